@@ -1,0 +1,46 @@
+# Two commands: make demo, make test. `make help` lists the others.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/.installed
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint format types imports coverage engine browser constraints clean
+
+help: ## list what can be made
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "testbed needs Python 3.11 or later; try: make PYTHON=python3.12"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+demo: $(STAMP) ## run the demo landslide and show delays, hops and overhead
+	@$(BIN)/testbed run topologies/demo.yaml
+
+test: $(STAMP) lint types imports ## all checks and all tests
+	$(BIN)/python -m pytest
+
+lint: $(STAMP) ## style
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(STAMP) ## put the style right
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(STAMP) ## mypy --strict
+	$(BIN)/mypy
+
+imports: $(STAMP) ## the architecture's rules
+	$(BIN)/lint-imports
+
+coverage: $(STAMP) ## tests with line and branch coverage
+	$(BIN)/python -m pytest --cov --cov-report=term --cov-report=html
+
+engine: ## install and start a Docker engine (Debian/Ubuntu, root)
+	scripts/engine start
+
+clean: ## remove what was built (not captures/)
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist *.egg-info htmlcov .coverage*

@@ -1,0 +1,1 @@
+"""PySpark jobs from captures to hops, overhead and delay, and the report."""

@@ -1,0 +1,1 @@
+"""What runs inside a container or on a Pi: broker, sensor, subscriber."""

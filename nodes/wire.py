@@ -1,0 +1,129 @@
+"""The message header: one field table, from which every codec of the project is made.
+
+    0       1       2          3      4       6              8        12           20             28
+    +-------+-------+----------+------+-------+--------------+--------+------------+--------------+-------+---------+
+    |version| kind  | priority | hops | flags | topic_length | origin | message_id | published_ns | topic | payload |
+    +-------+-------+----------+------+-------+--------------+--------+------------+--------------+-------+---------+
+
+Big-endian. One message is one WebSocket message, so the payload's length needs no field of its own.
+The scapy layer (`testbed.capture.layer`) and the Spark decoder (`analysis.decode`) are derived from `FIELDS`.
+"""
+
+import struct
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import NamedTuple
+
+VERSION = 1
+LOWEST_PRIORITY = 1
+HIGHEST_PRIORITY = 5
+
+
+class Field(NamedTuple):
+    """One fixed-width unsigned field of the header."""
+
+    name: str
+    size: int  # bytes
+    meaning: str
+
+
+FIELDS: tuple[Field, ...] = (
+    Field("version", 1, "version of this format"),
+    Field("kind", 1, "what the message is for, see Kind"),
+    Field("priority", 1, "1 (routine) to 5 (evacuate): the Japanese warning levels"),
+    Field("hops", 1, "overlay links crossed when the message arrives over this one"),
+    Field("flags", 2, "reserved, zero"),
+    Field("topic_length", 2, "bytes of UTF-8 topic after the fixed part"),
+    Field("origin", 4, "number of the node that made the message"),
+    Field("message_id", 8, "unique in a run: origin in the upper, a counter in the lower 32 bits"),
+    Field("published_ns", 8, "publish time, nanoseconds since 1970 on the origin's clock"),
+)
+
+_CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
+HEADER = struct.Struct("!" + "".join(_CODES[field.size] for field in FIELDS))
+HEADER_SIZE = HEADER.size
+MAX_TOPIC_BYTES = 255
+
+
+class Kind(IntEnum):
+    """What a message is for."""
+
+    HELLO = 1  # first on each link, both ways; payload: JSON {"name", "lab"}
+    SUBSCRIBE = 2  # the sender wants the topic
+    SUBSCRIBED = 3  # the broker has it
+    UNSUBSCRIBE = 4
+    PUBLISH = 5
+
+
+class WireError(ValueError):
+    """Bytes that are not a message of this format; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """One overlay message."""
+
+    kind: Kind
+    priority: int = LOWEST_PRIORITY
+    hops: int = 1
+    flags: int = 0
+    origin: int = 0
+    message_id: int = 0
+    published_ns: int = 0
+    topic: str = ""
+    payload: bytes = b""
+
+    def forwarded(self) -> "Message":
+        """The same message as it leaves for its next hop."""
+        return replace(self, hops=min(self.hops + 1, 255))
+
+
+def message_id(origin: int, counter: int) -> int:
+    """A run-wide unique id without coordination."""
+    return (origin & 0xFFFFFFFF) << 32 | (counter & 0xFFFFFFFF)
+
+
+def encode(message: Message) -> bytes:
+    """Message to bytes."""
+    topic = message.topic.encode()
+    if len(topic) > MAX_TOPIC_BYTES:
+        raise WireError(f"topic of {len(topic)} bytes; at most {MAX_TOPIC_BYTES} fit")
+    if not LOWEST_PRIORITY <= message.priority <= HIGHEST_PRIORITY:
+        raise WireError(f"priority {message.priority}; it goes from 1 to 5")
+    header = HEADER.pack(
+        VERSION,
+        message.kind,
+        message.priority,
+        message.hops,
+        message.flags,
+        len(topic),
+        message.origin,
+        message.message_id,
+        message.published_ns,
+    )
+    return header + topic + message.payload
+
+
+def decode(data: bytes) -> Message:
+    """Bytes to message; WireError for anything else."""
+    if len(data) < HEADER_SIZE:
+        raise WireError(f"{len(data)} bytes; the header alone has {HEADER_SIZE}")
+    version, kind, priority, hops, flags, topic_length, origin, identity, published_ns = (
+        HEADER.unpack_from(data)
+    )
+    if version != VERSION:
+        raise WireError(f"version {version}; this node speaks {VERSION}")
+    try:
+        known = Kind(kind)
+    except ValueError:
+        raise WireError(f"unknown kind {kind}") from None
+    if not LOWEST_PRIORITY <= priority <= HIGHEST_PRIORITY:
+        raise WireError(f"priority {priority}; it goes from 1 to 5")
+    end = HEADER_SIZE + topic_length
+    if topic_length > MAX_TOPIC_BYTES or end > len(data):
+        raise WireError(f"topic of {topic_length} bytes in a message of {len(data)}")
+    try:
+        topic = data[HEADER_SIZE:end].decode()
+    except UnicodeDecodeError:
+        raise WireError("topic is not UTF-8") from None
+    return Message(known, priority, hops, flags, origin, identity, published_ns, topic, data[end:])

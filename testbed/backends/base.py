@@ -1,0 +1,74 @@
+"""What every place that can run a lab offers. Backends do; deciding what to do is `testbed.plan`'s.
+
+Order within one `up`: prepare, create, wire, shape, capture, start. Each call takes a whole batch and tells `done`
+the name of each finished unit. Nodes that fail are named in one NodeFailure after the rest of the batch was tried.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from testbed.topology.model import Node, Topology
+
+Done = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Actual:
+    """What exists of a lab right now."""
+
+    prepared: bool = False
+    created: frozenset[str] = frozenset()  # nodes with a process or container
+    wired: frozenset[str] = frozenset()  # nodes whose access link exists
+    shaped: frozenset[str] = frozenset()
+    captured: frozenset[str] = frozenset()
+    started: frozenset[str] = frozenset()  # nodes past their gate
+    fingerprints: Mapping[str, str] = field(default_factory=dict)  # node -> what it was made from
+
+
+class Backend(Protocol):
+    """One lab in one place."""
+
+    @property
+    def name(self) -> str:
+        """docker, netns, ..."""
+
+    @property
+    def emulator(self) -> str:
+        """Who shapes this lab's links: netem, tbf, relay; known after `prepare`."""
+
+    def inspect(self) -> Actual:
+        """What exists now, asked from the machine, not remembered."""
+
+    def prepare(self, topology: Topology) -> None:
+        """The core that all links meet in."""
+
+    def create(self, nodes: Sequence[Node], done: Done) -> None:
+        """Processes or containers, each with a network namespace, waiting at their gate."""
+
+    def wire(self, nodes: Sequence[Node], done: Done) -> None:
+        """One access link a node; still down, so that nothing is sent before the capture listens."""
+
+    def shape(self, nodes: Sequence[Node], done: Done) -> None:
+        """Rates, delays, losses as the topology's profiles say."""
+
+    def capture(self, nodes: Sequence[Node], done: Done) -> None:
+        """Listen on the links of these nodes, then raise them."""
+
+    def start(self, nodes: Sequence[Node], done: Done) -> None:
+        """Open the gates; returns when the nodes have said that they run (not yet that they are connected)."""
+
+    def stop(self, nodes: Sequence[Node], done: Done) -> None:
+        """Ask politely (SIGTERM), wait, then insist; processes and containers of these nodes end."""
+
+    def remove(self, nodes: Sequence[Node], done: Done) -> None:
+        """Take away these nodes and their links."""
+
+    def captured(self) -> dict[str, dict[str, int]]:
+        """End the capture; per link: packets, bytes, dropped."""
+
+    def details(self) -> dict[str, Any]:
+        """What the manifest should say of this place: versions, image, emulator's own counters."""
+
+    def destroy(self) -> list[str]:
+        """Remove everything that carries the lab's mark, whatever state it is in; what was removed, as sentences."""
