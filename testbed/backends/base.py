@@ -37,6 +37,10 @@ class Backend(Protocol):
     def emulator(self) -> str:
         """Who shapes this lab's links: netem, tbf, relay; known after `prepare`."""
 
+    @property
+    def emulator_reason(self) -> str:
+        """Why this emulator: asked for, or what the machine has."""
+
     def inspect(self) -> Actual:
         """What exists now, asked from the machine, not remembered."""
 

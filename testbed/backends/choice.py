@@ -1,0 +1,58 @@
+"""Which backend serves a lab, and why."""
+
+import os
+from dataclasses import dataclass
+
+from testbed.backends.base import Backend
+from testbed.errors import InputError
+from testbed.events import Emit
+from testbed.places import LabPlace, RunPlace
+from testbed.topology.model import Topology
+
+BACKENDS = ("docker", "netns")
+PLANNED = ("simulated", "boards")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A backend's name and the reason for it, said to the user and kept in the manifest."""
+
+    name: str
+    reason: str
+
+
+def choose_backend(asked: str | None, emit: Emit) -> Choice:
+    """The one asked for, else docker if it can serve here, else netns."""
+    if asked in BACKENDS:
+        return Choice(asked, "asked for")
+    if asked in PLANNED:
+        raise InputError(
+            f"the {asked} backend is not part of this version", f"there is: {', '.join(BACKENDS)}"
+        )
+    if asked not in (None, "auto"):
+        raise InputError(f"no backend {asked!r}", f"there is: {', '.join(BACKENDS)}")
+    if os.geteuid() != 0:
+        return Choice("netns", "without root, links cannot be put into containers")
+    from testbed.backends.engine import engine_answers
+    from testbed.backends.image import image_obtainable
+
+    answers, engine = engine_answers()
+    if not answers:
+        return Choice("netns", engine)
+    obtainable, image = image_obtainable()
+    if not obtainable:
+        return Choice("netns", f"{engine}, but {image}")
+    return Choice("docker", f"{engine}, {image}")
+
+
+def make_backend(
+    name: str, lab: LabPlace, run: RunPlace, topology: Topology, emit: Emit
+) -> Backend:
+    """The backend of this name for this lab; nothing is done yet."""
+    if name == "docker":
+        from testbed.backends.docker import DockerBackend
+
+        return DockerBackend(lab, run, topology, emit)
+    from testbed.backends.netns import NetnsBackend
+
+    return NetnsBackend(lab, run, topology)

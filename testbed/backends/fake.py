@@ -1,0 +1,91 @@
+"""A backend that only remembers: for tests of plan and apply, and to see what a lab would ask of a real one."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from testbed.backends.base import Actual, Done
+from testbed.errors import NodeFailure
+from testbed.plan import fingerprint
+from testbed.topology.model import Node, Topology
+
+
+class FakeBackend:
+    """Keeps what a real backend would make in sets; `failing` names nodes that refuse to be created."""
+
+    name = "fake"
+    emulator = "none"
+    emulator_reason = "nothing is sent"
+
+    def __init__(self, topology: Topology, failing: frozenset[str] = frozenset()) -> None:
+        self._topology = topology
+        self._failing = failing
+        self._prepared = False
+        self._stages: dict[str, set[str]] = {
+            stage: set() for stage in ("created", "wired", "shaped", "captured", "started")
+        }
+        self._fingerprints: dict[str, str] = {}
+        self.calls: list[tuple[str, tuple[str, ...]]] = []
+
+    def inspect(self) -> Actual:
+        stages = {stage: frozenset(names) for stage, names in self._stages.items()}
+        return Actual(self._prepared, fingerprints=dict(self._fingerprints), **stages)
+
+    def prepare(self, topology: Topology) -> None:
+        self._topology = topology
+        self._prepared = True
+        self.calls.append(("prepare", (topology.name,)))
+
+    def create(self, nodes: Sequence[Node], done: Done) -> None:
+        able = [node for node in nodes if node.name not in self._failing]
+        self._fingerprints.update((n.name, fingerprint(self._topology, n)) for n in able)
+        self._reach("created", able, done)
+        if refused := sorted({node.name for node in nodes} & self._failing):
+            raise NodeFailure(f"could not create {', '.join(refused)}", "`testbed up` again")
+
+    def wire(self, nodes: Sequence[Node], done: Done) -> None:
+        self._reach("wired", nodes, done)
+
+    def shape(self, nodes: Sequence[Node], done: Done) -> None:
+        self._reach("shaped", nodes, done)
+
+    def capture(self, nodes: Sequence[Node], done: Done) -> None:
+        self._reach("captured", nodes, done)
+
+    def start(self, nodes: Sequence[Node], done: Done) -> None:
+        self._reach("started", nodes, done)
+
+    def stop(self, nodes: Sequence[Node], done: Done) -> None:
+        self._leave(("started", "created"), nodes, done)
+
+    def remove(self, nodes: Sequence[Node], done: Done) -> None:
+        self._leave(tuple(self._stages), nodes, done)
+        for node in nodes:
+            self._fingerprints.pop(node.name, None)
+
+    def captured(self) -> dict[str, dict[str, int]]:
+        links = sorted(self._stages["captured"])
+        return {link: {"packets": 0, "bytes": 0, "dropped": 0} for link in links}
+
+    def details(self) -> dict[str, Any]:
+        return {}
+
+    def destroy(self) -> list[str]:
+        names = sorted(self._stages["created"])
+        for stage in self._stages.values():
+            stage.clear()
+        self._fingerprints.clear()
+        self._prepared = False
+        return [f"node {name}" for name in names]
+
+    def _reach(self, stage: str, nodes: Sequence[Node], done: Done) -> None:
+        self.calls.append((stage, tuple(node.name for node in nodes)))
+        for node in nodes:
+            self._stages[stage].add(node.name)
+            done(node.name)
+
+    def _leave(self, stages: tuple[str, ...], nodes: Sequence[Node], done: Done) -> None:
+        self.calls.append(("left " + " ".join(stages), tuple(node.name for node in nodes)))
+        for node in nodes:
+            for stage in stages:
+                self._stages[stage].discard(node.name)
+            done(node.name)

@@ -1,0 +1,17 @@
+"""A lab's life: up, play, status, down. Each module one verb; all of them tell what happens through events."""
+
+from testbed.lab.down import bring_down
+from testbed.lab.inject import inject
+from testbed.lab.play import play
+from testbed.lab.status import LabStatus, NodeStatus, lab_status
+from testbed.lab.up import bring_up
+
+__all__ = [
+    "LabStatus",
+    "NodeStatus",
+    "bring_down",
+    "bring_up",
+    "inject",
+    "lab_status",
+    "play",
+]

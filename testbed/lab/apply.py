@@ -1,0 +1,57 @@
+"""Steps of a plan to calls of a backend, each batch written to the journal first."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from testbed.backends.base import Backend, Done
+from testbed.events import Emit, StageAdvanced, StageEnded, StageStarted
+from testbed.journal import Journal
+from testbed.plan import Step, StepKind, batches
+from testbed.topology.model import Node, Topology
+
+STAGES = {
+    StepKind.REMOVE: "removing nodes",
+    StepKind.PREPARE: "preparing the core",
+    StepKind.CREATE: "creating nodes",
+    StepKind.WIRE: "wiring links",
+    StepKind.SHAPE: "shaping links",
+    StepKind.CAPTURE: "starting captures",
+    StepKind.START: "starting nodes",
+}
+
+
+def apply(
+    steps: tuple[Step, ...],
+    backend: Backend,
+    topology: Topology,
+    nodes: Mapping[str, Node],
+    journal: Journal,
+    emit: Emit,
+) -> None:
+    """Do the steps in order. `nodes` also knows those that are only there to be removed."""
+    for kind, batch in batches(steps):
+        stage = STAGES[kind]
+        targets = [step.target for step in batch]
+        journal.write(step=kind, targets=targets)
+        emit(StageStarted(stage, len(batch)))
+
+        def done(name: str, stage: str = stage) -> None:
+            emit(StageAdvanced(stage, detail=name))
+
+        if kind is StepKind.PREPARE:
+            backend.prepare(topology)
+            done(topology.name)
+        else:
+            _call(backend, kind)([nodes[target] for target in targets], done)
+        emit(StageEnded(stage))
+
+
+def _call(backend: Backend, kind: StepKind) -> Callable[[Sequence[Node], Done], None]:
+    calls: dict[StepKind, Callable[[Sequence[Node], Done], None]] = {
+        StepKind.REMOVE: backend.remove,
+        StepKind.CREATE: backend.create,
+        StepKind.WIRE: backend.wire,
+        StepKind.SHAPE: backend.shape,
+        StepKind.CAPTURE: backend.capture,
+        StepKind.START: backend.start,
+    }
+    return calls[kind]

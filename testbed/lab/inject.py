@@ -1,0 +1,17 @@
+"""One publication by hand."""
+
+from testbed.control import request
+from testbed.errors import InputError
+from testbed.places import LabPlace
+from testbed.records import LabRecord, did_you_mean, read_manifest
+from testbed.topology.model import NodeKind, from_json
+
+
+def inject(record: LabRecord, node: str, topic: str, priority: int, size: int) -> str:
+    """Let a sensor publish now; returns the message's id."""
+    topology = from_json(read_manifest(record.run_place)["topology"])
+    sensors = [sensor.name for sensor in topology.of_kind(NodeKind.SENSOR)]
+    if node not in sensors:
+        raise InputError(f"no sensor named {node!r} in lab {record.name}", did_you_mean(node, sensors))
+    question = {"do": "publish", "topic": topic, "priority": priority, "size": size}
+    return str(request(LabPlace.of(record.name).node_control(node), question)["id"])

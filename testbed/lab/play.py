@@ -1,0 +1,128 @@
+"""Play a scenario: every publisher gets its part of the timeline and a common start, and plays it by itself."""
+
+import json
+import time
+from collections import Counter, defaultdict
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from testbed.control import request
+from testbed.errors import TestbedError
+from testbed.events import Emit, StageAdvanced, StageEnded, StageStarted, Warned
+from testbed.lab.status import NodeStatus, node_status
+from testbed.places import LabPlace
+from testbed.records import LabRecord, read_manifest, update_manifest
+from testbed.scenario import Action, compile_timeline, expected_receivers
+from testbed.topology.model import NodeKind, Topology, from_json
+
+PLAYING = "playing the scenario"
+SETTLING = "waiting for messages under way"
+HEAD_START_S = 0.5  # for handing out the timeline ...
+HEAD_START_PER_NODE_S = 0.005  # ... to so many nodes
+POLL_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """How it went."""
+
+    published: int
+    expected: int
+    received: int
+    settled: bool
+
+
+def play(record: LabRecord, emit: Emit) -> Played:
+    """The whole scenario, then at most `settle` seconds for what is still under way."""
+    run = record.run_place
+    topology = from_json(read_manifest(run)["topology"])
+    timeline = compile_timeline(topology)
+    place = LabPlace.of(record.name)
+    with run.actions.open("w") as file:
+        file.writelines(json.dumps(asdict(action)) + "\n" for action in timeline)
+
+    before = _ask(place, topology)
+    start_ns = _hand_out(place, timeline)
+    _watch_the_clock(topology.scenario.duration_s, start_ns, emit)
+    expected = _expected_by_receiver(topology, timeline)
+    received, settled = _settle(place, topology, before, expected, emit)
+    update_manifest(
+        run,
+        status="played",
+        play={"start_ns": start_ns, "end_ns": time.time_ns(), "settled": settled},
+    )
+    if not settled:
+        emit(
+            Warned(
+                f"{expected.total() - received} of {expected.total()} deliveries were still missing "
+                f"{topology.scenario.settle_s:g} s after the scenario's end"
+            )
+        )
+    return Played(len(timeline), expected.total(), received, settled)
+
+
+def _ask(place: LabPlace, topology: Topology) -> dict[str, NodeStatus]:
+    answers = {node.name: node_status(place, node) for node in topology.nodes}
+    if silent := [name for name, status in answers.items() if status.state == "silent"]:
+        raise TestbedError(
+            f"no answer from {', '.join(silent)}", f"`testbed up` again, or `testbed down {place.name}`"
+        )
+    return answers
+
+
+def _hand_out(place: LabPlace, timeline: tuple[Action, ...]) -> int:
+    parts: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for action in timeline:
+        part = asdict(action)
+        parts[part.pop("node")].append(part)
+    head_start_s = HEAD_START_S + HEAD_START_PER_NODE_S * len(parts)
+    start_ns = time.time_ns() + round(head_start_s * 1e9)
+    for node, actions in parts.items():
+        question = {"do": "play", "start_ns": start_ns, "actions": actions}
+        request(place.node_control(node), question, timeout_s=30.0)
+    return start_ns
+
+
+def _watch_the_clock(duration_s: float, start_ns: int, emit: Emit) -> None:
+    emit(StageStarted(PLAYING, round(duration_s * 10)))
+    ticks = 0
+    while (elapsed_s := (time.time_ns() - start_ns) / 1e9) < duration_s:
+        due = max(0, int(elapsed_s * 10))
+        if due > ticks:
+            emit(StageAdvanced(PLAYING, due - ticks))
+            ticks = due
+        time.sleep(min(POLL_S, max(0.0, duration_s - elapsed_s)))
+    emit(StageEnded(PLAYING))
+
+
+def _expected_by_receiver(topology: Topology, timeline: tuple[Action, ...]) -> Counter[str]:
+    expected: Counter[str] = Counter()
+    for topic, times in Counter(action.topic for action in timeline).items():
+        for receiver in expected_receivers(topology, topic):
+            expected[receiver] += times
+    return expected
+
+
+def _settle(
+    place: LabPlace,
+    topology: Topology,
+    before: dict[str, NodeStatus],
+    expected: Counter[str],
+    emit: Emit,
+) -> tuple[int, bool]:
+    """Wait until every receiver has what it should; how many arrived, and whether all did."""
+    emit(StageStarted(SETTLING, expected.total()))
+    receivers = topology.of_kind(NodeKind.SUBSCRIBER)
+    deadline = time.monotonic() + topology.scenario.settle_s
+    shown = 0
+    while True:
+        arrived = sum(
+            min(expected[node.name], node_status(place, node).received - before[node.name].received)
+            for node in receivers
+        )
+        emit(StageAdvanced(SETTLING, max(0, arrived - shown)))
+        shown = max(arrived, shown)
+        if arrived >= expected.total() or time.monotonic() > deadline:
+            emit(StageEnded(SETTLING))
+            return arrived, arrived >= expected.total()
+        time.sleep(POLL_S)

@@ -1,0 +1,90 @@
+"""What has to be done: desired against actual, as ordered steps with reasons. Pure; nothing here does anything."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from itertools import groupby
+
+from testbed.backends.base import Actual
+from testbed.topology.model import Node, NodeKind, Topology
+
+
+class StepKind(StrEnum):
+    """The steps, in the order in which an `up` does them."""
+
+    REMOVE = "remove"
+    PREPARE = "prepare"
+    CREATE = "create"
+    WIRE = "wire"
+    SHAPE = "shape"
+    CAPTURE = "capture"
+    START = "start"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One thing to do, to one target, and why."""
+
+    kind: StepKind
+    target: str
+    reason: str
+
+
+def fingerprint(topology: Topology, node: Node) -> str:
+    """What a node is made from: if this changes, the node is made anew."""
+    made_from = {
+        "node": asdict(node),
+        "profile": asdict(topology.profile(node.profile)),
+        "overlay": asdict(topology.overlay),
+        "delivery": asdict(topology.delivery),
+        "emulator": topology.emulator,
+        "capture": asdict(topology.capture),
+        "seed": topology.seed,
+        "brokers": [asdict(broker) for broker in topology.of_kind(NodeKind.BROKER)],
+    }
+    return hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def plan_up(topology: Topology, actual: Actual) -> tuple[Step, ...]:
+    """Steps that turn what exists into what the topology asks for; none if it is so already."""
+    desired = {node.name: node for node in topology.nodes}
+    changed = {
+        name
+        for name, was in actual.fingerprints.items()
+        if name in desired and was != fingerprint(topology, desired[name])
+    }
+    surplus = actual.created - desired.keys()
+    gone = changed | surplus
+
+    def missing(present: frozenset[str]) -> Iterator[tuple[str, bool]]:
+        for name in desired:
+            if name in changed:
+                yield name, True
+            elif name not in present:
+                yield name, False
+
+    steps = [
+        Step(StepKind.REMOVE, name, "changed" if name in changed else "no longer in the topology")
+        for name in sorted(gone)
+    ]
+    if not actual.prepared:
+        steps.append(Step(StepKind.PREPARE, topology.name, "the lab has no core yet"))
+    for kind, present, lacking in (
+        (StepKind.CREATE, actual.created, "does not exist"),
+        (StepKind.WIRE, actual.wired, "has no link"),
+        (StepKind.SHAPE, actual.shaped, "link is not shaped"),
+        (StepKind.CAPTURE, actual.captured, "link is not captured"),
+        (StepKind.START, actual.started, "is not started"),
+    ):
+        steps.extend(
+            Step(kind, name, "made anew" if anew else lacking) for name, anew in missing(present)
+        )
+    return tuple(steps)
+
+
+def batches(steps: tuple[Step, ...]) -> Iterator[tuple[StepKind, tuple[Step, ...]]]:
+    """Neighbouring steps of one kind, to be done together."""
+    for kind, group in groupby(steps, key=lambda step: step.kind):
+        yield kind, tuple(group)

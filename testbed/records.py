@@ -1,0 +1,155 @@
+"""What is known of labs and runs: lab.json in a lab's state folder, run.json in a run's folder."""
+
+import fcntl
+import os
+import secrets
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from testbed.errors import InputError, NoSuchLab, NoSuchRun
+from testbed.jsonfiles import read_json, write_json
+from testbed.places import LabPlace, RunPlace, captures_root, state_root
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class LabRecord:
+    """A lab that is up, or was being brought up."""
+
+    name: str
+    run: str
+    run_folder: str
+    backend: str
+    backend_reason: str
+    source: str  # the topology file
+
+    @property
+    def run_place(self) -> RunPlace:
+        return RunPlace(Path(self.run_folder))
+
+
+def save_lab(place: LabPlace, record: LabRecord) -> None:
+    write_json(place.record, asdict(record))
+
+
+def load_lab(place: LabPlace) -> LabRecord | None:
+    """The lab's record, or None if there is no such lab."""
+    data = read_json(place.record)
+    return LabRecord(**data) if isinstance(data, dict) else None
+
+
+def lab_names() -> list[str]:
+    """All labs with a state folder, in order."""
+    try:
+        return sorted(entry.name for entry in state_root().iterdir() if entry.is_dir())
+    except FileNotFoundError:
+        return []
+
+
+def the_lab(name: str | None) -> LabRecord:
+    """The lab of this name, or the only one there is."""
+    names = lab_names()
+    if name is None:
+        if len(names) != 1:
+            labs = f"{len(names)} labs are up: {', '.join(names)}" if names else "no lab is up"
+            raise NoSuchLab(f"which lab? {labs}", "name one; `testbed status` lists them")
+        name = names[0]
+    record = load_lab(LabPlace.of(name)) if name in names else None
+    if record is None:
+        raise NoSuchLab(f"no lab named {name!r} is up", did_you_mean(name, names))
+    return record
+
+
+def did_you_mean(word: str, known: list[str]) -> str:
+    """A hint with the nearest known word, or with all of them."""
+    if close := get_close_matches(word, known, n=1):
+        return f"did you mean {close[0]!r}?"
+    return f"there is: {', '.join(known)}" if known else "start one with `testbed up FILE`"
+
+
+@contextmanager
+def locked(name: str) -> Iterator[None]:
+    """Only one command at a time changes a lab. The lock file goes with its last holder."""
+    path = state_root() / f".{name}.lock"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            raise InputError(
+                f"another command is changing lab {name!r} right now", "try again when it has ended"
+            ) from None
+        try:
+            if os.stat(path).st_ino == os.fstat(descriptor).st_ino:
+                break  # ours is the file that others will see
+        except FileNotFoundError:
+            pass
+        os.close(descriptor)
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def new_run(lab: str) -> RunPlace:
+    """A fresh run folder."""
+    stamp = time.strftime("%Y%m%d-%H%M%S")
+    place = RunPlace(captures_root() / f"{lab}-{stamp}-{secrets.token_hex(2)}")
+    for folder in (place.pcaps, place.logs):
+        folder.mkdir(parents=True)
+    return place
+
+
+def the_run(name: str | None) -> RunPlace:
+    """A run by folder path, by id, by the name of its lab (the newest), or the newest of all."""
+    if name is not None and (Path(name) / "run.json").is_file():
+        return RunPlace(Path(name).resolve())
+    root = captures_root()
+    known = sorted(
+        (entry.parent for entry in root.glob("*/run.json")),
+        key=lambda folder: (folder / "run.json").stat().st_mtime,
+    )
+    matching = [f for f in known if name is None or f.name == name or _lab_of(f) == name]
+    if not matching:
+        names = [folder.name for folder in known]
+        wanted = f"no run {name!r} in {root}" if name else f"no run in {root} yet"
+        hint = did_you_mean(name, names) if name and names else "make one: testbed run FILE"
+        raise NoSuchRun(wanted, hint)
+    return RunPlace(matching[-1])
+
+
+def _lab_of(folder: Path) -> str:
+    return folder.name.rsplit("-", 3)[0]
+
+
+def read_manifest(run: RunPlace) -> dict[str, Any]:
+    """run.json; an error sentence if it is missing or damaged."""
+    data = read_json(run.manifest)
+    if not isinstance(data, dict):
+        raise InputError(f"{run.manifest} is missing or damaged", "the run cannot be read")
+    if data.get("format") != FORMAT:
+        raise InputError(
+            f"{run.manifest} has format {data.get('format')!r}; this version reads {FORMAT}",
+            "use the version of testbed that made it",
+        )
+    return data
+
+
+def update_manifest(run: RunPlace, **changes: Any) -> None:
+    """Set top-level entries of run.json."""
+    write_json(run.manifest, {**(read_json(run.manifest) or {"format": FORMAT}), **changes})
+
+
+def forget_lab(place: LabPlace) -> None:
+    """Remove the lab's state folder."""
+    shutil.rmtree(place.folder, ignore_errors=True)
