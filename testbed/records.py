@@ -89,7 +89,7 @@ def locked(name: str) -> Iterator[None]:
                 f"another command is changing lab {name!r} right now", "try again when it has ended"
             ) from None
         try:
-            if os.stat(path).st_ino == os.fstat(descriptor).st_ino:
+            if path.stat().st_ino == os.fstat(descriptor).st_ino:
                 break  # ours is the file that others will see
         except FileNotFoundError:
             pass

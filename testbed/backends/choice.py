@@ -1,6 +1,7 @@
 """Which backend serves a lab, and why."""
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from testbed.backends.base import Backend
@@ -21,7 +22,7 @@ class Choice:
     reason: str
 
 
-def choose_backend(asked: str | None, emit: Emit) -> Choice:
+def choose_backend(asked: str | None) -> Choice:
     """The one asked for, else docker if it can serve here, else netns."""
     if asked in BACKENDS:
         return Choice(asked, "asked for")
@@ -43,6 +44,9 @@ def choose_backend(asked: str | None, emit: Emit) -> Choice:
     if not obtainable:
         return Choice("netns", f"{engine}, but {image}")
     return Choice("docker", f"{engine}, {image}")
+
+
+Maker = Callable[[str, LabPlace, RunPlace, Topology, Emit], Backend]
 
 
 def make_backend(

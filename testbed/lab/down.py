@@ -1,6 +1,7 @@
 """Take a lab down: politely if it still answers, by its mark in any case."""
 
-from testbed.backends.choice import make_backend
+from testbed.backends.base import Backend
+from testbed.backends.choice import Maker, make_backend
 from testbed.backends.clearing import clear_away
 from testbed.control import ControlError
 from testbed.errors import InputError, TestbedError
@@ -22,14 +23,14 @@ from testbed.topology.model import Topology, from_json
 STAGE = "stopping nodes"
 
 
-def bring_down(name: str, emit: Emit) -> LabRecord | None:
+def bring_down(name: str, emit: Emit, make: Maker = make_backend) -> LabRecord | None:
     """Nothing of the lab is left when this returns. Needs no topology file and no live keeper."""
     with locked(name):
         place = LabPlace.of(name)
         record = load_lab(place)
         existed = place.folder.exists()
         if record is not None:
-            _finish_run(place, record, emit)
+            _finish_run(place, record, emit, make)
         removed = clear_away(place)
         forget_lab(place)
     if not existed and not removed:
@@ -37,7 +38,7 @@ def bring_down(name: str, emit: Emit) -> LabRecord | None:
     return record
 
 
-def _finish_run(place: LabPlace, record: LabRecord, emit: Emit) -> None:
+def _finish_run(place: LabPlace, record: LabRecord, emit: Emit, make: Maker) -> None:
     """End the nodes in order and complete captures and manifest, as far as the lab still answers."""
     run = record.run_place
     try:
@@ -46,7 +47,9 @@ def _finish_run(place: LabPlace, record: LabRecord, emit: Emit) -> None:
         emit(Warned(f"{run.manifest} is damaged; the lab is removed all the same"))
         return
     try:
-        _stop_in_order(place, record, topology, emit)
+        _stop_in_order(
+            make(record.backend, place, record.run_place, topology, emit), record, topology, emit
+        )
     except ControlError:
         emit(Warned("the lab had died before; its captures end where it died"))
         update_manifest(run, status="died")
@@ -54,11 +57,8 @@ def _finish_run(place: LabPlace, record: LabRecord, emit: Emit) -> None:
         emit(Warned(f"the lab did not end in order ({error}); it is removed all the same"))
 
 
-def _stop_in_order(
-    place: LabPlace, record: LabRecord, topology: Topology, emit: Emit
-) -> None:
+def _stop_in_order(backend: Backend, record: LabRecord, topology: Topology, emit: Emit) -> None:
     run = record.run_place
-    backend = make_backend(record.backend, place, run, topology, emit)
     if not backend.inspect().prepared:
         raise ControlError("the keeper is gone")
     Journal(run.journal).write(step="stop", targets=[node.name for node in topology.nodes])

@@ -12,6 +12,8 @@ def inject(record: LabRecord, node: str, topic: str, priority: int, size: int) -
     topology = from_json(read_manifest(record.run_place)["topology"])
     sensors = [sensor.name for sensor in topology.of_kind(NodeKind.SENSOR)]
     if node not in sensors:
-        raise InputError(f"no sensor named {node!r} in lab {record.name}", did_you_mean(node, sensors))
+        raise InputError(
+            f"no sensor named {node!r} in lab {record.name}", did_you_mean(node, sensors)
+        )
     question = {"do": "publish", "topic": topic, "priority": priority, "size": size}
     return str(request(LabPlace.of(record.name).node_control(node), question)["id"])

@@ -65,7 +65,8 @@ def _ask(place: LabPlace, topology: Topology) -> dict[str, NodeStatus]:
     answers = {node.name: node_status(place, node) for node in topology.nodes}
     if silent := [name for name, status in answers.items() if status.state == "silent"]:
         raise TestbedError(
-            f"no answer from {', '.join(silent)}", f"`testbed up` again, or `testbed down {place.name}`"
+            f"no answer from {', '.join(silent)}",
+            f"`testbed up` again, or `testbed down {place.name}`",
         )
     return answers
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from testbed import __version__
 from testbed.backends.base import Actual, Backend
-from testbed.backends.choice import Choice, make_backend
+from testbed.backends.choice import Choice, Maker, make_backend
 from testbed.errors import NameTaken, NodeFailure
 from testbed.events import Emit, Note
 from testbed.journal import Journal
@@ -30,10 +30,12 @@ from testbed.records import (
 )
 from testbed.topology.model import Topology, from_json, to_json
 
-Chooser = Callable[[Emit], Choice]
+Chooser = Callable[[], Choice]  # asked only when a lab starts anew
 
 
-def bring_up(topology: Topology, source: Path, choose: Chooser, emit: Emit) -> LabRecord:
+def bring_up(
+    topology: Topology, source: Path, choose: Chooser, emit: Emit, make: Maker = make_backend
+) -> LabRecord:
     """Everything the topology asks for exists, is connected and ready when this returns.
 
     A lab that is up from the same file is brought in line with it. An interrupt or an error takes back what this
@@ -44,13 +46,13 @@ def bring_up(topology: Topology, source: Path, choose: Chooser, emit: Emit) -> L
         known = load_lab(place)
         if known is not None:
             _refuse_other_file(known, source)
-            backend = make_backend(known.backend, place, known.run_place, topology, emit)
+            backend = make(known.backend, place, known.run_place, topology, emit)
             if backend.inspect().prepared:
                 return _bring_in_line(known, backend, topology, source, emit)
             emit(Note(f"lab {topology.name} had died; its remains are cleared away"))
             backend.destroy()
             forget_lab(place)
-        return _start_anew(place, topology, source, choose(emit), emit)
+        return _start_anew(place, topology, source, choose(), emit, make)
 
 
 def _refuse_other_file(known: LabRecord, source: Path) -> None:
@@ -62,7 +64,12 @@ def _refuse_other_file(known: LabRecord, source: Path) -> None:
 
 
 def _start_anew(
-    place: LabPlace, topology: Topology, source: Path, choice: Choice, emit: Emit
+    place: LabPlace,
+    topology: Topology,
+    source: Path,
+    choice: Choice,
+    emit: Emit,
+    make: Maker,
 ) -> LabRecord:
     emit(Note(f"backend {choice.name}: {choice.reason}"))
     run = new_run(topology.name)
@@ -95,13 +102,13 @@ def _start_anew(
             machine=machine_facts(),
             warnings=[],
         )
-        backend = make_backend(choice.name, place, run, topology, emit)
+        backend = make(choice.name, place, run, topology, emit)
         steps = plan_up(topology, Actual())
         _apply_and_wait(steps, backend, topology, topology, place, run, emit)
     except NodeFailure:
         raise
     except BaseException:
-        make_backend(choice.name, place, run, topology, emit).destroy()
+        make(choice.name, place, run, topology, emit).destroy()
         forget_lab(place)
         shutil.rmtree(run.folder, ignore_errors=True)
         raise

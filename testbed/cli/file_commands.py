@@ -1,0 +1,105 @@
+"""Commands that only read a topology file: validate, plan, schema."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+from rich.text import Text
+
+from testbed.backends.base import Actual
+from testbed.backends.choice import make_backend
+from testbed.cli.options import AsJson, NewName, TopologyFile
+from testbed.cli.terminal import Terminal
+from testbed.events import ignore
+from testbed.places import LabPlace
+from testbed.plan import Step, batches, plan_up
+from testbed.records import load_lab
+from testbed.scenario import compile_timeline
+from testbed.topology import TopologyErrors, json_schema, load
+from testbed.topology.model import NodeKind, Topology
+
+SHOWN_TARGETS = 8
+
+
+def register(app: typer.Typer) -> None:
+    app.command(epilog="Example: testbed validate topologies/*.yaml")(validate)
+    app.command(epilog="Example: testbed plan topologies/demo.yaml")(plan)
+    app.command(epilog="Example: testbed schema > topology.schema.json")(schema)
+
+
+def validate(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Topology files.")],
+    as_json: AsJson = False,
+) -> None:
+    """Check topology files; all problems at once, with line and column."""
+    with Terminal(as_json) as terminal:
+        problems: list[dict[str, Any]] = []
+        for file in files:
+            try:
+                topology = load(file)
+                compile_timeline(topology)
+            except TopologyErrors as errors:
+                problems += errors.as_json()
+                terminal.show(Text(str(errors), style="red"))
+            else:
+                terminal.show(Text(f"{file}: {summary_line(topology)}"))
+        terminal.document({"valid": not problems, "errors": problems})
+    if problems:
+        raise typer.Exit(TopologyErrors.exit_code)
+
+
+def summary_line(topology: Topology) -> str:
+    """A topology in one line."""
+    counts = [(len(topology.of_kind(kind)), kind) for kind in NodeKind]
+    kinds = ", ".join(f"{n} {kind}{'s' if n > 1 else ''}" for n, kind in counts if n)
+    publications = len(compile_timeline(topology))
+    return (
+        f"{topology.name}: {kinds}; {publications} publications "
+        f"in {topology.scenario.duration_s:g} s"
+    )
+
+
+def plan(file: TopologyFile, name: NewName = None, as_json: AsJson = False) -> None:
+    """Show what `up` would do now, step by step, with the reason for each. Changes nothing."""
+    with Terminal(as_json) as terminal:
+        show_plan(load(file, name=name), terminal)
+
+
+def show_plan(topology: Topology, terminal: Terminal) -> None:
+    """The steps from what exists to what the topology asks for."""
+    place = LabPlace.of(topology.name)
+    known = load_lab(place)
+    actual = (
+        make_backend(known.backend, place, known.run_place, topology, ignore).inspect()
+        if known
+        else Actual()
+    )
+    steps = plan_up(topology, actual)
+    terminal.document(
+        {
+            "lab": topology.name,
+            "steps": [{"kind": s.kind, "target": s.target, "reason": s.reason} for s in steps],
+        }
+    )
+    terminal.show(
+        plan_table(steps) if steps else f"lab {topology.name} is as the file asks; nothing to do"
+    )
+
+
+def plan_table(steps: tuple[Step, ...]) -> Table:
+    """One row for steps that differ only in their target."""
+    table = Table("step", "how many", "targets", "why", title="what `up` would do")
+    for kind, batch in batches(steps):
+        for reason in dict.fromkeys(step.reason for step in batch):
+            targets = [step.target for step in batch if step.reason == reason]
+            more = len(targets) - SHOWN_TARGETS
+            shown = ", ".join(targets[:SHOWN_TARGETS]) + (f", … {more} more" if more > 0 else "")
+            table.add_row(kind, str(len(targets)), shown, reason)
+    return table
+
+
+def schema(as_json: AsJson = False) -> None:
+    """Print the JSON Schema of topology files (for editors)."""
+    with Terminal(as_json=True) as terminal:
+        terminal.document(json_schema())

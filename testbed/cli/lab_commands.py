@@ -1,0 +1,174 @@
+"""Commands on a lab: up, down, status, play, inject, logs."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from testbed.backends.choice import choose_backend
+from testbed.cli import loglines
+from testbed.cli.file_commands import show_plan
+from testbed.cli.options import AsJson, BackendName, LabName, NewName, TopologyFile
+from testbed.cli.terminal import Terminal
+from testbed.errors import InputError
+from testbed.events import Note
+from testbed.lab import LabStatus, bring_down, bring_up, inject, lab_status, play
+from testbed.records import lab_names, the_lab, the_run
+from testbed.topology import load
+from testbed.topology.units import parse_size
+
+
+def register(app: typer.Typer) -> None:
+    app.command(epilog="Example: testbed up topologies/demo.yaml --backend netns")(up)
+    app.command(epilog="Example: testbed down demo")(down)
+    app.command(epilog="Example: testbed status demo --json")(status)
+    app.command("play", epilog="Example: testbed play demo")(play_scenario)
+    app.command(
+        "inject", epilog="Example: testbed inject demo --from sensors-1 --topic alerts --priority 5"
+    )(inject_message)
+    app.command(epilog="Example: testbed logs demo siren --follow")(logs)
+
+
+def up(
+    file: TopologyFile,
+    name: NewName = None,
+    backend: BackendName = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what would be done.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Start a lab, or bring a running one in line with its file. Returns when all nodes are connected."""
+    with Terminal(as_json) as terminal:
+        topology = load(file, name=name)
+        if dry_run:
+            show_plan(topology, terminal)
+            return
+        record = bring_up(topology, file, lambda: choose_backend(backend), terminal.emit)
+        terminal.document(asdict(lab_status(record)))
+        terminal.show(
+            f"lab {record.name} is up: {len(topology.nodes)} nodes on {record.backend}; "
+            f"captures go to {record.run_folder}",
+            f"next: testbed play {record.name}, testbed status {record.name}, "
+            f"testbed down {record.name}",
+        )
+
+
+def down(
+    name: Annotated[str, typer.Argument(metavar="LAB", help="The lab's name.")],
+    as_json: AsJson = False,
+) -> None:
+    """End a lab and remove everything it made. Its run folder with captures and logs stays."""
+    with Terminal(as_json) as terminal:
+        record = bring_down(name, terminal.emit)
+        terminal.document({"lab": name, "run_folder": record.run_folder if record else None})
+        if record:
+            terminal.show(f"lab {name} is down; captures and logs are in {record.run_folder}")
+
+
+def status(name: LabName = None, as_json: AsJson = False) -> None:
+    """What labs are up; with a name, each of its nodes."""
+    with Terminal(as_json) as terminal:
+        names = [the_lab(name).name] if name else lab_names()
+        labs = [lab_status(the_lab(each)) for each in names]
+        terminal.document({"labs": [asdict(lab) for lab in labs]})
+        if not labs:
+            terminal.show("no lab is up")
+        elif name:
+            terminal.show(_nodes_table(labs[0]))
+        else:
+            terminal.show(_labs_table(labs))
+
+
+def _labs_table(labs: list[LabStatus]) -> Table:
+    table = Table("lab", "state", "nodes", "ready", "backend", "links", "run")
+    for lab in labs:
+        ready = sum(node.ready for node in lab.nodes)
+        table.add_row(
+            lab.name,
+            lab.state,
+            str(len(lab.nodes)),
+            str(ready),
+            lab.backend,
+            lab.emulator or "",
+            lab.run,
+        )
+    return table
+
+
+def _nodes_table(lab: LabStatus) -> Table:
+    title = f"lab {lab.name}: {lab.state} ({lab.backend}, {lab.emulator}), run {lab.run}"
+    table = Table("node", "kind", "address", "link", "state", title=title)
+    for column in ("published", "received", "queued"):
+        table.add_column(column, justify="right")
+    for node in lab.nodes:
+        shown = "ready" if node.ready else node.state
+        counts = (str(node.published), str(node.received), str(node.queued))
+        table.add_row(node.name, node.kind, node.address, node.link, shown, *counts)
+    return table
+
+
+def play_scenario(name: LabName = None, as_json: AsJson = False) -> None:
+    """Play the topology's scenario on a lab that is up."""
+    with Terminal(as_json) as terminal:
+        record = the_lab(name)
+        played = play(record, terminal.emit)
+        terminal.document({"run": record.run, **asdict(played)})
+        terminal.show(
+            f"{played.published} messages published, "
+            f"{played.received} of {played.expected} deliveries made"
+        )
+
+
+def inject_message(
+    name: LabName = None,
+    sensor: Annotated[str, typer.Option("--from", help="The sensor that publishes.")] = "",
+    topic: Annotated[str, typer.Option(help="The topic.")] = "alerts",
+    priority: Annotated[int, typer.Option(min=1, max=5, help="1 (routine) to 5 (evacuate).")] = 5,
+    size: Annotated[str, typer.Option(help="Payload, e.g. 200B or 1kB.")] = "200B",
+    as_json: AsJson = False,
+) -> None:
+    """Let a sensor publish one message now."""
+    with Terminal(as_json) as terminal:
+        record = the_lab(name)
+        try:
+            payload = parse_size(size)
+        except ValueError as error:
+            raise InputError(f"--size: {error}", "write it with its unit, e.g. 200B") from error
+        identity = inject(record, sensor, topic, priority, payload)
+        terminal.document({"lab": record.name, "id": identity})
+        terminal.show(f"message {identity} published by {sensor}")
+
+
+def logs(
+    name: Annotated[
+        str | None, typer.Argument(metavar="[LAB|RUN]", help="A lab that is up, or a run.")
+    ] = None,
+    node: Annotated[str | None, typer.Argument(metavar="[NODE]", help="Only this node.")] = None,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as lines come.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Show what nodes logged, in order of time."""
+    with Terminal(as_json) as terminal:
+        if follow and as_json:
+            raise InputError("--follow has no end, --json is one document", "use one of them")
+        folder = _logs_folder(name)
+        files = loglines.files_of(folder, node)
+        if follow:
+            for line in loglines.follow(files):
+                terminal.show(loglines.render(line))
+            return
+        lines = loglines.read(files)
+        terminal.document(lines)
+        terminal.show(*(loglines.render(line) for line in lines))
+        if not lines:
+            terminal.emit(Note("nothing logged yet"))
+
+
+def _logs_folder(name: str | None) -> Path:
+    labs = lab_names()
+    if name in labs or (name is None and len(labs) == 1):
+        return the_lab(name).run_place.logs
+    return the_run(name).logs

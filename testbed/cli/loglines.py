@@ -1,0 +1,66 @@
+"""Reading and showing the nodes' JSON-lines logs."""
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rich.text import Text
+
+from testbed.errors import InputError
+from testbed.records import did_you_mean
+
+POLL_S = 0.2
+
+
+def files_of(folder: Path, node: str | None) -> list[Path]:
+    """The log of one node, or of all."""
+    files = sorted(folder.glob("*.jsonl"))
+    if node is None:
+        return files
+    chosen = [file for file in files if file.stem == node]
+    if not chosen:
+        known = [file.stem for file in files]
+        raise InputError(f"no log of a node named {node!r} in {folder}", did_you_mean(node, known))
+    return chosen
+
+
+def read(files: list[Path]) -> list[dict[str, Any]]:
+    """All lines of all files, by time. A last line that is still being written is left out."""
+    lines = [line for file in files for line in _whole_lines(file.read_text())]
+    return sorted(lines, key=lambda line: line["t"])
+
+
+def follow(files: list[Path]) -> Iterator[dict[str, Any]]:
+    """All lines so far, then each new one as it comes; ends with an interrupt."""
+    read_up_to = dict.fromkeys(files, 0)
+    while True:
+        fresh = []
+        for file, offset in read_up_to.items():
+            with file.open() as log:
+                log.seek(offset)
+                text = log.read()
+            text = text[: text.rfind("\n") + 1]
+            read_up_to[file] = offset + len(text.encode())
+            fresh += _whole_lines(text)
+        yield from sorted(fresh, key=lambda line: line["t"])
+        time.sleep(POLL_S)
+
+
+def _whole_lines(text: str) -> list[dict[str, Any]]:
+    whole = text[: text.rfind("\n") + 1]
+    return [json.loads(line) for line in whole.splitlines()]
+
+
+def render(line: dict[str, Any]) -> Text:
+    """One line for people: time of day, node, event, the rest as key=value."""
+    seconds, nanoseconds = divmod(line["t"], 10**9)
+    clock = time.strftime("%H:%M:%S", time.localtime(seconds)) + f".{nanoseconds // 10**6:03d}"
+    rest = " ".join(f"{key}={value}" for key, value in line.items() if key not in _LEADING)
+    return Text.assemble(
+        (clock, "dim"), " ", (f"{line['node']:<16}", "cyan"), (f"{line['event']:<11}", "bold"), rest
+    )
+
+
+_LEADING = {"t", "node", "event"}

@@ -1,0 +1,30 @@
+"""Arguments and options that several commands share."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+TopologyFile = Annotated[
+    Path, typer.Argument(metavar="FILE", help="A topology file, e.g. topologies/demo.yaml.")
+]
+LabName = Annotated[
+    str | None, typer.Argument(metavar="[LAB]", help="A lab's name; not needed if only one is up.")
+]
+RunName = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[RUN]",
+        help="A run's id, folder or lab; without it the newest in captures/.",
+    ),
+]
+NewName = Annotated[
+    str | None, typer.Option("--name", help="Name of the lab, instead of the file's.")
+]
+BackendName = Annotated[
+    str | None,
+    typer.Option("--backend", help="docker or netns; without it the best this machine offers."),
+]
+AsJson = Annotated[
+    bool, typer.Option("--json", help="Print one JSON document on stdout, all else on stderr.")
+]

@@ -1,0 +1,95 @@
+"""Commands on runs: run, analyze, report."""
+
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from testbed.backends.choice import choose_backend
+from testbed.cli.options import AsJson, BackendName, NewName, RunName, TopologyFile
+from testbed.cli.summary import summary_tables
+from testbed.cli.terminal import Terminal
+from testbed.events import Emit, StageAdvanced, StageEnded, StageStarted, Warned
+from testbed.lab import bring_down, bring_up, play
+from testbed.places import RunPlace
+from testbed.records import the_run
+from testbed.topology import load
+
+
+def register(app: typer.Typer) -> None:
+    app.command(epilog="Example: testbed run topologies/demo.yaml")(run)
+    app.command(epilog="Example: testbed analyze demo --json")(analyze)
+    app.command(epilog="Example: testbed report")(report)
+
+
+def run(
+    file: TopologyFile,
+    name: NewName = None,
+    backend: BackendName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Do it all: up, play, down, analyze, report."""
+    with Terminal(as_json) as terminal:
+        topology = load(file, name=name)
+        record = bring_up(topology, file, lambda: choose_backend(backend), terminal.emit)
+        try:
+            play(record, terminal.emit)
+        finally:
+            bring_down(record.name, terminal.emit)
+        _analyze_and_show(record.run_place, terminal)
+
+
+def analyze(name: RunName = None, as_json: AsJson = False) -> None:
+    """Turn a run's captures into hops, overhead and delay (metrics/*.parquet) with Spark."""
+    with Terminal(as_json) as terminal:
+        _analyze_and_show(the_run(name), terminal)
+
+
+def report(
+    name: RunName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write report.html of a run; analyses it first if that was not done yet."""
+    with Terminal(as_json) as terminal:
+        place = the_run(name)
+        if not (place.folder / "summary.json").is_file():
+            _analyze(place, terminal.emit)
+        path = _write_report(place, terminal.emit)
+        terminal.document({"run": place.run, "report": str(path)})
+        terminal.show(f"report: {path}")
+
+
+def _analyze_and_show(place: RunPlace, terminal: Terminal) -> None:
+    summary = _analyze(place, terminal.emit)
+    path = _write_report(place, terminal.emit)
+    terminal.document({**summary, "report": str(path)})
+    terminal.show(*summary_tables(summary), f"report: {path}")
+    for reason in summary["fidelity"]["reasons"]:
+        terminal.emit(Warned(reason))
+
+
+def _analyze(place: RunPlace, emit: Emit) -> dict[str, Any]:
+    from analysis.pipeline import analyze as analyze_run
+
+    stages: dict[str, int] = {}
+
+    def on_progress(stage: str, done: int, total: int) -> None:
+        if stage not in stages:
+            stages[stage] = 0
+            emit(StageStarted(stage, total))
+        emit(StageAdvanced(stage, done - stages[stage]))
+        stages[stage] = done
+        if done >= total:
+            emit(StageEnded(stage))
+
+    return analyze_run(place.folder, emit=on_progress)
+
+
+def _write_report(place: RunPlace, emit: Emit) -> Path:
+    from analysis.report import write_report
+
+    stage = "writing the report"
+    emit(StageStarted(stage, 1))
+    path = write_report(place.folder)
+    emit(StageEnded(stage))
+    return path

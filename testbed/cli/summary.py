@@ -1,0 +1,62 @@
+"""A run's summary as tables."""
+
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+
+def summary_tables(summary: dict[str, Any]) -> list[Table | Text]:
+    """Delay and hops by priority, then messages, overhead and the verdict."""
+    return [_delays(summary), _facts(summary)]
+
+
+def _delays(summary: dict[str, Any]) -> Table:
+    title = f"run {summary['run']} ({summary['backend']}, links by {summary['emulator']})"
+    table = Table(title=title, caption="delay from publication to the last byte at the receiver")
+    table.add_column("level")
+    for column in ("deliveries", "p50", "p95", "p99", "max", "hops mean", "hops max"):
+        table.add_column(column, justify="right")
+    for level in sorted(summary["delay_s"], reverse=True):
+        delay = summary["delay_s"][level]
+        hops = summary["hops"].get(level, {})
+        quantiles = [seconds(delay[key]) for key in ("p50", "p95", "p99", "max")]
+        table.add_row(
+            f"{level} {MEANING.get(level, '')}",
+            str(delay["n"]),
+            *quantiles,
+            f"{hops['mean']:.2f}" if hops else "",
+            str(hops["max"]) if hops else "",
+            style="bold" if level == "5" else "",
+        )
+    return table
+
+
+MEANING = {"5": "evacuate", "4": "danger", "3": "warning", "2": "advisory", "1": "routine"}
+
+
+def _facts(summary: dict[str, Any]) -> Table:
+    messages, overhead = summary["messages"], summary["overhead"]
+    fidelity = summary["fidelity"]
+    payload, wire = overhead["payload_bytes"], overhead["wire_bytes"]
+    share = f" ({wire / payload:.2f} x the payload)" if payload else ""
+    table = Table(show_header=False, box=None, padding=(0, 1))
+    table.add_row(
+        "messages",
+        f"{messages['published']} published, {messages['delivered']} of "
+        f"{messages['expected_deliveries']} deliveries made, {messages['lost']} lost, "
+        f"{messages['duplicates']} doubled",
+    )
+    table.add_row(
+        "overhead",
+        f"{wire:,} bytes on all links in {overhead['packets']:,} packets for "
+        f"{payload:,} bytes of payload{share}, {overhead['retransmitted_packets']} retransmitted",
+    )
+    verdict = "the machine kept up" if fidelity["ok"] else "; ".join(fidelity["reasons"])
+    table.add_row("fidelity", verdict)
+    return table
+
+
+def seconds(value: float) -> str:
+    """Milliseconds below a second, seconds above."""
+    return f"{value * 1000:.1f} ms" if value < 1 else f"{value:.2f} s"

@@ -1,0 +1,119 @@
+"""One command's conversation: progress and errors on stderr, the result on stdout, the exit code at the end.
+
+    0 done · 1 failed · 2 wrong input · 3 done with warnings · 130 interrupted
+
+With `--json` stdout gets exactly one JSON document, also when the command fails: {"error": {...}}.
+"""
+
+import errno
+import json
+from types import TracebackType
+from typing import Any, Self
+
+import typer
+from rich.console import Console, RenderableType
+from rich.markup import escape
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
+
+from testbed.errors import TestbedError
+from testbed.events import Event, Note, StageAdvanced, StageEnded, StageStarted, Warned
+
+WARNED = 3
+INTERRUPTED = 130
+
+
+class Terminal:
+    """Use as `with Terminal(as_json) as terminal:`; hand `terminal.emit` to whoever does the work."""
+
+    def __init__(self, as_json: bool = False) -> None:
+        self._as_json = as_json
+        self._out = Console(highlight=False, soft_wrap=False)
+        self._err = Console(stderr=True, highlight=False)
+        self._stages: dict[str, TaskID] = {}
+        self._warnings: list[str] = []
+        self._progress = Progress(
+            TextColumn("{task.description:<32}"),
+            BarColumn(bar_width=30),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            TextColumn("[dim]{task.fields[detail]}"),
+            console=self._err,
+            transient=False,
+            disable=not self._err.is_terminal,
+        )
+
+    def emit(self, event: Event) -> None:
+        """Show an event."""
+        match event:
+            case StageStarted(stage, total):
+                if self._err.is_terminal:
+                    self._stages[stage] = self._progress.add_task(stage, total=total, detail="")
+                else:
+                    self._err.print(stage + (f" ({total})" if total and total > 1 else ""))
+            case StageAdvanced(stage, by, detail) if stage in self._stages:
+                self._progress.update(self._stages[stage], advance=by, detail=escape(detail))
+            case StageEnded(stage) if stage in self._stages:
+                self._end(self._stages[stage])
+            case Note(text):
+                self._err.print(text, markup=False)
+            case Warned(text):
+                self._warnings.append(text)
+                self._err.print(f"[yellow]warning:[/] {escape(text)}")
+            case _:
+                pass
+
+    def _end(self, task: TaskID) -> None:
+        total = self._progress.tasks[self._progress.task_ids.index(task)].total
+        self._progress.update(task, completed=total or 1, total=total or 1, detail="")
+
+    def show(self, *results: RenderableType) -> None:
+        """Print a result for people; not with --json."""
+        if not self._as_json:
+            self._progress.stop()
+            for result in results:
+                self._out.print(result)
+
+    def document(self, document: Any) -> None:
+        """Print the result for programs; only with --json."""
+        if self._as_json:
+            typer.echo(json.dumps(document, indent=2))
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._progress.stop()
+        if isinstance(error, TestbedError):
+            self._fail(error.message, error.hint, error.exit_code)
+        if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            where = f" while writing {error.filename}" if error.filename else ""
+            self._fail(f"the disk is full{where}", "make room, or set TESTBED_CAPTURES", 1)
+        if isinstance(error, PermissionError):
+            what = error.filename or "the operation"
+            self._fail(f"permission denied: {what}", "`testbed doctor` says what is missing", 1)
+        if isinstance(error, KeyboardInterrupt):
+            self._fail("interrupted; what this command had made was taken back", "", INTERRUPTED)
+        if error is None and self._warnings:
+            raise typer.Exit(WARNED)
+
+    def _fail(self, message: str, hint: str, code: int) -> None:
+        self.document({"error": {"message": message, "hint": hint, "exit_code": code}})
+        self._err.print(f"[bold red]error:[/] {escape(message)}", soft_wrap=True)
+        if hint:
+            self._err.print(f"  [bold]→[/] {escape(hint)}", soft_wrap=True)
+        raise typer.Exit(code)
