@@ -4,20 +4,30 @@ from collections.abc import Sequence
 from typing import Any
 
 from testbed.backends.base import Actual, Done
+from testbed.backends.fake_nodes import FakeNodes
 from testbed.errors import NodeFailure
 from testbed.plan import fingerprint
 from testbed.topology.model import Node, Topology
 
 
 class FakeBackend:
-    """Keeps what a real backend would make in sets; `failing` names nodes that refuse to be created."""
+    """Keeps what a real backend would make in sets.
+
+    `failing` names nodes that refuse to be created; with `nodes`, started nodes answer on their control sockets.
+    """
 
     name = "fake"
     emulator = "none"
     emulator_reason = "nothing is sent"
 
-    def __init__(self, topology: Topology, failing: frozenset[str] = frozenset()) -> None:
+    def __init__(
+        self,
+        topology: Topology,
+        failing: frozenset[str] = frozenset(),
+        nodes: FakeNodes | None = None,
+    ) -> None:
         self._topology = topology
+        self._nodes = nodes
         self._failing = failing
         self._prepared = False
         self._stages: dict[str, set[str]] = {
@@ -52,6 +62,9 @@ class FakeBackend:
         self._reach("captured", nodes, done)
 
     def start(self, nodes: Sequence[Node], done: Done) -> None:
+        if self._nodes:
+            for node in nodes:
+                self._nodes.add(node)
         self._reach("started", nodes, done)
 
     def stop(self, nodes: Sequence[Node], done: Done) -> None:
@@ -75,6 +88,8 @@ class FakeBackend:
             stage.clear()
         self._fingerprints.clear()
         self._prepared = False
+        if self._nodes:
+            self._nodes.close()
         return [f"node {name}" for name in names]
 
     def _reach(self, stage: str, nodes: Sequence[Node], done: Done) -> None:
@@ -88,4 +103,6 @@ class FakeBackend:
         for node in nodes:
             for stage in stages:
                 self._stages[stage].discard(node.name)
+            if self._nodes:
+                self._nodes.discard(node.name)
             done(node.name)

@@ -51,7 +51,7 @@ def _finish_run(place: LabPlace, record: LabRecord, emit: Emit, make: Maker) -> 
             make(record.backend, place, record.run_place, topology, emit), record, topology, emit
         )
     except ControlError:
-        emit(Warned("the lab had died before; its captures end where it died"))
+        emit(Note("the lab had died before; its captures end where it died"))
         update_manifest(run, status="died")
     except (TestbedError, OSError) as error:
         emit(Warned(f"the lab did not end in order ({error}); it is removed all the same"))

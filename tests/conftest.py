@@ -1,0 +1,87 @@
+"""What all tests share: labs in a state folder of their own, and honest skips.
+
+A test that cannot run on this machine is skipped with the reason; where $CI is set, such a skip is a failure.
+"""
+
+import functools
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "default", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+)
+settings.load_profile("default")
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+@functools.cache
+def _lacking(marker: str) -> str | None:
+    """Why tests of this marker cannot run here, or None."""
+    if marker == "root":
+        return None if os.geteuid() == 0 else "not root"
+    if marker == "netns":
+        from testbed.links.namespaces import can_make_namespaces
+
+        able, reason = can_make_namespaces()
+        return None if able else reason
+    if marker == "docker":
+        from testbed.backends.engine import engine_answers
+
+        answers, reason = engine_answers()
+        return None if answers else f"{reason}; `make engine` installs and starts one"
+    if marker == "browser":
+        return None if shutil.which("chromium") else "no chromium; apt-get install chromium"
+    return None
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for marker in item.iter_markers():
+        if reason := _lacking(marker.name):
+            pytest.skip(reason)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    report = yield
+    if os.environ.get("CI") and report.skipped and not hasattr(report, "wasxfail"):
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid} was skipped on CI: {report.longrepr}"
+    return report
+
+
+@pytest.fixture
+def repository() -> Path:
+    """The top of the source tree."""
+    return REPOSITORY
+
+
+@pytest.fixture
+def places(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Labs and runs of this test in a folder of their own (short: Unix socket paths are limited)."""
+    folder = Path(tempfile.mkdtemp(prefix="tb-", dir="/tmp"))
+    folder.chmod(0o755)
+    monkeypatch.setenv("TESTBED_STATE", str(folder / "s"))
+    monkeypatch.setenv("TESTBED_CAPTURES", str(folder / "c"))
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def wait_until() -> Callable[..., None]:
+    """wait_until(condition, seconds): until it holds, or the test fails."""
+    import time
+
+    def wait(condition: Callable[[], object], seconds: float = 10.0) -> None:
+        deadline = time.monotonic() + seconds
+        while not condition():
+            assert time.monotonic() < deadline, f"not within {seconds} s"
+            time.sleep(0.02)
+
+    return wait
