@@ -5,16 +5,13 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint format types imports coverage engine browser constraints clean
+.PHONY: help demo test lint format types imports coverage engine constraints clean
 
 help: ## list what can be made
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(STAMP): pyproject.toml constraints.txt
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "testbed needs Python 3.11 or later; try: make PYTHON=python3.12"; exit 1; }
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
-	@touch $@
+$(STAMP): pyproject.toml constraints.txt scripts/venv
+	@scripts/venv $(PYTHON) $(VENV)
 
 demo: $(STAMP) ## run the demo landslide and show delays, hops and overhead
 	@$(BIN)/testbed run topologies/demo.yaml
@@ -41,6 +38,12 @@ coverage: $(STAMP) ## tests with line and branch coverage
 
 engine: ## install and start a Docker engine (Debian/Ubuntu, root)
 	scripts/engine start
+
+constraints: ## renew constraints.txt with today's versions
+	rm -rf $(VENV)/fresh && $(PYTHON) -m venv $(VENV)/fresh
+	$(VENV)/fresh/bin/python -m pip install --quiet '.[dev]'
+	{ sed -n 1p constraints.txt; $(VENV)/fresh/bin/python -m pip freeze --exclude landslide-testbed | grep '==' | sort -f; } > $(VENV)/constraints.new
+	mv $(VENV)/constraints.new constraints.txt && rm -rf $(VENV)/fresh
 
 clean: ## remove what was built (not captures/)
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache build dist *.egg-info htmlcov .coverage*

@@ -1,6 +1,7 @@
 """Nodes that only answer: control sockets of a whole lab in one thread, for tests without a kernel's help.
 
-They keep the node protocol of docs/architecture.md: `status`, `go`, `publish`, `play`. What is published arrives at once.
+They keep the node protocol of docs/architecture.md: `status`, `go`, `publish`, `play`.
+What is published arrives at once.
 """
 
 import json
