@@ -1,12 +1,12 @@
 """Which backend serves a lab, and why."""
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from testbed.backends.base import Backend
 from testbed.errors import InputError
 from testbed.events import Emit
+from testbed.links.namespaces import privileged
 from testbed.places import LabPlace, RunPlace
 from testbed.topology.model import Topology
 
@@ -32,7 +32,7 @@ def choose_backend(asked: str | None) -> Choice:
         )
     if asked not in (None, "auto"):
         raise InputError(f"no backend {asked!r}", f"there is: {', '.join(BACKENDS)}")
-    if os.geteuid() != 0:
+    if not privileged():
         return Choice("netns", "without root, links cannot be put into containers")
     from testbed.backends.engine import engine_answers
     from testbed.backends.image import image_obtainable

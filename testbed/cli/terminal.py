@@ -25,6 +25,7 @@ from rich.progress import (
 
 from testbed.errors import TestbedError
 from testbed.events import Event, Note, StageAdvanced, StageEnded, StageStarted, Warned
+from testbed.topology import TopologyErrors
 
 WARNED = 3
 INTERRUPTED = 130
@@ -98,6 +99,8 @@ class Terminal:
         trace: TracebackType | None,
     ) -> None:
         self._progress.stop()
+        if isinstance(error, TopologyErrors):
+            self._fail_file(error)
         if isinstance(error, TestbedError):
             self._fail(error.message, error.hint, error.exit_code)
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -110,6 +113,11 @@ class Terminal:
             self._fail("interrupted; what this command had made was taken back", "", INTERRUPTED)
         if error is None and self._warnings:
             raise typer.Exit(WARNED)
+
+    def _fail_file(self, errors: TopologyErrors) -> None:
+        self.document({"valid": False, "errors": errors.as_json()})
+        self._err.print(str(errors), markup=False, soft_wrap=True)
+        raise typer.Exit(errors.exit_code)
 
     def _fail(self, message: str, hint: str, code: int) -> None:
         self.document({"error": {"message": message, "hint": hint, "exit_code": code}})

@@ -1,0 +1,132 @@
+"""What a user can get wrong or a machine can lack: one clear sentence, the right exit code, nothing left."""
+
+import json
+import subprocess
+
+import pytest
+
+pytestmark = pytest.mark.netns
+
+
+def sentence(done: subprocess.CompletedProcess[str]) -> str:
+    """The error as shown; exactly one, and no traceback."""
+    assert "Traceback" not in done.stderr
+    errors = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+    assert len(errors) == 1, done.stderr
+    return errors[0].removeprefix("error: ")
+
+
+def test_a_missing_engine(testbed, repository, leftovers):
+    minimal = repository / "topologies" / "minimal.yaml"
+    nowhere = {"DOCKER_HOST": "unix:///nonexistent/docker.sock"}
+    done = testbed("up", minimal, "--backend", "docker", env=nowhere)
+    assert (done.returncode, sentence(done)) == (1, "no Docker engine answers")
+    assert "make engine" in done.stderr
+    assert leftovers() == []
+
+
+def test_a_missing_engine_is_no_obstacle_when_docker_was_not_asked_for(testbed, repository):
+    minimal = repository / "topologies" / "minimal.yaml"
+    nowhere = {"DOCKER_HOST": "unix:///nonexistent/docker.sock"}
+    done = testbed("up", minimal, env=nowhere)
+    assert done.returncode == 0, done.stderr
+    assert "backend netns: no Docker engine answers" in done.stderr
+
+
+@pytest.mark.root
+def test_a_missing_permission(testbed, repository, leftovers):
+    minimal = repository / "topologies" / "minimal.yaml"
+    with_no_namespaces = ["unshare", "--user", "--map-root-user"]
+    limit = 'echo 0 > /proc/sys/user/max_net_namespaces && exec "$@"'
+    import os
+    import sys
+
+    done = subprocess.run(
+        [
+            *with_no_namespaces,
+            "sh",
+            "-c",
+            limit,
+            "sh",
+            sys.executable,
+            "-m",
+            "testbed",
+            "up",
+            minimal,
+        ],
+        cwd=repository,
+        env=dict(os.environ),
+        text=True,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    assert "does not let us make network namespaces" in sentence(done)
+    assert leftovers() == []
+
+
+def test_a_name_that_is_taken(testbed, repository, places):
+    minimal = repository / "topologies" / "minimal.yaml"
+    other = places / "other.yaml"
+    other.write_text(minimal.read_text())
+    assert testbed("up", minimal, "--backend", "netns").returncode == 0
+    done = testbed("up", other, "--backend", "netns")
+    assert done.returncode == 2
+    assert "is up already, from" in sentence(done)
+    assert "--name" in done.stderr
+
+
+@pytest.mark.root
+def test_a_full_disk(testbed, repository, places, leftovers):
+    small = places / "small"
+    small.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "none", small], check=True)
+    try:
+        done = testbed(
+            "up",
+            repository / "topologies" / "minimal.yaml",
+            "--backend",
+            "netns",
+            env={"TESTBED_CAPTURES": str(small)},
+        )
+        assert done.returncode == 1
+        assert "the disk is full" in sentence(done)
+    finally:
+        subprocess.run(["umount", small], check=True)
+    assert leftovers() == []
+
+
+def test_a_broken_file(testbed, places):
+    broken = places / "broken.yaml"
+    broken.write_text("name: x\nnodes: {broker: {kind: brokr}\n")
+    done = testbed("up", broken)
+    assert done.returncode == 2
+    assert "broken.yaml:" in done.stderr
+    assert "Traceback" not in done.stderr
+    as_json = testbed("run", broken, "--json")
+    assert as_json.returncode == 2
+    document = json.loads(as_json.stdout)
+    assert document["valid"] is False
+    assert document["errors"][0]["line"] >= 1
+
+
+def test_a_file_that_is_not_there(testbed):
+    done = testbed("validate", "nowhere.yaml")
+    assert done.returncode == 2
+    assert "nowhere.yaml" in done.stdout + done.stderr
+
+
+def test_an_unknown_lab_or_run(testbed):
+    done = testbed("play", "nowhere")
+    assert (done.returncode, sentence(done)) == (2, "no lab named 'nowhere' is up")
+    done = testbed("analyze", "nowhere")
+    assert done.returncode == 2
+    assert json.loads(testbed("analyze", "nowhere", "--json").stdout)["error"]["exit_code"] == 2
+
+
+def test_a_backend_that_is_not_there_yet(testbed, repository):
+    done = testbed("up", repository / "topologies" / "minimal.yaml", "--backend", "simulated")
+    assert (done.returncode, sentence(done)) == (
+        2,
+        "the simulated backend is not part of this version",
+    )

@@ -1,0 +1,153 @@
+"""From a topology file to numbers: what the captures say must be what the nodes say."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+AGREEMENT_S = 0.005
+TRIES = 3  # the nodes' own clock readings wait for a processor; a busy machine may need another try
+
+CONTRACT = {
+    "messages": {"published", "expected_deliveries", "delivered", "lost", "duplicates"},
+    "overhead": {"payload_bytes", "wire_bytes", "packets", "retransmitted_packets"},
+    "fidelity": {"ok", "reasons"},
+}
+
+
+def log_lines(run_folder: Path, event: str) -> list[dict]:
+    return [
+        line
+        for log in sorted((run_folder / "logs").glob("*.jsonl"))
+        for line in map(json.loads, log.read_text().splitlines())
+        if line["event"] == event
+    ]
+
+
+def captured_delays(run_folder: Path) -> dict[tuple[str, str], float]:
+    """(message, receiver) -> delay, as the metrics have it."""
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(run_folder / "metrics" / "deliveries.parquet")
+    rows = table.select(["message", "receiver", "status", "delay_s"]).to_pylist()
+    return {(r["message"], r["receiver"]): r["delay_s"] for r in rows if r["status"] == "delivered"}
+
+
+def logged_delays(run_folder: Path) -> dict[tuple[str, str], float]:
+    """The same from the subscribers' own logs."""
+    return {
+        (line["id"], line["node"]): (line["t"] - line["published_ns"]) / 1e9
+        for line in log_lines(run_folder, "receive")
+    }
+
+
+def check_document(document: dict) -> None:
+    """The contract for programs (docs/json.md)."""
+    assert {"run", "backend", "emulator", "delay_s", "hops"} <= document.keys()
+    for key, parts in CONTRACT.items():
+        assert parts <= document[key].keys()
+    for level, delay in document["delay_s"].items():
+        assert level in "12345"
+        assert {"n", "p50", "p95", "p99", "max"} <= delay.keys()
+        assert {"mean", "max"} <= document["hops"][level].keys()
+
+
+@pytest.mark.netns
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "backend", ["netns", pytest.param("docker", marks=[pytest.mark.docker, pytest.mark.root])]
+)
+def test_captures_and_logs_agree_on_every_delivery(
+    backend, testbed_json, leftovers, places, repository
+):
+    minimal = repository / "topologies" / "minimal.yaml"
+    for _ in range(TRIES):
+        document = testbed_json("run", minimal, "--backend", backend, codes=(0, 3))
+        check_document(document)
+        folder = places / "c" / document["run"]
+        captured, logged = captured_delays(folder), logged_delays(folder)
+        assert captured.keys() == logged.keys()
+        assert document["backend"] == backend
+
+        published = {line["id"] for line in log_lines(folder, "publish")}
+        assert document["messages"]["published"] == len(published) > 0
+        assert document["messages"]["delivered"] == len(captured)
+        assert document["messages"]["lost"] == 0
+        assert {message for message, _ in captured} == published
+        assert all(hops["mean"] == hops["max"] == 2 for hops in document["hops"].values())
+
+        worst = max(abs(captured[key] - logged[key]) for key in captured)
+        if worst < AGREEMENT_S:
+            break
+    assert worst < AGREEMENT_S, f"{worst * 1000:.1f} ms apart in each of {TRIES} runs"
+    assert leftovers() == []
+    assert (folder / "report.html").stat().st_size > 10_000
+
+
+@pytest.mark.netns
+@pytest.mark.root
+@pytest.mark.spark
+def test_the_same_without_root(places, repository):
+    """As an ordinary user, the whole lab lives in a user namespace."""
+    nobody = 65534
+    if not shutil.which("setpriv"):
+        pytest.skip("no setpriv (util-linux)")
+    home = places / "home"
+    home.mkdir()
+    os.chown(home, nobody, nobody)
+    environment = {
+        **os.environ,
+        "HOME": str(home),
+        "TESTBED_STATE": str(home / "s"),
+        "TESTBED_CAPTURES": str(home / "c"),
+        "PYTHONDONTWRITEBYTECODE": "1",
+    }
+    ordinary = ["setpriv", f"--reuid={nobody}", f"--regid={nobody}", "--clear-groups"]
+    minimal = repository / "topologies" / "minimal.yaml"
+    done = subprocess.run(
+        [*ordinary, sys.executable, "-m", "testbed", "run", str(minimal), "--json"],
+        cwd=home,
+        env=environment,
+        text=True,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode in (0, 3), done.stderr
+    document = json.loads(done.stdout)
+    check_document(document)
+    assert document["backend"] == "netns"
+    assert "without root" in done.stderr
+    assert document["messages"]["lost"] == 0
+    assert list((home / "s").iterdir()) == []
+
+
+@pytest.mark.netns
+def test_two_labs_at_once_do_not_disturb_each_other(testbed, testbed_json, leftovers, repository):
+    minimal = repository / "topologies" / "minimal.yaml"
+    for name in ("east", "west"):
+        testbed_json("up", minimal, "--name", name, "--backend", "netns")
+    plays = [
+        subprocess.Popen(
+            [sys.executable, "-m", "testbed", "play", name, "--json"],
+            cwd=repository,
+            env=dict(os.environ),
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        for name in ("east", "west")
+    ]
+    for process in plays:
+        out, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err
+        played = json.loads(out)
+        assert played["received"] == played["expected"] > 0
+    assert testbed("down", "east").returncode == 0
+    (west,) = testbed_json("status")["labs"]
+    assert (west["name"], west["state"]) == ("west", "up")
+    assert testbed("down", "west").returncode == 0
+    assert leftovers() == []

@@ -1,0 +1,218 @@
+"""Up, play, inject, status, down, on the fake backend: what the lab layer promises whatever the place."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from testbed.backends.choice import Choice
+from testbed.backends.fake import FakeBackend
+from testbed.backends.fake_nodes import FakeNodes
+from testbed.errors import InputError, NameTaken, NodeFailure, NoSuchLab
+from testbed.events import Note, StageAdvanced, StageEnded, StageStarted, Warned, ignore
+from testbed.lab import bring_down, bring_up, inject, lab_status, play
+from testbed.places import LabPlace
+from testbed.records import lab_names, locked, read_manifest, the_lab
+from testbed.topology.model import Node, NodeKind, Profile, Publish, Scenario, Topology
+
+BROKER = Node("broker", 1, NodeKind.BROKER, "lan", address="10.77.0.1")
+SENSOR = Node("sensor", 2, NodeKind.SENSOR, "lan", address="10.77.0.2")
+SIREN = Node("siren", 3, NodeKind.SUBSCRIBER, "lan", topics=("alerts",), address="10.77.0.3")
+LANDSLIDE = Publish(0.0, ("sensor",), "alerts", 5, 100, period_s=0.05, count=3)
+LAB = Topology(
+    "valley",
+    7,
+    (Profile("lan"),),
+    (BROKER, SENSOR, SIREN),
+    scenario=Scenario(0.2, 1.0, (LANDSLIDE,)),
+)
+
+
+class FakePlace:
+    """Keeps one FakeBackend per lab between commands, as the kernel would."""
+
+    def __init__(self) -> None:
+        self.backends: dict[str, FakeBackend] = {}
+        self.failing: frozenset[str] = frozenset()
+
+    def __call__(self, name, lab, run, topology, emit):
+        if lab.name not in self.backends:
+            nodes = FakeNodes(lab, topology)
+            self.backends[lab.name] = FakeBackend(topology, self.failing, nodes)
+        return self.backends[lab.name]
+
+
+@pytest.fixture
+def place(places):
+    fake = FakePlace()
+    yield fake
+    for backend in fake.backends.values():
+        backend.destroy()
+
+
+@pytest.fixture
+def file(places) -> Path:
+    path = places / "valley.yaml"
+    path.write_text("name: valley\n")
+    return path
+
+
+def up(topology, file, place, emit=ignore):
+    return bring_up(topology, file, lambda: Choice("fake", "a test"), emit, place)
+
+
+def test_up_makes_a_run_folder_with_manifest_journal_and_the_file(place, file):
+    record = up(LAB, file, place)
+    manifest = read_manifest(record.run_place)
+    assert manifest["status"] == "up"
+    assert manifest["backend"] == {"name": "fake", "reason": "a test"}
+    assert record.run_place.topology.read_text() == "name: valley\n"
+    steps = [json.loads(line)["step"] for line in record.run_place.journal.read_text().splitlines()]
+    assert steps == ["prepare", "create", "wire", "shape", "capture", "start"]
+
+
+def test_up_twice_does_nothing_the_second_time(place, file):
+    first = up(LAB, file, place)
+    calls = len(place.backends["valley"].calls)
+    said = []
+    assert up(LAB, file, place, said.append) == first
+    assert len(place.backends["valley"].calls) == calls
+    assert said == [Note("lab valley is up already; nothing to do")]
+
+
+def test_up_after_an_edit_changes_only_what_differs(place, file):
+    up(LAB, file, place)
+    calls = len(place.backends["valley"].calls)
+    town = Node("town", 4, NodeKind.SUBSCRIBER, "lan", topics=("alerts",), address="10.77.0.4")
+    up(replace(LAB, nodes=(*LAB.nodes, town)), file, place)
+    assert {targets for _, targets in place.backends["valley"].calls[calls:]} == {("town",)}
+
+
+def test_a_name_taken_by_another_file_is_refused(place, file, places):
+    up(LAB, file, place)
+    other = places / "other.yaml"
+    other.write_text("name: valley\n")
+    with pytest.raises(NameTaken, match="is up already"):
+        up(LAB, other, place)
+
+
+def test_a_failing_node_is_named_the_rest_stays_and_up_again_completes(place, file):
+    place.failing = frozenset({"siren"})
+    with pytest.raises(NodeFailure, match="siren"):
+        up(LAB, file, place)
+    assert place.backends["valley"].inspect().created == {"broker", "sensor"}
+    place.backends["valley"]._failing = frozenset()
+    up(LAB, file, place)
+    assert lab_status(the_lab("valley")).state == "up"
+
+
+def test_an_interrupt_takes_back_everything_this_up_made(place, file, places):
+    def interrupt(event):
+        if event == StageStarted("shaping links", 3):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        up(LAB, file, place, interrupt)
+    assert place.backends["valley"].inspect().created == frozenset()
+    assert lab_names() == []
+    assert list((places / "c").iterdir()) == []
+
+
+def test_an_interrupt_of_a_second_up_leaves_the_first_ones_nodes(place, file):
+    up(LAB, file, place)
+    town = Node("town", 4, NodeKind.SUBSCRIBER, "lan", topics=("alerts",), address="10.77.0.4")
+
+    def interrupt(event):
+        if event == StageStarted("starting captures", 1):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        up(replace(LAB, nodes=(*LAB.nodes, town)), file, place, interrupt)
+    assert place.backends["valley"].inspect().created == {"broker", "sensor", "siren"}
+
+
+def test_a_lab_that_died_is_cleared_and_started_anew(place, file):
+    first = up(LAB, file, place)
+    place.backends["valley"].destroy()
+    place.backends.clear()
+    assert up(LAB, file, place).run != first.run
+
+
+def test_play_hands_out_the_timeline_and_waits_for_every_delivery(place, file):
+    record = up(LAB, file, place)
+    seen = []
+    played = play(record, seen.append)
+    assert (played.published, played.expected, played.received, played.settled) == (3, 3, 3, True)
+    manifest = read_manifest(record.run_place)
+    assert manifest["play"]["settled"] is True
+    assert len(record.run_place.actions.read_text().splitlines()) == 3
+    assert {type(event) for event in seen} <= {StageStarted, StageAdvanced, StageEnded}
+
+
+def test_play_warns_about_deliveries_that_never_came(place, file):
+    deaf = replace(SIREN, topics=("alerts",))
+    topology = replace(LAB, nodes=(BROKER, SENSOR, deaf), scenario=Scenario(0.1, 0.2, (LANDSLIDE,)))
+    record = up(topology, file, place)
+    place.backends["valley"]._nodes._publish = lambda node, topic: None
+    seen = []
+    assert not play(record, seen.append).settled
+    assert any(isinstance(event, Warned) and "3 of 3" in event.text for event in seen)
+
+
+def test_inject_publishes_at_once_and_names_the_message(place, file):
+    record = up(LAB, file, place)
+    assert inject(record, "sensor", "alerts", 5, 200) == f"{2 << 32 | 1:016x}"
+    with pytest.raises(InputError, match="no sensor named 'sensr'") as caught:
+        inject(record, "sensr", "alerts", 5, 200)
+    assert "did you mean 'sensor'" in caught.value.hint
+
+
+def test_down_completes_the_manifest_and_forgets_the_lab(place, file):
+    record = up(LAB, file, place)
+    bring_down("valley", ignore, place)
+    manifest = read_manifest(record.run_place)
+    assert manifest["status"] == "down"
+    assert set(manifest["capture"]) == {"broker", "sensor", "siren"}
+    assert lab_names() == []
+    assert not LabPlace.of("valley").folder.exists()
+
+
+def test_down_of_a_dead_lab_works_and_says_so(place, file):
+    record = up(LAB, file, place)
+    place.backends["valley"].destroy()
+    seen = []
+    bring_down("valley", seen.append, place)
+    assert read_manifest(record.run_place)["status"] == "died"
+    assert seen == [Note("the lab had died before; its captures end where it died")]
+
+
+def test_down_works_with_a_damaged_manifest(place, file):
+    record = up(LAB, file, place)
+    record.run_place.manifest.write_text("{ not json")
+    bring_down("valley", ignore, place)
+    assert lab_names() == []
+
+
+def test_down_of_nothing_says_that_there_is_nothing(places):
+    seen = []
+    assert bring_down("valley", seen.append) is None
+    assert "nothing of a lab named 'valley'" in seen[0].text
+
+
+def test_two_commands_do_not_change_a_lab_at_once(places):
+    with locked("valley"):
+        with pytest.raises(InputError, match="another command is changing"), locked("valley"):
+            pass
+        with locked("other"):
+            pass
+    with locked("valley"):
+        pass
+    assert list((places / "s").iterdir()) == []
+
+
+def test_an_unknown_lab_is_named_with_the_nearest_known_one(place, file):
+    up(LAB, file, place)
+    with pytest.raises(NoSuchLab) as caught:
+        the_lab("vally")
+    assert caught.value.hint == "did you mean 'valley'?"

@@ -1,0 +1,47 @@
+"""Which run is meant, and what a manifest must be."""
+
+import os
+
+import pytest
+
+from testbed.errors import InputError, NoSuchRun
+from testbed.places import RunPlace
+from testbed.records import new_run, read_manifest, the_run, update_manifest
+
+
+def a_run(lab: str, age: float) -> RunPlace:
+    place = new_run(lab)
+    update_manifest(place, format=1, run=place.run)
+    moment = place.manifest.stat().st_mtime - age
+    os.utime(place.manifest, (moment, moment))
+    return place
+
+
+def test_a_run_is_found_by_id_by_folder_by_lab_and_as_the_newest(places):
+    old, new = a_run("slope-a", 100), a_run("slope-a", 50)
+    other = a_run("slope", 10)
+    assert the_run(old.run) == old
+    assert the_run(str(old.folder)) == old
+    assert the_run("slope-a") == new
+    assert the_run(None) == other
+
+
+def test_a_run_that_does_not_exist_is_answered_with_the_nearest(places):
+    with pytest.raises(NoSuchRun, match="no run in") as caught:
+        the_run(None)
+    assert "testbed run" in caught.value.hint
+    known = a_run("slope", 0)
+    with pytest.raises(NoSuchRun) as caught:
+        the_run(known.run + "x")
+    assert known.run in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [("{", "damaged"), ("[]", "damaged"), ('{"format": 99}', "has format 99")],
+)
+def test_a_damaged_or_foreign_manifest_is_refused(places, content, complaint):
+    run = new_run("slope")
+    run.manifest.write_text(content)
+    with pytest.raises(InputError, match=complaint):
+        read_manifest(run)
