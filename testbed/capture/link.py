@@ -1,0 +1,75 @@
+"""One captured link: two ears, one file, and the account of what went from these into that."""
+
+from testbed.capture.ordering import HoldBack
+from testbed.capture.pcap import PcapFile
+from testbed.capture.sockets import Ear
+
+MOST_HELD = 65536  # records of a link kept in memory while its ears are behind
+
+
+class CapturedLink:
+    """Takes records from its ears and brings them, in order, into its file."""
+
+    def __init__(self, name: str, file: PcapFile, snaplen: int) -> None:
+        self.name = name
+        self.file = file
+        self.snaplen = snaplen
+        self.ears: list[Ear] = []
+        self._behind: set[Ear] = set()  # ears that had more than one burst waiting
+        self._waiting = HoldBack()
+        self._packets = 0
+        self._bytes = 0
+        self._dropped = 0  # by closed ears and by the disk
+        self._newest_ns = 0
+
+    def take(self, ear: Ear, buffer: memoryview) -> bool:
+        """One burst from an ear; whether more may be waiting there."""
+        records, more = ear.receive(buffer[: self.snaplen])
+        if more:
+            self._behind.add(ear)
+        else:
+            self._behind.discard(ear)
+        if records:
+            self._packets += len(records)
+            self._bytes += sum([record[1] for record in records])
+            self._newest_ns = records[-1][0]
+            self._waiting.add(records)
+        return more
+
+    def drain(self, ear: Ear, buffer: memoryview, until_ns: int) -> None:
+        """All that waits at an ear; on a link that never falls silent, all up to that time."""
+        while self.take(ear, buffer) and self._newest_ns < until_ns:
+            pass
+
+    @property
+    def idle(self) -> bool:
+        """Everything heard is in the file."""
+        return not len(self._waiting)
+
+    def release(self) -> None:
+        """Write what was held back long enough; wait while an ear is behind, or the order would suffer."""
+        if not self._behind or len(self._waiting) > MOST_HELD:
+            self._write(self._waiting.release())
+
+    def close_ear(self, ear: Ear) -> None:
+        """Hear no more there; its drops stay counted."""
+        self._dropped += ear.dropped()
+        self._behind.discard(ear)
+        self.ears.remove(ear)
+        ear.close()
+
+    def finish(self) -> None:
+        """Write everything heard so far and close the file. The ears are closed by `close_ear` or with the process."""
+        self._write(self._waiting.release_all())
+        self.file.close()
+
+    def counts(self) -> dict[str, int]:
+        """Packets and their bytes on the wire that are in the file (or about to be), and those that are not."""
+        dropped = self._dropped + sum(ear.dropped() for ear in self.ears)
+        return {"packets": self._packets, "bytes": self._bytes, "dropped": dropped}
+
+    def _write(self, records: list[tuple[int, int, bytes]]) -> None:
+        if records and not self.file.write(records):
+            self._packets -= len(records)
+            self._bytes -= sum(record[1] for record in records)
+            self._dropped += len(records)

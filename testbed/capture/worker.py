@@ -1,0 +1,261 @@
+"""The capture process of a lab: hears all links at once and writes one file a link, until it is told to stop.
+
+    {"do": "add", "links": [{"link", "path", "snaplen", "up": {"ns", "ifname"}, "down": {"ns", "ifname"}}]}
+    {"do": "stats"}     packets, bytes, dropped per link so far
+    {"do": "stop"}      drains, completes the files, answers with the counts, ends
+
+One JSON object a line on standard input, one answer a line on standard output. The end of standard input and SIGTERM
+are a stop without an answer. One thread: the kernel stamps and queues the packets, so nothing is gained by hurrying.
+"""
+
+import json
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from testbed.capture.descriptors import raise_limit
+from testbed.capture.link import CapturedLink
+from testbed.capture.pcap import PcapFile
+from testbed.capture.sockets import LONGEST_FRAME, Ear
+from testbed.errors import TestbedError
+from testbed.links.namespaces import inside
+
+RELEASE_INTERVAL_S = 0.08  # a record is in its file after at most two of these
+NAP_S = 0.005  # after a quiet round: many packets are then taken at once instead of one by one
+_INPUT = 0
+_OUTPUT = 1
+
+
+class CaptureError(TestbedError):
+    """A link cannot be captured."""
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """An interface in a network namespace."""
+
+    ns: str
+    ifname: str
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """A link to be captured."""
+
+    link: str
+    path: Path
+    snaplen: int
+    ends: tuple[End, End]
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> "Order":
+        try:
+            ends = (End(**data["up"]), End(**data["down"]))
+            snaplen = min(int(data["snaplen"]), LONGEST_FRAME)
+            order = cls(str(data["link"]), Path(data["path"]), snaplen, ends)
+        except (KeyError, TypeError, ValueError) as error:
+            raise CaptureError(f"not an order for a link: {error!r}") from error
+        if order.snaplen <= 0:
+            raise CaptureError(f"{order.link}: snaplen {order.snaplen}; at least 1 byte is needed")
+        return order
+
+
+class Worker:
+    """The links, their ears, and the loop that serves them."""
+
+    def __init__(self) -> None:
+        self._links: dict[str, CapturedLink] = {}
+        self._ears: dict[int, tuple[CapturedLink, Ear]] = {}  # by descriptor
+        self._due: set[CapturedLink] = set()  # links with records not yet in their files
+        self._poll = select.epoll()
+        self._buffer = memoryview(bytearray(LONGEST_FRAME))
+        self._typed = b""
+        self._finished = False
+
+    def run(self) -> None:
+        """Serve until told to stop."""
+        with _signals() as wakeup:
+            self._poll.register(_INPUT, select.EPOLLIN)
+            self._poll.register(wakeup, select.EPOLLIN)
+            next_release = 0.0
+            while not self._finished:
+                pause = max(0.0, next_release - time.monotonic()) if self._due else None
+                behind = False
+                heard = False
+                for descriptor, mask in self._poll.poll(pause):
+                    if descriptor == _INPUT:
+                        self._read_input()
+                    elif descriptor == wakeup:
+                        self._finish()
+                    elif descriptor in self._ears:
+                        heard = True
+                        behind |= self._hear(descriptor, mask)
+                if self._due and time.monotonic() >= next_release:
+                    self._release()
+                    next_release = time.monotonic() + RELEASE_INTERVAL_S
+                if heard and not behind and not self._finished:
+                    time.sleep(NAP_S)
+
+    def _hear(self, descriptor: int, mask: int) -> bool:
+        link, ear = self._ears[descriptor]
+        more = link.take(ear, self._buffer)
+        if not link.idle:
+            self._due.add(link)
+        if mask & select.EPOLLERR and not more and ear.gone:
+            self._close_ear(link, ear)  # else it would keep the namespace of a removed node alive
+        return more
+
+    def _release(self) -> None:
+        for link in self._due:
+            link.release()
+        self._due = {link for link in self._due if not link.idle}
+
+    def _read_input(self) -> None:
+        typed = os.read(_INPUT, 1 << 20)
+        if not typed:
+            self._finish()
+            return
+        *lines, self._typed = (self._typed + typed).split(b"\n")
+        for line in lines:
+            if self._finished:
+                return
+            answer = json.dumps(self._answer(line)).encode() + b"\n"
+            try:
+                while answer:
+                    answer = answer[os.write(_OUTPUT, answer) :]
+            except BrokenPipeError:
+                self._finish()
+
+    def _answer(self, line: bytes) -> dict[str, Any]:
+        try:
+            question = json.loads(line)
+            match question:
+                case {"do": "add", "links": list(links)}:
+                    self._add([Order.from_json(link) for link in links])
+                    return {"ok": True}
+                case {"do": "stats"}:
+                    return self._account()
+                case {"do": "stop"}:
+                    self._finish()
+                    return self._account()
+        except ValueError as error:
+            return {"ok": False, "error": f"not a line of JSON: {error}"}
+        except TestbedError as error:
+            return {"ok": False, "error": error.message}
+        return {"ok": False, "error": f"unknown question {line.decode(errors='replace')!r}"}
+
+    def _account(self) -> dict[str, Any]:
+        answer: dict[str, Any] = {
+            "ok": True,
+            "links": {name: link.counts() for name, link in self._links.items()},
+        }
+        errors = [link.file.error for link in self._links.values() if link.file.error]
+        if errors:
+            more = f" ({len(errors) - 1} more files likewise.)" if len(errors) > 1 else ""
+            answer["error"] = errors[0] + more
+        return answer
+
+    def _add(self, orders: list[Order]) -> None:
+        """Listen on all of these links, or on none. A link that was captured before goes on in the same file."""
+        opened: list[tuple[Order, list[Ear]]] = []
+        files: dict[str, PcapFile] = {}
+        try:
+            for order in orders:
+                ears: list[Ear] = []
+                opened.append((order, ears))
+                for end in order.ends:
+                    ears.append(_open_ear(order.link, end))
+                if order.link not in self._links:
+                    files[order.link] = _open_file(order)
+        except TestbedError:
+            for _, ears in opened:
+                for ear in ears:
+                    ear.close()
+            for file in files.values():
+                file.close()
+            raise
+        for order, ears in opened:
+            link = self._links.get(order.link)
+            if link is None:
+                link = CapturedLink(order.link, files[order.link], order.snaplen)
+                self._links[order.link] = link
+            for old in list(link.ears):
+                link.drain(old, self._buffer, time.time_ns())
+                self._close_ear(link, old)
+                self._due.add(link)
+            for ear in ears:
+                link.ears.append(ear)
+                self._ears[ear.fileno()] = (link, ear)
+                self._poll.register(ear.fileno(), select.EPOLLIN)
+
+    def _close_ear(self, link: CapturedLink, ear: Ear) -> None:
+        self._poll.unregister(ear.fileno())
+        del self._ears[ear.fileno()]
+        link.close_ear(ear)
+
+    def _finish(self) -> None:
+        """Drain everything and complete the files; the ears end with the process."""
+        if self._finished:
+            return
+        now = time.time_ns()
+        for link in self._links.values():
+            for ear in link.ears:
+                link.drain(ear, self._buffer, now)
+            link.finish()
+        self._finished = True
+
+
+def _open_ear(link: str, end: End) -> Ear:
+    try:
+        namespace = os.open(end.ns, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            with inside(namespace):
+                return Ear(end.ifname)
+        finally:
+            os.close(namespace)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise CaptureError(
+            f"{link}: cannot listen on {end.ifname} of {end.ns}: {reason}"
+        ) from error
+
+
+def _open_file(order: Order) -> PcapFile:
+    try:
+        order.path.parent.mkdir(parents=True, exist_ok=True)
+        return PcapFile(order.path, order.snaplen)
+    except OSError as error:
+        raise CaptureError(f"{order.link}: cannot write {order.path}: {error.strerror}") from error
+
+
+@contextmanager
+def _signals() -> Iterator[int]:
+    """A descriptor that becomes readable on SIGTERM. Ctrl-C is left to whoever started the lab."""
+    reading, writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.set_wakeup_fd(writing)
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield reading
+    finally:
+        signal.set_wakeup_fd(-1)
+        os.close(reading)
+        os.close(writing)
+
+
+def main() -> int:
+    """Run the process."""
+    raise_limit()
+    Worker().run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
