@@ -83,24 +83,36 @@ def message_id(origin: int, counter: int) -> int:
     return (origin & 0xFFFFFFFF) << 32 | (counter & 0xFFFFFFFF)
 
 
+def encode_topic(topic: str) -> bytes:
+    """Topic to bytes; WireError if it cannot stand in a message."""
+    try:
+        data = topic.encode()
+    except UnicodeEncodeError:
+        raise WireError(f"topic {topic!r} cannot be written as UTF-8") from None
+    if len(data) > MAX_TOPIC_BYTES:
+        raise WireError(f"topic of {len(data)} bytes; at most {MAX_TOPIC_BYTES} fit")
+    return data
+
+
 def encode(message: Message) -> bytes:
-    """Message to bytes."""
-    topic = message.topic.encode()
-    if len(topic) > MAX_TOPIC_BYTES:
-        raise WireError(f"topic of {len(topic)} bytes; at most {MAX_TOPIC_BYTES} fit")
+    """Message to bytes; WireError if a field's value does not fit."""
+    topic = encode_topic(message.topic)
     if not LOWEST_PRIORITY <= message.priority <= HIGHEST_PRIORITY:
         raise WireError(f"priority {message.priority}; it goes from 1 to 5")
-    header = HEADER.pack(
-        VERSION,
-        message.kind,
-        message.priority,
-        message.hops,
-        message.flags,
-        len(topic),
-        message.origin,
-        message.message_id,
-        message.published_ns,
-    )
+    try:
+        header = HEADER.pack(
+            VERSION,
+            message.kind,
+            message.priority,
+            message.hops,
+            message.flags,
+            len(topic),
+            message.origin,
+            message.message_id,
+            message.published_ns,
+        )
+    except struct.error as error:
+        raise WireError(f"a field does not fit: {error}") from None
     return header + topic + message.payload
 
 

@@ -1,0 +1,62 @@
+"""In which order bytes leave on a link: the interface of every delivery method. Pure; `now` is passed in.
+
+Sending side, one `Scheduler` a link: messages are offered whole and encoded, chunks are taken out; each chunk becomes
+one WebSocket binary message. Receiving side, one `Assembler` a connection: it puts the chunks together again.
+
+    offer ... offer          next_chunk -> bytes      the shell writes it to the socket
+                             on_progress              ... it is in the kernel's hands; the next one, please
+                             on_link_lost             ... or it is not: the chunk belongs to the queue again
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+
+@dataclass(frozen=True, slots=True)
+class Queued:
+    """What was offered and is not yet in the kernel's hands."""
+
+    messages: int
+    bytes: int
+
+
+class Scheduler(Protocol):
+    """The queue in front of one link."""
+
+    @property
+    def queued(self) -> Queued:
+        """Including what `next_chunk` gave out last, until `on_progress` says that it has left."""
+
+    def offer(self, data: bytes, priority: int, now: float) -> str | None:
+        """Take one encoded message; or leave it and say why in a sentence."""
+
+    def next_chunk(self, now: float) -> bytes | None:
+        """What to write next, the same again until `on_progress` or `on_link_lost`; None: nothing now."""
+
+    def on_progress(self, unsent_bytes: int, now: float) -> None:
+        """The last chunk is with the kernel, which holds `unsent_bytes` not yet acknowledged by the other side.
+
+        Also called without a new chunk, at `next_deadline`.
+        """
+
+    def on_link_lost(self, now: float) -> None:
+        """The connection ended; a later one begins with a new assembler at the other side."""
+
+    def next_deadline(self) -> float | None:
+        """When the method wants to hear of progress, although it gave out no chunk; None: no need."""
+
+
+class Assembler(Protocol):
+    """What makes messages of chunks."""
+
+    def on_chunk(self, chunk: bytes) -> list[bytes]:
+        """The messages that this chunk completes; ValueError if it cannot be a chunk of this method."""
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A delivery method: both its sides. ValueError with a sentence if the parameters are wrong."""
+
+    scheduler: Callable[[Mapping[str, Any]], Scheduler]
+    assembler: Callable[[Mapping[str, Any]], Assembler]

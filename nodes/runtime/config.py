@@ -1,0 +1,192 @@
+"""node.json: what the orchestrator tells a node, checked before anything is done."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from random import Random
+from typing import Any
+
+from nodes import delivery, overlay
+from nodes.overlay.base import Station
+from nodes.wire import WireError, encode_topic
+
+MAX_SOCKET_PATH = 107  # of a Unix socket, unix(7)
+
+
+class ConfigError(ValueError):
+    """node.json cannot be used; the text is one sentence."""
+
+
+class NodeKind(StrEnum):
+    """What the node does."""
+
+    BROKER = "broker"
+    SENSOR = "sensor"
+    SUBSCRIBER = "subscriber"
+
+
+@dataclass(frozen=True, slots=True)
+class Method:
+    """A chosen overlay or delivery method."""
+
+    method: str
+    parameters: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """A TCP address."""
+
+    host: str
+    port: int
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerPlace:
+    """A broker and where it listens."""
+
+    name: str
+    at: Endpoint
+
+
+@dataclass(frozen=True, slots=True)
+class NodeConfig:
+    """Everything a node is told."""
+
+    lab: str
+    run: str
+    name: str
+    number: int
+    kind: NodeKind
+    control: str
+    log: str
+    seed: int
+    overlay: Method
+    delivery: Method
+    listen: Endpoint | None
+    brokers: tuple[BrokerPlace, ...]
+    topics: tuple[str, ...]
+
+    @property
+    def station(self) -> Station:
+        """The node as its overlay core sees it."""
+        return Station(self.name, self.number, tuple(broker.name for broker in self.brokers))
+
+    def random(self, purpose: str) -> Random:
+        """A source of chance for one purpose: the same in each run with the same seed."""
+        return Random(f"{self.seed}/{self.name}/{purpose}")
+
+
+def load(path: str) -> NodeConfig:
+    """Read and check the file; ConfigError says what is wrong with it."""
+    try:
+        with open(path, encoding="utf-8") as file:  # noqa: PTH123 - pathlib costs a node memory
+            data = json.load(file)
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from error
+    except ValueError as error:
+        raise ConfigError(f"{path} is not JSON: {error}") from error
+    try:
+        return parse(data)
+    except ConfigError as error:
+        raise ConfigError(f"{path}: {error}") from error
+
+
+def parse(data: Any) -> NodeConfig:
+    """From JSON values to a configuration that fits together."""
+    whole = _Object(data, "")
+    kind_name = whole.text("kind")
+    if kind_name not in list(NodeKind):
+        raise ConfigError(f"kind is {kind_name!r}; it must be one of {', '.join(NodeKind)}")
+    config = NodeConfig(
+        lab=whole.text("lab"),
+        run=whole.text("run"),
+        name=whole.text("name"),
+        number=whole.number("number", 0, 2**32 - 1),
+        kind=NodeKind(kind_name),
+        control=whole.text("control"),
+        log=whole.text("log"),
+        seed=whole.number("seed", -(2**63), 2**64 - 1),
+        overlay=_method(whole, "overlay", tuple(overlay.METHODS)),
+        delivery=_method(whole, "delivery", tuple(delivery.METHODS)),
+        listen=None if whole.value("listen") is None else _endpoint(whole.object("listen")),
+        brokers=tuple(BrokerPlace(b.text("name"), _endpoint(b)) for b in whole.objects("brokers")),
+        topics=_topics(whole.value("topics")),
+    )
+    if config.kind is NodeKind.BROKER and config.listen is None:
+        raise ConfigError("a broker needs `listen` with host and port")
+    if config.kind is not NodeKind.BROKER and not config.brokers:
+        raise ConfigError(f"a {config.kind} needs at least one entry in `brokers`")
+    if len(config.control.encode()) > MAX_SOCKET_PATH:
+        raise ConfigError(
+            f"control has a path of more than {MAX_SOCKET_PATH} bytes; take a shorter one"
+        )
+    return config
+
+
+class _Object:
+    """A JSON object whose members are taken out with a check; `where` names it in errors."""
+
+    def __init__(self, data: Any, where: str) -> None:
+        if not isinstance(data, dict):
+            raise ConfigError(f"{where or 'the file'} must be a JSON object")
+        self._data = data
+        self._prefix = f"{where}." if where else ""
+
+    def value(self, name: str) -> Any:
+        if name not in self._data:
+            raise ConfigError(f"{self._prefix}{name} is missing")
+        return self._data[name]
+
+    def text(self, name: str) -> str:
+        value = self.value(name)
+        if not isinstance(value, str) or not value:
+            raise ConfigError(f"{self._prefix}{name} is {value!r}; it must be a text, not empty")
+        return value
+
+    def number(self, name: str, least: int, most: int) -> int:
+        value = self.value(name)
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            raise ConfigError(
+                f"{self._prefix}{name} is {value!r}; it must be a whole number from {least} to {most}"
+            )
+        return value
+
+    def object(self, name: str) -> "_Object":
+        return _Object(self.value(name), f"{self._prefix}{name}")
+
+    def objects(self, name: str) -> "list[_Object]":
+        values = self.value(name)
+        if not isinstance(values, list):
+            raise ConfigError(f"{self._prefix}{name} must be a list")
+        return [_Object(item, f"{self._prefix}{name}[{i}]") for i, item in enumerate(values)]
+
+    def mapping(self, name: str) -> dict[str, Any]:
+        value = self.value(name)
+        if not isinstance(value, dict):
+            raise ConfigError(f"{self._prefix}{name} must be a JSON object")
+        return value
+
+
+def _endpoint(data: _Object) -> Endpoint:
+    return Endpoint(data.text("host"), data.number("port", 1, 65535))
+
+
+def _method(whole: _Object, name: str, known: tuple[str, ...]) -> Method:
+    data = whole.object(name)
+    method = data.text("method")
+    if method not in known:
+        raise ConfigError(f"{name}.method is {method!r}; this node knows {', '.join(known)}")
+    return Method(method, data.mapping("parameters"))
+
+
+def _topics(values: Any) -> tuple[str, ...]:
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise ConfigError("topics must be a list of texts")
+    for value in values:
+        try:
+            encode_topic(value)
+        except WireError as error:
+            raise ConfigError(f"topics: {error}") from error
+    return tuple(dict.fromkeys(values))

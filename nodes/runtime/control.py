@@ -1,0 +1,76 @@
+"""The control socket: one JSON object a line each way, over a Unix socket that is part of no network."""
+
+import asyncio
+import json
+import os
+from typing import Any
+
+from nodes.runtime.lifecycle import NoTransition
+from nodes.runtime.node import Node, NodeFailed, Refused
+from nodes.runtime.publisher import Unpublishable
+
+LONGEST_LINE = 256 * 1024 * 1024  # a timeline of a million publications
+
+
+def answer(node: Node, question: Any) -> dict[str, Any]:
+    """What the node says to a question; never raises for a bad one."""
+    try:
+        return {"ok": True, **_answer(node, question)}
+    except (Refused, NoTransition, Unpublishable) as error:
+        return {"ok": False, "error": str(error)}
+
+
+def _answer(node: Node, question: Any) -> dict[str, Any]:
+    if not isinstance(question, dict):
+        raise Refused('a question is a JSON object like {"do": "status"}')
+    match question.get("do"):
+        case "status":
+            return node.status()
+        case "go":
+            node.go()
+            return {}
+        case "publish":
+            wanted = (question.get(name) for name in ("topic", "priority", "size"))
+            return {"id": node.publish(*wanted)}
+        case "play":
+            return {"accepted": node.play(question.get("start_ns"), question.get("actions"))}
+        case other:
+            raise Refused(f"{other!r} is no question; there are status, go, publish, play")
+
+
+class ControlSocket:
+    """Listens and answers, as long as it is open."""
+
+    def __init__(self, path: str, node: Node) -> None:
+        self._path = path
+        self._node = node
+
+    async def __aenter__(self) -> "ControlSocket":
+        try:
+            self._server = await asyncio.start_unix_server(
+                self._converse, self._path, limit=LONGEST_LINE
+            )
+        except OSError as error:
+            raise NodeFailed(f"cannot open the control socket {self._path}: {error}") from error
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+        if os.path.exists(self._path):  # noqa: PTH110 - pathlib costs a node memory
+            os.unlink(self._path)  # noqa: PTH108
+
+    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while line := await reader.readline():
+                try:
+                    question = json.loads(line)
+                except (ValueError, RecursionError):
+                    reply = {"ok": False, "error": "that is not a line of JSON"}
+                else:
+                    reply = answer(self._node, question)
+                writer.write(json.dumps(reply).encode() + b"\n")
+                await writer.drain()
+        except (OSError, ValueError):
+            pass  # the other side is gone, or its line has no end: it gets no answer
+        finally:
+            writer.close()

@@ -1,0 +1,54 @@
+"""A node's life as a table of transitions; what is not in the table is refused.
+
+A node waits at its gate, so that the orchestrator can wire and watch its link before the first packet. `go` opens the
+gate. After SIGTERM nothing new is published; what is queued is handed over, then the node ends.
+"""
+
+from enum import StrEnum
+
+
+class State(StrEnum):
+    """Where a node is in its life."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    ENDED = "ended"
+
+
+class Cause(StrEnum):
+    """What can happen to it."""
+
+    GO = "go"
+    SIGTERM = "SIGTERM"
+    HANDED_OVER = "all handed over, or 3 s"
+
+
+TRANSITIONS: dict[tuple[State, Cause], State] = {
+    (State.WAITING, Cause.GO): State.RUNNING,
+    (State.WAITING, Cause.SIGTERM): State.STOPPING,
+    (State.RUNNING, Cause.GO): State.RUNNING,
+    (State.RUNNING, Cause.SIGTERM): State.STOPPING,
+    (State.STOPPING, Cause.SIGTERM): State.STOPPING,
+    (State.STOPPING, Cause.HANDED_OVER): State.ENDED,
+}
+
+
+class NoTransition(ValueError):
+    """This cannot happen to a node in this state."""
+
+
+def after(state: State, cause: Cause) -> State:
+    """The state that follows."""
+    try:
+        return TRANSITIONS[state, cause]
+    except KeyError:
+        raise NoTransition(f"a node that is {state} does not take {cause!r}") from None
+
+
+def diagram() -> str:
+    """The table as a Mermaid diagram, for the documentation."""
+    lines = ["stateDiagram-v2", f"    [*] --> {State.WAITING}"]
+    lines += [f"    {state} --> {then}: {cause}" for (state, cause), then in TRANSITIONS.items()]
+    lines.append(f"    {State.ENDED} --> [*]")
+    return "\n".join(lines)

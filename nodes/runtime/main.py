@@ -1,0 +1,79 @@
+"""The command `python3 nodes.pyz <node.json>`: read the configuration, then be that node until SIGTERM."""
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from nodes.runtime.config import ConfigError, NodeConfig, NodeKind, load
+from nodes.runtime.log import Log
+
+if TYPE_CHECKING:
+    from nodes.runtime.node import Node
+
+FAILED, WRONG_INPUT = 1, 2
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the node; the exit code."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's Ctrl-C is for the orchestrator
+    if len(arguments) != 1:
+        return _complain("usage: python3 nodes.pyz node.json", WRONG_INPUT)
+    try:
+        config = load(arguments[0])
+        log = _open_log(config)
+    except ConfigError as error:
+        return _complain(str(error), WRONG_INPUT)
+    try:
+        return asyncio.run(_run(config, log))
+    finally:
+        log.close()
+
+
+async def _run(config: NodeConfig, log: Log) -> int:
+    from nodes.runtime.control import ControlSocket
+    from nodes.runtime.node import NodeFailed
+
+    try:
+        node = _make(config, log)
+    except ValueError as error:
+        return _complain(f"{config.name}: {error}", WRONG_INPUT)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, node.terminate)
+    log.write("start", kind=config.kind, pid=os.getpid(), run=config.run)
+    try:
+        async with ControlSocket(config.control, node):
+            await node.live()
+    except NodeFailed as error:
+        return _complain(f"{config.name}: {error}", FAILED)
+    return 0
+
+
+def _make(config: NodeConfig, log: Log) -> "Node":
+    """The node of this kind; only its own modules are loaded (a broker needs no client, and a Pi has little memory)."""
+    match config.kind:
+        case NodeKind.BROKER:
+            from nodes.runtime.broker import Broker
+
+            return Broker(config, log)
+        case NodeKind.SENSOR:
+            from nodes.runtime.sensor import Sensor
+
+            return Sensor(config, log)
+        case NodeKind.SUBSCRIBER:
+            from nodes.runtime.subscriber import Subscriber
+
+            return Subscriber(config, log)
+
+
+def _open_log(config: NodeConfig) -> Log:
+    try:
+        return Log(config.log, config.name)
+    except OSError as error:
+        raise ConfigError(f"cannot write the log {config.log}: {error.strerror}") from error
+
+
+def _complain(sentence: str, exit_code: int) -> int:
+    sys.stderr.write(sentence + "\n")
+    return exit_code

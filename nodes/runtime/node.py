@@ -1,0 +1,259 @@
+"""What broker, sensor and subscriber share: life cycle, log, control, links, and carrying out a core's actions."""
+
+import asyncio
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any, NoReturn
+
+from nodes import delivery
+from nodes.delivery.base import Assembler, Scheduler
+from nodes.overlay.base import Action, Deliver, Duplicate, Overlay, Refuse, Send
+from nodes.runtime.config import NodeConfig
+from nodes.runtime.lifecycle import Cause, State, after
+from nodes.runtime.link import Link
+from nodes.runtime.log import Log, hex_id
+from nodes.wire import Message, encode
+
+HAND_OVER_S = 3.0
+
+
+class Refused(Exception):
+    """A question on the control socket that is answered with a refusal."""
+
+
+class NodeFailed(Exception):
+    """The node cannot go on; the text says why."""
+
+
+class Node(ABC):
+    """One node; the subclasses say how it gets its links."""
+
+    def __init__(self, config: NodeConfig, log: Log, core: Overlay) -> None:
+        self.config = config
+        self.log = log
+        self.core = core
+        self.links: dict[str, Link] = {}
+        self.state = State.WAITING
+        self.published = 0
+        self.received = 0
+        self._changed = asyncio.Event()  # the state
+        self._failure: BaseException | None = None
+        self._was_ready = False
+        self._timer: asyncio.TimerHandle | None = None
+
+    # What a kind of node fills in
+
+    @abstractmethod
+    async def open(self) -> None:
+        """The gate is open: get links."""
+
+    @abstractmethod
+    async def close(self) -> None:
+        """End all links."""
+
+    @property
+    @abstractmethod
+    def ready(self) -> bool:
+        """Whether the node can do its work."""
+
+    @property
+    def playing(self) -> int:
+        """Publications that are still to come."""
+        return 0
+
+    def quiet(self) -> None:  # noqa: B027 - a node without plans has nothing to give up
+        """Begin nothing new: the node is about to stop."""
+
+    def publish(self, topic: Any, priority: Any, size: Any) -> str:
+        """Publish now; the message's id."""
+        self._do_not_publish()
+
+    def play(self, start_ns: Any, actions: Any) -> int:
+        """Publish later; how many were accepted."""
+        self._do_not_publish()
+
+    # Life
+
+    def go(self) -> None:
+        """Open the gate."""
+        self.state = after(self.state, Cause.GO)
+        self._changed.set()
+
+    def terminate(self) -> None:
+        """SIGTERM came."""
+        self.state = after(self.state, Cause.SIGTERM)
+        self._changed.set()
+
+    async def live(self) -> None:
+        """From the gate to the end."""
+        await self._until_not(State.WAITING)
+        if self.state is State.RUNNING:
+            await self.open()
+            self.note_readiness()
+            await self._until_not(State.RUNNING)
+        self.quiet()
+        await self._hand_over()
+        await self.close()
+        self.state = after(self.state, Cause.HANDED_OVER)
+        if self._timer is not None:
+            self._timer.cancel()
+        self.log.write("stop", published=self.published, received=self.received)
+
+    async def _until_not(self, state: State) -> None:
+        while self.state is state:
+            self._changed.clear()
+            await self._changed.wait()
+            if self._failure is not None:
+                raise NodeFailed(f"unexpected: {self._failure!r}") from self._failure
+
+    async def _hand_over(self) -> None:
+        end = asyncio.get_running_loop().time() + HAND_OVER_S
+        while self.queued and asyncio.get_running_loop().time() < end:
+            await asyncio.sleep(0.02)
+
+    def depend_on(self, task: "asyncio.Task[None]") -> None:
+        """If this task fails, the node fails."""
+
+        def look(ended: "asyncio.Task[None]") -> None:
+            if not ended.cancelled() and (failure := ended.exception()) is not None:
+                self._failure = failure
+                self._changed.set()
+
+        task.add_done_callback(look)
+
+    def note_readiness(self) -> None:
+        """Log when the node becomes ready, again after each time that it was not."""
+        if self.ready and not self._was_ready:
+            self.log.write("ready")
+        self._was_ready = self.ready
+
+    # Links
+
+    def make_scheduler(self) -> Scheduler:
+        """A queue for a link, as the chosen delivery method has it."""
+        return delivery.METHODS[self.config.delivery.method].scheduler(
+            self.config.delivery.parameters
+        )
+
+    def make_assembler(self) -> Assembler:
+        """The other end of such a queue."""
+        return delivery.METHODS[self.config.delivery.method].assembler(
+            self.config.delivery.parameters
+        )
+
+    def link_up(self, link: Link) -> None:
+        """Both sides have said HELLO."""
+        self.links[link.peer] = link
+        self.log.write("connect", peer=link.peer)
+        self.perform(self.core.on_link_up(link.peer, self.now()))
+        self.note_readiness()
+
+    def link_down(self, link: Link, reason: str) -> None:
+        """The link is gone, if it is still the one to this peer."""
+        if self.links.get(link.peer) is not link:
+            return
+        del self.links[link.peer]
+        self.log.write(
+            "disconnect",
+            peer=link.peer,
+            reason=reason,
+            queued=link.scheduler.queued.messages,
+        )
+        self.perform(self.core.on_link_down(link.peer, self.now()))
+        self.note_readiness()
+
+    def handle(self, link: Link, message: Message, arrived_ns: int) -> None:
+        """A message came in."""
+        if self.links.get(link.peer) is link:
+            self.perform(self.core.on_message(link.peer, message, self.now()), arrived_ns)
+            self.note_readiness()
+
+    # Carrying out
+
+    def perform(self, actions: Iterable[Action], arrived_ns: int = 0) -> None:
+        """Do what the core has decided."""
+        last, data = None, b""  # a message to many is encoded once
+        for action in actions:
+            match action:
+                case Send(peer, message):
+                    if message is not last:
+                        last, data = message, encode(message)
+                    self._send(peer, message, data)
+                case Deliver(message):
+                    self.received += 1
+                    self._log_message("receive", message, arrived_ns)
+                case Duplicate(message):
+                    self._log_message("duplicate", message, arrived_ns)
+                case Refuse(peer, reason):
+                    self.log.write("refuse", peer=peer, reason=reason)
+                    if peer in self.links:
+                        self.links[peer].end(reason)
+        self._set_timer()
+
+    def queue_message(self, peer: str, data: bytes, priority: int) -> str | None:
+        """Put bytes on the queue to this peer; a sentence if they were not taken."""
+        link = self.links.get(peer)
+        return f"there is no link to {peer}" if link is None else link.offer(data, priority)
+
+    def _send(self, peer: str, message: Message, data: bytes) -> None:
+        if (problem := self.queue_message(peer, data, message.priority)) is not None:
+            self.log.write(
+                "drop",
+                id=hex_id(message.message_id),
+                kind=message.kind.name,
+                topic=message.topic,
+                peer=peer,
+                reason=problem,
+            )
+
+    def _log_message(self, event: str, message: Message, arrived_ns: int) -> None:
+        self.log.write(
+            event,
+            t=arrived_ns or time.time_ns(),
+            id=hex_id(message.message_id),
+            topic=message.topic,
+            priority=message.priority,
+            size=len(message.payload),
+            hops=message.hops,
+            published_ns=message.published_ns,
+            origin=message.origin,
+        )
+
+    def _set_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if (deadline := self.core.next_deadline()) is not None:
+            self._timer = asyncio.get_running_loop().call_at(deadline, self._on_timer)
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        self.perform(self.core.on_deadline(self.now()))
+        self.note_readiness()
+
+    def now(self) -> float:
+        """The clock of cores and schedulers."""
+        return asyncio.get_running_loop().time()
+
+    # Questions
+
+    @property
+    def queued(self) -> int:
+        """Messages that are not yet with the kernel."""
+        return sum(link.scheduler.queued.messages for link in self.links.values())
+
+    def status(self) -> dict[str, Any]:
+        """What `status` answers."""
+        return {
+            "state": self.state,
+            "ready": self.state is State.RUNNING and self.ready,
+            "published": self.published,
+            "received": self.received,
+            "queued": self.queued,
+            "peers": sorted(self.links),
+            "playing": self.playing,
+        }
+
+    def _do_not_publish(self) -> NoReturn:
+        raise Refused(f"{self.config.name} is a {self.config.kind}; only sensors publish")

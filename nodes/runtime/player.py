@@ -1,0 +1,71 @@
+"""Playing a timeline: publications at their moments, and how late each one was."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from nodes.runtime.publisher import Publication, Unpublishable, publication
+
+# The event loop's timer has a grain of 1 ms. So the loop wakes a little early and the rest is slept through exactly.
+EARLY_NS = 1_500_000
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A publication and when it is due (ns since 1970)."""
+
+    due_ns: int
+    what: Publication
+
+
+def timeline(start_ns: Any, actions: Any) -> list[Moment]:
+    """From JSON values, in the order of time; Unpublishable names the action that cannot be."""
+    if not isinstance(start_ns, int) or not isinstance(actions, list):
+        raise Unpublishable("play takes start_ns (a whole number) and actions (a list)")
+    moments = []
+    for index, action in enumerate(actions):
+        try:
+            at_ns = action["at_ns"]
+            what = publication(action["topic"], action["priority"], action["size"])
+        except (TypeError, KeyError):
+            raise Unpublishable(f"actions[{index}] needs at_ns, topic, priority, size") from None
+        except Unpublishable as error:
+            raise Unpublishable(f"actions[{index}]: {error}") from None
+        if not isinstance(at_ns, int):
+            raise Unpublishable(f"actions[{index}]: at_ns is {at_ns!r}; it must be a whole number")
+        moments.append(Moment(start_ns + at_ns, what))
+    moments.sort(key=lambda moment: moment.due_ns)
+    return moments
+
+
+class Player:
+    """Plays timelines, several at once if asked to."""
+
+    def __init__(self, publish: Callable[[Publication, int], object]) -> None:
+        self._publish = publish  # what, due_ns
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.to_come = 0
+
+    def play(self, moments: list[Moment]) -> None:
+        """Begin; returns at once."""
+        self.to_come += len(moments)
+        task = asyncio.create_task(self._play(moments))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    def stop(self) -> None:
+        """Nothing more is published."""
+        for task in self._tasks:
+            task.cancel()
+        self.to_come = 0
+
+    async def _play(self, moments: list[Moment]) -> None:
+        for moment in moments:
+            early_ns = moment.due_ns - EARLY_NS - time.time_ns()
+            await asyncio.sleep(max(0, early_ns) / 1e9)  # also when late: others want to run
+            if (rest_ns := moment.due_ns - time.time_ns()) > 0:
+                time.sleep(min(rest_ns, EARLY_NS) / 1e9)
+            self._publish(moment.what, moment.due_ns)
+            self.to_come -= 1

@@ -1,0 +1,73 @@
+"""Making publications: what is asked for on the control socket, checked and numbered."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from nodes.runtime.link import MAX_MESSAGE_BYTES
+from nodes.wire import (
+    HEADER_SIZE,
+    HIGHEST_PRIORITY,
+    LOWEST_PRIORITY,
+    MAX_TOPIC_BYTES,
+    Kind,
+    Message,
+    WireError,
+    encode_topic,
+    message_id,
+)
+
+MAX_PAYLOAD_BYTES = MAX_MESSAGE_BYTES - HEADER_SIZE - MAX_TOPIC_BYTES
+_PATTERN = bytes(range(256))
+
+
+class Unpublishable(ValueError):
+    """What was asked for cannot be a publication; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Publication:
+    """What shall be published."""
+
+    topic: str
+    priority: int
+    size: int  # payload bytes
+
+
+def publication(topic: Any, priority: Any, size: Any) -> Publication:
+    """From JSON values; Unpublishable if they make no sense."""
+    if not isinstance(topic, str) or not topic:
+        raise Unpublishable(f"topic is {topic!r}; it must be a text, not empty")
+    try:
+        encode_topic(topic)
+    except WireError as error:
+        raise Unpublishable(str(error)) from error
+    if not _whole(priority) or not LOWEST_PRIORITY <= priority <= HIGHEST_PRIORITY:
+        raise Unpublishable(f"priority is {priority!r}; it goes from 1 to 5")
+    if not _whole(size) or not 0 <= size <= MAX_PAYLOAD_BYTES:
+        raise Unpublishable(f"size is {size!r}; it goes from 0 to {MAX_PAYLOAD_BYTES} bytes")
+    return Publication(topic, priority, size)
+
+
+class Publisher:
+    """Numbers a node's publications."""
+
+    def __init__(self, number: int, last_counter: int) -> None:
+        self._number = number
+        self._counter = last_counter
+
+    def make(self, what: Publication, published_ns: int) -> Message:
+        """The next message; its payload is a pattern of the size asked for."""
+        self._counter += 1
+        return Message(
+            Kind.PUBLISH,
+            priority=what.priority,
+            origin=self._number,
+            message_id=message_id(self._number, self._counter),
+            published_ns=published_ns,
+            topic=what.topic,
+            payload=(_PATTERN * (what.size // 256 + 1))[: what.size],
+        )
+
+
+def _whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
