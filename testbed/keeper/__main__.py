@@ -1,0 +1,92 @@
+"""`python -m testbed.keeper <lab dir> <run> [--unprivileged]`: starts a lab's keeper and returns once it answers.
+
+Standard output says `{"pid": ...}`, or `{"error": ..., "hint": ...}` with exit code 1. Started by `Keeper.launch`,
+which puts the lab's marks into the environment.
+"""
+
+import argparse
+import json
+import os
+import resource
+import socket
+import sys
+from pathlib import Path
+
+from testbed.errors import TestbedError
+from testbed.keeper.core import Core
+from testbed.keeper.server import Server
+from testbed.links.namespaces import enter_core
+from testbed.links.wiring import make_core
+from testbed.places import MARK, LabPlace
+
+
+def main() -> int:
+    """Set up, leave the keeper behind, report."""
+    parser = argparse.ArgumentParser(prog="python -m testbed.keeper")
+    parser.add_argument("lab", type=Path)
+    parser.add_argument("run")
+    parser.add_argument("--unprivileged", action="store_true")
+    asked = parser.parse_args()
+    lab = LabPlace(asked.lab)
+    report = os.dup(1)
+    try:
+        if os.environ.get(MARK) != str(lab.folder):
+            raise TestbedError(f"{MARK} must be {lab.folder} in the keeper's environment")
+        enter_core(asked.unprivileged)
+        make_core()
+        listening = _listen(lab)
+    except (TestbedError, OSError) as error:
+        hint = error.hint if isinstance(error, TestbedError) else ""
+        _say(report, {"error": str(error), "hint": hint})
+        return 1
+    _leave_terminal(lab)
+    if pid := os.fork():
+        _say(report, {"pid": pid})
+        os._exit(0)
+    os.close(report)
+    _many_descriptors()
+    try:
+        Server(listening, Core(lab, asked.run)).run()
+    finally:
+        lab.keeper_socket.unlink(missing_ok=True)
+    return 0
+
+
+def _listen(lab: LabPlace) -> socket.socket:
+    path = lab.keeper_socket
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.unlink(missing_ok=True)
+    before = os.umask(0o077)  # only the lab's owner may ask
+    try:
+        listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listening.bind(str(path))
+        listening.listen(64)
+    finally:
+        os.umask(before)
+    return listening
+
+
+def _leave_terminal(lab: LabPlace) -> None:
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    log = os.open(
+        lab.keeper_socket.parent / "keeper.log", os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644
+    )
+    for own, now in ((0, nothing), (1, log), (2, log)):
+        os.dup2(now, own)
+    os.close(nothing)
+    os.close(log)
+    os.chdir("/")
+
+
+def _many_descriptors() -> None:
+    """A namespace is a descriptor: hundreds of nodes need more than the usual 1,024."""
+    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+
+
+def _say(report: int, words: dict[str, object]) -> None:
+    os.write(report, json.dumps(words).encode() + b"\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,164 @@
+"""Talking to a lab's keeper: launch it, find it, ask it."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import testbed
+from testbed.control import ControlError, request
+from testbed.errors import InputError, MissingCapability, TestbedError
+from testbed.links.emulator import Capabilities
+from testbed.links.namespaces import privileged
+from testbed.links.wiring import LinkSpec
+from testbed.places import LabPlace, marks
+from testbed.topology.model import Emulator, Shape
+
+MAX_SOCKET_PATH = 107  # characters, unix(7)
+_PATIENCE_S = 180.0  # a batch of hundreds of nodes on a busy machine
+_START_S = 60.0
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """A node's process as the keeper is asked to start it."""
+
+    name: str
+    argv: tuple[str, ...]
+    stderr: Path
+    env: Mapping[str, str]
+
+    def to_json(self) -> dict[str, Any]:
+        """As the protocol wants it."""
+        return {
+            "name": self.name,
+            "argv": list(self.argv),
+            "env": dict(self.env),
+            "stderr": str(self.stderr),
+        }
+
+
+class Keeper:
+    """A running keeper; each method is one question of the protocol."""
+
+    def __init__(self, lab: LabPlace) -> None:
+        self._lab = lab
+
+    @classmethod
+    def launch(cls, lab: LabPlace, run: str) -> "Keeper":
+        """Start a keeper for the lab; returns when it answers."""
+        if len(str(lab.keeper_socket)) > MAX_SOCKET_PATH:
+            raise InputError(
+                f"the path of the lab's control socket is too long: {lab.keeper_socket}",
+                "choose a shorter state folder with TESTBED_STATE, or a shorter lab name",
+            )
+        if cls.connect(lab) is not None:
+            raise TestbedError(
+                f"lab {lab.name} has a keeper already", f"end it with `testbed down {lab.name}`"
+            )
+        unprivileged = [] if privileged() else ["--unprivileged"]
+        started = subprocess.run(
+            [sys.executable, "-m", "testbed.keeper", str(lab.folder), run, *unprivileged],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            env={**_environment(), **marks(lab, run, "keeper")},
+            start_new_session=True,
+            timeout=_START_S,
+            check=False,
+        )
+        if started.returncode != 0:
+            raise _failure(started.stdout, started.stderr)
+        return cls(lab)
+
+    @classmethod
+    def connect(cls, lab: LabPlace) -> "Keeper | None":
+        """The lab's keeper, if one lives."""
+        keeper = cls(lab)
+        try:
+            keeper.status()
+        except ControlError:
+            return None
+        return keeper
+
+    def status(self) -> dict[str, Any]:
+        """run, pid, emulator, nodes, wired, shaped, captured."""
+        return self._ask("status")
+
+    def capabilities(self) -> Capabilities:
+        """With what links can be shaped here."""
+        return Capabilities(**self._ask("capabilities")["capabilities"])
+
+    def spawn(self, programs: Sequence[Program]) -> tuple[dict[str, int], dict[str, str]]:
+        """A namespace and a process each; pids, and reasons for those that failed."""
+        answer = self._ask("spawn", nodes=[program.to_json() for program in programs])
+        return answer["pids"], answer["failed"]
+
+    def adopt(self, pids: Mapping[str, int]) -> dict[str, str]:
+        """Take the namespaces of these processes; reasons for those that failed."""
+        nodes = [{"name": name, "pid": pid} for name, pid in pids.items()]
+        failed: dict[str, str] = self._ask("adopt", nodes=nodes)["failed"]
+        return failed
+
+    def wire(self, emulator: Emulator, links: Sequence[LinkSpec]) -> None:
+        """Links exist, configured, down."""
+        self._ask("wire", emulator=emulator, links=[asdict(link) for link in links])
+
+    def shape(self, shapes: Mapping[str, tuple[Shape, Shape]], seed: int | None = None) -> None:
+        """node -> (up, down); a seed starts the randomness of losses and jitter anew."""
+        links = [
+            {"node": node, "up": asdict(up), "down": asdict(down)}
+            for node, (up, down) in shapes.items()
+        ]
+        self._ask("shape", links=links, seed=seed)
+
+    def capture(self, links: Sequence[str], folder: Path | None, snaplen: int = 65535) -> None:
+        """Listen on the links, then raise them; no folder: only raise."""
+        place = None if folder is None else str(folder.absolute())
+        self._ask("capture", links=list(links), folder=place, snaplen=snaplen)
+
+    def capture_stop(self) -> dict[str, dict[str, int]]:
+        """Complete the files; counts per link."""
+        links: dict[str, dict[str, int]] = self._ask("capture-stop")["links"]
+        return links
+
+    def signal(self, nodes: Sequence[str], number: int) -> None:
+        """To the processes of these nodes."""
+        self._ask("signal", nodes=list(nodes), signal=int(number))
+
+    def unwire(self, nodes: Sequence[str]) -> None:
+        """Links, processes and namespaces of these nodes go."""
+        self._ask("unwire", nodes=list(nodes))
+
+    def counters(self) -> dict[str, Any] | None:
+        """The relay's counters, if one serves."""
+        counters: dict[str, Any] | None = self._ask("counters")["relay"]
+        return counters
+
+    def shutdown(self) -> None:
+        """Everything ends."""
+        self._ask("shutdown")
+
+    def _ask(self, do: str, **fields: Any) -> dict[str, Any]:
+        return request(self._lab.keeper_socket, {"do": do, **fields}, _PATIENCE_S)
+
+
+def _environment() -> dict[str, str]:
+    """As ours; the keeper finds this very `testbed` wherever it is started."""
+    package_root = str(Path(testbed.__file__).resolve().parent.parent)
+    before = os.environ.get("PYTHONPATH")
+    path = os.pathsep.join([package_root, before]) if before else package_root
+    return {**os.environ, "PYTHONPATH": path}
+
+
+def _failure(stdout: str, stderr: str) -> TestbedError:
+    try:
+        said = json.loads(stdout)
+        return MissingCapability(f"the lab's keeper did not start: {said['error']}", said["hint"])
+    except (ValueError, KeyError):
+        last = stderr.strip().splitlines()[-1:] or ["it said nothing"]
+        return TestbedError(f"the lab's keeper did not start: {last[0]}")

@@ -1,0 +1,106 @@
+"""What this machine can do, found out by trying it in a process and a namespace that are gone afterwards.
+
+`python -m testbed.links.probe` tries and says so as JSON; `look` (for `doctor` and others) asks such a process.
+"""
+
+import errno
+import json
+import os
+import socket
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+
+from testbed.errors import MissingCapability, TestbedError
+from testbed.links.emulator import Capabilities
+from testbed.links.namespaces import enter_core, inside, make_network, privileged
+from testbed.links.netlink import NetlinkError, netlink
+from testbed.links.shaping import netem, tbf
+from testbed.links.tap import open_tap
+from testbed.topology.model import Shape
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """Whether namespaces can be made (else why not, with the way out), and with what links can be shaped."""
+
+    namespaces: bool
+    reason: str
+    capabilities: Capabilities
+
+
+def capabilities() -> Capabilities:
+    """What the kernel offers, tried in a scratch namespace; the caller must be able to make one."""
+    scratch = make_network()
+    try:
+        return Capabilities(
+            netem=kernel_has("netem", scratch), tbf=kernel_has("tbf", scratch), tun=_taps(scratch)
+        )
+    finally:
+        os.close(scratch)
+
+
+def kernel_has(shaper: str, scratch: int) -> bool:
+    """Whether the kernel accepts this queueing discipline, tried on the loopback of a scratch namespace."""
+    with inside(scratch):
+        index = socket.if_nametoindex("lo")
+    request = {
+        "netem": netem(index, "lo", Shape(delay_s=0.001), 1500),
+        "tbf": tbf(index, "lo", 1e6, 30_000, 1600),
+    }[shaper]
+    try:
+        with netlink(scratch) as kernel:
+            kernel.do([request])
+    except NetlinkError as error:
+        if error.number in (errno.ENOENT, errno.EOPNOTSUPP):
+            return False
+        raise
+    return True
+
+
+def _taps(scratch: int) -> str:
+    try:
+        with inside(scratch):
+            os.close(open_tap("probe"))
+    except MissingCapability as missing:
+        return missing.message
+    return ""
+
+
+def look() -> Findings:
+    """Try everything in a process of its own."""
+    tried = subprocess.run(
+        [sys.executable, "-m", "testbed.links.probe"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    if tried.returncode != 0:
+        raise TestbedError(f"the probe failed: {tried.stderr.strip()[-500:]}")
+    found = json.loads(tried.stdout)
+    return Findings(found["namespaces"], found["reason"], Capabilities(**found["capabilities"]))
+
+
+def can_make_namespaces() -> tuple[bool, str]:
+    """Whether the netns backend can work here, and how, or why not."""
+    found = look()
+    return found.namespaces, found.reason
+
+
+def _try_everything() -> Findings:
+    as_root = privileged()
+    try:
+        enter_core(unprivileged=not as_root)
+        found = capabilities()
+    except TestbedError as error:
+        nothing = Capabilities(netem=False, tbf=False, tun="no namespaces")
+        return Findings(
+            False, f"{error.message}; {error.hint}" if error.hint else error.message, nothing
+        )
+    return Findings(True, "as root" if as_root else "in a user namespace, without root", found)
+
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps(asdict(_try_everything())))

@@ -1,0 +1,39 @@
+"""Tap interfaces: what the kernel sends there, a process reads; what it writes, the kernel receives."""
+
+import errno
+import fcntl
+import os
+import struct
+
+from testbed.errors import MissingCapability
+
+DEVICE = "/dev/net/tun"
+_TUNSETIFF = 0x400454CA
+_IFF_TAP = 0x0002
+_IFF_NO_PI = 0x1000
+_HINTS = {
+    errno.ENOENT: "load the module with `sudo modprobe tun`",
+    errno.ENODEV: "load the module with `sudo modprobe tun`",
+    errno.EACCES: f"allow it with `sudo chmod 666 {DEVICE}`, or use sudo",
+    errno.EPERM: f"in a container, pass it in with --device {DEVICE}",
+}
+
+
+def open_tap(ifname: str) -> int:
+    """A new tap in the current namespace, down; it lives as long as the descriptor."""
+    try:
+        fd = os.open(DEVICE, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        raise MissingCapability(
+            f"cannot open {DEVICE}: {error.strerror}", _HINTS.get(error.errno or 0, "use sudo")
+        ) from error
+    try:
+        request = struct.pack("16sH22x", ifname.encode(), _IFF_TAP | _IFF_NO_PI)
+        fcntl.ioctl(fd, _TUNSETIFF, request)
+    except OSError as error:
+        os.close(fd)
+        raise MissingCapability(
+            f"cannot make the tap interface {ifname}: {error.strerror}",
+            _HINTS.get(error.errno or 0, "see `testbed doctor`"),
+        ) from error
+    return fd
