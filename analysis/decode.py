@@ -1,0 +1,89 @@
+"""Our message header on captured bytes, read for many messages at once. The layout comes from `nodes.wire.FIELDS`."""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from nodes.wire import (
+    FIELDS,
+    HEADER,
+    HEADER_SIZE,
+    HIGHEST_PRIORITY,
+    LOWEST_PRIORITY,
+    MAX_TOPIC_BYTES,
+    VERSION,
+    Kind,
+)
+
+Array = npt.NDArray[Any]
+
+LAYOUT = np.dtype([(field.name, f">u{field.size}") for field in FIELDS])
+KINDS = frozenset(int(kind) for kind in Kind)
+PLACE = {field.name: number for number, field in enumerate(FIELDS)}
+
+
+def headers(data: bytes, at: Array, masks: Array) -> Array:
+    """The fixed part of the header at each position; `masks` has a row of four bytes each, zero if unmasked."""
+    return gather(data, at, masks, HEADER_SIZE).view(LAYOUT)[:, 0]
+
+
+def gather(data: bytes, at: Array, masks: Array, width: int) -> Array:
+    """`width` unmasked bytes from each position, as rows; zeros beyond the end of the data."""
+    raw = np.frombuffer(data + bytes(width), np.uint8)
+    rows = np.lib.stride_tricks.sliding_window_view(raw, width)[at]
+    return np.ascontiguousarray(rows ^ np.tile(masks, (1, width // 4 + 1))[:, :width])
+
+
+def readable(header: Array, length: Array) -> Array:
+    """Which of the headers can be one of ours, in a message of this length."""
+    good: Array = (
+        (header["version"] == VERSION)
+        & np.isin(header["kind"], list(KINDS))
+        & (header["priority"] >= LOWEST_PRIORITY)
+        & (header["priority"] <= HIGHEST_PRIORITY)
+        & (header["topic_length"] <= MAX_TOPIC_BYTES)
+        & (HEADER_SIZE + header["topic_length"].astype(np.int64) <= length)
+    )
+    return good
+
+
+def topics(data: bytes, at: Array, masks: Array, lengths: Array) -> list[str]:
+    """The topic of each message; `at` is where its bytes begin, `masks` already turned to that position."""
+    width = int(lengths.max(initial=0))
+    if not width:
+        return [""] * len(at)
+    rows = gather(data, at, masks, width)
+    rows[np.arange(width) >= lengths[:, None]] = 0
+    names = rows.view(f"S{width}")[:, 0]  # a topic does not end in zero bytes
+    distinct, which = np.unique(names, return_inverse=True)
+    texts = [name.decode(errors="replace") for name in distinct.tolist()]
+    return [texts[number] for number in which.tolist()]
+
+
+def plausible(data: bytes, at: int) -> bool:
+    """Whether a whole frame with one of our headers can begin here; used to find the way back after a loss."""
+    if at + 2 > len(data):
+        return False
+    length, head = data[at + 1] & 0x7F, at + 2
+    if length == 126:
+        length, head = int.from_bytes(data[at + 2 : at + 4]), at + 4
+    elif length == 127:
+        length, head = int.from_bytes(data[at + 2 : at + 10]), at + 10
+    masked = data[at + 1] & 0x80
+    mask = data[head : head + 4] if masked else b"\0\0\0\0"
+    head += 4 if masked else 0
+    raw = data[head : head + HEADER_SIZE]
+    if len(raw) < HEADER_SIZE or length < HEADER_SIZE:
+        return False
+    first = bytes(byte ^ mask[place & 3] for place, byte in enumerate(raw))
+    fields = HEADER.unpack(first)
+    topic_length = fields[PLACE["topic_length"]]
+    return (
+        fields[PLACE["version"]] == VERSION
+        and fields[PLACE["kind"]] in KINDS
+        and LOWEST_PRIORITY <= fields[PLACE["priority"]] <= HIGHEST_PRIORITY
+        and fields[PLACE["flags"]] == 0
+        and topic_length <= MAX_TOPIC_BYTES
+        and HEADER_SIZE + topic_length <= length
+    )

@@ -1,0 +1,114 @@
+"""Whether a run can be believed: did the machine, the emulator and the capture keep up? Reasons are sentences."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from analysis.runfolder import Run
+
+LATE_PLAY_S = 0.020  # 99 % of publications began within this of their time
+LATE_RELAY_S = 0.020  # no packet left a user-space link later than this
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What the metrics say about the measurement itself."""
+
+    late_p99_s: float | None  # of publications against the scenario
+    lost_tail_links: tuple[str, ...]  # whose capture ends within a packet
+    missing_bytes: Mapping[
+        str, int
+    ]  # link -> bytes that were acknowledged by later ones, yet never captured
+    compressed_messages: int
+    unlogged_messages: int  # on the wire, but in no log
+    unseen_receptions: int  # in a subscriber's log, but not in the captures
+
+
+def verdict(run: Run, evidence: Evidence) -> dict[str, Any]:
+    """The summary's `fidelity`: ok, or the reasons for doubt."""
+    reasons = [*_of_capture(run, evidence), *_of_play(run, evidence), *_of_emulator(run)]
+    reasons += [str(warning) for warning in run.manifest.get("warnings", [])]
+    return {"ok": not reasons, "reasons": reasons}
+
+
+def _of_capture(run: Run, evidence: Evidence) -> list[str]:
+    reasons = []
+    if not run.captures_wanted:
+        return ["The topology switches the capture off: nothing was measured on the links."]
+    present = {node.name for node in run.captured()}
+    absent = [node.name for node in run.nodes if node.name not in present]
+    if absent:
+        reasons.append(f"{_some('link', absent)} no capture.")
+    counts = run.manifest.get("capture")
+    if counts is None:
+        reasons.append("The manifest does not say whether the capture lost packets.")
+    else:
+        dropped = {link: n for link, count in counts.items() if (n := count.get("dropped", 0))}
+        if dropped:
+            worst = max(dropped, key=lambda link: dropped[link])
+            reasons.append(
+                f"The capture lost {sum(dropped.values())} packets on {len(dropped)} links, most on {worst}."
+            )
+    if evidence.lost_tail_links:
+        reasons.append(
+            f"{_some('capture', evidence.lost_tail_links)} a last packet that was cut off."
+        )
+    if evidence.missing_bytes:
+        size = sum(evidence.missing_bytes.values())
+        reasons.append(
+            f"{size} bytes of TCP streams are missing from the captures of "
+            f"{_listed(sorted(evidence.missing_bytes))}."
+        )
+    if evidence.compressed_messages:
+        reasons.append(
+            f"{evidence.compressed_messages} messages were compressed by a WebSocket extension and could not be read."
+        )
+    if evidence.unlogged_messages:
+        reasons.append(
+            f"{evidence.unlogged_messages} messages were seen on the links but are in no node's log."
+        )
+    if evidence.unseen_receptions:
+        reasons.append(
+            f"{evidence.unseen_receptions} deliveries are in the subscribers' logs but not in the captures."
+        )
+    return reasons
+
+
+def _of_play(run: Run, evidence: Evidence) -> list[str]:
+    reasons = []
+    play = run.manifest.get("play")
+    if play is not None and not play.get("settled", True):
+        reasons.append("The run ended while messages were still under way.")
+    late = evidence.late_p99_s
+    if late is not None and late > LATE_PLAY_S:
+        reasons.append(
+            f"The nodes published late: the 99th percentile is {late * 1000:.0f} ms after the scenario's time "
+            f"(more than {LATE_PLAY_S * 1000:.0f} ms)."
+        )
+    return reasons
+
+
+def _of_emulator(run: Run) -> list[str]:
+    counters = run.manifest.get("details", {}).get("counters") or {}
+    counters = counters.get("relay") or counters
+    late = counters.get("late_max_s") or 0.0
+    if late <= LATE_RELAY_S:
+        return []
+    return [
+        f"The link emulator was up to {late * 1000:.0f} ms late with a packet (more than {LATE_RELAY_S * 1000:.0f} ms)."
+    ]
+
+
+def _some(what: str, names: list[str] | tuple[str, ...]) -> str:
+    """ "Link a has", "Links a and b have", "12 links (a, b, c, ...) have"."""
+    if len(names) == 1:
+        return f"{what.capitalize()} {names[0]} has"
+    if len(names) <= 3:
+        return f"{what.capitalize()}s {_listed(names)} have"
+    return f"{len(names)} {what}s ({', '.join(names[:3])}, ...) have"
+
+
+def _listed(names: list[str] | tuple[str, ...]) -> str:
+    if len(names) > 3:
+        return f"{len(names)} links ({', '.join(names[:3])}, ...)"
+    return " and ".join([", ".join(names[:-1]), names[-1]] if len(names) > 1 else names)

@@ -1,0 +1,202 @@
+"""One link's capture to what was seen on it: each message, and what it all cost. Pure: bytes in, tables out.
+
+A link's file holds all of its streams, so files are independent of each other; a big file can be divided further
+(`shard` of `shards`), each part taking its share of the connections.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from analysis.messages import LinkPlace, Sightings, read_messages
+from analysis.pcap import ACK, FIN, RST, SYN, Packets
+from analysis.streams import Stream, reassemble
+from analysis.websocket import walk
+
+Array = npt.NDArray[Any]
+
+UP, DOWN = "up", "down"
+
+# What a link and direction cost. The *_bytes of the layers add up to wire_bytes.
+TOTALS = pa.struct(
+    [
+        ("link", pa.string()),
+        ("direction", pa.string()),
+        *(
+            (name, pa.int64())
+            for name in (
+                "packets",
+                "wire_bytes",
+                "ethernet_bytes",
+                "ip_bytes",
+                "tcp_bytes",
+                "retransmitted_bytes",
+                "websocket_bytes",
+                "header_bytes",
+                "payload_bytes",
+                "control_bytes",
+                "unread_bytes",
+                "other_bytes",
+                "tcp_packets",
+                "ack_packets",
+                "retransmitted_packets",
+                "reordered_packets",
+                "other_packets",
+                "connections",
+                "publish_messages",
+                "control_messages",
+                "compressed_messages",
+                "missing_bytes",
+                "lost_tail_bytes",
+            )
+        ),
+    ]
+)
+
+
+def read_link(
+    packets: Packets, place: LinkPlace, shard: int = 0, shards: int = 1
+) -> tuple[pa.StructArray, pa.StructArray]:
+    """The sightings of messages, and the totals of both directions."""
+    up = np.where(
+        packets.ip_src + packets.ip_dst > 0,
+        packets.ip_src == place.address,
+        packets.eth_src == place.mac,
+    )
+    flow = _flows(packets)
+    mine = np.where(packets.is_tcp, flow % shards == shard, shard == 0)
+    totals = {}
+    seen = Sightings(place)
+    for direction, chosen in ((UP, up & mine), (DOWN, ~up & mine)):
+        totals[direction] = _packet_totals(packets, chosen)
+        totals[direction]["lost_tail_bytes"] = (
+            packets.lost_tail if direction == UP and shard == 0 else 0
+        )
+        for which in _by_flow(flow, np.flatnonzero(chosen & packets.is_tcp)):
+            for part in _incarnations(packets, which):
+                _connection(packets, part, direction, seen, totals[direction])
+    rows = [
+        {"link": place.name, "direction": direction, **total} for direction, total in totals.items()
+    ]
+    return seen.struct_array(), pa.array(rows, TOTALS)
+
+
+def _flows(packets: Packets) -> Array:
+    """A number for each packet's (source, destination, ports)."""
+    addresses = packets.ip_src << 32 | packets.ip_dst
+    _, pair = np.unique(addresses, return_inverse=True)
+    ports = packets.src_port << 16 | packets.dst_port
+    _, flow = np.unique(pair << 32 | ports, return_inverse=True)
+    return flow
+
+
+def _by_flow(flow: Array, chosen: Array) -> list[Array]:
+    """The chosen packets' positions, one array a flow, each in capture order."""
+    if not len(chosen):
+        return []
+    numbers = flow[chosen]
+    order = np.argsort(numbers, kind="stable")
+    borders = np.flatnonzero(np.diff(numbers[order])) + 1
+    return np.split(chosen[order], borders)
+
+
+def _incarnations(packets: Packets, which: Array) -> list[Array]:
+    """A flow's packets, divided where a new connection on the same ports begins."""
+    opening = which[packets.flags[which] & SYN > 0]
+    if len(opening) <= 1:
+        return [which]
+    fresh = opening[1:][np.diff(packets.seq[opening]) != 0]
+    return np.split(which, np.searchsorted(which, fresh)) if len(fresh) else [which]
+
+
+def _packet_totals(packets: Packets, chosen: Array) -> dict[str, int]:
+    """Everything that can be counted without looking into streams."""
+    tcp = chosen & packets.is_tcp
+    wire = packets.wirelen
+    ethernet = wire[tcp] - packets.ip_len[tcp]  # header, and padding of short frames
+    quiet = packets.flags & (SYN | FIN | RST) == 0
+    total = {
+        name: 0 for name in (field.name for field in TOTALS) if name not in ("link", "direction")
+    }
+    total |= {
+        "packets": int(chosen.sum()),
+        "wire_bytes": int(wire[chosen].sum()),
+        "ethernet_bytes": int(ethernet.sum()),
+        "ip_bytes": int(packets.ip_header[tcp].sum()),
+        "tcp_bytes": int(packets.tcp_header[tcp].sum()),
+        "other_bytes": int(wire[chosen & ~tcp].sum()),
+        "tcp_packets": int(tcp.sum()),
+        "ack_packets": int(
+            (tcp & quiet & (packets.payload_len == 0) & (packets.flags & ACK > 0)).sum()
+        ),
+        "other_packets": int((chosen & ~tcp).sum()),
+    }
+    return total
+
+
+def _connection(
+    packets: Packets, which: Array, direction: str, seen: Sightings, total: dict[str, int]
+) -> None:
+    """One direction of one connection: its stream, its messages, its share of the totals."""
+    flags = packets.flags[which]
+    openings, closings = flags & SYN > 0, flags & FIN > 0
+    first = which[openings]
+    loaded = which[(packets.payload_len[which] > 0) & ~openings]
+    stream = reassemble(
+        packets.data,
+        packets.seq[loaded],
+        packets.payload_len[loaded],
+        packets.payload_seen[loaded],
+        packets.payload_at[loaded],
+        packets.ts_ns[loaded],
+        int(packets.seq[first[0]] + 1) & 0xFFFFFFFF if len(first) else None,
+    )
+    bare_fins = int((closings & (packets.payload_len[which] == 0)).sum())
+    total["connections"] += int(len(first) > 0 or len(loaded) > 0)
+    total["retransmitted_packets"] += (
+        stream.retransmitted + max(0, len(first) - 1) + max(0, bare_fins - 1)
+    )
+    total["reordered_packets"] += stream.reordered
+    sent = int(packets.payload_len[which].sum())
+    fresh = stream.covered_bytes
+    total["retransmitted_bytes"] += sent - fresh - stream.stray
+    total["unread_bytes"] += fresh + stream.stray
+    if fresh:
+        sample = loaded[0]
+        _messages(
+            stream, int(packets.ip_src[sample]), int(packets.ip_dst[sample]), direction, seen, total
+        )
+
+
+def _messages(
+    stream: Stream, source: int, target: int, direction: str, seen: Sightings, total: dict[str, int]
+) -> None:
+    """Read the stream's frames; what could be read moves from `unread` to its own layer."""
+    found = walk(stream.data, stream.unknown, stream.from_start)
+    messages = read_messages(stream, found)
+    seen.add(messages, direction, source, target)
+    control = int(
+        sum(
+            stream.covered(np.array([begin]), np.array([min(end, len(stream.data))]))[0]
+            for begin, end in found.control_frames
+        )
+    )
+    handshake = int(stream.covered(np.array([0]), np.array([found.handshake]))[0])
+    publish = messages.is_publish
+    read = {
+        "websocket_bytes": handshake + control + int(messages.frame_bytes.sum()),
+        "header_bytes": int(messages.header_bytes[publish].sum()),
+        "payload_bytes": int(messages.payload_seen[publish].sum()),
+        "control_bytes": int(
+            messages.header_bytes[~publish].sum() + messages.payload_seen[~publish].sum()
+        ),
+    }
+    for name, size in read.items():
+        total[name] += size
+        total["unread_bytes"] -= size
+    total["publish_messages"] += int(publish.sum())
+    total["control_messages"] += int((~publish).sum())
+    total["compressed_messages"] += found.compressed
+    total["missing_bytes"] += len(stream.data) - stream.covered_bytes

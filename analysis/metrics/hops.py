@@ -1,0 +1,80 @@
+"""hops: one row for each overlay link (src -> dst) that a message crossed, or set out to cross.
+
+    ready        sent_first         sent_last               received_last
+      |  waited_s   |    sending_s     |      crossing_s          |
+      +-------------+------------------+--------------------------+
+      at src         first byte         last byte                  all bytes
+                     on src's link      on src's link              on dst's link
+
+`ready` is the publish time at the origin, the arrival elsewhere. So the parts of all hops of a
+path add up to the delay.
+"""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as sf
+
+SCHEMA = """
+    id string, src string, dst string, origin string, topic string, priority int, hops int, payload_bytes long,
+    published_ns long, ready_ns long, sent_first_ns long, sent_last_ns long, received_first_ns long,
+    received_last_ns long, copies long, waited_s double, sending_s double, crossing_s double
+"""
+
+
+def hops(messages: DataFrame) -> DataFrame:
+    """Joins what was seen on the sender's link with what was seen on the receiver's."""
+    up, down = sf.col("direction") == "up", sf.col("direction") == "down"
+    whole = sf.col("complete")
+
+    def earliest(column: str, when: Column) -> Column:
+        return sf.min(sf.when(when, sf.col(column)))
+
+    # Divided by id once: all groups and joins below find their rows in the same partition.
+    published = messages.where("kind = 'PUBLISH'").repartition("id")
+    crossed = published.groupBy("id", "src", "dst").agg(
+        sf.first("origin").alias("origin"),
+        sf.first("topic").alias("topic"),
+        sf.first("priority").alias("priority"),
+        sf.min("hops").alias("hops"),
+        sf.max("payload_bytes").alias("payload_bytes"),
+        sf.first("published_ns").alias("published_ns"),
+        earliest("first_ns", up).alias("sent_first_ns"),
+        earliest("last_ns", up & whole).alias("sent_last_ns"),
+        earliest("first_ns", down).alias("received_first_ns"),
+        earliest("last_ns", down & whole).alias("received_last_ns"),
+        sf.sum(sf.when(down & whole, 1).otherwise(0)).alias("copies"),
+    )
+    arrived = crossed.groupBy("id", sf.col("dst").alias("src")).agg(
+        sf.min("received_last_ns").alias("came_ns")
+    )
+    ready = sf.when(sf.col("src") == sf.col("origin"), sf.col("published_ns")).otherwise(
+        sf.col("came_ns")
+    )
+    return (
+        crossed.join(arrived, ["id", "src"], "left")
+        .withColumn("ready_ns", ready)
+        .select(
+            "id",
+            "src",
+            "dst",
+            "origin",
+            "topic",
+            "priority",
+            "hops",
+            "payload_bytes",
+            "published_ns",
+            "ready_ns",
+            "sent_first_ns",
+            "sent_last_ns",
+            "received_first_ns",
+            "received_last_ns",
+            "copies",
+            seconds("ready_ns", "sent_first_ns").alias("waited_s"),
+            seconds("sent_first_ns", "sent_last_ns").alias("sending_s"),
+            seconds("sent_last_ns", "received_last_ns").alias("crossing_s"),
+        )
+    )
+
+
+def seconds(begin: str, end: str) -> Column:
+    """The time between two columns of nanoseconds."""
+    return (sf.col(end) - sf.col(begin)) / 1e9

@@ -1,0 +1,49 @@
+"""links: what each link carried in each direction. overhead: the same bytes, one row for each layer."""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from analysis.link import TOTALS
+
+COUNTS = tuple(field.name for field in TOTALS if field.name not in ("link", "direction"))
+# From the wire inwards; together they are all bytes of all packets.
+LAYERS = (
+    "ethernet",
+    "ip",
+    "tcp",
+    "retransmitted",
+    "websocket",
+    "header",
+    "payload",
+    "control",
+    "unread",
+    "other",
+)
+LINKS_SCHEMA = ", ".join(["link string", "direction string", *(f"{name} long" for name in COUNTS)])
+SCHEMA = "link string, direction string, layer string, bytes long"
+
+
+def links(scan: DataFrame) -> DataFrame:
+    """The totals of a scan; a link whose file was read in parts is put together."""
+    return (
+        scan.where("totals is not null")
+        .select("totals.*")
+        .groupBy("link", "direction")
+        .agg(*(sf.sum(name).alias(name) for name in COUNTS))
+    )
+
+
+def overhead(links: DataFrame) -> DataFrame:
+    """Bytes by link, direction and layer."""
+    return links.select(
+        "link",
+        "direction",
+        sf.explode(
+            sf.array(
+                *(
+                    sf.struct(sf.lit(layer).alias("layer"), sf.col(f"{layer}_bytes").alias("bytes"))
+                    for layer in LAYERS
+                )
+            )
+        ).alias("row"),
+    ).select("link", "direction", "row.*")

@@ -1,0 +1,37 @@
+"""publications: one row for each message that a node's log says it published."""
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+SCHEMA = """
+    id string, origin string, topic string, priority int, payload_bytes long, published_ns long, late_s double
+"""
+LOG_SCHEMA = """
+    t long, node string, event string, id string, topic string, priority int, size long, late_ns long
+"""
+
+
+def publications(logs: DataFrame) -> DataFrame:
+    """The `publish` records of the logs. A line that was cut off when its node was killed is no record."""
+    return (
+        logs.where("event = 'publish' and id is not null")
+        .select(
+            "id",
+            sf.col("node").alias("origin"),
+            "topic",
+            "priority",
+            sf.col("size").alias("payload_bytes"),
+            sf.col("t").alias("published_ns"),
+            (sf.col("late_ns") / 1e9).alias("late_s"),
+        )
+        .dropDuplicates(["id"])
+    )
+
+
+def receptions(logs: DataFrame) -> DataFrame:
+    """Which node's application got which message, by its own account: a check on the captures."""
+    return (
+        logs.where("event = 'receive' and id is not null")
+        .select("id", sf.col("node").alias("receiver"))
+        .distinct()
+    )

