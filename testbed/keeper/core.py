@@ -77,7 +77,7 @@ class Core:
         return {
             "run": self._run,
             "pid": os.getpid(),
-            "emulator": self._emulator,
+            "emulator": self._emulator if linked else None,
             "nodes": {
                 kept.name: {
                     "pid": kept.pid,

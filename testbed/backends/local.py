@@ -1,0 +1,180 @@
+"""What the backends of one machine share: the keeper with its links, and the gates of the nodes."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from testbed.backends.base import Actual, Done
+from testbed.backends.gates import open_gates, past_their_gate
+from testbed.backends.node_files import link_spec, stored_fingerprint
+from testbed.control import ControlError
+from testbed.errors import NodeFailure
+from testbed.keeper.client import Keeper
+from testbed.keeper.processes import end_marked
+from testbed.links.emulator import choose
+from testbed.places import LabPlace, RunPlace
+from testbed.topology.model import Emulator, Node, Topology
+
+_START_S = 30.0
+_START_EACH_S = 0.5  # a Python start on a busy core
+_QUOTED = 300  # characters of a node's last words
+
+
+class LocalBackend(ABC):
+    """A lab of processes or containers on this machine; subclasses know how nodes are made and ended."""
+
+    name = "local"
+
+    def __init__(self, lab: LabPlace, run: RunPlace, topology: Topology) -> None:
+        self._lab = lab
+        self._run = run
+        self._topology = topology
+        self._chosen: tuple[Emulator, str] | None = None
+
+    @property
+    def emulator(self) -> str:
+        """Who shapes this lab's links."""
+        return self._emulator()[0].value
+
+    @property
+    def emulator_reason(self) -> str:
+        """Why this emulator."""
+        return self._emulator()[1]
+
+    def inspect(self) -> Actual:
+        """Asked from the keeper, the machine and the nodes; nothing is prepared if the keeper is gone."""
+        keeper = Keeper.connect(self._lab)
+        if keeper is None:
+            return Actual()
+        status = keeper.status()
+        created = self._created(status)
+        known = created | status["nodes"].keys()
+        prints = {name: stored_fingerprint(self._lab, name) for name in known}
+        return Actual(
+            prepared=True,
+            created=created,
+            wired=frozenset(status["wired"]),
+            shaped=frozenset(status["shaped"]),
+            captured=frozenset(status["captured"]),
+            started=past_their_gate((name, self._lab.node_control(name)) for name in created),
+            fingerprints={name: value for name, value in prints.items() if value is not None},
+        )
+
+    def prepare(self, topology: Topology) -> None:
+        """A keeper, and the emulator chosen."""
+        self._topology = topology
+        keeper = Keeper.launch(self._lab, self._run.run)
+        self._chosen = self._choose(keeper)
+
+    def wire(self, nodes: Sequence[Node], done: Done) -> None:
+        """One access link a node, down."""
+        specs = [link_spec(self._topology, node, self._lab, self._run) for node in nodes]
+        self._keeper().wire(self._emulator()[0], specs)
+        _all_done(nodes, done)
+
+    def shape(self, nodes: Sequence[Node], done: Done) -> None:
+        """As the profiles say; losses and jitter follow the topology's seed."""
+        profiles = {node.name: self._topology.profile(node.profile) for node in nodes}
+        shapes = {name: (profile.up, profile.down) for name, profile in profiles.items()}
+        self._keeper().shape(shapes, self._topology.seed)
+        _all_done(nodes, done)
+
+    def capture(self, nodes: Sequence[Node], done: Done) -> None:
+        """Listen, if the topology wants it, and raise the links."""
+        capture = self._topology.capture
+        folder = self._run.pcaps if capture.enabled else None
+        self._keeper().capture([node.name for node in nodes], folder, capture.snaplen)
+        _all_done(nodes, done)
+
+    def start(self, nodes: Sequence[Node], done: Done) -> None:
+        """Open the gates."""
+        controls = {node.name: self._lab.node_control(node.name) for node in nodes}
+        patience_s = _START_S + _START_EACH_S * len(nodes)
+        failed = open_gates(controls, self._living, patience_s, done)
+        self._complain("did not start", failed)
+
+    def captured(self) -> dict[str, dict[str, int]]:
+        """End the capture."""
+        return self._keeper().capture_stop()
+
+    def details(self) -> dict[str, Any]:
+        """The relay's counters: a late relay means an overloaded machine."""
+        keeper = Keeper.connect(self._lab)
+        if keeper is None:
+            return {}
+        relay = keeper.counters()
+        return {} if relay is None else {"relay": relay}
+
+    def destroy(self) -> list[str]:
+        """End every process that carries the lab's mark."""
+        return end_marked(self._lab)
+
+    @abstractmethod
+    def create(self, nodes: Sequence[Node], done: Done) -> None:
+        """Processes or containers, waiting at their gate."""
+
+    @abstractmethod
+    def stop(self, nodes: Sequence[Node], done: Done) -> None:
+        """End the nodes, politely first."""
+
+    @abstractmethod
+    def remove(self, nodes: Sequence[Node], done: Done) -> None:
+        """Take away nodes and links."""
+
+    @abstractmethod
+    def _created(self, status: Mapping[str, Any]) -> frozenset[str]:
+        """The nodes that live, given the keeper's status."""
+
+    def _living(self) -> frozenset[str]:
+        return self._created(self._keeper().status())
+
+    def _keeper(self) -> Keeper:
+        keeper = Keeper.connect(self._lab)
+        if keeper is None:
+            raise ControlError(
+                f"the keeper of lab {self._lab.name} is gone",
+                f"clear the rest away with `testbed down {self._lab.name}`",
+            )
+        return keeper
+
+    def _emulator(self) -> tuple[Emulator, str]:
+        if self._chosen is None:
+            keeper = self._keeper()
+            serving = keeper.status()["emulator"]
+            if serving is None:
+                self._chosen = self._choose(keeper)
+            else:
+                self._chosen = Emulator(serving), "serves this lab's links already"
+        return self._chosen
+
+    def _choose(self, keeper: Keeper) -> tuple[Emulator, str]:
+        used = {node.profile for node in self._topology.nodes}
+        profiles = [profile for profile in self._topology.profiles if profile.name in used]
+        shapes = [shape for profile in profiles for shape in (profile.up, profile.down)]
+        return choose(self._topology.emulator, shapes, keeper.capabilities())
+
+    def _complain(self, what: str, failed: Mapping[str, str]) -> None:
+        """One error that names all nodes that failed, with the first one's last words."""
+        if not failed:
+            return
+        first, reason = next(iter(failed.items()))
+        words = last_words(self._run.logs / f"{first}.stderr")
+        raise NodeFailure(
+            f"{', '.join(failed)} {what} ({first}: {reason}{'; ' + words if words else ''})",
+            f"see `testbed logs {self._lab.name} {first}`; `testbed up` again retries",
+        )
+
+
+def last_words(log: Path) -> str:
+    """The last line that a node wrote before it died."""
+    try:
+        lines = log.read_text(errors="replace").strip().splitlines()
+    except OSError:
+        return ""
+    return lines[-1][-_QUOTED:] if lines else ""
+
+
+def _all_done(nodes: Sequence[Node], done: Done) -> None:
+    for node in nodes:
+        done(node.name)

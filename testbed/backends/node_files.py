@@ -1,0 +1,71 @@
+"""node.json: what a node is told, written before it starts; and the fingerprint by which a change is noticed."""
+
+import ipaddress
+from pathlib import Path
+from typing import Any
+
+from testbed.jsonfiles import read_json, write_json
+from testbed.links.wiring import LinkSpec
+from testbed.places import LabPlace, RunPlace
+from testbed.plan import fingerprint
+from testbed.topology.model import Method, Node, NodeKind, Topology
+
+BROKER_PORT = 9000
+FINGERPRINT = "fingerprint"  # a field of node.json that nodes do not read
+
+
+def node_config(
+    topology: Topology, node: Node, run: RunPlace, control: str, log: str
+) -> dict[str, Any]:
+    """The contents of node.json; `control` and `log` are paths as the node itself sees them."""
+    brokers = [broker for broker in topology.of_kind(NodeKind.BROKER) if broker.name != node.name]
+    listen = {"host": node.address, "port": BROKER_PORT} if node.kind is NodeKind.BROKER else None
+    return {
+        "lab": topology.name,
+        "run": run.run,
+        "name": node.name,
+        "number": node.number,
+        "kind": node.kind,
+        "control": control,
+        "log": log,
+        "seed": topology.seed,
+        "overlay": _method(topology.overlay),
+        "delivery": _method(topology.delivery),
+        "listen": listen,
+        "brokers": [{"name": b.name, "host": b.address, "port": BROKER_PORT} for b in brokers],
+        "topics": list(node.topics),
+        FINGERPRINT: fingerprint(topology, node),
+    }
+
+
+def write_node_files(lab: LabPlace, node: Node, config: dict[str, Any]) -> Path:
+    """The node's folder with its node.json; a control socket left by a process that died is taken away."""
+    lab.node(node.name).mkdir(parents=True, exist_ok=True)
+    lab.node_control(node.name).unlink(missing_ok=True)
+    path = lab.node_config(node.name)
+    write_json(path, config)
+    return path
+
+
+def stored_fingerprint(lab: LabPlace, node: str) -> str | None:
+    """What the existing node was made from; None if its node.json is gone or damaged."""
+    document = read_json(lab.node_config(node))
+    return document.get(FINGERPRINT) if isinstance(document, dict) else None
+
+
+def link_spec(topology: Topology, node: Node, lab: LabPlace, run: RunPlace) -> LinkSpec:
+    """The node's access link."""
+    number = node.number
+    return LinkSpec(
+        node=node.name,
+        number=number,
+        address=node.address,
+        prefix_length=ipaddress.ip_network(topology.prefix).prefixlen,
+        mac="02:74:62:" + ":".join(f"{number >> shift & 0xFF:02x}" for shift in (16, 8, 0)),
+        mtu=topology.profile(node.profile).mtu,
+        alias=f"testbed {lab.folder} {run.run} {node.name}",
+    )
+
+
+def _method(chosen: Method) -> dict[str, Any]:
+    return {"method": chosen.method, "parameters": dict(chosen.parameters)}
