@@ -63,6 +63,7 @@ class Core:
         self._emulator: Emulator | None = None
         self._relay: Worker | None = None
         self._capture: Worker | None = None
+        self._dismissed: list[Worker] = []
 
     def status(self) -> dict[str, Any]:
         """What exists, asked from the machine."""
@@ -153,9 +154,12 @@ class Core:
             raise Refused(f"this lab's links are served by {self._emulator}, not by {wanted}")
         self._emulator = wanted
         pairs = [(self._kept(link["node"]), LinkSpec(**link)) for link in links]
+        served = self.status()["wired"]
         for kept, _ in pairs:
-            if kept.link is not None:
+            if kept.name in served:
                 raise Refused(f"{kept.name} has a link already")
+            if kept.link is not None:  # its relay has died
+                self._drop_link(kept)
         made = [Access(spec, kept.ns_fd) for kept, spec in pairs]
         try:
             if wanted is Emulator.RELAY:
@@ -178,7 +182,7 @@ class Core:
                 wiring.make_veths(made)
             wiring.configure(made)
         except BaseException:
-            self._remove_links([spec for _, spec in pairs])
+            self._remove_links(made)
             raise
         for kept, spec in pairs:
             kept.link = spec
@@ -233,6 +237,9 @@ class Core:
             answer = worker.ask({"do": "stop"})
         finally:
             worker.dismiss()
+            self._dismissed.append(
+                worker
+            )  # the kernel may take seconds to close hundreds of sockets
             for kept in self._nodes.values():
                 kept.raised = False
         return {key: value for key, value in answer.items() if key != "ok"}
@@ -250,7 +257,7 @@ class Core:
         """Links, processes and namespaces of these nodes go; unknown ones are gone already."""
         going = [self._nodes.pop(name) for name in nodes if name in self._nodes]
         children.end([kept.process for kept in going if kept.process is not None])
-        self._remove_links([kept.link for kept in going if kept.link is not None])
+        self._remove_links([kept.access for kept in going if kept.link is not None])
         for kept in going:
             os.close(kept.ns_fd)
         return {}
@@ -262,19 +269,25 @@ class Core:
         return {"relay": self._relay.ask({"do": "counters"})["counters"]}
 
     def close(self) -> None:
-        """Complete the captures, end all children."""
+        """Complete the captures, end all children; the links go with the namespaces."""
         with suppress(TestbedError):
             self.capture_stop()
-        self.unwire(list(self._nodes))
-        relay, self._relay = self._relay, None
-        if relay is not None:
-            relay.dismiss(patience_s=1.0)
+        children.end([kept.process for kept in self._nodes.values() if kept.process is not None])
+        for worker in (self._relay, *self._dismissed):
+            if worker is not None:
+                worker.end()
+        for kept in self._nodes.values():
+            os.close(kept.ns_fd)
+        self._nodes.clear()
+        self._dismissed.clear()
+        self._relay = None
 
     def reap(self) -> None:
         """Collect children that have ended."""
         for kept in self._nodes.values():
             if kept.process is not None:
                 kept.process.poll()
+        self._dismissed = [worker for worker in self._dismissed if worker.running]
 
     def _kept(self, name: str) -> Kept:
         try:
@@ -282,11 +295,15 @@ class Core:
         except KeyError:
             raise Refused(f"no node {name!r} in this lab") from None
 
-    def _remove_links(self, specs: Sequence[LinkSpec]) -> None:
-        if specs and self._emulator is Emulator.RELAY and self._alive(self._relay):
+    def _drop_link(self, kept: Kept) -> None:
+        self._remove_links([kept.access])
+        kept.link, kept.shaped, kept.raised = None, False, False
+
+    def _remove_links(self, links: Sequence[Access]) -> None:
+        if links and self._emulator is Emulator.RELAY and self._alive(self._relay):
             with suppress(WorkerError):
-                self._ask_relay({"do": "remove", "links": [spec.node for spec in specs]})
-        wiring.remove(specs)
+                self._ask_relay({"do": "remove", "links": [link.spec.node for link in links]})
+        wiring.remove(links)
 
     def _ask_relay(self, question: dict[str, Any]) -> dict[str, Any]:
         if self._relay is None or not self._relay.running:

@@ -6,6 +6,7 @@ import select
 import sys
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -71,16 +72,17 @@ class Worker:
             f"{self.name} has ended{': ' + last if last else ''}", f"see {self._log}"
         )
 
-    def dismiss(self, patience_s: float = 5.0) -> None:
-        """Close its input and wait; insist if it does not go."""
-        if self._process.stdin is not None:
-            self._process.stdin.close()
-        deadline = time.monotonic() + patience_s
-        while self.running and time.monotonic() < deadline:
-            time.sleep(0.005)
+    def dismiss(self) -> None:
+        """It may go: its pipes are closed, and it ends by itself."""
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with suppress(OSError):  # what it did not read is lost with it
+                    pipe.close()
+
+    def end(self) -> None:
+        """It goes now."""
+        self.dismiss()
         end([self._process])
-        if self._process.stdout is not None:
-            self._process.stdout.close()
 
 
 def _wait(fd: int, deadline: float) -> bool:

@@ -16,7 +16,7 @@ from testbed.links.emulator import Capabilities
 from testbed.links.namespaces import enter_core, inside, make_network, privileged
 from testbed.links.netlink import NetlinkError, netlink
 from testbed.links.shaping import netem, tbf
-from testbed.links.tap import open_tap
+from testbed.links.tap import close_tap, open_tap
 from testbed.topology.model import Shape
 
 
@@ -61,7 +61,7 @@ def kernel_has(shaper: str, scratch: int) -> bool:
 def _taps(scratch: int) -> str:
     try:
         with inside(scratch):
-            os.close(open_tap("probe"))
+            close_tap(open_tap("probe"))
     except MissingCapability as missing:
         return missing.message
     return ""

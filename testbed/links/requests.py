@@ -35,8 +35,11 @@ def _link(attributes: list[tuple[str, Any]], *, up: bool = False, index: int = 0
     return message
 
 
-def add_bridge(name: str) -> Request:
-    """A bridge that forwards at once and says nothing of its own."""
+def add_bridge(name: str, mac: str) -> Request:
+    """A bridge that forwards at once and says nothing of its own.
+
+    With a MAC address given, it does not change with the ports; each change would empty the neighbour table.
+    """
     options = {
         "attrs": [
             ("IFLA_BR_STP_STATE", 0),
@@ -45,7 +48,9 @@ def add_bridge(name: str) -> Request:
         ]
     }
     kind = {"attrs": [("IFLA_INFO_KIND", "bridge"), ("IFLA_INFO_DATA", options)]}
-    message = _link([("IFLA_IFNAME", name), ("IFLA_LINKINFO", kind)], up=True)
+    message = _link(
+        [("IFLA_IFNAME", name), ("IFLA_ADDRESS", mac), ("IFLA_LINKINFO", kind)], up=True
+    )
     return Request(f"make bridge {name}", RTM_NEWLINK, CREATE, message)
 
 
@@ -103,16 +108,17 @@ def describe(
 
 
 def quiet_port(index: int, name: str) -> Request:
-    """The bridge learns nothing here, floods no unknown unicast here, and answers ARP questions itself.
+    """The bridge learns nothing here, floods no unknown unicast here, and answers ARP questions for stations here.
 
-    Otherwise every ARP question would cross every slow link of the lab.
+    Otherwise every ARP question would cross every slow link of the lab. ("Wifi" is the kernel's name for
+    proxy ARP that keeps other broadcasts working.)
     """
     message = _link([], index=index)
     message["family"] = AF_BRIDGE
     settings = [
         ("IFLA_BRPORT_LEARNING", 0),
         ("IFLA_BRPORT_UNICAST_FLOOD", 0),
-        ("IFLA_BRPORT_NEIGH_SUPPRESS", 1),
+        ("IFLA_BRPORT_PROXYARP_WIFI", 1),
     ]
     message["attrs"] = [("IFLA_PROTINFO", {"attrs": settings}, NLA_F_NESTED)]
     return Request(f"quieten bridge port {name}", RTM_SETLINK, 0, message)

@@ -4,11 +4,13 @@ import errno
 import fcntl
 import os
 import struct
+from contextlib import suppress
 
 from testbed.errors import MissingCapability
 
 DEVICE = "/dev/net/tun"
 _TUNSETIFF = 0x400454CA
+_TUNSETPERSIST = 0x400454CB
 _IFF_TAP = 0x0002
 _IFF_NO_PI = 0x1000
 _HINTS = {
@@ -20,7 +22,11 @@ _HINTS = {
 
 
 def open_tap(ifname: str) -> int:
-    """A new tap in the current namespace, down; it lives as long as the descriptor."""
+    """A new tap in the current namespace, down; it goes with `close_tap`, or with the namespace.
+
+    It outlives its descriptor on purpose: when a relay of hundreds of links ends, the kernel would remove tap after
+    tap (some 20 ms each), but it takes a whole namespace away at once.
+    """
     try:
         fd = os.open(DEVICE, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
@@ -30,6 +36,7 @@ def open_tap(ifname: str) -> int:
     try:
         request = struct.pack("16sH22x", ifname.encode(), _IFF_TAP | _IFF_NO_PI)
         fcntl.ioctl(fd, _TUNSETIFF, request)
+        fcntl.ioctl(fd, _TUNSETPERSIST, 1)
     except OSError as error:
         os.close(fd)
         raise MissingCapability(
@@ -37,3 +44,10 @@ def open_tap(ifname: str) -> int:
             _HINTS.get(error.errno or 0, "see `testbed doctor`"),
         ) from error
     return fd
+
+
+def close_tap(fd: int) -> None:
+    """Remove the tap."""
+    with suppress(OSError):  # its namespace may be gone, and the tap with it
+        fcntl.ioctl(fd, _TUNSETPERSIST, 0)
+    os.close(fd)

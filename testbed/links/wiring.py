@@ -15,6 +15,7 @@ from testbed.links.shaping import shaper
 from testbed.topology.model import Emulator, Shape
 
 BRIDGE = "core0"
+BRIDGE_MAC = "02:74:62:00:00:00"  # as a node with the number 0, which there is not
 NODE_IF = "eth0"
 MOST_LINKS = 1023  # ports of a Linux bridge
 
@@ -48,7 +49,7 @@ class Access:
 def make_core() -> None:
     """The bridge of the current namespace."""
     with netlink() as core:
-        core.do([requests.raise_link("lo"), requests.add_bridge(BRIDGE)])
+        core.do([requests.raise_link("lo"), requests.add_bridge(BRIDGE, BRIDGE_MAC)])
 
 
 def make_veths(links: Sequence[Access]) -> None:
@@ -130,17 +131,20 @@ def raise_links(links: Sequence[Access]) -> None:
             node.do([requests.raise_link(NODE_IF)])
 
 
-def remove(specs: Sequence[LinkSpec]) -> None:
-    """The core ends, and with them a veth's other end; what is gone already is fine."""
+def remove(links: Sequence[Access]) -> None:
+    """Both ends; what is gone already is fine."""
     bridge = socket.if_nametoindex(BRIDGE)
     with netlink() as core:
-        for spec in specs:
+        for spec in (link.spec for link in links):
             core.do(
                 [
                     requests.delete_link(spec.core_if),
                     requests.delete_neighbour(bridge, spec.address),
                 ]
             )
+    for link in links:
+        with netlink(link.ns_fd) as node:
+            node.do([requests.delete_link(NODE_IF)])
 
 
 def interfaces(ns_fd: int | None = None) -> Mapping[str, int]:

@@ -13,7 +13,7 @@ from testbed.links.relay.counters import Counters
 from testbed.links.relay.model import Drop, LinkModel
 from testbed.links.sizes import queue_bytes
 from testbed.links.system import Timer
-from testbed.links.tap import open_tap
+from testbed.links.tap import close_tap, open_tap
 from testbed.topology.model import Shape
 
 _FRAME_EXTRA = 18  # Ethernet header and a VLAN tag
@@ -67,7 +67,7 @@ class Switch:
         try:
             core = open_tap(core_if)
         except BaseException:
-            os.close(node)
+            close_tap(node)
             raise
         room = mtu + _FRAME_EXTRA
         free = Shape()
@@ -87,7 +87,7 @@ class Switch:
             direction.open = False
             del self._by_fd[direction.source]
             self._epoll.unregister(direction.source)
-            os.close(direction.source)
+            close_tap(direction.source)
 
     def shape(self, name: str, up: Shape, down: Shape, seed: int | None) -> None:
         """Both directions from now on; a seed starts their randomness anew."""
