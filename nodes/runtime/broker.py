@@ -40,7 +40,7 @@ class Broker(Node):
         assert listen is not None  # config.parse has seen to it
         try:
             self._server = await serve(
-                self._serve, listen.host, listen.port, server_header=None, **SETTINGS
+                self._receive_guest, listen.host, listen.port, server_header=None, **SETTINGS
             )
         except OSError as error:
             raise NodeFailed(f"cannot listen on {listen.host}:{listen.port}: {error}") from error
@@ -54,7 +54,7 @@ class Broker(Node):
             except TimeoutError:
                 return  # somebody opened a connection and never spoke
 
-    async def _serve(self, connection: ServerConnection) -> None:
+    async def _receive_guest(self, connection: ServerConnection) -> None:
         watch_for_vanished_peer(connection)
         peer = await self._greet(connection)
         if peer is None:
@@ -62,9 +62,7 @@ class Broker(Node):
         if (older := self.links.get(peer)) is not None:
             self.link_down(older, "replaced by a newer connection")
             older.end("replaced by a newer connection", POLICY_VIOLATION)
-        link = Link(peer, connection, self.make_scheduler(), self.make_assembler())
-        self.link_up(link)
-        self.link_down(link, await link.run(self.handle))
+        await self.serve(Link(peer, connection, self.make_scheduler(), self.make_assembler()))
 
     async def _greet(self, connection: ServerConnection) -> str | None:
         """Hear HELLO, answer HELLO; the peer's name, or None if it may not stay."""

@@ -79,8 +79,7 @@ class Client(Node):
                 last_problem = problem
             else:
                 began = self.now()
-                self.link_up(link)
-                self.link_down(link, await link.run(self.handle))
+                await self.serve(link)
                 last_problem = ""
                 if self.now() - began > CAP_S:
                     waits = delays(random)

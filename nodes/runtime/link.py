@@ -41,6 +41,7 @@ SETTINGS: dict[str, Any] = {
 NORMAL, GOING_AWAY, PROTOCOL_ERROR, POLICY_VIOLATION = 1000, 1001, 1002, 1008  # RFC 6455, 7.4.1
 
 Handle = Callable[["Link", Message, int], None]  # link, message, time of its last byte here (ns)
+Refusal = Callable[["Link", str], None]  # link, reason
 
 
 class Link:
@@ -54,7 +55,7 @@ class Link:
         self._connection = connection
         self._assembler = assembler
         self._offered = asyncio.Event()
-        self._refused: str | None = None
+        self._ending: str | None = None  # why this side closes
         self._closing: asyncio.Task[None] | None = None
 
     def offer(self, data: bytes, priority: int) -> str | None:
@@ -64,16 +65,16 @@ class Link:
         return problem
 
     def end(self, reason: str, code: int = PROTOCOL_ERROR) -> None:
-        """Close from this side; `run` returns the reason."""
-        if self._refused is None:
-            self._refused = reason
+        """Close from this side; nothing more is taken, and `run` returns the reason."""
+        if self._ending is None:
+            self._ending = reason
             self._closing = asyncio.create_task(close(self._connection, reason, code))
 
-    async def run(self, handle: Handle) -> str:
-        """Serve the connection until it ends; why it ended."""
+    async def run(self, handle: Handle, refuse: Refusal) -> str:
+        """Serve the connection until it ends; why it ended. `refuse` is told of bytes that are no message."""
         sender = asyncio.create_task(self._send())
         try:
-            reason = await self._receive(handle)
+            reason = await self._receive(handle, refuse)
         finally:
             sender.cancel()
             await asyncio.wait([sender])
@@ -82,19 +83,19 @@ class Link:
             sender.result()  # raises what went wrong there
         if self._closing is not None:
             await self._closing
-        return self._refused or reason
+        return self._ending or reason
 
-    async def _receive(self, handle: Handle) -> str:
+    async def _receive(self, handle: Handle, refuse: Refusal) -> str:
         try:
             while True:
                 data = await self._connection.recv()
                 arrived_ns = time.time_ns()
-                if self._refused is not None:
+                if self._ending is not None:
                     continue  # until the close is answered
                 try:
                     messages = self._unpack(data)
                 except ValueError as error:
-                    self.end(str(error))
+                    refuse(self, str(error))
                 else:
                     for message in messages:
                         handle(self, message, arrived_ns)

@@ -163,6 +163,16 @@ class Node(ABC):
         self.perform(self.core.on_link_down(link.peer, self.now()))
         self.note_readiness()
 
+    async def serve(self, link: Link) -> None:
+        """From HELLO to the end of the link."""
+        self.link_up(link)
+        self.link_down(link, await link.run(self.handle, self.refuse))
+
+    def refuse(self, link: Link, reason: str) -> None:
+        """The peer broke the rules."""
+        self.log.write("refuse", peer=link.peer, reason=reason)
+        link.end(reason)
+
     def handle(self, link: Link, message: Message, arrived_ns: int) -> None:
         """A message came in."""
         if self.links.get(link.peer) is link:
@@ -186,9 +196,8 @@ class Node(ABC):
                 case Duplicate(message):
                     self._log_message("duplicate", message, arrived_ns)
                 case Refuse(peer, reason):
-                    self.log.write("refuse", peer=peer, reason=reason)
                     if peer in self.links:
-                        self.links[peer].end(reason)
+                        self.refuse(self.links[peer], reason)
         self._set_timer()
 
     def queue_message(self, peer: str, data: bytes, priority: int) -> str | None:

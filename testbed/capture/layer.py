@@ -1,0 +1,42 @@
+"""The overlay header as a scapy layer, made from the one field table in `nodes.wire`.
+
+Bound to no other layer: which bytes of a TCP stream are a message is for the analysis to say. `TestbedHeader(data)`
+takes a message's bytes apart, `bytes(TestbedHeader(...) / payload)` builds them (useful for hostile tests).
+"""
+
+from scapy.fields import (
+    ByteEnumField,
+    ByteField,
+    Field,
+    FieldLenField,
+    IntField,
+    LongField,
+    ShortField,
+    StrLenField,
+)
+from scapy.packet import Packet
+
+from nodes import wire
+
+_BY_SIZE = {1: ByteField, 2: ShortField, 4: IntField, 8: LongField}
+_DEFAULTS = {"version": wire.VERSION, "priority": wire.LOWEST_PRIORITY, "hops": 1}
+
+
+def _scapy_field(field: wire.Field) -> "Field[int, int]":
+    if field.name == "kind":
+        names = {int(kind): kind.name for kind in wire.Kind}
+        return ByteEnumField(field.name, int(wire.Kind.PUBLISH), names)
+    if field.name == "topic_length":
+        return FieldLenField(field.name, None, length_of="topic", fmt="!H")
+    return _BY_SIZE[field.size](field.name, _DEFAULTS.get(field.name, 0))
+
+
+class TestbedHeader(Packet):  # type: ignore[misc]
+    """Fixed part and topic; what follows is the payload."""
+
+    __test__ = False  # the name is not a test class
+    name = "testbed"
+    fields_desc = [  # noqa: RUF012 - scapy's own way
+        *(_scapy_field(field) for field in wire.FIELDS),
+        StrLenField("topic", b"", length_from=lambda packet: packet.topic_length),
+    ]
