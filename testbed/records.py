@@ -145,9 +145,9 @@ def read_manifest(run: RunPlace) -> dict[str, Any]:
     return data
 
 
-def update_manifest(run: RunPlace, **changes: Any) -> None:
+def update_manifest(place: RunPlace, /, **changes: Any) -> None:
     """Set top-level entries of run.json."""
-    write_json(run.manifest, {**(read_json(run.manifest) or {"format": FORMAT}), **changes})
+    write_json(place.manifest, {**(read_json(place.manifest) or {"format": FORMAT}), **changes})
 
 
 def forget_lab(place: LabPlace) -> None:
