@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from testbed.jsonfiles import read_json, write_json
-from testbed.links.wiring import LinkSpec
+from testbed.links.spec import LinkSpec
 from testbed.places import LabPlace, RunPlace
 from testbed.plan import fingerprint
 from testbed.topology.model import Method, Node, NodeKind, Topology

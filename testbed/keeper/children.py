@@ -24,7 +24,8 @@ def start(
 
     def first_instructions() -> None:
         die_with_parent(keeper)
-        signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+        for number in (signal.SIGINT, signal.SIGHUP):  # which the keeper ignores
+            signal.signal(number, signal.SIG_DFL)
         if ns_fd is not None:
             setns(ns_fd, CLONE_NEWNET)
 

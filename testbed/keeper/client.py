@@ -14,13 +14,14 @@ from testbed.control import ControlError, request
 from testbed.errors import InputError, MissingCapability, TestbedError
 from testbed.links.emulator import Capabilities
 from testbed.links.namespaces import privileged
-from testbed.links.wiring import LinkSpec
+from testbed.links.spec import LinkSpec
 from testbed.places import LabPlace, marks
 from testbed.topology.model import Emulator, Shape
 
 MAX_SOCKET_PATH = 107  # characters, unix(7)
 _PATIENCE_S = 180.0  # a batch of hundreds of nodes on a busy machine
 _START_S = 60.0
+_ALIVE_S = 30.0  # it may be busy with a batch
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,12 +79,11 @@ class Keeper:
     @classmethod
     def connect(cls, lab: LabPlace) -> "Keeper | None":
         """The lab's keeper, if one lives."""
-        keeper = cls(lab)
         try:
-            keeper.status()
+            request(lab.keeper_socket, {"do": "status"}, _ALIVE_S)
         except ControlError:
             return None
-        return keeper
+        return cls(lab)
 
     def status(self) -> dict[str, Any]:
         """run, pid, emulator, nodes, wired, shaped, captured."""

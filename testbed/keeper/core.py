@@ -17,7 +17,8 @@ from testbed.keeper.workers import Worker, WorkerError
 from testbed.links import wiring
 from testbed.links.namespaces import make_network, silence
 from testbed.links.probe import capabilities
-from testbed.links.wiring import NODE_IF, Access, LinkSpec, ns_path
+from testbed.links.spec import LinkSpec
+from testbed.links.wiring import NODE_IF, Access, ns_path
 from testbed.places import LabPlace, marks
 from testbed.topology.model import Emulator, Shape
 
@@ -195,7 +196,7 @@ class Core:
             up, down = Shape(**link["up"]), Shape(**link["down"])
             access = kept.access
             if self._emulator in (Emulator.NETEM, Emulator.TBF):
-                wiring.shape(self._emulator, access, up, down)
+                wiring.shape(self._emulator, access, up, down, seed)
         if self._emulator is Emulator.RELAY:
             shapes = [{"link": li["node"], "up": li["up"], "down": li["down"]} for li in links]
             self._ask_relay({"do": "shape", "links": shapes, "seed": seed})

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 
 from testbed.errors import MissingCapability, TestbedError
 from testbed.links.emulator import Capabilities
-from testbed.links.namespaces import enter_core, inside, make_network, privileged
+from testbed.links.namespaces import enter_core, inside, make_network, privileged, way
 from testbed.links.netlink import NetlinkError, netlink
 from testbed.links.shaping import netem, tbf
 from testbed.links.tap import close_tap, open_tap
@@ -83,12 +83,6 @@ def look() -> Findings:
     return Findings(found["namespaces"], found["reason"], Capabilities(**found["capabilities"]))
 
 
-def can_make_namespaces() -> tuple[bool, str]:
-    """Whether the netns backend can work here, and how, or why not."""
-    found = look()
-    return found.namespaces, found.reason
-
-
 def _try_everything() -> Findings:
     as_root = privileged()
     try:
@@ -96,10 +90,8 @@ def _try_everything() -> Findings:
         found = capabilities()
     except TestbedError as error:
         nothing = Capabilities(netem=False, tbf=False, tun="no namespaces")
-        return Findings(
-            False, f"{error.message}; {error.hint}" if error.hint else error.message, nothing
-        )
-    return Findings(True, "as root" if as_root else "in a user namespace, without root", found)
+        return Findings(False, f"{error.message}; {error.hint}", nothing)
+    return Findings(True, way(as_root), found)
 
 
 if __name__ == "__main__":

@@ -101,6 +101,9 @@ class Netem(Queueing):
             ("TCA_NETEM_PAD", "none"),
             ("TCA_NETEM_LATENCY64", "int64"),
             ("TCA_NETEM_JITTER64", "int64"),
+            ("TCA_NETEM_SLOT", "none"),
+            ("TCA_NETEM_SLOT_DIST", "none"),
+            ("TCA_NETEM_PRNG_SEED", "uint64"),
         )
 
         class rate(nla):  # noqa: N801

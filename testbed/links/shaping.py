@@ -41,8 +41,8 @@ def tbf(index: int, name: str, rate_bps: float, limit: int, burst: int) -> Reque
     return Request(f"shape {name} with tbf", RTM_NEWQDISC, REPLACE, message)
 
 
-def netem(index: int, name: str, shape: Shape, mtu: int) -> Request:
-    """The kernel's network emulator."""
+def netem(index: int, name: str, shape: Shape, mtu: int, seed: int = 0) -> Request:
+    """The kernel's network emulator; the seed (of 64 bits) counts from Linux 6.6 on."""
     rate = max(1, round((shape.rate_bps or _UNLIMITED_BPS) / 8))
     message = _root(Netem(), index)
     message["attrs"] = [
@@ -57,6 +57,7 @@ def netem(index: int, name: str, shape: Shape, mtu: int) -> Request:
                     ("TCA_NETEM_RATE64", rate),
                     ("TCA_NETEM_LATENCY64", round(shape.delay_s * 1e9)),
                     ("TCA_NETEM_JITTER64", round(shape.jitter_s * 1e9)),
+                    ("TCA_NETEM_PRNG_SEED", seed),
                 ],
             },
         ),
@@ -80,10 +81,12 @@ def unshaped(index: int, name: str) -> Request:
     return Request(f"unshape {name}", RTM_DELQDISC, 0, message, nothing_there)
 
 
-def shaper(emulator: Emulator, index: int, name: str, shape: Shape, mtu: int) -> Request:
+def shaper(
+    emulator: Emulator, index: int, name: str, shape: Shape, mtu: int, seed: int = 0
+) -> Request:
     """The request that makes one direction behave as asked."""
     if emulator is Emulator.NETEM and shape != Shape(queue_bytes=shape.queue_bytes):
-        return netem(index, name, shape, mtu)
+        return netem(index, name, shape, mtu, seed)
     if emulator is Emulator.TBF and shape.rate_bps is not None:
         burst = tbf_burst(shape.rate_bps, mtu)
         return tbf(index, name, shape.rate_bps, max(queue_bytes(shape, mtu), burst), burst)

@@ -11,31 +11,15 @@ from testbed.links import requests
 from testbed.links.namespaces import inside
 from testbed.links.netlink import NetlinkError, Request, netlink
 from testbed.links.offload import switch_off
+from testbed.links.seeds import direction_random
 from testbed.links.shaping import shaper
+from testbed.links.spec import LinkSpec
 from testbed.topology.model import Emulator, Shape
 
 BRIDGE = "core0"
 BRIDGE_MAC = "02:74:62:00:00:00"  # as a node with the number 0, which there is not
 NODE_IF = "eth0"
 MOST_LINKS = 1023  # ports of a Linux bridge
-
-
-@dataclass(frozen=True, slots=True)
-class LinkSpec:
-    """One access link as the keeper is asked to make it."""
-
-    node: str
-    number: int
-    address: str
-    prefix_length: int
-    mac: str
-    mtu: int
-    alias: str
-
-    @property
-    def core_if(self) -> str:
-        """The link's end in the core."""
-        return f"l{self.number}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,21 +89,19 @@ def _configure_node_end(link: Access) -> None:
         )
 
 
-def shape(emulator: Emulator, link: Access, up: Shape, down: Shape) -> None:
+def shape(emulator: Emulator, link: Access, up: Shape, down: Shape, seed: int | None) -> None:
     """Both directions by the kernel: `up` where the node sends, `down` where the core does."""
     spec = link.spec
-    with netlink(link.ns_fd) as node:
-        index = index_in(link.ns_fd, NODE_IF)
-        node.do([shaper(emulator, index, NODE_IF, up, spec.mtu)])
+
+    def request(ifname: str, shape: Shape, label: str) -> Request:
+        chance = direction_random(seed, spec.node, label).getrandbits(64)
+        index = socket.if_nametoindex(ifname)
+        return shaper(emulator, index, ifname, shape, spec.mtu, chance)
+
+    with inside(link.ns_fd), netlink() as node:
+        node.do([request(NODE_IF, up, "up")])
     with netlink() as core:
-        index = socket.if_nametoindex(spec.core_if)
-        core.do([shaper(emulator, index, spec.core_if, down, spec.mtu)])
-
-
-def index_in(ns_fd: int, ifname: str) -> int:
-    """The number of an interface in another namespace."""
-    with inside(ns_fd):
-        return socket.if_nametoindex(ifname)
+        core.do([request(spec.core_if, down, "down")])
 
 
 def raise_links(links: Sequence[Access]) -> None:

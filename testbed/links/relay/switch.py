@@ -11,6 +11,7 @@ from random import Random
 from testbed.links.namespaces import inside
 from testbed.links.relay.counters import Counters
 from testbed.links.relay.model import Drop, LinkModel
+from testbed.links.seeds import direction_random
 from testbed.links.sizes import queue_bytes
 from testbed.links.system import Timer
 from testbed.links.tap import close_tap, open_tap
@@ -95,7 +96,7 @@ class Switch:
         for label, direction, shape in (("up", link.up, up), ("down", link.down, down)):
             direction.model.reshape(shape, queue_bytes(shape, link.mtu))
             if seed is not None:
-                direction.model.reseed(Random(f"{seed}/{name}/{label}"))
+                direction.model.reseed(direction_random(seed, name, label))
 
     def turn(self) -> None:
         """Wait for something to happen and deal with it."""
