@@ -1,0 +1,157 @@
+"""The report's charts as SVG text: drawn once, here, so that the report needs no script and prints as it looks.
+
+Colours are the page's CSS variables, so a chart follows the reader's light or dark mode; priorities also differ by dash and shape.
+"""
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import altair as alt
+
+LEVELS = ("5", "4", "3", "2", "1")
+DASHES = ([1, 0], [8, 3], [4, 3], [2, 2], [1, 3])
+SHAPES = ("triangle-up", "diamond", "square", "cross", "circle")
+TIME_LABEL = "datum.value < 1 ? format(datum.value * 1000, '~r') + ' ms' : format(datum.value, '~r') + ' s'"
+WIDTH, HEIGHT = 620, 260
+WIDE_RANGE = 20  # from here on the delays are drawn on a logarithmic axis
+CONFIG: dict[str, Any] = {
+    "background": "transparent",
+    "font": "Helvetica, Arial, sans-serif",
+    "view": {"stroke": None},
+    "axis": {
+        "labelColor": "var(--quiet)",
+        "titleColor": "var(--quiet)",
+        "gridColor": "var(--line)",
+        "domainColor": "var(--line)",
+        "tickColor": "var(--line)",
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+        "titlePadding": 10,
+    },
+    "legend": {
+        "labelColor": "var(--ink)",
+        "titleColor": "var(--quiet)",
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+        "symbolSize": 90,
+    },
+    "text": {"color": "var(--ink)"},
+}
+
+
+def delay_shares(rows: list[dict[str, Any]], label: str) -> str:
+    """How many of the expected deliveries had arrived after which time. `rows`: level, delay_s, share."""
+    import altair as alt
+
+    chart = (
+        alt.Chart(alt.Data(values=rows))
+        .mark_line(interpolate="step-after", strokeWidth=2.5)
+        .encode(
+            x=_delay_axis(rows, alt.X),
+            y=alt.Y("share:Q", title="arrived, of all expected", scale=alt.Scale(domain=[0, 1])).axis(
+                format="%", tickCount=5
+            ),
+            color=_by_level(rows, alt.Color, _colours(rows)),
+            strokeDash=_by_level(rows, alt.StrokeDash, _of_levels(rows, DASHES)),
+        )
+    )
+    return _svg(chart, "shares", label)
+
+
+def delay_over_time(
+    rows: list[dict[str, Any]], lost: list[dict[str, Any]], label: str
+) -> str:
+    """Each delivery at its publish time. `rows`: level, at_s, delay_s; `lost`: level, at_s, drawn along the top."""
+    import altair as alt
+
+    at = alt.X("at_s:Q", title="published, seconds after the start", scale=alt.Scale(nice=True))
+    shown = rows + lost
+    points = (
+        alt.Chart(alt.Data(values=rows))
+        .mark_point(size=42, filled=False, strokeWidth=1.6, opacity=0.85)
+        .encode(
+            x=at,
+            y=_delay_axis(rows, alt.Y),
+            color=_by_level(shown, alt.Color, _colours(shown)),
+            shape=_by_level(shown, alt.Shape, _of_levels(shown, SHAPES)),
+        )
+    )
+    crosses = (
+        alt.Chart(alt.Data(values=lost))
+        .mark_text(text="✕", fontSize=13, baseline="bottom", dy=-2)
+        .encode(x=at, y=alt.value(0), color=_by_level(shown, alt.Color, _colours(shown)))
+    )
+    return _svg(alt.layer(points, crosses) if lost else points, "times", label)
+
+
+def layers(rows: list[dict[str, Any]], order: list[str], label: str) -> str:
+    """What the bytes on the links were. `rows`: where, layer, place, share, text."""
+    import altair as alt
+
+    tones = [f"var(--layer-{name})" for name in order]
+    base = alt.Chart(alt.Data(values=rows)).encode(
+        y=alt.Y("where:N", title=None, sort=None).axis(domain=False, ticks=False, labelFontSize=13),
+        x=alt.X("share:Q", title="share of the bytes on these links", stack="zero").axis(format="%"),
+        order=alt.Order("place:Q"),
+    )
+    bars = base.mark_bar(stroke="var(--paper)", strokeWidth=1.5, height=26).encode(
+        color=alt.Color("layer:N", title=None, sort=order)
+        .scale(domain=order, range=tones)
+        .legend(orient="bottom", columns=5, symbolType="square")
+    )
+    names = (
+        alt.Chart(alt.Data(values=[row for row in rows if row["text"]]))
+        .mark_text(fontSize=11, color="var(--on-layer)", clip=True)
+        .encode(y=alt.Y("where:N", sort=None), x=alt.X("middle:Q"), text="text:N")
+    )
+    count = len({row["where"] for row in rows})
+    return _svg((bars + names), "layers", label, height=count * 40)
+
+
+def _delay_axis(rows: list[dict[str, Any]], axis: "type[alt.X] | type[alt.Y]") -> Any:
+    import altair as alt
+
+    delays = [row["delay_s"] for row in rows if row["delay_s"] > 0]
+    wide = bool(delays) and max(delays) / min(delays) > WIDE_RANGE
+    scale = alt.Scale(type="log") if wide else alt.Scale(zero=True, nice=True)
+    return axis("delay_s:Q", title="delay", scale=scale).axis(labelExpr=TIME_LABEL, tickCount=6)
+
+
+def _present(rows: list[dict[str, Any]]) -> list[str]:
+    shown = {row["level"] for row in rows}
+    return [level for level in LEVELS if level in shown]
+
+
+def _of_levels(rows: list[dict[str, Any]], values: tuple[Any, ...]) -> list[Any]:
+    return [values[LEVELS.index(level)] for level in _present(rows)]
+
+
+def _colours(rows: list[dict[str, Any]]) -> list[str]:
+    return [f"var(--level-{level})" for level in _present(rows)]
+
+
+def _by_level(rows: list[dict[str, Any]], channel: Any, values: list[Any]) -> Any:
+    return (
+        channel("level:N", title="level", sort=_present(rows))
+        .scale(domain=_present(rows), range=values)
+        .legend(orient="right")
+    )
+
+
+def _svg(chart: Any, name: str, label: str, height: int = HEIGHT) -> str:
+    """The chart as an inline SVG element: sized by the page, named for screen readers, ids of its own."""
+    import vl_convert
+
+    drawn = chart.properties(width=WIDTH, height=height).configure(**CONFIG)
+    text: str = vl_convert.vegalite_to_svg(json.loads(drawn.to_json(validate=False)))
+    text = re.sub(r'\b(id="|url\(#|href="#)', rf"\g<1>{name}-", text)
+    opening = f'<svg role="img" aria-label="{_escaped(label)}" '
+    return text.replace("<svg ", opening, 1)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")

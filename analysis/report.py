@@ -1,0 +1,140 @@
+"""report.html: one file, without scripts and without anything fetched from elsewhere."""
+
+import os
+import shlex
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from analysis import charts, drawing, findings
+from analysis.runfolder import Run, read_run
+
+
+def write_report(run_dir: Path) -> Path:
+    """Write the report of an analysed run and say where it is."""
+    run = read_run(Path(run_dir).resolve())
+    text = render(run)
+    unfinished = run.report.with_name(f"{run.report.name}.{os.getpid()}")
+    unfinished.write_text(text)
+    unfinished.replace(run.report)
+    return run.report
+
+
+def render(run: Run) -> str:
+    """The report's HTML."""
+    environment = Environment(
+        loader=PackageLoader("analysis"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {"seconds": findings.seconds, "size": findings.size}
+    return environment.get_template("report.html").render(_view(run))
+
+
+def _view(run: Run) -> dict[str, Any]:
+    summary = findings.read_summary(run)
+    deliveries = findings.table(run, "deliveries")
+    links = findings.table(run, "links").sort_by([("link", "ascending"), ("direction", "descending")])
+    sentence, mood = findings.headline(summary)
+    layers = findings.layer_rows(run, findings.table(run, "overhead"))
+    start_ns = _start_ns(run)
+    return {
+        "summary": summary,
+        "sentence": sentence,
+        "mood": mood,
+        "levels": findings.level_rows(summary),
+        "shares": _shares_chart(deliveries),
+        "times": _times_chart(deliveries, start_ns),
+        "layers": _layers_chart(layers),
+        "layer_totals": findings.layer_totals(layers),
+        "topology": _drawing(run),
+        "kinds": sorted({node.kind for node in run.nodes}),
+        "lost": findings.lost_rows(deliveries),
+        "links": links.to_pylist(),
+        "start_ns": start_ns,
+        "manifest": run.manifest,
+        "made": _date(run.manifest["created_ns"]),
+        "facts": _facts(run),
+        "commands": _commands(run),
+    }
+
+
+def _start_ns(run: Run) -> int:
+    play = run.manifest.get("play")
+    return int(play["start_ns"] if play else run.manifest["created_ns"])
+
+
+def _date(ns: int) -> str:
+    return datetime.fromtimestamp(ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def _shares_chart(deliveries: Any) -> Markup | None:
+    rows = findings.share_rows(deliveries)
+    label = "Share of expected deliveries that had arrived, over the delay, by level"
+    return Markup(charts.delay_shares(rows, label)) if rows else None
+
+
+def _times_chart(deliveries: Any, start_ns: int) -> Markup | None:
+    came, lost = findings.time_rows(deliveries, start_ns)
+    label = "Delay of each delivery over its publish time, by level"
+    return Markup(charts.delay_over_time(came, lost, label)) if came else None
+
+
+def _layers_chart(rows: list[dict[str, Any]]) -> Markup | None:
+    shown = [row for row in rows if row["share"] > 0]
+    order = [layer for layer in findings.LAYERS if any(row["layer"] == layer for row in shown)]
+    label = "Share of the bytes by layer, for each kind of node and direction"
+    return Markup(charts.layers(shown, order, label)) if shown else None
+
+
+def _drawing(run: Run) -> Markup:
+    hops = findings.table(run, "hops", ["src", "dst"])
+    names = {node.name for node in run.nodes}
+    return drawing.draw(run.nodes, findings.edges(hops, names) or drawing.star(run.nodes))
+
+
+def _facts(run: Run) -> list[tuple[str, str]]:
+    """What a reader needs to judge and repeat the run."""
+    manifest = run.manifest
+    topology = manifest["topology"]
+    counts = {kind: sum(node.kind == kind for node in run.nodes) for kind in ("broker", "sensor", "subscriber")}
+    facts = [
+        ("run", run.name),
+        ("lab", str(manifest["lab"])),
+        ("made", _date(manifest["created_ns"])),
+        ("nodes", ", ".join(f"{n} {kind}{'s' if n != 1 else ''}" for kind, n in counts.items())),
+        ("overlay, delivery", f"{topology['overlay']['method']}, {topology['delivery']['method']}"),
+        ("scenario", f"{topology['scenario']['duration_s']:g} s, seed {topology['seed']}"),
+        ("backend", _with_reason(manifest["backend"])),
+        ("link emulator", _with_reason(manifest["emulator"])),
+        ("version of testbed", str(manifest["version"])),
+    ]
+    for title in ("details", "machine"):
+        for name, value in sorted((manifest.get(title) or {}).items()):
+            if isinstance(value, dict):
+                value = ", ".join(f"{key} {_plain(item)}" for key, item in value.items())
+            if value not in (None, "", [], {}):
+                facts.append((name.replace("_", " "), _plain(value)))
+    return facts
+
+
+def _with_reason(choice: dict[str, Any]) -> str:
+    return f"{choice['name']} ({choice['reason']})" if choice.get("reason") else str(choice["name"])
+
+
+def _plain(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _commands(run: Run) -> list[tuple[str, str]]:
+    name = shlex.quote(run.name)
+    return [
+        (f"testbed run captures/{name}/topology.yaml", "the same file and seed again"),
+        (f"testbed analyze {name}", "measure this run's captures again"),
+        (f"testbed report {name}", "write this page again"),
+    ]
