@@ -4,6 +4,7 @@ The queue to the broker outlives the connection: what is published in between go
 """
 
 import asyncio
+import time
 
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
@@ -23,6 +24,19 @@ from nodes.runtime.link import (
 )
 from nodes.runtime.log import Log
 from nodes.runtime.node import Node
+
+
+class TimedConnection(ClientConnection):
+    """Knows when the newest bytes were read: a message that came in a burst is not the later for those before it.
+
+    The receiving task empties the queue of frames before more bytes are read, so the time is right for each of them.
+    """
+
+    arrived_ns = 0
+
+    def data_received(self, data: bytes) -> None:
+        self.arrived_ns = time.time_ns()
+        super().data_received(data)
 
 
 class Client(Node):
@@ -92,11 +106,19 @@ class Client(Node):
             f"ws://{home.at.host}:{home.at.port}/",
             user_agent_header=None,
             proxy=None,
+            create_connection=TimedConnection,
             **SETTINGS,
         )
+        assert isinstance(connection, TimedConnection)
         watch_for_vanished_peer(connection)
         await self._greet(connection)
-        return Link(home.name, connection, self._queue, self.make_assembler())
+        return Link(
+            home.name,
+            connection,
+            self._queue,
+            self.make_assembler(),
+            arrived=lambda: connection.arrived_ns,
+        )
 
     async def _greet(self, connection: ClientConnection) -> None:
         """Say HELLO, hear HELLO."""

@@ -31,6 +31,7 @@ TRANSITIONS: dict[tuple[State, Cause], State] = {
     (State.RUNNING, Cause.SIGTERM): State.STOPPING,
     (State.STOPPING, Cause.SIGTERM): State.STOPPING,
     (State.STOPPING, Cause.HANDED_OVER): State.ENDED,
+    (State.ENDED, Cause.SIGTERM): State.ENDED,
 }
 
 
@@ -43,7 +44,7 @@ def after(state: State, cause: Cause) -> State:
     try:
         return TRANSITIONS[state, cause]
     except KeyError:
-        raise NoTransition(f"a node that is {state} does not take {cause!r}") from None
+        raise NoTransition(f"a node that is {state} does not take {cause}") from None
 
 
 def diagram() -> str:

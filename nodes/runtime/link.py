@@ -40,7 +40,7 @@ SETTINGS: dict[str, Any] = {
 
 NORMAL, GOING_AWAY, PROTOCOL_ERROR, POLICY_VIOLATION = 1000, 1001, 1002, 1008  # RFC 6455, 7.4.1
 
-Handle = Callable[["Link", Message, int], None]  # link, message, time of its last byte here (ns)
+Handle = Callable[["Link", Message, int], None]  # link, message, when its last byte came (ns)
 Refusal = Callable[["Link", str], None]  # link, reason
 
 
@@ -48,12 +48,18 @@ class Link:
     """A connection to a peer that has said HELLO."""
 
     def __init__(
-        self, peer: str, connection: "Connection", scheduler: Scheduler, assembler: Assembler
+        self,
+        peer: str,
+        connection: "Connection",
+        scheduler: Scheduler,
+        assembler: Assembler,
+        arrived: Callable[[], int] = time.time_ns,
     ) -> None:
         self.peer = peer
         self.scheduler = scheduler
         self._connection = connection
         self._assembler = assembler
+        self._arrived = arrived  # asked first thing when a chunk is complete
         self._offered = asyncio.Event()
         self._ending: str | None = None  # why this side closes
         self._closing: asyncio.Task[None] | None = None
@@ -89,7 +95,7 @@ class Link:
         try:
             while True:
                 data = await self._connection.recv()
-                arrived_ns = time.time_ns()
+                arrived_ns = self._arrived()
                 if self._ending is not None:
                     continue  # until the close is answered
                 try:

@@ -1,0 +1,95 @@
+"""node.json: the right one is understood, a wrong one is answered with one sentence."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nodes.overlay.base import Station
+from nodes.runtime.config import BrokerPlace, ConfigError, Endpoint, NodeKind, load, parse
+
+GOOD: dict[str, Any] = {
+    "lab": "slope",
+    "run": "r1",
+    "name": "c1",
+    "number": 3,
+    "kind": "subscriber",
+    "control": "/run/ctl",
+    "log": "/run/c1.jsonl",
+    "seed": 7,
+    "overlay": {"method": "star", "parameters": {}},
+    "delivery": {"method": "fifo", "parameters": {"limit_bytes": 5}},
+    "listen": None,
+    "brokers": [{"name": "b1", "host": "10.77.0.1", "port": 7000}],
+    "topics": ["rain", "alert", "rain"],
+}
+
+
+def test_a_good_configuration_is_understood() -> None:
+    config = parse(GOOD)
+    assert config.kind is NodeKind.SUBSCRIBER
+    assert config.brokers == (BrokerPlace("b1", Endpoint("10.77.0.1", 7000)),)
+    assert config.topics == ("rain", "alert")
+    assert config.delivery.parameters == {"limit_bytes": 5}
+    assert config.station == Station("c1", 3, ("b1",))
+
+
+def test_chance_depends_on_seed_node_and_purpose_only() -> None:
+    config = parse(GOOD)
+    assert config.random("a").random() == parse(GOOD).random("a").random()
+    others = [
+        config.random("b").random(),
+        parse({**GOOD, "name": "c2"}).random("a").random(),
+        parse({**GOOD, "seed": 8}).random("a").random(),
+    ]
+    assert config.random("a").random() not in others
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_whatever_is_missing_is_named(name: str) -> None:
+    with pytest.raises(ConfigError, match=f"{name} is missing"):
+        parse({key: value for key, value in GOOD.items() if key != name})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "sentence"),
+    [
+        ({"name": ""}, "name is ''; it must be a text, not empty"),
+        ({"number": "3"}, "number is '3'; it must be a whole number"),
+        ({"number": True}, "number is True"),
+        ({"number": -1}, "number is -1"),
+        ({"kind": "volcano"}, "kind is 'volcano'"),
+        ({"overlay": {"method": "chord", "parameters": {}}}, "overlay.method is 'chord'"),
+        ({"overlay": {"method": "star"}}, "overlay.parameters is missing"),
+        ({"overlay": {"method": "star", "parameters": []}}, "overlay.parameters must be a JSON"),
+        ({"overlay": "star"}, "overlay must be a JSON object"),
+        ({"brokers": []}, "a subscriber needs at least one entry in `brokers`"),
+        ({"brokers": {}}, "brokers must be a list"),
+        ({"brokers": [{"name": "b", "host": "h", "port": 0}]}, "brokers[0].port is 0"),
+        ({"listen": {"host": "h"}}, "listen.port is missing"),
+        ({"kind": "broker"}, "a broker needs `listen`"),
+        ({"control": "/" + "x" * 107}, "take a shorter one"),
+        ({"topics": "rain"}, "topics must be a list of texts"),
+        ({"topics": ["x" * 256]}, "topics: topic of 256 bytes"),
+        ({"topics": ["\ud800"]}, "cannot be written as UTF-8"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_sentence(wrong: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ConfigError) as error:
+        parse({**GOOD, **wrong})
+    assert sentence in str(error.value)
+
+
+def test_a_file_that_is_not_there_or_not_json_is_named(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"cannot read .*node.json: No such file"):
+        load(str(tmp_path / "node.json"))
+    file = tmp_path / "node.json"
+    file.write_text("{")
+    with pytest.raises(ConfigError, match=r"node.json is not JSON"):
+        load(str(file))
+    file.write_text("[]")
+    with pytest.raises(ConfigError, match=r"node.json: the file must be a JSON object"):
+        load(str(file))
+    file.write_text(json.dumps(GOOD))
+    assert load(str(file)) == parse(GOOD)

@@ -1,0 +1,151 @@
+"""Questions on the control socket, and time as a node's core sees it, without a process or a network."""
+
+import asyncio
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nodes.overlay.base import Action, Deliver, Duplicate, Refuse, Send
+from nodes.runtime.broker import Broker
+from nodes.runtime.config import NodeConfig, parse
+from nodes.runtime.control import ControlSocket, answer
+from nodes.runtime.log import Log
+from nodes.runtime.sensor import Sensor
+from nodes.wire import Kind, Message
+from testbed.control import ControlError, request
+
+
+def config(folder: Path, kind: str) -> NodeConfig:
+    place = {"host": "127.0.0.1", "port": 7}
+    return parse(
+        {
+            "lab": "slope",
+            "run": "r1",
+            "name": "n1",
+            "number": 1,
+            "kind": kind,
+            "control": str(folder / "ctl"),
+            "log": str(folder / "n1.jsonl"),
+            "seed": 1,
+            "overlay": {"method": "star", "parameters": {}},
+            "delivery": {"method": "fifo", "parameters": {}},
+            "listen": place,
+            "brokers": [{"name": "b1", **place}],
+            "topics": [],
+        }
+    )
+
+
+def events(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "n1.jsonl").read_text().splitlines()]
+
+
+def test_every_question_has_an_answer_and_a_bad_one_a_reason(tmp_path: Path) -> None:
+    async def ask() -> None:
+        log = Log(str(tmp_path / "n1.jsonl"), "n1")
+        node = Sensor(config(tmp_path, "sensor"), log)
+        assert answer(node, {"do": "status"}) == {
+            "ok": True,
+            "state": "waiting",
+            "ready": False,
+            "published": 0,
+            "received": 0,
+            "queued": 0,
+            "peers": [],
+            "playing": 0,
+        }
+        for bad, reason in [
+            (5, "a question is a JSON object"),
+            ({}, "None is no question"),
+            ({"do": ["go"]}, "is no question; there are status, go, publish, play"),
+            ({"do": "publish"}, "n1 is waiting"),
+        ]:
+            reply = answer(node, bad)
+            assert reply["ok"] is False
+            assert reason in reply["error"]
+        assert answer(node, {"do": "go"}) == {"ok": True}
+        assert answer(node, {"do": "go"}) == {"ok": True}
+        assert "topic is None" in answer(node, {"do": "publish"})["error"]
+        published = {"do": "publish", "topic": "t", "priority": 1, "size": 9}
+        assert answer(node, published) == {"ok": True, "id": "0000000100000001"}
+        assert answer(node, {"do": "status"})["queued"] == 1
+        node.terminate()
+        assert "does not take go" in answer(node, {"do": "go"})["error"]
+        assert "n1 is stopping" in answer(node, published)["error"]
+        log.close()
+
+    asyncio.run(ask())
+    (publish,) = events(tmp_path)
+    assert publish["id"] == "0000000100000001"
+
+
+def test_several_questions_fit_on_one_line_each_and_nonsense_is_survived(tmp_path: Path) -> None:
+    async def converse() -> None:
+        log = Log(str(tmp_path / "n1.jsonl"), "n1")
+        path = tmp_path / "ctl"
+        async with ControlSocket(str(path), Broker(config(tmp_path, "broker"), log)):
+            reader, writer = await asyncio.open_unix_connection(path)
+            writer.write(
+                b'nonsense\n{"do": "status"}\n' + b"[" * 100_000 + b'\n{"do": "publish"}\n'
+            )
+            replies = [json.loads(await reader.readline()) for _ in range(4)]
+            assert [reply["ok"] for reply in replies] == [False, True, False, False]
+            assert replies[3]["error"] == "n1 is a broker; only sensors publish"
+            writer.close()
+            status = await asyncio.to_thread(request, path, {"do": "status"})
+            assert status["state"] == "waiting"
+            with pytest.raises(ControlError, match="is no question"):
+                await asyncio.to_thread(request, path, {"do": "dance"})
+        assert not path.exists()
+        log.close()
+
+    asyncio.run(converse())
+
+
+class Clockwork:
+    """An overlay that only wants to be woken, and does everything a core may do when it is."""
+
+    def __init__(self, due: float) -> None:
+        self.due: float | None = due
+        self.woken_at: list[float] = []
+
+    def on_link_up(self, peer: str, now: float) -> list[Action]:
+        return []
+
+    def on_link_down(self, peer: str, now: float) -> list[Action]:
+        return []
+
+    def on_message(self, peer: str, message: Message, now: float) -> list[Action]:
+        return []
+
+    def next_deadline(self) -> float | None:
+        return self.due
+
+    def on_deadline(self, now: float) -> list[Action]:
+        self.woken_at.append(now)
+        self.due = None
+        message = Message(Kind.PUBLISH, message_id=1, topic="t")
+        return [Deliver(message), Duplicate(message), Send("gone", message), Refuse("gone", "so")]
+
+
+def test_a_core_is_woken_at_its_deadline_and_its_actions_are_carried_out(tmp_path: Path) -> None:
+    async def live() -> None:
+        log = Log(str(tmp_path / "n1.jsonl"), "n1")
+        node = Broker(config(tmp_path, "broker"), log)
+        core = Clockwork(node.now() + 0.02)
+        node.core = core
+        node.perform([])
+        end = time.monotonic() + 30
+        while not core.woken_at and time.monotonic() < end:
+            await asyncio.sleep(0.005)
+        assert len(core.woken_at) == 1
+        assert node.received == 1
+        log.close()
+
+    asyncio.run(live())
+    kinds = [event["event"] for event in events(tmp_path)]
+    assert kinds == ["receive", "duplicate", "drop"]  # who is gone needs no refusal
+    assert events(tmp_path)[2]["reason"] == "there is no link to gone"

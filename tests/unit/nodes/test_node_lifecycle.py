@@ -1,0 +1,45 @@
+"""A node's life is the table of transitions, and the documentation draws the same table."""
+
+from itertools import product
+from pathlib import Path
+
+import pytest
+
+from nodes.runtime.lifecycle import TRANSITIONS, Cause, NoTransition, State, after, diagram
+
+DOCS = Path(__file__).parents[3] / "docs" / "nodes.md"
+
+
+@pytest.mark.parametrize(("state", "cause"), list(product(State, Cause)))
+def test_what_is_not_in_the_table_is_refused(state: State, cause: Cause) -> None:
+    if (state, cause) in TRANSITIONS:
+        assert after(state, cause) is TRANSITIONS[state, cause]
+    else:
+        with pytest.raises(NoTransition, match=f"a node that is {state}"):
+            after(state, cause)
+
+
+def test_every_state_can_be_reached_and_left() -> None:
+    reached = {State.WAITING}
+    for _ in State:
+        reached |= {then for (state, _), then in TRANSITIONS.items() if state in reached}
+    assert reached == set(State)
+    left = {state for (state, _), then in TRANSITIONS.items() if then is not state}
+    assert left == set(State) - {State.ENDED}
+
+
+def test_a_node_that_stops_never_runs_again() -> None:
+    assert not any(
+        then is State.RUNNING
+        for (state, _), then in TRANSITIONS.items()
+        if state in (State.STOPPING, State.ENDED)
+    )
+
+
+def test_sigterm_is_always_understood() -> None:
+    for state in State:
+        assert after(state, Cause.SIGTERM) in (State.STOPPING, State.ENDED)
+
+
+def test_the_documentation_draws_the_table_as_it_is() -> None:
+    assert f"```mermaid\n{diagram()}\n```" in DOCS.read_text()
