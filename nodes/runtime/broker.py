@@ -47,9 +47,11 @@ class Broker(Node):
 
     async def close(self) -> None:
         if self._server is not None:
+            for link in self.links.values():
+                link.end("the broker stops", GOING_AWAY)
             self._server.close(code=GOING_AWAY, reason="the broker stops")
             try:
-                async with asyncio.timeout(2 * CLOSE_TIMEOUT_S):
+                async with asyncio.timeout(3 * CLOSE_TIMEOUT_S):
                     await self._server.wait_closed()
             except TimeoutError:
                 return  # somebody opened a connection and never spoke

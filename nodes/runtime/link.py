@@ -157,8 +157,16 @@ def watch_for_vanished_peer(connection: "Connection") -> None:
 
 
 async def close(connection: "Connection", reason: str, code: int) -> None:
-    """Close with a reason; a close frame has room for 123 bytes of it (RFC 6455, 5.5)."""
-    await connection.close(code, reason.encode(errors="replace")[:123].decode(errors="ignore"))
+    """Close with a reason; a close frame has room for 123 bytes of it (RFC 6455, 5.5).
+
+    The library's own time limit begins when the close frame is with the kernel; on a jammed line it never is.
+    """
+    short = reason.encode(errors="replace")[:123].decode(errors="ignore")
+    try:
+        async with asyncio.timeout(2 * CLOSE_TIMEOUT_S):
+            await connection.close(code, short)
+    except TimeoutError:
+        connection.transport.abort()
 
 
 def why_closed(closed: ConnectionClosed) -> str:

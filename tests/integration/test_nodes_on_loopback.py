@@ -249,6 +249,33 @@ def test_sigterm_hands_over_what_is_queued_and_ends_with_0(lab: Lab) -> None:
     assert "the broker stops" in subscriber.events("disconnect")[0]["reason"]
 
 
+def test_a_sensor_whose_broker_hangs_ends_all_the_same(lab: Lab) -> None:
+    broker, sensor, _ = lab.trio()
+    broker.process.send_signal(signal.SIGSTOP)
+    for _ in range(20):  # more than the kernel takes, and more than the queue
+        sensor.publish(size=1_000_000)
+    assert sensor.ask("status")["queued"] > 0
+    assert sensor.events("drop")
+    assert sensor.stop() == 0
+    (ended,) = sensor.events("disconnect")
+    assert ended["reason"] == "the node stops"
+    assert ended["queued"] > 0
+
+
+def test_a_broker_whose_subscriber_hangs_serves_the_others_and_ends(lab: Lab) -> None:
+    broker, sensor, subscriber = lab.trio()
+    other = lab.node("subscriber", "c2", topics=["alert"]).go().ready()
+    subscriber.process.send_signal(signal.SIGSTOP)
+    published = []
+    for _ in range(20):
+        published.append(sensor.publish(size=1_000_000))
+        until(lambda: not sensor.ask("status")["queued"])
+    until(lambda: received(other) == published)
+    assert {drop["peer"] for drop in broker.events("drop")} == {"c1"}
+    assert broker.stop() == 0
+    assert {ended["peer"] for ended in broker.events("disconnect")} == {"s1", "c1", "c2"}
+
+
 def test_a_timeline_is_played_in_order_and_each_delay_is_told(lab: Lab) -> None:
     _, sensor, subscriber = lab.trio()
     start_ns = time.time_ns() + 100_000_000
