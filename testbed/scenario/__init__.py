@@ -1,0 +1,5 @@
+"""What happens in a lab, compiled from the topology and its seed."""
+
+from testbed.scenario.compile import Action, compile_timeline, expected_receivers
+
+__all__ = ["Action", "compile_timeline", "expected_receivers"]

@@ -1,0 +1,38 @@
+"""Topology files: read, checked (every problem with file, line, caret and hint), expanded to an immutable Topology.
+
+The reader is loaded when a file is read, not before: the keeper and the relays need only the model, and start faster.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from testbed.topology.model import Topology
+from testbed.topology.problems import Problem, TopologyErrors
+
+__all__ = ["Problem", "Topology", "TopologyErrors", "json_schema", "load", "load_text"]
+
+
+def load(path: Path, *, name: str | None = None) -> Topology:
+    """The topology of this file; TopologyErrors with all its problems.
+
+    The lab is called `name`, else as the file says, else as the file is called.
+    """
+    from testbed.topology import loading
+
+    return loading.load(path, name=name)
+
+
+def load_text(
+    text: str, source: str, *, name: str | None = None, fallback: str = "lab"
+) -> Topology:
+    """The same from a text: `source` stands in errors, `fallback` names a lab that nothing else names."""
+    from testbed.topology import loading
+
+    return loading.load_text(text, source, name=name, fallback=fallback)
+
+
+def json_schema() -> dict[str, Any]:
+    """The file format as JSON Schema (draft 2020-12), for editors."""
+    from testbed.topology import schema
+
+    return schema.json_schema()

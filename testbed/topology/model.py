@@ -34,7 +34,9 @@ class Shape:
     delay_s: float = 0.0
     jitter_s: float = 0.0  # the delay varies uniformly by +- this much, order kept
     loss: float = 0.0  # share of packets, 0..1
-    queue_bytes: int | None = None  # waiting room in front of the line; None: one second's worth, at least 16 packets
+    queue_bytes: int | None = (
+        None  # waiting room in front of the line; None: one second's worth, at least 16 packets
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,76 @@
+"""The scenario as a timeline: who publishes what, at which nanosecond. The same seed gives the same timeline.
+
+Each node draws from a source of its own for each event, so adding a node never changes what the others do.
+"""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from testbed.errors import InputError
+from testbed.topology.model import NodeKind, Publish, Topology
+from testbed.topology.names import filled
+from testbed.topology.volume import (
+    MAX_PUBLICATIONS,
+    SECOND_NS,
+    most_publications,
+    nanoseconds,
+    ticks,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One publication, `at_ns` after the scenario's start."""
+
+    at_ns: int
+    node: str
+    topic: str
+    priority: int
+    size: int
+
+
+def compile_timeline(topology: Topology) -> tuple[Action, ...]:
+    """All publications in the order of time; InputError if there would be absurdly many."""
+    scenario = topology.scenario
+    total = sum(most_publications(event, scenario.duration_s) for event in scenario.publish)
+    if total > MAX_PUBLICATIONS:
+        raise InputError(
+            f"the scenario would publish {total:,} messages; at most {MAX_PUBLICATIONS:,} are possible",
+            "lengthen `period`, shorten `for`, or lower `count`",
+        )
+    groups = {node.name: node.group for node in topology.nodes}
+    numbers = {node.name: node.number for node in topology.nodes}
+    timeline = [
+        action
+        for place, event in enumerate(scenario.publish)
+        for name in event.nodes
+        for action in _played(
+            event,
+            name,
+            groups[name],
+            scenario.duration_s,
+            random.Random(f"{topology.seed}/{place}/{name}"),
+        )
+    ]
+    timeline.sort(key=lambda action: (action.at_ns, numbers[action.node]))
+    return tuple(timeline)
+
+
+def expected_receivers(topology: Topology, topic: str) -> tuple[str, ...]:
+    """The subscribers that should get a message of this topic, in file order."""
+    return tuple(
+        node.name for node in topology.of_kind(NodeKind.SUBSCRIBER) if topic in node.topics
+    )
+
+
+def _played(
+    event: Publish, name: str, group: str | None, duration_s: float, chance: random.Random
+) -> Iterator[Action]:
+    topic = filled(event.topic, name, group)
+    # Always drawn, so that changing `spread` does not change which ticks are published.
+    start_ns = nanoseconds(event.at_s) + int(chance.random() * event.spread_s * SECOND_NS)
+    period_ns = max(1, nanoseconds(event.period_s or 0.0))
+    for tick in range(ticks(event, duration_s, start_ns)):
+        if chance.random() < event.probability:
+            yield Action(start_ns + tick * period_ns, name, topic, event.priority, event.size)

@@ -1,0 +1,38 @@
+"""What every check across sections needs: the sound part of the file, the places in it, and where to put problems."""
+
+from dataclasses import dataclass
+
+from testbed.topology.problems import ProblemList
+from testbed.topology.raw import TopologyFile
+from testbed.topology.reader import Document
+from testbed.topology.shape import Shaped
+from testbed.topology.source_map import Path
+
+
+@dataclass(frozen=True, slots=True)
+class Checking:
+    """One file in the middle of being checked."""
+
+    document: Document
+    shaped: Shaped
+    problems: ProblemList
+
+    @property
+    def file(self) -> TopologyFile:
+        """The sound part of the file."""
+        return self.shaped.file
+
+    def value(self, path: Path, message: str, hint: str = "") -> None:
+        """The value at this path is wrong."""
+        self.problems.at(self.document.source.value(path), message, hint)
+
+    def key(self, path: Path, message: str, hint: str = "") -> None:
+        """The key at this path is wrong, or what belongs to it is missing."""
+        self.problems.at(self.document.source.key(path), message, hint)
+
+    def written(self, *path: str) -> tuple[str, ...]:
+        """The names that a section of the file mentions, sound or not: nobody is told that those do not exist."""
+        section = self.document.data
+        for step in path:
+            section = section.get(step) if isinstance(section, dict) else None
+        return tuple(section) if isinstance(section, dict) else ()

@@ -1,0 +1,202 @@
+"""How single values of a topology file are checked. Each check also tells the JSON Schema what it accepts."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from testbed.topology import units
+from testbed.topology.hints import did_you_mean, listing, quoted
+
+OURS = "testbed"  # the type of errors that carry a finished message and hint
+
+
+@dataclass(frozen=True, eq=False)  # hashed by identity: it stands in type annotations
+class Checked:
+    """Stands in `Annotated[...]`: pydantic calls `check`, editors see `schema`."""
+
+    check: Callable[[Any], Any]
+    schema: Mapping[str, Any] = field(default_factory=dict)
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(self.check)
+
+    def __get_pydantic_json_schema__(
+        self, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        return dict(self.schema)
+
+
+def refuse(message: str, hint: str = "") -> PydanticCustomError:
+    """An error whose text is ready to be shown."""
+    return PydanticCustomError(OURS, "{message}", {"message": message, "hint": hint})
+
+
+def described(value: object) -> str:
+    """A value of the wrong kind, in words."""
+    match value:
+        case None:
+            return "nothing"
+        case bool():
+            return f"the word {str(value).lower()}"
+        case int() | float():
+            return f"the number {value}"
+        case str():
+            return f"the text {quoted(value)}"
+        case dict():
+            return "a mapping"
+        case _:
+            return "a list"
+
+
+def text(value: object, what: str) -> str:
+    """The value if it is a text."""
+    if isinstance(value, str):
+        return value
+    hint = "write one, or remove the key" if value is None else "put it in quotes"
+    raise refuse(f"{what} is expected here, not {described(value)}", hint)
+
+
+def quantity(read: Callable[[object], Any], kind: units.Quantity) -> Checked:
+    """A number with a unit."""
+
+    def check(value: object) -> Any:
+        try:
+            return read(value)
+        except units.UnitError as error:
+            raise refuse(str(error), error.hint) from None
+
+    return Checked(check, {"type": "string", "pattern": kind.pattern})
+
+
+def choice(what: str, names: Iterable[str]) -> Checked:
+    """One of some names; `what` is what they name, without an article."""
+    known = tuple(names)
+
+    def check(value: object) -> str:
+        if isinstance(value, str) and value in known:
+            return value
+        if isinstance(value, str):
+            raise refuse(f"there is no {what} {quoted(value)}", did_you_mean(value, known))
+        raise refuse(f"{what}: not {described(value)}", f"one of {listing(known)}")
+
+    return Checked(check, {"enum": list(known)})
+
+
+def whole(least: int, most: int) -> Checked:
+    """A whole number within bounds."""
+
+    def check(value: object) -> int:
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise refuse(
+                f"a whole number is expected here, not {described(value)}",
+                f"write digits only, from {least:,} to {most:,}, without a leading zero",
+            )
+        if not least <= value <= most:
+            raise refuse(f"{value} is out of range", f"it goes from {least:,} to {most:,}")
+        return value
+
+    return Checked(check, {"type": "integer", "minimum": least, "maximum": most})
+
+
+def flag() -> Checked:
+    """true or false; other languages' and YAML 1.1's words for them are not taken."""
+
+    def check(value: object) -> bool:
+        if isinstance(value, bool):
+            return value
+        raise refuse(
+            f"true or false is expected here, not {described(value)}", "write true or false"
+        )
+
+    return Checked(check, {"type": "boolean"})
+
+
+def probability() -> Checked:
+    """0.1 or 10%: both are clear."""
+    hint = "write it like 0.1 or 10%"
+
+    def check(value: object) -> float:
+        if isinstance(value, str):
+            try:
+                return units.parse_share(value)
+            except units.UnitError as error:
+                raise refuse(str(error), hint) from None
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise refuse(f"a probability is expected here, not {described(value)}", hint)
+        if not 0 <= value <= 1:
+            raise refuse(f"a probability goes from 0 to 1, not {value}", hint)
+        return float(value)
+
+    number = {"type": "number", "minimum": 0, "maximum": 1}
+    return Checked(check, {"anyOf": [number, {"type": "string", "pattern": units.SHARE.pattern}]})
+
+
+_PLACE = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}
+
+
+def _coordinates(value: object) -> tuple[float, float]:
+    numbers = value if isinstance(value, list) else []
+    if len(numbers) != 2 or not all(type(number) in (int, float) for number in numbers):
+        raise refuse("a place is [latitude, longitude]", "write it like [33.5597, 133.5311]")
+    latitude, longitude = float(numbers[0]), float(numbers[1])
+    if abs(latitude) > 90 or abs(longitude) > 180:
+        swapped = abs(longitude) <= 90 and abs(latitude) <= 180
+        raise refuse(
+            "no place on Earth: latitude goes from -90 to 90, longitude from -180 to 180",
+            "latitude comes first; swap the two"
+            if swapped
+            else "write it like [33.5597, 133.5311]",
+        )
+    return latitude, longitude
+
+
+def place() -> Checked:
+    """Latitude and longitude."""
+    return Checked(_coordinates, _PLACE)
+
+
+def places() -> Checked:
+    """One place for all members of a group, or a list with one for each."""
+
+    def check(value: object) -> tuple[tuple[float, float], ...]:
+        if isinstance(value, list) and any(isinstance(item, list) for item in value):
+            return tuple(_coordinates(item) for item in value)
+        return (_coordinates(value),)
+
+    return Checked(check, {"anyOf": [_PLACE, {"type": "array", "items": _PLACE, "minItems": 1}]})
+
+
+def parameter() -> Checked:
+    """A value that a method's own code will judge: text, number, true or false."""
+
+    def check(value: object) -> str | int | float | bool:
+        if isinstance(value, str | int | float | bool):
+            return value
+        raise refuse(
+            f"a parameter is a text, a number, true or false, not {described(value)}",
+            "write a single value",
+        )
+
+    return Checked(check, {"type": ["string", "number", "boolean"]})
+
+
+def selectors() -> Checked:
+    """Which nodes: one selector or a list of them, still as texts."""
+    hint = 'write a node\'s name or "sensors[*]", "sensors[0]", "sensors[1..3]", or a list of these'
+
+    def check(value: object) -> tuple[str, ...]:
+        several = value if isinstance(value, list) else [value]
+        for item in several:
+            if not isinstance(item, str):
+                raise refuse(f"nodes are expected here, not {described(item)}", hint)
+        if not several:
+            raise refuse("an empty list: nobody publishes", hint)
+        return tuple(several)
+
+    one = {"type": "string"}
+    return Checked(check, {"anyOf": [one, {"type": "array", "items": one, "minItems": 1}]})

@@ -1,0 +1,140 @@
+"""Groups and nodes of the file to the list of all nodes, numbered in file order, each with its address."""
+
+import ipaddress
+from collections.abc import Iterator
+from dataclasses import replace
+
+from testbed.topology import link_profiles
+from testbed.topology.checking import Checking
+from testbed.topology.hints import quoted
+from testbed.topology.model import Node, NodeKind
+from testbed.topology.names import MAX_NODE_NAME
+from testbed.topology.raw import MAX_NODES, RawGroup, RawHardware, RawMember
+from testbed.topology.selectors import member
+from testbed.topology.source_map import Path
+
+PREFIX = "10.77.0.0/16"
+
+
+def expand(checking: Checking) -> tuple[Node, ...]:
+    """All nodes; whatever is wrong with them goes to the problems."""
+    file = checking.file
+    _check_defaults(checking)
+    if not file.groups and not file.nodes:
+        if checking.shaped.sound("groups") and checking.shaped.sound("nodes"):
+            checking.key(
+                (), "there are no nodes", "add `nodes:` with a broker; see topologies/minimal.yaml"
+            )
+        return ()
+    total = len(file.nodes) + sum(group.count for group in file.groups.values())
+    if total > MAX_NODES:
+        checking.key(
+            ("groups",) if file.groups else ("nodes",),
+            f"{total:,} nodes are too many: at most {MAX_NODES:,}",
+            "lower a `count`",
+        )
+        return ()
+    nodes: dict[str, Node] = {}
+    origin: dict[str, Path] = {}
+    for path, node in _unnumbered(checking):
+        if node.name in nodes:
+            other = checking.document.source.key(origin[node.name]).line
+            checking.key(
+                path,
+                f"two nodes would be called {quoted(node.name)}; the other is on line {other}",
+                "rename one; the members of a group are called <group>-0, <group>-1, ...",
+            )
+            continue
+        number = len(nodes) + 1
+        nodes[node.name] = replace(node, number=number, address=_address(number))
+        origin[node.name] = path
+    for name in file.groups.keys() & file.nodes.keys():
+        checking.key(
+            ("nodes", name),
+            f"a group and a node are both called {quoted(name)}",
+            "rename one of them",
+        )
+    return tuple(nodes.values())
+
+
+def _unnumbered(checking: Checking) -> Iterator[tuple[Path, Node]]:
+    """Each node with the path it comes from, in file order: whichever section stands first comes first."""
+    file = checking.file
+    sections = [name for name in checking.written() if name in ("groups", "nodes")]
+    for section in sections:
+        if section == "nodes":
+            for name, raw in file.nodes.items():
+                path = ("nodes", name)
+                _check_member(checking, path, raw)
+                yield path, _node(checking, raw, name)
+        else:
+            for name, group in file.groups.items():
+                path = ("groups", name)
+                _check_member(checking, path, group)
+                yield from ((path, node) for node in _members(checking, path, name, group))
+
+
+def _members(checking: Checking, path: Path, name: str, group: RawGroup) -> Iterator[Node]:
+    longest = member(name, group.count - 1)
+    if len(longest) > MAX_NODE_NAME:
+        checking.key(
+            path,
+            f"{quoted(longest)} is too long for a name: at most {MAX_NODE_NAME} characters",
+            "shorten the group's name",
+        )
+        return
+    places = group.at or ()
+    if len(places) > 1 and len(places) != group.count and checking.shaped.sound(*path, "count"):
+        checking.value(
+            (*path, "at"),
+            f"{len(places)} places for {group.count} nodes",
+            "give one place for all, or exactly one for each",
+        )
+        places = ()
+    for index in range(group.count):
+        place = places[index % len(places)] if places else None
+        plain = _node(checking, group, member(name, index))
+        yield replace(plain, group=name, index=index, at=place)
+
+
+def _node(checking: Checking, raw: RawMember, name: str) -> Node:
+    defaults = checking.file.defaults
+    own: RawHardware = getattr(defaults, raw.kind)
+    sources = (raw, own, defaults)
+    return Node(
+        name=name,
+        number=0,
+        kind=NodeKind(raw.kind),
+        profile=next((s.link for s in sources if s.link), link_profiles.DEFAULT),
+        topics=tuple(dict.fromkeys(raw.topics)),
+        at=getattr(raw, "at", None),
+        platform=next((s.platform for s in sources if s.platform), None),
+        board=next((s.board for s in sources if s.board), None),
+    )
+
+
+def _check_member(checking: Checking, path: tuple[str, str], raw: RawMember) -> None:
+    link_profiles.check_reference(checking, (*path, "link"), raw.link)
+    if not checking.shaped.sound(*path, "kind"):
+        return
+    if raw.kind == NodeKind.SUBSCRIBER:
+        if not raw.topics and checking.shaped.sound(*path, "topics"):
+            checking.key(path, f"{path[1]} subscribes to nothing", "add `topics: [alerts]`")
+    elif raw.topics:
+        checking.key(
+            (*path, "topics"),
+            f"a {raw.kind} has no `topics`; only subscribers do",
+            "what a sensor publishes is said in `scenario`",
+        )
+
+
+def _check_defaults(checking: Checking) -> None:
+    defaults = checking.file.defaults
+    link_profiles.check_reference(checking, ("defaults", "link"), defaults.link)
+    for kind in NodeKind:
+        own: RawHardware = getattr(defaults, kind)
+        link_profiles.check_reference(checking, ("defaults", kind.value, "link"), own.link)
+
+
+def _address(number: int) -> str:
+    return str(ipaddress.IPv4Network(PREFIX)[number])

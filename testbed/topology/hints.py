@@ -1,0 +1,32 @@
+"""Next steps for a reader who mistyped a name."""
+
+import difflib
+from collections.abc import Iterable
+
+_MOST_LISTED = 12
+
+
+def did_you_mean(wrong: str, known: Iterable[str]) -> str:
+    """The likeliest name meant, or, if none is near, the names there are."""
+    names = list(dict.fromkeys(known))
+    if not names:
+        return ""
+    short = wrong[:60]  # nobody means a name this long, and comparing takes time
+    by_folded = {name.casefold(): name for name in names}
+    near = difflib.get_close_matches(short.casefold(), by_folded, n=1, cutoff=0.6)
+    if near:
+        return f"did you mean '{by_folded[near[0]]}'?"
+    return f"known here: {listing(names)}"
+
+
+def listing(names: Iterable[str]) -> str:
+    """Names with commas, cut when there are many."""
+    every = list(names)
+    shown = ", ".join(every[:_MOST_LISTED])
+    return shown if len(every) <= _MOST_LISTED else f"{shown}, ... ({len(every)} in all)"
+
+
+def quoted(value: object, most: int = 40) -> str:
+    """A value from the file as it is named in a message; long ones are cut."""
+    text = str(value)
+    return f"'{text}'" if len(text) <= most else f"'{text[:most]}...'"

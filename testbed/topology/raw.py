@@ -1,0 +1,219 @@
+"""The topology file as it is written: the shape of every section. What the sections mean together is `resolve`'s.
+
+Unknown keys are errors everywhere. The descriptions stand in the JSON Schema, so editors show them.
+"""
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from nodes.delivery import METHODS as DELIVERY_METHODS
+from nodes.overlay import METHODS as OVERLAY_METHODS
+from testbed.topology import checks, names, units
+from testbed.topology.model import Emulator, NodeKind
+
+MAX_NODES = 5_000
+MAX_PAYLOAD = 8_000_000  # bytes: a message must fit into a node's queue
+PLATFORMS = ("linux/amd64", "linux/arm64", "linux/arm/v7")
+
+# What may be left out has None in its type; a key that is written needs a value all the same.
+Rate = Annotated[float | None, checks.quantity(units.parse_rate, units.RATE)]
+Share = Annotated[float | None, checks.quantity(units.parse_share, units.SHARE)]
+Period = Annotated[float | None, checks.quantity(units.parse_period, units.FREQUENCY)]
+Duration = Annotated[float, checks.quantity(units.parse_duration, units.DURATION)]
+OptionalDuration = Annotated[float | None, checks.quantity(units.parse_duration, units.DURATION)]
+Size = Annotated[int, checks.quantity(units.parse_size, units.SIZE)]
+OptionalSize = Annotated[int | None, checks.quantity(units.parse_size, units.SIZE)]
+OptionalCount = Annotated[int | None, checks.whole(1, 1_000_000_000)]
+Probability = Annotated[float, checks.probability()]
+Flag = Annotated[bool, checks.flag()]
+Place = Annotated[tuple[float, float] | None, checks.place()]
+Places = Annotated[tuple[tuple[float, float], ...] | None, checks.places()]
+LabName = Annotated[str | None, names.name("a lab's name", names.MAX_LAB_NAME)]
+NodeName = Annotated[str, names.name("a node's name", names.MAX_NODE_NAME)]
+ProfileName = Annotated[str, names.label("a profile's name")]
+Link = Annotated[str | None, names.label("a profile's name")]
+Board = Annotated[str | None, names.label("a class")]
+Topic = Annotated[str, names.topic()]
+TopicTemplate = Annotated[str, names.topic_template()]
+Kind = Annotated[str, checks.choice("kind of node", NodeKind)]
+EmulatorName = Annotated[str, checks.choice("link emulator", Emulator)]
+Platform = Annotated[str | None, checks.choice("platform", PLATFORMS)]
+OverlayName = Annotated[str, checks.choice("overlay method", OVERLAY_METHODS)]
+DeliveryName = Annotated[str, checks.choice("delivery method", DELIVERY_METHODS)]
+Parameter = Annotated[str | int | float | bool, checks.parameter()]
+Selectors = Annotated[tuple[str, ...], checks.selectors()]
+
+
+class Section(BaseModel):
+    """Any mapping of the file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class RawShape(Section):
+    """One direction of a link. What is left out is not limited."""
+
+    rate: Rate = Field(None, description="speed of the line, as in 128kbit/s or 10kB/s")
+    delay: OptionalDuration = Field(None, description="time on the way, as in 60ms")
+    jitter: OptionalDuration = Field(
+        None, description="the delay varies by up to this much, both ways"
+    )
+    loss: Share = Field(None, description="share of packets lost, as in 0.5%")
+    queue: OptionalSize = Field(
+        None,
+        description="waiting room in front of the line, as in 32kB; default: one second's worth",
+    )
+
+
+class RawProfile(Section):
+    """A kind of access link."""
+
+    both: RawShape = Field(RawShape(), description="holds for both directions")
+    up: RawShape = Field(RawShape(), description="from the node; goes before `both`")
+    down: RawShape = Field(RawShape(), description="to the node; goes before `both`")
+    mtu: Annotated[int, checks.whole(576, 9_000)] = Field(
+        1_500, description="largest IP packet in bytes"
+    )
+
+
+class RawLinks(Section):
+    """Who shapes the links, and kinds of links of this file's own."""
+
+    emulator: EmulatorName = Field("auto", description="auto takes the best the machine has")
+    profiles: dict[ProfileName, RawProfile] = Field(
+        {}, description="link profiles by name, beside the built-in ones; the same name replaces"
+    )
+
+
+class RawHardware(Section):
+    """What a node runs on and hangs on."""
+
+    link: Link = Field(None, description="name of a link profile; default: lan")
+    platform: Platform = Field(None, description="processor to run (or emulate)")
+    board: Board = Field(None, alias="class", description="board class, as in pi-3")
+
+
+class RawDefaults(RawHardware):
+    """For nodes that do not say it themselves; the kind's own go before the general ones."""
+
+    broker: RawHardware = Field(RawHardware(), description="defaults for brokers")
+    sensor: RawHardware = Field(RawHardware(), description="defaults for sensors")
+    subscriber: RawHardware = Field(RawHardware(), description="defaults for subscribers")
+
+
+class RawMember(RawHardware):
+    """What a single node and a group have in common."""
+
+    kind: Kind = Field(description="what the node does")
+    topics: list[Topic] = Field([], description="what a subscriber wants: exact topics")
+
+
+class RawGroup(RawMember):
+    """Several nodes of one kind: group `sensors` with count 3 gives sensors-0, sensors-1, sensors-2."""
+
+    count: Annotated[int, checks.whole(1, MAX_NODES)] = Field(description="how many nodes")
+    at: Places = Field(
+        None, description="[latitude, longitude] of all, or a list with one such pair for each"
+    )
+
+
+class RawNode(RawMember):
+    """One node."""
+
+    at: Place = Field(None, description="[latitude, longitude]")
+
+
+class RawMethod(BaseModel):
+    """A method and its parameters; the method itself judges them."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    __pydantic_extra__: dict[str, Parameter]
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Everything but the method's name."""
+        return dict(self.__pydantic_extra__ or {})
+
+
+class RawOverlay(RawMethod):
+    """Who gets a message."""
+
+    method: OverlayName = Field("star", description="how brokers find the subscribers")
+
+
+class RawDelivery(RawMethod):
+    """In which order bytes leave on a link."""
+
+    method: DeliveryName = Field("fifo", description="how each link's queue is served")
+
+
+class RawPublish(Section):
+    """Who publishes what, how often."""
+
+    nodes: Selectors = Field(
+        alias="from",
+        description='sensors: a name, "group[*]", "group[0]", "group[1..3]", or a list',
+    )
+    topic: TopicTemplate = Field(description="{node} and {group} stand for the publisher")
+    priority: Annotated[int, checks.whole(1, 5)] = Field(
+        1, description="1 (routine) to 5 (evacuate)"
+    )
+    size: Size = Field(description="payload of each message, as in 300B")
+    period: OptionalDuration = Field(
+        None, description="time from message to message; or give `rate`"
+    )
+    rate: Period = Field(None, description="messages per time, as in 2/s; or give `period`")
+    length: OptionalDuration = Field(
+        None, alias="for", description="how long to repeat; default: to the scenario's end"
+    )
+    count: OptionalCount = Field(None, description="how many messages from each node at most")
+    probability: Probability = Field(1.0, description="chance of each message to be published")
+    spread: Duration = Field(
+        0.0, description="each node begins at a random moment within this time (seeded)"
+    )
+
+
+class RawEvent(Section):
+    """Something that happens at a time."""
+
+    at: Duration = Field(description="time since the scenario's start, as in 5s")
+    publish: RawPublish = Field(description="messages that begin to be published")
+
+
+class RawScenario(Section):
+    """What happens, and for how long."""
+
+    duration: Duration = Field(description="length of the scenario, as in 20s")
+    settle: Duration = Field(
+        10.0, description="wait at most this long afterwards for messages under way"
+    )
+    events: list[RawEvent] = Field([], description="what happens when")
+
+
+class RawCapture(Section):
+    """What is kept of the packets."""
+
+    enabled: Flag = Field(True, description="whether packets are captured at all")
+    snaplen: Annotated[int, checks.whole(64, 262_144)] = Field(
+        65_535, description="bytes kept of each packet"
+    )
+
+
+class TopologyFile(Section):
+    """A lab of brokers, sensors and subscribers on emulated links, and what happens in it."""
+
+    name: LabName = Field(None, description="the lab's name; default: the file's name")
+    seed: Annotated[int, checks.whole(0, 2**63 - 1)] = Field(
+        1, description="chooses all random moments; the same seed, the same run"
+    )
+    links: RawLinks = Field(RawLinks(), description="link emulator and link profiles")
+    defaults: RawDefaults = Field(
+        RawDefaults(), description="for nodes that do not say it themselves"
+    )
+    groups: dict[NodeName, RawGroup] = Field({}, description="several nodes of one kind, by name")
+    nodes: dict[NodeName, RawNode] = Field({}, description="single nodes by name")
+    overlay: RawOverlay = Field(RawOverlay(), description="who gets a message")
+    delivery: RawDelivery = Field(RawDelivery(), description="in which order bytes leave on a link")
+    scenario: RawScenario | None = Field(None, description="what happens")
+    capture: RawCapture = Field(RawCapture(), description="what is kept of the packets")

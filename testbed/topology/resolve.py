@@ -1,0 +1,94 @@
+"""From the sections of a file to the resolved topology: everything that concerns more than one section."""
+
+import random
+from typing import Any
+
+from nodes.delivery import METHODS as DELIVERY_METHODS
+from nodes.overlay import METHODS as OVERLAY_METHODS
+from nodes.overlay.base import Station
+from testbed.topology import happenings, link_profiles
+from testbed.topology.checking import Checking
+from testbed.topology.expand import PREFIX, expand
+from testbed.topology.model import Capture, Emulator, Method, Node, NodeKind, Topology
+from testbed.topology.raw import RawMethod
+
+
+def resolve(checking: Checking, name: str) -> Topology:
+    """The topology, complete and consistent unless problems were found."""
+    file = checking.file
+    known = link_profiles.profiles(checking)
+    nodes = expand(checking)
+    scenario = happenings.scenario(checking, nodes)
+    _check_star(checking, nodes)
+    _check_parameters(checking)
+    used = {node.profile for node in nodes} & known.keys()
+    return Topology(
+        name=name,
+        seed=file.seed,
+        profiles=link_profiles.used(known, used, checking),
+        nodes=nodes,
+        overlay=_method(file.overlay.method, file.overlay),
+        delivery=_method(file.delivery.method, file.delivery),
+        emulator=Emulator(file.links.emulator),
+        scenario=scenario,
+        capture=Capture(file.capture.enabled, file.capture.snaplen),
+        prefix=PREFIX,
+    )
+
+
+def _method(name: str, raw: RawMethod) -> Method:
+    return Method(name, tuple(sorted(raw.parameters.items())))
+
+
+def _check_star(checking: Checking, nodes: tuple[Node, ...]) -> None:
+    """One broker in the middle; nothing to say while it is unclear which nodes there are."""
+    shaped = checking.shaped
+    unclear = not all(shaped.sound(section) for section in ("groups", "nodes", "overlay"))
+    if checking.file.overlay.method != "star" or not nodes or unclear:
+        return
+    brokers = [node for node in nodes if node.kind is NodeKind.BROKER]
+    if not brokers:
+        where = "nodes" if "nodes" in checking.written() else "groups"
+        checking.key(
+            (where,),
+            "overlay star needs a broker, and there is none",
+            "add `broker: {kind: broker}`",
+        )
+    elif len(brokers) > 1:
+        second = brokers[1]
+        path = ("groups", second.group) if second.group else ("nodes", second.name)
+        checking.key(
+            path,
+            f"overlay star needs exactly one broker, and there are {len(brokers)}",
+            "keep one, or choose an overlay for several brokers",
+        )
+
+
+def _check_parameters(checking: Checking) -> None:
+    """The methods are pure: each judges its parameters by being made once."""
+    file = checking.file
+    if checking.shaped.sound("overlay"):
+        make_overlay = OVERLAY_METHODS[file.overlay.method]
+        _try(
+            checking,
+            "overlay",
+            file.overlay.parameters,
+            lambda given: make_overlay(Station("broker", 1), given, random.Random(0)),
+        )
+    if checking.shaped.sound("delivery"):
+        method = DELIVERY_METHODS[file.delivery.method]
+        _try(
+            checking,
+            "delivery",
+            file.delivery.parameters,
+            lambda given: (method.scheduler(given), method.assembler(given)),
+        )
+
+
+def _try(checking: Checking, section: str, parameters: dict[str, Any], make: Any) -> None:
+    try:
+        make(parameters)
+    except ValueError as error:
+        named = next((name for name in parameters if name in str(error)), None)
+        path = (section, named) if named else (section,)
+        checking.key(path, str(error), "see docs/topology.md for the parameters of each method")

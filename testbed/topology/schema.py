@@ -1,0 +1,75 @@
+"""The JSON Schema of the topology file, made from the models in `raw`: for editors, and to name known keys."""
+
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+from testbed.topology.raw import TopologyFile
+from testbed.topology.source_map import Path
+
+
+def json_schema() -> dict[str, Any]:
+    """JSON Schema, draft 2020-12."""
+    made = TopologyFile.model_json_schema(by_alias=True, mode="validation")
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "Testbed topology",
+        **{key: _tidy(value) for key, value in made.items() if key != "title"},
+    }
+
+
+def _tidy(part: Any) -> Any:
+    """Without what is made up from Python's names, and without null as a default: it cannot be written."""
+    if isinstance(part, list):
+        return [_tidy(item) for item in part]
+    if not isinstance(part, dict):
+        return part
+    return {
+        key: _tidy(value)
+        for key, value in part.items()
+        if not (key == "title" and isinstance(value, str))
+        and not (key == "default" and value is None)
+    }
+
+
+def known_keys(path: Path) -> tuple[str, ...]:
+    """The keys that the mapping at this path may have."""
+    keys: dict[str, None] = {}
+    for part in _at(path):
+        keys.update(dict.fromkeys(part.get("properties", {})))
+    return tuple(keys)
+
+
+@cache
+def _schema() -> dict[str, Any]:
+    return json_schema()
+
+
+def _at(path: Path) -> list[dict[str, Any]]:
+    """The parts of the schema that describe the value at this path."""
+    parts = list(_alternatives(_schema()))
+    for step in path:
+        below: list[dict[str, Any]] = []
+        for part in parts:
+            for inner in _below(part, step):
+                below.extend(_alternatives(inner))
+        parts = below
+    return parts
+
+
+def _below(part: dict[str, Any], step: str | int) -> list[dict[str, Any]]:
+    if isinstance(step, int):
+        inner = [part.get("items")]
+    elif step in part.get("properties", {}):
+        inner = [part["properties"][step]]
+    else:  # sections with names of the user's own
+        inner = [part.get("additionalProperties"), *part.get("patternProperties", {}).values()]
+    return [item for item in inner if isinstance(item, dict)]
+
+
+def _alternatives(part: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    if reference := part.get("$ref"):
+        yield from _alternatives(_schema()["$defs"][reference.rsplit("/", 1)[1]])
+    for other in part.get("anyOf", ()):
+        yield from _alternatives(other)
+    yield part

@@ -1,0 +1,119 @@
+"""Does each section have the right shape? All shape errors as problems, and what is left without the wrong parts."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from testbed.topology.checks import OURS, described
+from testbed.topology.cutting import EVENTS, Cutting, has_stand_in
+from testbed.topology.hints import did_you_mean, listing, quoted
+from testbed.topology.problems import MOST_SHOWN, ProblemList
+from testbed.topology.raw import TopologyFile
+from testbed.topology.reader import Document
+from testbed.topology.schema import known_keys
+from testbed.topology.source_map import Path
+
+_OF_KEY = "[key]"  # how pydantic says that the key itself is wrong, not its value
+_EXAMPLES = {
+    "kind": "add `kind: broker`, `kind: sensor` or `kind: subscriber`",
+    "count": "add `count: 3`; a single node belongs under `nodes`",
+    "from": 'add `from: "sensors[*]"`',
+    "topic": "add `topic: alerts`",
+    "size": "add `size: 300B`",
+    "at": "add `at: 0s`",
+    "publish": "add `publish:` with `from`, `topic` and `size`",
+    "duration": "add `duration: 20s`",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Shaped:
+    """The sound part of a file, and the paths of what was wrong."""
+
+    file: TopologyFile
+    wrong: frozenset[Path]
+    events: tuple[int, ...]  # for each event left: its place in the file
+
+    def sound(self, *path: str | int) -> bool:
+        """Whether nothing at, below or around this path was wrong."""
+        return not any(
+            other[: len(path)] == path or path[: len(other)] == other for other in self.wrong
+        )
+
+
+def shape(document: Document, problems: ProblemList) -> Shaped | None:
+    """Check against the models; None if nothing usable is left."""
+    if not isinstance(document.data, dict):
+        start = document.source.value(())
+        see = "begin with `nodes:`; topologies/minimal.yaml is a small example"
+        if document.data is None:
+            problems.at(start, "the file is empty", see)
+        else:
+            said = described(document.data)
+            problems.at(start, f"a topology is a mapping (key: value), not {said}", see)
+        return None
+    errors = _errors(document.data)
+    _report(errors, document, problems)
+    rest = Cutting(document.data)
+    while errors:
+        if not rest.remove(_to_cut(item) for item in errors):
+            return None
+        errors = _errors(rest.data)
+    file = TopologyFile.model_validate(rest.data)
+    return Shaped(file, frozenset(rest.cut), tuple(rest.events))
+
+
+def _errors(data: object) -> Sequence[ErrorDetails]:
+    try:
+        TopologyFile.model_validate(data)
+    except ValidationError as error:
+        return error.errors(include_url=False)
+    return ()
+
+
+def _to_cut(item: ErrorDetails) -> Path:
+    """What to take out, or replace, so that this error goes away."""
+    path: Path = item["loc"]
+    if path[-1] == _OF_KEY:
+        return path[:-1]
+    if item["type"] == "missing":
+        return path if has_stand_in(path) else path[:-1]
+    # One wrong item makes its list wrong, as for topics; only events stand each for itself.
+    while isinstance(path[-1], int) and path[:-1] != EVENTS:
+        path = path[:-1]
+    return path
+
+
+def _report(errors: Sequence[ErrorDetails], document: Document, problems: ProblemList) -> None:
+    for item in errors[: 2 * MOST_SHOWN]:
+        path: Path = item["loc"]
+        of_key = path[-1:] == (_OF_KEY,)
+        if of_key:
+            path = path[:-1]
+        points_at_key = of_key or item["type"] in ("extra_forbidden", "missing")
+        place = document.source.key(path) if points_at_key else document.source.value(path)
+        problems.at(place, *_texts(item))
+
+
+def _texts(item: ErrorDetails) -> tuple[str, str]:
+    """Message and hint."""
+    path, value = item["loc"], item["input"]
+    if item["type"] == OURS:
+        return item["ctx"]["message"], item["ctx"]["hint"]
+    match item["type"]:
+        case "missing":
+            key = str(path[-1])
+            return f"`{key}` is missing here", _EXAMPLES.get(key, f"add `{key}:`")
+        case "extra_forbidden":
+            key = str(path[-1])
+            return f"unknown key {quoted(key)}", did_you_mean(key, known_keys(path[:-1]))
+        case "list_type":
+            hint = f"write it as a list: [{quoted(value)[1:-1]}]" if isinstance(value, str) else ""
+            return f"a list is expected here, not {described(value)}", hint
+        case "string_type":
+            return f"a name is expected here, not {described(value)}", "put it in quotes"
+    keys = known_keys(path)
+    hint = f"keys here: {listing(keys)}" if keys else "write names, each with its own keys below"
+    return f"a mapping (key: value) is expected here, not {described(value)}", hint

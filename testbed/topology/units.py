@@ -1,0 +1,199 @@
+"""Quantities as they are written in a topology file: a number with its unit, `128kbit/s`, `60ms`, `0.5%`.
+
+Exact on the way in (decimal arithmetic, one rounding to float at the end); `Quantity.write` is the inverse of reading.
+"""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+
+from testbed.topology.hints import quoted
+
+_QUANTITY = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,20})?|\.[0-9]{1,20}) ?([A-Za-zµμ%/][^\s:]*)?\Z")
+
+
+class UnitError(ValueError):
+    """A value that is not the quantity wanted; `hint` shows one that is."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """A kind of quantity and its units."""
+
+    name: str  # with article, as in "a rate"
+    example: str
+    units: Mapping[str, Decimal]  # unit -> its size in the base unit
+    usual: tuple[
+        str, ...
+    ]  # the units to write, smallest first; decimal ones, so that writing is exact
+    mistaken: Mapping[str, str] = field(default_factory=dict)  # not a unit -> advice, N the number
+
+    @property
+    def pattern(self) -> str:
+        """A regular expression (ECMA 262) for editors."""
+        names = "|".join(self.units)
+        return rf"^([0-9]+(\.[0-9]+)?|\.[0-9]+) ?({names})$"
+
+    def split(self, value: object) -> tuple[Decimal, str]:
+        """Number and unit; UnitError if the value is no such quantity."""
+        if isinstance(value, bool) or not isinstance(value, str | int | float):
+            raise UnitError(f"{self.name} is expected here", self._like())
+        found = _QUANTITY.match(str(value))
+        if found is None:
+            raise UnitError(f"{quoted(value)} is not {self.name}", self._like())
+        number, unit = found.groups()
+        if not unit:
+            raise UnitError(
+                f"{self.name} needs a unit",
+                f"{number} of what? write it like {self.example}",
+            )
+        if unit not in self.units:
+            raise UnitError(
+                f"{quoted(unit, 20)} is not a unit of {self.name}", self._advice(number, unit)
+            )
+        return Decimal(number), unit
+
+    def read(self, value: object) -> Decimal:
+        """The value in the base unit."""
+        number, unit = self.split(value)
+        return number * self.units[unit]
+
+    def write(self, value: float) -> str:
+        """A text that reads back as the same value, in the largest unit of which there is at least one."""
+        amount = Decimal(repr(value))
+        fitting = [unit for unit in self.usual if amount >= self.units[unit]]
+        unit = fitting[-1] if fitting else self.usual[0]
+        text = format(amount / self.units[unit], "f")
+        return (text.rstrip("0").rstrip(".") if "." in text else text) + unit
+
+    def _like(self) -> str:
+        return f"write it like {self.example}"
+
+    def _advice(self, number: str, unit: str) -> str:
+        if advice := self.mistaken.get(unit):
+            return advice.replace("N", number)
+        folded = {known.casefold(): known for known in self.units}
+        if known := folded.get(unit.casefold()):
+            return f"upper and lower case matter: {number}{known}"
+        return f"units are {', '.join(self.units)}"
+
+
+def _table(*rows: tuple[str, str]) -> dict[str, Decimal]:
+    return {unit: Decimal(size) for unit, size in rows}
+
+
+def _bits_or_bytes(prefix: str) -> str:
+    return f"that means bits to some and bytes to others: write N{prefix}bit/s or N{prefix}B/s"
+
+
+RATE = Quantity(
+    "a rate",
+    "128kbit/s or 10kB/s",
+    _table(
+        ("bit/s", "1"),
+        ("kbit/s", "1e3"),
+        ("Mbit/s", "1e6"),
+        ("Gbit/s", "1e9"),
+        ("B/s", "8"),
+        ("kB/s", "8e3"),
+        ("MB/s", "8e6"),
+        ("KiB/s", "8192"),
+        ("MiB/s", "8388608"),
+    ),
+    ("bit/s", "kbit/s", "Mbit/s", "Gbit/s"),
+    {
+        "bps": _bits_or_bytes(""),
+        "kbps": _bits_or_bytes("k"),
+        "Kbps": _bits_or_bytes("k"),
+        "Mbps": _bits_or_bytes("M"),
+        "kb/s": _bits_or_bytes("k"),
+        "Kb/s": _bits_or_bytes("k"),
+        "Mb/s": _bits_or_bytes("M"),
+        "kbit": "a rate is per second: write Nkbit/s",
+        "Mbit": "a rate is per second: write NMbit/s",
+        "kB": "a rate is per second: write NkB/s",
+        "MB": "a rate is per second: write NMB/s",
+    },
+)
+DURATION = Quantity(
+    "a duration",
+    "500ms or 20s",
+    _table(
+        ("ns", "1e-9"), ("us", "1e-6"), ("ms", "1e-3"), ("s", "1"), ("min", "60"), ("h", "3600")
+    ),
+    ("ns", "us", "ms", "s"),
+    {
+        "m": "minutes are written Nmin, milliseconds Nms",
+        "sec": "write Ns",
+        "seconds": "write Ns",
+        "msec": "write Nms",
+        "µs": "write Nus",
+        "μs": "write Nus",
+    },
+)
+_KILO = "write NkB (1,000 bytes each) or NKiB (1,024 bytes each)"
+SIZE = Quantity(
+    "a size",
+    "300B, 20kB (20,000 bytes) or 20KiB (20,480 bytes)",
+    _table(("B", "1"), ("kB", "1e3"), ("MB", "1e6"), ("KiB", "1024"), ("MiB", "1048576")),
+    ("B", "kB", "MB"),
+    {
+        "k": _KILO,
+        "K": _KILO,
+        "KB": _KILO,
+        "kb": "bits or bytes? a size is in bytes: write NkB",
+        "bytes": "write NB",
+    },
+)
+SHARE = Quantity("a share", "0.5%", _table(("%", "0.01")), ("%",))
+FREQUENCY = Quantity(  # the sizes are the seconds in which the number of messages is sent
+    "a message rate",
+    "2/s or 10/min",
+    _table(("/s", "1"), ("/min", "60"), ("/h", "3600")),
+    ("/s",),
+    {"Hz": "write N/s"},
+)
+
+
+def parse_rate(value: object) -> float:
+    """Bits per second."""
+    result = float(RATE.read(value))
+    if result == 0:
+        raise UnitError("a rate of zero lets nothing through", "leave `rate` out for no limit")
+    return result
+
+
+def parse_duration(value: object) -> float:
+    """Seconds."""
+    return float(DURATION.read(value))
+
+
+def parse_size(value: object) -> int:
+    """Whole bytes."""
+    exact = SIZE.read(value)
+    if exact != exact.to_integral_value():
+        raise UnitError(
+            f"{quoted(value)} is not a whole number of bytes", f"write it like {SIZE.example}"
+        )
+    return int(exact)
+
+
+def parse_share(value: object) -> float:
+    """A part of the whole, 0 to 1."""
+    exact = SHARE.read(value)
+    if exact > 1:
+        raise UnitError("a share is at most 100%", f"write it like {SHARE.example}")
+    return float(exact)
+
+
+def parse_period(value: object) -> float:
+    """Seconds from one message to the next, from a number of messages per time."""
+    number, unit = FREQUENCY.split(value)
+    if number == 0:
+        raise UnitError("a message rate of zero never publishes", "remove the event instead")
+    return float(FREQUENCY.units[unit] / number)
