@@ -17,8 +17,8 @@ class CapturedLink:
         self.ears: list[Ear] = []
         self._behind: set[Ear] = set()  # ears that had more than one burst waiting
         self._waiting = HoldBack()
-        self._packets = 0
-        self._bytes = 0
+        self._packets = file.before.packets
+        self._bytes = file.before.on_the_wire
         self._dropped = 0  # by closed ears and by the disk
         self._newest_ns = 0
 
@@ -64,7 +64,7 @@ class CapturedLink:
         self.file.close()
 
     def counts(self) -> dict[str, int]:
-        """Packets and their bytes on the wire that are in the file (or about to be), and those that are not."""
+        """Packets in the file (or about to be), their bytes on the wire, and packets that are not in it."""
         dropped = self._dropped + sum(ear.dropped() for ear in self.ears)
         return {"packets": self._packets, "bytes": self._bytes, "dropped": dropped}
 

@@ -10,6 +10,7 @@ import struct
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 from scapy.utils import RawPcapWriter
 
@@ -24,8 +25,16 @@ _RECORD_HEADER = struct.Struct("<IIII")  # seconds, nanoseconds, captured length
 _SECOND = 1_000_000_000
 
 
+class Extent(NamedTuple):
+    """What of a file is whole: bytes of header and records, the records, their bytes on the wire."""
+
+    end: int
+    packets: int
+    on_the_wire: int
+
+
 class PcapFile:
-    """Appends records; what cannot be written is reported, counted and left out, never half there."""
+    """Appends records to those `before`; what cannot be written is reported and left out, never half there."""
 
     def __init__(self, path: Path, snaplen: int) -> None:
         self.path = path
@@ -34,7 +43,8 @@ class PcapFile:
         self._writer = RawPcapWriter(
             self._gathered, linktype=ETHERNET, nano=True, endianness="<", snaplen=snaplen
         )
-        self._end = whole_length(path) if path.exists() else 0
+        self.before = extent(path) if path.exists() else Extent(0, 0, 0)
+        self._end = self.before.end
         self._fd = lift(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644))
         try:
             os.ftruncate(self._fd, self._end)
@@ -79,28 +89,31 @@ class PcapFile:
         self._end += done
 
 
-def whole_length(path: Path) -> int:
-    """How many bytes of the file are header and whole records; 0 if not even the header is whole."""
+def extent(path: Path) -> Extent:
+    """How far the file is whole; 0 bytes if not even the header is."""
+    packets = on_the_wire = 0
     with path.open("rb") as file:
         header = file.read(_FILE_HEADER.size)
         if len(header) < _FILE_HEADER.size:
-            return 0
+            return Extent(0, 0, 0)
         if _FILE_HEADER.unpack(header)[0] != NANOSECOND_MAGIC:
             raise InputError(f"{path} is not a capture of this testbed", hint="move it away")
         size = os.fstat(file.fileno()).st_size
         end = _FILE_HEADER.size
         while end + _RECORD_HEADER.size <= size:
             file.seek(end)
-            captured = _RECORD_HEADER.unpack(file.read(_RECORD_HEADER.size))[2]
+            _, _, captured, length = _RECORD_HEADER.unpack(file.read(_RECORD_HEADER.size))
             if end + _RECORD_HEADER.size + captured > size:
                 break
             end += _RECORD_HEADER.size + captured
-    return end
+            packets += 1
+            on_the_wire += length
+    return Extent(end, packets, on_the_wire)
 
 
 def read_records(path: Path) -> Iterator[Record]:
     """The whole records of a link's file, also while it is written or after its writer was killed."""
-    end = whole_length(path)
+    end = extent(path).end
     with path.open("rb") as file:
         file.seek(_FILE_HEADER.size)
         while file.tell() < end:

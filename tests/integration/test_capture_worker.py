@@ -237,8 +237,9 @@ def test_a_worker_that_follows_a_killed_one_goes_on_in_the_same_file(
         with closing(Worker()) as follower:
             follower.ask({"do": "add", "links": [link.order(tmp_path)]})
             up(frame(1))
-            follower.ask({"do": "stop"})
+            answer = follower.ask({"do": "stop"})
     assert [number_of(data) for _, _, data in read_records(path)] == [0, 1]
+    assert answer["links"]["n1"] == {"packets": 2, "bytes": 120, "dropped": 0}
 
 
 def test_stats_count_while_the_capture_runs(link: Link, worker: Worker, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scapy.utils import RawPcapReader
 
 from testbed.capture.ordering import Record
-from testbed.capture.pcap import PcapFile, read_records, whole_length
+from testbed.capture.pcap import PcapFile, extent, read_records
 from testbed.errors import InputError
 
 frames = st.binary(max_size=120)
@@ -52,7 +52,7 @@ def test_a_cut_anywhere_costs_only_the_record_it_hits(
     os.truncate(path, cut)
     survivors = list(read_records(path))
     assert survivors == batch[: len(survivors)]
-    assert cut - whole_length(path) < max([16 + len(r[2]) for r in batch], default=24) or cut < 24
+    assert cut - extent(path).end < max([16 + len(r[2]) for r in batch], default=24) or cut < 24
 
 
 @given(records, records, st.integers(0, 30))
