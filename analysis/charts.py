@@ -1,6 +1,7 @@
 """The report's charts as SVG text: drawn once, here, so that the report needs no script and prints as it looks.
 
-Colours are the page's CSS variables, so a chart follows the reader's light or dark mode; priorities also differ by dash and shape.
+Colours are the page's CSS variables, so a chart follows the reader's light or dark mode; priorities also differ by dash
+and shape.
 """
 
 import json
@@ -13,8 +14,10 @@ if TYPE_CHECKING:
 LEVELS = ("5", "4", "3", "2", "1")
 DASHES = ([1, 0], [8, 3], [4, 3], [2, 2], [1, 3])
 SHAPES = ("triangle-up", "diamond", "square", "cross", "circle")
-TIME_LABEL = "datum.value < 1 ? format(datum.value * 1000, '~r') + ' ms' : format(datum.value, '~r') + ' s'"
-WIDTH, HEIGHT = 620, 260
+TIME_LABEL = (
+    "datum.value < 1 ? format(datum.value * 1000, '~r') + ' ms' : format(datum.value, '~r') + ' s'"
+)
+WIDTH, HEIGHT = 780, 280
 WIDE_RANGE = 20  # from here on the delays are drawn on a logarithmic axis
 CONFIG: dict[str, Any] = {
     "background": "transparent",
@@ -48,13 +51,13 @@ def delay_shares(rows: list[dict[str, Any]], label: str) -> str:
     import altair as alt
 
     chart = (
-        alt.Chart(alt.Data(values=rows))
+        _chart(rows)
         .mark_line(interpolate="step-after", strokeWidth=2.5)
         .encode(
             x=_delay_axis(rows, alt.X),
-            y=alt.Y("share:Q", title="arrived, of all expected", scale=alt.Scale(domain=[0, 1])).axis(
-                format="%", tickCount=5
-            ),
+            y=alt.Y(
+                "share:Q", title="arrived, of all expected", scale=alt.Scale(domain=[0, 1])
+            ).axis(format="%", tickCount=5),
             color=_by_level(rows, alt.Color, _colours(rows)),
             strokeDash=_by_level(rows, alt.StrokeDash, _of_levels(rows, DASHES)),
         )
@@ -62,16 +65,14 @@ def delay_shares(rows: list[dict[str, Any]], label: str) -> str:
     return _svg(chart, "shares", label)
 
 
-def delay_over_time(
-    rows: list[dict[str, Any]], lost: list[dict[str, Any]], label: str
-) -> str:
+def delay_over_time(rows: list[dict[str, Any]], lost: list[dict[str, Any]], label: str) -> str:
     """Each delivery at its publish time. `rows`: level, at_s, delay_s; `lost`: level, at_s, drawn along the top."""
     import altair as alt
 
     at = alt.X("at_s:Q", title="published, seconds after the start", scale=alt.Scale(nice=True))
     shown = rows + lost
     points = (
-        alt.Chart(alt.Data(values=rows))
+        _chart(rows)
         .mark_point(size=42, filled=False, strokeWidth=1.6, opacity=0.85)
         .encode(
             x=at,
@@ -81,35 +82,44 @@ def delay_over_time(
         )
     )
     crosses = (
-        alt.Chart(alt.Data(values=lost))
+        _chart(lost)
         .mark_text(text="✕", fontSize=13, baseline="bottom", dy=-2)
         .encode(x=at, y=alt.value(0), color=_by_level(shown, alt.Color, _colours(shown)))
     )
     return _svg(alt.layer(points, crosses) if lost else points, "times", label)
 
 
-def layers(rows: list[dict[str, Any]], order: list[str], label: str) -> str:
-    """What the bytes on the links were. `rows`: where, layer, place, share, text."""
+def layers(rows: list[dict[str, Any]], order: dict[str, str], label: str) -> str:
+    """What the bytes on the links were. `rows`: where, name, place, share, middle, text; `order`: layer, name."""
     import altair as alt
 
-    tones = [f"var(--layer-{name})" for name in order]
-    base = alt.Chart(alt.Data(values=rows)).encode(
+    tones = [f"var(--layer-{layer})" for layer in order]
+    names = list(order.values())
+    base = _chart(rows).encode(
         y=alt.Y("where:N", title=None, sort=None).axis(domain=False, ticks=False, labelFontSize=13),
-        x=alt.X("share:Q", title="share of the bytes on these links", stack="zero").axis(format="%"),
+        x=alt.X("share:Q", title="share of the bytes on these links", stack="zero")
+        .axis(format="%")
+        .scale(domain=[0, 1]),
         order=alt.Order("place:Q"),
     )
     bars = base.mark_bar(stroke="var(--paper)", strokeWidth=1.5, height=26).encode(
-        color=alt.Color("layer:N", title=None, sort=order)
-        .scale(domain=order, range=tones)
-        .legend(orient="bottom", columns=5, symbolType="square")
+        color=alt.Color("name:N", title=None, sort=names)
+        .scale(domain=names, range=tones)
+        .legend(orient="bottom", columns=4, symbolType="square")
     )
-    names = (
-        alt.Chart(alt.Data(values=[row for row in rows if row["text"]]))
+    words = (
+        _chart([row for row in rows if row["text"]])
         .mark_text(fontSize=11, color="var(--on-layer)", clip=True)
         .encode(y=alt.Y("where:N", sort=None), x=alt.X("middle:Q"), text="text:N")
     )
     count = len({row["where"] for row in rows})
-    return _svg((bars + names), "layers", label, height=count * 40)
+    return _svg(bars + words, "layers", label, height=count * 40)
+
+
+def _chart(rows: list[dict[str, Any]]) -> "alt.Chart":
+    import altair as alt
+
+    return alt.Chart(alt.Data(values=rows))  # type: ignore[no-untyped-call]
 
 
 def _delay_axis(rows: list[dict[str, Any]], axis: "type[alt.X] | type[alt.Y]") -> Any:
@@ -138,7 +148,7 @@ def _by_level(rows: list[dict[str, Any]], channel: Any, values: list[Any]) -> An
     return (
         channel("level:N", title="level", sort=_present(rows))
         .scale(domain=_present(rows), range=values)
-        .legend(orient="right")
+        .legend(orient="right", symbolSize=220)
     )
 
 

@@ -1,4 +1,4 @@
-"""The topology as an SVG drawing: brokers in the middle (or everybody at their coordinates), lines where messages went."""
+"""The topology as an SVG drawing: brokers in the middle or all at their coordinates, lines where messages went."""
 
 import math
 from collections.abc import Sequence
@@ -49,13 +49,19 @@ def star(nodes: Sequence[RunNode]) -> list[Edge]:
 
 def _by_coordinates(nodes: Sequence[RunNode]) -> dict[str, tuple[float, float]] | None:
     """North up, scaled to the drawing; None unless every node has a place of its own."""
-    if not nodes or len({node.at for node in nodes}) < len(nodes) or any(n.at is None for n in nodes):
+    if (
+        not nodes
+        or len({node.at for node in nodes}) < len(nodes)
+        or any(n.at is None for n in nodes)
+    ):
         return None
     places = {node.name: node.at for node in nodes if node.at}
     middle = math.radians(sum(lat for lat, _ in places.values()) / len(places))
     flat = {name: (lon * math.cos(middle), -lat) for name, (lat, lon) in places.items()}
     left, top = (min(spot[axis] for spot in flat.values()) for axis in (0, 1))
-    width, height = (max(spot[axis] for spot in flat.values()) - low for axis, low in ((0, left), (1, top)))
+    width, height = (
+        max(spot[axis] for spot in flat.values()) - low for axis, low in ((0, left), (1, top))
+    )
     scale = min(
         (WIDTH - 2 * MARGIN) / width if width else math.inf,
         (HEIGHT - 2 * MARGIN) / height if height else math.inf,

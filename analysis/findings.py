@@ -18,7 +18,7 @@ MOST_POINTS = 800  # a level in a chart; more would not be told apart
 MOST_LOST = 50  # rows of the table
 LAYERS = {
     "payload": "payload",
-    "header": "message header and topic",
+    "header": "header and topic",
     "websocket": "WebSocket",
     "control": "control messages",
     "tcp": "TCP",
@@ -28,6 +28,7 @@ LAYERS = {
     "unread": "not readable",
     "other": "ARP and others",
 }
+NARROW = "\u00a0"  # keeps a number and its unit on one line
 LEAST_NAMED = 0.08  # smaller parts of a bar are not named inside it
 
 
@@ -51,18 +52,18 @@ def seconds(value: float | None) -> str:
     """A time as people say it."""
     if value is None:
         return "–"
-    if value < 0.1:
-        return f"{value * 1000:.1f} ms"
-    return f"{value * 1000:.0f} ms" if value < 1 else f"{value:.2f} s"
+    if value < 1:
+        return f"{value * 1000:.{1 if value < 0.1 else 0}f}{NARROW}ms"
+    return f"{value:.2f}{NARROW}s"
 
 
 def size(count: float) -> str:
     """A number of bytes as people say it."""
     for unit in ("B", "kB", "MB"):
         if count < 1000:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+            return f"{count:.{0 if unit == 'B' else 1}f}{NARROW}{unit}"
         count /= 1000
-    return f"{count:.1f} GB"
+    return f"{count:.1f}{NARROW}GB"
 
 
 def headline(summary: dict[str, Any]) -> tuple[str, str]:
@@ -95,7 +96,9 @@ def level_rows(summary: dict[str, Any]) -> list[dict[str, Any]]:
                 "level": level,
                 "meaning": MEANING.get(level, ""),
                 **count,
-                "delays": [seconds(delay[q]) if delay else "–" for q in ("p50", "p95", "p99", "max")],
+                "delays": [
+                    seconds(delay[q]) if delay else "–" for q in ("p50", "p95", "p99", "max")
+                ],
                 "hops_mean": f"{hops['mean']:.2f}" if hops else "–",
                 "hops_max": hops["max"] if hops else "–",
             }
@@ -110,7 +113,11 @@ def share_rows(deliveries: pa.Table) -> list[dict[str, Any]]:
         of_level = deliveries.filter(pc.field("priority") == level)
         delays = sorted(of_level["delay_s"].drop_null().to_pylist())
         rows += [
-            {"level": str(level), "delay_s": delays[place], "share": (place + 1) / of_level.num_rows}
+            {
+                "level": str(level),
+                "delay_s": delays[place],
+                "share": (place + 1) / of_level.num_rows,
+            }
             for place in _thinned(len(delays))
         ]
     return rows
@@ -136,7 +143,9 @@ def time_rows(
 def _slowest_and_spread(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     out = []
     for level in sorted({row["level"] for row in rows}):
-        mine = sorted((row for row in rows if row["level"] == level), key=lambda row: -row["delay_s"])
+        mine = sorted(
+            (row for row in rows if row["level"] == level), key=lambda row: -row["delay_s"]
+        )
         slowest, rest = mine[: MOST_POINTS // 4], mine[MOST_POINTS // 4 :]
         step = max(1, len(rest) // (3 * MOST_POINTS // 4) + 1)
         out += slowest + (rest if len(mine) <= MOST_POINTS else rest[::step])
@@ -171,12 +180,13 @@ def layer_rows(run: Run, overhead: pa.Table) -> list[dict[str, Any]]:
                 {
                     "where": where,
                     "layer": layer,
+                    "name": name,
                     "place": place,
                     "share": share,
                     "middle": at + share / 2,
                     "bytes": sums[where, layer],
-                    "text": f"{name.split()[-1] if layer == 'header' else name} {share:.0%}"
-                    if share >= (LEAST_NAMED if len(name) < 10 else 2 * LEAST_NAMED)
+                    "text": f"{name} {share:.0%}"
+                    if share >= LEAST_NAMED * (len(name) + 4) / 10
                     else "",
                 }
             )
@@ -190,7 +200,11 @@ def layer_totals(rows: list[dict[str, Any]]) -> list[tuple[str, str, int, float]
     for row in rows:
         sums[row["layer"]] += row["bytes"]
     total = sum(sums.values())
-    return [(layer, name, sums[layer], sums[layer] / total) for layer, name in LAYERS.items() if sums[layer]]
+    return [
+        (layer, name, sums[layer], sums[layer] / total)
+        for layer, name in LAYERS.items()
+        if sums[layer]
+    ]
 
 
 def edges(hops: pa.Table, names: set[str]) -> list[Edge]:

@@ -44,7 +44,7 @@ def suitable(version: int | None) -> bool:
     return version == 17 or (version is not None and version >= 21)
 
 
-def find_java(environment: Mapping[str, str] | None = None, *, bundled: bool = True) -> JavaHome:
+def find_java(environment: Mapping[str, str] | None = None) -> JavaHome:
     """The Java to start Spark with; AnalysisError if there is none."""
     env = os.environ if environment is None else environment
     chosen = env.get(CHOICE)
@@ -62,12 +62,7 @@ def find_java(environment: Mapping[str, str] | None = None, *, bundled: bool = T
         version = major_version(home)
         if version is not None and suitable(version):
             return JavaHome(home, version, source)
-    if bundled:
-        return _bundled(env)
-    raise AnalysisError(
-        "No Java 17, 21 or later was found, and Spark needs one.",
-        f"Install a Java runtime, or the Python package {BUNDLED}.",
-    )
+    return _bundled(env)
 
 
 def major_version(home: Path) -> int | None:

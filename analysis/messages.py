@@ -69,7 +69,8 @@ class Messages:
 
     @property
     def is_publish(self) -> Array:
-        return np.equal(self.header["kind"], int(Kind.PUBLISH))
+        publish: Array = self.header["kind"] == int(Kind.PUBLISH)
+        return publish
 
 
 def read_messages(stream: Stream, found: Walk) -> Messages:

@@ -38,9 +38,14 @@ def analyze(run_dir: Path, *, emit: Progress = _ignore, master: str = "local[*]"
     emit(STARTING, 0, 1)
     with open_session(master) as spark:
         emit(STARTING, 1, 1)
-        unfinished = run.folder / "metrics.unfinished"
-        shutil.rmtree(unfinished, ignore_errors=True)
-        summary = _Measurement(spark, run, unfinished, emit).measure()
+        return measure(spark, run, emit)
+
+
+def measure(spark: "SparkSession", run: Run, emit: Progress = _ignore) -> dict[str, Any]:
+    """The same in a session that is open already. Metrics of an earlier analysis stay until the new ones are whole."""
+    unfinished = run.folder / "metrics.unfinished"
+    shutil.rmtree(unfinished, ignore_errors=True)
+    summary = _Measurement(spark, run, unfinished, emit).measure()
     shutil.rmtree(run.metrics, ignore_errors=True)
     unfinished.rename(run.metrics)
     _write_json(run.summary, summary)

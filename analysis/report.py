@@ -39,7 +39,9 @@ def render(run: Run) -> str:
 def _view(run: Run) -> dict[str, Any]:
     summary = findings.read_summary(run)
     deliveries = findings.table(run, "deliveries")
-    links = findings.table(run, "links").sort_by([("link", "ascending"), ("direction", "descending")])
+    links = findings.table(run, "links").sort_by(
+        [("link", "ascending"), ("direction", "descending")]
+    )
     sentence, mood = findings.headline(summary)
     layers = findings.layer_rows(run, findings.table(run, "overhead"))
     start_ns = _start_ns(run)
@@ -87,7 +89,8 @@ def _times_chart(deliveries: Any, start_ns: int) -> Markup | None:
 
 def _layers_chart(rows: list[dict[str, Any]]) -> Markup | None:
     shown = [row for row in rows if row["share"] > 0]
-    order = [layer for layer in findings.LAYERS if any(row["layer"] == layer for row in shown)]
+    present = {row["layer"] for row in shown}
+    order = {layer: name for layer, name in findings.LAYERS.items() if layer in present}
     label = "Share of the bytes by layer, for each kind of node and direction"
     return Markup(charts.layers(shown, order, label)) if shown else None
 
@@ -102,7 +105,10 @@ def _facts(run: Run) -> list[tuple[str, str]]:
     """What a reader needs to judge and repeat the run."""
     manifest = run.manifest
     topology = manifest["topology"]
-    counts = {kind: sum(node.kind == kind for node in run.nodes) for kind in ("broker", "sensor", "subscriber")}
+    counts = {
+        kind: sum(node.kind == kind for node in run.nodes)
+        for kind in ("broker", "sensor", "subscriber")
+    }
     facts = [
         ("run", run.name),
         ("lab", str(manifest["lab"])),
@@ -116,8 +122,6 @@ def _facts(run: Run) -> list[tuple[str, str]]:
     ]
     for title in ("details", "machine"):
         for name, value in sorted((manifest.get(title) or {}).items()):
-            if isinstance(value, dict):
-                value = ", ".join(f"{key} {_plain(item)}" for key, item in value.items())
             if value not in (None, "", [], {}):
                 facts.append((name.replace("_", " "), _plain(value)))
     return facts
@@ -128,6 +132,10 @@ def _with_reason(choice: dict[str, Any]) -> str:
 
 
 def _plain(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {_plain(item)}" for key, item in value.items())
+    if isinstance(value, list):
+        return ", ".join(_plain(item) for item in value)
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

@@ -1,8 +1,8 @@
 """Run folders made up byte by byte, with the truth known: for tests and benchmarks of the analysis.
 
 A `Line` carries the packets of one TCP connection between two nodes past both of their capture points (up on the
-sender's link, down on the receiver's); what it does to each packet (nothing, lose it, deliver it late) is decided by the
-caller.
+sender's link, down on the receiver's); what it does to each packet (nothing, lose it, deliver it late) is decided by
+the caller.
 """
 
 import ipaddress

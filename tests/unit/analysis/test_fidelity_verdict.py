@@ -1,0 +1,81 @@
+"""When a run's numbers are to be believed."""
+
+from dataclasses import replace
+
+import pytest
+
+from analysis.fidelity import Evidence, verdict
+from analysis.runfolder import read_run
+from analysis.synthetic import StarRun
+
+GOOD = Evidence(0.001, (), {}, 0, 0, 0)
+
+
+def run_with(tmp_path, **manifest):
+    folder = tmp_path / "run"
+    StarRun(sensors=1, subscribers=1).write(folder, **manifest)
+    return read_run(folder)
+
+
+def test_a_run_that_kept_up_is_good(tmp_path):
+    assert verdict(run_with(tmp_path), GOOD) == {"ok": True, "reasons": []}
+
+
+@pytest.mark.parametrize(
+    ("manifest", "words"),
+    [
+        (
+            {"capture": {"broker": {"dropped": 3}, "town-1": {"dropped": 9}}},
+            "lost 12 packets on 2 links, most on town-1",
+        ),
+        ({"capture": None}, "does not say"),
+        ({"play": {"start_ns": 1, "end_ns": 2, "settled": False}}, "still under way"),
+        ({"details": {"counters": {"late_max_s": 0.5}}}, "up to 500 ms late"),
+        ({"details": {"counters": {"relay": {"late_max_s": 0.5}}}}, "up to 500 ms late"),
+        ({"warnings": ["sensor-1 was restarted."]}, "sensor-1 was restarted."),
+    ],
+)
+def test_each_doubt_of_the_manifest_is_a_reason(tmp_path, manifest, words):
+    said = verdict(run_with(tmp_path, **manifest), GOOD)
+    assert not said["ok"]
+    assert [words in reason for reason in said["reasons"]] == [True]
+
+
+@pytest.mark.parametrize(
+    ("evidence", "words"),
+    [
+        ({"late_p99_s": 0.05}, "50 ms after"),
+        ({"lost_tail_links": ("broker",)}, "Capture broker has"),
+        ({"lost_tail_links": ("a", "b", "c", "d")}, "4 captures (a, b, c, ...) have"),
+        (
+            {"missing_bytes": {"a": 5, "b": 6}},
+            "11 bytes of TCP streams are missing from the captures of a and b.",
+        ),
+        ({"compressed_messages": 2}, "compressed"),
+        ({"unlogged_messages": 2}, "in no node's log"),
+        ({"unseen_receptions": 2}, "not in the captures"),
+    ],
+)
+def test_each_doubt_of_the_captures_is_a_reason(tmp_path, evidence, words):
+    said = verdict(run_with(tmp_path), replace(GOOD, **evidence))
+    assert [words in reason for reason in said["reasons"]] == [True]
+
+
+def test_links_without_a_capture_are_named(tmp_path):
+    run = run_with(tmp_path)
+    run.pcap(run.nodes[1]).unlink()
+    assert verdict(run, GOOD)["reasons"] == ["Link sensor-1 has no capture."]
+
+
+def test_a_run_without_captures_says_that_nothing_was_measured(tmp_path):
+    run = run_with(tmp_path)
+    run.manifest["topology"]["capture"]["enabled"] = False
+    assert "switches the capture off" in verdict(run, GOOD)["reasons"][0]
+
+
+def test_a_run_without_publications_has_no_lateness(tmp_path):
+    assert verdict(run_with(tmp_path), replace(GOOD, late_p99_s=None))["ok"]
+
+
+def test_the_relay_not_being_used_is_no_reason(tmp_path):
+    assert verdict(run_with(tmp_path, details={"counters": {"relay": None}}), GOOD)["ok"]

@@ -1,0 +1,108 @@
+"""TCP reassembly against a byte-by-byte model."""
+
+import numpy as np
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from analysis.streams import REORDERED_WITHIN_NS, reassemble, unwrap
+
+TEXT = bytes(range(256)) * 2
+
+segment = st.tuples(st.integers(0, 60), st.integers(1, 25), st.integers(0, 25))
+
+
+def put_together(segments, opening_seq, with_opening, text=TEXT):
+    """Segments (position, length, bytes cut by the capture) at times 10, 20, ..."""
+    seq, length, kept, at, ts = [], [], [], [], []
+    for number, (position, size, cut) in enumerate(segments):
+        seq.append((opening_seq + position) & 0xFFFFFFFF)
+        length.append(size)
+        kept.append(max(0, size - cut))
+        at.append(position)
+        ts.append(10 * (number + 1))
+    columns = [np.array(column, np.int64) for column in (seq, length, kept, at, ts)]
+    opening = opening_seq & 0xFFFFFFFF if with_opening else None
+    return reassemble(text, *columns, opening)
+
+
+def model(segments, base):
+    """Per byte of the stream: when it was first seen."""
+    seen = {}
+    for number, (position, size, _) in enumerate(segments):
+        for byte in range(position, position + size):
+            seen.setdefault(byte - base, 10 * (number + 1))
+    return seen
+
+
+@given(st.lists(segment, min_size=1, max_size=12), st.integers(0, 2**32 - 1), st.booleans())
+@example([(0, 5, 0), (10, 5, 0), (2, 10, 0)], 2**32 - 3, True)
+@example([(5, 5, 0), (0, 5, 0)], 0, False)
+def test_each_byte_is_seen_when_the_first_segment_with_it_passes(segments, opening, with_opening):
+    stream = put_together(segments, opening, with_opening)
+    base = 0 if with_opening else min(position for position, _, _ in segments)
+    seen = model(segments, base)
+    end = max(seen) + 1
+    assert len(stream.data) == end
+    assert stream.covered_bytes == len(seen)
+    places = np.array(sorted(seen), np.int64)
+    assert stream.first_seen(places).tolist() == [seen[byte] for byte in places.tolist()]
+    for byte in seen:
+        earlier = [when for other, when in seen.items() if other <= byte]
+        assert stream.seen_up_to(np.array([byte + 1]))[0] == max(earlier)
+    for begin in range(0, end, 7):
+        counted = stream.covered(np.array([begin]), np.array([end]))[0]
+        assert counted == sum(begin <= byte < end for byte in seen)
+
+
+@given(st.lists(segment, min_size=1, max_size=12), st.integers(0, 2**32 - 1))
+def test_known_bytes_are_the_ones_that_were_sent_and_unknown_ones_are_zero(segments, opening):
+    stream = put_together(segments, opening, True)
+    unknown = {byte for begin, end in stream.unknown for byte in range(begin, end)}
+    for place, byte in enumerate(stream.data):
+        assert byte == (0 if place in unknown else TEXT[place])
+
+
+@given(st.permutations(range(8)), st.integers(0, 2**32 - 1))
+def test_segments_in_any_order_give_the_same_bytes(order, opening):
+    stream = put_together([(5 * number, 5, 0) for number in order], opening, True)
+    assert stream.data == TEXT[:40]
+    assert stream.unknown == ()
+
+
+@given(st.lists(segment, min_size=1, max_size=8))
+def test_sending_everything_again_changes_nothing_but_the_count(segments):
+    once = put_together(segments, 7, True)
+    twice = put_together(segments + segments, 7, True)
+    assert (twice.data, twice.unknown) == (once.data, once.unknown)
+    assert twice.covered_bytes == once.covered_bytes
+    assert twice.retransmitted + twice.reordered == once.retransmitted + once.reordered + len(
+        segments
+    )
+
+
+def test_a_segment_that_comes_late_was_sent_again_and_one_that_comes_soon_was_overtaken():
+    def stream(gap_ns):
+        columns = ([100, 120, 110], [10, 10, 10], [10, 10, 10], [0, 20, 10])
+        times = [0, 1_000, 1_000 + gap_ns]
+        arrays = [np.array(column, np.int64) for column in (*columns, times)]
+        return reassemble(TEXT, *arrays, 100)
+
+    soon, late = stream(REORDERED_WITHIN_NS), stream(REORDERED_WITHIN_NS + 1)
+    assert (soon.retransmitted, soon.reordered) == (0, 1)
+    assert (late.retransmitted, late.reordered) == (1, 0)
+
+
+def test_a_stray_segment_far_away_does_not_make_a_huge_hole():
+    stream = put_together([(0, 5, 0)], 0, True)
+    stray = np.array([0, 2**30], np.int64)
+    five = np.array([5, 5], np.int64)
+    both = reassemble(TEXT, stray, five, five, np.array([0, 5]), np.array([1, 2]), 0)
+    assert both.data == stream.data
+    assert both.stray == 5
+
+
+@given(st.lists(st.integers(-1000, 1000), min_size=1, max_size=20), st.integers(0, 2**32 - 1))
+def test_sequence_numbers_do_not_wrap_after_unwrapping(steps, first):
+    true = np.cumsum([0, *steps])
+    wrapped = (true + first) & 0xFFFFFFFF
+    assert unwrap(wrapped).tolist() == true.tolist()
