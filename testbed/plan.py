@@ -2,12 +2,11 @@
 
 import hashlib
 import json
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from itertools import groupby
 
-from testbed.backends.base import Actual
 from testbed.topology.model import Node, NodeKind, Topology
 
 
@@ -30,6 +29,19 @@ class Step:
     kind: StepKind
     target: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Actual:
+    """What exists of a lab right now."""
+
+    prepared: bool = False
+    created: frozenset[str] = frozenset()  # nodes with a process or container
+    wired: frozenset[str] = frozenset()  # nodes whose access link exists
+    shaped: frozenset[str] = frozenset()
+    captured: frozenset[str] = frozenset()
+    started: frozenset[str] = frozenset()  # nodes past their gate
+    fingerprints: Mapping[str, str] = field(default_factory=dict)  # node -> what it was made from
 
 
 def fingerprint(topology: Topology, node: Node) -> str:

@@ -4,26 +4,13 @@ Order within one `up`: prepare, create, wire, shape, capture, start. Each call t
 the name of each finished unit. Nodes that fail are named in one NodeFailure after the rest of the batch was tried.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from testbed.plan import Actual
 from testbed.topology.model import Node, Topology
 
 Done = Callable[[str], None]
-
-
-@dataclass(frozen=True, slots=True)
-class Actual:
-    """What exists of a lab right now."""
-
-    prepared: bool = False
-    created: frozenset[str] = frozenset()  # nodes with a process or container
-    wired: frozenset[str] = frozenset()  # nodes whose access link exists
-    shaped: frozenset[str] = frozenset()
-    captured: frozenset[str] = frozenset()
-    started: frozenset[str] = frozenset()  # nodes past their gate
-    fingerprints: Mapping[str, str] = field(default_factory=dict)  # node -> what it was made from
 
 
 class Backend(Protocol):

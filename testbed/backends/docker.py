@@ -24,7 +24,7 @@ from testbed.zipapp import build
 LAB_DIR_LABEL = "testbed.lab_dir"
 NODE_LABEL = "testbed.node"
 AT_ONCE = 8  # more workers do not make the engine faster
-STOP_S = 4
+STOP_S = 7  # a node hands over for 3 s and closes for 3 s at most
 QUIET_S = 0.3  # a creation that was under way when its command died shows up within this time
 INSIDE = "/testbed"
 # The name is an argument of the shell, never part of its text.

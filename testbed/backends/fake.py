@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from testbed.backends.base import Actual, Done
+from testbed.backends.base import Done
 from testbed.backends.fake_nodes import FakeNodes
 from testbed.errors import NodeFailure
-from testbed.plan import fingerprint
+from testbed.plan import Actual, fingerprint
 from testbed.topology.model import Node, Topology
 
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from testbed.backends.base import Actual, Done
+from testbed.backends.base import Done
 from testbed.backends.gates import open_gates, past_their_gate
 from testbed.backends.node_files import link_spec, stored_fingerprint
 from testbed.control import ControlError
@@ -14,6 +14,7 @@ from testbed.keeper.client import Keeper
 from testbed.keeper.processes import end_marked
 from testbed.links.emulator import choose
 from testbed.places import LabPlace, RunPlace
+from testbed.plan import Actual
 from testbed.topology.model import Emulator, Node, Topology
 
 _START_S = 30.0

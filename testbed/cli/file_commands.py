@@ -7,13 +7,12 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from testbed.backends.base import Actual
 from testbed.backends.choice import make_backend
 from testbed.cli.options import AsJson, NewName, TopologyFile
 from testbed.cli.terminal import Terminal
 from testbed.events import ignore
 from testbed.places import LabPlace
-from testbed.plan import Step, batches, plan_up
+from testbed.plan import Actual, Step, batches, plan_up
 from testbed.records import load_lab
 from testbed.scenario import compile_timeline
 from testbed.topology import TopologyErrors, json_schema, load

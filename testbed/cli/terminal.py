@@ -7,6 +7,7 @@ With `--json` stdout gets exactly one JSON document, also when the command fails
 
 import errno
 import json
+import os
 from types import TracebackType
 from typing import Any, Self
 
@@ -29,6 +30,7 @@ from testbed.topology import TopologyErrors
 
 WARNED = 3
 INTERRUPTED = 130
+PIPED_WIDTH = 120  # columns of tables that nobody watches
 
 
 class Terminal:
@@ -36,7 +38,9 @@ class Terminal:
 
     def __init__(self, as_json: bool = False) -> None:
         self._as_json = as_json
-        self._out = Console(highlight=False, soft_wrap=False)
+        self._out = Console(highlight=False)
+        if not self._out.is_terminal and "COLUMNS" not in os.environ:
+            self._out.width = PIPED_WIDTH
         self._err = Console(stderr=True, highlight=False)
         self._stages: dict[str, TaskID] = {}
         self._warnings: list[str] = []
@@ -81,7 +85,7 @@ class Terminal:
         if not self._as_json:
             self._progress.stop()
             for result in results:
-                self._out.print(result)
+                self._out.print(result, soft_wrap=isinstance(result, str))
 
     def document(self, document: Any) -> None:
         """Print the result for programs; only with --json."""

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from testbed import __version__
-from testbed.backends.base import Actual, Backend
+from testbed.backends.base import Backend
 from testbed.backends.choice import Choice, Maker, make_backend
 from testbed.errors import NameTaken, NodeFailure
 from testbed.events import Emit, Note
@@ -16,7 +16,7 @@ from testbed.lab.apply import apply
 from testbed.lab.ready import wait_until_ready
 from testbed.machine import machine_facts
 from testbed.places import LabPlace, RunPlace
-from testbed.plan import Step, plan_up
+from testbed.plan import Actual, Step, plan_up
 from testbed.records import (
     FORMAT,
     LabRecord,

@@ -5,12 +5,11 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.backends.base import Actual
 from testbed.backends.fake import FakeBackend
 from testbed.events import ignore
 from testbed.journal import Journal
 from testbed.lab.apply import apply
-from testbed.plan import Step, StepKind, fingerprint, plan_up
+from testbed.plan import Actual, Step, StepKind, fingerprint, plan_up
 from testbed.topology.model import Node, NodeKind, Profile, Topology
 
 NAMES = [f"sensors-{i}" for i in range(1, 7)]
