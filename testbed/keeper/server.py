@@ -51,6 +51,9 @@ class Server:
                     key.data()
         finally:
             self._core.close()
+            for client in list(self._unread):
+                self._leave(client)
+            self._selector.close()
 
     def _listen_to_signals(self) -> None:
         readable, writable = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)

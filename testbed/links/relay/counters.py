@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-_BUCKETS = 32  # of microseconds, each twice as wide as the one before
+_BUCKETS = 64  # of microseconds, each twice as wide as the one before
 
 
 @dataclass(slots=True)

@@ -1,0 +1,151 @@
+"""Labs of plain processes on real links, and sockets inside their namespaces (root only)."""
+
+import os
+import socket
+import struct
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from testbed.keeper.client import Keeper, Program
+from testbed.keeper.processes import end_marked, marked
+from testbed.links.namespaces import inside
+from testbed.links.spec import LinkSpec
+from testbed.places import LabPlace
+from testbed.topology.model import Emulator, Shape
+
+SO_TIMESTAMPNS = 35
+PORT = 5000
+UDP_HEADERS = 14 + 20 + 8  # Ethernet, IPv4, UDP
+
+
+@dataclass(frozen=True)
+class Wired:
+    """A running lab whose nodes do nothing by themselves."""
+
+    place: LabPlace
+    keeper: Keeper
+    pids: dict[str, int]
+
+    def socket(self, node: str, kind: int = socket.SOCK_DGRAM) -> socket.socket:
+        """A socket inside the node's namespace; UDP ones are bound, with the kernel's time stamps."""
+        namespace = os.open(f"/proc/{self.pids[node]}/ns/net", os.O_RDONLY)
+        try:
+            with inside(namespace):
+                made = socket.socket(socket.AF_INET, kind)
+        finally:
+            os.close(namespace)
+        made.settimeout(10)
+        if kind == socket.SOCK_DGRAM:
+            made.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 1)
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
+            made.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+            made.bind((address(node), PORT))
+        return made
+
+    def shape_all(self, up: Shape, down: Shape | None = None, seed: int = 1) -> None:
+        self.keeper.shape(dict.fromkeys(self.pids, (up, down or up)), seed)
+
+
+def address(node: str) -> str:
+    """n7 has 10.77.0.7."""
+    return f"10.77.0.{int(node[1:])}"
+
+
+def link(node: str, mtu: int = 1500) -> LinkSpec:
+    number = int(node[1:])
+    return LinkSpec(
+        node, number, address(node), 16, f"02:74:62:00:00:{number:02x}", mtu, f"testbed t r {node}"
+    )
+
+
+def receive_all(
+    sock: socket.socket, quiet_s: float, count: int | None = None
+) -> list[tuple[int, bytes]]:
+    """(kernel's receive time in ns, payload) until so many came, or nothing comes for a while."""
+    sock.settimeout(quiet_s)
+    found: list[tuple[int, bytes]] = []
+    while count is None or len(found) < count:
+        try:
+            data, ancillary, _, _ = sock.recvmsg(65536, 64)
+        except TimeoutError:
+            return found
+        seconds, nanoseconds = struct.unpack("qq", ancillary[0][2])
+        found.append((seconds * 10**9 + nanoseconds, data))
+    return found
+
+
+def say_hello(wired: Wired, sender: str, receiver: str) -> None:
+    """One packet each way, so that both know the other's MAC address."""
+    with wired.socket(sender) as one, wired.socket(receiver) as other:
+        one.sendto(b"hello", (address(receiver), PORT))
+        assert other.recv(100) == b"hello"
+        other.sendto(b"hello", (address(sender), PORT))
+        assert one.recv(100) == b"hello"
+
+
+def wait_for(condition: Callable[[], object], seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds} s"
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def lab_places() -> Iterator[Callable[[], LabPlace]]:
+    """lab_places(): a lab's place; whatever lives there at the end is ended."""
+    with tempfile.TemporaryDirectory(prefix="tb-", dir="/tmp") as folder:
+        made: list[LabPlace] = []
+
+        def place() -> LabPlace:
+            made.append(LabPlace(Path(folder) / f"lab{len(made)}"))
+            return made[-1]
+
+        yield place
+        for lab in made:
+            end_marked(lab)
+            assert marked(lab) == []
+
+
+@pytest.fixture
+def wired(lab_places: Callable[[], LabPlace]) -> Callable[..., Wired]:
+    """wired(emulator, nodes, raised=True): a lab with these links, unshaped."""
+
+    def make(
+        emulator: Emulator, nodes: Sequence[str], *, raised: bool = True, mtu: int = 1500
+    ) -> Wired:
+        place = lab_places()
+        keeper = Keeper.launch(place, "run")
+        programs = [
+            Program(node, ("sleep", "600"), place.folder / f"{node}.stderr", {}) for node in nodes
+        ]
+        pids, failed = keeper.spawn(programs)
+        assert failed == {}
+        keeper.wire(emulator, [link(node, mtu) for node in nodes])
+        if raised:
+            keeper.capture(nodes, None)
+        return Wired(place, keeper, pids)
+
+    return make
+
+
+@pytest.fixture
+def tools() -> "Tools":
+    """The helpers above (test folders are no packages that could be imported)."""
+    return Tools()
+
+
+class Tools:
+    """Functions shared by the tests of links."""
+
+    address = staticmethod(address)
+    link = staticmethod(link)
+    receive_all = staticmethod(receive_all)
+    say_hello = staticmethod(say_hello)
+    wait_for = staticmethod(wait_for)
+    port = PORT
+    headers = UDP_HEADERS

@@ -1,0 +1,164 @@
+"""Whoever is killed, at whatever moment: nothing of the lab is left on the machine."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testbed.control import ControlError
+from testbed.errors import TestbedError
+from testbed.keeper.client import Keeper
+from testbed.keeper.processes import end_marked, marked
+from testbed.links.wiring import interfaces
+from testbed.topology.model import Emulator, Shape
+
+pytestmark = [pytest.mark.netns, pytest.mark.root]
+
+BOTH = pytest.mark.parametrize("emulator", [Emulator.TBF, Emulator.RELAY])
+
+
+def namespaces_of(lab: Any) -> set[str]:
+    """The network namespaces of a lab's processes."""
+    return {str(Path(f"/proc/{p.pid}/ns/net").readlink()) for p in marked(lab.place)}
+
+
+def held_namespaces() -> set[str]:
+    held = set()
+    for entry in Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                held.add(str((entry / "ns" / "net").readlink()))
+            except OSError:
+                continue
+    return held
+
+
+def assert_gone(lab: Any, namespaces: set[str]) -> None:
+    assert marked(lab.place) == []
+    assert not namespaces & held_namespaces()
+
+
+@BOTH
+def test_killing_the_keeper_takes_everything_with_it(
+    wired: Any, tools: Any, emulator: Emulator, tmp_path: Path
+) -> None:
+    host_before = interfaces()
+    lab = wired(emulator, ["n1", "n2", "n3"], raised=False)
+    lab.shape_all(Shape(rate_bps=1e6))
+    lab.keeper.capture(["n1", "n2", "n3"], tmp_path)
+    namespaces = namespaces_of(lab)
+    assert len(namespaces) == 4
+    os.kill(lab.keeper.status()["pid"], signal.SIGKILL)
+    tools.wait_for(lambda: marked(lab.place) == [])
+    assert_gone(lab, namespaces)
+    assert Keeper.connect(lab.place) is None
+    assert end_marked(lab.place) == []
+    assert interfaces().keys() - host_before.keys() == set()
+
+
+@BOTH
+def test_shutdown_ends_everything(wired: Any, tools: Any, emulator: Emulator) -> None:
+    lab = wired(emulator, ["n1", "n2"])
+    namespaces = namespaces_of(lab)
+    lab.keeper.shutdown()
+    tools.wait_for(lambda: marked(lab.place) == [])
+    assert_gone(lab, namespaces)
+    assert not lab.place.keeper_socket.exists()
+
+
+def test_a_stopped_keeper_is_ended_all_the_same(
+    wired: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lab = wired(Emulator.TBF, ["n1"])
+    namespaces = namespaces_of(lab)
+    os.kill(lab.keeper.status()["pid"], signal.SIGSTOP)
+    end_marked(lab.place)
+    assert_gone(lab, namespaces)
+
+
+def test_a_nodes_own_children_end_with_the_lab(lab_places: Any, tools: Any) -> None:
+    from testbed.keeper.client import Program
+
+    place = lab_places()
+    keeper = Keeper.launch(place, "run")
+    shell = ("sh", "-c", "setsid sleep 600 & exec sleep 600")
+    keeper.spawn([Program("n1", shell, place.folder / "log", {})])
+    tools.wait_for(lambda: sum(p.role == "node:n1" for p in marked(place)) == 2)
+    end_marked(place)
+    assert marked(place) == []
+
+
+def test_a_dead_relay_is_noticed_and_the_links_can_be_made_again(wired: Any, tools: Any) -> None:
+    lab = wired(Emulator.RELAY, ["n1", "n2"])
+    tools.say_hello(lab, "n1", "n2")
+    (relay,) = [process for process in marked(lab.place) if process.role == "relay"]
+    os.kill(relay.pid, signal.SIGKILL)
+    tools.wait_for(lambda: lab.keeper.status()["wired"] == [])
+    lab.keeper.wire(Emulator.RELAY, [tools.link("n1"), tools.link("n2")])
+    lab.keeper.capture(["n1", "n2"], None)
+    tools.say_hello(lab, "n1", "n2")
+
+
+def test_a_dead_capture_is_noticed(wired: Any, tools: Any, tmp_path: Path) -> None:
+    lab = wired(Emulator.TBF, ["n1"], raised=False)
+    lab.keeper.capture(["n1"], tmp_path)
+    (capture,) = [process for process in marked(lab.place) if process.role == "capture"]
+    os.kill(capture.pid, signal.SIGKILL)
+    tools.wait_for(lambda: lab.keeper.status()["captured"] == [])
+    with pytest.raises(ControlError, match="capture has ended"):
+        lab.keeper.capture_stop()
+
+
+LAUNCH = """
+import sys
+from pathlib import Path
+from testbed.keeper.client import Keeper, Program
+from testbed.places import LabPlace
+lab = LabPlace(Path(sys.argv[1]))
+keeper = Keeper.launch(lab, "run")
+for number in range(40):
+    keeper.spawn([Program(f"n{number}", ("sleep", "600"), lab.folder / "log", {})])
+"""
+
+
+@pytest.mark.parametrize("after_s", [0.1, 0.2, 0.3, 0.4, 0.6])
+def test_a_command_killed_while_it_builds_leaves_nothing_that_cannot_be_ended(
+    lab_places: Any, after_s: float
+) -> None:
+    place = lab_places()
+    command = subprocess.Popen([sys.executable, "-c", LAUNCH, str(place.folder)])
+    time.sleep(after_s)
+    command.kill()
+    command.wait()
+    end_marked(place)
+    assert marked(place) == []
+    assert Keeper.connect(place) is None
+
+
+def test_a_lab_has_one_keeper(lab_places: Any) -> None:
+    place = lab_places()
+    Keeper.launch(place, "run")
+    with pytest.raises(TestbedError, match="has a keeper already"):
+        Keeper.launch(place, "run")
+
+
+def test_a_socket_left_by_a_dead_keeper_does_not_hinder_the_next(lab_places: Any) -> None:
+    place = lab_places()
+    keeper = Keeper.launch(place, "run")
+    os.kill(keeper.status()["pid"], signal.SIGKILL)
+    end_marked(place)
+    assert place.keeper_socket.exists()
+    assert Keeper.launch(place, "run2").status()["run"] == "run2"
+
+
+def test_a_path_too_long_for_a_socket_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    from testbed.places import LabPlace
+
+    with pytest.raises(TestbedError, match="too long") as refused:
+        Keeper.launch(LabPlace(tmp_path / ("x" * 100)), "run")
+    assert "TESTBED_STATE" in refused.value.hint

@@ -1,0 +1,60 @@
+"""The keeper's helper processes: answers, refusals and deaths."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from testbed.keeper.workers import Worker, WorkerError
+
+RELAY = "testbed.links.relay.worker"
+
+
+@pytest.fixture
+def relay(tmp_path: Path) -> Iterator[Worker]:
+    worker = Worker("relay", RELAY, {}, tmp_path / "relay.log")
+    yield worker
+    worker.end()
+
+
+def test_a_worker_answers(relay: Worker) -> None:
+    assert relay.ask({"do": "counters"})["counters"]["forwarded"] == 0
+
+
+def test_a_refusal_is_told_in_the_workers_words(relay: Worker) -> None:
+    with pytest.raises(WorkerError, match=r"relay: unknown question 'dance'"):
+        relay.ask({"do": "dance"})
+    with pytest.raises(WorkerError, match="unknown link or missing field 'nobody'"):
+        relay.ask({"do": "shape", "links": [{"link": "nobody", "up": {}, "down": {}}]})
+    assert relay.running
+
+
+def test_a_worker_ends_when_its_keeper_lets_go(relay: Worker) -> None:
+    relay.ask({"do": "counters"})
+    relay.dismiss()
+    assert relay._process.wait(10) == 0
+
+
+def test_a_dead_worker_is_noticed(relay: Worker) -> None:
+    os.kill(relay._process.pid, 9)
+    with pytest.raises(WorkerError, match="relay has ended"):
+        relay.ask({"do": "counters"})
+
+
+def test_what_a_worker_said_before_it_died_is_quoted(tmp_path: Path) -> None:
+    worker = Worker("odd", "testbed.no_such_module", {}, tmp_path / "odd.log")
+    try:
+        with pytest.raises(WorkerError, match="No module named"):
+            worker.ask({"do": "counters"})
+    finally:
+        worker.end()
+
+
+def test_nobody_waits_for_ever(tmp_path: Path) -> None:
+    worker = Worker("mute", "timeit", {}, tmp_path / "mute.log")
+    try:
+        with pytest.raises(WorkerError):
+            worker.ask({"do": "counters"}, patience_s=0.0)
+    finally:
+        worker.end()
