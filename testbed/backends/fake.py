@@ -26,7 +26,7 @@ class FakeBackend:
         failing: frozenset[str] = frozenset(),
         nodes: FakeNodes | None = None,
     ) -> None:
-        self._topology = topology
+        self.topology = topology
         self._nodes = nodes
         self._failing = failing
         self._prepared = False
@@ -41,13 +41,13 @@ class FakeBackend:
         return Actual(self._prepared, fingerprints=dict(self._fingerprints), **stages)
 
     def prepare(self, topology: Topology) -> None:
-        self._topology = topology
+        self.topology = topology
         self._prepared = True
         self.calls.append(("prepare", (topology.name,)))
 
     def create(self, nodes: Sequence[Node], done: Done) -> None:
         able = [node for node in nodes if node.name not in self._failing]
-        self._fingerprints.update((n.name, fingerprint(self._topology, n)) for n in able)
+        self._fingerprints.update((n.name, fingerprint(self.topology, n)) for n in able)
         self._reach("created", able, done)
         if refused := sorted({node.name for node in nodes} & self._failing):
             raise NodeFailure(f"could not create {', '.join(refused)}", "`testbed up` again")

@@ -15,10 +15,13 @@ from testbed.topology.model import Node, NodeKind, Topology
 
 
 class FakeNodes:
-    """Serves the control sockets of the nodes that were added."""
+    """Serves the control sockets of the nodes that were added; nothing ever arrives at the `deaf` ones."""
 
-    def __init__(self, lab: LabPlace, topology: Topology) -> None:
+    def __init__(
+        self, lab: LabPlace, topology: Topology, deaf: frozenset[str] = frozenset()
+    ) -> None:
         self._lab = lab
+        self._deaf = deaf
         self._topology = topology
         self._selector = selectors.DefaultSelector()
         self._sockets: dict[str, socket.socket] = {}
@@ -50,6 +53,8 @@ class FakeNodes:
         self._ended.set()
         if self._thread is not None:
             self._thread.join()
+        self._thread = None
+        self._ended.clear()
         for name in list(self._sockets):
             self.discard(name)
 
@@ -79,5 +84,6 @@ class FakeNodes:
     def _publish(self, node: Node, topic: str) -> None:
         self._counts[node.name]["published"] += 1
         for subscriber in self._topology.of_kind(NodeKind.SUBSCRIBER):
-            if topic in subscriber.topics and subscriber.name in self._counts:
+            hears = topic in subscriber.topics and subscriber.name not in self._deaf
+            if hears and subscriber.name in self._counts:
                 self._counts[subscriber.name]["received"] += 1

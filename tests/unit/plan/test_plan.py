@@ -25,6 +25,7 @@ def lab(names: list[str], seed: int = 1) -> Topology:
 
 
 def bring(backend: FakeBackend, topology: Topology, before: Topology, journal: Journal) -> None:
+    backend.topology = topology
     nodes = {node.name: node for node in (*before.nodes, *topology.nodes)}
     apply(plan_up(topology, backend.inspect()), backend, topology, nodes, journal, ignore)
 
