@@ -1,0 +1,202 @@
+"""The netns backend with real nodes: a lab's whole life, and what it finds when parts have died."""
+
+import os
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from testbed.backends.base import Actual
+from testbed.backends.netns import NetnsBackend
+from testbed.control import ControlError, request
+from testbed.errors import InputError, NodeFailure
+from testbed.keeper.client import Keeper
+from testbed.keeper.processes import marked
+from testbed.places import LabPlace, RunPlace
+from testbed.plan import fingerprint
+from testbed.topology.model import (
+    Capture,
+    Emulator,
+    Node,
+    NodeKind,
+    Profile,
+    Shape,
+    Topology,
+)
+
+pytestmark = pytest.mark.netns
+
+SLOW = Profile("slow", Shape(rate_bps=1e6), Shape(rate_bps=2e6))
+TOPOLOGY = Topology(
+    "little",
+    7,
+    (SLOW, Profile("unused", Shape(delay_s=1))),
+    (
+        Node("hub", 1, NodeKind.BROKER, "slow", address="10.77.0.1"),
+        Node("s1", 2, NodeKind.SENSOR, "slow", address="10.77.0.2"),
+        Node("town", 3, NodeKind.SUBSCRIBER, "slow", topics=("alert",), address="10.77.0.3"),
+    ),
+    emulator=Emulator.TBF,
+)
+NAMES = frozenset(node.name for node in TOPOLOGY.nodes)
+
+
+class Lab:
+    """A backend with its places."""
+
+    def __init__(self, folder: Path, topology: Topology = TOPOLOGY) -> None:
+        self.place = LabPlace(folder / "s" / topology.name)
+        self.run = RunPlace(folder / "c" / "run-1")
+        self.run.folder.mkdir(parents=True, exist_ok=True)
+        self.topology = topology
+        self.backend = NetnsBackend(self.place, self.run, topology)
+
+    def up(self) -> None:
+        self.backend.prepare(self.topology)
+        for step in ("create", "wire", "shape", "capture", "start"):
+            done: list[str] = []
+            getattr(self.backend, step)(self.topology.nodes, done.append)
+            assert sorted(done) == sorted(node.name for node in self.topology.nodes), step
+        wait_for(lambda: all(self.ask(node.name)["ready"] for node in self.topology.nodes))
+
+    def ask(self, node: str, **question: object) -> dict[str, object]:
+        return request(self.place.node_control(node), {"do": "status", **question})
+
+    def again(self) -> NetnsBackend:
+        """As another command sees the lab."""
+        return NetnsBackend(self.place, self.run, self.topology)
+
+
+def wait_for(condition: Callable[[], object], seconds: float = 30.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds} s"
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    made = Path(tempfile.mkdtemp(prefix="tb-", dir="/tmp"))
+    yield made
+    for place in (made / "s").glob("*"):
+        NetnsBackend(LabPlace(place), RunPlace(made), TOPOLOGY).destroy()
+    shutil.rmtree(made)
+
+
+def nobody(_: str) -> None:
+    return
+
+
+@pytest.mark.parametrize("emulator", [Emulator.TBF, Emulator.RELAY])
+def test_a_lab_lives_delivers_and_goes(folder: Path, emulator: Emulator) -> None:
+    lab = Lab(folder, replace(TOPOLOGY, emulator=emulator))
+    assert lab.backend.inspect() == Actual()
+    lab.up()
+    prints = {node.name: fingerprint(lab.topology, node) for node in lab.topology.nodes}
+    assert lab.again().inspect() == Actual(True, NAMES, NAMES, NAMES, NAMES, NAMES, prints)
+    assert lab.again().emulator == emulator
+    assert lab.backend.emulator_reason == "asked for"
+    lab.ask("s1", do="publish", topic="alert", priority=5, size=3000)
+    wait_for(lambda: lab.ask("town")["received"] == 1)
+    done: list[str] = []
+    lab.again().stop(lab.topology.nodes, done.append)
+    assert sorted(done) == sorted(NAMES)
+    assert lab.backend.inspect().created == frozenset()
+    counts = lab.again().captured()
+    assert counts.keys() == NAMES
+    for node in lab.topology.nodes:
+        assert counts[node.name]["packets"] > 5
+        assert lab.run.pcap(node.name).stat().st_size > counts[node.name]["bytes"]
+        assert '"event": "stop"' in lab.run.log(node.name).read_text()
+    relay = lab.again().details().get("relay")
+    assert (relay is None) == (emulator is Emulator.TBF)
+    lab.again().destroy()
+    assert marked(lab.place) == []
+    assert lab.backend.inspect() == Actual()
+    assert lab.backend.details() == {}
+
+
+def test_a_dead_node_is_missing_and_can_be_made_again(folder: Path) -> None:
+    lab = Lab(folder)
+    lab.up()
+    pid = Keeper(lab.place).status()["nodes"]["s1"]["pid"]
+    os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: "s1" not in lab.backend.inspect().created)
+    actual = lab.again().inspect()
+    assert actual.wired == NAMES
+    assert actual.started == NAMES - {"s1"}
+    sensor = lab.topology.node("s1")
+    lab.again().create([sensor], nobody)
+    lab.again().start([sensor], nobody)
+    wait_for(lambda: lab.ask("s1")["ready"])
+
+
+def test_a_removed_node_is_gone_and_the_others_stay(folder: Path) -> None:
+    lab = Lab(folder)
+    lab.up()
+    lab.again().remove([lab.topology.node("town")], nobody)
+    actual = lab.again().inspect()
+    assert actual.created == actual.wired == actual.started == NAMES - {"town"}
+    assert actual.fingerprints.keys() == NAMES - {"town"}
+
+
+def test_nodes_that_cannot_begin_are_named_with_their_last_words(folder: Path) -> None:
+    lab = Lab(folder)
+    lab.backend.prepare(lab.topology)
+    lab.backend.create(lab.topology.nodes, nobody)
+    pid = Keeper(lab.place).status()["nodes"]["s1"]["pid"]
+    wait_for(lambda: lab.place.node_control("s1").exists())
+    (lab.run.logs / "s1.stderr").write_text("no memory\n")
+    os.kill(pid, signal.SIGKILL)
+    wait_for(
+        lambda: not lab.place.node_control("s1").is_socket() or "s1" not in lab.backend._living()
+    )
+    done: list[str] = []
+    with pytest.raises(NodeFailure, match=r"s1 did not start \(s1: it has ended; no memory\)"):
+        lab.backend.start(lab.topology.nodes, done.append)
+    assert sorted(done) == ["hub", "town"]
+
+
+def test_a_node_that_does_not_heed_sigterm_is_ended(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("testbed.backends.netns._STOP_S", 0.2)
+    lab = Lab(folder)
+    lab.up()
+    pid = Keeper(lab.place).status()["nodes"]["town"]["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    lab.backend.stop(lab.topology.nodes, nobody)
+    assert lab.backend.inspect().created == frozenset()
+
+
+def test_links_without_capture_are_raised_too(folder: Path) -> None:
+    lab = Lab(folder, replace(TOPOLOGY, capture=Capture(enabled=False)))
+    lab.up()
+    assert lab.backend.inspect().captured == NAMES
+    assert lab.backend.captured() == {}
+    assert not lab.run.pcaps.exists()
+
+
+def test_a_lab_whose_keeper_was_killed_is_nothing_but_can_be_destroyed(folder: Path) -> None:
+    lab = Lab(folder)
+    lab.up()
+    os.kill(Keeper(lab.place).status()["pid"], signal.SIGKILL)
+    wait_for(lambda: marked(lab.place) == [])
+    assert lab.again().inspect() == Actual()
+    with pytest.raises(ControlError, match="keeper of lab little is gone"):
+        lab.again().captured()
+    assert lab.again().destroy() == []
+
+
+def test_an_emulator_that_cannot_do_what_the_links_ask_is_refused(folder: Path) -> None:
+    slow = replace(SLOW, up=Shape(rate_bps=1e6, delay_s=0.1))
+    lab = Lab(folder, replace(TOPOLOGY, profiles=(slow,)))
+    with pytest.raises(InputError, match="only limits rates"):
+        lab.backend.prepare(lab.topology)
+    lab.backend.destroy()
+    assert marked(lab.place) == []

@@ -1,0 +1,90 @@
+"""What a node is told, and how a change of it is noticed."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from nodes.runtime.config import parse
+from testbed.backends.node_files import (
+    link_spec,
+    node_config,
+    stored_fingerprint,
+    write_node_files,
+)
+from testbed.places import LabPlace, RunPlace
+from testbed.plan import fingerprint
+from testbed.topology.model import Method, Node, NodeKind, Profile, Topology
+
+BROKER = Node("hub", 1, NodeKind.BROKER, "lan", address="10.77.0.1")
+SENSOR = Node("s1", 2, NodeKind.SENSOR, "slow", address="10.77.0.2")
+LISTENER = Node("town", 300, NodeKind.SUBSCRIBER, "lan", topics=("alert",), address="10.77.1.44")
+TOPOLOGY = Topology(
+    "valley",
+    42,
+    (Profile("lan"), Profile("slow", mtu=576)),
+    (BROKER, SENSOR, LISTENER),
+    overlay=Method("star", (("depth", 1),)),
+)
+RUN = RunPlace(Path("/runs/valley-1"))
+
+
+def told(node: Node) -> dict[str, object]:
+    return node_config(TOPOLOGY, node, RUN, "/lab/ctl", "/runs/log")
+
+
+def test_a_broker_listens_on_its_own_address() -> None:
+    config = told(BROKER)
+    assert config["listen"] == {"host": "10.77.0.1", "port": 9000}
+    assert config["brokers"] == []
+
+
+def test_the_others_know_the_broker() -> None:
+    for node in (SENSOR, LISTENER):
+        config = told(node)
+        assert config["listen"] is None
+        assert config["brokers"] == [{"name": "hub", "host": "10.77.0.1", "port": 9000}]
+    assert told(LISTENER)["topics"] == ["alert"]
+
+
+def test_a_node_understands_what_it_is_told() -> None:
+    for node in TOPOLOGY.nodes:
+        understood = parse({**told(node), "overlay": {"method": "star", "parameters": {}}})
+        assert (understood.name, understood.number, understood.seed) == (node.name, node.number, 42)
+        assert (understood.lab, understood.run) == ("valley", "valley-1")
+
+
+def test_the_fingerprint_is_kept_with_the_node(tmp_path: Path) -> None:
+    lab = LabPlace(tmp_path / "valley")
+    assert stored_fingerprint(lab, "s1") is None
+    write_node_files(lab, SENSOR, told(SENSOR))
+    assert stored_fingerprint(lab, "s1") == fingerprint(TOPOLOGY, SENSOR)
+    changed = replace(TOPOLOGY, seed=43)
+    assert stored_fingerprint(lab, "s1") != fingerprint(changed, SENSOR)
+
+
+def test_a_damaged_node_file_has_no_fingerprint(tmp_path: Path) -> None:
+    lab = LabPlace(tmp_path / "valley")
+    path = write_node_files(lab, SENSOR, told(SENSOR))
+    for content in ("", "[]", "{}", '{"fingerprint": '):
+        path.write_text(content)
+        assert stored_fingerprint(lab, "s1") is None
+
+
+def test_a_socket_of_a_dead_node_is_taken_away(tmp_path: Path) -> None:
+    lab = LabPlace(tmp_path / "valley")
+    lab.node("s1").mkdir(parents=True)
+    lab.node_control("s1").touch()
+    write_node_files(lab, SENSOR, told(SENSOR))
+    assert not lab.node_control("s1").exists()
+
+
+def test_a_link_follows_from_the_nodes_number_and_profile(tmp_path: Path) -> None:
+    lab = LabPlace(tmp_path / "valley")
+    spec = link_spec(TOPOLOGY, LISTENER, lab, RUN)
+    assert (spec.core_if, spec.mac, spec.address, spec.prefix_length) == (
+        "l300",
+        "02:74:62:00:01:2c",
+        "10.77.1.44",
+        16,
+    )
+    assert spec.alias == f"testbed {lab.folder} valley-1 town"
+    assert link_spec(TOPOLOGY, SENSOR, lab, RUN).mtu == 576
