@@ -31,7 +31,11 @@ def _table(checks: tuple[Check, ...]) -> Table:
 
 def java_check() -> Check:
     """Which Java the analysis would use."""
+    from analysis.errors import AnalysisError
     from analysis.java import find_java
 
-    java = find_java()
-    return Check("java", "ok", f"Java {java.version} ({java.source})", "", "")
+    try:
+        java = find_java()
+    except AnalysisError as error:
+        return Check("Java", "missing", error.message, "no analysis and no report", error.hint)
+    return Check("Java", "ok", f"{java.version} ({java.source})", "", "")

@@ -9,6 +9,7 @@ from testbed.backends.choice import choose_backend
 from testbed.cli.options import AsJson, BackendName, NewName, RunName, TopologyFile
 from testbed.cli.summary import summary_tables
 from testbed.cli.terminal import Terminal
+from testbed.errors import TestbedError
 from testbed.events import Emit, StageAdvanced, StageEnded, StageStarted, Warned
 from testbed.lab import bring_down, bring_up, play
 from testbed.places import RunPlace
@@ -69,6 +70,7 @@ def _analyze_and_show(place: RunPlace, terminal: Terminal) -> None:
 
 
 def _analyze(place: RunPlace, emit: Emit) -> dict[str, Any]:
+    from analysis.errors import AnalysisError
     from analysis.pipeline import analyze as analyze_run
 
     stages: dict[str, int] = {}
@@ -82,7 +84,10 @@ def _analyze(place: RunPlace, emit: Emit) -> dict[str, Any]:
         if done >= total:
             emit(StageEnded(stage))
 
-    return analyze_run(place.folder, emit=on_progress)
+    try:
+        return analyze_run(place.folder, emit=on_progress)
+    except AnalysisError as error:
+        raise TestbedError(error.message, error.hint) from error
 
 
 def _write_report(place: RunPlace, emit: Emit) -> Path:

@@ -33,8 +33,8 @@ def captured_delays(run_folder: Path) -> dict[tuple[str, str], float]:
     import pyarrow.parquet as pq
 
     table = pq.read_table(run_folder / "metrics" / "deliveries.parquet")
-    rows = table.select(["message", "receiver", "status", "delay_s"]).to_pylist()
-    return {(r["message"], r["receiver"]): r["delay_s"] for r in rows if r["status"] == "delivered"}
+    rows = table.select(["id", "receiver", "status", "delay_s"]).to_pylist()
+    return {(r["id"], r["receiver"]): r["delay_s"] for r in rows if r["status"] == "delivered"}
 
 
 def logged_delays(run_folder: Path) -> dict[tuple[str, str], float]:
