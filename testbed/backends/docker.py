@@ -10,6 +10,7 @@ from docker.models.containers import Container
 from docker.types import LogConfig, Mount
 
 from testbed.backends.base import Done
+from testbed.backends.clearing import clear_away
 from testbed.backends.engine import engine
 from testbed.backends.image import ensure_image
 from testbed.backends.local import LocalBackend
@@ -95,8 +96,8 @@ class DockerBackend(LocalBackend):
         return {**super().details(), "docker": version, "image": image, "image_id": identity}
 
     def destroy(self) -> list[str]:
-        """Containers that carry the label, then processes that carry the mark."""
-        return remove_marked(self._lab) + super().destroy()
+        """Containers that carry the label, then processes that carry the mark; also when the engine is gone."""
+        return clear_away(self._lab)
 
     def _created(self, status: Mapping[str, Any]) -> frozenset[str]:
         containers = self._containers()

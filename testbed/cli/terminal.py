@@ -30,6 +30,7 @@ from testbed.topology import TopologyErrors
 
 WARNED = 3
 INTERRUPTED = 130
+MAKE_ROOM = "make room, or put the captures elsewhere with TESTBED_CAPTURES"
 PIPED_WIDTH = 120  # columns of tables that nobody watches
 
 
@@ -106,10 +107,11 @@ class Terminal:
         if isinstance(error, TopologyErrors):
             self._fail_file(error)
         if isinstance(error, TestbedError):
-            self._fail(error.message, error.hint, error.exit_code)
+            full = os.strerror(errno.ENOSPC) in error.message
+            self._fail(error.message, error.hint or (MAKE_ROOM if full else ""), error.exit_code)
         if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
             where = f" while writing {error.filename}" if error.filename else ""
-            self._fail(f"the disk is full{where}", "make room, or set TESTBED_CAPTURES", 1)
+            self._fail(f"the disk is full{where}", MAKE_ROOM, 1)
         if isinstance(error, PermissionError):
             what = error.filename or "the operation"
             self._fail(f"permission denied: {what}", "`testbed doctor` says what is missing", 1)

@@ -4,7 +4,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -66,17 +66,15 @@ def marked_processes(state: Path) -> dict[int, str]:
     return found
 
 
-def network_namespaces() -> set[str]:
-    """Every network namespace that some process or bind mount holds."""
+def namespaces_of(pids: Iterable[int]) -> set[str]:
+    """The network namespaces that these processes live in."""
     held = set()
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                held.add(str((entry / "ns" / "net").readlink()))
-            except OSError:
-                continue
-    named = Path("/run/netns")
-    return held | {str(name) for name in (named.iterdir() if named.exists() else ())}
+    for pid in pids:
+        try:
+            held.add(str(Path(f"/proc/{pid}/ns/net").readlink()))
+        except OSError:
+            continue
+    return held
 
 
 def interfaces() -> set[str]:
@@ -84,24 +82,35 @@ def interfaces() -> set[str]:
     return {entry.name for entry in Path("/sys/class/net").iterdir()}
 
 
-@pytest.fixture
-def leftovers(places: Path) -> Callable[[], list[str]]:
-    """leftovers(): what labs of this test have left on the machine since the fixture was made."""
-    namespaces, links = network_namespaces(), interfaces()
+class Watch:
+    """What labs of one test leave behind. Others may use the machine meanwhile: only what was ours counts."""
 
-    def look() -> list[str]:
-        state = places / "s"
+    def __init__(self, state: Path) -> None:
+        self._state = state
+        self._links = interfaces()
+        self._seen: set[str] = set()  # namespaces that processes of our labs lived in
+
+    def processes(self) -> dict[int, str]:
+        """Processes of this test's labs: pid and lab folder."""
+        marked = marked_processes(self._state)
+        self._seen |= namespaces_of(marked)
+        return marked
+
+    def leftovers(self) -> list[str]:
+        """Processes, namespaces, interfaces and files that are still there."""
+        marked = self.processes()
+        everybody = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
+        still_held = namespaces_of(everybody) & (self._seen - namespaces_of([os.getpid()]))
+        files = self._state.rglob("*") if self._state.exists() else ()
         return [
-            *(f"process {pid} of {lab}" for pid, lab in marked_processes(state).items()),
-            *(f"namespace {name}" for name in network_namespaces() - namespaces),
-            *(f"interface {name}" for name in interfaces() - links),
-            *(f"file {path}" for path in (state.rglob("*") if state.exists() else ())),
+            *(f"process {pid} of {lab}" for pid, lab in marked.items()),
+            *(f"namespace {name}" for name in still_held),
+            *(f"interface {name}" for name in interfaces() - self._links),
+            *(f"file {path}" for path in files),
         ]
 
-    return look
-
 
 @pytest.fixture
-def tell_marked(places: Path) -> Callable[[], dict[int, str]]:
-    """tell_marked(): processes of this test's labs."""
-    return lambda: marked_processes(places / "s")
+def watch(places: Path) -> Watch:
+    """An eye on what this test's labs leave behind."""
+    return Watch(places / "s")

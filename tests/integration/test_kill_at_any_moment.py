@@ -17,11 +17,11 @@ MOMENTS = 10
     "backend", ["netns", pytest.param("docker", marks=[pytest.mark.docker, pytest.mark.root])]
 )
 def test_whatever_the_moment_nothing_is_left_and_the_neighbour_lives(
-    backend, testbed, testbed_json, leftovers, tell_marked, places, repository
+    backend, testbed, testbed_json, watch, places, repository
 ):
     minimal = repository / "topologies" / "minimal.yaml"
     neighbour = testbed_json("up", minimal, "--name", "neighbour", "--backend", "netns")
-    neighbours_processes = tell_marked()
+    neighbours_processes = watch.processes()
     begun = time.monotonic()
     assert testbed("up", minimal, "--name", "victim", "--backend", backend).returncode == 0
     whole_up_s = time.monotonic() - begun
@@ -40,16 +40,17 @@ def test_whatever_the_moment_nothing_is_left_and_the_neighbour_lives(
         time.sleep(draw.uniform(0.0, whole_up_s))
         victim.send_signal(signal.SIGKILL)
         victim.wait()
+        watch.processes()
         down = testbed("down", "victim")
         assert down.returncode == 0, down.stderr
-        assert tell_marked() == neighbours_processes
+        assert watch.processes() == neighbours_processes
         assert not (places / "s" / "victim").exists()
         if backend == "docker":
             assert containers_of(places) == []
 
     assert testbed_json("status", "neighbour")["labs"][0]["nodes"] == neighbour["nodes"]
     assert testbed("down", "neighbour").returncode == 0
-    assert leftovers() == []
+    assert watch.leftovers() == []
 
 
 def containers_of(places) -> list[str]:

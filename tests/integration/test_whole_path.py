@@ -62,7 +62,7 @@ def check_document(document: dict) -> None:
     "backend", ["netns", pytest.param("docker", marks=[pytest.mark.docker, pytest.mark.root])]
 )
 def test_captures_and_logs_agree_on_every_delivery(
-    backend, testbed_json, leftovers, places, repository
+    backend, testbed_json, watch, places, repository
 ):
     minimal = repository / "topologies" / "minimal.yaml"
     for _ in range(TRIES):
@@ -84,7 +84,7 @@ def test_captures_and_logs_agree_on_every_delivery(
         if worst < AGREEMENT_S:
             break
     assert worst < AGREEMENT_S, f"{worst * 1000:.1f} ms apart in each of {TRIES} runs"
-    assert leftovers() == []
+    assert watch.leftovers() == []
     assert (folder / "report.html").stat().st_size > 10_000
 
 
@@ -126,7 +126,7 @@ def test_the_same_without_root(places, repository):
 
 
 @pytest.mark.netns
-def test_two_labs_at_once_do_not_disturb_each_other(testbed, testbed_json, leftovers, repository):
+def test_two_labs_at_once_do_not_disturb_each_other(testbed, testbed_json, watch, repository):
     minimal = repository / "topologies" / "minimal.yaml"
     for name in ("east", "west"):
         testbed_json("up", minimal, "--name", name, "--backend", "netns")
@@ -150,4 +150,4 @@ def test_two_labs_at_once_do_not_disturb_each_other(testbed, testbed_json, lefto
     (west,) = testbed_json("status")["labs"]
     assert (west["name"], west["state"]) == ("west", "up")
     assert testbed("down", "west").returncode == 0
-    assert leftovers() == []
+    assert watch.leftovers() == []
