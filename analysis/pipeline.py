@@ -10,10 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis.fidelity import Evidence, verdict
 from analysis.runfolder import Run, read_run
 from analysis.scan import jobs_of, scan
 from analysis.session import open_session
+from analysis.summary import summarize
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -82,15 +82,16 @@ class _Measurement:
         brokers = [node.name for node in self.run.nodes if node.kind == "broker"]
         delivered = self._keep(
             "deliveries",
-            deliveries.deliveries(published, self._wanted(), crossed, brokers),
+            deliveries.deliveries(
+                published, self._wanted(), crossed, publications.receptions(logs), brokers
+            ),
             deliveries.SCHEMA,
         )
         self.emit(FOLLOWING, 2, 2)
 
         self.emit(SUMMING, 0, 1)
-        by_priority = self._keep("delay", delay.delay(delivered), delay.SCHEMA)
-        receptions = publications.receptions(logs)
-        summary = self._summary(published, delivered, by_priority, links, crossed, receptions)
+        self._keep("delay", delay.delay(delivered), delay.SCHEMA)
+        summary = summarize(self.run, self.folder)
         self.emit(SUMMING, 1, 1)
         return summary
 
@@ -112,85 +113,6 @@ class _Measurement:
         """Who wants which topic, from the manifest."""
         pairs = [(topic, node.name) for node in self.run.nodes for topic in node.topics]
         return self.spark.createDataFrame(pairs, "topic string, receiver string")
-
-    def _summary(
-        self,
-        published: "DataFrame",
-        delivered: "DataFrame",
-        by_priority: "DataFrame",
-        links: "DataFrame",
-        crossed: "DataFrame",
-        receptions: "DataFrame",
-    ) -> dict[str, Any]:
-        from pyspark.sql import functions as sf
-
-        levels = sorted(by_priority.collect(), key=lambda row: -row.priority)
-        reached = [row for row in levels if row.delivered]
-        per_link = links.collect()
-        plays = published.agg(
-            sf.count("*").alias("n"), sf.percentile("late_s", 0.99).alias("late")
-        ).first()
-        assert plays is not None
-        reasons = delivered.where("status = 'lost'").groupBy("reason").count().collect()
-        got = delivered.where("status = 'delivered'").select("id", "receiver")
-        evidence = Evidence(
-            late_p99_s=plays.late,
-            lost_tail_links=tuple(sorted(row.link for row in per_link if row.lost_tail_bytes)),
-            missing_bytes=_by_link(per_link, "missing_bytes"),
-            compressed_messages=sum(row.compressed_messages for row in per_link),
-            unlogged_messages=crossed.select("id").distinct().join(published, "id", "anti").count(),
-            unseen_receptions=receptions.join(got, ["id", "receiver"], "anti").count(),
-        )
-        return {
-            "run": self.run.name,
-            "backend": self.run.backend,
-            "emulator": self.run.emulator,
-            "messages": {
-                "published": plays.n,
-                "expected_deliveries": sum(row.expected for row in levels),
-                "delivered": sum(row.delivered for row in levels),
-                "lost": sum(row.lost for row in levels),
-                "duplicates": sum(row.duplicates for row in levels),
-            },
-            "delay_s": {
-                str(row.priority): {
-                    "n": row.delivered,
-                    **{name: row[name] for name in ("p50", "p95", "p99", "max")},
-                }
-                for row in reached
-            },
-            "hops": {
-                str(row.priority): {"mean": row.hops_mean, "max": row.hops_max} for row in reached
-            },
-            "overhead": {
-                "payload_bytes": sum(row.payload_bytes for row in per_link),
-                "wire_bytes": sum(row.wire_bytes for row in per_link),
-                "packets": sum(row.packets for row in per_link),
-                "retransmitted_packets": sum(row.retransmitted_packets for row in per_link),
-            },
-            "fidelity": verdict(self.run, evidence),
-            "by_priority": {
-                str(row.priority): {
-                    "expected": row.expected,
-                    "delivered": row.delivered,
-                    "lost": row.lost,
-                }
-                for row in levels
-            },
-            "lost_reasons": {row.reason: row["count"] for row in sorted(reasons, key=_commonest)},
-        }
-
-
-def _commonest(row: Any) -> tuple[int, str]:
-    return -row["count"], row.reason
-
-
-def _by_link(rows: list[Any], column: str) -> dict[str, int]:
-    sizes: dict[str, int] = {}
-    for row in rows:
-        if row[column]:
-            sizes[row.link] = sizes.get(row.link, 0) + row[column]
-    return sizes
 
 
 def _write_json(path: Path, document: dict[str, Any]) -> None:

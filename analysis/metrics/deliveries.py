@@ -9,16 +9,24 @@ from analysis.metrics.hops import seconds
 
 SCHEMA = """
     id string, receiver string, origin string, topic string, priority int, payload_bytes long, published_ns long,
-    status string, reason string, hops int, path array<string>, received_ns long, delay_s double, duplicates long
+    status string, reason string, hops int, path array<string>, received_ns long, delay_s double, duplicates long,
+    confirmed boolean
 """
 DELIVERED, LOST = "delivered", "lost"
 NEVER_SENT = "never sent"
 
 
 def deliveries(
-    publications: DataFrame, wanted: DataFrame, hops: DataFrame, brokers: Sequence[str]
+    publications: DataFrame,
+    wanted: DataFrame,
+    hops: DataFrame,
+    receptions: DataFrame,
+    brokers: Sequence[str],
 ) -> DataFrame:
-    """`wanted`: topic, receiver. A message is delivered when all its bytes were seen on the receiver's link."""
+    """A message is delivered when all its bytes were seen on the receiver's link.
+
+    `wanted`: topic, receiver. `receptions`: id, receiver, by the receivers' own account (`confirmed`).
+    """
     expected = publications.join(sf.broadcast(wanted), "topic").where("receiver != origin")
     arrived = sf.col("a.received_ns").isNotNull()
     path = _path(sf.col("receiver"), sf.col("origin"), sf.col("m.previous"), sf.col("m.senders"))
@@ -26,6 +34,7 @@ def deliveries(
         expected.alias("e")
         .join(_arrivals(hops).alias("a"), ["id", "receiver"], "left")
         .join(_movements(hops, brokers).alias("m"), ["id"], "left")
+        .join(receptions.withColumn("said", sf.lit(True)), ["id", "receiver"], "left")
         .withColumn("path", sf.when(arrived, path))
         .withColumn("began_ns", sf.coalesce("a.began_ns", "e.published_ns"))
         .select(
@@ -43,6 +52,7 @@ def deliveries(
             "a.received_ns",
             seconds("began_ns", "received_ns").alias("delay_s"),
             sf.when(arrived, sf.col("a.copies") - 1).otherwise(sf.lit(0)).alias("duplicates"),
+            sf.coalesce("said", sf.lit(False)).alias("confirmed"),
         )
     )
 

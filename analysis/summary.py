@@ -1,0 +1,99 @@
+"""summary.json: a run in a few numbers, from its metrics. The keys are a contract with programs that read it."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from analysis.fidelity import Evidence, verdict
+from analysis.runfolder import Run
+
+QUANTILES = ("p50", "p95", "p99", "max")
+
+
+def summarize(run: Run, metrics: Path) -> dict[str, Any]:
+    """The summary of a run whose metrics are in this folder."""
+
+    def table(name: str) -> pa.Table:
+        return pq.read_table(metrics / f"{name}.parquet")
+
+    published, deliveries, links = table("publications"), table("deliveries"), table("links")
+    levels = table("delay").sort_by([("priority", "descending")]).to_pylist()
+    reached = [row for row in levels if row["delivered"]]
+    crossed = pq.read_table(metrics / "hops.parquet", columns=["id"])["id"]
+    return {
+        "run": run.name,
+        "backend": run.backend,
+        "emulator": run.emulator,
+        "messages": {
+            "published": published.num_rows,
+            "expected_deliveries": sum(row["expected"] for row in levels),
+            **{
+                name: sum(row[name] for row in levels)
+                for name in ("delivered", "lost", "duplicates")
+            },
+        },
+        "delay_s": {
+            str(row["priority"]): {"n": row["delivered"], **{name: row[name] for name in QUANTILES}}
+            for row in reached
+        },
+        "hops": {
+            str(row["priority"]): {"mean": row["hops_mean"], "max": row["hops_max"]}
+            for row in reached
+        },
+        "overhead": {
+            name: _sum(links, name)
+            for name in ("payload_bytes", "wire_bytes", "packets", "retransmitted_packets")
+        },
+        "fidelity": verdict(run, _evidence(published, deliveries, links, crossed)),
+        "by_priority": {
+            str(row["priority"]): {name: row[name] for name in ("expected", "delivered", "lost")}
+            for row in levels
+        },
+        "lost_reasons": _reasons(deliveries),
+    }
+
+
+def _evidence(
+    published: pa.Table, deliveries: pa.Table, links: pa.Table, crossed: pa.ChunkedArray
+) -> Evidence:
+    late = published["late_s"].drop_null().to_numpy()
+    seen = crossed.unique()
+    logged = pc.is_in(seen, value_set=published["id"].combine_chunks())
+    unseen = pc.and_(pc.equal(deliveries["status"], "lost"), deliveries["confirmed"])
+    return Evidence(
+        late_p99_s=float(np.percentile(late, 99)) if len(late) else None,
+        lost_tail_links=tuple(sorted(_by_link(links, "lost_tail_bytes"))),
+        missing_bytes=_by_link(links, "missing_bytes"),
+        compressed_messages=_sum(links, "compressed_messages"),
+        unlogged_messages=len(seen) - _sum_of(logged),
+        unseen_receptions=_sum_of(unseen),
+    )
+
+
+def _reasons(deliveries: pa.Table) -> dict[str, int]:
+    """How many deliveries were lost for which reason, the commonest first."""
+    lost = deliveries.filter(pc.field("status") == "lost")
+    counted = lost.group_by("reason").aggregate([([], "count_all")])
+    order = [("count_all", "descending"), ("reason", "ascending")]
+    return {row["reason"]: row["count_all"] for row in counted.sort_by(order).to_pylist()}
+
+
+def _by_link(links: pa.Table, column: str) -> dict[str, int]:
+    """link -> sum over both directions, where there is anything."""
+    sums: dict[str, int] = {}
+    for link, size in zip(links["link"].to_pylist(), links[column].to_pylist(), strict=True):
+        if size:
+            sums[link] = sums.get(link, 0) + size
+    return sums
+
+
+def _sum(table: pa.Table, column: str) -> int:
+    return _sum_of(table[column])
+
+
+def _sum_of(values: pa.ChunkedArray) -> int:
+    return int(pc.sum(values).as_py() or 0)

