@@ -10,6 +10,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 from testbed.topology import units
 from testbed.topology.hints import did_you_mean, listing, quoted
 
+MAX_SELECTORS = 100  # in one event
 OURS = "testbed"  # the type of errors that carry a finished message and hint
 
 
@@ -82,7 +83,7 @@ def choice(what: str, names: Iterable[str]) -> Checked:
             return value
         if isinstance(value, str):
             raise refuse(f"there is no {what} {quoted(value)}", did_you_mean(value, known))
-        raise refuse(f"{what}: not {described(value)}", f"one of {listing(known)}")
+        raise refuse(f"a name is expected here, not {described(value)}", f"one of {listing(known)}")
 
     return Checked(check, {"enum": list(known)})
 
@@ -196,7 +197,12 @@ def selectors() -> Checked:
                 raise refuse(f"nodes are expected here, not {described(item)}", hint)
         if not several:
             raise refuse("an empty list: nobody publishes", hint)
+        if len(several) > MAX_SELECTORS:
+            raise refuse(f"more than {MAX_SELECTORS} selectors", "make a group of these nodes")
         return tuple(several)
 
     one = {"type": "string"}
-    return Checked(check, {"anyOf": [one, {"type": "array", "items": one, "minItems": 1}]})
+    return Checked(
+        check,
+        {"anyOf": [one, {"type": "array", "items": one, "minItems": 1, "maxItems": MAX_SELECTORS}]},
+    )

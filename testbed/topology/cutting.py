@@ -13,7 +13,7 @@ _STAND_INS: dict[tuple[str, str], Any] = {
     ("nodes", "kind"): "sensor",
     ("groups", "kind"): "sensor",
     ("groups", "count"): 1,
-    ("scenario", "duration"): "1000000h",
+    ("scenario", "duration"): "0s",
     ("scenario", "at"): "0s",
     ("scenario", "topic"): "x",
     ("scenario", "size"): "1B",

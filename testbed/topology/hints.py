@@ -4,6 +4,7 @@ import difflib
 from collections.abc import Iterable
 
 _MOST_LISTED = 12
+_MOST_COMPARED = 300  # comparing takes time, and thousands of names are numbered ones
 
 
 def did_you_mean(wrong: str, known: Iterable[str]) -> str:
@@ -12,7 +13,8 @@ def did_you_mean(wrong: str, known: Iterable[str]) -> str:
     if not names:
         return ""
     short = wrong[:60]  # nobody means a name this long, and comparing takes time
-    by_folded = {name.casefold(): name for name in names}
+    likely = sorted(names, key=lambda name: name[:1] != wrong[:1])[:_MOST_COMPARED]
+    by_folded = {name.casefold(): name for name in likely}
     near = difflib.get_close_matches(short.casefold(), by_folded, n=1, cutoff=0.6)
     if near:
         return f"did you mean '{by_folded[near[0]]}'?"
@@ -27,6 +29,12 @@ def listing(names: Iterable[str]) -> str:
 
 
 def quoted(value: object, most: int = 40) -> str:
-    """A value from the file as it is named in a message; long ones are cut."""
+    """A value from the file as it is named in a message: long ones are cut, control characters made visible."""
     text = str(value)
-    return f"'{text}'" if len(text) <= most else f"'{text[:most]}...'"
+    shown = "".join(visible(character) for character in text[:most])
+    return f"'{shown}'" if len(text) <= most else f"'{shown}...'"
+
+
+def visible(character: str) -> str:
+    """The character, unless it would move the terminal's cursor, or worse."""
+    return character if character.isprintable() else "\N{REPLACEMENT CHARACTER}"

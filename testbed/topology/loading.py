@@ -32,7 +32,7 @@ def load_text(
         raise TopologyErrors(problems.found)
     lab = name or shaped.file.name or fallback
     topology = resolve(Checking(document, shaped, problems), lab)
-    if problem := name_problem(lab, MAX_LAB_NAME):
+    if shaped.sound("name") and (problem := name_problem(lab, MAX_LAB_NAME)):
         message, hint = problem
         where = "the name given for the lab" if name else "the file's name, which names the lab"
         hint = f"{hint}; or add `name:` to the file" if not name else hint

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from testbed.errors import InputError
+from testbed.topology.hints import visible
 from testbed.topology.source_map import Place, SourceMap
 
 MOST_SHOWN = 50  # a file that is wrong throughout needs no longer list
+ENOUGH = 200  # problems after which nothing more is looked for
 _WINDOW = 100  # characters of a long line that are shown
 
 
@@ -70,7 +72,7 @@ class ProblemList:
         self.found: list[Problem] = []
 
     def at(self, place: Place, message: str, hint: str = "") -> None:
-        """Something is wrong at this place."""
+        """Something is wrong at this place; raises when that is enough for one go."""
         self.found.append(
             Problem(
                 self.source.file,
@@ -82,6 +84,8 @@ class ProblemList:
                 place.width,
             )
         )
+        if len(self.found) >= ENOUGH:
+            raise TopologyErrors(self.found)
 
     def raise_if_any(self) -> None:
         """TopologyErrors with all that was gathered, if anything was."""
@@ -95,18 +99,11 @@ def _excerpt(line: str, column: int, width: int) -> tuple[str, str]:
     cut = line[start : start + _WINDOW]
     before = "..." if start else ""
     after = "..." if start + _WINDOW < len(line) else ""
-    shown = before + "".join(_visible(character) for character in cut) + after
+    shown = before + "".join(visible(character) for character in cut.replace("\t", " ")) + after
     offset = column - 1 - start
     indent = len(before) + _cells(cut[:offset])
     marked = max(1, _cells(cut[offset : offset + width]))
     return shown, " " * indent + "^" * marked
-
-
-def _visible(character: str) -> str:
-    """A control character would move the cursor, or worse; it is shown as one neutral sign."""
-    if character == "\t":
-        return " "
-    return character if character.isprintable() else "\N{REPLACEMENT CHARACTER}"
 
 
 def _cells(text: str) -> int:

@@ -168,9 +168,12 @@ class RawPublish(Section):
         None, alias="for", description="how long to repeat; default: to the scenario's end"
     )
     count: OptionalCount = Field(None, description="how many messages from each node at most")
-    probability: Probability = Field(1.0, description="chance of each message to be published")
+    probability: Probability = Field(
+        1.0, description="chance of each message to be published; default: 1"
+    )
     spread: Duration = Field(
-        0.0, description="each node begins at a random moment within this time (seeded)"
+        0.0,
+        description="each node begins at a random moment within this time (seeded); default: 0s",
     )
 
 
@@ -186,7 +189,7 @@ class RawScenario(Section):
 
     duration: Duration = Field(description="length of the scenario, as in 20s")
     settle: Duration = Field(
-        10.0, description="wait at most this long afterwards for messages under way"
+        10.0, description="wait at most this long afterwards for messages under way; default: 10s"
     )
     events: list[RawEvent] = Field([], description="what happens when")
 

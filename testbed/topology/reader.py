@@ -18,11 +18,15 @@ from testbed.topology.problems import ProblemList, TopologyErrors
 from testbed.topology.source_map import Path, Place, SourceMap, split_lines
 
 MAX_DEPTH = 20
-MAX_VALUES = 200_000
+MAX_VALUES = 100_000
 
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]{0,17})\Z")
-_DECIMAL = re.compile(r"[-+]?(0|[1-9][0-9]{0,17})?\.?[0-9]{1,30}([eE][-+]?[0-9]{1,3})?\Z")
-_LEADING_ZERO = re.compile(r"[-+]?0[0-9]")
+_DECIMAL = re.compile(
+    r"[-+]?(?:(?:0|[1-9][0-9]{0,17})?\.[0-9]{1,30}|(?:0|[1-9][0-9]{0,17})(?=[eE]))([eE][-+]?[0-9]{1,3})?\Z"
+)
+_NOT_TEXT = re.compile(
+    "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
+)  # YAML 1.2, 5.1
 _WORDS: dict[str, bool | None] = {
     "": None,
     "~": None,
@@ -156,6 +160,11 @@ def read(text: str, file: str) -> tuple[Document, ProblemList]:
     values: dict[Path, Place] = {}
     source = SourceMap(file, split_lines(text), keys, values)
     problems = ProblemList(source)
+    if strange := _NOT_TEXT.search(text):
+        before = split_lines(text[: strange.start()])
+        place = Place(len(before), len(before[-1]) + 1)
+        problems.at(place, f"a control character (U+{ord(strange.group()):04X})", "remove it")
+        raise TopologyErrors(problems.found)
     builder = _Builder(problems, keys, values)
     documents = 0
     for event in _events(text, problems):
@@ -176,15 +185,6 @@ def _events(text: str, problems: ProblemList) -> Iterator[yaml.Event]:
     """The parser's events; its own errors become problems with a next step."""
     try:
         yield from yaml.parse(text, Loader=_LOADER)
-    except yaml.reader.ReaderError as error:
-        before = split_lines(text[: int(error.position)])
-        place = Place(len(before), len(before[-1]) + 1)
-        problems.at(place, f"a control character (U+{ord(text[error.position]):04X})", "remove it")
-        raise TopologyErrors(problems.found) from None
-    except UnicodeEncodeError as error:
-        before = split_lines(text[: error.start])
-        problems.at(Place(len(before), len(before[-1]) + 1), "half a character", "save as UTF-8")
-        raise TopologyErrors(problems.found) from None
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         place = Place(mark.line + 1, mark.column + 1) if mark else Place(1, 1)
@@ -223,7 +223,7 @@ def _meaning(text: str) -> Any:
         return _WORDS[text]
     if _INTEGER.match(text):
         return int(text)
-    if _DECIMAL.match(text) and not _LEADING_ZERO.match(text):
+    if _DECIMAL.match(text):
         number = float(text)
         return number if math.isfinite(number) else text
     return text

@@ -19,17 +19,20 @@ def json_schema() -> dict[str, Any]:
 
 
 def _tidy(part: Any) -> Any:
-    """Without what is made up from Python's names, and without null as a default: it cannot be written."""
+    """Without titles and defaults made from Python's names and values, which nobody could write in a file."""
     if isinstance(part, list):
         return [_tidy(item) for item in part]
     if not isinstance(part, dict):
         return part
-    return {
+    tidy = {
         key: _tidy(value)
         for key, value in part.items()
         if not (key == "title" and isinstance(value, str))
-        and not (key == "default" and value is None)
+        and not (key == "default" and (value in (None, {}, []) or isinstance(value, float | dict)))
     }
+    if "patternProperties" in tidy:
+        tidy["additionalProperties"] = False
+    return tidy
 
 
 def known_keys(path: Path) -> tuple[str, ...]:

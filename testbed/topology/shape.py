@@ -9,7 +9,7 @@ from pydantic_core import ErrorDetails
 from testbed.topology.checks import OURS, described
 from testbed.topology.cutting import EVENTS, Cutting, has_stand_in
 from testbed.topology.hints import did_you_mean, listing, quoted
-from testbed.topology.problems import MOST_SHOWN, ProblemList
+from testbed.topology.problems import ProblemList
 from testbed.topology.raw import TopologyFile
 from testbed.topology.reader import Document
 from testbed.topology.schema import known_keys
@@ -34,12 +34,13 @@ class Shaped:
 
     file: TopologyFile
     wrong: frozenset[Path]
+    around: frozenset[Path]  # what contains something wrong
     events: tuple[int, ...]  # for each event left: its place in the file
 
     def sound(self, *path: str | int) -> bool:
         """Whether nothing at, below or around this path was wrong."""
-        return not any(
-            other[: len(path)] == path or path[: len(other)] == other for other in self.wrong
+        return path not in self.around and not any(
+            path[:size] in self.wrong for size in range(len(path) + 1)
         )
 
 
@@ -62,7 +63,8 @@ def shape(document: Document, problems: ProblemList) -> Shaped | None:
             return None
         errors = _errors(rest.data)
     file = TopologyFile.model_validate(rest.data)
-    return Shaped(file, frozenset(rest.cut), tuple(rest.events))
+    around = {path[:size] for path in rest.cut for size in range(len(path))}
+    return Shaped(file, frozenset(rest.cut), frozenset(around), tuple(rest.events))
 
 
 def _errors(data: object) -> Sequence[ErrorDetails]:
@@ -87,7 +89,7 @@ def _to_cut(item: ErrorDetails) -> Path:
 
 
 def _report(errors: Sequence[ErrorDetails], document: Document, problems: ProblemList) -> None:
-    for item in errors[: 2 * MOST_SHOWN]:
+    for item in errors:
         path: Path = item["loc"]
         of_key = path[-1:] == (_OF_KEY,)
         if of_key:

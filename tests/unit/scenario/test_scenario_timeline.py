@@ -1,0 +1,142 @@
+"""The timeline: the seed's alone, the same for each node whoever else is there, and bounded."""
+
+import itertools
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from testbed.errors import InputError
+from testbed.scenario import Action, compile_timeline, expected_receivers
+from testbed.topology import load, load_text
+from testbed.topology.model import Node, NodeKind, Profile, Publish, Scenario, Topology
+
+TOPOLOGIES = Path(__file__).resolve().parents[3] / "topologies"
+SECOND = 1_000_000_000
+
+
+def lab(*events: Publish, sensors: int = 2, seed: int = 1, duration_s: float = 10.0) -> Topology:
+    nodes = [Node(f"s-{i}", i + 1, NodeKind.SENSOR, "lan", "s", i) for i in range(sensors)]
+    return Topology(
+        "x", seed, (Profile("lan"),), tuple(nodes), scenario=Scenario(duration_s, 1.0, events)
+    )
+
+
+def publish(nodes: int = 2, **changed: object) -> Publish:
+    values: dict[str, object] = {"at_s": 1.0, "topic": "t", "priority": 1, "size": 10, **changed}
+    return Publish(nodes=tuple(f"s-{i}" for i in range(nodes)), **values)  # type: ignore[arg-type]
+
+
+def times(topology: Topology, node: str = "s-0") -> list[float]:
+    return [a.at_ns / SECOND for a in compile_timeline(topology) if a.node == node]
+
+
+def test_an_event_without_period_happens_once_for_each_node() -> None:
+    assert compile_timeline(lab(publish(topic="{group}/{node}", priority=4))) == (
+        Action(SECOND, "s-0", "s/s-0", 4, 10),
+        Action(SECOND, "s-1", "s/s-1", 4, 10),
+    )
+
+
+@pytest.mark.parametrize(
+    ("event", "expected"),
+    [
+        (publish(period_s=3.0), [1, 4, 7]),
+        (publish(at_s=0.0, period_s=5.0), [0, 5]),
+        (publish(period_s=1.0, for_s=3.0), [1, 2, 3]),
+        (publish(period_s=1.0, count=2), [1, 2]),
+        (publish(period_s=1.0, count=2, for_s=1.5), [1, 2]),
+        (publish(period_s=1.0, count=5, for_s=1.5), [1, 2]),
+        (publish(period_s=0.1, for_s=0.3), [1.0, 1.1, 1.2]),
+        (publish(at_s=10.0), [10]),
+        (publish(period_s=1.0, probability=0.0), []),
+    ],
+)
+def test_repetition_ends_with_its_time_its_count_or_the_scenario(
+    event: Publish, expected: list[float]
+) -> None:
+    assert times(lab(event)) == expected
+
+
+def test_a_spread_moves_the_start_of_each_node_within_its_bounds() -> None:
+    topology = lab(publish(nodes=50, spread_s=2.0, period_s=5.0, count=2), sensors=50)
+    timeline = compile_timeline(topology)
+    starts = {}
+    for action in timeline:
+        starts.setdefault(action.node, action.at_ns)
+    assert len(set(starts.values())) == 50
+    assert all(SECOND <= start < 3 * SECOND for start in starts.values())
+    for action in timeline:
+        assert (action.at_ns - starts[action.node]) % (5 * SECOND) == 0
+
+
+def test_probability_thins_the_ticks_as_in_lee_2016() -> None:
+    topology = lab(publish(nodes=1, at_s=0.0, period_s=1.0, probability=0.1), duration_s=10_000.0)
+    assert 900 < len(times(topology)) < 1100
+
+
+def test_another_seed_gives_another_timeline() -> None:
+    event = publish(spread_s=1.0, period_s=1.0, probability=0.5)
+    assert compile_timeline(lab(event)) == compile_timeline(lab(event))
+    assert compile_timeline(lab(event)) != compile_timeline(lab(event, seed=2))
+
+
+def test_this_seed_gives_this_timeline_on_every_machine() -> None:
+    event = publish(nodes=1, spread_s=1.0, period_s=2.0, probability=0.5)
+    assert [action.at_ns for action in compile_timeline(lab(event))] == [
+        1_456_770_258,
+        7_456_770_258,
+    ]
+
+
+@given(st.integers(1, 5), st.integers(0, 2**63 - 1), st.floats(0, 1), st.floats(0, 3))
+@settings(max_examples=50)
+def test_one_node_more_changes_nothing_for_the_others(
+    nodes: int, seed: int, probability: float, spread_s: float
+) -> None:
+    changes = {"period_s": 0.7, "probability": probability, "spread_s": spread_s}
+    fewer = lab(publish(nodes=nodes, **changes), sensors=nodes, seed=seed)
+    more = lab(publish(nodes=nodes + 1, **changes), sensors=nodes + 1, seed=seed)
+    for index in range(nodes):
+        assert times(fewer, f"s-{index}") == times(more, f"s-{index}")
+
+
+def test_the_timeline_is_in_the_order_of_time() -> None:
+    timeline = compile_timeline(load(TOPOLOGIES / "demo.yaml"))
+    assert all(a.at_ns <= b.at_ns for a, b in itertools.pairwise(timeline))
+
+
+@pytest.mark.parametrize(
+    "event",
+    [publish(period_s=1e-9, count=10**9), publish(period_s=1e-12), publish(period_s=1e-5)],
+)
+def test_absurdly_many_publications_are_refused_before_they_are_made(event: Publish) -> None:
+    with pytest.raises(InputError, match="at most 1,000,000"):
+        compile_timeline(lab(event, duration_s=1e6))
+
+
+def test_a_topology_without_scenario_has_an_empty_timeline() -> None:
+    assert compile_timeline(load_text("nodes: {hub: {kind: broker}}", "x")) == ()
+
+
+def test_receivers_are_the_subscribers_of_exactly_this_topic() -> None:
+    demo = load(TOPOLOGIES / "demo.yaml")
+    assert expected_receivers(demo, "alerts") == ("siren", "fire-brigade", "prefecture")
+    assert expected_receivers(demo, "readings") == ("prefecture",)
+    assert expected_receivers(demo, "alert") == ()
+
+
+def test_the_demos_alerts_meet_a_backlog_that_is_gone_before_the_end() -> None:
+    """On the prefecture's line: more bytes than fit when the alerts come, fewer than fit in all."""
+    demo = load(TOPOLOGIES / "demo.yaml")
+    rate = demo.profile(demo.node("prefecture").profile).down.rate_bps
+    assert rate is not None
+    mine = [a for a in compile_timeline(demo) if "prefecture" in expected_receivers(demo, a.topic)]
+    first_alert = min(a.at_ns for a in mine if a.topic == "alerts")
+    photographs = sum(a.size for a in mine if a.topic == "reports" and a.at_ns < first_alert)
+    assert photographs * 8 / rate > 3.0  # seconds of waiting
+    headers = 120  # bytes of all layers around a small message, generously
+    whole = sum(a.size + headers for a in mine) * 8 / rate
+    assert whole < 0.8 * demo.scenario.duration_s
+    assert any(a.priority == 5 for a in mine)

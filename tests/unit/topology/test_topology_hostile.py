@@ -1,0 +1,140 @@
+"""Files made to hurt: each is one clear error, soon, in little memory."""
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from testbed.topology import TopologyErrors, load, load_text
+
+SOON_S = 5.0  # usually far below a second; the margin is for a busy machine
+
+BOMB = "a: &a [x, x]\n" + "".join(
+    f"b{i}: &b{i} [*{'a' if i == 0 else f'b{i - 1}'}, *{'a' if i == 0 else f'b{i - 1}'}]\n"
+    for i in range(40)
+)
+NODES = "nodes: {broker: {kind: broker}}\n"
+GROUP = "groups: {g: {kind: sensor, count: 4999}}\n" + NODES
+
+
+def refused(action: Callable[[], object]) -> TopologyErrors:
+    begin = time.monotonic()
+    with pytest.raises(TopologyErrors) as caught:
+        action()
+    assert time.monotonic() - begin < SOON_S
+    error = caught.value
+    assert error.exit_code == 2
+    assert len(str(error)) < 100_000
+    assert all(problem.message for problem in error.problems)
+    return error
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        pytest.param("", "empty", id="empty"),
+        pytest.param("# nothing\n", "empty", id="comment only"),
+        pytest.param("\0", "binary", id="nul"),
+        pytest.param(BOMB, "not allowed", id="alias bomb"),
+        pytest.param("a: " + "[" * 1_000_000, "levels deep", id="brackets"),
+        pytest.param("- " * 500_000, "levels deep", id="dashes"),
+        pytest.param("? " * 500_000, "plain word", id="question marks"),
+        pytest.param("{a: " * 200_000, "levels deep", id="braces"),
+        pytest.param("[" + "a," * 500_000, "100,000 values", id="many values"),
+        pytest.param("".join(f"k{i}: 1\n" for i in range(90_000)), "unknown key", id="many keys"),
+        pytest.param("x: 1\n" * 200_000, "twice", id="one key many times"),
+        pytest.param("x" * 1_000_000, "mapping", id="one word"),
+        pytest.param("a: \x1b[31m\n", "control character", id="escape sequence"),
+        pytest.param("a: \ud800\n", "control character (U+D800)", id="surrogate"),
+        pytest.param("name: !!python/object/apply:os.system [x]\n", "tags", id="python tag"),
+        pytest.param("groups: {g: {kind: sensor, count: 1000000000}}", "out of range", id="count"),
+        pytest.param("seed: " + "9" * 100_000, "whole number", id="digits"),
+        pytest.param("a" * 2_000_000, "KiB", id="too long"),
+        pytest.param(
+            GROUP
+            + "scenario:\n  duration: 1s\n  events:\n"
+            + "  - {at: 0s, publish: {from: 'g[*]', topic: x, size: 1B}}\n" * 12_000,
+            "1,000,000 messages",
+            id="many events",
+        ),
+        pytest.param(
+            GROUP
+            + "scenario:\n  duration: 1s\n  events:\n"
+            + "  - {at: 0s, publish: {from: [h0, h1, h2, h3], topic: x, size: 1B}}\n" * 8_000,
+            "no node",
+            id="many wrong selectors",
+        ),
+        pytest.param(
+            NODES
+            + "groups:\n"
+            + "".join(f"  g{i}: {{kind: sensr, count: 1}}\n" for i in range(20_000)),
+            "no kind",
+            id="many wrong kinds",
+        ),
+    ],
+)
+def test_a_hostile_text_is_refused_soon(text: str, says: str) -> None:
+    assert says in str(refused(lambda: load_text(text, "file.yaml")))
+
+
+def test_a_missing_file_is_named_with_its_likeliest_neighbour(tmp_path: Path) -> None:
+    (tmp_path / "demo.yaml").write_text(NODES)
+    error = refused(lambda: load(tmp_path / "dmo.yaml"))
+    assert "no such file" in str(error)
+    assert "did you mean 'demo.yaml'?" in str(error)
+    refused(lambda: load(tmp_path / "no" / "folder" / "x.yaml"))
+    refused(lambda: load(tmp_path / "demo.yaml" / "x.yaml"))
+    refused(lambda: load(tmp_path / ("x" * 5000)))
+    refused(lambda: load(Path("nul\0byte")))
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    assert "folder" in str(refused(lambda: load(tmp_path)))
+    (tmp_path / "demo.yaml").write_text(NODES)
+    assert "demo.yaml" in str(refused(lambda: load(tmp_path)))
+
+
+def test_a_pipe_or_device_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert "regular" in str(refused(lambda: load(tmp_path / "pipe")))
+    assert "regular" in str(refused(lambda: load(Path("/dev/zero"))))
+
+
+def test_a_file_that_cannot_be_read_says_why(tmp_path: Path) -> None:
+    path = tmp_path / "secret.yaml"
+    path.write_text(NODES)
+    path.chmod(0)
+    if os.geteuid() == 0:  # root may read everything, except what is no file on a disk
+        assert "cannot be read" in str(refused(lambda: load(Path("/proc/self/mem"))))
+    else:
+        assert "may not read" in str(refused(lambda: load(path)))
+
+
+def test_a_huge_file_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "huge.yaml"
+    with path.open("wb") as file:
+        file.truncate(100 * 1024 * 1024 * 1024)
+    assert "larger than 1024 KiB" in str(refused(lambda: load(path)))
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (b"\x7fELF\x00\x00", "binary"),
+        ("name: x\n".encode("utf-16"), "UTF-16"),
+        ("name: 高知\n".encode("shift_jis"), "x.yaml:1:7: byte 0x8d is not UTF-8"),
+        (b"name: x\n# \xff\n", "x.yaml:2:3: byte 0xff is not UTF-8"),
+    ],
+)
+def test_a_file_that_is_not_utf8_says_where(tmp_path: Path, content: bytes, says: str) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_bytes(content)
+    assert says in str(refused(lambda: load(path)))
+
+
+def test_a_byte_order_mark_is_no_harm(tmp_path: Path) -> None:
+    path = tmp_path / "x.yaml"
+    path.write_bytes(b"\xef\xbb\xbf" + NODES.encode())
+    assert load(path).name == "x"
