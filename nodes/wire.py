@@ -30,7 +30,7 @@ class Field(NamedTuple):
 FIELDS: tuple[Field, ...] = (
     Field("version", 1, "version of this format"),
     Field("kind", 1, "what the message is for, see Kind"),
-    Field("priority", 1, "1 (routine) to 5 (evacuate): the Japanese warning levels"),
+    Field("priority", 1, "1 (routine) to 5 (emergency): the Japanese warning levels"),
     Field("hops", 1, "overlay links crossed when the message arrives over this one"),
     Field("flags", 2, "reserved, zero"),
     Field("topic_length", 2, "bytes of UTF-8 topic after the fixed part"),

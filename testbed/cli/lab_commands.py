@@ -126,7 +126,7 @@ def inject_message(
     name: LabName = None,
     sensor: Annotated[str, typer.Option("--from", help="The sensor that publishes.")] = "",
     topic: Annotated[str, typer.Option(help="The topic.")] = "alerts",
-    priority: Annotated[int, typer.Option(min=1, max=5, help="1 (routine) to 5 (evacuate).")] = 5,
+    priority: Annotated[int, typer.Option(min=1, max=5, help="1 (routine) to 5 (emergency).")] = 5,
     size: Annotated[str, typer.Option(help="Payload, e.g. 200B or 1kB.")] = "200B",
     as_json: AsJson = False,
 ) -> None:

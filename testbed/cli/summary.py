@@ -32,7 +32,7 @@ def _delays(summary: dict[str, Any]) -> Table:
     return table
 
 
-MEANING = {"5": "evacuate", "4": "danger", "3": "warning", "2": "advisory", "1": "routine"}
+MEANING = {"5": "emergency", "4": "evacuate", "3": "prepare", "2": "advisory", "1": "routine"}
 
 
 def _facts(summary: dict[str, Any]) -> Table:
