@@ -30,10 +30,10 @@ def _stand_in(path: Path) -> Any:
 
 
 class Cutting:
-    """A copy of the data that loses, or has replaced, one wrong part after another."""
+    """The data, of which one wrong part after another is taken away or replaced; the original stays as it is."""
 
     def __init__(self, data: Any) -> None:
-        self.data = copy.deepcopy(data)
+        self.data = data
         self.cut: set[Path] = set()  # in the places of the original file
         scenario = self.data.get("scenario")
         events = scenario.get("events") if isinstance(scenario, dict) else None
@@ -41,6 +41,8 @@ class Cutting:
 
     def remove(self, wrong: Iterable[Path]) -> bool:
         """Take out these parts, named by their places in `data`; False if nothing would be left."""
+        if not self.cut:
+            self.data = copy.deepcopy(self.data)
         # Later list items first, so that the places of the earlier ones stay right; parts before what contains them.
         order = sorted(
             set(wrong), key=lambda path: [(type(s) is int, s) for s in path], reverse=True

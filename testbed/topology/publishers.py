@@ -9,7 +9,7 @@ from testbed.topology.source_map import Path
 
 
 class Publishers:
-    """The nodes that the events of one file can mean. Each selector is looked up once, however often it is used."""
+    """The nodes that the events of one file can mean. The same selection is looked up once, however often it occurs."""
 
     def __init__(self, checking: Checking, nodes: tuple[Node, ...]) -> None:
         self._checking = checking
@@ -20,22 +20,33 @@ class Publishers:
             for name, group in checking.file.groups.items()
         }
         self._members = Members(frozenset(self._by_name), groups)
-        self._found: dict[str, tuple[Node, ...]] = {}
+        self._chosen: dict[tuple[str, ...], tuple[Node, ...]] = {}
 
     def of(self, path: Path, publish: RawPublish) -> tuple[str, ...]:
         """The names of the nodes meant, each once, in file order."""
+        nodes = self._chosen.get(publish.nodes)
+        if nodes is None:
+            nodes = self._choose(path, publish.nodes)
+        self._check_topic((*path, "topic"), publish.topic, nodes)
+        return tuple(node.name for node in nodes)
+
+    def _choose(self, path: Path, selectors: tuple[str, ...]) -> tuple[Node, ...]:
         chosen: dict[str, Node] = {}
-        for index, selector in enumerate(publish.nodes):
+        clear = True
+        for index, selector in enumerate(selectors):
             where: Path = (*path, "from", index)
             if where not in self._checking.document.source.values:  # one selector, not in a list
                 where = (*path, "from")
-            chosen.update((node.name, node) for node in self._select(where, selector))
-        self._check_topic((*path, "topic"), publish.topic, list(chosen.values()))
-        return tuple(sorted(chosen, key=lambda name: chosen[name].number))
+            found = self._select(where, selector)
+            clear = clear and bool(found)
+            chosen.update((node.name, node) for node in found)
+        nodes = tuple(sorted(chosen.values(), key=lambda node: node.number))
+        if clear:  # else the same problem is to be shown wherever it occurs
+            self._chosen[selectors] = nodes
+        return nodes
 
     def _select(self, path: Path, selector: str) -> tuple[Node, ...]:
-        if selector in self._found:
-            return self._found[selector]
+        """The nodes of one selector; none if it is wrong."""
         if not self._by_name or not self._checkable(selector):
             return ()
         try:
@@ -52,7 +63,6 @@ class Publishers:
                     "choose sensors, or change its `kind`",
                 )
                 return ()
-        self._found[selector] = found
         return found
 
     def _checkable(self, selector: str) -> bool:
@@ -67,7 +77,7 @@ class Publishers:
         origin = ("groups", node.group) if node.group else ("nodes", node.name)
         return node.kind is not NodeKind.SENSOR and self._checking.shaped.sound(*origin, "kind")
 
-    def _check_topic(self, path: Path, template: str, nodes: list[Node]) -> None:
+    def _check_topic(self, path: Path, template: str, nodes: tuple[Node, ...]) -> None:
         """The template itself is right; with the nodes' names in it, it may mean nothing or be too long."""
         if "{" not in template or not nodes:
             return

@@ -157,7 +157,7 @@ class RawPublish(Section):
     )
     topic: TopicTemplate = Field(description="{node} and {group} stand for the publisher")
     priority: Annotated[int, checks.whole(1, 5)] = Field(
-        1, description="1 (routine) to 5 (evacuate)"
+        1, description="1 (routine) to 5 (emergency)"
     )
     size: Size = Field(description="payload of each message, as in 300B")
     period: OptionalDuration = Field(

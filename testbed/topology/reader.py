@@ -18,9 +18,9 @@ from testbed.topology.problems import ProblemList, TopologyErrors
 from testbed.topology.source_map import Path, Place, SourceMap, split_lines
 
 MAX_DEPTH = 20
-MAX_VALUES = 100_000
+MAX_VALUES = 60_000
 
-_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]{0,17})\Z")
+_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]{0,18})\Z")
 _DECIMAL = re.compile(
     r"[-+]?(?:(?:0|[1-9][0-9]{0,17})?\.[0-9]{1,30}|(?:0|[1-9][0-9]{0,17})(?=[eE]))([eE][-+]?[0-9]{1,3})?\Z"
 )

@@ -112,3 +112,21 @@ def test_a_lab_needs_a_proper_name_from_somewhere(
         assert len(caught.value.problems) == problems
     else:
         assert load_text(text, "x.yaml", name=name, fallback=stem).name == name
+
+
+def test_an_event_with_hundreds_of_selectors_should_have_had_a_group() -> None:
+    many = ", ".join(["gauge"] * 101)
+    text = f"""nodes: {{hub: {{kind: broker}}, gauge: {{kind: sensor}}}}
+scenario: {{duration: 1s, events: [{{at: 0s, publish: {{from: [{many}], topic: x, size: 1B}}}}]}}
+"""
+    assert "more than 100 selectors" in str(wrong(text))
+
+
+def test_the_same_wrong_selection_is_shown_wherever_it_occurs() -> None:
+    event = "    - {at: 0s, publish: {from: [gauge, hub], topic: x, size: 1B}}\n"
+    text = f"""nodes: {{hub: {{kind: broker}}, gauge: {{kind: sensor}}}}
+scenario:
+  duration: 1s
+  events:
+{event}{event}"""
+    assert [problem.line for problem in wrong(text).problems] == [5, 6]
