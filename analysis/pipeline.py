@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Progress = Callable[[str, int, int], None]
+SHORT_BYTES = 200_000_000  # of captures; up to here Java is used up before it is optimised
 STARTING, READING, FOLLOWING, SUMMING = (
     "starting Spark",
     "reading the captures",
@@ -34,9 +35,11 @@ def _ignore(_stage: str, _done: int, _total: int) -> None:
 def analyze(run_dir: Path, *, emit: Progress = _ignore, master: str = "local[*]") -> dict[str, Any]:
     """Measure a run: writes metrics/*.parquet and summary.json, returns the summary."""
     run = read_run(Path(run_dir).resolve())
-    jobs_of(run)  # wrong files are found before Spark is started
+    size = sum(
+        job.size for job in jobs_of(run)
+    )  # and wrong files are found before Spark is started
     emit(STARTING, 0, 1)
-    with open_session(master) as spark:
+    with open_session(master, short=size < SHORT_BYTES) as spark:
         emit(STARTING, 1, 1)
         return measure(spark, run, emit)
 

@@ -26,8 +26,12 @@ appender.err.layout.pattern = %p %c{1}: %m%n
 
 
 @contextmanager
-def open_session(master: str = "local[*]") -> "Iterator[SparkSession]":
-    """A Spark session; when the block ends, its Java process and its temporary files are gone."""
+def open_session(master: str = "local[*]", *, short: bool = False) -> "Iterator[SparkSession]":
+    """A Spark session; when the block ends, its Java process and its temporary files are gone.
+
+    `short`: for little data, where most of the time goes into Java's optimising compiler; it is then left out
+    (measured: 22 instead of 37 s of processor time for a run of 6,500 packets).
+    """
     from pyspark import SparkContext
 
     java = find_java()
@@ -43,7 +47,7 @@ def open_session(master: str = "local[*]") -> "Iterator[SparkSession]":
         unwanted = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "SPARK_REMOTE")
         with _environment(wanted, unwanted), _output_to(log):
             try:
-                spark = _start(master, place)
+                spark = _start(master, place, short)
             except Exception as error:
                 said = log.read_text(errors="replace").strip().splitlines()
                 raise AnalysisError(
@@ -58,7 +62,7 @@ def open_session(master: str = "local[*]") -> "Iterator[SparkSession]":
             _end_java(gateway)
 
 
-def _start(master: str, place: Path) -> "SparkSession":
+def _start(master: str, place: Path, short: bool) -> "SparkSession":
     from pyspark.sql import SparkSession
 
     logging = place / "log4j2.properties"
@@ -72,7 +76,7 @@ def _start(master: str, place: Path) -> "SparkSession":
         "spark.driver.memory": f"{_memory_mib()}m",
         "spark.driver.extraJavaOptions": (
             f"-Dlog4j2.configurationFile={logging} -Djava.io.tmpdir={place} -XX:-UsePerfData "
-            "-XX:+UseParallelGC"
+            "-XX:+UseParallelGC" + (" -XX:TieredStopAtLevel=1" if short else "")
         ),
         "spark.executorEnv.PYTHONPATH": path,
         "spark.local.dir": str(place),

@@ -43,7 +43,7 @@ PUBLICATIONS = [
 
 @pytest.fixture(scope="module")
 def spark():
-    with open_session() as session:
+    with open_session(short=True) as session:
         yield session
 
 

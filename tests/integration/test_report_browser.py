@@ -1,0 +1,147 @@
+"""The report as a reader opens it: in Chromium, offline."""
+
+import re
+import struct
+import subprocess
+import zlib
+from pathlib import Path
+
+import pytest
+
+from analysis.pipeline import measure
+from analysis.report import write_report
+from analysis.runfolder import read_run
+from analysis.session import open_session
+from analysis.synthetic import StarRun, publications
+
+pytestmark = pytest.mark.spark
+
+QUIET = (
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--virtual-time-budget=5000",
+    "--enable-logging=stderr",
+    "--v=0",
+)
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory) -> Path:
+    """A run with a lost alert, hostile names in its manifest, and a relay that was late."""
+    folder = tmp_path_factory.mktemp("runs") / "seen"
+    run = StarRun(
+        publications=list(publications(40, 2)),
+        fate=lambda number, _src, dst: "unsent" if (number, dst) == (30, "town-1") else None,
+    )
+    run.write(folder, lab="<script>alert(1)</script>", details={"counters": {"late_max_s": 0.5}})
+    with open_session(short=True) as spark:
+        measure(spark, read_run(folder))
+    return write_report(folder)
+
+
+@pytest.fixture
+def chromium(tmp_path):
+    """chromium(url, *flags): what it wrote to its output and its log."""
+
+    def look(url: str, *flags: str) -> tuple[str, str]:
+        done = subprocess.run(
+            ["chromium", *QUIET, f"--user-data-dir={tmp_path / 'profile'}", *flags, url],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+        )
+        return done.stdout, done.stderr
+
+    return look
+
+
+def test_the_report_asks_nobody_for_anything(report):
+    text = report.read_text()
+    assert "<script" not in text
+    assert "&lt;script&gt;alert(1)" in text
+    addresses = re.findall(r'(?:src|href)="([^"]*)"', text) + re.findall(r"url\(([^)]*)\)", text)
+    assert [a for a in addresses if not a.startswith(("data:", "#"))] == []
+    assert "@import" not in text
+
+
+def test_the_report_says_first_whether_the_alerts_got_through(report):
+    text = report.read_text().replace("\u00a0", " ")
+    heading = re.search(r"<h1[^>]*>(.*?)</h1>", text)
+    assert heading is not None
+    assert heading[1].startswith(
+        "1 of 8 level-5 (evacuate) deliveries were lost; of the others half within"
+    )
+    assert "not forwarded by broker" in text
+    assert "Read these numbers with care" in text
+    assert "up to 500 ms late" in text
+    assert "testbed run captures/seen/topology.yaml" in text
+
+
+@pytest.mark.browser
+def test_a_browser_shows_all_charts_without_a_complaint(report, chromium):
+    dom, log = chromium(report.as_uri(), "--dump-dom")
+    for name in ("shares", "times", "layers", "topology"):
+        figure = re.search(rf'<figure id="{name}">\s*<svg.*?</svg>', dom, re.DOTALL)
+        assert figure is not None, name
+        assert figure[0].count("<path") + figure[0].count("<line") > 3
+    assert "CONSOLE" not in log
+    assert "NaN" not in dom
+    assert "undefined" not in dom
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_screenshot_is_a_page_in_the_readers_colours(report, chromium, tmp_path, scheme):
+    picture = tmp_path / "page.png"
+    dark = ["--blink-settings=preferredColorScheme=0"] if scheme == "dark" else []
+    chromium(
+        report.as_uri(),
+        f"--screenshot={picture}",
+        "--window-size=1000,900",
+        "--hide-scrollbars",
+        *dark,
+    )
+    colours = _colours(picture.read_bytes())
+    assert len(colours) > 50
+    commonest = max(colours, key=lambda colour: colours[colour])
+    assert commonest == ((255, 255, 255) if scheme == "light" else (0x11, 0x17, 0x1E))
+
+
+def _colours(png: bytes) -> dict[tuple[int, ...], int]:
+    """How often each colour occurs in an 8-bit RGB or RGBA picture (PNG, section 9: filtering)."""
+    width, _height, _depth, kind = struct.unpack(">IIBB", png[16:26])
+    size = 4 if kind == 6 else 3
+    at, packed = 8, b""
+    while at < len(png):
+        (length,) = struct.unpack(">I", png[at : at + 4])
+        if png[at + 4 : at + 8] == b"IDAT":
+            packed += png[at + 8 : at + 8 + length]
+        at += length + 12
+    raw = zlib.decompress(packed)
+    stride = width * size
+    above = bytearray(stride)
+    counts: dict[tuple[int, ...], int] = {}
+    for begin in range(0, len(raw), stride + 1):
+        how, row = raw[begin], bytearray(raw[begin + 1 : begin + 1 + stride])
+        for n in range(stride):
+            left = row[n - size] if n >= size else 0
+            corner = above[n - size] if n >= size else 0
+            guess = (0, left, above[n], (left + above[n]) // 2, _paeth(left, above[n], corner))[how]
+            row[n] = (row[n] + guess) & 0xFF
+        above = row
+        for n in range(0, stride, size * 5):
+            colour = tuple(row[n : n + 3])
+            counts[colour] = counts.get(colour, 0) + 1
+    return counts
+
+
+def _paeth(left: int, above: int, corner: int) -> int:
+    estimate = left + above - corner
+    return min((left, above, corner), key=lambda value: abs(estimate - value))

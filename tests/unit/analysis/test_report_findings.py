@@ -1,0 +1,173 @@
+"""What the report says, without a browser and without Spark."""
+
+import json
+import re
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis import charts, drawing, findings
+from analysis.errors import AnalysisError
+from analysis.runfolder import RunNode, read_run
+from analysis.synthetic import StarRun
+
+DELAY = {"n": 9, "p50": 0.3123, "p95": 0.5, "p99": 0.5, "max": 1.2345}
+
+
+def summary(expected: int, delivered: int, level: str = "5") -> dict:
+    count = {"expected": expected, "delivered": delivered, "lost": expected - delivered}
+    return {
+        "by_priority": {level: count, "1": count} if expected else {},
+        "delay_s": {level: DELAY} if delivered else {},
+        "hops": {level: {"mean": 2.0, "max": 2}} if delivered else {},
+    }
+
+
+@pytest.mark.parametrize(
+    ("said", "sentence", "mood"),
+    [
+        (
+            summary(9, 9),
+            "All 9 level-5 (evacuate) deliveries got through: half within 312 ms, the slowest after 1.23 s.",
+            "good",
+        ),
+        (
+            summary(1, 1, "4"),
+            "The one level-4 (danger) delivery got through: half within 312 ms, the slowest after 1.23 s.",
+            "good",
+        ),
+        (
+            summary(9, 7),
+            "2 of 9 level-5 (evacuate) deliveries were lost; of the others half within 312 ms, "
+            "the slowest after 1.23 s.",
+            "bad",
+        ),
+        (summary(9, 0), "None of the 9 level-5 (evacuate) deliveries got through.", "bad"),
+        (summary(0, 0), "Nothing was published that anybody had subscribed to.", "none"),
+    ],
+)
+def test_the_first_sentence_says_whether_the_alerts_got_through(said, sentence, mood):
+    text, found = findings.headline(said)
+    assert (text.replace("\u00a0", " "), found) == (sentence, mood)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0123, "12.3 ms"), (0.5, "500 ms"), (2.0, "2.00 s"), (None, "–")],
+)
+def test_times_are_written_as_people_say_them(value, text):
+    assert findings.seconds(value).replace("\u00a0", " ") == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(12, "12 B"), (1234, "1.2 kB"), (5e6, "5.0 MB"), (7e9, "7.0 GB")]
+)
+def test_sizes_are_written_as_people_say_them(count, text):
+    assert findings.size(count).replace("\u00a0", " ") == text
+
+
+def deliveries(delays: list[float | None]) -> pa.Table:
+    count = len(delays)
+    return pa.table(
+        {
+            "priority": pa.array([5] * count, pa.int32()),
+            "delay_s": pa.array(delays, pa.float64()),
+            "published_ns": pa.array(range(count), pa.int64()),
+        }
+    )
+
+
+@given(st.lists(st.one_of(st.none(), st.floats(0.001, 100)), max_size=50))
+def test_the_curve_of_shares_rises_to_the_share_that_arrived(delays):
+    rows = findings.share_rows(deliveries(delays))
+    came = sorted(delay for delay in delays if delay is not None)
+    assert [row["delay_s"] for row in rows] == came
+    assert [row["share"] for row in rows] == sorted(row["share"] for row in rows)
+    if rows:
+        assert rows[-1]["share"] == len(came) / len(delays)
+
+
+def test_charts_of_many_deliveries_keep_the_ends_and_the_slowest():
+    delays = [float(number) for number in range(1, 10_001)]
+    rows = findings.share_rows(deliveries(delays))
+    assert len(rows) <= findings.MOST_POINTS
+    assert (rows[0]["delay_s"], rows[-1]["delay_s"]) == (1.0, 10_000.0)
+    came, lost = findings.time_rows(deliveries(delays), 0)
+    assert len(came) <= findings.MOST_POINTS
+    assert max(row["delay_s"] for row in came) == 10_000.0
+    assert lost == []
+
+
+def test_lost_deliveries_stand_apart_in_the_chart_over_time():
+    came, lost = findings.time_rows(deliveries([0.1, None]), 0)
+    assert (len(came), len(lost)) == (1, 1)
+
+
+def test_charts_are_svg_with_the_pages_colours_and_ids_of_their_own():
+    rows = [
+        {"level": "5", "delay_s": 0.1, "share": 0.5},
+        {"level": "1", "delay_s": 30.0, "share": 1.0},
+    ]
+    text = charts.delay_shares(rows, 'a "quoted" <label>')
+    assert text.startswith('<svg role="img" aria-label="a &quot;quoted&quot; &lt;label>"')
+    assert "var(--level-5)" in text
+    assert "stroke-dasharray" in text
+    assert all(name.startswith("shares-") for name in re.findall(r'\bid="([^"]+)"', text))
+
+
+def node(name: str, kind: str, at: tuple[float, float] | None = None) -> RunNode:
+    return RunNode(name, 1, kind, "3g", 0, (), at)
+
+
+def test_the_drawing_names_nodes_and_profiles_and_escapes_them():
+    nodes = [node("<b>", "broker"), node("s & s", "sensor"), node("town", "subscriber")]
+    text = drawing.draw(nodes, drawing.star(nodes))
+    assert "&lt;b&gt;" in text
+    assert "s &amp; s" in text
+    assert "<b>" not in text
+    assert text.count("<line") == 2
+
+
+def test_nodes_with_coordinates_are_drawn_where_they_are_north_up():
+    nodes = [
+        node("north", "broker", (36.0, 138.0)),
+        node("south", "sensor", (35.0, 138.0)),
+        node("east", "subscriber", (35.5, 139.0)),
+    ]
+    places = drawing._by_coordinates(nodes)
+    assert places is not None
+    assert places["north"][1] < places["east"][1] < places["south"][1]
+    assert places["east"][0] > places["north"][0]
+    for x, y in places.values():
+        assert 0 < x < drawing.WIDTH
+        assert 0 < y < drawing.HEIGHT
+
+
+@given(st.integers(0, 5), st.integers(0, 80), st.integers(0, 80))
+def test_any_number_of_nodes_fits_the_drawing(brokers, sensors, towns):
+    nodes = [node(f"b{n}", "broker") for n in range(brokers)]
+    nodes += [node(f"s{n}", "sensor") for n in range(sensors)]
+    nodes += [node(f"t{n}", "subscriber") for n in range(towns)]
+    for x, y in drawing._around_brokers(nodes).values():
+        assert 0 <= x <= drawing.WIDTH
+        assert 0 <= y <= drawing.HEIGHT
+    assert drawing.draw(nodes, drawing.star(nodes)).startswith("<svg")
+
+
+def test_edges_are_drawn_once_and_only_between_nodes_of_the_lab():
+    hops = pa.table({"src": ["a", "b", "a"], "dst": ["b", "a", "stranger"]})
+    assert findings.edges(hops, {"a", "b"}) == [drawing.Edge("a", "b")]
+
+
+def test_a_run_that_was_not_analysed_says_what_to_do(tmp_path):
+    StarRun().write(tmp_path / "run")
+    with pytest.raises(AnalysisError) as error:
+        findings.read_summary(read_run(tmp_path / "run"))
+    assert error.value.hint == "First: testbed analyze run"
+
+
+def test_levels_that_lost_everything_have_dashes_instead_of_delays():
+    rows = findings.level_rows(json.loads(json.dumps(summary(3, 0))))
+    assert [row["delays"] for row in rows] == [["–"] * 4] * 2
