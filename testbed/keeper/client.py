@@ -62,16 +62,22 @@ class Keeper:
                 f"lab {lab.name} has a keeper already", f"end it with `testbed down {lab.name}`"
             )
         unprivileged = [] if privileged() else ["--unprivileged"]
-        started = subprocess.run(
-            [sys.executable, "-m", "testbed.keeper", str(lab.folder), run, *unprivileged],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            env={**_environment(), **marks(lab, run, "keeper")},
-            start_new_session=True,
-            timeout=_START_S,
-            check=False,
-        )
+        try:
+            started = subprocess.run(
+                [sys.executable, "-m", "testbed.keeper", str(lab.folder), run, *unprivileged],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                env={**_environment(), **marks(lab, run, "keeper")},
+                start_new_session=True,
+                timeout=_START_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as late:
+            raise TestbedError(
+                f"the lab's keeper did not start within {_START_S:.0f} s",
+                f"clear it away with `testbed down {lab.name}` and try again",
+            ) from late
         if started.returncode != 0:
             raise _failure(started.stdout, started.stderr)
         return cls(lab)

@@ -7,12 +7,13 @@ import os
 import subprocess
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from testbed.errors import TestbedError
 from testbed.keeper import children
+from testbed.keeper.kept import Kept, Refused
 from testbed.keeper.workers import Worker, WorkerError
 from testbed.links import wiring
 from testbed.links.namespaces import make_network, silence
@@ -21,37 +22,6 @@ from testbed.links.spec import LinkSpec
 from testbed.links.wiring import NODE_IF, Access, ns_path
 from testbed.places import LabPlace, marks
 from testbed.topology.model import Emulator, Shape
-
-
-class Refused(TestbedError):
-    """A question that makes no sense in the present state."""
-
-
-@dataclass(slots=True)
-class Kept:
-    """One node: its namespace, its process if the keeper started it, its link."""
-
-    name: str
-    ns_fd: int
-    pid: int
-    process: "subprocess.Popen[bytes] | None"
-    link: LinkSpec | None = None
-    shaped: bool = False
-    raised: bool = False
-
-    @property
-    def running(self) -> bool:
-        """Whether the process still lives; adopted ones are watched by whoever made them."""
-        if self.process is None:
-            return Path(f"/proc/{self.pid}").exists()
-        return self.process.poll() is None
-
-    @property
-    def access(self) -> Access:
-        """The link with the node's namespace."""
-        if self.link is None:
-            raise Refused(f"{self.name} has no link yet")
-        return Access(self.link, self.ns_fd)
 
 
 class Core:

@@ -85,10 +85,13 @@ class Switch:
         if link is None:
             return
         for direction in (link.up, link.down):
-            direction.open = False
-            del self._by_fd[direction.source]
-            self._epoll.unregister(direction.source)
+            self._forget(direction)
             close_tap(direction.source)
+
+    def _forget(self, direction: Direction) -> None:
+        direction.open = False
+        if self._by_fd.pop(direction.source, None) is not None:
+            self._epoll.unregister(direction.source)
 
     def shape(self, name: str, up: Shape, down: Shape, seed: int | None) -> None:
         """Both directions from now on; a seed starts their randomness anew."""
@@ -115,8 +118,11 @@ class Switch:
         for _ in range(_READS_AT_ONCE):
             try:
                 frame = os.read(direction.source, direction.room)
-            except OSError:
-                return  # nothing more for now, or the interface is down
+            except BlockingIOError:
+                return
+            except OSError:  # somebody removed the interface; epoll would report that for ever
+                self._forget(direction)
+                return
             arrival = direction.model.on_packet(len(frame), time.monotonic_ns())
             if arrival is Drop.QUEUE:
                 self.counters.dropped_queue += 1

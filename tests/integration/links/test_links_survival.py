@@ -14,6 +14,8 @@ from testbed.control import ControlError
 from testbed.errors import TestbedError
 from testbed.keeper.client import Keeper
 from testbed.keeper.processes import end_marked, marked
+from testbed.links.netlink import netlink
+from testbed.links.requests import delete_link
 from testbed.links.wiring import interfaces
 from testbed.topology.model import Emulator, Shape
 
@@ -102,6 +104,29 @@ def test_a_dead_relay_is_noticed_and_the_links_can_be_made_again(wired: Any, too
     lab.keeper.wire(Emulator.RELAY, [tools.link("n1"), tools.link("n2")])
     lab.keeper.capture(["n1", "n2"], None)
     tools.say_hello(lab, "n1", "n2")
+
+
+def test_an_interface_that_somebody_removed_disturbs_no_other_link(wired: Any, tools: Any) -> None:
+    lab = wired(Emulator.RELAY, ["n1", "n2", "n3"])
+    namespace = os.open(f"/proc/{lab.pids['n1']}/ns/net", os.O_RDONLY)
+    try:
+        with netlink(namespace) as kernel:
+            kernel.do([delete_link("eth0")])
+    finally:
+        os.close(namespace)
+    tools.say_hello(lab, "n2", "n3")
+    (relay,) = [process for process in marked(lab.place) if process.role == "relay"]
+    before = busy_s(relay.pid)
+    time.sleep(0.5)
+    assert busy_s(relay.pid) - before < 0.25  # it does not spin on the dead tap
+    lab.keeper.unwire(["n1"])
+    assert lab.keeper.status()["wired"] == ["n2", "n3"]
+
+
+def busy_s(pid: int) -> float:
+    """Processor time of a process."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def test_a_dead_capture_is_noticed(wired: Any, tools: Any, tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
 
@@ -64,8 +65,8 @@ def path(tmp_path: Path, core: RememberingCore) -> Iterator[Path]:
     thread = threading.Thread(target=server.run)
     thread.start()
     yield where
-    if thread.is_alive():
-        request(where, {"do": "shutdown"})
+    with suppress(ControlError):  # it may have been told already
+        request(where, {"do": "shutdown"}, timeout_s=1.0)
     thread.join(10)
     listening.close()
 
