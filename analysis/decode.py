@@ -23,6 +23,13 @@ KINDS = frozenset(int(kind) for kind in Kind)
 PLACE = {field.name: number for number, field in enumerate(FIELDS)}
 
 
+def masks(data: bytes, at: Array, payload_at: Array) -> Array:
+    """The mask of the frame at each position as a row of four bytes; zeros if it has none (RFC 6455, 5.2)."""
+    rows = gather(data, payload_at - 4 + 4 * (payload_at < 4), np.zeros((len(at), 4), np.uint8), 4)
+    masked = np.frombuffer(data, np.uint8)[at + 1] & 0x80 > 0
+    return np.where(masked[:, None], rows, 0).astype(np.uint8)
+
+
 def headers(data: bytes, at: Array, masks: Array) -> Array:
     """The fixed part of the header at each position; `masks` has a row of four bytes each, zero if unmasked."""
     return gather(data, at, masks, HEADER_SIZE).view(LAYOUT)[:, 0]

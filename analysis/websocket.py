@@ -14,6 +14,7 @@ from nodes.wire import HEADER_SIZE
 CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0x0, 0x1, 0x2, 0x8, 0x9, 0xA
 FIN_BIT, RESERVED_BITS, OPCODE_BITS, MASK_BIT = 0x80, 0x70, 0x0F, 0x80
 LARGEST_CONTROL = 125
+LONGEST_HEAD = 14
 LARGEST_FRAME = 1 << 30  # nobody sends an alert of a gigabyte: such a length is not a length
 WHOLE_BINARY: Final = b"\x82"  # FIN and BINARY: how each of our messages begins
 HANDSHAKES = (b"GET ", b"HTTP/1.")
@@ -33,7 +34,9 @@ class Frame:
 class Walk:
     """What one pass over a stream found."""
 
-    whole: list[Frame] = field(default_factory=list)  # messages in one frame
+    whole: list[tuple[int, int, int]] = field(
+        default_factory=list
+    )  # messages in one frame: at, payload_at, end
     divided: list[tuple[list[Frame], bool]] = field(
         default_factory=list
     )  # frames, and whether the last is there
@@ -97,6 +100,10 @@ class _Walker:
     def run(self, at: int) -> None:
         data, end = self.data, len(self.data)
         while at < end:
+            if self.open is None and not self.unknown_begins:
+                at = self._plain(at)
+                if at >= end:
+                    break
             try:
                 first = data[at]
                 frame = self._frame(at)
@@ -107,6 +114,24 @@ class _Walker:
             self._take(first, frame)
             at = frame.end
         self._close(last=False)
+
+    def _plain(self, at: int) -> int:
+        """What nearly all of a stream is, in one tight loop: whole short messages; where something else begins."""
+        data, last, note = self.data, len(self.data) - LONGEST_HEAD, self.found.whole.append
+        while at <= last and data[at] == FIN_BIT | BINARY:
+            second = data[at + 1]
+            length, payload_at = second & 0x7F, at + 2
+            if length == 127:
+                break
+            if length == 126:
+                length = data[at + 2] << 8 | data[at + 3]
+                payload_at = at + 4
+            if second & MASK_BIT:
+                payload_at += 4
+            end = payload_at + length
+            note((at, payload_at, end))
+            at = end
+        return at
 
     def _frame(self, at: int) -> Frame:
         """The frame that begins here (RFC 6455, 5.2); IndexError if the stream ends within its first bytes."""
@@ -152,7 +177,7 @@ class _Walker:
                     self._close(last=True)
         elif first & FIN_BIT:
             self._close(last=False)
-            self.found.whole.append(frame)
+            self.found.whole.append((frame.at, frame.payload_at, frame.end))
         else:
             self._close(last=False)
             self.open = [frame]

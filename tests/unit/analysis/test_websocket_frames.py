@@ -90,10 +90,13 @@ def test_an_independent_websocket_reader_agrees_on_every_frame(sent):
     theirs.receive_data(data)
     parsed = [event for event in theirs.events_received() if isinstance(event, TheirFrame)]
     found = walk(b"GET / HTTP/1.1\r\n\r\n" + data, (), True)
-    ours = [*(f for f in found.whole), *(f for fs, _ in found.divided for f in fs)]
-    ours.sort(key=lambda f: f.at)
+    whole = [(begin, end) for _, begin, end in found.whole]
+    parts = [(f.payload_at, f.end) for fs, _ in found.divided for f in fs]
     base = 18
-    payloads = [unmask(data[f.payload_at - base : f.end - base], f.mask) for f in ours]
+    payloads = [
+        unmask(data[begin - base : end - base], data[begin - base - 4 : begin - base])
+        for begin, end in sorted(whole + parts)
+    ]
     assert payloads == [bytes(f.data) for f in parsed]
     assert all(f.opcode in (Opcode.BINARY, Opcode.CONT) for f in parsed)
 
