@@ -89,9 +89,8 @@ def _of_play(run: Run, evidence: Evidence) -> list[str]:
 
 
 def _of_emulator(run: Run) -> list[str]:
-    counters = run.manifest.get("details", {}).get("counters") or {}
-    counters = counters.get("relay") or counters
-    late = counters.get("late_max_s") or 0.0
+    relay = run.manifest.get("details", {}).get("relay") or {}
+    late = relay.get("late_max_s") or 0.0
     if late <= LATE_RELAY_S:
         return []
     return [

@@ -417,7 +417,7 @@ def _manifest(run: StarRun, name: str) -> dict[str, Any]:
             "end_ns": START_NS + 11_000 * MS,
             "settled": True,
         },
-        "details": {"counters": {"late_max_s": 0.001}},
+        "details": {"relay": {"late_max_s": 0.001}},
         "machine": {},
         "warnings": [],
     }

@@ -1,13 +1,13 @@
 """What can go wrong, as a small tree. Each error is a sentence with a next step.
 
-    TestbedError            exit 1: it was tried and failed
-    +-- InputError          exit 2: the file, flag or name given is wrong
-    |   +-- TopologyErrors      all problems of a topology file at once (testbed.topology.problems)
-    |   +-- NameTaken           a lab of this name is up already
-    |   +-- NoSuchLab           no lab of this name
-    |   +-- NoSuchRun           no run folder of this name
-    +-- MissingCapability   exit 1: the machine lacks something; the hint says what helps
-    +-- NodeFailure         exit 1: one or more nodes did not do as asked; names them
+TestbedError            exit 1: it was tried and failed
++-- InputError          exit 2: the file, flag or name given is wrong
+|   +-- TopologyErrors      all problems of a topology file at once (testbed.topology.problems)
+|   +-- NameTaken           a lab of this name is up already
+|   +-- NoSuchLab           no lab of this name
+|   +-- NoSuchRun           no run folder of this name
++-- MissingCapability   exit 1: the machine lacks something; the hint says what helps
++-- NodeFailure         exit 1: one or more nodes did not do as asked; names them
 """
 
 

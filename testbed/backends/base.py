@@ -55,8 +55,8 @@ class Backend(Protocol):
     def remove(self, nodes: Sequence[Node], done: Done) -> None:
         """Take away these nodes and their links."""
 
-    def captured(self) -> dict[str, dict[str, int]]:
-        """End the capture; per link: packets, bytes, dropped."""
+    def captured(self) -> tuple[dict[str, dict[str, int]], str]:
+        """End the capture; per link: packets, bytes, dropped; and what went wrong (a full disk), if anything."""
 
     def details(self) -> dict[str, Any]:
         """What the manifest should say of this place: versions, image, emulator's own counters."""

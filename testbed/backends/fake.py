@@ -75,9 +75,9 @@ class FakeBackend:
         for node in nodes:
             self._fingerprints.pop(node.name, None)
 
-    def captured(self) -> dict[str, dict[str, int]]:
+    def captured(self) -> tuple[dict[str, dict[str, int]], str]:
         links = sorted(self._stages["captured"])
-        return {link: {"packets": 0, "bytes": 0, "dropped": 0} for link in links}
+        return {link: {"packets": 0, "bytes": 0, "dropped": 0} for link in links}, ""
 
     def details(self) -> dict[str, Any]:
         return {}

@@ -95,7 +95,7 @@ class LocalBackend(ABC):
         failed = open_gates(controls, self._living, patience_s, done)
         self._complain("did not start", failed)
 
-    def captured(self) -> dict[str, dict[str, int]]:
+    def captured(self) -> tuple[dict[str, dict[str, int]], str]:
         """End the capture."""
         return self._keeper().capture_stop()
 

@@ -127,10 +127,10 @@ class Keeper:
         place = None if folder is None else str(folder.absolute())
         self._ask("capture", links=list(links), folder=place, snaplen=snaplen)
 
-    def capture_stop(self) -> dict[str, dict[str, int]]:
-        """Complete the files; counts per link."""
-        links: dict[str, dict[str, int]] = self._ask("capture-stop")["links"]
-        return links
+    def capture_stop(self) -> tuple[dict[str, dict[str, int]], str]:
+        """Complete the files; counts per link, and what went wrong while writing them."""
+        answer = self._ask("capture-stop")
+        return answer["links"], answer.get("error", "")
 
     def signal(self, nodes: Sequence[str], number: int) -> None:
         """To the processes of these nodes."""

@@ -66,13 +66,17 @@ def _stop_in_order(backend: Backend, record: LabRecord, topology: Topology, emit
     backend.stop(topology.nodes, lambda node: emit(StageAdvanced(STAGE, detail=node)))
     emit(StageEnded(STAGE))
     details = backend.details()
-    captured = backend.captured()
+    captured, trouble = backend.captured()
     manifest = read_manifest(run)
+    troubles = [f"the capture is not complete: {trouble}"] if trouble else []
     update_manifest(
         run,
         status="down",
         capture=captured,
         details={**manifest.get("details", {}), **details},
+        warnings=[*manifest.get("warnings", []), *troubles],
     )
+    for text in troubles:
+        emit(Warned(text))
     if dropped := sum(link["dropped"] for link in captured.values()):
         emit(Warned(f"the captures lost {dropped} packets; the report says where"))

@@ -72,6 +72,7 @@ def _start_anew(
     make: Maker,
 ) -> LabRecord:
     emit(Note(f"backend {choice.name}: {choice.reason}"))
+    _say_what_is_not_enforced(topology, emit)
     run = new_run(topology.name)
     try:
         place.folder.mkdir(parents=True, exist_ok=True)
@@ -113,6 +114,18 @@ def _start_anew(
         shutil.rmtree(run.folder, ignore_errors=True)
         raise
     return record
+
+
+def _say_what_is_not_enforced(topology: Topology, emit: Emit) -> None:
+    """No backend of this version limits a node to a board's processor: say so rather than pretend."""
+    boards = [node for node in topology.nodes if node.platform or node.board]
+    if boards:
+        emit(
+            Note(
+                f"platform and class are recorded only: {len(boards)} nodes run "
+                "with this machine's own processor and memory"
+            )
+        )
 
 
 def _bring_in_line(
