@@ -107,8 +107,9 @@ def test_a_lab_lives_delivers_and_goes(folder: Path, emulator: Emulator) -> None
     lab.again().stop(lab.topology.nodes, done.append)
     assert sorted(done) == sorted(NAMES)
     assert lab.backend.inspect().created == frozenset()
-    counts = lab.again().captured()
+    counts, trouble = lab.again().captured()
     assert counts.keys() == NAMES
+    assert trouble == ""
     for node in lab.topology.nodes:
         assert counts[node.name]["packets"] > 5
         assert lab.run.pcap(node.name).stat().st_size > counts[node.name]["bytes"]
@@ -178,7 +179,7 @@ def test_links_without_capture_are_raised_too(folder: Path) -> None:
     lab = Lab(folder, replace(TOPOLOGY, capture=Capture(enabled=False)))
     lab.up()
     assert lab.backend.inspect().captured == NAMES
-    assert lab.backend.captured() == {}
+    assert lab.backend.captured() == ({}, "")
     assert not lab.run.pcaps.exists()
 
 

@@ -39,7 +39,7 @@ def report(tmp_path_factory) -> Path:
         publications=list(publications(40, 2)),
         fate=lambda number, _src, dst: "unsent" if (number, dst) == (30, "town-1") else None,
     )
-    run.write(folder, lab="<script>alert(1)</script>", details={"counters": {"late_max_s": 0.5}})
+    run.write(folder, lab="<script>alert(1)</script>", details={"relay": {"late_max_s": 0.5}})
     with open_session(short=True) as spark:
         measure(spark, read_run(folder))
     return write_report(folder)
