@@ -83,11 +83,10 @@ class _Measurement:
         crossed = self._keep("hops", hops.hops(seen), hops.SCHEMA)
         self.emit(FOLLOWING, 1, 2)
         brokers = [node.name for node in self.run.nodes if node.kind == "broker"]
+        received = publications.receptions(logs)
         delivered = self._keep(
             "deliveries",
-            deliveries.deliveries(
-                published, self._wanted(), crossed, publications.receptions(logs), brokers
-            ),
+            deliveries.deliveries(published, crossed, received, wanted(self.run), brokers),
             deliveries.SCHEMA,
         )
         self.emit(FOLLOWING, 2, 2)
@@ -112,10 +111,14 @@ class _Measurement:
             return self.spark.createDataFrame([], LOG_SCHEMA)
         return self.spark.read.schema(LOG_SCHEMA).json(files)
 
-    def _wanted(self) -> "DataFrame":
-        """Who wants which topic, from the manifest."""
-        pairs = [(topic, node.name) for node in self.run.nodes for topic in node.topics]
-        return self.spark.createDataFrame(pairs, "topic string, receiver string")
+
+def wanted(run: Run) -> dict[str, list[str]]:
+    """Who wants which topic, from the manifest."""
+    receivers: dict[str, list[str]] = {}
+    for node in run.nodes:
+        for topic in node.topics:
+            receivers.setdefault(topic, []).append(node.name)
+    return receivers
 
 
 def _write_json(path: Path, document: dict[str, Any]) -> None:

@@ -89,6 +89,10 @@ def _start(master: str, place: Path, short: bool) -> "SparkSession":
         "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
         "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
         "spark.sql.adaptive.enabled": "false",  # few partitions from the start; nothing to adapt
+        # What is divided by message id stays so: joins on the id and more need no second shuffle, and no sorting.
+        "spark.sql.requireAllClusterKeysForCoPartition": "false",
+        "spark.sql.join.preferSortMergeJoin": "false",
+        "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "1000000",
         "spark.python.worker.faulthandler.enabled": "true",
         "spark.sql.parquet.compression.codec": "zstd",
     }

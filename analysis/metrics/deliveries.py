@@ -1,138 +1,116 @@
 """deliveries: one row for each message and each subscriber who should get it: delivered, or lost and where."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
-from pyspark.sql import Column, DataFrame
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from analysis.metrics.hops import seconds
+from analysis.follow import Hop, Journey
 
 SCHEMA = """
     id string, receiver string, origin string, topic string, priority int, payload_bytes long, published_ns long,
     status string, reason string, hops int, path array<string>, received_ns long, delay_s double, duplicates long,
     confirmed boolean
 """
-DELIVERED, LOST = "delivered", "lost"
-NEVER_SENT = "never sent"
+ARROW_SCHEMA = pa.schema(
+    [
+        ("id", pa.string()),
+        ("receiver", pa.string()),
+        ("origin", pa.string()),
+        ("topic", pa.string()),
+        ("priority", pa.int32()),
+        ("payload_bytes", pa.int64()),
+        ("published_ns", pa.int64()),
+        ("status", pa.string()),
+        ("reason", pa.string()),
+        ("hops", pa.int32()),
+        ("path", pa.list_(pa.string())),
+        ("received_ns", pa.int64()),
+        ("delay_s", pa.float64()),
+        ("duplicates", pa.int64()),
+        ("confirmed", pa.bool_()),
+    ]
+)
+PUBLICATION = ("id", "origin", "topic", "priority", "payload_bytes", "published_ns")
+HOP = ("id", *Hop._fields)
+RECEPTION = ("id", "receiver")
 
 
 def deliveries(
     publications: DataFrame,
-    wanted: DataFrame,
     hops: DataFrame,
     receptions: DataFrame,
-    brokers: Sequence[str],
+    wanted: Mapping[str, Sequence[str]],
+    brokers: Collection[str],
 ) -> DataFrame:
     """A message is delivered when all its bytes were seen on the receiver's link.
 
-    `wanted`: topic, receiver. `receptions`: id, receiver, by the receivers' own account (`confirmed`).
+    `wanted`: topic -> receivers. `receptions`: id, receiver, by the receivers' own account (`confirmed`).
     """
-    expected = publications.join(sf.broadcast(wanted), "topic").where("receiver != origin")
-    arrived = sf.col("a.received_ns").isNotNull()
-    path = _path(sf.col("receiver"), sf.col("origin"), sf.col("m.previous"), sf.col("m.senders"))
-    return (
-        expected.alias("e")
-        .join(_arrivals(hops).alias("a"), ["id", "receiver"], "left")
-        .join(_movements(hops, brokers).alias("m"), ["id"], "left")
-        .join(receptions.withColumn("said", sf.lit(True)), ["id", "receiver"], "left")
-        .withColumn("path", sf.when(arrived, path))
-        .withColumn("began_ns", sf.coalesce("a.began_ns", "e.published_ns"))
-        .select(
-            "id",
-            "receiver",
-            "origin",
-            "topic",
-            "priority",
-            "e.payload_bytes",
-            sf.col("began_ns").alias("published_ns"),
-            sf.when(arrived, DELIVERED).otherwise(LOST).alias("status"),
-            sf.when(~arrived, _reason()).alias("reason"),
-            sf.when(arrived, sf.size("path") - 1).alias("hops"),
-            "path",
-            "a.received_ns",
-            seconds("began_ns", "received_ns").alias("delay_s"),
-            sf.when(arrived, sf.col("a.copies") - 1).otherwise(sf.lit(0)).alias("duplicates"),
-            sf.coalesce("said", sf.lit(False)).alias("confirmed"),
-        )
-    )
+    # All that is known of a message meets in one partition: one shuffle, and each message is followed there.
+    kinds = ((publications, PUBLICATION), (hops, HOP), (receptions, RECEPTION))
+    parts = [
+        frame.select(*names, sf.lit(number).alias("what"))
+        for number, (frame, names) in enumerate(kinds)
+    ]
+    known = parts[0]
+    for part in parts[1:]:
+        known = known.unionByName(part, allowMissingColumns=True)
+    receivers = {topic: list(names) for topic, names in wanted.items()}
+    central = frozenset(brokers)
+
+    def follow(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        whole = list(batches)
+        if whole:
+            yield from _follow(pa.Table.from_batches(whole), receivers, central).to_batches()
+
+    return known.repartition("id").mapInArrow(follow, SCHEMA)
 
 
-def _arrivals(hops: DataFrame) -> DataFrame:
-    """How far each message came on the last link, to each node that it was sent to."""
-    return hops.groupBy("id", sf.col("dst").alias("receiver")).agg(
-        sf.min("received_last_ns").alias("received_ns"),
-        sf.min("published_ns").alias("began_ns"),
-        sf.sum("copies").alias("copies"),
-        sf.min("received_first_ns").isNotNull().alias("touched"),
-        sf.coalesce(
-            sf.min_by("src", "received_last_ns"),
-            sf.min_by("src", sf.coalesce("sent_first_ns", "received_first_ns")),
-        ).alias("last_sender"),
-    )
-
-
-def _movements(hops: DataFrame, brokers: Sequence[str]) -> DataFrame:
-    """What became of each message as a whole: who sent it, who had it from whom, where it got stuck."""
-    came = sf.col("received_last_ns").isNotNull()
-    to_broker = sf.col("dst").isin(list(brokers))
-    first_from = (
-        hops.where(came).groupBy("id", "dst").agg(sf.min_by("src", "received_last_ns").alias("src"))
-    )
-    senders = sf.collect_set("src")
-    previous = first_from.groupBy("id").agg(
-        sf.collect_list(sf.struct("dst", "src")).alias("came_from")
-    )
-    stuck = sf.struct("src", "dst", sf.col("received_first_ns").isNotNull().alias("touched"))
-    whole = hops.groupBy("id").agg(
-        senders.alias("senders"),
-        sf.max(sf.col("src") == sf.col("origin")).alias("sent"),
-        sf.min_by(
-            sf.when(to_broker & ~came, stuck), sf.when(to_broker & ~came, sf.col("hops"))
-        ).alias("stuck"),
-        sf.max_by(
-            sf.when(to_broker & came, sf.col("dst")),
-            sf.when(to_broker & came, sf.col("received_last_ns")),
-        ).alias("furthest"),
-    )
-    # Only nodes that also send can be on the way: keeps the map small however many subscribers there are.
-    onward = sf.filter("came_from", lambda pair: sf.array_contains(sf.col("senders"), pair["dst"]))
-    return whole.join(previous, ["id"], "left").select(
-        "id", "senders", "sent", "stuck", "furthest", sf.map_from_entries(onward).alias("previous")
-    )
-
-
-def _path(receiver: Column, origin: Column, previous: Column, senders: Column) -> Column:
-    """The nodes from origin to receiver: backwards from whom each one had the message first."""
-
-    def step(path: Column, _: Column) -> Column:
-        before = sf.try_element_at(previous, path[0])
-        return sf.when((path[0] == origin) | before.isNull(), path).otherwise(
-            sf.concat(sf.array(before), path)
-        )
-
-    start = sf.array(sf.col("a.last_sender"), receiver)
-    return sf.aggregate(senders, start, step)
-
-
-def _reason() -> Column:
-    """Where a message was lost, from the last place that it was seen at."""
-    stuck = sf.col("m.stuck")
-
-    def between(src: Column, dst: Column) -> Column:
-        return sf.concat(sf.lit("lost between "), src, sf.lit(" and "), dst)
-
-    return (
-        sf.when(sf.coalesce("m.sent", sf.lit(False)) == sf.lit(False), sf.lit(NEVER_SENT))
-        .when(sf.col("a.touched"), sf.concat(sf.lit("incomplete at "), sf.col("receiver")))
-        .when(
-            sf.col("a.last_sender").isNotNull(),
-            between(sf.col("a.last_sender"), sf.col("receiver")),
-        )
-        .when(stuck["touched"], sf.concat(sf.lit("incomplete at "), stuck["dst"]))
-        .when(stuck.isNotNull(), between(stuck["src"], stuck["dst"]))
-        .otherwise(
-            sf.concat(
-                sf.lit("not forwarded by "), sf.coalesce(sf.col("m.furthest"), sf.col("origin"))
+def _follow(
+    known: pa.Table, wanted: Mapping[str, Sequence[str]], brokers: Collection[str]
+) -> pa.Table:
+    """The deliveries of all messages of a partition."""
+    hops: defaultdict[str, list[Hop]] = defaultdict(list)
+    for identity, *values in _rows(known, 1, HOP):
+        hops[identity].append(Hop(*values))
+    confirmed = set(_rows(known, 2, RECEPTION))
+    columns: dict[str, list[Any]] = {name: [] for name in ARROW_SCHEMA.names}
+    for identity, origin, topic, priority, size, logged_ns in _rows(known, 0, PUBLICATION):
+        mine = hops.get(identity, [])
+        journey = Journey(origin, mine, brokers)
+        published_ns = mine[0].published_ns if mine else logged_ns
+        for receiver in wanted.get(topic, ()):
+            if receiver == origin:
+                continue
+            status, reason, path, received_ns, duplicates = journey.outcome(receiver)
+            row = (
+                identity,
+                receiver,
+                origin,
+                topic,
+                priority,
+                size,
+                published_ns,
+                status,
+                reason,
+                len(path) - 1 if path else None,
+                path,
+                received_ns,
+                (received_ns - published_ns) / 1e9 if received_ns is not None else None,
+                duplicates,
+                (identity, receiver) in confirmed,
             )
-        )
-    )
+            for column, value in zip(columns.values(), row, strict=True):
+                column.append(value)
+    return pa.table(columns, schema=ARROW_SCHEMA)
+
+
+def _rows(known: pa.Table, what: int, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    """The rows of one kind as tuples."""
+    chosen = known.filter(pc.field("what") == what)
+    return zip(*(chosen[name].to_pylist() for name in names), strict=True)

@@ -30,13 +30,11 @@ def hops(messages: DataFrame) -> DataFrame:
 
     # Divided by id once: all groups and joins below find their rows in the same partition.
     published = messages.where("kind = 'PUBLISH'").repartition("id")
-    crossed = published.groupBy("id", "src", "dst").agg(
-        sf.first("origin").alias("origin"),
-        sf.first("topic").alias("topic"),
-        sf.first("priority").alias("priority"),
+    # What is the same for all sightings of a message is part of the key: aggregates of fixed width need no sorting.
+    same = ("id", "origin", "topic", "priority", "published_ns")
+    crossed = published.groupBy(*same, "src", "dst").agg(
         sf.min("hops").alias("hops"),
         sf.max("payload_bytes").alias("payload_bytes"),
-        sf.first("published_ns").alias("published_ns"),
         earliest("first_ns", up).alias("sent_first_ns"),
         earliest("last_ns", up & whole).alias("sent_last_ns"),
         earliest("first_ns", down).alias("received_first_ns"),

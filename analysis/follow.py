@@ -1,0 +1,100 @@
+"""Follows one message through the overlay: who had it from whom, and where it was lost. Pure."""
+
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+DELIVERED, LOST = "delivered", "lost"
+NEVER_SENT = "never sent"
+
+
+class Hop(NamedTuple):
+    """What the captures show of a message between two nodes; None: not seen."""
+
+    src: str
+    dst: str
+    hops: int
+    published_ns: int
+    sent_first_ns: int | None
+    received_first_ns: int | None
+    received_last_ns: int | None  # all of it
+    copies: int
+
+
+class Outcome(NamedTuple):
+    """What became of a message for one receiver."""
+
+    status: str
+    reason: str | None
+    path: list[str] | None
+    received_ns: int | None
+    duplicates: int
+
+
+class Journey:
+    """All hops of one message."""
+
+    def __init__(self, origin: str, hops: Iterable[Hop], brokers: Collection[str]) -> None:
+        self.origin = origin
+        self.brokers = brokers
+        self.into: dict[str, list[Hop]] = {}
+        self.arrival: dict[str, Hop] = {}  # the hop that brought a node its first whole copy
+        self.sent = False
+        for hop in hops:
+            self.sent |= hop.src == origin
+            self.into.setdefault(hop.dst, []).append(hop)
+            if hop.received_last_ns is not None:
+                first = self.arrival.get(hop.dst)
+                if first is None or _when(hop) < _when(first):
+                    self.arrival[hop.dst] = hop
+
+    def outcome(self, receiver: str) -> Outcome:
+        """Delivered with its path, or lost with the place."""
+        arrival = self.arrival.get(receiver)
+        if arrival is None:
+            return Outcome(LOST, self._reason(receiver), None, None, 0)
+        copies = sum(hop.copies for hop in self.into[receiver])
+        return Outcome(DELIVERED, None, self._path(receiver), arrival.received_last_ns, copies - 1)
+
+    def _path(self, receiver: str) -> list[str]:
+        """Backwards from whom each node had the message first; ends early where the captures have a gap."""
+        path = [receiver]
+        while path[-1] != self.origin:
+            arrival = self.arrival.get(path[-1])
+            if arrival is None or arrival.src in path:
+                break
+            path.append(arrival.src)
+        return path[::-1]
+
+    def _reason(self, receiver: str) -> str:
+        """Where the message was last seen on its way to the receiver."""
+        if not self.sent:
+            return NEVER_SENT
+        last = self.into.get(receiver)
+        if last:
+            return _broken(min(last, key=_begun))
+        stuck = [
+            hop
+            for dst, hops in self.into.items()
+            if dst in self.brokers and dst not in self.arrival
+            for hop in hops
+        ]
+        if stuck:
+            return _broken(min(stuck, key=lambda hop: hop.hops))
+        reached = [hop for dst, hop in self.arrival.items() if dst in self.brokers]
+        furthest = max(reached, key=_when).dst if reached else self.origin
+        return f"not forwarded by {furthest}"
+
+
+def _when(hop: Hop) -> int:
+    return hop.received_last_ns or 0
+
+
+def _begun(hop: Hop) -> int:
+    """Hops that reached their end count first, then the earliest."""
+    return hop.received_first_ns or hop.sent_first_ns or 0
+
+
+def _broken(hop: Hop) -> str:
+    if hop.received_first_ns is not None:
+        return f"incomplete at {hop.dst}"
+    return f"lost between {hop.src} and {hop.dst}"

@@ -1,0 +1,81 @@
+"""One message's way through the overlay, and where it ends."""
+
+import random
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.follow import Hop, Journey
+
+
+def hop(src, dst, at=None, begun=None, sent=1, number=1, copies=1):
+    """A hop that arrives at this time; or, if it does not, of which the first bytes were seen at `begun`."""
+    return Hop(src, dst, number, 0, sent, begun or at, at, copies if at else 0)
+
+
+BROKERS = {"a", "b", "c"}
+
+
+@pytest.mark.parametrize(
+    ("hops", "reason"),
+    [
+        ([], "never sent"),
+        ([hop("o", "a")], "lost between o and a"),
+        ([hop("o", "a", begun=5)], "incomplete at a"),
+        ([hop("o", "a", 5)], "not forwarded by a"),
+        ([hop("o", "a", 5), hop("a", "x", 9)], "not forwarded by a"),
+        ([hop("o", "a", 5), hop("a", "town")], "lost between a and town"),
+        ([hop("o", "a", 5), hop("a", "town", begun=7)], "incomplete at town"),
+        ([hop("o", "a", 5), hop("a", "b", number=2)], "lost between a and b"),
+        ([hop("o", "a", 5), hop("a", "b", 8), hop("b", "x", 9)], "not forwarded by b"),
+        ([hop("o", "x", 5)], "not forwarded by o"),
+    ],
+)
+def test_a_lost_message_was_lost_where_it_was_last_seen(hops, reason):
+    found = Journey("o", hops, BROKERS).outcome("town")
+    assert (found.status, found.reason, found.path) == ("lost", reason, None)
+
+
+def test_the_path_is_the_one_of_the_first_whole_copy():
+    hops = [
+        hop("o", "a", 5),
+        hop("a", "b", 50),
+        hop("a", "c", 10),
+        hop("c", "b", 20),
+        hop("b", "town", 60),
+        hop("c", "town", 70),
+    ]
+    found = Journey("o", hops, BROKERS).outcome("town")
+    assert found.path == ["o", "a", "c", "b", "town"]
+    assert (found.received_ns, found.duplicates) == (60, 1)
+
+
+def test_a_gap_in_the_captures_leaves_the_rest_of_the_path():
+    found = Journey("o", [hop("a", "town", 9)], BROKERS).outcome("town")
+    assert (found.status, found.path) == ("delivered", ["a", "town"])
+
+
+@given(st.integers(0, 2**32), st.integers(1, 12))
+def test_in_any_overlay_each_path_leads_from_the_origin_along_hops_in_time(seed, brokers):
+    chance = random.Random(seed)
+    arrived, hops = {"o": 0}, []
+    for number in range(brokers):
+        source = chance.choice(sorted(arrived))
+        arrived[f"b{number}"] = arrived[source] + chance.randrange(1, 100)
+        hops.append(hop(source, f"b{number}", arrived[f"b{number}"]))
+    for _ in range(brokers):  # later copies on other ways
+        one, other = chance.choice(sorted(arrived)), chance.choice(sorted(set(arrived) - {"o"}))
+        late = max(arrived[one], arrived[other]) + 1000
+        hops.append(hop(one, other, late))
+    chance.shuffle(hops)
+    known = {(h.src, h.dst) for h in hops}
+    for receiver in sorted(set(arrived) - {"o"}):
+        found = Journey("o", hops, ()).outcome(receiver)
+        assert found.received_ns == arrived[receiver]
+        assert found.path[0] == "o"
+        assert found.path[-1] == receiver
+        times = [arrived[name] for name in found.path]
+        assert times == sorted(times)
+        assert all(pair in known for pair in pairwise(found.path))
