@@ -1,0 +1,54 @@
+"""Logs of several nodes read as one."""
+
+import json
+from itertools import islice
+
+import pytest
+
+from testbed.cli import loglines
+from testbed.errors import InputError
+
+
+def log(folder, node: str, *times: int) -> None:
+    lines = [
+        json.dumps({"t": t * 10**9, "node": node, "event": "publish", "id": f"{t:016x}"})
+        for t in times
+    ]
+    (folder / f"{node}.jsonl").write_text("\n".join(lines) + "\n")
+
+
+def test_lines_of_all_nodes_come_by_time(tmp_path):
+    log(tmp_path, "a", 1, 4)
+    log(tmp_path, "b", 2, 3)
+    lines = loglines.read(loglines.files_of(tmp_path, None))
+    assert [line["node"] for line in lines] == ["a", "b", "b", "a"]
+
+
+def test_a_line_that_is_still_being_written_is_left_out(tmp_path):
+    log(tmp_path, "a", 1)
+    with (tmp_path / "a.jsonl").open("a") as file:
+        file.write('{"t": 2, "node"')
+    assert len(loglines.read(loglines.files_of(tmp_path, "a"))) == 1
+
+
+def test_an_unknown_node_is_answered_with_the_nearest(tmp_path):
+    log(tmp_path, "siren", 1)
+    with pytest.raises(InputError) as caught:
+        loglines.files_of(tmp_path, "sirn")
+    assert caught.value.hint == "did you mean 'siren'?"
+
+
+def test_following_goes_on_where_it_stopped(tmp_path):
+    log(tmp_path, "a", 1)
+    lines = loglines.follow(loglines.files_of(tmp_path, "a"))
+    assert [line["t"] for line in islice(lines, 1)] == [10**9]
+    with (tmp_path / "a.jsonl").open("a") as file:
+        file.write(json.dumps({"t": 2, "node": "ä", "event": "stop"}) + "\n")
+    assert [line["t"] for line in islice(lines, 1)] == [2]
+
+
+def test_a_line_for_people_has_time_node_event_and_the_rest():
+    line = {"t": 1_234_567_890, "node": "siren", "event": "receive", "priority": 5}
+    text = loglines.render(line).plain
+    assert text.split()[1:] == ["siren", "receive", "priority=5"]
+    assert ".234 " in text

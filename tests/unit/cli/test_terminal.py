@@ -1,0 +1,76 @@
+"""What a command says where, and with which exit code it ends."""
+
+import errno
+import json
+
+import pytest
+import typer
+
+from testbed.cli.terminal import Terminal
+from testbed.errors import InputError, MissingCapability
+from testbed.events import Note, StageAdvanced, StageEnded, StageStarted, Warned
+
+
+def end_of(error: BaseException | None, as_json: bool = False, warn: bool = False) -> int:
+    """The exit code of a command that ends with this error."""
+    try:
+        with Terminal(as_json) as terminal:
+            if warn:
+                terminal.emit(Warned("slow"))
+            if error:
+                raise error
+    except typer.Exit as ended:
+        return ended.exit_code
+    return 0
+
+
+@pytest.mark.parametrize(
+    ("error", "code", "said"),
+    [
+        (None, 0, ""),
+        (InputError("no lab named 'x' is up", "start it"), 2, "no lab named 'x' is up"),
+        (MissingCapability("no engine", "make engine"), 1, "make engine"),
+        (
+            OSError(errno.ENOSPC, "full", "/captures/run.json"),
+            1,
+            "while writing /captures/run.json",
+        ),
+        (PermissionError(errno.EACCES, "denied", "/run/testbed"), 1, "permission denied"),
+        (KeyboardInterrupt(), 130, "interrupted"),
+    ],
+)
+def test_each_error_has_its_exit_code_and_its_sentence(error, code, said, capsys):
+    assert end_of(error) == code
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert said in err
+
+
+def test_a_warning_makes_the_exit_code_three(capsys):
+    assert end_of(None, warn=True) == 3
+    assert "warning: slow" in capsys.readouterr().err
+
+
+def test_an_unforeseen_error_is_not_hidden():
+    with pytest.raises(ZeroDivisionError), Terminal():
+        raise ZeroDivisionError
+
+
+def test_with_json_an_error_is_one_document_on_stdout(capsys):
+    assert end_of(InputError("wrong", "right"), as_json=True) == 2
+    document = json.loads(capsys.readouterr().out)
+    assert document == {"error": {"message": "wrong", "hint": "right", "exit_code": 2}}
+
+
+def test_with_json_nothing_but_the_document_goes_to_stdout(capsys):
+    with Terminal(as_json=True) as terminal:
+        terminal.emit(StageStarted("wiring links", 3))
+        terminal.emit(StageAdvanced("wiring links", 3, "sensor [1]"))
+        terminal.emit(StageEnded("wiring links"))
+        terminal.emit(Note("backend netns"))
+        terminal.show("for people")
+        terminal.document({"lab": "valley"})
+    out, err = capsys.readouterr()
+    assert json.loads(out) == {"lab": "valley"}
+    assert "wiring links (3)" in err
+    assert "backend netns" in err
