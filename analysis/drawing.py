@@ -9,8 +9,8 @@ from markupsafe import Markup
 from analysis.runfolder import RunNode
 
 WIDTH, HEIGHT, MARGIN = 760, 460, 70
+NEAREST = 78  # nodes nearer to each other than this are moved apart, if there are few enough
 MOST_LABELS = 40  # more names than this would cover each other
-MOST_PROFILES = 16
 
 SHAPES = {
     "broker": Markup('<rect class="node broker" x="-13" y="-13" width="26" height="26" rx="5"/>'),
@@ -30,10 +30,11 @@ class Edge:
 
 def draw(nodes: Sequence[RunNode], edges: Sequence[Edge]) -> Markup:
     """The drawing as an inline SVG element."""
-    place = _by_coordinates(nodes) or _around_brokers(nodes)
+    place = _by_coordinates(nodes)
+    place = _apart(place) if place else _around_brokers(nodes)
     kinds = {node.name: node for node in nodes}
     profiles = sorted({node.profile for node in nodes})
-    parts = [_line(edge, kinds, place, profiles, len(edges)) for edge in edges]
+    parts = [_line(edge, kinds, place, profiles) for edge in edges]
     parts += [_node(node, place[node.name], len(nodes)) for node in nodes]
     label = f"Topology: {len(nodes)} nodes, {len(edges)} overlay links."
     return Markup(
@@ -77,6 +78,37 @@ def _by_coordinates(nodes: Sequence[RunNode]) -> dict[str, tuple[float, float]] 
     }
 
 
+def _apart(place: dict[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
+    """The same places, moved no further than needed for names to be readable."""
+    names = list(place)
+    spots = [list(place[name]) for name in names]
+    if len(names) > MOST_LABELS:
+        return place
+    for _ in range(200):
+        moved = False
+        for one in range(len(spots)):
+            for other in range(one):
+                x, y = (spots[one][axis] - spots[other][axis] for axis in (0, 1))
+                distance = math.hypot(x, y)
+                if distance >= NEAREST:
+                    continue
+                moved = True
+                turn = math.atan2(y, x) if distance else 2.4 * one
+                push = (NEAREST - distance) / 2 + 0.1
+                for which, sign in ((one, 1), (other, -1)):
+                    spots[which][0] = _within(spots[which][0] + sign * push * math.cos(turn), WIDTH)
+                    spots[which][1] = _within(
+                        spots[which][1] + sign * push * math.sin(turn), HEIGHT
+                    )
+        if not moved:
+            break
+    return {name: (x, y) for name, (x, y) in zip(names, spots, strict=True)}
+
+
+def _within(value: float, size: int) -> float:
+    return min(max(value, MARGIN), size - MARGIN)
+
+
 def _around_brokers(nodes: Sequence[RunNode]) -> dict[str, tuple[float, float]]:
     """Brokers on a small ring, sensors on the left half of a large one, subscribers on the right half."""
     brokers = [node for node in nodes if node.kind == "broker"]
@@ -104,34 +136,24 @@ def _line(
     nodes: dict[str, RunNode],
     place: dict[str, tuple[float, float]],
     profiles: list[str],
-    count: int,
 ) -> Markup:
-    (x1, y1), (x2, y2) = place[edge.one], place[edge.other]
+    """A line with the dashes of the outer node's link profile."""
     ends = [nodes[edge.one], nodes[edge.other]]
-    outer = [node for node in ends if node.kind != "broker"] or ends
-    names = list(dict.fromkeys(node.profile for node in outer))
-    dash = DASHES[profiles.index(names[0]) % len(DASHES)]
-    text = Markup(
+    outer = next((node for node in ends if node.kind != "broker"), ends[0])
+    dash = DASHES[profiles.index(outer.profile) % len(DASHES)]
+    return Markup(
         '<line class="link" x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}" stroke-dasharray="{}"/>'
-    ).format(x1, y1, x2, y2, dash)
-    if count <= MOST_PROFILES:
-        x, y = (x1 + x2) / 2, (y1 + y2) / 2
-        text += Markup('<text class="profile" x="{:.1f}" y="{:.1f}">{}</text>').format(
-            x, y - 4, " / ".join(names)
-        )
-    return text
+    ).format(*place[edge.one], *place[edge.other], dash)
 
 
 def _node(node: RunNode, at: tuple[float, float], count: int) -> Markup:
     shape = SHAPES.get(node.kind, SHAPES["subscriber"])
     title = Markup("<title>{} ({}, {})</title>").format(node.name, node.kind, node.profile)
-    name = Markup('<text class="name" y="28">{}</text>').format(node.name)
-    extra = (
-        Markup('<text class="profile" y="43">{}</text>').format(node.profile)
-        if node.kind == "broker"
-        else Markup("")
-    )
-    words = name + extra if count <= MOST_LABELS or node.kind == "broker" else Markup("")
+    words = Markup("")
+    if count <= MOST_LABELS or node.kind == "broker":
+        words = Markup(
+            '<text class="name" y="27">{}</text><text class="profile" y="42">{}</text>'
+        ).format(node.name, node.profile)
     return Markup('<g transform="translate({:.1f},{:.1f})">{}{}{}</g>').format(
         *at, title, shape, words
     )

@@ -117,6 +117,11 @@ def test_the_summary_keeps_its_contract(measured):
     )
 
 
+def test_the_summary_of_a_known_run_is_the_one_on_record(measured, repository):
+    golden = repository / "tests" / "golden" / "analysis" / "trouble.json"
+    assert measured[2] == json.loads(golden.read_text())
+
+
 def test_the_parts_of_all_hops_add_up_to_the_delay(measured):
     folder, _, _, _ = measured
     crossed = {(row["id"], row["src"], row["dst"]): row for row in rows(folder, "hops")}

@@ -1,7 +1,9 @@
 """What the report says, without a browser and without Spark."""
 
 import json
+import math
 import re
+from itertools import combinations
 
 import pyarrow as pa
 import pytest
@@ -143,6 +145,21 @@ def test_nodes_with_coordinates_are_drawn_where_they_are_north_up():
     for x, y in places.values():
         assert 0 < x < drawing.WIDTH
         assert 0 < y < drawing.HEIGHT
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(35, 36), st.floats(138, 139)), min_size=2, max_size=10, unique=True
+    )
+)
+def test_nodes_that_are_close_together_are_drawn_apart(coordinates):
+    nodes = [node(f"n{number}", "sensor", at) for number, at in enumerate(coordinates)]
+    places = drawing._by_coordinates(nodes)
+    if places is None:
+        return
+    spots = list(drawing._apart(places).values())
+    for one, other in combinations(spots, 2):
+        assert math.dist(one, other) > drawing.NEAREST / 2
 
 
 @given(st.integers(0, 5), st.integers(0, 80), st.integers(0, 80))
