@@ -2,8 +2,10 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -114,3 +116,63 @@ class Watch:
 def watch(places: Path) -> Watch:
     """An eye on what this test's labs leave behind."""
     return Watch(places / "s")
+
+
+NOBODY = 65534
+
+
+class Nobody:
+    """The user nobody, who may not even read the folders that this Python and this source are installed in.
+
+    In a mount namespace of their own, Python, its packages and our source appear in nobody's home.
+    """
+
+    def __init__(self, home: Path, repository: Path) -> None:
+        home.mkdir()
+        os.chown(home, NOBODY, NOBODY)
+        self.home = home
+        self.source = home / "source"
+        self._python = home / "python" / "bin" / f"python3.{sys.version_info[1]}"
+        self._seen_as = {
+            sys.base_prefix: home / "python",
+            sysconfig.get_path("purelib"): home / "packages",
+            str(repository): self.source,
+        }
+        for place in self._seen_as.values():
+            place.mkdir()
+
+    def python(
+        self, *arguments: str, cwd: Path | None = None, tun: int = 0o666
+    ) -> subprocess.CompletedProcess[str]:
+        """A finished Python process; `tun`: who may use tap devices (most systems let everybody)."""
+        device = self.home / "tun"
+        binds = [*self._seen_as.items(), (str(device), "/dev/net/tun")]
+        mounts = [f"mount --bind {shlex.quote(a)} {shlex.quote(str(b))}" for a, b in binds]
+        make_device = f"rm -f {device} && mknod {device} c 10 200 && chmod {tun:o} {device}"
+        user = f"setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups"
+        script = " && ".join([make_device, *mounts, f'exec {user} {self._python} "$@"'])
+        return subprocess.run(
+            ["unshare", "--mount", "sh", "-c", script, "sh", *arguments],
+            cwd=cwd or self.home,
+            env={
+                "PATH": os.environ["PATH"],
+                "HOME": str(self.home),
+                "LD_LIBRARY_PATH": str(self.home / "python" / "lib"),
+                "PYTHONPATH": f"{self.source}:{self.home / 'packages'}",
+                "PYTHONDONTWRITEBYTECODE": "1",
+                "TESTBED_STATE": str(self.home / "s"),
+                "TESTBED_CAPTURES": str(self.home / "c"),
+                "HYPOTHESIS_STORAGE_DIRECTORY": str(self.home / "hypothesis"),
+                "CI": os.environ.get("CI", ""),
+            },
+            text=True,
+            capture_output=True,
+            timeout=240,
+            check=False,
+        )
+
+
+@pytest.fixture
+def nobody(places: Path, repository: Path) -> Nobody:
+    """A user without any rights; needs root to become it."""
+    return Nobody(places / "home", repository)

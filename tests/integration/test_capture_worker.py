@@ -21,7 +21,11 @@ from scapy.utils import RawPcapReader
 from testbed.capture.pcap import read_records
 from testbed.links.namespaces import inside, make_network
 
-pytestmark = [pytest.mark.netns, pytest.mark.root]
+pytestmark = [
+    pytest.mark.netns,
+    pytest.mark.root,
+    pytest.mark.skipif(not shutil.which("ip"), reason="no ip; apt-get install iproute2"),
+]
 
 PATIENCE_S = 20.0
 PAIRS = 150  # of packets; they fit into the smallest buffer even if the worker sleeps all the while

@@ -2,18 +2,14 @@
 
 import json
 import os
-import shlex
 import shutil
 import subprocess
 import sys
-import sysconfig
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 AGREEMENT_S = 0.005
-NOBODY = 65534
 TRIES = 3  # the nodes' own clock readings wait for a processor; a busy machine may need another try
 
 CONTRACT = {
@@ -95,58 +91,17 @@ def test_captures_and_logs_agree_on_every_delivery(
 @pytest.mark.netns
 @pytest.mark.root
 @pytest.mark.spark
-def test_the_same_without_root(places, repository):
+def test_the_same_without_root(nobody, repository):
     """As an ordinary user, the whole lab lives in a user namespace."""
-    home = places / "home"
-    home.mkdir()
-    os.chown(home, NOBODY, NOBODY)
-    minimal = repository / "topologies" / "minimal.yaml"
-    done = as_nobody(home, repository, "run", "minimal.yaml", "--json", files=[minimal])
+    shutil.copy(repository / "topologies" / "minimal.yaml", nobody.home)
+    done = nobody.python("-m", "testbed", "run", "minimal.yaml", "--json")
     assert done.returncode in (0, 3), done.stderr
     document = json.loads(done.stdout)
     check_document(document)
     assert document["backend"] == "netns"
     assert "without root" in done.stderr
     assert document["messages"]["lost"] == 0
-    assert list((home / "s").iterdir()) == []
-
-
-def as_nobody(home: Path, repository: Path, *arguments: str, files: list[Path]) -> Any:
-    """testbed as user nobody, who may not even read the folder that this Python is installed in.
-
-    In a mount namespace of their own, Python, its packages and our source appear where nobody can read them.
-    """
-    for file in files:
-        shutil.copy(file, home)
-    seen_as = {
-        sys.base_prefix: home / "python",
-        sysconfig.get_path("purelib"): home / "packages",
-        str(repository): home / "source",
-    }
-    for place in seen_as.values():
-        place.mkdir()
-    mounts = [f"mount --bind {shlex.quote(a)} {shlex.quote(str(b))}" for a, b in seen_as.items()]
-    # Some machines keep the tap device for root; nobody gets one as distributions usually have it.
-    tun = f"mknod -m 666 {home}/tun c 10 200 && mount --bind {home}/tun /dev/net/tun"
-    python = home / "python" / "bin" / f"python{sys.version_info[0]}.{sys.version_info[1]}"
-    user = f"setpriv --reuid={NOBODY} --regid={NOBODY} --clear-groups"
-    script = " && ".join([*mounts, tun, f'exec {user} {python} -m testbed "$@"'])
-    return subprocess.run(
-        ["unshare", "--mount", "sh", "-c", script, "sh", *arguments],
-        cwd=home,
-        env={
-            "PATH": os.environ["PATH"],
-            "HOME": str(home),
-            "LD_LIBRARY_PATH": str(home / "python" / "lib"),
-            "PYTHONPATH": f"{home / 'source'}:{home / 'packages'}",
-            "PYTHONDONTWRITEBYTECODE": "1",
-            "TESTBED_STATE": str(home / "s"),
-            "TESTBED_CAPTURES": str(home / "c"),
-        },
-        text=True,
-        capture_output=True,
-        check=False,
-    )
+    assert list((nobody.home / "s").iterdir()) == []
 
 
 @pytest.mark.netns
