@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 from analysis.drawing import Edge
 from analysis.errors import AnalysisError
 from analysis.runfolder import Run
+from nodes.wire import LEVEL_NAMES
 
-MEANING = {"5": "evacuate", "4": "danger", "3": "warning", "2": "advisory", "1": "routine"}
 MOST_POINTS = 800  # a level in a chart; more would not be told apart
 MOST_LOST = 50  # rows of the table
 LAYERS = {
@@ -73,7 +73,7 @@ def headline(summary: dict[str, Any]) -> tuple[str, str]:
         return "Nothing was published that anybody had subscribed to.", "none"
     level = max(levels)
     expected, delivered = levels[level]["expected"], levels[level]["delivered"]
-    what = f"level-{level} ({MEANING[level]})"
+    what = f"level-{level} ({LEVEL_NAMES[int(level)]})"
     if not delivered:
         return f"None of the {expected} {what} deliveries got through.", "bad"
     delay = summary["delay_s"][level]
@@ -94,7 +94,7 @@ def level_rows(summary: dict[str, Any]) -> list[dict[str, Any]]:
         rows.append(
             {
                 "level": level,
-                "meaning": MEANING.get(level, ""),
+                "meaning": LEVEL_NAMES[int(level)],
                 **count,
                 "delays": [
                     seconds(delay[q]) if delay else "–" for q in ("p50", "p95", "p99", "max")

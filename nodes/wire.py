@@ -17,6 +17,9 @@ from typing import NamedTuple
 VERSION = 1
 LOWEST_PRIORITY = 1
 HIGHEST_PRIORITY = 5
+# The Japanese warning levels: 5 emergency safety measures, 4 evacuation order, 3 evacuation of the elderly,
+# 2 advisory, 1 early information.
+LEVEL_NAMES = {5: "emergency", 4: "evacuate", 3: "prepare", 2: "advisory", 1: "routine"}
 
 
 class Field(NamedTuple):

@@ -5,6 +5,8 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from nodes.wire import LEVEL_NAMES
+
 
 def summary_tables(summary: dict[str, Any]) -> list[Table | Text]:
     """Delay and hops by priority, then messages, overhead and the verdict."""
@@ -22,7 +24,7 @@ def _delays(summary: dict[str, Any]) -> Table:
         hops = summary["hops"].get(level, {})
         quantiles = [seconds(delay[key]) for key in ("p50", "p95", "p99", "max")]
         table.add_row(
-            f"{level} {MEANING.get(level, '')}",
+            f"{level} {LEVEL_NAMES[int(level)]}",
             str(delay["n"]),
             *quantiles,
             f"{hops['mean']:.2f}" if hops else "",
@@ -30,9 +32,6 @@ def _delays(summary: dict[str, Any]) -> Table:
             style="bold" if level == "5" else "",
         )
     return table
-
-
-MEANING = {"5": "emergency", "4": "evacuate", "3": "prepare", "2": "advisory", "1": "routine"}
 
 
 def _facts(summary: dict[str, Any]) -> Table:

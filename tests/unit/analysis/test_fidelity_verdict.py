@@ -6,7 +6,7 @@ import pytest
 
 from analysis.fidelity import Evidence, verdict
 from analysis.runfolder import read_run
-from analysis.synthetic import StarRun
+from synthetic_runs import StarRun
 
 GOOD = Evidence(0.001, (), {}, 0, 0, 0)
 

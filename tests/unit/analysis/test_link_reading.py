@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from analysis.link import TOTALS, read_link
 from analysis.messages import LinkPlace
 from analysis.pcap import parse
-from analysis.synthetic import MS, START_NS, WELL, Captures, Host, Line, Passing, arp, frame
 from nodes import wire
+from synthetic_runs import MS, START_NS, WELL, Captures, Host, Line, Passing, arp, frame
 
 SENSOR = Host("sensor", 2, "10.77.0.2")
 BROKER = Host("broker", 1, "10.77.0.1")

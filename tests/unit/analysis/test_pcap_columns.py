@@ -11,7 +11,7 @@ from scapy.all import ARP, IP, TCP, UDP, Ether, RawPcapReader, raw
 
 from analysis.errors import AnalysisError
 from analysis.pcap import PACKET_SCHEMA, as_table, check_file, parse
-from analysis.synthetic import START_NS, Captures, Host, arp, packet
+from synthetic_runs import START_NS, Captures, Host, arp, packet
 
 ONE = Host("one", 1, "10.77.0.1")
 TWO = Host("two", 2, "10.77.0.2")

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from analysis import charts, drawing, findings
 from analysis.errors import AnalysisError
 from analysis.runfolder import RunNode, read_run
-from analysis.synthetic import StarRun
+from synthetic_runs import StarRun
 
 DELAY = {"n": 9, "p50": 0.3123, "p95": 0.5, "p99": 0.5, "max": 1.2345}
 
@@ -32,21 +32,21 @@ def summary(expected: int, delivered: int, level: str = "5") -> dict:
     [
         (
             summary(9, 9),
-            "All 9 level-5 (evacuate) deliveries got through: half within 312 ms, the slowest after 1.23 s.",
+            "All 9 level-5 (emergency) deliveries got through: half within 312 ms, the slowest after 1.23 s.",
             "good",
         ),
         (
             summary(1, 1, "4"),
-            "The one level-4 (danger) delivery got through: half within 312 ms, the slowest after 1.23 s.",
+            "The one level-4 (evacuate) delivery got through: half within 312 ms, the slowest after 1.23 s.",
             "good",
         ),
         (
             summary(9, 7),
-            "2 of 9 level-5 (evacuate) deliveries were lost; of the others half within 312 ms, "
+            "2 of 9 level-5 (emergency) deliveries were lost; of the others half within 312 ms, "
             "the slowest after 1.23 s.",
             "bad",
         ),
-        (summary(9, 0), "None of the 9 level-5 (evacuate) deliveries got through.", "bad"),
+        (summary(9, 0), "None of the 9 level-5 (emergency) deliveries got through.", "bad"),
         (summary(0, 0), "Nothing was published that anybody had subscribed to.", "none"),
     ],
 )

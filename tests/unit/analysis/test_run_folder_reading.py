@@ -6,7 +6,7 @@ import pytest
 
 from analysis.errors import AnalysisError
 from analysis.runfolder import read_run
-from analysis.synthetic import StarRun
+from synthetic_runs import StarRun
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from websockets.protocol import SERVER, Protocol, State
 
 from analysis.messages import read_messages
 from analysis.streams import Stream, reassemble
-from analysis.synthetic import SWITCHED, UPGRADE, frame, frames
 from analysis.websocket import unmask, walk
 from nodes import wire
+from synthetic_runs import SWITCHED, UPGRADE, frame, frames
 
 masks = st.one_of(st.just(b""), st.binary(min_size=4, max_size=4))
 topics = st.text(max_size=20).filter(lambda text: not text.endswith("\0"))
