@@ -88,6 +88,17 @@ def test_captures_and_logs_agree_on_every_delivery(
     assert (folder / "report.html").stat().st_size > 10_000
 
 
+@pytest.mark.spark
+def test_the_sample_run_is_measured_without_a_lab(testbed_json, places, repository):
+    folder = places / "c" / "sample"
+    shutil.copytree(repository / "captures" / "sample", folder)
+    document = testbed_json("analyze", folder)
+    check_document(document)
+    captured, logged = captured_delays(folder), logged_delays(folder)
+    assert len(captured) == document["messages"]["delivered"] == 5
+    assert all(abs(captured[key] - logged[key]) < AGREEMENT_S for key in logged)
+
+
 @pytest.mark.netns
 @pytest.mark.root
 @pytest.mark.spark
