@@ -18,9 +18,11 @@ from testbed.records import (
     read_manifest,
     update_manifest,
 )
-from testbed.topology.model import Topology, from_json
+from testbed.topology.model import NodeKind, Topology, from_json
 
 STAGE = "stopping nodes"
+# A node that stops hands over what it has queued: whoever takes it must still be there.
+WITH_THE_STREAM = (NodeKind.SENSOR, NodeKind.BROKER, NodeKind.SUBSCRIBER)
 
 
 def bring_down(name: str, emit: Emit, make: Maker = make_backend) -> LabRecord | None:
@@ -63,7 +65,9 @@ def _stop_in_order(backend: Backend, record: LabRecord, topology: Topology, emit
         raise ControlError("the keeper is gone")
     Journal(run.journal).write(step="stop", targets=[node.name for node in topology.nodes])
     emit(StageStarted(STAGE, len(topology.nodes)))
-    backend.stop(topology.nodes, lambda node: emit(StageAdvanced(STAGE, detail=node)))
+    for kind in WITH_THE_STREAM:
+        nodes = topology.of_kind(kind)
+        backend.stop(nodes, lambda node: emit(StageAdvanced(STAGE, detail=node)))
     emit(StageEnded(STAGE))
     details = backend.details()
     captured, trouble = backend.captured()
