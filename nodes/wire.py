@@ -46,6 +46,10 @@ _CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 HEADER = struct.Struct("!" + "".join(_CODES[field.size] for field in FIELDS))
 HEADER_SIZE = HEADER.size
 MAX_TOPIC_BYTES = 255
+# What one message may be: control, queues and links all take exactly so much.
+MAX_PAYLOAD_BYTES = 8_000_000
+MAX_MESSAGE_BYTES = HEADER_SIZE + MAX_TOPIC_BYTES + MAX_PAYLOAD_BYTES
+MAX_SUBSCRIPTIONS = 1024  # topics that one node may want from its broker
 
 
 class Kind(IntEnum):

@@ -10,8 +10,9 @@ from typing import Any
 
 from nodes.delivery.base import Queued
 from nodes.parameters import check_known
+from nodes.wire import MAX_MESSAGE_BYTES
 
-LIMIT_BYTES = 8 * 1024 * 1024
+LIMIT_BYTES = MAX_MESSAGE_BYTES  # the largest message fits, if nothing else waits
 
 
 class Fifo:

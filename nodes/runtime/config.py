@@ -3,27 +3,19 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from random import Random
 from typing import Any
 
 from nodes import delivery, overlay
+from nodes.kinds import NodeKind
 from nodes.overlay.base import Station
-from nodes.wire import WireError, encode_topic
+from nodes.wire import MAX_SUBSCRIPTIONS, WireError, encode_topic
 
 MAX_SOCKET_PATH = 107  # of a Unix socket, unix(7)
 
 
 class ConfigError(ValueError):
     """node.json cannot be used; the text is one sentence."""
-
-
-class NodeKind(StrEnum):
-    """What the node does."""
-
-    BROKER = "broker"
-    SENSOR = "sensor"
-    SUBSCRIBER = "subscriber"
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,4 +181,7 @@ def _topics(values: Any) -> tuple[str, ...]:
             encode_topic(value)
         except WireError as error:
             raise ConfigError(f"topics: {error}") from error
-    return tuple(dict.fromkeys(values))
+    topics = tuple(dict.fromkeys(values))
+    if len(topics) > MAX_SUBSCRIPTIONS:
+        raise ConfigError(f"topics has {len(topics)}; at most {MAX_SUBSCRIPTIONS} are possible")
+    return topics

@@ -6,6 +6,12 @@ gate. After SIGTERM nothing new is published; what is queued is handed over, the
 
 from enum import StrEnum
 
+HAND_OVER_S = 3.0  # for what is queued when SIGTERM comes
+CLOSE_S = 3.0  # for saying goodbye on every link
+# How long a node may take from SIGTERM to its end, the end of a slow interpreter not counted: whoever stops nodes waits
+# so long before SIGKILL, and a little more.
+STOP_WITHIN_S = HAND_OVER_S + CLOSE_S
+
 
 class State(StrEnum):
     """Where a node is in its life."""
@@ -21,7 +27,7 @@ class Cause(StrEnum):
 
     GO = "go"
     SIGTERM = "SIGTERM"
-    HANDED_OVER = "all handed over, or 3 s"
+    HANDED_OVER = f"all handed over, or {HAND_OVER_S:g} s"
 
 
 TRANSITIONS: dict[tuple[State, Cause], State] = {

@@ -5,7 +5,7 @@ Settings of each connection, and why:
 - no WebSocket pings: on a narrow line with a long queue their answers come too late and end healthy connections.
   TCP's own keepalive (60 s idle, 3 probes 20 s apart; empty packets that wait behind nothing) finds a vanished peer;
 - write_limit 0: `send` returns when all bytes are with the kernel, so "queued" means what it says;
-- at most 16 MiB a message; a connection that offers more is ended.
+- no message longer than `wire.MAX_MESSAGE_BYTES`; a connection that brings one is ended.
 """
 
 import asyncio
@@ -20,12 +20,11 @@ from typing import TYPE_CHECKING, Any
 from websockets.exceptions import ConnectionClosed
 
 from nodes.delivery.base import Assembler, Scheduler
-from nodes.wire import Message, WireError, decode
+from nodes.wire import MAX_MESSAGE_BYTES, Message, WireError, decode
 
 if TYPE_CHECKING:
     from websockets.asyncio.connection import Connection
 
-MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 OPEN_TIMEOUT_S = 30.0  # also for HELLO
 CLOSE_TIMEOUT_S = 1.0
 

@@ -7,7 +7,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from nodes.runtime.config import ConfigError, NodeConfig, NodeKind, load
+from nodes.kinds import NodeKind
+from nodes.runtime.config import ConfigError, NodeConfig, load
 from nodes.runtime.log import Log
 
 if TYPE_CHECKING:

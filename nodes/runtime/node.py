@@ -10,12 +10,10 @@ from nodes import delivery
 from nodes.delivery.base import Assembler, Scheduler
 from nodes.overlay.base import Action, Deliver, Duplicate, Overlay, Refuse, Send
 from nodes.runtime.config import NodeConfig
-from nodes.runtime.lifecycle import Cause, State, after
+from nodes.runtime.lifecycle import CLOSE_S, HAND_OVER_S, Cause, State, after
 from nodes.runtime.link import Link
 from nodes.runtime.log import Log, hex_id
 from nodes.wire import Message, encode
-
-HAND_OVER_S = 3.0
 
 
 class Refused(Exception):
@@ -94,7 +92,11 @@ class Node(ABC):
             await self._until_not(State.RUNNING)
         self.quiet()
         await self._hand_over()
-        await self.close()
+        try:
+            async with asyncio.timeout(CLOSE_S):
+                await self.close()
+        except TimeoutError:
+            pass  # somebody does not answer; what is still open ends with the process
         self.state = after(self.state, Cause.HANDED_OVER)
         if self._timer is not None:
             self._timer.cancel()

@@ -3,12 +3,10 @@
 from dataclasses import dataclass
 from typing import Any
 
-from nodes.runtime.link import MAX_MESSAGE_BYTES
 from nodes.wire import (
-    HEADER_SIZE,
     HIGHEST_PRIORITY,
     LOWEST_PRIORITY,
-    MAX_TOPIC_BYTES,
+    MAX_PAYLOAD_BYTES,
     Kind,
     Message,
     WireError,
@@ -16,7 +14,6 @@ from nodes.wire import (
     message_id,
 )
 
-MAX_PAYLOAD_BYTES = MAX_MESSAGE_BYTES - HEADER_SIZE - MAX_TOPIC_BYTES
 _PATTERN = bytes(range(256))
 
 
@@ -41,9 +38,9 @@ def publication(topic: Any, priority: Any, size: Any) -> Publication:
         encode_topic(topic)
     except WireError as error:
         raise Unpublishable(str(error)) from error
-    if not _whole(priority) or not LOWEST_PRIORITY <= priority <= HIGHEST_PRIORITY:
+    if not whole(priority) or not LOWEST_PRIORITY <= priority <= HIGHEST_PRIORITY:
         raise Unpublishable(f"priority is {priority!r}; it goes from 1 to 5")
-    if not _whole(size) or not 0 <= size <= MAX_PAYLOAD_BYTES:
+    if not whole(size) or not 0 <= size <= MAX_PAYLOAD_BYTES:
         raise Unpublishable(f"size is {size!r}; it goes from 0 to {MAX_PAYLOAD_BYTES} bytes")
     return Publication(topic, priority, size)
 
@@ -69,5 +66,6 @@ class Publisher:
         )
 
 
-def _whole(value: Any) -> bool:
+def whole(value: Any) -> bool:
+    """Whether a JSON value is a whole number (for Python, true is one too)."""
     return isinstance(value, int) and not isinstance(value, bool)

@@ -6,6 +6,9 @@ from hypothesis import strategies as st
 
 from nodes.delivery import METHODS
 from nodes.delivery.base import Queued, Scheduler
+from nodes.runtime.link import SETTINGS
+from nodes.runtime.publisher import publication
+from nodes.wire import MAX_PAYLOAD_BYTES, MAX_TOPIC_BYTES, Kind, Message, encode
 
 offers = st.lists(st.tuples(st.binary(min_size=1, max_size=5000), st.integers(1, 5)), max_size=30)
 
@@ -98,3 +101,18 @@ def test_an_unknown_parameter_is_named_on_both_sides(method: str) -> None:
 def test_a_limit_of_fifo_that_is_no_number_of_bytes_is_refused(wrong: object) -> None:
     with pytest.raises(ValueError, match="limit_bytes is"):
         METHODS["fifo"].scheduler({"limit_bytes": wrong})
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_the_largest_message_fits_where_the_control_socket_and_the_link_take_it(
+    method: str,
+) -> None:
+    largest = encode(
+        Message(Kind.PUBLISH, topic="t" * MAX_TOPIC_BYTES, payload=bytes(MAX_PAYLOAD_BYTES))
+    )
+    scheduler, assembler = METHODS[method].scheduler({}), METHODS[method].assembler({})
+    assert publication("t" * MAX_TOPIC_BYTES, 5, MAX_PAYLOAD_BYTES).size == MAX_PAYLOAD_BYTES
+    assert scheduler.offer(largest, 5, 0.0) is None
+    chunks = drain(scheduler)
+    assert max(map(len, chunks)) <= SETTINGS["max_size"]
+    assert [whole for chunk in chunks for whole in assembler.on_chunk(chunk)] == [largest]

@@ -6,8 +6,10 @@ from typing import Any
 
 import pytest
 
+from nodes.kinds import NodeKind
 from nodes.overlay.base import Station
-from nodes.runtime.config import BrokerPlace, ConfigError, Endpoint, NodeKind, load, parse
+from nodes.runtime.config import BrokerPlace, ConfigError, Endpoint, load, parse
+from nodes.wire import MAX_SUBSCRIPTIONS
 
 GOOD: dict[str, Any] = {
     "lab": "slope",
@@ -71,6 +73,7 @@ def test_whatever_is_missing_is_named(name: str) -> None:
         ({"kind": "broker"}, "a broker needs `listen`"),
         ({"control": "/" + "x" * 107}, "take a shorter one"),
         ({"topics": "rain"}, "topics must be a list of texts"),
+        ({"topics": [f"t{i}" for i in range(MAX_SUBSCRIPTIONS + 1)]}, "has 1025; at most 1024"),
         ({"topics": ["x" * 256]}, "topics: topic of 256 bytes"),
         ({"topics": ["\ud800"]}, "cannot be written as UTF-8"),
     ],

@@ -1,11 +1,21 @@
 """A node's life is the table of transitions, and the documentation draws the same table."""
 
+import subprocess
+import sys
 from itertools import product
 from pathlib import Path
 
 import pytest
 
-from nodes.runtime.lifecycle import TRANSITIONS, Cause, NoTransition, State, after, diagram
+from nodes.runtime.lifecycle import (
+    STOP_WITHIN_S,
+    TRANSITIONS,
+    Cause,
+    NoTransition,
+    State,
+    after,
+    diagram,
+)
 
 DOCS = Path(__file__).parents[3] / "docs" / "nodes.md"
 
@@ -43,3 +53,14 @@ def test_sigterm_is_always_understood() -> None:
 
 def test_the_documentation_draws_the_table_as_it_is() -> None:
     assert f"```mermaid\n{diagram()}\n```" in DOCS.read_text()
+
+
+def test_who_stops_nodes_learns_how_long_it_takes_without_loading_a_node() -> None:
+    program = (
+        "import sys; from nodes.runtime.lifecycle import STOP_WITHIN_S; print(STOP_WITHIN_S);"
+        "assert 'asyncio' not in sys.modules and 'websockets' not in sys.modules"
+    )
+    said = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout
+    assert float(said) == STOP_WITHIN_S == 6

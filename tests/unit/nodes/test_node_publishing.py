@@ -9,14 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodes.runtime.player import Player, timeline
-from nodes.runtime.publisher import (
-    MAX_PAYLOAD_BYTES,
-    Publication,
-    Publisher,
-    Unpublishable,
-    publication,
-)
-from nodes.wire import decode, encode, message_id
+from nodes.runtime.publisher import Publication, Publisher, Unpublishable, publication
+from nodes.wire import MAX_PAYLOAD_BYTES, decode, encode, message_id
 
 
 @pytest.mark.parametrize(
