@@ -13,9 +13,9 @@ from testbed.topology.names import filled
 from testbed.topology.volume import (
     MAX_PUBLICATIONS,
     SECOND_NS,
+    Rhythm,
     most_publications,
-    nanoseconds,
-    ticks,
+    rhythm,
 )
 
 
@@ -44,12 +44,13 @@ def compile_timeline(topology: Topology) -> tuple[Action, ...]:
     timeline = [
         action
         for place, event in enumerate(scenario.publish)
+        for beat in (rhythm(event, scenario.duration_s),)
         for name in event.nodes
         for action in _played(
             event,
+            beat,
             name,
             groups[name],
-            scenario.duration_s,
             random.Random(f"{topology.seed}/{place}/{name}"),
         )
     ]
@@ -65,12 +66,11 @@ def expected_receivers(topology: Topology, topic: str) -> tuple[str, ...]:
 
 
 def _played(
-    event: Publish, name: str, group: str | None, duration_s: float, chance: random.Random
+    event: Publish, beat: Rhythm, name: str, group: str | None, chance: random.Random
 ) -> Iterator[Action]:
     topic = filled(event.topic, name, group)
     # Always drawn, so that changing `spread` does not change which ticks are published.
-    start_ns = nanoseconds(event.at_s) + int(chance.random() * event.spread_s * SECOND_NS)
-    period_ns = max(1, nanoseconds(event.period_s or 0.0))
-    for tick in range(ticks(event, duration_s, start_ns)):
+    late_ns = int(chance.random() * event.spread_s * SECOND_NS)
+    for at_ns in beat.moments(late_ns):
         if chance.random() < event.probability:
-            yield Action(start_ns + tick * period_ns, name, topic, event.priority, event.size)
+            yield Action(at_ns, name, topic, event.priority, event.size)

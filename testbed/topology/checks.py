@@ -124,16 +124,18 @@ def probability() -> Checked:
     def check(value: object) -> float:
         if isinstance(value, str):
             try:
-                return units.parse_share(value)
+                value = units.parse_share(value)
             except units.UnitError as error:
                 raise refuse(str(error), hint) from None
         if isinstance(value, bool) or not isinstance(value, int | float):
             raise refuse(f"a probability is expected here, not {described(value)}", hint)
         if not 0 <= value <= 1:
             raise refuse(f"a probability goes from 0 to 1, not {value}", hint)
+        if value == 0:
+            raise refuse("a probability of zero never publishes", "remove the event instead")
         return float(value)
 
-    number = {"type": "number", "minimum": 0, "maximum": 1}
+    number = {"type": "number", "exclusiveMinimum": 0, "maximum": 1}
     return Checked(check, {"anyOf": [number, {"type": "string", "pattern": units.SHARE.pattern}]})
 
 

@@ -6,9 +6,16 @@ from testbed.topology.publishers import Publishers
 from testbed.topology.raw import MAX_PAYLOAD, RawEvent, RawPublish
 from testbed.topology.source_map import Path
 from testbed.topology.units import DURATION, SIZE
-from testbed.topology.volume import MAX_PUBLICATIONS, SECOND_NS, most_publications, nanoseconds
+from testbed.topology.volume import (
+    MAX_PUBLICATIONS,
+    SECOND_NS,
+    Rhythm,
+    most_publications,
+    nanoseconds,
+    rhythm,
+)
 
-_LONGER = "lengthen the scenario's `duration`, or let the event end earlier"
+_LONGER = "lengthen the scenario's `duration`, or let the event {} earlier"
 
 
 def scenario(checking: Checking, nodes: tuple[Node, ...]) -> Scenario:
@@ -22,9 +29,9 @@ def scenario(checking: Checking, nodes: tuple[Node, ...]) -> Scenario:
     for place, event in zip(checking.shaped.events, raw.events, strict=True):
         path: Path = ("scenario", "events", place)
         _check_repetition(checking, (*path, "publish"), event.publish)
-        _check_times(checking, path, event, raw.duration)
         named = publishers.of((*path, "publish"), event.publish)
         publish = _publish(event, named)
+        _check_times(checking, path, event, publish, raw.duration)
         events.append(publish)
         # Every selected node counts, also where an event is too broken to publish: checking takes time, too.
         volume += max(len(named), most_publications(publish, raw.duration))
@@ -58,42 +65,48 @@ def _check_repetition(checking: Checking, path: Path, raw: RawPublish) -> None:
         )
 
 
-def _check_times(checking: Checking, path: Path, event: RawEvent, duration_s: float) -> None:
-    """Nothing may be cut off silently by the scenario's end."""
+def _check_times(
+    checking: Checking, path: Path, event: RawEvent, publish: Publish, duration_s: float
+) -> None:
+    """Nothing may be cut off silently by the scenario's end, and every event must publish something."""
     if not checking.shaped.sound("scenario", "duration") or not checking.shaped.sound(*path):
         return
     raw = event.publish
     inner = (*path, "publish")
-    begin, end, spread = (nanoseconds(time) for time in (event.at, duration_s, raw.spread))
+    beat = rhythm(publish, duration_s)
+    begin, end, spread = beat.begin_ns, nanoseconds(duration_s), nanoseconds(raw.spread)
     length = None if raw.length is None else nanoseconds(raw.length)
-    period = nanoseconds(raw.period or raw.rate or 0.0)
     most_spread = end - begin if length is None else length
-    if begin > end:
-        checking.value(
-            (*path, "at"),
-            f"the event begins at {_written(begin)}, but the scenario ends at {_written(end)}",
-            _LONGER,
-        )
+    if begin >= end:
+        message = f"the event begins at {_written(begin)}, but {_ends(end, begin)}"
+        checking.value((*path, "at"), message, _LONGER.format("begin"))
+    elif length == 0:
+        hint = "write it like 10s, or remove the event"
+        checking.value((*inner, "for"), "an event of no length publishes nothing", hint)
     elif length is not None and begin + length > end:
-        _goes_on(checking, (*inner, "for"), begin + length, end)
+        until = begin + length
+        message = f"the event goes on until {_written(until)}, but {_ends(end, until)}"
+        checking.value((*inner, "for"), message, _LONGER.format("end"))
     elif spread > most_spread:
         checking.value(
             (*inner, "spread"),
             f"a spread of {_written(spread)} is longer than the event itself",
             f"at most {_written(most_spread)}",
         )
-    elif raw.count is not None and length is None:
-        last = begin + spread + (raw.count - 1) * period
-        if last > end:
-            _goes_on(checking, (*inner, "count"), last, end)
+    elif length is None and (last := _last_moment(beat, spread)) >= end:
+        message = f"the last message would be published at {_written(last)}, but {_ends(end, last)}"
+        checking.value((*inner, "count"), message, _LONGER.format("end"))
 
 
-def _goes_on(checking: Checking, path: Path, until: int, end: int) -> None:
-    checking.value(
-        path,
-        f"the event goes on until {_written(until)}, but the scenario ends at {_written(end)}",
-        _LONGER,
-    )
+def _last_moment(beat: Rhythm, spread_ns: int) -> int:
+    """When the last of the messages that were counted may be published; without a count, the first one."""
+    latest_start = max(0, spread_ns - 1)  # a spread's end is excluded, too
+    return beat.moment((beat.most or 1) - 1, latest_start)
+
+
+def _ends(end: int, moment: int) -> str:
+    excluded = ", the end excluded" if moment == end else ""
+    return f"the scenario ends at {_written(end)}{excluded}"
 
 
 def _written(time_ns: int) -> str:
@@ -102,15 +115,19 @@ def _written(time_ns: int) -> str:
 
 def _publish(event: RawEvent, nodes: tuple[str, ...]) -> Publish:
     raw = event.publish
+    period_s, per_period = raw.period or None, 1
+    if period_s is None and raw.rate is not None:
+        period_s, per_period = float(raw.rate.numerator), raw.rate.denominator
     return Publish(
         at_s=event.at,
         nodes=nodes,
         topic=raw.topic,
         priority=raw.priority,
         size=raw.size,
-        period_s=raw.period or raw.rate,
+        period_s=period_s,
         for_s=raw.length,
         count=raw.count,
         probability=raw.probability,
         spread_s=raw.spread,
+        per_period=per_period,
     )

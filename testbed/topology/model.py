@@ -78,7 +78,8 @@ class Method:
 class Publish:
     """Messages that the named nodes publish, from `at_s` on.
 
-    `period_s` None: once. `probability`: each tick is published only with this chance (seeded).
+    `period_s` None: once; else `per_period` times, evenly, in each period: two numbers keep 3/s exact, which no decimal
+    period is. The end (of `for_s`, of the scenario) is excluded. `probability`: each tick is published only with this chance (seeded).
     `{node}` and `{group}` in the topic stand for the publisher.
     """
 
@@ -92,6 +93,7 @@ class Publish:
     count: int | None = None
     probability: float = 1.0
     spread_s: float = 0.0  # each node starts at a seeded moment within this time
+    per_period: int = 1
 
 
 @dataclass(frozen=True, slots=True)

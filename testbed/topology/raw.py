@@ -3,6 +3,7 @@
 Unknown keys are errors everywhere. The descriptions stand in the JSON Schema, so editors show them.
 """
 
+from fractions import Fraction
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -19,7 +20,7 @@ PLATFORMS = ("linux/amd64", "linux/arm64", "linux/arm/v7")
 # What may be left out has None in its type; a key that is written needs a value all the same.
 Rate = Annotated[float | None, checks.quantity(units.parse_rate, units.RATE)]
 Share = Annotated[float | None, checks.quantity(units.parse_share, units.SHARE)]
-Period = Annotated[float | None, checks.quantity(units.parse_period, units.FREQUENCY)]
+Period = Annotated[Fraction | None, checks.quantity(units.parse_period, units.FREQUENCY)]
 Duration = Annotated[float, checks.quantity(units.parse_duration, units.DURATION)]
 OptionalDuration = Annotated[float | None, checks.quantity(units.parse_duration, units.DURATION)]
 Size = Annotated[int, checks.quantity(units.parse_size, units.SIZE)]

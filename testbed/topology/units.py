@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
+from fractions import Fraction
 
 from testbed.topology.hints import quoted
 
@@ -191,9 +192,13 @@ def parse_share(value: object) -> float:
     return float(exact)
 
 
-def parse_period(value: object) -> float:
-    """Seconds from one message to the next, from a number of messages per time."""
+_FINEST = 1_000_000_000  # parts of a second
+
+
+def parse_period(value: object) -> Fraction:
+    """Seconds from one message to the next, from a number of messages per time: exact, as 3/s has no decimal period."""
     number, unit = FREQUENCY.split(value)
     if number == 0:
         raise UnitError("a message rate of zero never publishes", "remove the event instead")
-    return float(FREQUENCY.units[unit] / number)
+    period = Fraction(FREQUENCY.units[unit]) / Fraction(number)
+    return max(period.limit_denominator(_FINEST), Fraction(1, _FINEST))

@@ -1,4 +1,12 @@
-"""How many publications an event makes, found without making them: absurd numbers are refused before memory is used."""
+"""When an event publishes, and how often, found without making the publications: absurd numbers are refused early.
+
+Times are whole nanoseconds and the period is a fraction of them, so that three messages a second are three in every
+second, also after an hour. An end is excluded wherever there is one: the scenario's, and that of `for`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
 
 from testbed.topology.model import Publish
 
@@ -7,29 +15,60 @@ SECOND_NS = 1_000_000_000
 
 
 def nanoseconds(seconds: float) -> int:
-    """Whole nanoseconds."""
-    return round(seconds * SECOND_NS)
+    """Whole nanoseconds of a time as it is written in decimals."""
+    return round(_exact(seconds) * SECOND_NS)
 
 
-def end_ns(publish: Publish, duration_s: float) -> int:
-    """When the event's last publication must have begun: its own end or the scenario's, whichever is first."""
-    end = nanoseconds(duration_s)
+@dataclass(frozen=True, slots=True)
+class Rhythm:
+    """The moments at which each node of an event may publish."""
+
+    begin_ns: int
+    end_ns: int  # excluded
+    period_ns: Fraction | None  # None: once
+    most: int | None  # ticks of each node
+
+    def ticks(self, late_ns: int = 0) -> int:
+        """How often a node publishes that begins so much later than the event."""
+        left_ns = self.end_ns - self.begin_ns - late_ns
+        if left_ns <= 0:
+            return 0
+        if self.period_ns is None:
+            return 1
+        fitting = -(-left_ns * self.period_ns.denominator // self.period_ns.numerator)
+        return fitting if self.most is None else min(fitting, self.most)
+
+    def moment(self, tick: int, late_ns: int = 0) -> int:
+        """When such a node publishes for the n-th time, counted from 0; rounded down, so never at the end."""
+        if self.period_ns is None:
+            return self.begin_ns + late_ns
+        whole_ns = tick * self.period_ns.numerator // self.period_ns.denominator
+        return self.begin_ns + late_ns + whole_ns
+
+    def moments(self, late_ns: int = 0) -> Iterator[int]:
+        """All times at which such a node publishes."""
+        return (self.moment(tick, late_ns) for tick in range(self.ticks(late_ns)))
+
+
+def rhythm(publish: Publish, duration_s: float) -> Rhythm:
+    """The rhythm of an event in a scenario of this length."""
+    begin_ns, end_ns = nanoseconds(publish.at_s), nanoseconds(duration_s)
     if publish.for_s is not None:
-        end = min(end, nanoseconds(publish.at_s + publish.for_s))
-    return end
-
-
-def ticks(publish: Publish, duration_s: float, start_ns: int | None = None) -> int:
-    """How often one node publishes that begins at `start_ns` (default: with the event); its end is excluded."""
-    start = nanoseconds(publish.at_s) if start_ns is None else start_ns
-    end = end_ns(publish, duration_s)
-    if publish.period_s is None:
-        return 1 if start <= end else 0
-    period_ns = max(1, nanoseconds(publish.period_s))
-    fitting = max(0, -((start - end) // period_ns))
-    return fitting if publish.count is None else min(fitting, publish.count)
+        end_ns = min(end_ns, begin_ns + nanoseconds(publish.for_s))
+    return Rhythm(begin_ns, end_ns, _period_ns(publish), publish.count)
 
 
 def most_publications(publish: Publish, duration_s: float) -> int:
     """No more than this many from all nodes of the event."""
-    return len(publish.nodes) * ticks(publish, duration_s)
+    return len(publish.nodes) * rhythm(publish, duration_s).ticks()
+
+
+def _period_ns(publish: Publish) -> Fraction | None:
+    if publish.period_s is None:
+        return None
+    return max(Fraction(1), _exact(publish.period_s) * SECOND_NS / publish.per_period)
+
+
+def _exact(seconds: float) -> Fraction:
+    """The decimal number that was written, not the binary one next to it."""
+    return Fraction(repr(seconds))

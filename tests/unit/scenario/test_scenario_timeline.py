@@ -1,6 +1,8 @@
 """The timeline: the seed's alone, the same for each node whoever else is there, and bounded."""
 
 import itertools
+import json
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,17 @@ from hypothesis import strategies as st
 from testbed.errors import InputError
 from testbed.scenario import Action, compile_timeline, expected_receivers
 from testbed.topology import load, load_text
-from testbed.topology.model import Node, NodeKind, Profile, Publish, Scenario, Topology
+from testbed.topology.model import (
+    Node,
+    NodeKind,
+    Profile,
+    Publish,
+    Scenario,
+    Topology,
+    from_json,
+    to_json,
+)
+from testbed.topology.volume import rhythm
 
 TOPOLOGIES = Path(__file__).resolve().parents[3] / "topologies"
 SECOND = 1_000_000_000
@@ -49,7 +61,10 @@ def test_an_event_without_period_happens_once_for_each_node() -> None:
         (publish(period_s=1.0, count=2, for_s=1.5), [1, 2]),
         (publish(period_s=1.0, count=5, for_s=1.5), [1, 2]),
         (publish(period_s=0.1, for_s=0.3), [1.0, 1.1, 1.2]),
-        (publish(at_s=10.0), [10]),
+        (publish(at_s=9.5), [9.5]),
+        (publish(at_s=10.0), []),
+        (publish(at_s=0.0, period_s=5.0, count=3), [0, 5]),
+        (publish(period_s=1.0, per_period=4, count=3), [1, 1.25, 1.5]),
         (publish(period_s=1.0, probability=0.0), []),
     ],
 )
@@ -57,6 +72,40 @@ def test_repetition_ends_with_its_time_its_count_or_the_scenario(
     event: Publish, expected: list[float]
 ) -> None:
     assert times(lab(event)) == expected
+
+
+@pytest.mark.parametrize(
+    ("rate", "length", "messages"),
+    [("3/s", "1s", 3), ("30/s", "1h", 108_000), ("7/min", "1min", 7), ("0.3/s", "10s", 3), ("11/h", "2h", 22)],
+)  # fmt: skip
+def test_a_rate_gives_exactly_its_number_of_messages(rate: str, length: str, messages: int) -> None:
+    text = f"""
+nodes: {{hub: {{kind: broker}}, s: {{kind: sensor}}}}
+scenario:
+  duration: {length}
+  events: [{{at: 0s, publish: {{from: s, topic: t, size: 1B, rate: {rate}, for: {length}}}}}]
+"""
+    topology = load_text(text, "x")
+    timeline = compile_timeline(from_json(json.loads(json.dumps(to_json(topology)))))
+    assert len(timeline) == messages
+    assert timeline[-1].at_ns < topology.scenario.duration_s * SECOND
+
+
+@given(st.integers(1, 10**6), st.integers(1, 10**6), st.integers(1, 10**6), st.integers(0, 10**9))
+def test_moments_are_evenly_spaced_to_the_nanosecond_and_fill_the_time(
+    messages: int, period_s: int, length_us: int, late_ns: int
+) -> None:
+    event = publish(period_s=float(period_s), per_period=messages, for_s=length_us / 1e6)
+    beat = rhythm(event, duration_s=10.0)
+    count = beat.ticks(late_ns)
+    exact = Fraction(period_s * SECOND, messages)
+    left = beat.end_ns - beat.begin_ns - late_ns
+    assert count * exact >= left
+    if count:
+        assert (count - 1) * exact < left
+        last = beat.moment(count - 1, late_ns)
+        assert last < beat.end_ns
+        assert 0 <= beat.begin_ns + late_ns + (count - 1) * exact - last < 1
 
 
 def test_a_spread_moves_the_start_of_each_node_within_its_bounds() -> None:

@@ -100,9 +100,9 @@ def topology_files(draw: st.DrawFn) -> str:
     lines += ["scenario:", f"  duration: {draw(st.integers(10, 99))}s", "  events:"]
     for name in group_names:
         size = draw(st.integers(0, 5000))
-        chance = draw(st.floats(0, 1).map(lambda x: round(x, 3)))
+        chance = draw(st.floats(0.001, 1).map(lambda x: round(x, 3)))
         lines.append(
-            f"  - {{at: {draw(st.integers(0, 10))}s, publish: {{from: '{name}[*]', topic: 'a/{{node}}', "
+            f"  - {{at: {draw(st.integers(0, 9))}s, publish: {{from: '{name}[*]', topic: 'a/{{node}}', "
             f"size: {size}B, priority: {draw(st.integers(1, 5))}, period: 3s, probability: {chance}}}}}"
         )
     if not group_names:
