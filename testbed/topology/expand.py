@@ -4,22 +4,23 @@ import ipaddress
 from collections.abc import Iterator
 from dataclasses import replace
 
-from testbed.topology import link_profiles
+from nodes.wire import MAX_SUBSCRIPTIONS
 from testbed.topology.checking import Checking
 from testbed.topology.hints import quoted
-from testbed.topology.model import Node, NodeKind
+from testbed.topology.link_profiles import DEFAULT, LinkProfiles
+from testbed.topology.model import PREFIX, Node, NodeKind
 from testbed.topology.names import MAX_NODE_NAME
 from testbed.topology.raw import MAX_NODES, RawGroup, RawHardware, RawMember
 from testbed.topology.selectors import member
 from testbed.topology.source_map import Path
 
-PREFIX = "10.77.0.0/16"
+_NETWORK = ipaddress.IPv4Network(PREFIX)
 
 
-def expand(checking: Checking) -> tuple[Node, ...]:
+def expand(checking: Checking, profiles: LinkProfiles) -> tuple[Node, ...]:
     """All nodes; whatever is wrong with them goes to the problems."""
     file = checking.file
-    _check_defaults(checking)
+    _check_defaults(checking, profiles)
     if not file.groups and not file.nodes:
         if checking.shaped.sound("groups") and checking.shaped.sound("nodes"):
             checking.key(
@@ -36,7 +37,7 @@ def expand(checking: Checking) -> tuple[Node, ...]:
         return ()
     nodes: dict[str, Node] = {}
     origin: dict[str, Path] = {}
-    for path, node in _unnumbered(checking):
+    for path, node in _unnumbered(checking, profiles):
         if node.name in nodes:
             other = checking.document.source.key(origin[node.name]).line
             checking.key(
@@ -57,7 +58,7 @@ def expand(checking: Checking) -> tuple[Node, ...]:
     return tuple(nodes.values())
 
 
-def _unnumbered(checking: Checking) -> Iterator[tuple[Path, Node]]:
+def _unnumbered(checking: Checking, profiles: LinkProfiles) -> Iterator[tuple[Path, Node]]:
     """Each node with the path it comes from, in file order: whichever section stands first comes first."""
     file = checking.file
     sections = [name for name in checking.written() if name in ("groups", "nodes")]
@@ -65,11 +66,13 @@ def _unnumbered(checking: Checking) -> Iterator[tuple[Path, Node]]:
         if section == "nodes":
             for name, raw in file.nodes.items():
                 path = ("nodes", name)
+                profiles.check((*path, "link"), raw.link)
                 _check_member(checking, path, raw)
                 yield path, _node(checking, raw, name)
         else:
             for name, group in file.groups.items():
                 path = ("groups", name)
+                profiles.check((*path, "link"), group.link)
                 _check_member(checking, path, group)
                 yield from ((path, node) for node in _members(checking, path, name, group))
 
@@ -105,7 +108,7 @@ def _node(checking: Checking, raw: RawMember, name: str) -> Node:
         name=name,
         number=0,
         kind=NodeKind(raw.kind),
-        profile=next((s.link for s in sources if s.link), link_profiles.DEFAULT),
+        profile=next((s.link for s in sources if s.link), DEFAULT),
         topics=tuple(dict.fromkeys(raw.topics)),
         at=getattr(raw, "at", None),
         platform=next((s.platform for s in sources if s.platform), None),
@@ -114,12 +117,17 @@ def _node(checking: Checking, raw: RawMember, name: str) -> Node:
 
 
 def _check_member(checking: Checking, path: tuple[str, str], raw: RawMember) -> None:
-    link_profiles.check_reference(checking, (*path, "link"), raw.link)
     if not checking.shaped.sound(*path, "kind"):
         return
     if raw.kind == NodeKind.SUBSCRIBER:
         if not raw.topics and checking.shaped.sound(*path, "topics"):
             checking.key(path, f"{path[1]} subscribes to nothing", "add `topics: [alerts]`")
+        elif len(set(raw.topics)) > MAX_SUBSCRIPTIONS:
+            checking.key(
+                (*path, "topics"),
+                f"a node can want at most {MAX_SUBSCRIPTIONS:,} topics",
+                "share them among several subscribers",
+            )
     elif raw.topics:
         checking.key(
             (*path, "topics"),
@@ -128,13 +136,13 @@ def _check_member(checking: Checking, path: tuple[str, str], raw: RawMember) -> 
         )
 
 
-def _check_defaults(checking: Checking) -> None:
+def _check_defaults(checking: Checking, profiles: LinkProfiles) -> None:
     defaults = checking.file.defaults
-    link_profiles.check_reference(checking, ("defaults", "link"), defaults.link)
+    profiles.check(("defaults", "link"), defaults.link)
     for kind in NodeKind:
         own: RawHardware = getattr(defaults, kind)
-        link_profiles.check_reference(checking, ("defaults", kind.value, "link"), own.link)
+        profiles.check(("defaults", kind.value, "link"), own.link)
 
 
 def _address(number: int) -> str:
-    return str(ipaddress.IPv4Network(PREFIX)[number])
+    return str(_NETWORK[number])

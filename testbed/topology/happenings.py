@@ -1,9 +1,10 @@
 """The scenario of the file to what is published: publishers looked up, times and amounts checked."""
 
+from nodes.wire import MAX_PAYLOAD_BYTES
 from testbed.topology.checking import Checking
 from testbed.topology.model import Node, Publish, Scenario
 from testbed.topology.publishers import Publishers
-from testbed.topology.raw import MAX_PAYLOAD, RawEvent, RawPublish
+from testbed.topology.raw import RawEvent, RawPublish
 from testbed.topology.source_map import Path
 from testbed.topology.units import DURATION, SIZE
 from testbed.topology.volume import (
@@ -59,10 +60,9 @@ def _check_repetition(checking: Checking, path: Path, raw: RawPublish) -> None:
                     f"`{key}` without `period` or `rate`: how often is not said",
                     "add `period: 1s`",
                 )
-    if raw.size > MAX_PAYLOAD:
-        checking.value(
-            (*path, "size"), f"a message has at most {SIZE.write(MAX_PAYLOAD)}", "send several"
-        )
+    if raw.size > MAX_PAYLOAD_BYTES:
+        most = SIZE.write(MAX_PAYLOAD_BYTES)
+        checking.value((*path, "size"), f"a message has at most {most}", "send several")
 
 
 def _check_times(

@@ -8,13 +8,25 @@ from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
+from nodes.kinds import NodeKind
 
-class NodeKind(StrEnum):
-    """What a node does."""
+__all__ = [
+    "PREFIX",
+    "Capture",
+    "Emulator",
+    "Method",
+    "Node",
+    "NodeKind",
+    "Profile",
+    "Publish",
+    "Scenario",
+    "Shape",
+    "Topology",
+    "from_json",
+    "to_json",
+]
 
-    BROKER = "broker"
-    SENSOR = "sensor"
-    SUBSCRIBER = "subscriber"
+PREFIX = "10.77.0.0/16"  # a lab's own addresses, in namespaces of its own
 
 
 class Emulator(StrEnum):
@@ -79,7 +91,8 @@ class Publish:
     """Messages that the named nodes publish, from `at_s` on.
 
     `period_s` None: once; else `per_period` times, evenly, in each period: two numbers keep 3/s exact, which no decimal
-    period is. The end (of `for_s`, of the scenario) is excluded. `probability`: each tick is published only with this chance (seeded).
+    period is. The end (of `for_s`, of the scenario) is excluded. `probability`: each tick is published only with this
+    chance (seeded).
     `{node}` and `{group}` in the topic stand for the publisher.
     """
 
@@ -126,7 +139,7 @@ class Topology:
     emulator: Emulator = Emulator.AUTO
     scenario: Scenario = Scenario()
     capture: Capture = Capture()
-    prefix: str = "10.77.0.0/16"  # the lab's own addresses, in namespaces of its own
+    prefix: str = PREFIX
 
     def profile(self, name: str) -> Profile:
         """The link profile of this name."""

@@ -3,8 +3,8 @@
 from testbed.topology.checking import Checking
 from testbed.topology.model import Node, NodeKind
 from testbed.topology.names import filled, topic_problem
-from testbed.topology.raw import MAX_NODES, RawPublish
-from testbed.topology.selectors import Members, SelectorError, select
+from testbed.topology.raw import RawPublish
+from testbed.topology.selectors import Members, SelectorError, Stretch, merged, select
 from testbed.topology.source_map import Path
 
 
@@ -14,9 +14,12 @@ class Publishers:
     def __init__(self, checking: Checking, nodes: tuple[Node, ...]) -> None:
         self._checking = checking
         self._by_name = {node.name: node for node in nodes}
-        # A group whose count is wrong could have any number of members.
+        self._by_group: dict[str, list[Node]] = {}
+        for node in nodes:
+            if node.group is not None:
+                self._by_group.setdefault(node.group, []).append(node)
         groups = {
-            name: group.count if checking.shaped.sound("groups", name, "count") else MAX_NODES
+            name: group.count if checking.shaped.sound("groups", name, "count") else None
             for name, group in checking.file.groups.items()
         }
         self._members = Members(frozenset(self._by_name), groups)
@@ -31,38 +34,54 @@ class Publishers:
         return tuple(node.name for node in nodes)
 
     def _choose(self, path: Path, selectors: tuple[str, ...]) -> tuple[Node, ...]:
-        chosen: dict[str, Node] = {}
+        names: set[str] = set()
+        stretches: set[Stretch] = set()
         clear = True
         for index, selector in enumerate(selectors):
             where: Path = (*path, "from", index)
             if where not in self._checking.document.source.values:  # one selector, not in a list
                 where = (*path, "from")
-            found = self._select(where, selector)
-            clear = clear and bool(found)
-            chosen.update((node.name, node) for node in found)
+            match self._select(where, selector):
+                case Stretch() as stretch:
+                    stretches.add(stretch)
+                case str(name):
+                    names.add(name)
+                case None:
+                    clear = False
+        chosen = {name: self._by_name[name] for name in names}
+        for stretch in merged(stretches):
+            chosen.update((node.name, node) for node in self._nodes(stretch))
         nodes = tuple(sorted(chosen.values(), key=lambda node: node.number))
         if clear:  # else the same problem is to be shown wherever it occurs
             self._chosen[selectors] = nodes
         return nodes
 
-    def _select(self, path: Path, selector: str) -> tuple[Node, ...]:
-        """The nodes of one selector; none if it is wrong."""
+    def _nodes(self, stretch: Stretch) -> list[Node]:
+        return self._by_group.get(stretch.group, [])[stretch.indices.start : stretch.indices.stop]
+
+    def _select(self, path: Path, selector: str) -> str | Stretch | None:
+        """What the selector means; None if it is wrong, or what it names is."""
         if not self._by_name or not self._checkable(selector):
-            return ()
+            return None
         try:
-            names = select(selector, self._members)
+            found = select(selector, self._members)
         except SelectorError as error:
             self._checking.value(path, str(error), error.hint)
-            return ()
-        found = tuple(self._by_name[name] for name in names if name in self._by_name)
-        for node in found:
-            if self._cannot_publish(node):
-                self._checking.value(
-                    path,
-                    f"{node.name} is a {node.kind}; only sensors publish",
-                    "choose sensors, or change its `kind`",
-                )
-                return ()
+            return None
+        match found:
+            case Stretch():
+                first = next(iter(self._nodes(found)), None)  # a group's members are of one kind
+            case str():
+                first = self._by_name[found]
+            case None:
+                first = None
+        if first is not None and self._cannot_publish(first):
+            self._checking.value(
+                path,
+                f"{first.name} is a {first.kind}; only sensors publish",
+                "choose sensors, or change its `kind`",
+            )
+            return None
         return found
 
     def _checkable(self, selector: str) -> bool:

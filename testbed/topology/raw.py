@@ -14,7 +14,7 @@ from testbed.topology import checks, names, units
 from testbed.topology.model import Emulator, NodeKind
 
 MAX_NODES = 5_000
-MAX_PAYLOAD = 8_000_000  # bytes: a message must fit into a node's queue
+MAX_PROFILES = 1_000
 PLATFORMS = ("linux/amd64", "linux/arm64", "linux/arm/v7")
 
 # What may be left out has None in its type; a key that is written needs a value all the same.
@@ -83,7 +83,9 @@ class RawLinks(Section):
 
     emulator: EmulatorName = Field("auto", description="auto takes the best the machine has")
     profiles: dict[ProfileName, RawProfile] = Field(
-        {}, description="link profiles by name, beside the built-in ones; the same name replaces"
+        {},
+        description="link profiles by name, beside the built-in ones; the same name replaces",
+        json_schema_extra={"maxProperties": MAX_PROFILES},
     )
 
 

@@ -6,26 +6,26 @@ from typing import Any
 from nodes.delivery import METHODS as DELIVERY_METHODS
 from nodes.overlay import METHODS as OVERLAY_METHODS
 from nodes.overlay.base import Station
-from testbed.topology import happenings, link_profiles
+from testbed.topology import happenings
 from testbed.topology.checking import Checking
-from testbed.topology.expand import PREFIX, expand
-from testbed.topology.model import Capture, Emulator, Method, Node, NodeKind, Topology
+from testbed.topology.expand import expand
+from testbed.topology.link_profiles import LinkProfiles
+from testbed.topology.model import PREFIX, Capture, Emulator, Method, Node, NodeKind, Topology
 from testbed.topology.raw import RawMethod
 
 
 def resolve(checking: Checking, name: str) -> Topology:
     """The topology, complete and consistent unless problems were found."""
     file = checking.file
-    known = link_profiles.profiles(checking)
-    nodes = expand(checking)
+    profiles = LinkProfiles(checking)
+    nodes = expand(checking, profiles)
     scenario = happenings.scenario(checking, nodes)
     _check_star(checking, nodes)
     _check_parameters(checking)
-    used = {node.profile for node in nodes} & known.keys()
     return Topology(
         name=name,
         seed=file.seed,
-        profiles=link_profiles.used(known, used, checking),
+        profiles=profiles.used({node.profile for node in nodes}),
         nodes=nodes,
         overlay=_method(file.overlay.method, file.overlay),
         delivery=_method(file.delivery.method, file.delivery),

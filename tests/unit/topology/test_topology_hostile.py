@@ -19,6 +19,16 @@ NODES = "nodes: {broker: {kind: broker}}\n"
 GROUP = "groups: {g: {kind: sensor, count: 4999}}\n" + NODES
 
 
+def many_events(selector: Callable[[int], str]) -> str:
+    """A scenario of 560 events with 100 selectors each."""
+    events = [
+        f"  - {{at: 0s, publish: {{from: [{', '.join(selector(100 * event + i) for i in range(100))}], "
+        "topic: x, size: 1B}}\n"
+        for event in range(560)
+    ]
+    return "scenario:\n  duration: 1s\n  events:\n" + "".join(events)
+
+
 def refused(action: Callable[[], object]) -> TopologyErrors:
     begin = time.process_time()
     with pytest.raises(TopologyErrors) as caught:
@@ -72,6 +82,33 @@ def refused(action: Callable[[], object]) -> TopologyErrors:
             + "".join(f"  g{i}: {{kind: sensr, count: 1}}\n" for i in range(15_000)),
             "no kind",
             id="many wrong kinds",
+        ),
+        pytest.param(
+            "groups: {g: {kind: sensor, count: x}}\n"
+            + NODES
+            + many_events(lambda _: "'g[0..4998]'"),
+            "whole number",
+            id="many members of a group whose count is wrong",
+        ),
+        pytest.param(
+            GROUP + many_events(lambda i: f"'g[{i % 2000}..4998]'"),
+            "1,000,000 messages",
+            id="many overlapping selectors",
+        ),
+        pytest.param(
+            "links:\n  profiles:\n"
+            + "".join(f"    p{i}: {{}}\n" for i in range(30_000))
+            + "nodes:\n"
+            + "".join(f"  n{i}: {{kind: sensor, link: p{i}}}\n" for i in range(4_900)),
+            "30,000 link profiles are too many",
+            id="many profiles",
+        ),
+        pytest.param(
+            "nodes: {s: {kind: subscriber, topics: ["
+            + ", ".join(f"t{i}" for i in range(1_025))
+            + "]}, broker: {kind: broker}}\n",
+            "at most 1,024 topics",
+            id="many topics",
         ),
     ],
 )
