@@ -18,5 +18,6 @@ class Journal:
         descriptor = os.open(self._path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         try:
             os.write(descriptor, line.encode())
+            os.fsync(descriptor)
         finally:
             os.close(descriptor)

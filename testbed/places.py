@@ -5,11 +5,16 @@ every container in a label, every interface in its alias. `down` removes what ca
 """
 
 import os
+import re
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 
+from testbed.errors import InputError, TestbedError
+
 MARK = "TESTBED_LAB_DIR"  # in the environment of each process of a lab
 RUN_MARK = "TESTBED_RUN"
+LAB_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,29}")
 ROLE_MARK = "TESTBED_ROLE"  # keeper, relay, capture, node:<name>
 
 
@@ -25,9 +30,23 @@ def state_root() -> Path:
     return Path(f"/tmp/testbed-{os.geteuid()}")
 
 
+def own_state_root() -> Path:
+    """The state folder, made if need be; refused if others could put programs or sockets into it."""
+    root = state_root()
+    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    about = root.lstat()
+    theirs = about.st_uid != os.geteuid() or stat.S_ISLNK(about.st_mode)
+    if theirs or about.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        raise TestbedError(
+            f"{root} is not a folder that only you can write to",
+            "remove it, or choose another with TESTBED_STATE",
+        )
+    return root
+
+
 def captures_root() -> Path:
     """The folder that holds one folder per run: $TESTBED_CAPTURES, else ./captures."""
-    return Path(os.environ.get("TESTBED_CAPTURES", "captures")).resolve()
+    return Path(os.environ.get("TESTBED_CAPTURES") or "captures").resolve()
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +57,11 @@ class LabPlace:
 
     @classmethod
     def of(cls, name: str) -> "LabPlace":
+        """The place of the lab of this name; a name is never a path."""
+        if not LAB_NAME.fullmatch(name):
+            raise InputError(
+                f"{name!r} cannot be a lab's name", "`testbed status` lists the labs that are up"
+            )
         return cls(state_root() / name)
 
     @property

@@ -14,7 +14,7 @@ from typing import Any
 
 from testbed.errors import InputError, NoSuchLab, NoSuchRun
 from testbed.jsonfiles import read_json, write_json
-from testbed.places import LabPlace, RunPlace, captures_root, state_root
+from testbed.places import LabPlace, RunPlace, captures_root, own_state_root, state_root
 
 FORMAT = 1
 
@@ -27,7 +27,6 @@ class LabRecord:
     run: str
     run_folder: str
     backend: str
-    backend_reason: str
     source: str  # the topology file
 
     @property
@@ -40,9 +39,14 @@ def save_lab(place: LabPlace, record: LabRecord) -> None:
 
 
 def load_lab(place: LabPlace) -> LabRecord | None:
-    """The lab's record, or None if there is no such lab."""
+    """The lab's record, or None if there is no such lab or the record is damaged."""
     data = read_json(place.record)
-    return LabRecord(**data) if isinstance(data, dict) else None
+    if not isinstance(data, dict):
+        return None
+    try:
+        return LabRecord(**data)
+    except TypeError:  # another version's, or a damaged one
+        return None
 
 
 def lab_names() -> list[str]:
@@ -61,9 +65,14 @@ def the_lab(name: str | None) -> LabRecord:
             labs = f"{len(names)} labs are up: {', '.join(names)}" if names else "no lab is up"
             raise NoSuchLab(f"which lab? {labs}", "name one; `testbed status` lists them")
         name = names[0]
-    record = load_lab(LabPlace.of(name)) if name in names else None
-    if record is None:
+    if name not in names:
         raise NoSuchLab(f"no lab named {name!r} is up", did_you_mean(name, names))
+    record = load_lab(LabPlace.of(name))
+    if record is None:
+        raise NoSuchLab(
+            f"lab {name!r} is damaged, or has only just begun",
+            f"clear it with `testbed down {name}`",
+        )
     return record
 
 
@@ -75,10 +84,10 @@ def did_you_mean(word: str, known: list[str]) -> str:
 
 
 @contextmanager
-def locked(name: str) -> Iterator[None]:
-    """Only one command at a time changes a lab. The lock file goes with its last holder."""
-    path = state_root() / f".{name}.lock"
-    path.parent.mkdir(parents=True, exist_ok=True)
+def locked(name: str, doing: str = "changing") -> Iterator[None]:
+    """Only one command at a time changes (or plays) a lab. The lock file goes with its last holder."""
+    place = LabPlace.of(name)
+    path = own_state_root() / f".{place.name}.{doing}"
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
@@ -86,7 +95,7 @@ def locked(name: str) -> Iterator[None]:
         except BlockingIOError:
             os.close(descriptor)
             raise InputError(
-                f"another command is changing lab {name!r} right now", "try again when it has ended"
+                f"another command is {doing} lab {name!r} right now", "try again when it has ended"
             ) from None
         try:
             if path.stat().st_ino == os.fstat(descriptor).st_ino:
@@ -102,12 +111,15 @@ def locked(name: str) -> Iterator[None]:
 
 
 def new_run(lab: str) -> RunPlace:
-    """A fresh run folder."""
+    """The place of a fresh run; nothing is made yet."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
-    place = RunPlace(captures_root() / f"{lab}-{stamp}-{secrets.token_hex(2)}")
+    return RunPlace(captures_root() / f"{lab}-{stamp}-{secrets.token_hex(2)}")
+
+
+def make_run_folder(place: RunPlace) -> None:
+    """The folder with its empty parts."""
     for folder in (place.pcaps, place.logs):
         folder.mkdir(parents=True)
-    return place
 
 
 def the_run(name: str | None) -> RunPlace:
@@ -146,8 +158,14 @@ def read_manifest(run: RunPlace) -> dict[str, Any]:
 
 
 def update_manifest(place: RunPlace, /, **changes: Any) -> None:
-    """Set top-level entries of run.json."""
-    write_json(place.manifest, {**(read_json(place.manifest) or {"format": FORMAT}), **changes})
+    """Set top-level entries of run.json. Commands that do so at once wait for each other."""
+    folder = os.open(place.folder, os.O_RDONLY)
+    try:
+        fcntl.flock(folder, fcntl.LOCK_EX)
+        before = read_json(place.manifest) or {"format": FORMAT}
+        write_json(place.manifest, {**before, **changes})
+    finally:
+        os.close(folder)
 
 
 def forget_lab(place: LabPlace) -> None:

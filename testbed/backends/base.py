@@ -52,8 +52,8 @@ class Backend(Protocol):
     def stop(self, nodes: Sequence[Node], done: Done) -> None:
         """Ask politely (SIGTERM), wait, then insist; processes and containers of these nodes end."""
 
-    def remove(self, nodes: Sequence[Node], done: Done) -> None:
-        """Take away these nodes and their links."""
+    def remove(self, names: Sequence[str], done: Done) -> None:
+        """Take away the nodes of these names and their links; no topology may know them any more."""
 
     def captured(self) -> tuple[dict[str, dict[str, int]], str]:
         """End the capture; per link: packets, bytes, dropped; and what went wrong (a full disk), if anything."""

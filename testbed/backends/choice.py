@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from testbed.backends.base import Backend
-from testbed.errors import InputError
+from testbed.errors import InputError, MissingCapability
 from testbed.events import Emit
 from testbed.links.namespaces import privileged
 from testbed.places import LabPlace, RunPlace
@@ -22,21 +22,31 @@ class Choice:
     reason: str
 
 
-def choose_backend(asked: str | None) -> Choice:
-    """The one asked for, else docker if it can serve here, else netns."""
-    if asked in BACKENDS:
-        return Choice(asked, "asked for")
+def known_backend(asked: str | None) -> None:
+    """InputError if there is no such backend."""
     if asked in PLANNED:
         raise InputError(
             f"the {asked} backend is not part of this version", f"there is: {', '.join(BACKENDS)}"
         )
-    if asked not in (None, "auto"):
+    if asked not in (None, "auto", *BACKENDS):
         raise InputError(f"no backend {asked!r}", f"there is: {', '.join(BACKENDS)}")
-    if not privileged():
-        return Choice("netns", "without root, links cannot be put into containers")
-    from testbed.backends.engine import engine_answers
+
+
+def choose_backend(asked: str | None) -> Choice:
+    """The one asked for, else docker if it can serve here, else netns."""
+    known_backend(asked)
+    if asked == "netns":
+        return Choice(asked, "asked for")
+    from testbed.backends.engine import NO_ENGINE_HINT, engine_answers
     from testbed.backends.image import image_obtainable
 
+    if asked == "docker":
+        answers, engine = engine_answers()
+        if not answers:
+            raise MissingCapability(engine, NO_ENGINE_HINT)
+        return Choice(asked, "asked for")
+    if not privileged():
+        return Choice("netns", "without root, links cannot be put into containers")
     answers, engine = engine_answers()
     if not answers:
         return Choice("netns", engine)

@@ -1,16 +1,39 @@
 """Removing everything that carries a lab's mark, whichever backend made it and whatever state it is in."""
 
-from testbed.backends.engine import engine_answers
+from testbed.errors import MissingCapability, TestbedError
 from testbed.keeper.processes import end_marked
 from testbed.places import LabPlace
 
 
-def clear_away(lab: LabPlace) -> list[str]:
-    """Containers by their label, processes by their environment; what was removed, as sentences."""
-    removed = []
-    answers, _ = engine_answers()
-    if answers:
-        from testbed.backends.docker import remove_marked
+def clear_away(lab: LabPlace, backend: str | None) -> list[str]:
+    """Processes by their environment, then containers by their label; what was removed, as sentences.
 
-        removed += remove_marked(lab)
-    return removed + end_marked(lab)
+    `backend` is what the lab's record says, None if it has none. An error means that containers may be left: keep
+    the lab's folder, so that another `down` can look again.
+    """
+    removed = end_marked(lab)
+    if backend not in ("docker", None):
+        return removed
+    from testbed.backends.containers import remove_marked
+    from testbed.backends.engine import EngineError
+
+    try:
+        return removed + remove_marked(lab)
+    except MissingCapability as error:
+        if backend is None or not _nodes_were_made(lab):
+            return removed
+        raise _left(lab, error) from error
+    except EngineError as error:
+        raise _left(lab, error) from error
+
+
+def _nodes_were_made(lab: LabPlace) -> bool:
+    """Whether there can be containers: each is made after its node's folder."""
+    return lab.node("").exists()
+
+
+def _left(lab: LabPlace, error: TestbedError) -> TestbedError:
+    return TestbedError(
+        f"the engine does not answer, so containers of lab {lab.name} may be left ({error})",
+        f"`make engine`, then `testbed down {lab.name}` again",
+    )

@@ -68,12 +68,12 @@ class FakeBackend:
         self._reach("started", nodes, done)
 
     def stop(self, nodes: Sequence[Node], done: Done) -> None:
-        self._leave(("started", "created"), nodes, done)
+        self._leave(("started", "created"), [node.name for node in nodes], done)
 
-    def remove(self, nodes: Sequence[Node], done: Done) -> None:
-        self._leave(tuple(self._stages), nodes, done)
-        for node in nodes:
-            self._fingerprints.pop(node.name, None)
+    def remove(self, names: Sequence[str], done: Done) -> None:
+        self._leave(tuple(self._stages), names, done)
+        for name in names:
+            self._fingerprints.pop(name, None)
 
     def captured(self) -> tuple[dict[str, dict[str, int]], str]:
         links = sorted(self._stages["captured"])
@@ -98,11 +98,11 @@ class FakeBackend:
             self._stages[stage].add(node.name)
             done(node.name)
 
-    def _leave(self, stages: tuple[str, ...], nodes: Sequence[Node], done: Done) -> None:
-        self.calls.append(("left " + " ".join(stages), tuple(node.name for node in nodes)))
-        for node in nodes:
+    def _leave(self, stages: tuple[str, ...], names: Sequence[str], done: Done) -> None:
+        self.calls.append(("left " + " ".join(stages), tuple(names)))
+        for name in names:
             for stage in stages:
-                self._stages[stage].discard(node.name)
+                self._stages[stage].discard(name)
             if self._nodes:
-                self._nodes.discard(node.name)
-            done(node.name)
+                self._nodes.discard(name)
+            done(name)

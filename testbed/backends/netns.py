@@ -10,10 +10,9 @@ from testbed.backends.base import Done
 from testbed.backends.local import LocalBackend
 from testbed.backends.node_files import node_config, write_node_files
 from testbed.keeper.client import Program
+from testbed.keeper.processes import POLITE_S
 from testbed.topology.model import Node
-from testbed.zipapp import build
 
-_STOP_S = 4.0  # a node hands over what it has queued, for at most 3 s
 _KILL_S = 5.0
 _PAUSE_S = 0.02
 
@@ -25,10 +24,7 @@ class NetnsBackend(LocalBackend):
 
     def create(self, nodes: Sequence[Node], done: Done) -> None:
         """A namespace and a process each, waiting at its gate."""
-        self._run.logs.mkdir(parents=True, exist_ok=True)
-        zipapp = self._lab.folder / "nodes.pyz"
-        if not zipapp.exists():
-            build(zipapp)
+        self._check_before_creating()
         programs = []
         for node in nodes:
             control, log = self._lab.node_control(node.name), self._run.log(node.name)
@@ -36,7 +32,7 @@ class NetnsBackend(LocalBackend):
             path = write_node_files(self._lab, node, config)
             stderr = self._run.logs / f"{node.name}.stderr"
             programs.append(
-                Program(node.name, (sys.executable, str(zipapp), str(path)), stderr, {})
+                Program(node.name, (sys.executable, str(self._program), str(path)), stderr, {})
             )
         pids, failed = self._keeper().spawn(programs)
         for name in pids:
@@ -46,7 +42,7 @@ class NetnsBackend(LocalBackend):
     def stop(self, nodes: Sequence[Node], done: Done) -> None:
         """SIGTERM, and SIGKILL for those that do not heed it."""
         ending = {node.name for node in nodes}
-        for number, patience_s in ((signal.SIGTERM, _STOP_S), (signal.SIGKILL, _KILL_S)):
+        for number, patience_s in ((signal.SIGTERM, POLITE_S), (signal.SIGKILL, _KILL_S)):
             ending = self._end(ending, number, patience_s, done)
         self._complain("did not end", dict.fromkeys(sorted(ending), "it survived SIGKILL"))
 
@@ -67,12 +63,12 @@ class NetnsBackend(LocalBackend):
                 time.sleep(_PAUSE_S)
         return ending
 
-    def remove(self, nodes: Sequence[Node], done: Done) -> None:
+    def remove(self, names: Sequence[str], done: Done) -> None:
         """Links, processes and namespaces."""
-        self._keeper().unwire([node.name for node in nodes])
-        for node in nodes:
-            self._lab.node_config(node.name).unlink(missing_ok=True)
-            done(node.name)
+        self._keeper().unwire(names)
+        for name in names:
+            self._lab.node_config(name).unlink(missing_ok=True)
+            done(name)
 
     def _created(self, status: Mapping[str, Any]) -> frozenset[str]:
         return frozenset(name for name, node in status["nodes"].items() if node["running"])

@@ -1,6 +1,9 @@
 """The commands, put together."""
 
-from typing import Annotated
+import json
+import signal
+import sys
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -13,7 +16,7 @@ app = typer.Typer(
     "A topology file describes brokers, sensors, subscribers, their 3G/MVNO links and a scenario. "
     "[bold]testbed run FILE[/] does it all: up, play, down, analyze, report.",
     epilog="Exit codes: 0 done, 1 failed, 2 wrong input, 3 done with warnings. "
-    "Every option is also an environment variable: TESTBED_<COMMAND>_<OPTION>.",
+    "Every option is also an environment variable: TESTBED_<COMMAND>_<OPTION>; for --json, TESTBED_JSON.",
     no_args_is_help=True,
     rich_markup_mode="rich",
     add_completion=True,
@@ -42,6 +45,24 @@ for commands in (run_commands, lab_commands, file_commands, machine_commands):
     commands.register(app)
 
 
+# All wrong usage is of this kind; typer does not export its name.
+CommandLineError: type[Exception] = cast(type[Exception], typer.BadParameter.__mro__[2])
+
+
 def main() -> None:
-    """Entry point of the `testbed` command."""
-    app()
+    """Entry point of the `testbed` command. To be terminated is to be interrupted: labs are taken back."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        code = app(standalone_mode=False)
+    except CommandLineError as error:
+        code = _wrong_usage(error)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _wrong_usage(error: Any) -> int:
+    """As any other wrong input: a sentence on stderr, with --json also a document on stdout."""
+    error.show()
+    if "--json" in sys.argv:
+        document = {"message": error.format_message(), "hint": "see --help", "exit_code": 2}
+        typer.echo(json.dumps({"error": document}, indent=2))
+    return int(error.exit_code)

@@ -7,10 +7,11 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from testbed.backends.choice import make_backend
-from testbed.cli.options import AsJson, NewName, TopologyFile
+from testbed.backends.choice import known_backend, make_backend
+from testbed.cli.options import AsJson, BackendName, NewName, TopologyFile
 from testbed.cli.terminal import Terminal
 from testbed.events import ignore
+from testbed.lab.up import refuse_another_lab
 from testbed.places import LabPlace
 from testbed.plan import Actual, Step, batches, plan_up
 from testbed.records import load_lab
@@ -59,16 +60,24 @@ def summary_line(topology: Topology) -> str:
     )
 
 
-def plan(file: TopologyFile, name: NewName = None, as_json: AsJson = False) -> None:
+def plan(
+    file: TopologyFile,
+    name: NewName = None,
+    backend: BackendName = None,
+    as_json: AsJson = False,
+) -> None:
     """Show what `up` would do now, step by step, with the reason for each. Changes nothing."""
     with Terminal(as_json) as terminal:
-        show_plan(load(file, name=name), terminal)
+        show_plan(load(file, name=name), file, backend, terminal)
 
 
-def show_plan(topology: Topology, terminal: Terminal) -> None:
-    """The steps from what exists to what the topology asks for."""
+def show_plan(topology: Topology, file: Path, asked: str | None, terminal: Terminal) -> None:
+    """The steps from what exists to what the topology asks for; refused where `up` would be."""
+    known_backend(asked)
     place = LabPlace.of(topology.name)
     known = load_lab(place)
+    if known is not None:
+        refuse_another_lab(known, file, asked)
     actual = (
         make_backend(known.backend, place, known.run_place, topology, ignore).inspect()
         if known

@@ -1,5 +1,6 @@
 """Commands on a lab: up, down, status, play, inject, logs."""
 
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -7,7 +8,6 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from testbed.backends.choice import choose_backend
 from testbed.cli import loglines
 from testbed.cli.file_commands import show_plan
 from testbed.cli.options import AsJson, BackendName, LabName, NewName, TopologyFile
@@ -42,12 +42,13 @@ def up(
 ) -> None:
     """Start a lab, or bring a running one in line with its file. Returns when all nodes are connected."""
     with Terminal(as_json) as terminal:
+        terminal.if_interrupted = "interrupted; what this command had made was taken back"
         topology = load(file, name=name)
         if dry_run:
-            show_plan(topology, terminal)
+            show_plan(topology, file, backend, terminal)
             return
-        record = bring_up(topology, file, lambda: choose_backend(backend), terminal.emit)
-        terminal.document(asdict(lab_status(record)))
+        record = bring_up(topology, file, backend, terminal.emit)
+        terminal.document(asdict(lab_status(record.name)))
         terminal.show(
             f"lab {record.name} is up: {len(topology.nodes)} nodes on {record.backend}; "
             f"captures go to {record.run_folder}",
@@ -72,7 +73,7 @@ def status(name: LabName = None, as_json: AsJson = False) -> None:
     """What labs are up; with a name, each of its nodes."""
     with Terminal(as_json) as terminal:
         names = [the_lab(name).name] if name else lab_names()
-        labs = [lab_status(the_lab(each)) for each in names]
+        labs = [lab_status(each) for each in names]
         terminal.document({"labs": [asdict(lab) for lab in labs]})
         if not labs:
             terminal.show("no lab is up")
@@ -91,9 +92,9 @@ def _labs_table(labs: list[LabStatus]) -> Table:
             lab.state,
             str(len(lab.nodes)),
             str(ready),
-            lab.backend,
+            lab.backend or "",
             lab.emulator or "",
-            lab.run,
+            lab.run or "",
         )
     return table
 
@@ -114,6 +115,9 @@ def play_scenario(name: LabName = None, as_json: AsJson = False) -> None:
     """Play the topology's scenario on a lab that is up."""
     with Terminal(as_json) as terminal:
         record = the_lab(name)
+        terminal.if_interrupted = (
+            f"interrupted; the nodes go on with the scenario until `testbed down {record.name}`"
+        )
         played = play(record, terminal.emit)
         terminal.document({"run": record.run, **asdict(played)})
         terminal.show(
@@ -124,7 +128,9 @@ def play_scenario(name: LabName = None, as_json: AsJson = False) -> None:
 
 def inject_message(
     name: LabName = None,
-    sensor: Annotated[str, typer.Option("--from", help="The sensor that publishes.")] = "",
+    sensor: Annotated[
+        str, typer.Option("--from", envvar="TESTBED_INJECT_FROM", help="The sensor that publishes.")
+    ] = "",
     topic: Annotated[str, typer.Option(help="The topic.")] = "alerts",
     priority: Annotated[int, typer.Option(min=1, max=5, help="1 (routine) to 5 (emergency).")] = 5,
     size: Annotated[str, typer.Option(help="Payload, e.g. 200B or 1kB.")] = "200B",
@@ -157,8 +163,9 @@ def logs(
         folder = _logs_folder(name)
         files = loglines.files_of(folder, node)
         if follow:
-            for line in loglines.follow(files):
-                terminal.show(loglines.render(line))
+            with suppress(KeyboardInterrupt):
+                for line in loglines.follow(files):
+                    terminal.show(loglines.render(line))
             return
         lines = loglines.read(files)
         terminal.document(lines)

@@ -16,7 +16,8 @@ POLL_S = 0.2
 
 def files_of(folder: Path, node: str | None) -> list[Path]:
     """The log of one node, or of all."""
-    files = sorted(folder.glob("*.jsonl"))
+    nodes = {path.stem for path in folder.glob("*") if path.suffix in (".jsonl", ".stderr")}
+    files = [folder / f"{name}.jsonl" for name in sorted(nodes)]
     if node is None:
         return files
     chosen = [file for file in files if file.stem == node]
@@ -28,8 +29,23 @@ def files_of(folder: Path, node: str | None) -> list[Path]:
 
 def read(files: list[Path]) -> list[dict[str, Any]]:
     """All lines of all files, by time. A last line that is still being written is left out."""
-    lines = [line for file in files for line in _whole_lines(file.read_text())]
+    lines = [line for file in files for line in (*_logged(file), *_last_words(file))]
     return sorted(lines, key=lambda line: line["t"])
+
+
+def _logged(log: Path) -> list[dict[str, Any]]:
+    return _whole_lines(log.read_text()) if log.exists() else []
+
+
+def _last_words(log: Path) -> list[dict[str, Any]]:
+    """What the node wrote to its standard error: nothing, unless it could not go on."""
+    errors = log.with_suffix(".stderr")
+    try:
+        text, moment = errors.read_text(errors="replace"), errors.stat().st_mtime_ns
+    except OSError:
+        return []
+    common = {"t": moment, "node": log.stem, "event": "stderr"}
+    return [{**common, "text": line} for line in text.splitlines()]
 
 
 def follow(files: list[Path]) -> Iterator[dict[str, Any]]:
@@ -38,6 +54,8 @@ def follow(files: list[Path]) -> Iterator[dict[str, Any]]:
     while True:
         fresh = []
         for file, offset in read_up_to.items():
+            if not file.exists():
+                continue
             with file.open() as log:
                 log.seek(offset)
                 text = log.read()

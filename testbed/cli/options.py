@@ -26,5 +26,10 @@ BackendName = Annotated[
     typer.Option("--backend", help="docker or netns; without it the best this machine offers."),
 ]
 AsJson = Annotated[
-    bool, typer.Option("--json", help="Print one JSON document on stdout, all else on stderr.")
+    bool,
+    typer.Option(
+        "--json",
+        envvar="TESTBED_JSON",
+        help="Print one JSON document on stdout, all else on stderr.",
+    ),
 ]

@@ -5,15 +5,14 @@ from typing import Any
 
 import typer
 
-from testbed.backends.choice import choose_backend
 from testbed.cli.options import AsJson, BackendName, NewName, RunName, TopologyFile
 from testbed.cli.summary import summary_tables
 from testbed.cli.terminal import Terminal
-from testbed.errors import TestbedError
+from testbed.errors import NameTaken, TestbedError
 from testbed.events import Emit, StageAdvanced, StageEnded, StageStarted, Warned
 from testbed.lab import bring_down, bring_up, play
 from testbed.places import RunPlace
-from testbed.records import the_run
+from testbed.records import lab_names, the_run
 from testbed.topology import load
 
 
@@ -31,12 +30,19 @@ def run(
 ) -> None:
     """Do it all: up, play, down, analyze, report."""
     with Terminal(as_json) as terminal:
+        terminal.if_interrupted = "interrupted; the lab was taken down"
         topology = load(file, name=name)
-        record = bring_up(topology, file, lambda: choose_backend(backend), terminal.emit)
+        if topology.name in lab_names():
+            raise NameTaken(
+                f"a lab named {topology.name!r} is up already; `run` starts a lab of its own",
+                f"`testbed play {topology.name}`, or `testbed down {topology.name}`, or --name",
+            )
         try:
+            record = bring_up(topology, file, backend, terminal.emit)
             play(record, terminal.emit)
         finally:
-            bring_down(record.name, terminal.emit)
+            if topology.name in lab_names():
+                bring_down(topology.name, terminal.emit)
         _analyze_and_show(record.run_place, terminal)
 
 

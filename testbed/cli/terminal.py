@@ -45,6 +45,7 @@ class Terminal:
         self._err = Console(stderr=True, highlight=False)
         self._stages: dict[str, TaskID] = {}
         self._warnings: list[str] = []
+        self.if_interrupted = "interrupted"
         self._progress = Progress(
             TextColumn("{task.description:<32}"),
             BarColumn(bar_width=30),
@@ -115,8 +116,11 @@ class Terminal:
         if isinstance(error, PermissionError):
             what = error.filename or "the operation"
             self._fail(f"permission denied: {what}", "`testbed doctor` says what is missing", 1)
+        if isinstance(error, OSError) and not isinstance(error, BrokenPipeError):
+            where = f": {error.filename}" if error.filename else ""
+            self._fail(f"{error.strerror or error}{where}", "", 1)
         if isinstance(error, KeyboardInterrupt):
-            self._fail("interrupted; what this command had made was taken back", "", INTERRUPTED)
+            self._fail(self.if_interrupted, "", INTERRUPTED)
         if error is None and self._warnings:
             raise typer.Exit(WARNED)
 

@@ -1,6 +1,6 @@
 """Steps of a plan to calls of a backend, each batch written to the journal first."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
 from testbed.backends.base import Backend, Done
 from testbed.events import Emit, StageAdvanced, StageEnded, StageStarted
@@ -23,11 +23,10 @@ def apply(
     steps: tuple[Step, ...],
     backend: Backend,
     topology: Topology,
-    nodes: Mapping[str, Node],
     journal: Journal,
     emit: Emit,
 ) -> None:
-    """Do the steps in order. `nodes` also knows those that are only there to be removed."""
+    """Do the steps in order."""
     for kind, batch in batches(steps):
         stage = STAGES[kind]
         targets = [step.target for step in batch]
@@ -40,14 +39,15 @@ def apply(
         if kind is StepKind.PREPARE:
             backend.prepare(topology)
             done(topology.name)
+        elif kind is StepKind.REMOVE:
+            backend.remove(targets, done)
         else:
-            _call(backend, kind)([nodes[target] for target in targets], done)
+            _call(backend, kind)([topology.node(target) for target in targets], done)
         emit(StageEnded(stage))
 
 
 def _call(backend: Backend, kind: StepKind) -> Callable[[Sequence[Node], Done], None]:
     calls: dict[StepKind, Callable[[Sequence[Node], Done], None]] = {
-        StepKind.REMOVE: backend.remove,
         StepKind.CREATE: backend.create,
         StepKind.WIRE: backend.wire,
         StepKind.SHAPE: backend.shape,

@@ -1,10 +1,11 @@
 """Take a lab down: politely if it still answers, by its mark in any case."""
 
+import shutil
+
 from testbed.backends.base import Backend
 from testbed.backends.choice import Maker, make_backend
 from testbed.backends.clearing import clear_away
-from testbed.control import ControlError
-from testbed.errors import InputError, TestbedError
+from testbed.errors import TestbedError
 from testbed.events import Emit, Note, StageAdvanced, StageEnded, StageStarted, Warned
 from testbed.journal import Journal
 from testbed.places import LabPlace
@@ -23,6 +24,8 @@ from testbed.topology.model import NodeKind, Topology, from_json
 STAGE = "stopping nodes"
 # A node that stops hands over what it has queued: whoever takes it must still be there.
 WITH_THE_STREAM = (NodeKind.SENSOR, NodeKind.BROKER, NodeKind.SUBSCRIBER)
+# What damaged files, a full disk and a dying lab can raise; none of it may keep `down` from its work.
+OBSTACLES = (TestbedError, OSError, ValueError, KeyError, TypeError, AttributeError)
 
 
 def bring_down(name: str, emit: Emit, make: Maker = make_backend) -> LabRecord | None:
@@ -32,8 +35,11 @@ def bring_down(name: str, emit: Emit, make: Maker = make_backend) -> LabRecord |
         record = load_lab(place)
         existed = place.folder.exists()
         if record is not None:
-            _finish_run(place, record, emit, make)
-        removed = clear_away(place)
+            try:
+                _finish_run(place, record, emit, make)
+            except OBSTACLES as error:
+                emit(Warned(f"the lab did not end in order ({error}); it is removed all the same"))
+        removed = clear_away(place, record.backend if record else None)
         forget_lab(place)
     if not existed and not removed:
         emit(Note(f"nothing of a lab named {name!r} is here; {did_you_mean(name, lab_names())}"))
@@ -43,33 +49,35 @@ def bring_down(name: str, emit: Emit, make: Maker = make_backend) -> LabRecord |
 def _finish_run(place: LabPlace, record: LabRecord, emit: Emit, make: Maker) -> None:
     """End the nodes in order and complete captures and manifest, as far as the lab still answers."""
     run = record.run_place
-    try:
-        topology = from_json(read_manifest(run)["topology"])
-    except (InputError, KeyError, TypeError):
-        emit(Warned(f"{run.manifest} is damaged; the lab is removed all the same"))
+    if not run.manifest.exists():
+        emit(Note("the lab had only begun; there is nothing to keep of it"))
+        shutil.rmtree(run.folder, ignore_errors=True)
         return
-    try:
-        _stop_in_order(
-            make(record.backend, place, record.run_place, topology, emit), record, topology, emit
-        )
-    except ControlError:
+    topology = from_json(read_manifest(run)["topology"])
+    backend = make(record.backend, place, run, topology, emit)
+    if not backend.inspect().prepared:
         emit(Note("the lab had died before; its captures end where it died"))
         update_manifest(run, status="died")
-    except (TestbedError, OSError) as error:
-        emit(Warned(f"the lab did not end in order ({error}); it is removed all the same"))
-
-
-def _stop_in_order(backend: Backend, record: LabRecord, topology: Topology, emit: Emit) -> None:
-    run = record.run_place
-    if not backend.inspect().prepared:
-        raise ControlError("the keeper is gone")
+        return
     Journal(run.journal).write(step="stop", targets=[node.name for node in topology.nodes])
+    _stop_in_order(backend, topology, emit)
+    _complete_the_manifest(backend, record, emit)
+
+
+def _stop_in_order(backend: Backend, topology: Topology, emit: Emit) -> None:
     emit(StageStarted(STAGE, len(topology.nodes)))
     for kind in WITH_THE_STREAM:
-        nodes = topology.of_kind(kind)
-        backend.stop(nodes, lambda node: emit(StageAdvanced(STAGE, detail=node)))
+        try:
+            backend.stop(
+                topology.of_kind(kind), lambda node: emit(StageAdvanced(STAGE, detail=node))
+            )
+        except TestbedError as error:
+            emit(Warned(str(error)))
     emit(StageEnded(STAGE))
-    details = backend.details()
+
+
+def _complete_the_manifest(backend: Backend, record: LabRecord, emit: Emit) -> None:
+    run = record.run_place
     captured, trouble = backend.captured()
     manifest = read_manifest(run)
     troubles = [f"the capture is not complete: {trouble}"] if trouble else []
@@ -77,7 +85,7 @@ def _stop_in_order(backend: Backend, record: LabRecord, topology: Topology, emit
         run,
         status="down",
         capture=captured,
-        details={**manifest.get("details", {}), **details},
+        details={**manifest.get("details", {}), **backend.details()},
         warnings=[*manifest.get("warnings", []), *troubles],
     )
     for text in troubles:

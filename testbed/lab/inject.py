@@ -5,6 +5,7 @@ from testbed.errors import InputError
 from testbed.places import LabPlace
 from testbed.records import LabRecord, did_you_mean, read_manifest
 from testbed.topology.model import NodeKind, from_json
+from testbed.topology.names import topic_problem
 
 
 def inject(record: LabRecord, node: str, topic: str, priority: int, size: int) -> str:
@@ -15,5 +16,7 @@ def inject(record: LabRecord, node: str, topic: str, priority: int, size: int) -
         raise InputError(
             f"no sensor named {node!r} in lab {record.name}", did_you_mean(node, sensors)
         )
+    if problem := topic_problem(topic):
+        raise InputError(*problem)
     question = {"do": "publish", "topic": topic, "priority": priority, "size": size}
     return str(request(LabPlace.of(record.name).node_control(node), question)["id"])

@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from testbed.control import request
-from testbed.errors import TestbedError
+from testbed.errors import InputError, TestbedError
 from testbed.events import Emit, StageAdvanced, StageEnded, StageStarted, Warned
 from testbed.lab.status import NodeStatus, node_status
 from testbed.places import LabPlace
-from testbed.records import LabRecord, read_manifest, update_manifest
+from testbed.records import LabRecord, locked, read_manifest, update_manifest
 from testbed.scenario import Action, compile_timeline, expected_receivers
 from testbed.topology.model import NodeKind, Topology, from_json
 
@@ -34,6 +34,11 @@ class Played:
 
 def play(record: LabRecord, emit: Emit) -> Played:
     """The whole scenario, then at most `settle` seconds for what is still under way."""
+    with locked(record.name, "playing"):
+        return _play(record, emit)
+
+
+def _play(record: LabRecord, emit: Emit) -> Played:
     run = record.run_place
     topology = from_json(read_manifest(run)["topology"])
     timeline = compile_timeline(topology)
@@ -42,6 +47,11 @@ def play(record: LabRecord, emit: Emit) -> Played:
         file.writelines(json.dumps(asdict(action)) + "\n" for action in timeline)
 
     before = _ask(place, topology)
+    if sum(status.playing for status in before.values()):
+        raise InputError(
+            f"lab {record.name} still plays an earlier, interrupted `play`",
+            "wait until `testbed status` shows no more publications, or take the lab down",
+        )
     start_ns = _hand_out(place, timeline)
     _watch_the_clock(topology.scenario.duration_s, start_ns, emit)
     expected = _expected_by_receiver(topology, timeline)
@@ -117,10 +127,16 @@ def _settle(
     deadline = time.monotonic() + topology.scenario.settle_s
     shown = 0
     while True:
-        arrived = sum(
-            min(expected[node.name], node_status(place, node).received - before[node.name].received)
-            for node in receivers
-        )
+        arrived = 0
+        for node in receivers:
+            status = node_status(place, node)
+            if status.state == "silent":
+                raise TestbedError(
+                    f"{node.name} fell silent while the scenario was played",
+                    f"`testbed status {place.name}` shows what is left of the lab",
+                )
+            received = status.received - before[node.name].received
+            arrived += min(expected[node.name], received)
         emit(StageAdvanced(SETTLING, max(0, arrived - shown)))
         shown = max(arrived, shown)
         if arrived >= expected.total() or time.monotonic() > deadline:

@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 
 from testbed.control import ControlError, request
+from testbed.errors import InputError
 from testbed.places import LabPlace
-from testbed.records import LabRecord, read_manifest
+from testbed.records import load_lab, read_manifest
 from testbed.topology.model import Node, from_json
 
 
@@ -30,55 +31,48 @@ class LabStatus:
     """A lab and its nodes."""
 
     name: str
-    run: str
-    run_folder: str
-    backend: str
+    run: str | None
+    run_folder: str | None
+    backend: str | None
     emulator: str | None
-    state: str  # up, starting, partly (some nodes do not answer), dead (none does)
-    nodes: tuple[NodeStatus, ...]
+    state: str  # up, starting, partly (some nodes do not answer), dead (none does), damaged (no record of it)
+    nodes: tuple[NodeStatus, ...] = ()
 
 
-def lab_status(record: LabRecord) -> LabStatus:
-    """Ask every node."""
-    manifest = read_manifest(record.run_place)
-    place = LabPlace.of(record.name)
+def lab_status(name: str) -> LabStatus:
+    """Ask every node; a lab whose files are damaged is told as such, and `down` will clear it."""
+    place = LabPlace.of(name)
+    record = load_lab(place)
+    if record is None:
+        return LabStatus(name, None, None, None, None, "damaged")
+    try:
+        manifest = read_manifest(record.run_place)
+    except InputError:
+        return LabStatus(name, record.run, record.run_folder, record.backend, None, "damaged")
     nodes = tuple(node_status(place, node) for node in from_json(manifest["topology"]).nodes)
-    ready = sum(node.ready for node in nodes)
+    emulator = (manifest.get("emulator") or {}).get("name")
+    return LabStatus(
+        name, record.run, record.run_folder, record.backend, emulator, _state(nodes), nodes
+    )
+
+
+def _state(nodes: tuple[NodeStatus, ...]) -> str:
     silent = sum(node.state == "silent" for node in nodes)
     if silent == len(nodes):
-        state = "dead"
-    elif ready == len(nodes):
-        state = "up"
-    else:
-        state = "partly" if silent else "starting"
-    emulator = manifest.get("emulator") or {}
-    return LabStatus(
-        record.name,
-        record.run,
-        record.run_folder,
-        record.backend,
-        emulator.get("name"),
-        state,
-        nodes,
-    )
+        return "dead"
+    if all(node.ready for node in nodes):
+        return "up"
+    return "partly" if silent else "starting"
 
 
 def node_status(place: LabPlace, node: Node) -> NodeStatus:
     """Ask one node."""
+    known = (node.name, str(node.kind), node.address, node.profile)
     try:
         answer = request(place.node_control(node.name), {"do": "status"})
     except ControlError:
-        return NodeStatus(node.name, node.kind, node.address, node.profile, "silent")
+        return NodeStatus(*known, "silent")
+    counts = {key: answer[key] for key in ("published", "received", "queued", "playing")}
     return NodeStatus(
-        node.name,
-        node.kind,
-        node.address,
-        node.profile,
-        answer["state"],
-        answer["ready"],
-        answer["published"],
-        answer["received"],
-        answer["queued"],
-        answer["playing"],
-        tuple(answer["peers"]),
+        *known, answer["state"], answer["ready"], peers=tuple(answer["peers"]), **counts
     )

@@ -1,6 +1,7 @@
 """Up, play, inject, status, down, on the fake backend: what the lab layer promises whatever the place."""
 
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,11 +10,11 @@ import pytest
 from testbed.backends.choice import Choice
 from testbed.backends.fake import FakeBackend
 from testbed.backends.fake_nodes import FakeNodes
-from testbed.errors import InputError, NameTaken, NodeFailure, NoSuchLab
+from testbed.errors import InputError, NameTaken, NodeFailure, NoSuchLab, TestbedError
 from testbed.events import Note, StageAdvanced, StageEnded, StageStarted, Warned, ignore
 from testbed.lab import bring_down, bring_up, inject, lab_status, play
 from testbed.places import LabPlace
-from testbed.records import lab_names, locked, read_manifest, the_lab
+from testbed.records import lab_names, locked, read_manifest, the_lab, update_manifest
 from testbed.topology.model import Node, NodeKind, Profile, Publish, Scenario, Topology
 
 BROKER = Node("broker", 1, NodeKind.BROKER, "lan", address="10.77.0.1")
@@ -61,7 +62,7 @@ def file(places) -> Path:
 
 
 def up(topology, file, place, emit=ignore):
-    return bring_up(topology, file, lambda: Choice("fake", "a test"), emit, place)
+    return bring_up(topology, file, None, emit, place, lambda asked: Choice("fake", "a test"))
 
 
 def test_up_makes_a_run_folder_with_manifest_journal_and_the_file(place, file):
@@ -80,7 +81,41 @@ def test_up_twice_does_nothing_the_second_time(place, file):
     said = []
     assert up(LAB, file, place, said.append) == first
     assert len(place.backends["valley"].calls) == calls
-    assert said == [Note("lab valley is up already; nothing to do")]
+    assert said[-1] == Note("lab valley is up already; nothing to do")
+
+
+def test_up_after_an_edit_of_the_scenario_plays_the_new_one(place, file):
+    up(LAB, file, place)
+    file.write_text("name: valley # edited\n")
+    fewer = replace(LAB, scenario=replace(LAB.scenario, publish=(replace(LANDSLIDE, count=1),)))
+    record = up(fewer, file, place)
+    assert play(record, ignore).published == 1
+    assert "edited" in record.run_place.topology.read_text()
+
+
+def test_up_completes_a_lab_whose_first_up_was_killed_while_connecting(place, file):
+    record = up(LAB, file, place)
+    update_manifest(record.run_place, status="starting", emulator=None)
+    up(LAB, file, place)
+    manifest = read_manifest(record.run_place)
+    assert manifest["status"] == "up"
+    assert manifest["emulator"]["name"] == "none"
+
+
+def test_a_node_of_a_forgotten_version_of_the_file_is_removed_too(place, file):
+    up(LAB, file, place)
+    town = Node("town", 4, NodeKind.SUBSCRIBER, "lan", topics=("alerts",), address="10.77.0.4")
+    place.backends["valley"].create([town], lambda _: None)
+    up(LAB, file, place)
+    assert "town" not in place.backends["valley"].inspect().created
+
+
+def test_a_lab_that_is_up_keeps_its_backend(place, file):
+    up(LAB, file, place)
+    with pytest.raises(InputError, match="is up on the fake backend"):
+        bring_up(LAB, file, "docker", ignore, place)
+    with pytest.raises(InputError, match="no backend 'nonsense'"):
+        bring_up(LAB, file, "nonsense", ignore, place)
 
 
 def test_up_after_an_edit_changes_only_what_differs(place, file):
@@ -106,7 +141,7 @@ def test_a_failing_node_is_named_the_rest_stays_and_up_again_completes(place, fi
     assert place.backends["valley"].inspect().created == {"broker", "sensor"}
     place.backends["valley"]._failing = frozenset()
     up(LAB, file, place)
-    assert lab_status(the_lab("valley")).state == "up"
+    assert lab_status("valley").state == "up"
 
 
 def test_an_interrupt_takes_back_everything_this_up_made(place, file, places):
@@ -193,6 +228,74 @@ def test_down_works_with_a_damaged_manifest(place, file):
     record.run_place.manifest.write_text("{ not json")
     bring_down("valley", ignore, place)
     assert lab_names() == []
+
+
+@pytest.mark.parametrize("content", ["{}", "[]", "{ not json", '{"name": "valley", "extra": 1}'])
+def test_down_and_status_work_with_a_damaged_record(place, file, content):
+    up(LAB, file, place)
+    LabPlace.of("valley").record.write_text(content)
+    assert lab_status("valley").state == "damaged"
+    with pytest.raises(NoSuchLab, match="is damaged"):
+        the_lab("valley")
+    bring_down("valley", ignore, place)
+    assert lab_names() == []
+
+
+def test_status_tells_of_a_lab_whose_run_folder_was_deleted(place, file):
+    record = up(LAB, file, place)
+    shutil.rmtree(record.run_folder)
+    assert lab_status("valley").state == "damaged"
+
+
+def test_down_of_a_lab_that_had_only_begun_leaves_no_run_folder(place, file, places):
+    record = up(LAB, file, place)
+    record.run_place.manifest.unlink()
+    bring_down("valley", ignore, place)
+    assert list((places / "c").iterdir()) == []
+
+
+def test_down_says_what_went_wrong_with_the_capture(place, file, monkeypatch):
+    record = up(LAB, file, place)
+    backend = place.backends["valley"]
+    backend.captured = lambda: ({}, "the capture process had died")
+    seen = []
+    bring_down("valley", seen.append, place)
+    assert Warned("the capture is not complete: the capture process had died") in seen
+    assert "had died" in read_manifest(record.run_place)["warnings"][0]
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "../victim", "/tmp/victim", "a/b", "-x", "x" * 31])
+def test_a_labs_name_is_never_a_path(places, name):
+    victim = places / "victim"
+    victim.mkdir()
+    with pytest.raises(InputError, match="cannot be a lab's name"):
+        bring_down(name, ignore)
+    assert victim.exists()
+
+
+def test_a_state_folder_that_others_can_write_to_is_refused(places):
+    (places / "s").mkdir()
+    (places / "s").chmod(0o777)
+    with pytest.raises(TestbedError, match="only you can write to"), locked("valley"):
+        pass
+
+
+def test_a_lab_that_vanishes_while_it_plays_is_noticed(place, file):
+    record = up(LAB, file, place)
+
+    def vanish(event):
+        if event == StageEnded("playing the scenario"):
+            place.backends["valley"].destroy()
+
+    with pytest.raises(TestbedError, match="siren fell silent"):
+        play(record, vanish)
+    assert read_manifest(record.run_place)["status"] == "up"
+
+
+def test_two_plays_at_once_are_refused(place, file):
+    record = up(LAB, file, place)
+    with locked("valley", "playing"), pytest.raises(InputError, match="is playing lab"):
+        play(record, ignore)
 
 
 def test_down_of_nothing_says_that_there_is_nothing(places):

@@ -6,11 +6,12 @@ import pytest
 
 from testbed.errors import InputError, NoSuchRun
 from testbed.places import RunPlace
-from testbed.records import new_run, read_manifest, the_run, update_manifest
+from testbed.records import make_run_folder, new_run, read_manifest, the_run, update_manifest
 
 
 def a_run(lab: str, age: float) -> RunPlace:
     place = new_run(lab)
+    make_run_folder(place)
     update_manifest(place, format=1, run=place.run)
     moment = place.manifest.stat().st_mtime - age
     os.utime(place.manifest, (moment, moment))
@@ -42,6 +43,7 @@ def test_a_run_that_does_not_exist_is_answered_with_the_nearest(places):
 )
 def test_a_damaged_or_foreign_manifest_is_refused(places, content, complaint):
     run = new_run("slope")
+    make_run_folder(run)
     run.manifest.write_text(content)
     with pytest.raises(InputError, match=complaint):
         read_manifest(run)

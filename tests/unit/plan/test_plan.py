@@ -24,10 +24,9 @@ def lab(names: list[str], seed: int = 1) -> Topology:
     return Topology("lab", seed, (Profile("lan"),), (broker, *sensors))
 
 
-def bring(backend: FakeBackend, topology: Topology, before: Topology, journal: Journal) -> None:
+def bring(backend: FakeBackend, topology: Topology, journal: Journal) -> None:
     backend.topology = topology
-    nodes = {node.name: node for node in (*before.nodes, *topology.nodes)}
-    apply(plan_up(topology, backend.inspect()), backend, topology, nodes, journal, ignore)
+    apply(plan_up(topology, backend.inspect()), backend, topology, journal, ignore)
 
 
 def test_a_new_lab_is_prepared_then_created_wired_shaped_captured_started():
@@ -45,7 +44,7 @@ def test_a_new_lab_is_prepared_then_created_wired_shaped_captured_started():
 def test_a_lab_that_is_as_asked_needs_nothing(tmp_path):
     topology = lab(NAMES[:3])
     backend = FakeBackend(topology)
-    bring(backend, topology, topology, Journal(tmp_path / "journal"))
+    bring(backend, topology, Journal(tmp_path / "journal"))
     assert plan_up(topology, backend.inspect()) == ()
 
 
@@ -96,13 +95,11 @@ def test_only_the_half_that_is_missing_is_done_after_a_crash():
 )
 def test_any_sequence_of_files_ends_in_exactly_the_last_one(tmp_path_factory, files):
     journal = Journal(tmp_path_factory.mktemp("plan") / "journal")
-    before = lab([])
-    backend = FakeBackend(before)
+    backend = FakeBackend(lab([]))
     for names, seed in files:
         topology = lab(sorted(names), seed)
-        bring(backend, topology, before, journal)
+        bring(backend, topology, journal)
         actual = backend.inspect()
         expected = {node.name for node in topology.nodes}
         assert actual.created == actual.wired == actual.started == expected
         assert plan_up(topology, actual) == ()
-        before = topology
