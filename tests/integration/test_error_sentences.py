@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 
@@ -132,3 +133,53 @@ def test_a_backend_that_is_not_there_yet(testbed, repository):
         2,
         "the simulated backend is not part of this version",
     )
+
+
+def test_wrong_usage_is_one_document_too(testbed):
+    for arguments in (("up", "--json"), ("inject", "--priority", "9", "--json")):
+        done = testbed(*arguments)
+        assert done.returncode == 2
+        assert json.loads(done.stdout)["error"]["exit_code"] == 2
+        assert "Traceback" not in done.stderr
+
+
+def test_a_captures_folder_that_cannot_be(testbed, repository, watch):
+    done = testbed(
+        "up",
+        repository / "topologies" / "minimal.yaml",
+        "--backend",
+        "netns",
+        env={"TESTBED_CAPTURES": "/dev/null/c"},
+    )
+    assert done.returncode == 1
+    assert sentence(done).startswith("Not a directory: /dev/null/c/minimal-")
+    assert watch.leftovers() == []
+
+
+def test_a_name_that_is_a_path(testbed, places):
+    (places / "victim").mkdir()
+    done = testbed("down", places / "victim")
+    assert done.returncode == 2
+    assert "cannot be a lab's name" in sentence(done)
+    assert (places / "victim").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_is_interrupted_takes_its_lab_down(
+    number, repository, wait_until, watch, places
+):
+    minimal = repository / "topologies" / "minimal.yaml"
+    run = subprocess.Popen(
+        [sys.executable, "-m", "testbed", "run", minimal, "--backend", "netns", "--json"],
+        cwd=repository,
+        env=dict(os.environ),
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    wait_until(lambda: list((places / "c").glob("*/actions.jsonl")), seconds=60)
+    run.send_signal(number)
+    out, err = run.communicate(timeout=60)
+    assert run.returncode == 130, err
+    assert json.loads(out)["error"]["message"] == "interrupted; the lab was taken down"
+    assert watch.leftovers() == []
