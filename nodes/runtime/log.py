@@ -1,4 +1,7 @@
-"""A node's log: one JSON object a line, in the file as soon as it happened (also if the node is killed next)."""
+"""A node's log: one JSON object a line, in the file as soon as it happened (also if the node is killed next).
+
+A full disk or a power cut can leave a torn line at the end. Whoever goes on writing begins a new line first.
+"""
 
 import json
 import os
@@ -12,35 +15,45 @@ def hex_id(message_id: int) -> str:
 
 
 class Log:
-    """Appends events; each line is one write."""
+    """Appends events; OSError if the file cannot be opened."""
 
     def __init__(self, path: str, node: str) -> None:
-        self._file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        self._file = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o644)
         self._node = node
+        length = os.lseek(self._file, 0, os.SEEK_END)
+        if length and os.pread(self._file, 1, length - 1) != b"\n":
+            self._append(b"\n")
 
     def write(self, event: str, /, t: int | None = None, **details: Any) -> None:
         """Note that `event` happened, at `t` (ns since 1970) or now."""
         line = {"t": time.time_ns() if t is None else t, "node": self._node, "event": event}
-        try:
-            os.write(self._file, json.dumps(line | details).encode() + b"\n")
-        except OSError as error:  # a run without logs measures nothing
-            raise SystemExit(f"{self._node}: cannot write its log: {error}") from error
+        self._append(json.dumps(line | details).encode() + b"\n")
 
     def close(self) -> None:
         os.close(self._file)
 
+    def _append(self, data: bytes) -> None:
+        """Usually one write; the kernel may take less, most of all when the disk is almost full."""
+        try:
+            while data:
+                data = data[os.write(self._file, data) :]
+        except OSError as error:  # a run without logs measures nothing
+            raise SystemExit(f"{self._node}: cannot write its log: {error}") from error
+
 
 def last_counter(path: str) -> int:
-    """The highest message counter this node has published before, 0 if none: a node that is started again goes on
-    from there, so that an id stays unique in a run."""
+    """The highest message counter this node may have used before, 0 if none: a node that is started again goes on
+    from there, so that an id stays unique in a run. A torn line counts as the publication that it may have been."""
     highest = 0
     try:
         with open(path, "rb") as lines:  # noqa: PTH123 - pathlib costs a node memory
             for line in lines:
-                if b'"publish"' in line and line.endswith(b"\n"):
+                try:
                     record = json.loads(line)
                     if record["event"] == "publish":
                         highest = max(highest, int(record["id"], 16) & 0xFFFFFFFF)
+                except (ValueError, TypeError, KeyError):
+                    highest += 1
     except FileNotFoundError:
         return 0
     return highest

@@ -1,6 +1,7 @@
 """A node's log is there at once, and tells a node that is started again where its ids ended."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -46,6 +47,40 @@ def test_the_counter_goes_on_where_it_ended(tmp_path: Path) -> None:
         log.write("publish", id=hex_id(message_id(2, counter)), topic="t")
     log.write("receive", id=hex_id(message_id(9, 99)), topic="publish")
     log.close()
-    with path.open("a") as file:
-        file.write('{"t": 1, "event": "publish", "id"')  # cut off
     assert last_counter(str(path)) == 3
+
+
+@pytest.mark.parametrize("kept", [1, 20, 60, 75, 90])
+def test_a_torn_line_costs_one_number_and_no_restart(tmp_path: Path, kept: int) -> None:
+    path = tmp_path / "s1.jsonl"
+    log = Log(str(path), "s1")
+    log.write("publish", t=10**18, id=hex_id(message_id(2, 7)), topic="t")
+    log.close()
+    whole = path.read_bytes()
+    torn = whole.replace(b"00000007", b"00000008")[:kept]
+    path.write_bytes(whole + torn)
+    for _ in range(2):  # the second start finds the line in the middle of the file
+        log = Log(str(path), "s1")
+        log.write("start")
+        log.close()
+        assert last_counter(str(path)) == 8
+    first, second, *starts = path.read_bytes().splitlines()
+    assert (first + b"\n", second) == (whole, torn)
+    assert [json.loads(line)["event"] for line in starts] == ["start", "start"]
+
+
+def test_whatever_stands_in_the_file_the_numbers_go_on(tmp_path: Path) -> None:
+    path = tmp_path / "s1.jsonl"
+    path.write_bytes(b'5\n{"event": "publish"}\n{"event": "publish", "id": 3}\n\xff\n[]\n')
+    assert last_counter(str(path)) == 5
+
+
+def test_what_the_disk_takes_in_pieces_is_written_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, write = tmp_path / "s1.jsonl", os.write
+    log = Log(str(path), "s1")
+    monkeypatch.setattr(os, "write", lambda file, data: write(file, data[:7]))
+    log.write("start", kind="sensor")
+    log.close()
+    assert json.loads(path.read_text())["kind"] == "sensor"
