@@ -15,7 +15,7 @@ class Edge:
     def __init__(self, station: Station, home: Peer, topics: tuple[str, ...]) -> None:
         self._station = station
         self._home = home
-        self._topics = topics
+        self._topics = dict.fromkeys(topics)  # an ordered set
         self._up = False
         self._confirmed: set[str] = set()
         self._seen = Seen()
@@ -47,7 +47,8 @@ class Edge:
                 new = self._seen.add(message.message_id)
                 return [Deliver(message) if new else Duplicate(message)]
             case Kind.SUBSCRIBED:
-                self._confirmed.add(message.topic)
+                if message.topic in self._topics:
+                    self._confirmed.add(message.topic)
                 return []
             case Kind.HELLO | Kind.SUBSCRIBE | Kind.UNSUBSCRIBE:
                 return [Refuse(peer, f"{message.kind.name} from a broker to a node at the edge")]

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from nodes.overlay.base import Deliver, Duplicate, Refuse, Send, Station
 from nodes.overlay.edge import Edge
-from nodes.overlay.seen import WINDOW, Seen
+from nodes.overlay.seen import MAX_ORIGINS, WINDOW, Seen
 from nodes.wire import Kind, Message, message_id
 
 ME = Station("c1", 3, ("b1",))
@@ -79,3 +79,21 @@ def test_what_is_new_is_never_taken_for_a_repetition(counters: list[int]) -> Non
         new = seen.add(message_id(1, counter))
         assert new or counter in model
         model.add(counter)
+
+
+def test_made_up_origins_do_not_fill_the_memory_and_who_speaks_is_not_forgotten() -> None:
+    seen = Seen()
+    assert seen.add(message_id(0, 1))
+    assert seen.add(message_id(1, 1))
+    for origin in range(2, 3 * MAX_ORIGINS):
+        assert seen.add(message_id(origin, 1))
+        assert not seen.add(message_id(0, 1))
+    assert seen.origins == MAX_ORIGINS
+    assert seen.add(message_id(1, 1))  # so long ago that it counts as new
+
+
+def test_a_confirmation_of_what_nobody_asked_for_changes_nothing() -> None:
+    edge = Edge(ME, "b1", ("rain",))
+    edge.on_link_up("b1", 0)
+    assert edge.on_message("b1", Message(Kind.SUBSCRIBED, topic="tilt"), 1) == []
+    assert not edge.ready

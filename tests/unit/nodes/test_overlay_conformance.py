@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from nodes.overlay import METHODS
 from nodes.overlay.base import Action, Deliver, Duplicate, Overlay, Refuse, Send, Station
-from nodes.wire import Kind, Message, encode
+from nodes.wire import MAX_SUBSCRIPTIONS, Kind, Message, encode
 
 STATION = Station("b1", 1, ("b1", "b2"))
 
@@ -97,3 +97,26 @@ def test_a_subscriber_on_the_same_broker_gets_what_a_sensor_publishes(method: st
 def test_a_parameter_that_does_not_exist_is_named(method: str) -> None:
     with pytest.raises(ValueError, match=f"{method} has no parameter 'colour'"):
         METHODS[method](STATION, {"colour": "red"}, Random(7))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_one_guest_cannot_subscribe_without_end(method: str) -> None:
+    core = METHODS[method](STATION, {}, Random(7))
+    core.on_link_up("c1", 0.0)
+    core.on_link_up("c2", 0.0)
+
+    def subscribe(peer: str, topic: str) -> list[Action]:
+        return core.on_message(peer, Message(Kind.SUBSCRIBE, topic=topic), 1.0)
+
+    def refused(actions: list[Action]) -> bool:
+        return any(isinstance(action, Refuse) for action in actions)
+
+    assert not any(refused(subscribe("c1", f"t{i}")) for i in range(MAX_SUBSCRIPTIONS))
+    assert not refused(subscribe("c1", "t0")), "a repetition is no more than before"
+    assert refused(subscribe("c1", "one more"))
+    assert not refused(subscribe("c2", "one more")), "another guest has its own number"
+    core.on_message("c1", Message(Kind.UNSUBSCRIBE, topic="t0"), 2.0)
+    assert not refused(subscribe("c1", "one more"))
+    core.on_link_down("c1", 3.0)
+    core.on_link_up("c1", 4.0)
+    assert not refused(subscribe("c1", "another"))
