@@ -18,7 +18,7 @@ class Sensor(Client):
     def __init__(self, config: NodeConfig, log: Log) -> None:
         super().__init__(config, log)
         self._publisher = Publisher(config.number, last_counter(config.log))
-        self._player = Player(self._publish)
+        self._player = Player(self._publish, self.depend_on)
 
     @property
     def playing(self) -> int:
@@ -29,7 +29,10 @@ class Sensor(Client):
 
     def publish(self, topic: Any, priority: Any, size: Any) -> str:
         self._must_run()
-        return self._publish(publication(topic, priority, size), due_ns=None)
+        identity, problem = self._publish(publication(topic, priority, size), due_ns=None)
+        if problem is not None:
+            raise Refused(f"{self.config.name} dropped message {identity}: {problem}")
+        return identity
 
     def play(self, start_ns: Any, actions: Any) -> int:
         self._must_run()
@@ -37,22 +40,24 @@ class Sensor(Client):
         self._player.play(moments)
         return len(moments)
 
-    def _publish(self, what: Publication, due_ns: int | None) -> str:
+    def _publish(self, what: Publication, due_ns: int | None) -> tuple[str, str | None]:
+        """The message's id; and why it was dropped, if it was."""
         published_ns = time.time_ns()
         message = self._publisher.make(what, published_ns)
         actions = self.core.publish(message, self.now())
+        identity = hex_id(message.message_id)
         self.log.write(
             "publish",
             t=published_ns,
-            id=hex_id(message.message_id),
+            id=identity,
             topic=message.topic,
             priority=message.priority,
             size=what.size,
             late_ns=0 if due_ns is None else published_ns - due_ns,
         )
         self.published += 1
-        self.perform(actions)
-        return hex_id(message.message_id)
+        problems = self.perform(actions)
+        return identity, problems[0] if problems else None
 
     def _must_run(self) -> None:
         if self.state is not State.RUNNING:

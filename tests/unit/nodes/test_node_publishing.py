@@ -67,6 +67,15 @@ def test_a_timeline_is_sorted_and_what_is_simultaneous_keeps_its_order() -> None
         (0, [5], r"actions\[0\] needs at_ns, topic, priority, size"),
         (0, [action(0), {"at_ns": 0}], r"actions\[1\] needs"),
         (0, [action("soon")], r"actions\[0\]: at_ns is 'soon'"),
+        (True, [], "play takes start_ns"),
+        (0, [action(False)], r"actions\[0\]: at_ns is False"),
+        (0, [action(-1)], r"actions\[0\]: start_ns \+ at_ns is -1; it goes from 0"),
+        (
+            2**63 - 1,
+            [action(0), action(1)],
+            r"actions\[1\]: start_ns \+ at_ns is 9223372036854775808",
+        ),
+        (0, [action(10**400)], r"actions\[0\]: start_ns \+ at_ns is 1000"),
         (0, [action(0, priority=7)], r"actions\[0\]: priority is 7"),
     ],
 )
@@ -79,9 +88,12 @@ def test_a_timeline_with_a_mistake_names_the_place(
 
 def test_nothing_is_played_before_its_time_and_nothing_is_left_out() -> None:
     played: list[tuple[int, int]] = []
+    watched: list[asyncio.Task[None]] = []
 
     async def play() -> None:
-        player = Player(lambda what, due_ns: played.append((due_ns, time.time_ns())))
+        player = Player(
+            lambda what, due_ns: played.append((due_ns, time.time_ns())), watched.append
+        )
         start = time.time_ns() + 10_000_000
         player.play(timeline(start, [action(at * 3_000_000) for at in range(-2, 8)]))
         assert player.to_come == 10
@@ -90,6 +102,7 @@ def test_nothing_is_played_before_its_time_and_nothing_is_left_out() -> None:
 
     asyncio.run(play())
     assert len(played) == 10
+    assert len(watched) == 1
     assert all(at >= due for due, at in played)
 
 
@@ -97,7 +110,7 @@ def test_after_stop_nothing_is_played() -> None:
     played: list[Publication] = []
 
     async def play() -> None:
-        player = Player(lambda what, due_ns: played.append(what))
+        player = Player(lambda what, due_ns: played.append(what), lambda task: None)
         player.play(timeline(time.time_ns() + 20_000_000, [action(0)]))
         player.stop()
         assert player.to_come == 0
@@ -105,3 +118,30 @@ def test_after_stop_nothing_is_played() -> None:
 
     asyncio.run(play())
     assert played == []
+
+
+@pytest.mark.parametrize("step_ns", [-30_000_000, 3_600_000_000_000])
+def test_a_clock_that_is_set_while_a_timeline_plays_is_followed(step_ns: int) -> None:
+    played: list[int] = []
+
+    async def play() -> None:
+        began = time.monotonic_ns()
+        due_ns = 1_000_000_000_000 + 20_000_000 + max(0, step_ns)
+
+        def clock() -> int:
+            """A clock that is set after 10 ms."""
+            gone_ns = time.monotonic_ns() - began
+            return 1_000_000_000_000 + gone_ns + (step_ns if gone_ns > 10_000_000 else 0)
+
+        def publish(what: Publication, due_ns: int) -> None:
+            played.append(clock() - due_ns)
+
+        player = Player(publish, lambda task: None, clock)
+        player.play(timeline(due_ns, [action(0)]))
+        end = time.monotonic() + 30
+        while player.to_come and time.monotonic() < end:
+            await asyncio.sleep(0.005)
+
+    asyncio.run(play())
+    (late_ns,) = played
+    assert late_ns >= 0
