@@ -80,6 +80,11 @@ class Message:
     topic: str = ""
     payload: bytes = b""
 
+    @property
+    def control(self) -> bool:
+        """Whether the overlay itself needs it; everything but a publication is such."""
+        return self.kind is not Kind.PUBLISH
+
     def forwarded(self) -> "Message":
         """The same message as it leaves for its next hop."""
         return replace(self, hops=min(self.hops + 1, 255))

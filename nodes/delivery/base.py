@@ -6,11 +6,18 @@ one WebSocket binary message. Receiving side, one `Assembler` a connection: it p
     offer ... offer          next_chunk -> bytes      the shell writes it to the socket
                              on_progress              ... it is in the kernel's hands; the next one, please
                              on_link_lost             ... or it is not: the chunk belongs to the queue again
+
+Control messages (everything but publications) have room of their own, `CONTROL_BYTES`: for want of a SUBSCRIBED a node
+would never be ready, only because others publish much. They belong to the connection and go with it.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
+
+from nodes.wire import HEADER_SIZE, MAX_SUBSCRIPTIONS, MAX_TOPIC_BYTES
+
+CONTROL_BYTES = MAX_SUBSCRIPTIONS * (HEADER_SIZE + MAX_TOPIC_BYTES)  # all that one node may want
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +35,7 @@ class Scheduler(Protocol):
     def queued(self) -> Queued:
         """Including what `next_chunk` gave out last, until `on_progress` says that it has left."""
 
-    def offer(self, data: bytes, priority: int, now: float) -> str | None:
+    def offer(self, data: bytes, priority: int, now: float, *, control: bool = False) -> str | None:
         """Take one encoded message; or leave it and say why in a sentence."""
 
     def next_chunk(self, now: float) -> bytes | None:
@@ -41,7 +48,10 @@ class Scheduler(Protocol):
         """
 
     def on_link_lost(self, now: float) -> None:
-        """The connection ended; a later one begins with a new assembler at the other side."""
+        """The connection ended; a later one begins with a new assembler at the other side.
+
+        Publications stay queued. Control messages are forgotten: the next connection begins with its own.
+        """
 
     def next_deadline(self) -> float | None:
         """When the method wants to hear of progress, although it gave out no chunk; None: no need."""

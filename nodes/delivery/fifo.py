@@ -1,54 +1,63 @@
 """First in, first out: whole messages in the order of their arrival, whatever their priority.
 
-The queue holds at most `limit_bytes`. A message that does not fit is refused and nothing else changes: what waits
-already is older, and first come is first served.
+The queue holds at most `limit_bytes` of publications. A message that does not fit is refused and nothing else changes:
+what waits already is older, and first come is first served.
 """
 
 from collections import deque
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
-from nodes.delivery.base import Queued
+from nodes.delivery.base import CONTROL_BYTES, Queued
 from nodes.parameters import check_known
 from nodes.wire import MAX_MESSAGE_BYTES
 
 LIMIT_BYTES = MAX_MESSAGE_BYTES  # the largest message fits, if nothing else waits
 
 
+class _Waiting(NamedTuple):
+    data: bytes
+    control: bool
+
+
 class Fifo:
     """The queue."""
 
     def __init__(self, parameters: Mapping[str, Any]) -> None:
-        self._limit = _limit(parameters)
-        self._waiting: deque[bytes] = deque()
-        self._in_hand: bytes | None = None
-        self._bytes = 0
+        self._limits = {False: _limit(parameters), True: CONTROL_BYTES}  # control or not: bytes
+        self._bytes = {False: 0, True: 0}
+        self._waiting: deque[_Waiting] = deque()
+        self._in_hand: _Waiting | None = None
 
     @property
     def queued(self) -> Queued:
-        return Queued(len(self._waiting) + (self._in_hand is not None), self._bytes)
+        messages = len(self._waiting) + (self._in_hand is not None)
+        return Queued(messages, sum(self._bytes.values()))
 
-    def offer(self, data: bytes, priority: int, now: float) -> str | None:
-        if self._bytes + len(data) > self._limit:
-            return f"{len(data)} bytes do not fit: {self._bytes} of {self._limit} are taken"
-        self._waiting.append(data)
-        self._bytes += len(data)
+    def offer(self, data: bytes, priority: int, now: float, *, control: bool = False) -> str | None:
+        taken, limit = self._bytes[control], self._limits[control]
+        if taken + len(data) > limit:
+            return f"{len(data)} bytes do not fit: {taken} of {limit} are taken"
+        self._waiting.append(_Waiting(data, control))
+        self._bytes[control] += len(data)
         return None
 
     def next_chunk(self, now: float) -> bytes | None:
         if self._in_hand is None and self._waiting:
             self._in_hand = self._waiting.popleft()
-        return self._in_hand
+        return None if self._in_hand is None else self._in_hand.data
 
     def on_progress(self, unsent_bytes: int, now: float) -> None:
         if self._in_hand is not None:
-            self._bytes -= len(self._in_hand)
+            self._bytes[self._in_hand.control] -= len(self._in_hand.data)
             self._in_hand = None
 
     def on_link_lost(self, now: float) -> None:
         if self._in_hand is not None:
             self._waiting.appendleft(self._in_hand)
             self._in_hand = None
+        self._waiting = deque(waiting for waiting in self._waiting if not waiting.control)
+        self._bytes[True] = 0
 
     def next_deadline(self) -> float | None:
         return None

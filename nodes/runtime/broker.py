@@ -1,6 +1,8 @@
 """A broker: it listens, and its overlay core decides who gets what."""
 
 import asyncio
+from collections.abc import Callable
+from typing import Any
 
 from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
@@ -8,17 +10,35 @@ from websockets.exceptions import ConnectionClosed
 from nodes import overlay
 from nodes.runtime import greeting
 from nodes.runtime.config import NodeConfig
-from nodes.runtime.link import (
+from nodes.runtime.connection import (
     GOING_AWAY,
     OPEN_TIMEOUT_S,
     POLICY_VIOLATION,
     SETTINGS,
-    Link,
+    TimedConnection,
+    broken_rule,
     close,
     watch_for_vanished_peer,
 )
+from nodes.runtime.lifecycle import State
+from nodes.runtime.link import Link
 from nodes.runtime.log import Log
 from nodes.runtime.node import Node, NodeFailed
+
+
+class GuestConnection(TimedConnection, ServerConnection):
+    """A connection from a guest; `on_stranger` is told if the guest does not even speak WebSocket."""
+
+    on_stranger: "Callable[[GuestConnection, str], None]"
+
+    async def handshake(self, *arguments: Any, **more: Any) -> None:
+        try:
+            await super().handshake(*arguments, **more)
+        except asyncio.CancelledError:
+            self.on_stranger(self, "no WebSocket handshake in time")
+            raise
+        if (problem := self.protocol.handshake_exc) is not None:
+            self.on_stranger(self, f"no WebSocket handshake: {problem}")
 
 
 class Broker(Node):
@@ -39,7 +59,12 @@ class Broker(Node):
         assert listen is not None  # config.parse has seen to it
         try:
             self._server = await serve(
-                self._receive_guest, listen.host, listen.port, server_header=None, **SETTINGS
+                self._receive_guest,
+                listen.host,
+                listen.port,
+                server_header=None,
+                create_connection=self._connection,  # type: ignore[arg-type] # only ever called
+                **SETTINGS,
             )
         except OSError as error:
             raise NodeFailed(f"cannot listen on {listen.host}:{listen.port}: {error}") from error
@@ -51,8 +76,18 @@ class Broker(Node):
             self._server.close(code=GOING_AWAY, reason="the broker stops")
             await self._server.wait_closed()
 
+    def _connection(self, *arguments: Any, **more: Any) -> GuestConnection:
+        connection = GuestConnection(*arguments, **more)
+        connection.on_stranger = self._turn_away
+        return connection
+
+    def _turn_away(self, connection: ServerConnection, reason: str) -> None:
+        if self.state is State.RUNNING:  # a node that stops ends connections itself
+            self.log.write("refuse", peer=_address(connection), reason=reason)
+
     async def _receive_guest(self, connection: ServerConnection) -> None:
-        watch_for_vanished_peer(connection)
+        assert isinstance(connection, GuestConnection)
+        watch_for_vanished_peer(connection.transport.get_extra_info("socket"))
         peer = await self._greet(connection)
         if peer is None:
             return
@@ -69,15 +104,17 @@ class Broker(Node):
                 peer = greeting.check(await connection.recv(), config.lab)
             await connection.send(greeting.hello(config.name, config.number, config.lab))
             return peer
-        except ConnectionClosed:
+        except ConnectionClosed as closed:
+            if (problem := broken_rule(closed)) is not None:
+                self._turn_away(connection, problem)
             return None
         except (TimeoutError, greeting.Unwelcome) as error:
             reason = str(error) or "no HELLO in time"
-            self.log.write("refuse", peer=_address(connection), reason=reason)
+            self._turn_away(connection, reason)
             await close(connection, reason, POLICY_VIOLATION)
             return None
 
 
 def _address(connection: ServerConnection) -> str:
-    host, port = connection.remote_address[:2]
-    return f"{host}:{port}"
+    address = connection.remote_address
+    return f"{address[0]}:{address[1]}" if address else "somebody who is gone"

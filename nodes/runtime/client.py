@@ -4,39 +4,32 @@ The queue to the broker outlives the connection: what is published in between go
 """
 
 import asyncio
-import time
 
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import WebSocketException
+from websockets.exceptions import ConnectionClosed, WebSocketException
 
 from nodes.overlay.edge import Edge
 from nodes.runtime import greeting
-from nodes.runtime.backoff import CAP_S, delays
+from nodes.runtime.backoff import Backoff
 from nodes.runtime.config import NodeConfig
-from nodes.runtime.link import (
+from nodes.runtime.connection import (
     GOING_AWAY,
     OPEN_TIMEOUT_S,
     POLICY_VIOLATION,
     SETTINGS,
-    Link,
+    TimedConnection,
+    broken_rule,
     close,
     watch_for_vanished_peer,
 )
+from nodes.runtime.link import Link
 from nodes.runtime.log import Log
 from nodes.runtime.node import Node
+from nodes.wire import Message
 
 
-class TimedConnection(ClientConnection):
-    """Knows when the newest bytes were read: a message that came in a burst is not the later for those before it.
-
-    The receiving task empties the queue of frames before more bytes are read, so the time is right for each of them.
-    """
-
-    arrived_ns = 0
-
-    def data_received(self, data: bytes) -> None:
-        self.arrived_ns = time.time_ns()
-        super().data_received(data)
+class HomeConnection(TimedConnection, ClientConnection):
+    """The connection to the home broker."""
 
 
 class Client(Node):
@@ -59,11 +52,10 @@ class Client(Node):
     def queued(self) -> int:
         return self._queue.queued.messages
 
-    def queue_message(self, peer: str, data: bytes, priority: int) -> str | None:
-        link = self.links.get(peer)
-        if link is not None:
-            return link.offer(data, priority)
-        return self._queue.offer(data, priority, self.now())
+    def queue_message(self, peer: str, message: Message, data: bytes) -> str | None:
+        if peer in self.links:
+            return super().queue_message(peer, message, data)
+        return self._queue.offer(data, message.priority, self.now(), control=message.control)
 
     async def open(self) -> None:
         self._connecting = asyncio.create_task(self._stay_connected())
@@ -80,8 +72,7 @@ class Client(Node):
         await asyncio.wait([self._connecting])
 
     async def _stay_connected(self) -> None:
-        random = self.config.random("reconnect")
-        waits, last_problem = delays(random), ""
+        backoff, last_problem = Backoff(self.config.random("reconnect")), ""
         while not self._leaving:
             try:
                 link = await self._connect()
@@ -95,10 +86,9 @@ class Client(Node):
                 began = self.now()
                 await self.serve(link)
                 last_problem = ""
-                if self.now() - began > CAP_S:
-                    waits = delays(random)
+                backoff.on_link_lost(self.now() - began)
             if not self._leaving:
-                await asyncio.sleep(next(waits))
+                await asyncio.sleep(backoff.next_wait())
 
     async def _connect(self) -> Link:
         home = self._home
@@ -106,19 +96,13 @@ class Client(Node):
             f"ws://{home.at.host}:{home.at.port}/",
             user_agent_header=None,
             proxy=None,
-            create_connection=TimedConnection,
+            create_connection=HomeConnection,
             **SETTINGS,
         )
-        assert isinstance(connection, TimedConnection)
-        watch_for_vanished_peer(connection)
+        assert isinstance(connection, HomeConnection)
+        watch_for_vanished_peer(connection.transport.get_extra_info("socket"))
         await self._greet(connection)
-        return Link(
-            home.name,
-            connection,
-            self._queue,
-            self.make_assembler(),
-            arrived=lambda: connection.arrived_ns,
-        )
+        return Link(home.name, connection, self._queue, self.make_assembler())
 
     async def _greet(self, connection: ClientConnection) -> None:
         """Say HELLO, hear HELLO."""
@@ -128,6 +112,10 @@ class Client(Node):
             async with asyncio.timeout(OPEN_TIMEOUT_S):
                 said = await connection.recv()
             greeting.check(said, config.lab, self._home.name)
+        except ConnectionClosed as closed:
+            if (problem := broken_rule(closed)) is not None:
+                raise greeting.Unwelcome(problem) from closed
+            raise
         except (TimeoutError, greeting.Unwelcome) as error:
             await close(connection, str(error) or "no HELLO in time", POLICY_VIOLATION)
             raise

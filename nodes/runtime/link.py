@@ -1,43 +1,20 @@
-"""One WebSocket connection with a scheduler in front of it and an assembler behind it.
-
-Settings of each connection, and why:
-- no compression: captures must be readable, and bytes on the line must follow from the scenario alone;
-- no WebSocket pings: on a narrow line with a long queue their answers come too late and end healthy connections.
-  TCP's own keepalive (60 s idle, 3 probes 20 s apart; empty packets that wait behind nothing) finds a vanished peer;
-- write_limit 0: `send` returns when all bytes are with the kernel, so "queued" means what it says;
-- no message longer than `wire.MAX_MESSAGE_BYTES`; a connection that brings one is ended.
-"""
+"""One WebSocket connection with a scheduler in front of it and an assembler behind it."""
 
 import asyncio
-import fcntl
-import socket
-import struct
-import termios
-import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
 
 from websockets.exceptions import ConnectionClosed
 
 from nodes.delivery.base import Assembler, Scheduler
-from nodes.wire import MAX_MESSAGE_BYTES, Message, WireError, decode
-
-if TYPE_CHECKING:
-    from websockets.asyncio.connection import Connection
-
-OPEN_TIMEOUT_S = 30.0  # also for HELLO
-CLOSE_TIMEOUT_S = 1.0
-
-SETTINGS: dict[str, Any] = {
-    "compression": None,
-    "open_timeout": OPEN_TIMEOUT_S,
-    "ping_interval": None,
-    "close_timeout": CLOSE_TIMEOUT_S,
-    "max_size": MAX_MESSAGE_BYTES,
-    "write_limit": 0,
-}
-
-NORMAL, GOING_AWAY, PROTOCOL_ERROR, POLICY_VIOLATION = 1000, 1001, 1002, 1008  # RFC 6455, 7.4.1
+from nodes.runtime.connection import (
+    PROTOCOL_ERROR,
+    TimedConnection,
+    broken_rule,
+    close,
+    unsent_bytes,
+    why_closed,
+)
+from nodes.wire import Message, WireError, decode
 
 Handle = Callable[["Link", Message, int], None]  # link, message, when its last byte came (ns)
 Refusal = Callable[["Link", str], None]  # link, reason
@@ -49,23 +26,22 @@ class Link:
     def __init__(
         self,
         peer: str,
-        connection: "Connection",
+        connection: TimedConnection,
         scheduler: Scheduler,
         assembler: Assembler,
-        arrived: Callable[[], int] = time.time_ns,
     ) -> None:
         self.peer = peer
         self.scheduler = scheduler
         self._connection = connection
         self._assembler = assembler
-        self._arrived = arrived  # asked first thing when a chunk is complete
         self._offered = asyncio.Event()
         self._ending: str | None = None  # why this side closes
         self._closing: asyncio.Task[None] | None = None
 
-    def offer(self, data: bytes, priority: int) -> str | None:
+    def offer(self, data: bytes, priority: int, *, control: bool = False) -> str | None:
         """Queue an encoded message; a sentence if it was not taken."""
-        problem = self.scheduler.offer(data, priority, asyncio.get_running_loop().time())
+        now = asyncio.get_running_loop().time()
+        problem = self.scheduler.offer(data, priority, now, control=control)
         self._offered.set()
         return problem
 
@@ -76,7 +52,7 @@ class Link:
             self._closing = asyncio.create_task(close(self._connection, reason, code))
 
     async def run(self, handle: Handle, refuse: Refusal) -> str:
-        """Serve the connection until it ends; why it ended. `refuse` is told of bytes that are no message."""
+        """Serve the connection until it ends; why it ended. `refuse` is told of what the peer should not have sent."""
         sender = asyncio.create_task(self._send())
         try:
             reason = await self._receive(handle, refuse)
@@ -94,7 +70,7 @@ class Link:
         try:
             while True:
                 data = await self._connection.recv()
-                arrived_ns = self._arrived()
+                arrived_ns = self._connection.arrived_ns
                 if self._ending is not None:
                     continue  # until the close is answered
                 try:
@@ -105,6 +81,8 @@ class Link:
                     for message in messages:
                         handle(self, message, arrived_ns)
         except ConnectionClosed as closed:
+            if self._ending is None and (problem := broken_rule(closed)) is not None:
+                refuse(self, problem)
             return why_closed(closed)
 
     def _unpack(self, data: bytes | str) -> list[Message]:
@@ -135,40 +113,3 @@ class Link:
                 await self._offered.wait()
         except TimeoutError:
             return
-
-
-def unsent_bytes(connection: "Connection") -> int:
-    """What the kernel holds for this connection and the peer has not acknowledged."""
-    line: socket.socket | None = connection.transport.get_extra_info("socket")
-    if line is None or line.fileno() < 0:
-        return 0
-    answer = fcntl.ioctl(line.fileno(), termios.TIOCOUTQ, b"\0" * 4)
-    return int(struct.unpack("i", answer)[0])
-
-
-def watch_for_vanished_peer(connection: "Connection") -> None:
-    """Turn TCP's keepalive on."""
-    line: socket.socket = connection.transport.get_extra_info("socket")
-    line.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 60)
-    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 20)
-    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 3)
-
-
-async def close(connection: "Connection", reason: str, code: int) -> None:
-    """Close with a reason; a close frame has room for 123 bytes of it (RFC 6455, 5.5).
-
-    The library's own time limit begins when the close frame is with the kernel; on a jammed line it never is.
-    """
-    short = reason.encode(errors="replace")[:123].decode(errors="ignore")
-    try:
-        async with asyncio.timeout(2 * CLOSE_TIMEOUT_S):
-            await connection.close(code, short)
-    except TimeoutError:
-        connection.transport.abort()
-
-
-def why_closed(closed: ConnectionClosed) -> str:
-    """A sentence from the library's exception and its cause."""
-    cause = closed.__cause__
-    return f"{closed} ({cause})" if cause is not None and str(cause) else str(closed)

@@ -24,9 +24,13 @@ def main(arguments: Sequence[str]) -> int:
         return _complain("usage: python3 nodes.pyz node.json", WRONG_INPUT)
     try:
         config = load(arguments[0])
-        log = _open_log(config)
     except ConfigError as error:
         return _complain(str(error), WRONG_INPUT)
+    try:
+        log = Log(config.log, config.name)
+    except OSError as error:
+        problem = f"{config.name}: cannot write its log {config.log}: {error.strerror}"
+        return _complain(problem, FAILED)
     try:
         return asyncio.run(_run(config, log))
     finally:
@@ -66,13 +70,6 @@ def _make(config: NodeConfig, log: Log) -> "Node":
             from nodes.runtime.subscriber import Subscriber
 
             return Subscriber(config, log)
-
-
-def _open_log(config: NodeConfig) -> Log:
-    try:
-        return Log(config.log, config.name)
-    except OSError as error:
-        raise ConfigError(f"cannot write the log {config.log}: {error.strerror}") from error
 
 
 def _complain(sentence: str, exit_code: int) -> int:

@@ -10,6 +10,7 @@ from nodes import delivery
 from nodes.delivery.base import Assembler, Scheduler
 from nodes.overlay.base import Action, Deliver, Duplicate, Overlay, Refuse, Send
 from nodes.runtime.config import NodeConfig
+from nodes.runtime.connection import POLICY_VIOLATION
 from nodes.runtime.lifecycle import CLOSE_S, HAND_OVER_S, Cause, State, after
 from nodes.runtime.link import Link
 from nodes.runtime.log import Log, hex_id
@@ -103,11 +104,11 @@ class Node(ABC):
         self.log.write("stop", published=self.published, received=self.received)
 
     async def _until_not(self, state: State) -> None:
-        while self.state is state:
+        while self.state is state and self._failure is None:
             self._changed.clear()
             await self._changed.wait()
-            if self._failure is not None:
-                raise NodeFailed(f"unexpected: {self._failure!r}") from self._failure
+        if self._failure is not None:
+            raise NodeFailed(f"unexpected: {self._failure!r}") from self._failure
 
     async def _hand_over(self) -> None:
         end = asyncio.get_running_loop().time() + HAND_OVER_S
@@ -183,15 +184,17 @@ class Node(ABC):
 
     # Carrying out
 
-    def perform(self, actions: Iterable[Action], arrived_ns: int = 0) -> None:
-        """Do what the core has decided."""
+    def perform(self, actions: Iterable[Action], arrived_ns: int = 0) -> list[str]:
+        """Do what the core has decided; a sentence for each message that was dropped."""
         last, data = None, b""  # a message to many is encoded once
+        problems = []
         for action in actions:
             match action:
                 case Send(peer, message):
                     if message is not last:
                         last, data = message, encode(message)
-                    self._send(peer, message, data)
+                    if (problem := self._send(peer, message, data)) is not None:
+                        problems.append(problem)
                 case Deliver(message):
                     self.received += 1
                     self._log_message("receive", message, arrived_ns)
@@ -201,14 +204,18 @@ class Node(ABC):
                     if peer in self.links:
                         self.refuse(self.links[peer], reason)
         self._set_timer()
+        return problems
 
-    def queue_message(self, peer: str, data: bytes, priority: int) -> str | None:
-        """Put bytes on the queue to this peer; a sentence if they were not taken."""
+    def queue_message(self, peer: str, message: Message, data: bytes) -> str | None:
+        """Put the message, encoded as `data`, on the queue to this peer; a sentence if it was not taken."""
         link = self.links.get(peer)
-        return f"there is no link to {peer}" if link is None else link.offer(data, priority)
+        if link is None:
+            return f"there is no link to {peer}"
+        return link.offer(data, message.priority, control=message.control)
 
-    def _send(self, peer: str, message: Message, data: bytes) -> None:
-        if (problem := self.queue_message(peer, data, message.priority)) is not None:
+    def _send(self, peer: str, message: Message, data: bytes) -> str | None:
+        problem = self.queue_message(peer, message, data)
+        if problem is not None:
             self.log.write(
                 "drop",
                 id=hex_id(message.message_id),
@@ -217,6 +224,10 @@ class Node(ABC):
                 peer=peer,
                 reason=problem,
             )
+            if message.control and (link := self.links.get(peer)) is not None:
+                # Without it the two would disagree about the link; a new one begins from nothing.
+                link.end(f"no room for {message.kind.name}: {problem}", POLICY_VIOLATION)
+        return problem
 
     def _log_message(self, event: str, message: Message, arrived_ns: int) -> None:
         self.log.write(

@@ -19,7 +19,14 @@ from websockets.sync.client import ClientConnection, connect
 from websockets.sync.server import ServerConnection, serve
 
 from nodes.runtime.greeting import hello
-from nodes.wire import Kind, Message, encode
+from nodes.wire import (
+    MAX_MESSAGE_BYTES,
+    MAX_PAYLOAD_BYTES,
+    MAX_SUBSCRIPTIONS,
+    Kind,
+    Message,
+    encode,
+)
 from testbed import zipapp
 from testbed.control import ControlError, request
 
@@ -232,6 +239,20 @@ def test_a_sensor_started_again_does_not_repeat_its_ids(lab: Lab) -> None:
     until(lambda: received(subscriber) == [*before, after])
 
 
+def test_a_torn_line_in_its_log_keeps_no_sensor_from_starting_again(lab: Lab) -> None:
+    sensor = lab.node("sensor", "s1").go()
+    before = [sensor.publish()]
+    for _ in range(2):
+        sensor.kill()
+        with sensor.log.open("a") as log:
+            log.write('{"t": 1, "node": "s1", "event": "publish", "id": "00000001000000')
+        sensor.start()
+        until(lambda: sensor.process.poll() is not None or sensor.control.exists())
+        sensor.go()
+        before.append(sensor.publish())
+    assert [int(identity, 16) & 0xFFFFFFFF for identity in before] == [1, 3, 5]
+
+
 def test_sigterm_hands_over_what_is_queued_and_ends_with_0(lab: Lab) -> None:
     broker, sensor, subscriber = lab.trio()
     sizes = [700_000] * 10
@@ -249,11 +270,17 @@ def test_sigterm_hands_over_what_is_queued_and_ends_with_0(lab: Lab) -> None:
     assert "the broker stops" in subscriber.events("disconnect")[0]["reason"]
 
 
+def flood(sensor: RunningNode) -> None:
+    """More than the kernel takes, and more than the queue."""
+    for _ in range(40):
+        sensor.publish(size=1_000_000)
+
+
 def test_a_sensor_whose_broker_hangs_ends_all_the_same(lab: Lab) -> None:
     broker, sensor, _ = lab.trio()
     broker.process.send_signal(signal.SIGSTOP)
-    for _ in range(20):  # more than the kernel takes, and more than the queue
-        sensor.publish(size=1_000_000)
+    with pytest.raises(ControlError, match=r"s1 dropped message .*: 1000033 bytes do not fit"):
+        flood(sensor)
     assert sensor.ask("status")["queued"] > 0
     assert sensor.events("drop")
     assert sensor.stop() == 0
@@ -320,6 +347,11 @@ def say(line: ClientConnection, *messages: bytes | str) -> str:
     return f"{line.close_code} {line.close_reason}"
 
 
+def fourteen(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    assert len(events) <= 14
+    return events if len(events) == 14 else []
+
+
 def test_hostile_guests_are_shown_the_door_and_the_broker_goes_on(lab: Lab) -> None:
     broker, sensor, subscriber = lab.trio()
     good = hello("x1", 99, "slope")
@@ -334,14 +366,21 @@ def test_hostile_guests_are_shown_the_door_and_the_broker_goes_on(lab: Lab) -> N
     assert stranger(lab, good, b"garbage").startswith("1002 7 bytes")
     assert stranger(lab, good, "text").startswith("1002 a text message")
     assert "HELLO has no place" in stranger(lab, good, good)
-    assert stranger(lab, good, bytes(16 * 1024 * 1024 + 1)).startswith("1009")
-
-    with socket.create_connection(("127.0.0.1", lab.port)) as line:
-        line.sendall(os.urandom(5000))
+    assert stranger(lab, good, bytes(MAX_MESSAGE_BYTES + 1)).startswith("1009")
+    assert stranger(lab, bytes(MAX_MESSAGE_BYTES + 1)).startswith("1009")
+    for noise in (os.urandom(5000) + b"\r\n", b"GET / HTTP/1.1\r\n\r\n", b""):
+        with socket.create_connection(("127.0.0.1", lab.port)) as line, suppress(ConnectionError):
+            line.sendall(noise)
+            line.shutdown(socket.SHUT_WR)
+            while line.recv(5000):
+                pass
 
     identity = sensor.publish()
     until(lambda: received(subscriber) == [identity])
-    assert len(broker.events("refuse")) == 9
+    reasons = [refused["reason"] for refused in until(lambda: fourteen(broker.events("refuse")))]
+    assert sum(f"exceeds limit of {MAX_MESSAGE_BYTES} bytes" in reason for reason in reasons) == 2
+    assert sum("no WebSocket handshake: " in reason for reason in reasons) == 3
+    assert broker.complaints.read_text() == ""
     assert broker.ask("status")["peers"] == ["c1", "s1"]
 
 
@@ -386,12 +425,38 @@ def test_a_broker_of_another_lab_is_refused_by_its_guests(lab: Lab) -> None:
 def test_a_full_queue_drops_the_newest_and_says_so(lab: Lab) -> None:
     delivery = {"method": "fifo", "parameters": {"limit_bytes": 1000}}
     sensor = lab.node("sensor", "s1", delivery=delivery).go()  # there is no broker
-    kept, dropped = sensor.publish(size=800), sensor.publish(size=800)
+    kept = sensor.publish(size=800)
+    with pytest.raises(ControlError, match=r"s1 dropped message .*: 833 bytes do not fit"):
+        sensor.publish(size=800)
     (drop,) = sensor.events("drop")
-    assert drop["id"] == dropped
     assert "do not fit" in drop["reason"]
-    assert [record["id"] for record in sensor.events("publish")] == [kept, dropped]
+    assert [record["id"] for record in sensor.events("publish")] == [kept, drop["id"]]
     assert sensor.ask("status")["queued"] == 1
+
+
+def test_the_largest_payload_passes_and_one_byte_more_is_refused_at_once(lab: Lab) -> None:
+    _, sensor, subscriber = lab.trio()
+    identity = sensor.publish(size=MAX_PAYLOAD_BYTES)
+    until(lambda: received(subscriber) == [identity])
+    with pytest.raises(ControlError, match=f"it goes from 0 to {MAX_PAYLOAD_BYTES} bytes"):
+        sensor.publish(size=MAX_PAYLOAD_BYTES + 1)
+    assert len(sensor.events("publish")) == 1
+
+
+def test_a_subscriber_becomes_ready_however_small_the_queues_are(lab: Lab) -> None:
+    narrow = {"delivery": {"method": "fifo", "parameters": {"limit_bytes": 1}}}
+    lab.node("broker", "b1", **narrow).go()
+    topics = [f"slope/{i}/" + "t" * 200 for i in range(500)]
+    subscriber = lab.node("subscriber", "c1", topics=topics, **narrow).go().ready()
+    assert not subscriber.events("drop")
+
+
+def test_a_guest_that_wants_too_much_is_refused(lab: Lab) -> None:
+    broker = lab.node("broker", "b1").go().ready()
+    wishes = [encode(Message(Kind.SUBSCRIBE, topic=f"t{i}")) for i in range(MAX_SUBSCRIPTIONS + 1)]
+    assert "1002 more than 1024 subscriptions" in stranger(lab, hello("x1", 99, "slope"), *wishes)
+    (refused,) = broker.events("refuse")
+    assert (refused["peer"], refused["reason"]) == ("x1", "more than 1024 subscriptions")
 
 
 @pytest.mark.parametrize(
@@ -417,6 +482,16 @@ def test_a_taken_address_is_one_sentence_and_exit_code_1(lab: Lab) -> None:
         node = lab.node("broker", "b1").go()
         assert node.process.wait(PATIENCE_S) == 1
     assert f"b1: cannot listen on 127.0.0.1:{lab.port}" in node.complaints.read_text()
+    assert node.complaints.read_text().count("\n") == 1
+
+
+def test_a_log_that_cannot_be_written_is_one_sentence_and_exit_code_1(
+    lab: Lab, tmp_path: Path
+) -> None:
+    (tmp_path / "b1.jsonl").mkdir()
+    node = lab.node("broker", "b1")
+    assert node.process.wait(PATIENCE_S) == 1
+    assert node.complaints.read_text().startswith("b1: cannot write its log ")
     assert node.complaints.read_text().count("\n") == 1
 
 

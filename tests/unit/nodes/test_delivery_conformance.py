@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodes.delivery import METHODS
-from nodes.delivery.base import Queued, Scheduler
-from nodes.runtime.link import SETTINGS
+from nodes.delivery.base import CONTROL_BYTES, Queued, Scheduler
+from nodes.runtime.connection import SETTINGS
 from nodes.runtime.publisher import publication
 from nodes.wire import MAX_PAYLOAD_BYTES, MAX_TOPIC_BYTES, Kind, Message, encode
 
@@ -116,3 +116,32 @@ def test_the_largest_message_fits_where_the_control_socket_and_the_link_take_it(
     chunks = drain(scheduler)
     assert max(map(len, chunks)) <= SETTINGS["max_size"]
     assert [whole for chunk in chunks for whole in assembler.on_chunk(chunk)] == [largest]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_full_queue_takes_control_messages_but_not_without_end(method: str) -> None:
+    scheduler = METHODS[method].scheduler({})
+    while scheduler.offer(bytes(1_000_000), 1, 0.0) is None:
+        pass
+    assert scheduler.offer(bytes(CONTROL_BYTES), 1, 0.0, control=True) is None
+    assert scheduler.offer(b"x", 1, 0.0, control=True)
+    drain(scheduler)
+    assert scheduler.offer(b"x", 1, 0.0, control=True) is None
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("given_out", [False, True])
+def test_control_messages_go_with_their_connection_and_publications_stay(
+    method: str, given_out: bool
+) -> None:
+    scheduler, assembler = METHODS[method].scheduler({}), METHODS[method].assembler({})
+    scheduler.offer(b"subscribe", 1, 0.0, control=True)
+    scheduler.offer(b"alert", 5, 0.0)
+    scheduler.offer(b"subscribe more", 1, 0.0, control=True)
+    if given_out:
+        scheduler.next_chunk(0.0)
+    scheduler.on_link_lost(0.0)
+    assert scheduler.queued == Queued(1, 5)
+    assert [whole for chunk in drain(scheduler) for whole in assembler.on_chunk(chunk)] == [
+        b"alert"
+    ]

@@ -2,7 +2,7 @@
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from nodes.delivery.base import Queued
 from nodes.delivery.fifo import Fifo
@@ -16,22 +16,28 @@ class FifoModel(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.fifo = Fifo({"limit_bytes": LIMIT})
-        self.model: list[bytes] = []
+        self.model: list[tuple[bytes, bool]] = []  # and whether it is a control message
         self.out = False  # the first of the model is given out
 
     @rule(data=st.binary(max_size=30), priority=st.integers(1, 5))
-    def a_message_is_taken_if_it_fits(self, data: bytes, priority: int) -> None:
-        fits = sum(map(len, self.model)) + len(data) <= LIMIT
+    def a_publication_is_taken_if_it_fits(self, data: bytes, priority: int) -> None:
+        taken = sum(len(other) for other, control in self.model if not control)
+        fits = taken + len(data) <= LIMIT
         problem = self.fifo.offer(data, priority, 0.0)
         assert (problem is None) == fits
         if fits:
-            self.model.append(data)
+            self.model.append((data, False))
         else:
             assert f"{len(data)} bytes do not fit" in str(problem)
 
+    @rule(data=st.binary(max_size=30))
+    def a_control_message_is_taken_always(self, data: bytes) -> None:
+        assert self.fifo.offer(data, 1, 0.0, control=True) is None
+        self.model.append((data, True))
+
     @rule()
     def the_oldest_goes_first_and_stays_until_it_has_left(self) -> None:
-        expected = self.model[0] if self.model else None
+        expected = self.model[0][0] if self.model else None
         assert self.fifo.next_chunk(0.0) == expected
         assert self.fifo.next_chunk(0.0) == expected
         self.out = expected is not None
@@ -43,15 +49,17 @@ class FifoModel(RuleBasedStateMachine):
             self.model.pop(0)
             self.out = False
 
-    @precondition(lambda self: self.out)
     @rule()
-    def what_was_given_out_when_the_link_broke_comes_first_again(self) -> None:
+    def after_a_broken_link_what_was_given_out_comes_first_again_and_control_is_forgotten(
+        self,
+    ) -> None:
         self.fifo.on_link_lost(0.0)
         self.out = False
+        self.model = [entry for entry in self.model if not entry[1]]
 
     @invariant()
     def the_counts_are_right(self) -> None:
-        assert self.fifo.queued == Queued(len(self.model), sum(map(len, self.model)))
+        assert self.fifo.queued == Queued(len(self.model), sum(len(data) for data, _ in self.model))
         assert self.fifo.next_deadline() is None
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from websockets.exceptions import ConnectionClosedError
+from websockets.frames import Close
 
 from nodes.delivery.base import Queued
 from nodes.delivery.fifo import Fifo, Whole
@@ -31,11 +32,14 @@ class FakeTransport:
 class FakeConnection:
     """What a Link uses of a WebSocket connection: `incoming` is received, what is sent stands in `sent`."""
 
+    arrived_ns = 77
+
     def __init__(self, *incoming: bytes | str, jams_after: int = 1_000_000) -> None:
         self.sent: list[bytes] = []
         self.closed_with: tuple[int, str] | None = None
         self.transport = FakeTransport(self)
         self._incoming: asyncio.Queue[bytes | str | None] = asyncio.Queue()
+        self._lost_as = LOST
         self._jams_after = jams_after
         self._lost = asyncio.Event()
         for data in incoming:
@@ -44,7 +48,7 @@ class FakeConnection:
     async def recv(self) -> bytes | str:
         data = await self._incoming.get()
         if data is None:
-            raise LOST
+            raise self._lost_as
         return data
 
     async def send(self, data: bytes) -> None:
@@ -57,7 +61,8 @@ class FakeConnection:
         self.closed_with = (code, reason)
         self.lose()
 
-    def lose(self) -> None:
+    def lose(self, how: ConnectionClosedError = LOST) -> None:
+        self._lost_as = how
         self._lost.set()
         self._incoming.put_nowait(None)
 
@@ -94,7 +99,7 @@ def test_messages_go_out_in_order_and_come_in_with_their_time() -> None:
     async def story() -> None:
         message = Message(Kind.PUBLISH, topic="t")
         connection, listener = FakeConnection(encode(message)), Listener()
-        link = Link("b1", connection, Fifo({}), Whole({}), arrived=lambda: 77)
+        link = Link("b1", connection, Fifo({}), Whole({}))
         assert link.offer(b"one", 1) is None
         running = asyncio.create_task(link.run(listener.handle, listener.refuse))
         await until(lambda: connection.sent == [b"one"])
@@ -193,5 +198,38 @@ def test_a_link_whose_method_fails_does_not_look_alive() -> None:
         link = Link("b1", connection, Broken({}), Whole({}))
         with pytest.raises(ZeroDivisionError):
             await link.run(listener.handle, listener.refuse)
+
+    run(story)
+
+
+TOO_BIG = Close(1009, "frame with 9 bytes exceeds limit of 8 bytes")
+GONE = Close(1001, "")
+
+
+@pytest.mark.parametrize(
+    ("closed", "refusals"),
+    [
+        (ConnectionClosedError(None, TOO_BIG), [TOO_BIG.reason]),
+        (ConnectionClosedError(GONE, TOO_BIG, rcvd_then_sent=False), [TOO_BIG.reason]),
+        (ConnectionClosedError(TOO_BIG, TOO_BIG, rcvd_then_sent=True), []),  # this side was it
+        (ConnectionClosedError(None, Close(1002, "")), ["sent 1002"]),
+        (ConnectionClosedError(None, Close(1007, "no UTF-8")), ["no UTF-8"]),
+        (ConnectionClosedError(None, GONE), []),
+        (ConnectionClosedError(GONE, None), []),
+        (LOST, []),
+    ],
+)
+def test_a_peer_that_breaks_the_rules_of_websockets_is_refused_and_one_that_goes_is_not(
+    closed: ConnectionClosedError, refusals: list[str]
+) -> None:
+    async def story() -> None:
+        connection, listener = FakeConnection(), Listener()
+        link = Link("x1", connection, Fifo({}), Whole({}))
+        connection.lose(closed)
+        reason = await link.run(listener.handle, listener.refuse)
+        assert len(listener.refusals) == len(refusals)
+        for said, expected in zip(listener.refusals, refusals, strict=True):
+            assert expected in said
+            assert reason == said
 
     run(story)

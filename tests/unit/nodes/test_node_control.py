@@ -13,6 +13,7 @@ from nodes.runtime.broker import Broker
 from nodes.runtime.config import NodeConfig, parse
 from nodes.runtime.control import ControlSocket, answer
 from nodes.runtime.log import Log
+from nodes.runtime.node import NodeFailed
 from nodes.runtime.sensor import Sensor
 from nodes.wire import Kind, Message
 from testbed.control import ControlError, request
@@ -103,6 +104,55 @@ def test_several_questions_fit_on_one_line_each_and_nonsense_is_survived(tmp_pat
         log.close()
 
     asyncio.run(converse())
+
+
+class FullLink:
+    """A link that takes nothing, and remembers being ended."""
+
+    peer = "c1"
+
+    def __init__(self) -> None:
+        self.ended: list[str] = []
+
+    def offer(self, data: bytes, priority: int, *, control: bool) -> str:
+        return "no room at all"
+
+    def end(self, reason: str, code: int) -> None:
+        self.ended.append(reason)
+
+
+def test_a_link_with_no_room_for_a_control_message_ends_and_one_for_a_publication_stays(
+    tmp_path: Path,
+) -> None:
+    async def live() -> None:
+        log = Log(str(tmp_path / "n1.jsonl"), "n1")
+        node = Broker(config(tmp_path, "broker"), log)
+        link = FullLink()
+        node.links["c1"] = link  # type: ignore[assignment]
+        assert node.perform([Send("c1", Message(Kind.PUBLISH, topic="t"))]) == ["no room at all"]
+        assert link.ended == []
+        node.perform([Send("c1", Message(Kind.SUBSCRIBED, topic="t"))])
+        assert link.ended == ["no room for SUBSCRIBED: no room at all"]
+        log.close()
+
+    asyncio.run(live())
+    assert [event["kind"] for event in events(tmp_path)] == ["PUBLISH", "SUBSCRIBED"]
+
+
+def test_a_sensor_whose_timeline_fails_does_not_go_on_in_silence(tmp_path: Path) -> None:
+    async def live() -> None:
+        log = Log(str(tmp_path / "n1.jsonl"), "n1")
+        node = Sensor(config(tmp_path, "sensor"), log)
+        node.core.publish = lambda message, now: 1 / 0  # type: ignore[method-assign]
+        node.go()
+        action = {"at_ns": 0, "topic": "t", "priority": 1, "size": 1}
+        assert node.play(0, [action]) == 1
+        with pytest.raises(NodeFailed, match="ZeroDivisionError"):
+            await node.live()
+        await node.close()
+        log.close()
+
+    asyncio.run(asyncio.wait_for(live(), 30))
 
 
 class Clockwork:

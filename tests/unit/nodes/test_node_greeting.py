@@ -1,13 +1,12 @@
 """HELLO, and the patience before the next try."""
 
-from itertools import islice
 from random import Random
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.runtime.backoff import CAP_S, FIRST_S, delays
+from nodes.runtime.backoff import CAP_S, FIRST_S, Backoff
 from nodes.runtime.greeting import Unwelcome, check, hello
 from nodes.wire import Kind, Message, encode
 
@@ -44,10 +43,23 @@ def test_any_payload_is_a_name_or_unwelcome(payload: bytes) -> None:
         check(encode(Message(Kind.HELLO, payload=payload)), "slope")
 
 
+def row(backoff: Backoff, length: int = 12) -> list[float]:
+    return [backoff.next_wait() for _ in range(length)]
+
+
 @given(st.integers())
 def test_the_waits_grow_to_the_cap_and_depend_on_the_seed_only(seed: int) -> None:
-    waits = list(islice(delays(Random(seed)), 12))
-    assert waits == list(islice(delays(Random(seed)), 12))
+    waits = row(Backoff(Random(seed)))
+    assert waits == row(Backoff(Random(seed)))
     assert all(0 < wait <= CAP_S for wait in waits)
     assert waits[0] <= FIRST_S
     assert min(waits[7:]) >= CAP_S / 2
+
+
+def test_only_a_link_that_lived_for_long_makes_the_next_wait_short_again() -> None:
+    backoff = Backoff(Random(1))
+    row(backoff)
+    backoff.on_link_lost(lived_s=CAP_S)
+    assert backoff.next_wait() >= CAP_S / 2
+    backoff.on_link_lost(lived_s=CAP_S + 0.1)
+    assert backoff.next_wait() <= FIRST_S

@@ -1,0 +1,106 @@
+"""The WebSocket connection below a link, the same at both ends.
+
+Settings, and why:
+- no compression: captures must be readable, and bytes on the line must follow from the scenario alone;
+- no WebSocket pings: on a narrow line with a long queue their answers come too late and end healthy connections;
+  TCP itself finds a vanished peer, see `watch_for_vanished_peer`;
+- write_limit 0: `send` returns when all bytes are with the kernel, so "queued" means what it says;
+- no message longer than `wire.MAX_MESSAGE_BYTES`; a connection that brings one is ended.
+"""
+
+import asyncio
+import fcntl
+import socket
+import struct
+import termios
+import time
+from typing import Any
+
+from websockets.asyncio.connection import Connection
+from websockets.exceptions import ConnectionClosed
+
+from nodes.wire import MAX_MESSAGE_BYTES
+
+OPEN_TIMEOUT_S = 30.0  # also for HELLO
+CLOSE_TIMEOUT_S = 1.0
+PROBE_AFTER_S, PROBE_EVERY_S, PROBES = 60, 20, 3
+VANISHED_AFTER_S = PROBE_AFTER_S + PROBES * PROBE_EVERY_S
+
+SETTINGS: dict[str, Any] = {
+    "compression": None,
+    "open_timeout": OPEN_TIMEOUT_S,
+    "ping_interval": None,
+    "close_timeout": CLOSE_TIMEOUT_S,
+    "max_size": MAX_MESSAGE_BYTES,
+    "write_limit": 0,
+}
+
+# RFC 6455, 7.4.1
+NORMAL, GOING_AWAY, PROTOCOL_ERROR, POLICY_VIOLATION = 1000, 1001, 1002, 1008
+INVALID_DATA, TOO_BIG = 1007, 1009
+
+
+class TimedConnection(Connection):
+    """Knows when the newest bytes were read: a message that came in a burst is not the later for those before it.
+
+    The receiving task empties the queue of frames before more bytes are read, so the time is right for each of them.
+    """
+
+    arrived_ns = 0
+
+    def data_received(self, data: bytes) -> None:
+        self.arrived_ns = time.time_ns()
+        super().data_received(data)
+
+
+def unsent_bytes(connection: Connection) -> int:
+    """What the kernel holds for this connection and the peer has not acknowledged."""
+    line: socket.socket | None = connection.transport.get_extra_info("socket")
+    if line is None or line.fileno() < 0:
+        return 0
+    answer = fcntl.ioctl(line.fileno(), termios.TIOCOUTQ, b"\0" * 4)
+    return int(struct.unpack("i", answer)[0])
+
+
+def watch_for_vanished_peer(line: socket.socket, after_s: float = VANISHED_AFTER_S) -> None:
+    """Let TCP give up on a peer from which nothing came for two minutes, whether bytes are under way or not.
+
+    An idle line is probed by the keepalive (empty packets that wait behind nothing). While data is unacknowledged the
+    keepalive is silent, and without TCP_USER_TIMEOUT the kernel would repeat the data for a quarter of an hour.
+    120 s is above what RFC 1122 (4.2.3.5) asks for at least (100 s). A slow line does not end by it: every
+    acknowledgement starts the time anew, so the queue in front of the line would have to hold two minutes of
+    traffic (our profiles: one second), or some seven repetitions in a row, each after twice the time, be lost.
+    """
+    line.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, PROBE_AFTER_S)
+    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, PROBE_EVERY_S)
+    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, PROBES)
+    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(after_s * 1000))
+
+
+async def close(connection: Connection, reason: str, code: int) -> None:
+    """Close with a reason; a close frame has room for 123 bytes of it (RFC 6455, 5.5).
+
+    The library's own time limit begins when the close frame is with the kernel; on a jammed line it never is.
+    """
+    short = reason.encode(errors="replace")[:123].decode(errors="ignore")
+    try:
+        async with asyncio.timeout(2 * CLOSE_TIMEOUT_S):
+            await connection.close(code, short)
+    except TimeoutError:
+        connection.transport.abort()
+
+
+def why_closed(closed: ConnectionClosed) -> str:
+    """A sentence from the library's exception and its cause."""
+    cause = closed.__cause__
+    return f"{closed} ({cause})" if cause is not None and str(cause) else str(closed)
+
+
+def broken_rule(closed: ConnectionClosed) -> str | None:
+    """How the peer broke the rules of WebSockets, if that is why the library ended the connection."""
+    sent = closed.sent
+    if sent is None or closed.rcvd_then_sent:
+        return None
+    broken = sent.code in (PROTOCOL_ERROR, INVALID_DATA, TOO_BIG)
+    return sent.reason or str(closed) if broken else None

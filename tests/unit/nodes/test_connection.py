@@ -1,0 +1,49 @@
+"""The connection below a link: who does not answer is given up, and both ends take the time at the same point."""
+
+import errno
+import socket
+import time
+
+from nodes.runtime.broker import GuestConnection
+from nodes.runtime.client import HomeConnection
+from nodes.runtime.connection import VANISHED_AFTER_S, TimedConnection, watch_for_vanished_peer
+
+PATIENCE_S = 60
+
+
+def test_a_peer_is_given_up_after_the_same_time_whether_bytes_are_under_way_or_not() -> None:
+    with socket.socket() as line:
+        watch_for_vanished_peer(line)
+        tcp = {
+            name: line.getsockopt(socket.IPPROTO_TCP, getattr(socket, f"TCP_{name}"))
+            for name in ("KEEPIDLE", "KEEPINTVL", "KEEPCNT", "USER_TIMEOUT")
+        }
+        assert line.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+    assert tcp["KEEPIDLE"] + tcp["KEEPCNT"] * tcp["KEEPINTVL"] == VANISHED_AFTER_S
+    assert tcp["USER_TIMEOUT"] == 1000 * VANISHED_AFTER_S
+    assert VANISHED_AFTER_S >= 100  # RFC 1122, 4.2.3.5
+
+
+def test_a_peer_that_takes_nothing_more_ends_the_connection() -> None:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname()) as line,
+        server.accept()[0],
+    ):
+        watch_for_vanished_peer(line, after_s=0.5)
+        line.setblocking(False)
+        try:
+            while True:
+                line.send(bytes(65536))
+        except BlockingIOError:
+            pass  # the peer's window and this side's buffer are full
+        end = time.monotonic() + PATIENCE_S
+        while not (problem := line.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)):
+            assert time.monotonic() < end, "the kernel still waits"
+            time.sleep(0.05)
+    assert problem == errno.ETIMEDOUT
+
+
+def test_both_ends_note_the_time_when_bytes_are_read() -> None:
+    for end in (GuestConnection, HomeConnection):
+        assert end.data_received is TimedConnection.data_received
