@@ -32,9 +32,10 @@ class Checked:
         return dict(self.schema)
 
 
-def refuse(message: str, hint: str = "") -> PydanticCustomError:
-    """An error whose text is ready to be shown."""
-    return PydanticCustomError(OURS, "{message}", {"message": message, "hint": hint})
+def refuse(message: str, hint: str = "", item: int | None = None) -> PydanticCustomError:
+    """An error whose text is ready to be shown; `item` is the one of a list that is wrong."""
+    context = {"message": message, "hint": hint, "item": item}
+    return PydanticCustomError(OURS, "{message}", context)
 
 
 def described(value: object) -> str:
@@ -142,10 +143,10 @@ def probability() -> Checked:
 _PLACE = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}
 
 
-def _coordinates(value: object) -> tuple[float, float]:
+def _coordinates(value: object, item: int | None = None) -> tuple[float, float]:
     numbers = value if isinstance(value, list) else []
     if len(numbers) != 2 or not all(type(number) in (int, float) for number in numbers):
-        raise refuse("a place is [latitude, longitude]", "write it like [33.5597, 133.5311]")
+        raise refuse("a place is [latitude, longitude]", "write it like [33.5597, 133.5311]", item)
     latitude, longitude = float(numbers[0]), float(numbers[1])
     if abs(latitude) > 90 or abs(longitude) > 180:
         swapped = abs(longitude) <= 90 and abs(latitude) <= 180
@@ -154,6 +155,7 @@ def _coordinates(value: object) -> tuple[float, float]:
             "latitude comes first; swap the two"
             if swapped
             else "write it like [33.5597, 133.5311]",
+            item,
         )
     return latitude, longitude
 
@@ -168,7 +170,7 @@ def places() -> Checked:
 
     def check(value: object) -> tuple[tuple[float, float], ...]:
         if isinstance(value, list) and any(isinstance(item, list) for item in value):
-            return tuple(_coordinates(item) for item in value)
+            return tuple(_coordinates(item, index) for index, item in enumerate(value))
         return (_coordinates(value),)
 
     return Checked(check, {"anyOf": [_PLACE, {"type": "array", "items": _PLACE, "minItems": 1}]})
@@ -193,10 +195,12 @@ def selectors() -> Checked:
     hint = 'write a node\'s name or "sensors[*]", "sensors[0]", "sensors[1..3]", or a list of these'
 
     def check(value: object) -> tuple[str, ...]:
-        several = value if isinstance(value, list) else [value]
-        for item in several:
+        if not isinstance(value, list | str):
+            raise refuse(f"nodes are expected here, not {described(value)}", hint)
+        several = [value] if isinstance(value, str) else value
+        for index, item in enumerate(several):
             if not isinstance(item, str):
-                raise refuse(f"nodes are expected here, not {described(item)}", hint)
+                raise refuse(f"nodes are expected here, not {described(item)}", hint, index)
         if not several:
             raise refuse("an empty list: nobody publishes", hint)
         if len(several) > MAX_SELECTORS:

@@ -91,6 +91,10 @@ class _Builder:
         elif isinstance(event, (yaml.MappingEndEvent, yaml.SequenceEndEvent)):
             self.open.pop()
 
+    def innermost(self) -> Place:
+        """Where the innermost mapping or list began that is not yet complete."""
+        return self.values[self.open[-1].path] if self.open else Place(1, 1)
+
     def _scalar(self, event: yaml.ScalarEvent, place: Place) -> None:
         top = self.open[-1] if self.open else None
         if top is not None and isinstance(top.items, dict) and top.key is None:
@@ -167,7 +171,7 @@ def read(text: str, file: str) -> tuple[Document, ProblemList]:
         raise TopologyErrors(problems.found)
     builder = _Builder(problems, keys, values)
     documents = 0
-    for event in _events(text, problems):
+    for event in _events(text, builder):
         if isinstance(event, yaml.DocumentStartEvent):
             documents += 1
             if documents > 1:
@@ -181,22 +185,35 @@ def read(text: str, file: str) -> tuple[Document, ProblemList]:
     return Document(builder.root, source), problems
 
 
-def _events(text: str, problems: ProblemList) -> Iterator[yaml.Event]:
+def _events(text: str, builder: _Builder) -> Iterator[yaml.Event]:
     """The parser's events; its own errors become problems with a next step."""
+    problems = builder.problems
     try:
         yield from yaml.parse(text, Loader=_LOADER)
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        place = Place(mark.line + 1, mark.column + 1) if mark else Place(1, 1)
-        line = problems.source.text(place)
-        problems.at(place, f"this is not YAML: {_reason(error)}", _syntax_hint(line, error))
+        marks = [
+            mark
+            for mark in (error.problem_mark, error.context_mark)
+            if mark is not None and not _at_end(mark, problems.source.lines)
+        ]
+        # What is missing at the end of the file is looked for where it began.
+        place = Place(marks[0].line + 1, marks[0].column + 1) if marks else builder.innermost()
+        begin = error.context_mark if error.context_mark in marks else None
+        hint = _syntax_hint(problems.source.text(place), error)
+        problems.at(place, f"this is not YAML: {_reason(error, begin)}", hint)
         raise TopologyErrors(problems.found) from None
 
 
-def _reason(error: yaml.MarkedYAMLError) -> str:
+def _at_end(mark: yaml.Mark, lines: tuple[str, ...]) -> bool:
+    """Whether nothing follows."""
+    rest = "".join(lines[mark.line : mark.line + 1])[mark.column :]
+    return not any(line.strip() for line in (rest, *lines[mark.line + 1 :]))
+
+
+def _reason(error: yaml.MarkedYAMLError, begin: yaml.Mark | None) -> str:
     context = error.context
-    if context and error.context_mark is not None:
-        context += f" that begins on line {error.context_mark.line + 1}"
+    if context and begin is not None:
+        context += f" that begins on line {begin.line + 1}"
     return ", ".join(part for part in (error.problem, context) if part)
 
 

@@ -1,15 +1,10 @@
 """From the sections of a file to the resolved topology: everything that concerns more than one section."""
 
-import random
-from typing import Any
-
-from nodes.delivery import METHODS as DELIVERY_METHODS
-from nodes.overlay import METHODS as OVERLAY_METHODS
-from nodes.overlay.base import Station
 from testbed.topology import happenings
 from testbed.topology.checking import Checking
 from testbed.topology.expand import expand
 from testbed.topology.link_profiles import LinkProfiles
+from testbed.topology.methods import check_methods
 from testbed.topology.model import PREFIX, Capture, Emulator, Method, Node, NodeKind, Topology
 from testbed.topology.raw import RawMethod
 
@@ -21,7 +16,7 @@ def resolve(checking: Checking, name: str) -> Topology:
     nodes = expand(checking, profiles)
     scenario = happenings.scenario(checking, nodes)
     _check_star(checking, nodes)
-    _check_parameters(checking)
+    check_methods(checking, nodes, scenario)
     return Topology(
         name=name,
         seed=file.seed,
@@ -62,33 +57,3 @@ def _check_star(checking: Checking, nodes: tuple[Node, ...]) -> None:
             f"overlay star needs exactly one broker, and there are {len(brokers)}",
             "keep one, or choose an overlay for several brokers",
         )
-
-
-def _check_parameters(checking: Checking) -> None:
-    """The methods are pure: each judges its parameters by being made once."""
-    file = checking.file
-    if checking.shaped.sound("overlay"):
-        make_overlay = OVERLAY_METHODS[file.overlay.method]
-        _try(
-            checking,
-            "overlay",
-            file.overlay.parameters,
-            lambda given: make_overlay(Station("broker", 1), given, random.Random(0)),
-        )
-    if checking.shaped.sound("delivery"):
-        method = DELIVERY_METHODS[file.delivery.method]
-        _try(
-            checking,
-            "delivery",
-            file.delivery.parameters,
-            lambda given: (method.scheduler(given), method.assembler(given)),
-        )
-
-
-def _try(checking: Checking, section: str, parameters: dict[str, Any], make: Any) -> None:
-    try:
-        make(parameters)
-    except ValueError as error:
-        named = next((name for name in parameters if name in str(error)), None)
-        path = (section, named) if named else (section,)
-        checking.key(path, str(error), "see docs/topology.md for the parameters of each method")

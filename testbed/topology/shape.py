@@ -95,6 +95,8 @@ def _report(errors: Sequence[ErrorDetails], document: Document, problems: Proble
         if of_key:
             path = path[:-1]
         points_at_key = of_key or item["type"] in ("extra_forbidden", "missing")
+        if item["type"] == OURS and item["ctx"]["item"] is not None:
+            path = (*path, item["ctx"]["item"])
         place = document.source.key(path) if points_at_key else document.source.value(path)
         problems.at(place, *_texts(item))
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from testbed.links.profiles import PROFILES
 from testbed.topology import TopologyErrors, load_text
 from testbed.topology.model import NodeKind, from_json, to_json
+from testbed.topology.source_map import split_lines
 
 HUB = "nodes: {hub: {kind: broker}}\n"
 
@@ -132,6 +133,8 @@ def assert_loads_or_explains(text: str) -> None:
         shown = str(error)
     if problems:
         assert all(problem["message"] for problem in problems)
+        lines = [number for number, line in enumerate(split_lines(text), 1) if line.strip()]
+        assert all((problem["line"] or 1) <= max(lines, default=1) for problem in problems)
         assert all(character.isprintable() or character == "\n" for character in shown)
 
 

@@ -104,6 +104,20 @@ def refused(action: Callable[[], object]) -> TopologyErrors:
             id="many profiles",
         ),
         pytest.param(
+            NODES + f"delivery: {{{', '.join(f'p{i}: 1' for i in range(50_000))}}}\n",
+            "no parameter 'p0'",
+            id="many parameters",
+        ),
+        pytest.param(
+            NODES + f"delivery: {{limit_bytes: {'x' * 900_000}}}\n", "limit_bytes", id="long value"
+        ),
+        pytest.param(
+            "nodes: {broker: {kind: broker}, s: {kind: sensor}}\nscenario: {duration: 1s, "
+            "events: [{at: 0s, publish: {from: s, topic: x, size: 999999999999MB}}]}\n",
+            "at most 8MB",
+            id="a message larger than memory",
+        ),
+        pytest.param(
             "nodes: {s: {kind: subscriber, topics: ["
             + ", ".join(f"t{i}" for i in range(1_025))
             + "]}, broker: {kind: broker}}\n",

@@ -7,6 +7,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from nodes.delivery.fifo import LIMIT_BYTES
 from testbed.links.profiles import PROFILES
 from testbed.topology import json_schema, load_text
 from testbed.topology.model import Shape
@@ -79,6 +80,10 @@ def test_every_example_of_the_documentation_is_a_right_file(block: str) -> None:
     complete = block if "nodes:" in block else completed(block)
     load_text(complete, "docs/topology.md")
     validator().validate(read(complete, "docs/topology.md")[0].data)
+
+
+def test_the_documentation_names_the_room_of_a_queue() -> None:
+    assert f"in bytes ({LIMIT_BYTES}:" in DOCUMENT
 
 
 def test_the_documentation_names_every_key() -> None:

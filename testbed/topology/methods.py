@@ -1,0 +1,105 @@
+"""The chosen overlay and delivery methods, tried out: they are pure, so each judges its parameters itself."""
+
+import random
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from nodes.delivery import METHODS as DELIVERY_METHODS
+from nodes.overlay import METHODS as OVERLAY_METHODS
+from nodes.overlay.base import Station
+from nodes.parameters import ParameterError
+from nodes.wire import HEADER_SIZE, MAX_PAYLOAD_BYTES, MAX_TOPIC_BYTES
+from testbed.topology.checking import Checking
+from testbed.topology.model import Node, Publish, Scenario
+from testbed.topology.names import filled
+
+_Make = Callable[[Mapping[str, Any]], object]  # the method itself; ValueError if it objects
+_LONGEST = 200
+_HINT = "see docs/topology.md for the parameters of each method"
+
+
+def check_methods(checking: Checking, nodes: tuple[Node, ...], scenario: Scenario) -> None:
+    """Every parameter is taken, and each message of the scenario fits into a queue."""
+    file = checking.file
+    if checking.shaped.sound("overlay"):
+        make_overlay = OVERLAY_METHODS[file.overlay.method]
+        _try(
+            checking,
+            "overlay",
+            file.overlay.parameters,
+            lambda given: make_overlay(Station("broker", 1), given, random.Random(0)),
+        )
+    if checking.shaped.sound("delivery"):
+        method = DELIVERY_METHODS[file.delivery.method]
+        taken = _try(
+            checking,
+            "delivery",
+            file.delivery.parameters,
+            lambda given: (method.scheduler(given), method.assembler(given)),
+        )
+        if taken:
+            _check_room(checking, nodes, scenario)
+
+
+def _try(checking: Checking, section: str, parameters: Mapping[str, Any], make: _Make) -> bool:
+    """Whether the method takes the parameters; if not, each wrong one is a problem: without it, the rest is tried."""
+    left = dict(parameters)
+    while (error := _objection(make, left)) is not None:
+        wrong = error.name if isinstance(error, ParameterError) else _to_blame(make, left)
+        path = (section,) if wrong is None else (section, wrong)
+        checking.key(path, _short(error), _HINT)
+        if wrong is None or wrong not in left:
+            return False
+        del left[wrong]
+    return len(left) == len(parameters)
+
+
+def _objection(make: _Make, parameters: Mapping[str, Any]) -> ValueError | None:
+    try:
+        make(parameters)
+    except ValueError as error:
+        return error
+    return None
+
+
+def _to_blame(make: _Make, parameters: Mapping[str, Any]) -> str | None:
+    """The parameter without which the method takes the others; None if there is no such one."""
+    for name in parameters:
+        others = {other: value for other, value in parameters.items() if other != name}
+        if _objection(make, others) is None:
+            return name
+    return None
+
+
+def _short(error: ValueError) -> str:
+    """A method quotes what it does not like in full."""
+    text = str(error)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+def _check_room(checking: Checking, nodes: tuple[Node, ...], scenario: Scenario) -> None:
+    """A message that does not even fit into an empty queue would be dropped, each time and everywhere."""
+    largest = _largest_message(nodes, scenario)
+    raw = checking.file.delivery
+    queue = DELIVERY_METHODS[raw.method].scheduler(raw.parameters)
+    if largest and queue.offer(bytes(largest), 1, 0.0) is not None:
+        checking.value(
+            ("delivery", "limit_bytes"),
+            f"the scenario's largest message has {largest:,} bytes with its header, and would never fit",
+            f"allow at least {largest}, or publish smaller messages",
+        )
+
+
+def _largest_message(nodes: tuple[Node, ...], scenario: Scenario) -> int:
+    """Encoded bytes; 0 if nothing is published. One that is too large for any queue is a problem of its own."""
+    groups = {node.name: node.group for node in nodes}
+    largest = 0
+    for event in scenario.publish:
+        sendable = event.nodes and event.size <= MAX_PAYLOAD_BYTES
+        if sendable and event.size + HEADER_SIZE + MAX_TOPIC_BYTES > largest:
+            largest = max(largest, event.size + HEADER_SIZE + _longest_topic(event, groups))
+    return largest
+
+
+def _longest_topic(event: Publish, groups: Mapping[str, str | None]) -> int:
+    return max(len(filled(event.topic, name, groups[name]).encode()) for name in event.nodes)
