@@ -13,7 +13,7 @@ from testbed.topology.problems import ProblemList
 from testbed.topology.raw import TopologyFile
 from testbed.topology.reader import Document
 from testbed.topology.schema import known_keys
-from testbed.topology.source_map import Path
+from testbed.topology.source_map import Path, Place
 
 _OF_KEY = "[key]"  # how pydantic says that the key itself is wrong, not its value
 _EXAMPLES = {
@@ -47,13 +47,12 @@ class Shaped:
 def shape(document: Document, problems: ProblemList) -> Shaped | None:
     """Check against the models; None if nothing usable is left."""
     if not isinstance(document.data, dict):
-        start = document.source.value(())
         see = "begin with `nodes:`; topologies/minimal.yaml is a small example"
         if document.data is None:
-            problems.at(start, "the file is empty", see)
+            problems.at(Place(1, 1), "the file is empty", see)
         else:
-            said = described(document.data)
-            problems.at(start, f"a topology is a mapping (key: value), not {said}", see)
+            said = f"a topology is a mapping (key: value), not {described(document.data)}"
+            problems.at(document.source.value(()), said, see)
         return None
     errors = _errors(document.data)
     _report(errors, document, problems)
