@@ -1,5 +1,6 @@
 """Removing everything that carries a lab's mark, whichever backend made it and whatever state it is in."""
 
+from testbed.backends.build_folder import remove_build_folder
 from testbed.errors import MissingCapability, TestbedError
 from testbed.keeper.processes import end_marked
 from testbed.places import LabPlace
@@ -11,7 +12,7 @@ def clear_away(lab: LabPlace, backend: str | None) -> list[str]:
     `backend` is what the lab's record says, None if it has none. An error means that containers may be left: keep
     the lab's folder, so that another `down` can look again.
     """
-    removed = end_marked(lab)
+    removed = end_marked(lab) + remove_build_folder(lab)
     if backend not in ("docker", None):
         return removed
     from testbed.backends.containers import remove_marked

@@ -1,37 +1,30 @@
 """Nodes as containers with `network_mode: none`; the keeper puts the links into their namespaces."""
 
-import time
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from docker.errors import APIError, DockerException, NotFound
 from docker.models.containers import Container
 from docker.types import LogConfig, Mount
 
 from testbed.backends.base import Done
 from testbed.backends.clearing import clear_away
-from testbed.backends.engine import engine
+from testbed.backends.containers import LAB_DIR_LABEL, NODE_LABEL, in_parallel, marked, remove
+from testbed.backends.engine import engine, engine_talk
 from testbed.backends.image import ensure_image
-from testbed.backends.local import LocalBackend
+from testbed.backends.local import LocalBackend, check_socket_paths
 from testbed.backends.node_files import node_config, write_node_files
-from testbed.errors import MissingCapability
+from testbed.errors import MissingCapability, TestbedError
 from testbed.events import Emit
+from testbed.keeper.processes import POLITE_S
 from testbed.links.namespaces import privileged
 from testbed.places import LabPlace, RunPlace
 from testbed.topology.model import Node, Topology
-from testbed.zipapp import build
 
-LAB_DIR_LABEL = "testbed.lab_dir"
-NODE_LABEL = "testbed.node"
-AT_ONCE = 8  # more workers do not make the engine faster
-STOP_S = 7  # a node hands over for 3 s and closes for 3 s at most
-QUIET_S = 0.3  # a creation that was under way when its command died shows up within this time
+STOP_S = math.ceil(POLITE_S)  # the engine counts in seconds
 INSIDE = "/testbed"
 # The name is an argument of the shell, never part of its text.
 COMMAND = f'exec python3 {INSIDE}/nodes.pyz {INSIDE}/node/node.json 2>"{INSIDE}/logs/$0.stderr"'
-
-Result = TypeVar("Result")
 
 
 class DockerBackend(LocalBackend):
@@ -51,17 +44,20 @@ class DockerBackend(LocalBackend):
                 "the docker backend puts links into containers, which takes root",
                 "use sudo, or --backend netns",
             )
-        self._image = ensure_image(engine(), self._emit)
+        check_socket_paths(self._lab, topology)
+        self._image = self._ensure_image()
         super().prepare(topology)
 
     def create(self, nodes: Sequence[Node], done: Done) -> None:
-        """Containers, each waiting at its gate, their namespaces known to the keeper."""
-        self._run.logs.mkdir(parents=True, exist_ok=True)
-        zipapp = self._lab.folder / "nodes.pyz"
-        if not zipapp.exists():
-            build(zipapp)
-        self._image = self._image or ensure_image(engine(), self._emit)
-        pids, failed = in_parallel({node.name: node for node in nodes}, self._run_container)
+        """Containers in place of those that died, each waiting at its gate, their namespaces known to the keeper."""
+        self._check_before_creating()
+        self._image = self._image or self._ensure_image()
+        names = {node.name for node in nodes}
+        dead = {name: found for name, found in self._containers().items() if name in names}
+        _, failed = in_parallel(dead, remove)
+        wanted = {node.name: node for node in nodes if node.name not in failed}
+        pids, not_run = in_parallel(wanted, self._run_container)
+        failed.update(not_run)
         failed.update(self._keeper().adopt(pids))
         for name in pids.keys() - failed.keys():
             done(name)
@@ -77,44 +73,61 @@ class DockerBackend(LocalBackend):
                 done(node.name)
         self._complain("did not end", failed)
 
-    def remove(self, nodes: Sequence[Node], done: Done) -> None:
+    def remove(self, names: Sequence[str], done: Done) -> None:
         """Links, then containers."""
-        self._keeper().unwire([node.name for node in nodes])
+        self._keeper().unwire(names)
         containers = self._containers()
-        wanted = {node.name: containers[node.name] for node in nodes if node.name in containers}
+        wanted = {name: containers[name] for name in names if name in containers}
         _, failed = in_parallel(wanted, remove)
-        for node in nodes:
-            self._lab.node_config(node.name).unlink(missing_ok=True)
-            done(node.name)
+        for name in names:
+            self._lab.node_config(name).unlink(missing_ok=True)
+            done(name)
         self._complain("could not be removed", failed)
 
     def details(self) -> dict[str, Any]:
-        """Also which engine and image."""
-        version = engine().version()["Version"]
-        image = self._image or ensure_image(engine(), self._emit)
-        identity = engine().images.get(image).id
-        return {**super().details(), "docker": version, "image": image, "image_id": identity}
+        """Also which engine and image, as far as they can still be asked."""
+        found = super().details()
+        try:
+            with engine_talk():
+                found["docker"] = engine().version()["Version"]
+            for container in marked(self._lab):
+                found["image"] = container.attrs["Config"]["Image"]
+                found["image_id"] = container.attrs["Image"]
+                break
+        except TestbedError:
+            return found
+        return found
 
     def destroy(self) -> list[str]:
-        """Containers that carry the label, then processes that carry the mark; also when the engine is gone."""
-        return clear_away(self._lab)
+        """Processes that carry the mark, then containers that carry the label."""
+        return clear_away(self._lab, self.name)
 
     def _created(self, status: Mapping[str, Any]) -> frozenset[str]:
-        containers = self._containers()
-        running = {name for name, container in containers.items() if container.status == "running"}
-        return frozenset(running & status["nodes"].keys())
+        """Those whose container runs, and is the one whose namespace the keeper holds."""
+        running = {
+            (name, container.attrs["State"]["Pid"])
+            for name, container in self._containers().items()
+            if container.status == "running"
+        }
+        return frozenset(
+            name for name, kept in status["nodes"].items() if (name, kept["pid"]) in running
+        )
+
+    def _linkable(self, status: Mapping[str, Any], created: frozenset[str]) -> frozenset[str]:
+        """A container takes its namespace with it, and so its link."""
+        return created
+
+    def _ensure_image(self) -> str:
+        return ensure_image(engine(), self._lab, self._run.run, self._emit)
 
     def _containers(self) -> dict[str, Container]:
         return {found.labels[NODE_LABEL]: found for found in marked(self._lab)}
 
     def _run_container(self, node: Node) -> int:
-        """Start a node's container in place of one that died; the pid of its process."""
+        """Start a node's container; the pid of its process."""
         control, log = f"{INSIDE}/node/ctl", f"{INSIDE}/logs/{node.name}.jsonl"
         config = node_config(self._topology, node, self._run, control, log)
         write_node_files(self._lab, node, config)
-        dead = self._containers().get(node.name)
-        if dead is not None:
-            remove(dead)
         container = engine().containers.run(
             self._image,
             command=["sh", "-c", COMMAND, node.name],
@@ -131,7 +144,7 @@ class DockerBackend(LocalBackend):
                 Mount(f"{INSIDE}/logs", str(self._run.logs), type="bind"),
                 Mount(
                     f"{INSIDE}/nodes.pyz",
-                    str(self._lab.folder / "nodes.pyz"),
+                    str(self._program),
                     type="bind",
                     read_only=True,
                 ),
@@ -145,46 +158,3 @@ class DockerBackend(LocalBackend):
         )
         container.reload()
         return int(container.attrs["State"]["Pid"])
-
-
-def marked(lab: LabPlace) -> list[Container]:
-    """All containers of the lab, running or not."""
-    label = f"{LAB_DIR_LABEL}={lab.folder}"
-    return engine().containers.list(all=True, filters={"label": label}, ignore_removed=True)
-
-
-def remove_marked(lab: LabPlace) -> list[str]:
-    """Remove the lab's containers until none has come up for a while; what was removed, as sentences."""
-    removed: list[str] = []
-    while found := {str(container.name): container for container in marked(lab)}:
-        in_parallel(found, remove)
-        removed += [f"container {name}" for name in found if f"container {name}" not in removed]
-        time.sleep(QUIET_S)
-    return removed
-
-
-def remove(container: Container) -> None:
-    """Remove a container, whatever it does; that somebody else does so already is fine."""
-    try:
-        container.remove(force=True, v=True)
-    except NotFound:
-        return
-    except APIError as error:
-        if error.status_code != 409:  # removal is already in progress
-            raise
-
-
-def in_parallel(
-    items: Mapping[str, Any], work: Callable[[Any], Result]
-) -> tuple[dict[str, Result], dict[str, str]]:
-    """Results by name, and the reasons of those that failed."""
-    results: dict[str, Result] = {}
-    failed: dict[str, str] = {}
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        futures = {name: pool.submit(work, item) for name, item in items.items()}
-        for name, future in futures.items():
-            try:
-                results[name] = future.result()
-            except DockerException as error:
-                failed[name] = str(getattr(error, "explanation", None) or error)
-    return results, failed

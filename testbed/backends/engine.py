@@ -1,17 +1,46 @@
-"""The Docker engine: whether one answers, and a client for it."""
+"""The Docker engine: whether one answers, a client for it, and its failures as our own errors."""
 
 import functools
 import os
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import docker
 from docker.errors import DockerException
+from requests.exceptions import RequestException
+from urllib3.exceptions import HTTPError
 
-from testbed.errors import MissingCapability
+from testbed.errors import MissingCapability, TestbedError
 
 DEFAULT_ADDRESS = "unix:///var/run/docker.sock"
 ANSWER_TIMEOUT_S = 5
-WORK_TIMEOUT_S = 120
+NO_ENGINE_HINT = "`make engine` installs and starts one; or --backend netns"
+LOOK_TIMEOUT_S = 30  # for looking at containers and ending them
+WORK_TIMEOUT_S = 120  # for making them, and images
+# The SDK hands on what its layers raise: refusals of the engine, broken connections, broken streams.
+TROUBLE = (DockerException, RequestException, HTTPError)
+
+
+class EngineError(TestbedError):
+    """The engine answers, but does not do as asked."""
+
+
+@contextmanager
+def engine_talk() -> Iterator[None]:
+    """Whatever goes wrong while the engine is asked becomes an EngineError."""
+    try:
+        yield
+    except TROUBLE as error:
+        raise EngineError(
+            f"the Docker engine failed: {in_its_words(error)}",
+            "see whether `docker ps` answers; `make engine` starts an engine; or use --backend netns",
+        ) from error
+
+
+def in_its_words(error: Exception) -> str:
+    """What the engine said, without the request that failed."""
+    return str(getattr(error, "explanation", None) or error)
 
 
 def engine_answers() -> tuple[bool, str]:
@@ -24,7 +53,7 @@ def engine_answers() -> tuple[bool, str]:
             version = client.version()["Version"]
         finally:
             client.close()
-    except (DockerException, OSError):
+    except (*TROUBLE, OSError):
         return False, "no Docker engine answers"
     return True, f"Docker engine {version} answers"
 
@@ -44,9 +73,10 @@ def _socket_listens() -> bool:
 
 
 @functools.cache
-def engine() -> docker.DockerClient:
+def engine(timeout_s: int = WORK_TIMEOUT_S) -> docker.DockerClient:
     """A client of the engine; MissingCapability if none answers."""
     answers, reason = engine_answers()
     if not answers:
-        raise MissingCapability(reason, "`make engine` installs and starts one; or --backend netns")
-    return docker.from_env(timeout=WORK_TIMEOUT_S)
+        raise MissingCapability(reason, NO_ENGINE_HINT)
+    with engine_talk():
+        return docker.from_env(timeout=timeout_s)

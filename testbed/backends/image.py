@@ -4,18 +4,20 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import docker
-from docker.errors import DockerException, ImageNotFound
-from requests.exceptions import RequestException
+from docker.errors import ImageNotFound
 
-from testbed.backends.engine import engine
+from testbed.backends.build_folder import build_folder
+from testbed.backends.engine import TROUBLE, engine, engine_talk, in_its_words
 from testbed.backends.image_recipe import PUBLISHED, build_command, tag, write_archive
 from testbed.errors import MissingCapability
 from testbed.events import Emit, Note, StageAdvanced, StageEnded, StageStarted
+from testbed.places import LabPlace, marks
 
 STAGE = "image"
 REGISTRY_TIMEOUT_S = 8
@@ -23,8 +25,9 @@ BUILD_TIMEOUT_S = 600
 _INDEXES = ("apt-get", "indextargets", "--format", "deb $(REPO_URI) $(RELEASE) $(COMPONENT)")
 
 
-def ensure_image(client: docker.DockerClient, emit: Emit) -> str:
-    """The name of the node image, which the engine has when this returns."""
+@engine_talk()
+def ensure_image(client: docker.DockerClient, lab: LabPlace, run: str, emit: Emit) -> str:
+    """The name of the node image, which the engine has when this returns; what builds it carries the lab's mark."""
     architecture = _architecture(client)
     name = tag(architecture)
     if _present(client, name):
@@ -33,12 +36,15 @@ def ensure_image(client: docker.DockerClient, emit: Emit) -> str:
     try:
         refusal = _pull(client, name, emit)
         if refusal:
-            _build(client, architecture, refusal, emit)
+            with build_folder(lab) as folder:
+                around = {**marks(lab, run, "image"), "TMPDIR": str(folder)}
+                _build(client, architecture, refusal, around, emit)
     finally:
         emit(StageEnded(STAGE))
     return name
 
 
+@engine_talk()
 def image_obtainable() -> tuple[bool, str]:
     """Whether `ensure_image` will succeed as far as one can tell without doing it, and a phrase that says so."""
     client = engine()
@@ -73,7 +79,7 @@ def _pull(client: docker.DockerClient, name: str, emit: Emit) -> str:
     emit(StageAdvanced(STAGE, 0, f"pulling {PUBLISHED}"))
     try:
         client.images.pull(PUBLISHED).tag(name)
-    except (DockerException, RequestException) as error:
+    except TROUBLE as error:
         return _reason(error)
     emit(Note(f"node image: {PUBLISHED}"))
     return ""
@@ -84,7 +90,7 @@ def _registry_refusal(client: docker.DockerClient) -> str:
     with _timeout(client, REGISTRY_TIMEOUT_S):
         try:
             client.images.get_registry_data(PUBLISHED)
-        except (DockerException, RequestException) as error:
+        except TROUBLE as error:
             return _reason(error)
     return ""
 
@@ -101,19 +107,25 @@ def _timeout(client: docker.DockerClient, seconds: int) -> Iterator[None]:
 
 def _reason(error: Exception) -> str:
     """The engine's own words, without the request that failed."""
-    said = getattr(error, "explanation", None) or str(error)
-    return f"the registry does not answer: {str(said).rsplit(': ', 1)[-1]}"
+    return f"the registry does not answer: {in_its_words(error).rsplit(': ', 1)[-1]}"
 
 
 def _cannot_build() -> str:
     """What a build from packages lacks here; nothing if it lacks nothing."""
-    for tool in ("mmdebstrap", "apt-get"):
+    for tool in ("mmdebstrap", "apt-get", "setpriv"):
         if shutil.which(tool) is None:
             return f"{tool} is missing"
     return ""
 
 
-def _build(client: docker.DockerClient, architecture: str, refusal: str, emit: Emit) -> None:
+def _build(
+    client: docker.DockerClient,
+    architecture: str,
+    refusal: str,
+    environment: Mapping[str, str],
+    emit: Emit,
+) -> None:
+    """The layer and the archive are files without names: the kernel takes them away with this process."""
     lacking = _cannot_build()
     if lacking:
         raise MissingCapability(
@@ -121,25 +133,25 @@ def _build(client: docker.DockerClient, architecture: str, refusal: str, emit: E
             "`make engine` installs mmdebstrap on Debian and Ubuntu; or --backend netns",
         )
     emit(StageAdvanced(STAGE, 0, "building from this machine's packages"))
-    with tempfile.TemporaryDirectory(prefix="testbed-image-") as folder:
-        layer, archive = Path(folder, "layer.tar"), Path(folder, "image.tar")
-        _run_mmdebstrap(build_command(_suite(), architecture, layer))
+    with tempfile.TemporaryFile() as layer, tempfile.TemporaryFile() as archive:
+        _run_mmdebstrap(build_command(_suite(), architecture), environment, layer)
         write_archive(layer, archive, architecture)
         emit(StageAdvanced(STAGE, 0, "loading"))
-        with archive.open("rb") as file:
-            client.images.load(file)
+        archive.seek(0)
+        client.images.load(archive)
     emit(Note("node image: built from this machine's packages"))
 
 
-def _run_mmdebstrap(command: list[str]) -> None:
+def _run_mmdebstrap(command: list[str], environment: Mapping[str, str], layer: IO[bytes]) -> None:
     try:
         subprocess.run(
             command,
             input=_package_sources().encode(),
-            capture_output=True,
+            stdout=layer,
+            stderr=subprocess.PIPE,
             check=True,
             timeout=BUILD_TIMEOUT_S,
-            env=os.environ | {"LC_ALL": "C.UTF-8"},
+            env={**os.environ, **environment, "LC_ALL": "C.UTF-8"},
         )
     except subprocess.TimeoutExpired as error:
         raise MissingCapability(

@@ -7,7 +7,6 @@ import hashlib
 import io
 import json
 import tarfile
-from pathlib import Path
 
 REPOSITORY = "landslide-testbed-node"
 PUBLISHED = "python:3.13-slim"  # taken where a registry can be reached
@@ -38,9 +37,13 @@ def tag(architecture: str) -> str:
     return f"{REPOSITORY}:{hashlib.sha256(recipe.encode()).hexdigest()[:12]}"
 
 
-def build_command(suite: str, architecture: str, layer: Path) -> list[str]:
-    """mmdebstrap's arguments; it reads the package sources from its standard input."""
+def build_command(suite: str, architecture: str) -> list[str]:
+    """mmdebstrap's arguments; it reads the package sources from its standard input and writes the layer to its output.
+
+    It is asked to end when its parent does, whatever ended that.
+    """
     return [
+        *("setpriv", "--pdeathsig", "TERM"),
         "mmdebstrap",
         "--variant=extract",  # no package is configured: no scripts run, half the time, a quarter of the size
         "--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr",
@@ -49,15 +52,17 @@ def build_command(suite: str, architecture: str, layer: Path) -> list[str]:
         *(f"--dpkgopt=path-exclude={pattern}" for pattern in UNNEEDED),
         *(f"--extract-hook={hook}" for hook in HOOKS),
         suite,
-        str(layer),
-        "-",
+        "-",  # the layer
+        "-",  # the package sources
     ]
 
 
-def write_archive(layer: Path, archive: Path, architecture: str) -> None:
+def write_archive(layer: io.BufferedRandom, archive: io.BufferedRandom, architecture: str) -> None:
     """A docker-archive of one layer. Unlike `docker import` it says which architecture the image is for."""
-    with layer.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    layer.seek(0)
+    digest = hashlib.file_digest(layer, "sha256").hexdigest()
+    about_layer = tarfile.TarInfo("layer.tar")
+    about_layer.size = layer.tell()
     config = json.dumps(
         {
             "architecture": architecture,
@@ -69,8 +74,9 @@ def write_archive(layer: Path, archive: Path, architecture: str) -> None:
     ).encode()
     name = f"{hashlib.sha256(config).hexdigest()}.json"
     manifest = [{"Config": name, "RepoTags": [tag(architecture)], "Layers": ["layer.tar"]}]
-    with tarfile.open(archive, "w") as tar:
-        tar.add(layer, "layer.tar")
+    with tarfile.open(fileobj=archive, mode="w") as tar:
+        layer.seek(0)
+        tar.addfile(about_layer, layer)
         for path, content in ((name, config), ("manifest.json", json.dumps(manifest).encode())):
             about = tarfile.TarInfo(path)
             about.size = len(content)

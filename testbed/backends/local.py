@@ -9,13 +9,14 @@ from testbed.backends.base import Done
 from testbed.backends.gates import open_gates, past_their_gate
 from testbed.backends.node_files import link_spec, stored_fingerprint
 from testbed.control import ControlError
-from testbed.errors import NodeFailure
-from testbed.keeper.client import Keeper
+from testbed.errors import InputError, NodeFailure
+from testbed.keeper.client import MAX_SOCKET_PATH, Keeper
 from testbed.keeper.processes import end_marked
 from testbed.links.emulator import choose
 from testbed.places import LabPlace, RunPlace
 from testbed.plan import Actual
 from testbed.topology.model import Emulator, Node, Topology
+from testbed.zipapp import build
 
 _START_S = 30.0
 _START_EACH_S = 0.5  # a Python start on a busy core
@@ -50,21 +51,25 @@ class LocalBackend(ABC):
             return Actual()
         status = keeper.status()
         created = self._created(status)
+        linkable = self._linkable(status, created)
         known = created | status["nodes"].keys()
         prints = {name: stored_fingerprint(self._lab, name) for name in known}
         return Actual(
             prepared=True,
             created=created,
-            wired=frozenset(status["wired"]),
-            shaped=frozenset(status["shaped"]),
-            captured=frozenset(status["captured"]),
+            wired=linkable.intersection(status["wired"]),
+            shaped=linkable.intersection(status["shaped"]),
+            captured=linkable.intersection(status["captured"]),
             started=past_their_gate((name, self._lab.node_control(name)) for name in created),
             fingerprints={name: value for name, value in prints.items() if value is not None},
         )
 
     def prepare(self, topology: Topology) -> None:
-        """A keeper, and the emulator chosen."""
+        """The nodes' program as it is now, a keeper, and the emulator chosen."""
+        check_socket_paths(self._lab, topology)
         self._topology = topology
+        self._lab.folder.mkdir(parents=True, exist_ok=True)
+        build(self._program)
         keeper = Keeper.launch(self._lab, self._run.run)
         self._chosen = self._choose(keeper)
 
@@ -120,12 +125,26 @@ class LocalBackend(ABC):
         """End the nodes, politely first."""
 
     @abstractmethod
-    def remove(self, nodes: Sequence[Node], done: Done) -> None:
+    def remove(self, names: Sequence[str], done: Done) -> None:
         """Take away nodes and links."""
 
     @abstractmethod
     def _created(self, status: Mapping[str, Any]) -> frozenset[str]:
         """The nodes that live, given the keeper's status."""
+
+    def _linkable(self, status: Mapping[str, Any], created: frozenset[str]) -> frozenset[str]:
+        """The nodes whose links can be of use: where the keeper made the namespaces, also those of the dead."""
+        return created.union(status["nodes"])
+
+    def _check_before_creating(self) -> None:
+        """A node may have come into the topology after the lab was prepared."""
+        check_socket_paths(self._lab, self._topology)
+        self._run.logs.mkdir(parents=True, exist_ok=True)
+
+    @property
+    def _program(self) -> Path:
+        """What each node runs."""
+        return self._lab.folder / "nodes.pyz"
 
     def _living(self) -> frozenset[str]:
         return self._created(self._keeper().status())
@@ -164,6 +183,17 @@ class LocalBackend(ABC):
         raise NodeFailure(
             f"{', '.join(failed)} {what} ({first}: {reason}{'; ' + words if words else ''})",
             f"see `testbed logs {self._lab.name} {first}`; `testbed up` again retries",
+        )
+
+
+def check_socket_paths(lab: LabPlace, topology: Topology) -> None:
+    """InputError if a socket of the lab would have a path that the kernel does not take."""
+    paths = [lab.keeper_socket, *(lab.node_control(node.name) for node in topology.nodes)]
+    longest = max(paths, key=lambda path: len(str(path)))
+    if len(str(longest)) > MAX_SOCKET_PATH:
+        raise InputError(
+            f"the path of a control socket would be too long: {longest}",
+            "choose a shorter state folder with TESTBED_STATE, or shorter names for lab and nodes",
         )
 
 

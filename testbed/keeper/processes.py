@@ -8,9 +8,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from nodes.runtime.lifecycle import STOP_WITHIN_S
 from testbed.places import MARK, ROLE_MARK, LabPlace
 
-_POLITE_S = 3.5  # a node hands over what it has queued, for at most 3 s
+POLITE_S = STOP_WITHIN_S + 1.0  # between SIGTERM and SIGKILL; the rest is for a slow interpreter
 _FORCED_S = 5.0
 _BETWEEN_SCANS_S = 0.02
 _MOST_ROUNDS = 50
@@ -80,7 +81,7 @@ def _end(processes: list[Process], lab: LabPlace) -> None:
                     os.close(handle)
                 else:
                     handles[handle] = process.pid
-        for number, patience_s in ((signal.SIGTERM, _POLITE_S), (signal.SIGKILL, _FORCED_S)):
+        for number, patience_s in ((signal.SIGTERM, POLITE_S), (signal.SIGKILL, _FORCED_S)):
             for handle in handles:
                 with suppress(ProcessLookupError):
                     signal.pidfd_send_signal(handle, number)

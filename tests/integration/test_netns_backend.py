@@ -5,6 +5,7 @@ import shutil
 import signal
 import tempfile
 import time
+import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -140,7 +141,7 @@ def test_a_dead_node_is_missing_and_can_be_made_again(folder: Path) -> None:
 def test_a_removed_node_is_gone_and_the_others_stay(folder: Path) -> None:
     lab = Lab(folder)
     lab.up()
-    lab.again().remove([lab.topology.node("town")], nobody)
+    lab.again().remove(["town"], nobody)
     actual = lab.again().inspect()
     assert actual.created == actual.wired == actual.started == NAMES - {"town"}
     assert actual.fingerprints.keys() == NAMES - {"town"}
@@ -166,7 +167,7 @@ def test_nodes_that_cannot_begin_are_named_with_their_last_words(folder: Path) -
 def test_a_node_that_does_not_heed_sigterm_is_ended(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("testbed.backends.netns._STOP_S", 0.2)
+    monkeypatch.setattr("testbed.backends.netns.POLITE_S", 0.2)
     lab = Lab(folder)
     lab.up()
     pid = Keeper(lab.place).status()["nodes"]["town"]["pid"]
@@ -201,3 +202,38 @@ def test_an_emulator_that_cannot_do_what_the_links_ask_is_refused(folder: Path) 
         lab.backend.prepare(lab.topology)
     lab.backend.destroy()
     assert marked(lab.place) == []
+
+
+def test_a_program_that_lies_there_already_is_not_run(folder: Path) -> None:
+    lab = Lab(folder)
+    lab.place.folder.mkdir(parents=True)
+    program = lab.place.folder / "nodes.pyz"
+    program.write_bytes(b"planted")
+    lab.backend.prepare(lab.topology)
+    assert zipfile.is_zipfile(program)
+
+
+LONG = replace(
+    TOPOLOGY,
+    nodes=(
+        *TOPOLOGY.nodes,
+        Node("x" * 90, 4, NodeKind.SENSOR, "slow", address="10.77.0.4"),
+    ),
+)
+
+
+def test_names_too_long_for_a_socket_are_refused_before_anything_starts(folder: Path) -> None:
+    lab = Lab(folder, LONG)
+    with pytest.raises(InputError, match=r"too long: .*xxx/ctl") as refused:
+        lab.backend.prepare(lab.topology)
+    assert "TESTBED_STATE" in refused.value.hint
+    assert marked(lab.place) == []
+
+
+def test_names_too_long_are_refused_in_a_lab_that_is_up_too(folder: Path) -> None:
+    lab = Lab(folder)
+    lab.backend.prepare(lab.topology)
+    lab.topology = LONG
+    with pytest.raises(InputError, match="too long"):
+        lab.again().create(LONG.nodes, nobody)
+    assert Keeper(lab.place).status()["nodes"] == {}

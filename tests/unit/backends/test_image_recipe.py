@@ -20,9 +20,10 @@ def test_another_recipe_is_another_name(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_the_archive_names_the_architecture_and_its_layer(tmp_path: Path) -> None:
     layer, archive = tmp_path / "layer.tar", tmp_path / "image.tar"
-    with tarfile.open(layer, "w"):
-        pass
-    image_recipe.write_archive(layer, archive, "arm64")
+    with layer.open("w+b") as content, archive.open("w+b") as image:
+        with tarfile.open(fileobj=content, mode="w"):
+            pass
+        image_recipe.write_archive(content, image, "arm64")
     with tarfile.open(archive) as tar:
 
         def member(name: str) -> bytes:
@@ -40,6 +41,11 @@ def test_the_archive_names_the_architecture_and_its_layer(tmp_path: Path) -> Non
 
 
 def test_the_build_asks_for_debians_name_of_the_architecture() -> None:
-    command = image_recipe.build_command("bookworm", "arm", Path("layer.tar"))
+    command = image_recipe.build_command("bookworm", "arm")
     assert "--architectures=armhf" in command
-    assert command[-3:] == ["bookworm", "layer.tar", "-"]
+    assert command[-3:] == ["bookworm", "-", "-"]
+
+
+def test_the_build_ends_with_whoever_asked_for_it() -> None:
+    command = image_recipe.build_command("bookworm", "amd64")
+    assert command[:4] == ["setpriv", "--pdeathsig", "TERM", "mmdebstrap"]

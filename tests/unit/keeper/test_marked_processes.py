@@ -69,7 +69,7 @@ def test_all_of_a_lab_ends_and_nothing_else(lab: LabPlace, start: Start, tmp_pat
 def test_who_does_not_heed_is_forced(
     lab: LabPlace, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(processes, "_POLITE_S", 0.1)
+    monkeypatch.setattr(processes, "POLITE_S", 0.1)
     child = start(marks(lab, "run", "node:deaf"), STUBBORN)
     assert child.stdout is not None
     assert child.stdout.readline() == b"up\n"

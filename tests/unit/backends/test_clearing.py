@@ -1,0 +1,217 @@
+"""Clearing a lab away while the Docker engine refuses, hangs, is gone, or is slow to show a container."""
+
+import json
+import os
+import socketserver
+import subprocess
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testbed.backends import containers
+from testbed.backends.clearing import clear_away
+from testbed.backends.containers import in_parallel, marked, remove_marked
+from testbed.backends.engine import EngineError, engine
+from testbed.backends.image import image_obtainable
+from testbed.errors import TestbedError
+from testbed.places import LabPlace, marks
+
+VERSION = {"Version": "1.0", "ApiVersion": "1.41", "Arch": "amd64"}
+
+
+class FakeEngine(socketserver.ThreadingUnixStreamServer):
+    """Speaks enough of the engine's protocol; `present` are its containers, `looks` counts who asked for them."""
+
+    daemon_threads = True
+    block_on_close = True
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(str(path), Answers)
+        self.present: set[str] = set()
+        self.looks = 0
+        self.on_look: Callable[[int], None] = lambda _: None
+        self.removal: tuple[int, str] = (204, "")
+        self.refusal: tuple[int, str] | None = None
+        self.hangs = False
+        self.ended = threading.Event()
+
+
+class Answers(BaseHTTPRequestHandler):
+    """One connection to the fake engine."""
+
+    server: FakeEngine
+    protocol_version = "HTTP/1.0"
+
+    def log_message(self, *_: object) -> None:
+        return
+
+    def do_GET(self) -> None:
+        path = self.path.split("?")[0]
+        if path.endswith("/version"):
+            self._say(200, VERSION)
+        elif self.server.hangs:
+            self.server.ended.wait(30)
+        elif self.server.refusal:
+            code, reason = self.server.refusal
+            self._say(code, {"message": reason})
+        elif path.endswith("/containers/json"):
+            self.server.looks += 1
+            self.server.on_look(self.server.looks)
+            self._say(200, [{"Id": name} for name in sorted(self.server.present)])
+        else:
+            name = path.split("/")[-2]
+            self._say(200, {"Id": name, "Name": f"/{name}", "Config": {"Labels": {}}})
+
+    def do_DELETE(self) -> None:
+        code, reason = self.server.removal
+        if code == 204:
+            self.server.present.discard(self.path.split("?")[0].split("/")[-1])
+        self._say(code, {"message": reason} if reason else None)
+
+    def _say(self, code: int, document: Any) -> None:
+        body = b"" if document is None else json.dumps(document).encode()
+        self.send_response(code)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+
+@pytest.fixture
+def address(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Where our engine would listen; clients of it are made anew and closed."""
+    monkeypatch.setattr(containers, "QUIET_S", 0.01)
+    engine.cache_clear()
+    with tempfile.TemporaryDirectory(prefix="tb-", dir="/tmp") as folder:
+        monkeypatch.setenv("DOCKER_HOST", f"unix://{folder}/engine")
+        yield Path(folder, "engine")
+    engine.cache_clear()
+
+
+@pytest.fixture
+def fake(address: Path) -> Iterator[FakeEngine]:
+    with FakeEngine(address) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield server
+        server.ended.set()
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> LabPlace:
+    return LabPlace(tmp_path / "lab")
+
+
+@pytest.fixture
+def process(lab: LabPlace) -> Iterator["subprocess.Popen[bytes]"]:
+    """A process of the lab."""
+    env = {"PATH": os.environ["PATH"], **marks(lab, "run", "keeper")}
+    child = subprocess.Popen(["sleep", "600"], env=env)
+    yield child
+    child.kill()
+    child.wait()
+
+
+def test_processes_end_even_if_the_engine_refuses(
+    fake: FakeEngine, lab: LabPlace, process: "subprocess.Popen[bytes]"
+) -> None:
+    fake.refusal = (500, "layer does not exist")
+    with pytest.raises(TestbedError, match=r"may be left .*layer does not exist") as left:
+        clear_away(lab, "docker")
+    assert process.wait(5) == -15
+    assert left.value.exit_code == 1
+    assert left.value.hint == "`make engine`, then `testbed down lab` again"
+
+
+def test_an_engine_that_hangs_is_not_waited_for_without_end(
+    fake: FakeEngine,
+    lab: LabPlace,
+    process: "subprocess.Popen[bytes]",
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(containers, "LOOK_TIMEOUT_S", 0.2)
+    fake.hangs = True
+    with pytest.raises(TestbedError, match="may be left"):
+        clear_away(lab, "docker")
+    assert process.wait(5) == -15
+
+
+def test_a_lab_without_containers_does_not_care_about_the_engine(
+    fake: FakeEngine, lab: LabPlace, process: "subprocess.Popen[bytes]"
+) -> None:
+    fake.refusal = (500, "broken")
+    assert clear_away(lab, "netns") == [f"ended keeper (process {process.pid})"]
+
+
+def test_without_an_engine_a_docker_lab_with_nodes_is_not_forgotten(
+    address: Path, lab: LabPlace
+) -> None:
+    lab.node("s1").mkdir(parents=True)
+    with pytest.raises(TestbedError, match="containers of lab lab may be left"):
+        clear_away(lab, "docker")
+
+
+def test_without_an_engine_there_is_nothing_left_of_a_lab_that_never_had_nodes(
+    address: Path, lab: LabPlace
+) -> None:
+    assert clear_away(lab, "docker") == []
+    lab.node("s1").mkdir(parents=True)
+    assert clear_away(lab, None) == [], "without a record nobody says that it was docker"
+
+
+def test_containers_are_removed_by_name(fake: FakeEngine, lab: LabPlace) -> None:
+    fake.present = {"a", "b"}
+    assert sorted(clear_away(lab, None)) == ["container a", "container b"]
+    assert fake.present == set()
+
+
+def test_a_container_that_shows_up_late_is_removed_too(fake: FakeEngine, lab: LabPlace) -> None:
+    fake.on_look = lambda look: fake.present.add("late") if look == 2 else None
+    assert remove_marked(lab) == ["container late"]
+    assert fake.present == set()
+    assert fake.looks == 4, "two empty looks in a row are the end"
+
+
+def test_containers_that_cannot_be_removed_are_named(fake: FakeEngine, lab: LabPlace) -> None:
+    fake.present = {"a", "b"}
+    fake.removal = (500, "device is busy")
+    with pytest.raises(
+        TestbedError, match=r"could not be removed: a, b \(.*device is busy"
+    ) as left:
+        remove_marked(lab)
+    assert "testbed down lab" in left.value.hint
+
+
+def test_a_removal_that_never_ends_is_an_error(
+    fake: FakeEngine, lab: LabPlace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(containers, "MOST_ROUNDS", 4)
+    fake.present = {"a"}
+    fake.removal = (409, "removal of container a is already in progress")
+    with pytest.raises(TestbedError, match=r"removed: a \(their removal does not end\)"):
+        remove_marked(lab)
+    assert fake.looks == 4
+
+
+def test_whatever_the_engine_does_wrong_is_our_own_error(fake: FakeEngine, lab: LabPlace) -> None:
+    fake.refusal = (500, "no space left on device")
+    with pytest.raises(EngineError, match="the Docker engine failed: no space left on device"):
+        marked(lab)
+    with pytest.raises(EngineError, match="no space left on device"):
+        image_obtainable()
+
+
+def test_one_broken_connection_does_not_stop_the_others(fake: FakeEngine) -> None:
+    client = engine(1)
+    fake.hangs = True
+    work = {"good": lambda: "done", "bad": client.containers.list}
+    results, failed = in_parallel(work, lambda do: do())
+    assert results == {"good": "done"}
+    assert "timed out" in failed["bad"]
