@@ -10,13 +10,13 @@ from rich.text import Text
 from testbed.backends.choice import known_backend, make_backend
 from testbed.cli.options import AsJson, BackendName, NewName, TopologyFile
 from testbed.cli.terminal import Terminal
-from testbed.events import ignore
+from testbed.events import Warned, ignore
 from testbed.lab.up import refuse_another_lab
 from testbed.places import LabPlace
 from testbed.plan import Actual, Step, batches, plan_up
 from testbed.records import load_lab
 from testbed.scenario import compile_timeline
-from testbed.topology import TopologyErrors, json_schema, load
+from testbed.topology import TopologyErrors, doubts, json_schema, load
 from testbed.topology.model import NodeKind, Topology
 
 SHOWN_TARGETS = 8
@@ -32,9 +32,10 @@ def validate(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Topology files.")],
     as_json: AsJson = False,
 ) -> None:
-    """Check topology files; all problems at once, with line and column."""
+    """Check topology files; all problems at once, with line and column, and what is hardly meant."""
     with Terminal(as_json) as terminal:
         problems: list[dict[str, Any]] = []
+        warnings: list[dict[str, Any]] = []
         for file in files:
             try:
                 topology = load(file)
@@ -44,9 +45,12 @@ def validate(
                 terminal.show(Text(str(errors), style="red"))
             else:
                 terminal.show(Text(f"{file}: {summary_line(topology)}"))
-        terminal.document({"valid": not problems, "errors": problems})
-    if problems:
-        raise typer.Exit(TopologyErrors.exit_code)
+                for doubt in doubts(topology):
+                    warnings.append({"file": str(file), "message": doubt})
+                    terminal.emit(Warned(f"{file}: {doubt}"))
+        terminal.document({"valid": not problems, "errors": problems, "warnings": warnings})
+        if problems:
+            raise typer.Exit(TopologyErrors.exit_code)
 
 
 def summary_line(topology: Topology) -> str:

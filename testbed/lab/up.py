@@ -30,6 +30,7 @@ from testbed.records import (
     save_lab,
     update_manifest,
 )
+from testbed.topology import doubts
 from testbed.topology.model import Topology, from_json, to_json
 
 Chooser = Callable[[str | None], Choice]
@@ -97,6 +98,8 @@ def _start_anew(undertaking: Undertaking, choice: Choice) -> LabRecord:
     topology, emit = undertaking.topology, undertaking.emit
     emit(Note(f"backend {choice.name}: {choice.reason}"))
     _say_what_is_not_enforced(topology, emit)
+    for doubt in doubts(topology):
+        emit(Warned(doubt))
     run = new_run(topology.name)
     record = LabRecord(
         name=topology.name,

@@ -9,7 +9,7 @@ from typing import Any
 from testbed.topology.model import Topology
 from testbed.topology.problems import Problem, TopologyErrors
 
-__all__ = ["Problem", "Topology", "TopologyErrors", "json_schema", "load", "load_text"]
+__all__ = ["Problem", "Topology", "TopologyErrors", "doubts", "json_schema", "load", "load_text"]
 
 
 def load(path: Path, *, name: str | None = None) -> Topology:
@@ -29,6 +29,13 @@ def load_text(
     from testbed.topology import loading
 
     return loading.load_text(text, source, name=name, fallback=fallback)
+
+
+def doubts(topology: Topology) -> tuple[str, ...]:
+    """What is allowed but hardly meant, as sentences: topics without a subscriber, or without a publisher."""
+    from testbed.topology import unmatched_topics
+
+    return unmatched_topics.doubts(topology)
 
 
 def json_schema() -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Iterable
+from itertools import islice
 
 _MOST_LISTED = 12
 _MOST_COMPARED = 300  # comparing takes time, and thousands of names are numbered ones
@@ -12,13 +13,19 @@ def did_you_mean(wrong: str, known: Iterable[str]) -> str:
     names = list(dict.fromkeys(known))
     if not names:
         return ""
+    near = nearest(wrong, names)
+    return f"did you mean '{near}'?" if near else f"known here: {listing(names)}"
+
+
+def nearest(wrong: str, known: Iterable[str]) -> str | None:
+    """The likeliest name meant, if any is near."""
     short = wrong[:60]  # nobody means a name this long, and comparing takes time
-    likely = sorted(names, key=lambda name: name[:1] != wrong[:1])[:_MOST_COMPARED]
+    names = list(known)
+    alike = islice((name for name in names if name[:1] == wrong[:1]), _MOST_COMPARED)
+    likely = dict.fromkeys((*alike, *names[:_MOST_COMPARED]))
     by_folded = {name.casefold(): name for name in likely}
     near = difflib.get_close_matches(short.casefold(), by_folded, n=1, cutoff=0.6)
-    if near:
-        return f"did you mean '{by_folded[near[0]]}'?"
-    return f"known here: {listing(names)}"
+    return by_folded[near[0]] if near else None
 
 
 def listing(names: Iterable[str]) -> str:

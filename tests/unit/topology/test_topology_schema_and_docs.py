@@ -9,7 +9,7 @@ import pytest
 
 from nodes.delivery.fifo import LIMIT_BYTES
 from testbed.links.profiles import PROFILES
-from testbed.topology import json_schema, load_text
+from testbed.topology import doubts, json_schema, load_text
 from testbed.topology.model import Shape
 from testbed.topology.reader import read
 from testbed.topology.units import DURATION, RATE, SHARE
@@ -78,7 +78,7 @@ def completed(block: str) -> str:
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.split("\n", 1)[0])
 def test_every_example_of_the_documentation_is_a_right_file(block: str) -> None:
     complete = block if "nodes:" in block else completed(block)
-    load_text(complete, "docs/topology.md")
+    assert doubts(load_text(complete, "docs/topology.md")) == ()
     validator().validate(read(complete, "docs/topology.md")[0].data)
 
 

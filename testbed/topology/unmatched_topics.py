@@ -1,0 +1,82 @@
+"""What is allowed in a topology but hardly meant: topics published for nobody, or wanted and never published."""
+
+from collections.abc import Iterable, Mapping
+
+from testbed.topology.hints import listing, nearest, quoted
+from testbed.topology.model import NodeKind, Topology
+from testbed.topology.names import filled
+
+MOST_SHOWN = 20
+
+
+def doubts(topology: Topology) -> tuple[str, ...]:
+    """Sentences for the user, the publishers' first; none if every topic has somebody at both ends.
+
+    Of an event whose topic differs from node to node, one subscribed topic is enough: to choose is what topics are for.
+    A scenario that publishes nothing leaves no doubt: messages may come from `testbed inject`.
+    """
+    if not topology.scenario.publish:
+        return ()
+    wanted: dict[str, list[str]] = {}  # topic -> who subscribes
+    for node in topology.of_kind(NodeKind.SUBSCRIBER):
+        for topic in node.topics:
+            wanted.setdefault(topic, []).append(node.name)
+    published, unheard = _published(topology, wanted.keys())
+    silent = [topic for topic in wanted if topic not in published]
+    found = len(unheard) + len(silent)
+    sentences = [
+        f"nobody subscribes to {quoted(topic)}, which {_several(names)} publish{_es(names)}"
+        f"{_instead(topic, wanted, 'subscribed topics')}"
+        for topic, names in list(unheard.items())[:MOST_SHOWN]
+    ]
+    sentences += [
+        f"nobody publishes {quoted(topic)}, to which {_several(wanted[topic])} "
+        f"subscribe{'s' if len(wanted[topic]) == 1 else ''}"
+        f"{_instead(topic, published, 'published topics')}"
+        for topic in silent[: MOST_SHOWN - len(sentences)]
+    ]
+    if found > len(sentences):
+        sentences.append(f"{found - len(sentences):,} more topics are published or wanted in vain")
+    return tuple(sentences)
+
+
+def _published(
+    topology: Topology, wanted: Iterable[str]
+) -> tuple[dict[str, None], dict[str, list[str]]]:
+    """All published topics (in order); and, as they are written, those that nobody wants, with their publishers."""
+    groups = {node.name: node.group for node in topology.nodes}
+    wishes = frozenset(wanted)
+    published: dict[str, None] = {}
+    heard: set[str] = set()
+    publishers: dict[str, dict[str, None]] = {}
+    for event in topology.scenario.publish:
+        if "{" in event.topic:
+            topics = dict.fromkeys(filled(event.topic, name, groups[name]) for name in event.nodes)
+        else:
+            topics = {event.topic: None}
+        published.update(topics)
+        publishers.setdefault(event.topic, {}).update(dict.fromkeys(event.nodes))
+        if not wishes.isdisjoint(topics):
+            heard.add(event.topic)
+    unheard = {topic: list(names) for topic, names in publishers.items() if topic not in heard}
+    return published, unheard
+
+
+def _several(names: list[str]) -> str:
+    match names:
+        case [one]:
+            return one
+        case [one, other]:
+            return f"{one} and {other}"
+    return f"{names[0]} and {len(names) - 1} others"
+
+
+def _es(names: list[str]) -> str:
+    return "es" if len(names) == 1 else ""
+
+
+def _instead(topic: str, known: Mapping[str, object], what: str) -> str:
+    if not known:
+        return ""
+    near = nearest(topic, known)
+    return f"; did you mean {quoted(near)}?" if near else f"; {what}: {listing(known)}"
