@@ -22,6 +22,12 @@ class CapturedLink:
         self._dropped = 0  # by closed ears and by the disk
         self._newest_ns = 0
 
+    def cut_at(self, snaplen: int) -> None:
+        """Keep so many bytes of each packet from now on."""
+        if snaplen != self.snaplen:
+            self.file.allow(snaplen)
+            self.snaplen = snaplen
+
     def take(self, ear: Ear, buffer: memoryview) -> bool:
         """One burst from an ear; whether more may be waiting there."""
         records, more = ear.receive(buffer[: self.snaplen])

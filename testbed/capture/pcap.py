@@ -7,30 +7,20 @@ while it is written, after `kill -9`, and after the disk was full.
 import io
 import os
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
 from scapy.utils import RawPcapWriter
 
 from testbed.capture.descriptors import lift
 from testbed.capture.ordering import Record
-from testbed.errors import InputError
+from testbed.capture.records import Extent, extent
 
 ETHERNET = 1  # LINKTYPE_ETHERNET
-NANOSECOND_MAGIC = 0xA1B23C4D
-_FILE_HEADER = struct.Struct("<IHHIIII")
-_RECORD_HEADER = struct.Struct("<IIII")  # seconds, nanoseconds, captured length, length on the wire
+_SNAPLEN = struct.Struct("<I")
+_SNAPLEN_AT = 16  # in the file's header
 _SECOND = 1_000_000_000
-
-
-class Extent(NamedTuple):
-    """What of a file is whole: bytes of header and records, the records, their bytes on the wire."""
-
-    end: int
-    packets: int
-    on_the_wire: int
 
 
 class PcapFile:
@@ -53,9 +43,19 @@ class PcapFile:
                 self._put()
             else:
                 self._writer.header_present = True
+                self.allow(snaplen)
         except OSError:
             os.close(self._fd)
             raise
+
+    def allow(self, snaplen: int) -> None:
+        """Records may be so long from now on; readers cut what is longer than the header says."""
+        try:
+            (before,) = _SNAPLEN.unpack(os.pread(self._fd, _SNAPLEN.size, _SNAPLEN_AT))
+            if snaplen > before:
+                os.pwrite(self._fd, _SNAPLEN.pack(snaplen), _SNAPLEN_AT)
+        except OSError as error:
+            self.error = f"the header of {self.path} cannot be changed: {error.strerror}."
 
     def write(self, records: Sequence[Record]) -> bool:
         """Put these records on the disk in one go; False (and `error`) if the disk took none of them."""
@@ -87,36 +87,3 @@ class PcapFile:
         while done < len(data):
             done += os.pwrite(self._fd, data[done:] if done else data, self._end + done)
         self._end += done
-
-
-def extent(path: Path) -> Extent:
-    """How far the file is whole; 0 bytes if not even the header is."""
-    packets = on_the_wire = 0
-    with path.open("rb") as file:
-        header = file.read(_FILE_HEADER.size)
-        if len(header) < _FILE_HEADER.size:
-            return Extent(0, 0, 0)
-        if _FILE_HEADER.unpack(header)[0] != NANOSECOND_MAGIC:
-            raise InputError(f"{path} is not a capture of this testbed", hint="move it away")
-        size = os.fstat(file.fileno()).st_size
-        end = _FILE_HEADER.size
-        while end + _RECORD_HEADER.size <= size:
-            file.seek(end)
-            _, _, captured, length = _RECORD_HEADER.unpack(file.read(_RECORD_HEADER.size))
-            if end + _RECORD_HEADER.size + captured > size:
-                break
-            end += _RECORD_HEADER.size + captured
-            packets += 1
-            on_the_wire += length
-    return Extent(end, packets, on_the_wire)
-
-
-def read_records(path: Path) -> Iterator[Record]:
-    """The whole records of a link's file, also while it is written or after its writer was killed."""
-    end = extent(path).end
-    with path.open("rb") as file:
-        file.seek(_FILE_HEADER.size)
-        while file.tell() < end:
-            header = _RECORD_HEADER.unpack(file.read(_RECORD_HEADER.size))
-            seconds, nanoseconds, captured, wire_length = header
-            yield seconds * _SECOND + nanoseconds, wire_length, file.read(captured)

@@ -192,6 +192,7 @@ class Worker:
                 link.drain(old, self._buffer, time.time_ns())
                 self._close_ear(link, old)
                 self._due.add(link)
+            link.cut_at(order.snaplen)
             for ear in ears:
                 link.ears.append(ear)
                 self._ears[ear.fileno()] = (link, ear)

@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 from scapy.utils import RawPcapReader
 
-from testbed.capture.pcap import read_records
+from testbed.capture.records import read_records
 from testbed.links.namespaces import inside, make_network
 
 pytestmark = [
@@ -203,6 +203,22 @@ def test_scapy_reads_the_file_as_nanosecond_ethernet(
         ((data, about),) = list(reader)
     assert data == frame(7, size=900)[:40]
     assert (about.caplen, about.wirelen) == (40, 900)
+
+
+@pytest.mark.parametrize(("before", "after"), [(40, 100), (100, 40)])
+def test_another_snaplen_holds_from_the_next_order_on(
+    link: Link, worker: Worker, tmp_path: Path, before: int, after: int
+) -> None:
+    worker.ask({"do": "add", "links": [link.order(tmp_path, snaplen=before)]})
+    link.raise_()
+    with link.sender("up") as up:
+        up(frame(1, size=900))
+        worker.ask({"do": "add", "links": [link.order(tmp_path, snaplen=after)]})
+        up(frame(2, size=900))
+        worker.ask({"do": "stop"})
+    with RawPcapReader(str(tmp_path / "n1.pcap")) as reader:
+        assert reader.snaplen == 100, "the header promises the longest record"
+        assert [about.caplen for _, about in reader] == [before, after]
 
 
 def test_the_file_is_readable_while_it_grows_and_after_kill_9(

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from scapy.utils import RawPcapReader
 
 from testbed.capture.ordering import Record
-from testbed.capture.pcap import PcapFile, extent, read_records
+from testbed.capture.pcap import PcapFile
+from testbed.capture.records import extent, read_records
 from testbed.errors import InputError
 
 frames = st.binary(max_size=120)
@@ -67,6 +68,15 @@ def test_a_new_writer_goes_on_behind_the_last_whole_record(
         file.write(b"\xff" * torn)
     written(path, second)
     assert list(read_records(path)) == first + second
+
+
+@pytest.mark.parametrize(("first", "second"), [(40, 100), (100, 40)])
+def test_the_header_promises_the_longest_record(tmp_path: Path, first: int, second: int) -> None:
+    path = tmp_path / "a.pcap"
+    PcapFile(path, first).close()
+    PcapFile(path, second).close()
+    with RawPcapReader(str(path)) as reader:
+        assert reader.snaplen == 100
 
 
 def test_a_file_of_somebody_else_is_not_overwritten(tmp_path: Path) -> None:
