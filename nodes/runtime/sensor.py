@@ -31,7 +31,7 @@ class Sensor(Client):
         self._must_run()
         identity, problem = self._publish(publication(topic, priority, size), due_ns=None)
         if problem is not None:
-            raise Refused(f"{self.config.name} dropped message {identity}: {problem}")
+            raise Refused(f"message {identity} was dropped: {problem}")
         return identity
 
     def play(self, start_ns: Any, actions: Any) -> int:

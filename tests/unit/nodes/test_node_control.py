@@ -2,7 +2,10 @@
 
 import asyncio
 import json
+import socket
 import time
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +13,8 @@ import pytest
 
 from nodes.overlay.base import Action, Deliver, Duplicate, Refuse, Send
 from nodes.runtime.broker import Broker
-from nodes.runtime.config import NodeConfig, parse
+from nodes.runtime.config import Endpoint, NodeConfig, parse
+from nodes.runtime.connection import SETTINGS
 from nodes.runtime.control import ControlSocket, answer
 from nodes.runtime.log import Log
 from nodes.runtime.node import NodeFailed
@@ -153,6 +157,37 @@ def test_a_sensor_whose_timeline_fails_does_not_go_on_in_silence(tmp_path: Path)
         log.close()
 
     asyncio.run(asyncio.wait_for(live(), 30))
+
+
+@pytest.mark.parametrize("patience_s", [0.05, 600])
+def test_a_guest_that_never_speaks_is_refused_in_time_unless_the_broker_stops_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, patience_s: float
+) -> None:
+    monkeypatch.setitem(SETTINGS, "open_timeout", patience_s)
+
+    async def live() -> None:
+        log = Log(str(tmp_path / "n1.jsonl"), "n1")
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            port = probe.getsockname()[1]
+        told = replace(config(tmp_path, "broker"), listen=Endpoint("127.0.0.1", port))
+        node = Broker(told, log)
+        node.go()
+        living = asyncio.create_task(node.live())
+        while not node.ready:
+            await asyncio.sleep(0.005)
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        if patience_s < 1:
+            with suppress(ConnectionError):
+                assert await reader.read() == b""
+        node.terminate()
+        await living
+        writer.close()
+        log.close()
+
+    asyncio.run(asyncio.wait_for(live(), 60))
+    refusals = [event["reason"] for event in events(tmp_path) if event["event"] == "refuse"]
+    assert refusals == (["no WebSocket handshake in time"] if patience_s < 1 else [])
+    assert events(tmp_path)[-1]["event"] == "stop"
 
 
 class Clockwork:
