@@ -27,10 +27,10 @@ def _lacking(marker: str) -> str | None:
     if marker == "root":
         return None if os.geteuid() == 0 else "not root"
     if marker == "netns":
-        from testbed.links.namespaces import can_make_namespaces
+        from testbed.links.probe import look
 
-        able, reason = can_make_namespaces()
-        return None if able else reason
+        found = look()
+        return None if found.namespaces else found.reason
     if marker == "docker":
         from testbed.backends.engine import engine_answers
 

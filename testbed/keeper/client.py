@@ -92,7 +92,7 @@ class Keeper:
         return cls(lab)
 
     def status(self) -> dict[str, Any]:
-        """run, pid, emulator, nodes, wired, shaped, captured."""
+        """run, pid, emulator, nodes, wired, shaped, captured, workers."""
         return self._ask("status")
 
     def capabilities(self) -> Capabilities:
@@ -144,10 +144,6 @@ class Keeper:
         """The relay's counters, if one serves."""
         counters: dict[str, Any] | None = self._ask("counters")["relay"]
         return counters
-
-    def shutdown(self) -> None:
-        """Everything ends."""
-        self._ask("shutdown")
 
     def _ask(self, do: str, **fields: Any) -> dict[str, Any]:
         return request(self._lab.keeper_socket, {"do": do, **fields}, _PATIENCE_S)

@@ -13,6 +13,7 @@ from typing import Any
 
 from testbed.errors import TestbedError
 from testbed.keeper import children
+from testbed.keeper.capturing import Capturing, state_of
 from testbed.keeper.kept import Kept, Refused
 from testbed.keeper.workers import Worker, WorkerError
 from testbed.links import wiring
@@ -33,8 +34,7 @@ class Core:
         self._nodes: dict[str, Kept] = {}
         self._emulator: Emulator | None = None
         self._relay: Worker | None = None
-        self._capture: Worker | None = None
-        self._dismissed: list[Worker] = []
+        self._capturing = Capturing(lambda: self._worker("capture", "testbed.capture.worker"))
 
     def status(self) -> dict[str, Any]:
         """What exists, asked from the machine."""
@@ -43,9 +43,10 @@ class Core:
         linked = [
             kept
             for kept in self._nodes.values()
-            if served and kept.link is not None and kept.link.core_if in here
+            if served and kept.held and kept.link is not None and kept.link.core_if in here
         ]
-        heard = self._capture is None or self._alive(self._capture)
+        workers = {"relay": state_of(self._relay), "capture": self._capturing.state}
+        heard = workers["capture"] != "dead"
         return {
             "run": self._run,
             "pid": os.getpid(),
@@ -61,6 +62,7 @@ class Core:
             "wired": [kept.name for kept in linked],
             "shaped": [kept.name for kept in linked if kept.shaped],
             "captured": [kept.name for kept in linked if kept.raised and heard],
+            "workers": workers,
         }
 
     def capabilities(self) -> dict[str, Any]:
@@ -180,8 +182,6 @@ class Core:
         """Listen on these links, then raise them; without a folder they are only raised."""
         chosen = [self._kept(name).access for name in links]
         if folder is not None and chosen:
-            if self._capture is None or not self._capture.running:
-                self._capture = self._worker("capture", "testbed.capture.worker")
             core_ns = f"/proc/{os.getpid()}/ns/net"
             orders = [
                 {
@@ -193,27 +193,18 @@ class Core:
                 }
                 for access in chosen
             ]
-            self._capture.ask({"do": "add", "links": orders})
+            self._capturing.listen(orders)
         wiring.raise_links(chosen)
         for name in links:
             self._nodes[name].raised = True
         return {}
 
     def capture_stop(self) -> dict[str, Any]:
-        """The files are complete; counts per link."""
-        worker, self._capture = self._capture, None
-        if worker is None:
-            return {"links": {}}
-        try:
-            answer = worker.ask({"do": "stop"})
-        finally:
-            worker.dismiss()
-            self._dismissed.append(
-                worker
-            )  # the kernel may take seconds to close hundreds of sockets
+        """The files are complete; counts per link, and what went wrong."""
+        if self._capturing.state is not None:
             for kept in self._nodes.values():
                 kept.raised = False
-        return {key: value for key, value in answer.items() if key != "ok"}
+        return self._capturing.stop()
 
     def signal(self, nodes: Iterable[str], signal: int) -> dict[str, Any]:
         """To processes that the keeper started."""
@@ -234,23 +225,21 @@ class Core:
         return {}
 
     def counters(self) -> dict[str, Any]:
-        """How the relay fares; null if none serves."""
-        if self._relay is None:
+        """How the relay fares; null if none serves, or none any more."""
+        if self._relay is None or not self._relay.running:
             return {"relay": None}
         return {"relay": self._relay.ask({"do": "counters"})["counters"]}
 
     def close(self) -> None:
         """Complete the captures, end all children; the links go with the namespaces."""
-        with suppress(TestbedError):
-            self.capture_stop()
+        self.capture_stop()
         children.end([kept.process for kept in self._nodes.values() if kept.process is not None])
-        for worker in (self._relay, *self._dismissed):
-            if worker is not None:
-                worker.end()
+        if self._relay is not None:
+            self._relay.end()
+        self._capturing.close()
         for kept in self._nodes.values():
             os.close(kept.ns_fd)
         self._nodes.clear()
-        self._dismissed.clear()
         self._relay = None
 
     def reap(self) -> None:
@@ -258,7 +247,8 @@ class Core:
         for kept in self._nodes.values():
             if kept.process is not None:
                 kept.process.poll()
-        self._dismissed = [worker for worker in self._dismissed if worker.running]
+        self._capturing.reap()
+        state_of(self._relay)
 
     def _kept(self, name: str) -> Kept:
         try:
@@ -277,7 +267,10 @@ class Core:
         wiring.remove(links)
 
     def _ask_relay(self, question: dict[str, Any]) -> dict[str, Any]:
-        if self._relay is None or not self._relay.running:
+        if self._relay is not None and not self._relay.running:
+            self._relay.end()
+            self._relay = None
+        if self._relay is None:
             self._relay = self._worker("relay", "testbed.links.relay.worker")
         return self._relay.ask(question)
 

@@ -33,6 +33,11 @@ class Kept:
         return self.process.poll() is None
 
     @property
+    def held(self) -> bool:
+        """Whether the namespace can still be of use: an adopted one is lost with its process."""
+        return self.process is not None or self.running
+
+    @property
     def access(self) -> Access:
         """The link with the node's namespace."""
         if self.link is None:

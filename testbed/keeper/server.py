@@ -17,7 +17,7 @@ _LONGEST = 64 << 20
 
 
 class Server:
-    """Answers until told to end."""
+    """Answers until SIGTERM."""
 
     def __init__(self, listening: socket.socket, core: Core) -> None:
         self._core = core
@@ -39,7 +39,6 @@ class Server:
             "signal": core.signal,
             "unwire": core.unwire,
             "counters": core.counters,
-            "shutdown": self._shutdown,
         }
 
     def run(self) -> None:
@@ -110,8 +109,3 @@ class Server:
             return {"ok": False, "error": f"{error.message}{hint}"}
         except (OSError, KeyError, TypeError, ValueError) as error:
             return {"ok": False, "error": f"{type(error).__name__}: {error}"}
-
-    def _shutdown(self) -> dict[str, Any]:
-        self._core.close()
-        self._ended = True
-        return {}

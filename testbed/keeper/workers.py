@@ -29,33 +29,55 @@ class Worker:
         self._log = log
         self._process = start([sys.executable, "-m", module], marks, log, talking=True)
         self._buffer = b""
+        self._found_dead_at: float | None = None
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._input, self._output = self._process.stdin, self._process.stdout
+        os.set_blocking(self._input.fileno(), False)
 
     @property
     def running(self) -> bool:
         """Whether it still works."""
-        return self._process.poll() is None
+        alive = self._process.poll() is None
+        if not alive and self._found_dead_at is None:
+            self._found_dead_at = time.time()
+        return alive
+
+    @property
+    def obituary(self) -> str:
+        """A sentence on its death; nothing while it lives."""
+        if self.running or self._found_dead_at is None:
+            return ""
+        when = time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(self._found_dead_at))
+        return f"the {self.name} process had died at {when}{self._last_words()}"
 
     def ask(self, question: dict[str, Any], patience_s: float = PATIENCE_S) -> dict[str, Any]:
         """One question, one answer; WorkerError if it refuses, dies or takes too long."""
-        stdin = self._process.stdin
-        assert stdin is not None
+        deadline = time.monotonic() + patience_s
+        if self._input.closed:
+            raise self._gone()
         try:
-            stdin.write(json.dumps(question).encode() + b"\n")
-            stdin.flush()
+            self._tell(json.dumps(question).encode() + b"\n", deadline)
         except OSError as error:
             raise self._gone() from error
-        answer: dict[str, Any] = json.loads(self._line(time.monotonic() + patience_s))
+        answer: dict[str, Any] = json.loads(self._line(deadline))
         if not answer.get("ok"):
             raise WorkerError(f"{self.name}: {answer.get('error', 'refused without a reason')}")
         return answer
 
+    def _tell(self, data: bytes, deadline: float) -> None:
+        """Piece by piece: a worker that does not read must not hold up its keeper."""
+        fd = self._input.fileno()
+        while data:
+            if not _wait(fd, select.POLLOUT, deadline):
+                raise self._too_late()
+            data = data[os.write(fd, data) :]
+
     def _line(self, deadline: float) -> bytes:
-        assert self._process.stdout is not None
-        fd = self._process.stdout.fileno()
+        fd = self._output.fileno()
         while b"\n" not in self._buffer:
-            readable = _wait(fd, deadline)
-            if not readable:
-                raise WorkerError(f"{self.name} did not answer in time")
+            if not _wait(fd, select.POLLIN, deadline):
+                raise self._too_late()
             heard = os.read(fd, 1 << 16)
             if not heard:
                 raise self._gone()
@@ -63,21 +85,26 @@ class Worker:
         line, self._buffer = self._buffer.split(b"\n", 1)
         return line
 
+    def _too_late(self) -> WorkerError:
+        """It is ended: its late answer would be taken for that to the next question."""
+        self.end()
+        return WorkerError(f"{self.name} did not answer in time and was ended", f"see {self._log}")
+
     def _gone(self) -> WorkerError:
+        return WorkerError(f"{self.name} has ended{self._last_words()}", f"see {self._log}")
+
+    def _last_words(self) -> str:
         try:
             last = self._log.read_text(errors="replace").strip()[-_TAIL:]
         except OSError:
             last = ""
-        return WorkerError(
-            f"{self.name} has ended{': ' + last if last else ''}", f"see {self._log}"
-        )
+        return f": {last}" if last else ""
 
     def dismiss(self) -> None:
         """It may go: its pipes are closed, and it ends by itself."""
-        for pipe in (self._process.stdin, self._process.stdout):
-            if pipe is not None:
-                with suppress(OSError):  # what it did not read is lost with it
-                    pipe.close()
+        for pipe in (self._input, self._output):
+            with suppress(OSError):  # what it did not read is lost with it
+                pipe.close()
 
     def end(self) -> None:
         """It goes now."""
@@ -85,8 +112,8 @@ class Worker:
         end([self._process])
 
 
-def _wait(fd: int, deadline: float) -> bool:
-    """Until something can be read, or the deadline; `poll`, because descriptors may go beyond select's 1,024."""
+def _wait(fd: int, event: int, deadline: float) -> bool:
+    """Until the event, or the deadline; `poll`, because descriptors may go beyond select's 1,024."""
     waiting = select.poll()
-    waiting.register(fd, select.POLLIN)
+    waiting.register(fd, event)
     return bool(waiting.poll(max(0.0, deadline - time.monotonic()) * 1000))

@@ -5,8 +5,6 @@ Without root, a user namespace comes first; inside it the process may do all of 
 
 import errno
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -93,20 +91,6 @@ def enter_core(unprivileged: bool) -> None:
         os.close(own)
 
 
-def can_make_namespaces() -> tuple[bool, str]:
-    """Whether a lab can have namespaces here, and how, or why not; tried in a process that is gone afterwards."""
-    tried = subprocess.run(
-        [sys.executable, "-m", "testbed.links.namespaces"],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    said = (tried.stdout or tried.stderr).strip().splitlines()
-    return tried.returncode == 0, said[-1] if said else "the trial said nothing"
-
-
 def way(as_root: bool) -> str:
     """How namespaces are made here."""
     return "as root" if as_root else "in a user namespace, without root"
@@ -143,20 +127,3 @@ def _sysctl(name: str) -> str:
         return Path("/proc/sys", *name.split(".")).read_text().strip()
     except OSError:
         return ""
-
-
-def _try() -> int:
-    """0 if it works; standard output says how, or why not."""
-    as_root = privileged()
-    try:
-        enter_core(unprivileged=not as_root)
-        os.close(make_network())
-    except MissingCapability as missing:
-        sys.stdout.write(f"{missing.message}; {missing.hint}\n")
-        return 1
-    sys.stdout.write(way(as_root) + "\n")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(_try())

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from testbed.control import ControlError
+from testbed.capture.records import read_records
 from testbed.errors import TestbedError
 from testbed.keeper.client import Keeper
 from testbed.keeper.processes import end_marked, marked
@@ -64,10 +64,12 @@ def test_killing_the_keeper_takes_everything_with_it(
 
 
 @BOTH
-def test_shutdown_ends_everything(wired: Any, tools: Any, emulator: Emulator) -> None:
+def test_a_keeper_that_is_asked_to_end_ends_everything(
+    wired: Any, tools: Any, emulator: Emulator
+) -> None:
     lab = wired(emulator, ["n1", "n2"])
     namespaces = namespaces_of(lab)
-    lab.keeper.shutdown()
+    os.kill(lab.keeper.status()["pid"], signal.SIGTERM)
     tools.wait_for(lambda: marked(lab.place) == [])
     assert_gone(lab, namespaces)
     assert not lab.place.keeper_socket.exists()
@@ -101,9 +103,12 @@ def test_a_dead_relay_is_noticed_and_the_links_can_be_made_again(wired: Any, too
     (relay,) = [process for process in marked(lab.place) if process.role == "relay"]
     os.kill(relay.pid, signal.SIGKILL)
     tools.wait_for(lambda: lab.keeper.status()["wired"] == [])
+    assert lab.keeper.status()["workers"] == {"relay": "dead", "capture": None}
+    assert lab.keeper.counters() is None
     lab.keeper.wire(Emulator.RELAY, [tools.link("n1"), tools.link("n2")])
     lab.keeper.capture(["n1", "n2"], None)
     tools.say_hello(lab, "n1", "n2")
+    assert lab.keeper.status()["workers"]["relay"] == "running"
 
 
 def test_an_interface_that_somebody_removed_disturbs_no_other_link(wired: Any, tools: Any) -> None:
@@ -129,14 +134,65 @@ def busy_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def test_a_dead_capture_is_noticed(wired: Any, tools: Any, tmp_path: Path) -> None:
-    lab = wired(Emulator.TBF, ["n1"], raised=False)
-    lab.keeper.capture(["n1"], tmp_path)
+def kill_the_capture(lab: Any, tools: Any) -> None:
     (capture,) = [process for process in marked(lab.place) if process.role == "capture"]
     os.kill(capture.pid, signal.SIGKILL)
     tools.wait_for(lambda: lab.keeper.status()["captured"] == [])
-    with pytest.raises(ControlError, match="capture has ended"):
-        lab.keeper.capture_stop()
+    assert lab.keeper.status()["workers"]["capture"] == "dead"
+
+
+def packets_in(path: Path) -> int:
+    return len(list(read_records(path)))
+
+
+def test_what_a_dead_capture_had_written_is_accounted_for(
+    wired: Any, tools: Any, tmp_path: Path
+) -> None:
+    lab = wired(Emulator.TBF, ["n1", "n2"], raised=False)
+    lab.keeper.capture(["n1", "n2"], tmp_path)
+    assert lab.keeper.status()["workers"] == {"relay": None, "capture": "running"}
+    tools.say_hello(lab, "n1", "n2")
+    tools.wait_for(lambda: packets_in(tmp_path / "n1.pcap") >= 2)
+    kill_the_capture(lab, tools)
+    links, error = lab.keeper.capture_stop()
+    assert links.keys() == {"n1", "n2"}
+    assert links["n1"]["packets"] == packets_in(tmp_path / "n1.pcap")
+    assert links["n1"]["bytes"] > 0
+    assert error.startswith("the capture process had died at ")
+    assert lab.keeper.status()["workers"]["capture"] is None
+    assert lab.keeper.capture_stop() == ({}, "")
+
+
+def test_a_capture_that_was_begun_again_tells_of_the_gap(
+    wired: Any, tools: Any, tmp_path: Path
+) -> None:
+    lab = wired(Emulator.TBF, ["n1"], raised=False)
+    lab.keeper.capture(["n1"], tmp_path)
+    kill_the_capture(lab, tools)
+    lab.keeper.capture(["n1"], tmp_path)
+    assert lab.keeper.status()["captured"] == ["n1"]
+    links, error = lab.keeper.capture_stop()
+    assert links.keys() == {"n1"}
+    assert error.startswith("the capture process had died at ")
+
+
+def test_a_node_that_was_adopted_loses_its_link_with_its_process(
+    lab_places: Any, tools: Any
+) -> None:
+    place = lab_places()
+    keeper = Keeper.launch(place, "run")
+    node = subprocess.Popen(["unshare", "--net", "sleep", "600"])
+    try:
+        own = Path("/proc/self/ns/net").readlink()
+        tools.wait_for(lambda: Path(f"/proc/{node.pid}/ns/net").readlink() != own)
+        assert keeper.adopt({"n1": node.pid}) == {}
+        keeper.wire(Emulator.TBF, [tools.link("n1")])
+        keeper.shape({"n1": (Shape(), Shape())})
+        assert keeper.status()["wired"] == keeper.status()["shaped"] == ["n1"]
+    finally:
+        node.kill()
+        node.wait()
+    assert keeper.status()["wired"] == keeper.status()["shaped"] == []
 
 
 LAUNCH = """

@@ -1,6 +1,7 @@
 """The keeper's helper processes: answers, refusals and deaths."""
 
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -49,6 +50,27 @@ def test_what_a_worker_said_before_it_died_is_quoted(tmp_path: Path) -> None:
             worker.ask({"do": "counters"})
     finally:
         worker.end()
+
+
+def test_a_late_answer_is_never_taken_for_that_to_another_question(relay: Worker) -> None:
+    relay.ask({"do": "counters"})
+    os.kill(relay._process.pid, signal.SIGSTOP)
+    with pytest.raises(WorkerError, match="did not answer in time and was ended"):
+        relay.ask({"do": "counters"}, patience_s=0.1)
+    assert not relay.running
+    assert relay.obituary.startswith("the relay process had died at ")
+    with pytest.raises(WorkerError, match="relay has ended"):
+        relay.ask({"do": "counters"})
+
+
+def test_a_worker_that_does_not_read_does_not_hold_up_its_keeper(relay: Worker) -> None:
+    os.kill(relay._process.pid, signal.SIGSTOP)
+    with pytest.raises(WorkerError, match="did not answer in time"):
+        relay.ask({"do": "counters", "more": "x" * (1 << 20)}, patience_s=0.1)
+
+
+def test_a_question_longer_than_a_pipe_arrives_whole(relay: Worker) -> None:
+    assert relay.ask({"do": "counters", "more": "x" * (1 << 20)})["ok"]
 
 
 def test_nobody_waits_for_ever(tmp_path: Path) -> None:
