@@ -45,6 +45,11 @@ class Link:
         self._offered.set()
         return problem
 
+    @property
+    def under_way(self) -> int:
+        """Bytes that the kernel has and the peer's kernel has not."""
+        return unsent_bytes(self._connection)
+
     def end(self, reason: str, code: int = PROTOCOL_ERROR) -> None:
         """Close from this side; nothing more is taken, and `run` returns the reason."""
         if self._ending is None:

@@ -111,9 +111,13 @@ class Node(ABC):
             raise NodeFailed(f"unexpected: {self._failure!r}") from self._failure
 
     async def _hand_over(self) -> None:
+        """What is queued goes to the kernel, and from there to the peers: a close would overtake it on a slow line."""
         end = asyncio.get_running_loop().time() + HAND_OVER_S
-        while self.queued and asyncio.get_running_loop().time() < end:
+        while self._unfinished() and asyncio.get_running_loop().time() < end:
             await asyncio.sleep(0.02)
+
+    def _unfinished(self) -> bool:
+        return bool(self.queued) or any(link.under_way for link in self.links.values())
 
     def depend_on(self, task: "asyncio.Task[None]") -> None:
         """If this task fails, the node fails."""

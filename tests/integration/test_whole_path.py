@@ -141,3 +141,16 @@ def test_two_labs_at_once_do_not_disturb_each_other(testbed, testbed_json, watch
     assert (west["name"], west["state"]) == ("west", "up")
     assert testbed("down", "west").returncode == 0
     assert watch.leftovers() == []
+
+
+@pytest.mark.netns
+def test_what_is_under_way_when_a_lab_is_taken_down_still_arrives(
+    testbed, testbed_json, repository
+):
+    minimal = repository / "topologies" / "minimal.yaml"
+    lab = testbed_json("up", minimal, "--backend", "netns")
+    question = ("inject", "minimal", "--from", "sensor", "--size", "15kB")  # a second on its line
+    injected = [testbed_json(*question)["id"] for _ in range(2)]
+    assert testbed("down", "minimal").returncode == 0
+    received = [line["id"] for line in log_lines(Path(lab["run_folder"]), "receive")]
+    assert received == injected
