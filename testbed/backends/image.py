@@ -15,7 +15,7 @@ from docker.errors import ImageNotFound
 from testbed.backends.build_folder import build_folder
 from testbed.backends.engine import TROUBLE, engine, engine_talk, in_its_words
 from testbed.backends.image_recipe import PUBLISHED, build_command, tag, write_archive
-from testbed.errors import MissingCapability
+from testbed.errors import MissingCapability, TestbedError
 from testbed.events import Emit, Note, StageAdvanced, StageEnded, StageStarted
 from testbed.places import LabPlace, marks
 
@@ -44,10 +44,16 @@ def ensure_image(client: docker.DockerClient, lab: LabPlace, run: str, emit: Emi
     return name
 
 
-@engine_talk()
 def image_obtainable() -> tuple[bool, str]:
     """Whether `ensure_image` will succeed as far as one can tell without doing it, and a phrase that says so."""
-    client = engine()
+    try:
+        with engine_talk():
+            return _obtainable(engine())
+    except TestbedError as error:
+        return False, error.message
+
+
+def _obtainable(client: docker.DockerClient) -> tuple[bool, str]:
     if _present(client, tag(_architecture(client))):
         return True, "the node image is there"
     lacking = _cannot_build()
