@@ -1,13 +1,16 @@
 """Without root: the same labs, in a user namespace, as the user `nobody`."""
 
+import json
+
 import pytest
 
 pytestmark = [pytest.mark.netns, pytest.mark.root]
 
 
 def test_the_probe_finds_a_way_without_root(nobody) -> None:
-    said = nobody.python("-m", "testbed.links.namespaces")
-    assert said.stdout == "in a user namespace, without root\n"
+    said = nobody.python("-m", "testbed.links.probe")
+    found = json.loads(said.stdout)
+    assert (found["namespaces"], found["reason"]) == (True, "in a user namespace, without root")
 
 
 def test_labs_live_and_leave_nothing_without_root(nobody) -> None:
