@@ -91,6 +91,14 @@ scenario:
     assert timeline[-1].at_ns < topology.scenario.duration_s * SECOND
 
 
+def test_runs_recorded_before_rates_were_exact_can_still_be_read() -> None:
+    topology = lab(publish(period_s=0.5, count=3))
+    recorded = json.loads(json.dumps(to_json(topology)))
+    for event in recorded["scenario"]["publish"]:
+        del event["per_period"]
+    assert from_json(recorded) == topology
+
+
 @given(st.integers(1, 10**6), st.integers(1, 10**6), st.integers(1, 10**6), st.integers(0, 10**9))
 def test_moments_are_evenly_spaced_to_the_nanosecond_and_fill_the_time(
     messages: int, period_s: int, length_us: int, late_ns: int
