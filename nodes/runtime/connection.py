@@ -67,8 +67,8 @@ def watch_for_vanished_peer(line: socket.socket, after_s: float = VANISHED_AFTER
 
     An idle line is probed by the keepalive (empty packets that wait behind nothing). While data is unacknowledged the
     keepalive is silent, and without TCP_USER_TIMEOUT the kernel would repeat the data for a quarter of an hour.
-    120 s is above what RFC 1122 (4.2.3.5) asks for at least (100 s), and did not end a fully loaded line of 80 kbit/s with
-    20 % loss each way (docs/nodes.md). Idle lines have the same time: the option overrules the number of probes.
+    120 s is above what RFC 1122 (4.2.3.5) asks for at least (100 s), and did not end a fully loaded line of 80 kbit/s
+    with 20 % loss each way (docs/nodes.md). Idle lines have the same time: the option overrules the number of probes.
     """
     line.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     line.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, PROBE_AFTER_S)
