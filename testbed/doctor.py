@@ -282,10 +282,7 @@ def _probe_links() -> tuple[tuple[bool, str], bool, bool, str]:
 def _probe_image() -> tuple[bool, str]:
     from testbed.backends.image import image_obtainable
 
-    try:
-        return image_obtainable()
-    except TestbedError as error:
-        return False, error.message
+    return image_obtainable()
 
 
 def _probe_arm(machine: str, handler: Path) -> tuple[bool, str]:

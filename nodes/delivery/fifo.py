@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from nodes.delivery.base import CONTROL_BYTES, Queued
-from nodes.parameters import check_known
+from nodes.parameters import ParameterError, check_known
 from nodes.wire import MAX_MESSAGE_BYTES
 
 LIMIT_BYTES = MAX_MESSAGE_BYTES  # the largest message fits, if nothing else waits
@@ -77,5 +77,7 @@ def _limit(parameters: Mapping[str, Any]) -> int:
     check_known("fifo", parameters, ("limit_bytes",))
     limit = parameters.get("limit_bytes", LIMIT_BYTES)
     if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
-        raise ValueError(f"fifo's limit_bytes is {limit!r}; it takes a whole number, 1 or more")
+        raise ParameterError(
+            "limit_bytes", f"fifo's limit_bytes is {limit!r}; it takes a whole number, 1 or more"
+        )
     return limit

@@ -102,7 +102,11 @@ class LocalBackend(ABC):
 
     def captured(self) -> tuple[dict[str, dict[str, int]], str]:
         """End the capture."""
-        return self._keeper().capture_stop()
+        keeper = self._keeper()
+        relay = keeper.status()["workers"]["relay"]
+        links, trouble = keeper.capture_stop()
+        died = "the relay had died, and its links with it" if relay == "dead" else ""
+        return links, "; ".join(filter(None, [died, trouble]))
 
     def details(self) -> dict[str, Any]:
         """The relay's counters: a late relay means an overloaded machine."""

@@ -125,7 +125,7 @@ class Terminal:
             raise typer.Exit(WARNED)
 
     def _fail_file(self, errors: TopologyErrors) -> None:
-        self.document({"valid": False, "errors": errors.as_json()})
+        self.document({"valid": False, "errors": errors.as_json(), "warnings": []})
         self._err.print(str(errors), markup=False, soft_wrap=True)
         raise typer.Exit(errors.exit_code)
 

@@ -80,7 +80,7 @@ def _complete_the_manifest(backend: Backend, record: LabRecord, emit: Emit) -> N
     run = record.run_place
     captured, trouble = backend.captured()
     manifest = read_manifest(run)
-    troubles = [f"the capture is not complete: {trouble}"] if trouble else []
+    troubles = [f"the measurement is not complete: {trouble}"] if trouble else []
     update_manifest(
         run,
         status="down",

@@ -6,6 +6,7 @@ import shlex
 import subprocess
 import sys
 import sysconfig
+import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 
 from testbed.places import MARK
 
+LET_GO_S = 3.0
 Command = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -99,7 +101,13 @@ class Watch:
         return marked
 
     def leftovers(self) -> list[str]:
-        """Processes, namespaces, interfaces and files that are still there."""
+        """Processes, namespaces, interfaces and files that stay; the kernel may take a moment to let go of them."""
+        deadline = time.monotonic() + LET_GO_S
+        while (left := self._left()) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        return left
+
+    def _left(self) -> list[str]:
         marked = self.processes()
         everybody = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
         still_held = namespaces_of(everybody) & (self._seen - namespaces_of([os.getpid()]))

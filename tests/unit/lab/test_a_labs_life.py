@@ -260,7 +260,7 @@ def test_down_says_what_went_wrong_with_the_capture(place, file, monkeypatch):
     backend.captured = lambda: ({}, "the capture process had died")
     seen = []
     bring_down("valley", seen.append, place)
-    assert Warned("the capture is not complete: the capture process had died") in seen
+    assert Warned("the measurement is not complete: the capture process had died") in seen
     assert "had died" in read_manifest(record.run_place)["warnings"][0]
 
 
