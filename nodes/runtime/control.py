@@ -72,5 +72,7 @@ class ControlSocket:
                 await writer.drain()
         except (OSError, ValueError):
             pass  # the other side is gone, or its line has no end: it gets no answer
+        except asyncio.CancelledError:
+            pass  # the node ends; Python 3.11 would print a traceback of it
         finally:
             writer.close()

@@ -484,6 +484,16 @@ def test_a_taken_address_is_one_sentence_and_exit_code_1(lab: Lab) -> None:
     assert node.complaints.read_text().count("\n") == 1
 
 
+def test_a_node_ends_quietly_while_somebody_talks_with_it(lab: Lab) -> None:
+    broker = lab.node("broker", "b1").go().ready()
+    with socket.socket(socket.AF_UNIX) as line:
+        line.connect(str(broker.control))
+        line.sendall(b'{"do": "status"}\n')
+        assert line.recv(5000)
+        assert broker.stop() == 0
+    assert broker.complaints.read_text() == ""
+
+
 def test_a_log_that_cannot_be_written_is_one_sentence_and_exit_code_1(
     lab: Lab, tmp_path: Path
 ) -> None:
