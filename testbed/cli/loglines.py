@@ -3,6 +3,7 @@
 import json
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -67,8 +68,12 @@ def follow(files: list[Path]) -> Iterator[dict[str, Any]]:
 
 
 def _whole_lines(text: str) -> list[dict[str, Any]]:
-    whole = text[: text.rfind("\n") + 1]
-    return [json.loads(line) for line in whole.splitlines()]
+    """A line that a crash has torn is left out."""
+    lines = []
+    for line in text[: text.rfind("\n") + 1].splitlines():
+        with suppress(ValueError):
+            lines.append(json.loads(line))
+    return lines
 
 
 def render(line: dict[str, Any]) -> Text:

@@ -31,6 +31,19 @@ def test_a_line_that_is_still_being_written_is_left_out(tmp_path):
     assert len(loglines.read(loglines.files_of(tmp_path, "a"))) == 1
 
 
+def test_a_torn_line_in_the_middle_is_left_out(tmp_path):
+    log(tmp_path, "a", 1, 2)
+    text = (tmp_path / "a.jsonl").read_text()
+    (tmp_path / "a.jsonl").write_text(text.replace("}\n", "\n", 1))
+    assert [line["t"] for line in loglines.read(loglines.files_of(tmp_path, "a"))] == [2 * 10**9]
+
+
+def test_last_words_of_a_node_that_could_not_go_on_are_shown(tmp_path):
+    (tmp_path / "a.stderr").write_text("a: the address is taken\n")
+    (line,) = loglines.read(loglines.files_of(tmp_path, "a"))
+    assert (line["event"], line["text"]) == ("stderr", "a: the address is taken")
+
+
 def test_an_unknown_node_is_answered_with_the_nearest(tmp_path):
     log(tmp_path, "siren", 1)
     with pytest.raises(InputError) as caught:
