@@ -11,7 +11,7 @@ from testbed.backends.choice import known_backend, make_backend
 from testbed.cli.options import AsJson, BackendName, NewName, TopologyFile
 from testbed.cli.terminal import Terminal
 from testbed.events import Warned, ignore
-from testbed.lab.up import refuse_another_lab
+from testbed.lab.up import as_numbered, refuse_another_lab
 from testbed.places import LabPlace
 from testbed.plan import Actual, Step, batches, plan_up
 from testbed.records import load_lab
@@ -82,6 +82,7 @@ def show_plan(topology: Topology, file: Path, asked: str | None, terminal: Termi
     known = load_lab(place)
     if known is not None:
         refuse_another_lab(known, file, asked)
+        topology = as_numbered(topology, known)
     actual = (
         make_backend(known.backend, place, known.run_place, topology, ignore).inspect()
         if known

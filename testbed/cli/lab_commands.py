@@ -63,6 +63,7 @@ def down(
 ) -> None:
     """End a lab and remove everything it made. Its run folder with captures and logs stays."""
     with Terminal(as_json) as terminal:
+        terminal.if_interrupted = f"interrupted; `testbed down {name}` again ends the rest"
         record = bring_down(name, terminal.emit)
         terminal.document({"lab": name, "run_folder": record.run_folder if record else None})
         if record:
@@ -102,12 +103,12 @@ def _labs_table(labs: list[LabStatus]) -> Table:
 def _nodes_table(lab: LabStatus) -> Table:
     title = f"lab {lab.name}: {lab.state} ({lab.backend}, {lab.emulator}), run {lab.run}"
     table = Table("node", "kind", "address", "link", "state", title=title)
-    for column in ("published", "received", "queued"):
+    for column in ("to publish", "published", "received", "queued"):
         table.add_column(column, justify="right")
     for node in lab.nodes:
         shown = "ready" if node.ready else node.state
-        counts = (str(node.published), str(node.received), str(node.queued))
-        table.add_row(node.name, node.kind, node.address, node.link, shown, *counts)
+        counts = (node.playing, node.published, node.received, node.queued)
+        table.add_row(node.name, node.kind, node.address, node.link, shown, *map(str, counts))
     return table
 
 
@@ -127,10 +128,10 @@ def play_scenario(name: LabName = None, as_json: AsJson = False) -> None:
 
 
 def inject_message(
-    name: LabName = None,
     sensor: Annotated[
         str, typer.Option("--from", envvar="TESTBED_INJECT_FROM", help="The sensor that publishes.")
-    ] = "",
+    ],
+    name: LabName = None,
     topic: Annotated[str, typer.Option(help="The topic.")] = "alerts",
     priority: Annotated[int, typer.Option(min=1, max=5, help="1 (routine) to 5 (emergency).")] = 5,
     size: Annotated[str, typer.Option(help="Payload, e.g. 200B or 1kB.")] = "200B",
@@ -143,7 +144,7 @@ def inject_message(
             payload = parse_size(size)
         except ValueError as error:
             raise InputError(f"--size: {error}", "write it with its unit, e.g. 200B") from error
-        identity = inject(record, sensor, topic, priority, payload)
+        identity = inject(record, sensor, topic, priority, payload, terminal.emit)
         terminal.document({"lab": record.name, "id": identity})
         terminal.show(f"message {identity} published by {sensor}")
 
@@ -176,6 +177,6 @@ def logs(
 
 def _logs_folder(name: str | None) -> Path:
     labs = lab_names()
-    if name in labs or (name is None and len(labs) == 1):
+    if name in labs or (name is None and labs):
         return the_lab(name).run_place.logs
     return the_run(name).logs

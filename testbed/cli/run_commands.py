@@ -10,10 +10,13 @@ from testbed.cli.summary import summary_tables
 from testbed.cli.terminal import Terminal
 from testbed.errors import NameTaken, TestbedError
 from testbed.events import Emit, StageAdvanced, StageEnded, StageStarted, Warned
+from testbed.jsonfiles import read_json
 from testbed.lab import bring_down, bring_up, play
 from testbed.places import RunPlace
-from testbed.records import lab_names, the_run
+from testbed.records import lab_names, read_manifest, the_run
 from testbed.topology import load
+
+UNFINISHED = ("starting", "up", "played")
 
 
 def register(app: typer.Typer) -> None:
@@ -30,7 +33,7 @@ def run(
 ) -> None:
     """Do it all: up, play, down, analyze, report."""
     with Terminal(as_json) as terminal:
-        terminal.if_interrupted = "interrupted; the lab was taken down"
+        terminal.if_interrupted = "interrupted; what this command had made was taken back"
         topology = load(file, name=name)
         if topology.name in lab_names():
             raise NameTaken(
@@ -39,6 +42,9 @@ def run(
             )
         try:
             record = bring_up(topology, file, backend, terminal.emit)
+            terminal.if_interrupted = (
+                f"interrupted; the lab was taken down; what it captured is in {record.run_folder}"
+            )
             play(record, terminal.emit)
         finally:
             if topology.name in lab_names():
@@ -59,18 +65,25 @@ def report(
     """Write report.html of a run; analyses it first if that was not done yet."""
     with Terminal(as_json) as terminal:
         place = the_run(name)
-        if not (place.folder / "summary.json").is_file():
-            _analyze(place, terminal.emit)
+        summary = read_json(place.folder / "summary.json") or _analyze(place, terminal.emit)
         path = _write_report(place, terminal.emit)
         terminal.document({"run": place.run, "report": str(path)})
         terminal.show(f"report: {path}")
+        _say_doubts(summary, terminal)
 
 
 def _analyze_and_show(place: RunPlace, terminal: Terminal) -> None:
+    terminal.if_interrupted = (
+        f"interrupted; the captures in {place.folder} are complete: `testbed analyze {place.run}`"
+    )
     summary = _analyze(place, terminal.emit)
     path = _write_report(place, terminal.emit)
     terminal.document({**summary, "report": str(path)})
     terminal.show(*summary_tables(summary), f"report: {path}")
+    _say_doubts(summary, terminal)
+
+
+def _say_doubts(summary: dict[str, Any], terminal: Terminal) -> None:
     for reason in summary["fidelity"]["reasons"]:
         terminal.emit(Warned(reason))
 
@@ -79,6 +92,8 @@ def _analyze(place: RunPlace, emit: Emit) -> dict[str, Any]:
     from analysis.errors import AnalysisError
     from analysis.pipeline import analyze as analyze_run
 
+    if read_manifest(place)["status"] in UNFINISHED:
+        emit(Warned("the lab of this run is still up: its captures are not complete"))
     stages: dict[str, int] = {}
 
     def on_progress(stage: str, done: int, total: int) -> None:

@@ -1,6 +1,7 @@
 """Play a scenario: every publisher gets its part of the timeline and a common start, and plays it by itself."""
 
 import json
+import math
 import time
 from collections import Counter, defaultdict
 from dataclasses import asdict, dataclass
@@ -53,7 +54,14 @@ def _play(record: LabRecord, emit: Emit) -> Played:
             "wait until `testbed status` shows no more publications, or take the lab down",
         )
     start_ns = _hand_out(place, timeline)
-    _watch_the_clock(topology.scenario.duration_s, start_ns, emit)
+    try:
+        _watch_the_clock(topology.scenario.duration_s, start_ns, emit)
+    except KeyboardInterrupt:
+        warnings = read_manifest(run)["warnings"]
+        update_manifest(
+            run, warnings=[*warnings, "the scenario was interrupted while it was played"]
+        )
+        raise
     expected = _expected_by_receiver(topology, timeline)
     received, settled = _settle(place, topology, before, expected, emit)
     update_manifest(
@@ -65,7 +73,7 @@ def _play(record: LabRecord, emit: Emit) -> Played:
         emit(
             Warned(
                 f"{expected.total() - received} of {expected.total()} deliveries were still missing "
-                f"{topology.scenario.settle_s:g} s after the scenario's end"
+                f"{topology.scenario.settle_s:g} s after the scenario's end; a longer `settle` waits for them"
             )
         )
     return Played(len(timeline), expected.total(), received, settled)
@@ -95,13 +103,13 @@ def _hand_out(place: LabPlace, timeline: tuple[Action, ...]) -> int:
 
 
 def _watch_the_clock(duration_s: float, start_ns: int, emit: Emit) -> None:
-    emit(StageStarted(PLAYING, round(duration_s * 10)))
-    ticks = 0
+    emit(StageStarted(PLAYING, math.ceil(duration_s)))
+    shown = 0
     while (elapsed_s := (time.time_ns() - start_ns) / 1e9) < duration_s:
-        due = max(0, int(elapsed_s * 10))
-        if due > ticks:
-            emit(StageAdvanced(PLAYING, due - ticks))
-            ticks = due
+        due = max(0, int(elapsed_s))
+        if due > shown:
+            emit(StageAdvanced(PLAYING, due - shown, "seconds"))
+            shown = due
         time.sleep(min(POLL_S, max(0.0, duration_s - elapsed_s)))
     emit(StageEnded(PLAYING))
 

@@ -4,7 +4,7 @@ import platform
 import shutil
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from testbed import __version__
@@ -32,6 +32,7 @@ from testbed.records import (
 )
 from testbed.topology import doubts
 from testbed.topology.model import Topology, from_json, to_json
+from testbed.topology.numbering import keep_numbers, numbers_of
 
 Chooser = Callable[[str | None], Choice]
 
@@ -48,6 +49,10 @@ class Undertaking:
 
     def backend(self, name: str, run: RunPlace) -> Backend:
         return self.make(name, self.place, run, self.topology, self.emit)
+
+    def on(self, known: LabRecord) -> "Undertaking":
+        """The same for a lab that runs."""
+        return replace(self, topology=as_numbered(self.topology, known))
 
 
 def bring_up(
@@ -72,12 +77,17 @@ def bring_up(
             refuse_another_lab(known, source, asked)
             backend = undertaking.backend(known.backend, known.run_place)
             if backend.inspect().prepared:
-                _bring_in_line(undertaking, known, backend)
+                _bring_in_line(undertaking.on(known), known)
                 return known
             emit(Note(f"lab {topology.name} had died; its remains are cleared away"))
             backend.destroy()
         forget_lab(place)
         return _start_anew(undertaking, choose(asked))
+
+
+def as_numbered(topology: Topology, known: LabRecord) -> Topology:
+    """The topology with the numbers that the running lab has given to its nodes."""
+    return keep_numbers(topology, read_manifest(known.run_place)["numbers"])
 
 
 def refuse_another_lab(known: LabRecord, source: Path, asked: str | None) -> None:
@@ -147,6 +157,8 @@ def _begin_run(undertaking: Undertaking, run: RunPlace, choice: Choice) -> None:
         backend={"name": choice.name, "reason": choice.reason},
         emulator=None,
         topology=to_json(undertaking.topology),
+        numbers=numbers_of(undertaking.topology),
+        measured_from_ns=0,
         capture=None,
         play=None,
         details={},
@@ -167,9 +179,10 @@ def _say_what_is_not_enforced(topology: Topology, emit: Emit) -> None:
         )
 
 
-def _bring_in_line(undertaking: Undertaking, known: LabRecord, backend: Backend) -> None:
+def _bring_in_line(undertaking: Undertaking, known: LabRecord) -> None:
     """Do what is missing. The manifest follows when it is done, so that it never promises what does not exist."""
     topology, run = undertaking.topology, known.run_place
+    backend = undertaking.backend(known.backend, run)
     actual = backend.inspect()
     steps = plan_up(topology, actual)
     manifest = read_manifest(run)
@@ -184,7 +197,13 @@ def _bring_in_line(undertaking: Undertaking, known: LabRecord, backend: Backend)
     changed = from_json(manifest["topology"]) != topology
     if changed:
         shutil.copyfile(undertaking.source, run.topology)
-        update_manifest(run, topology=to_json(topology))
+        update_manifest(
+            run,
+            topology=to_json(topology),
+            numbers={**manifest["numbers"], **numbers_of(topology)},
+        )
+    if changed and steps:  # what was published to other nodes than these is not measured with them
+        update_manifest(run, measured_from_ns=time.time_ns())
     if not steps:
         what = "its scenario is now the file's" if changed else "nothing to do"
         undertaking.emit(Note(f"lab {topology.name} is up already; {what}"))

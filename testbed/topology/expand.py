@@ -1,6 +1,5 @@
 """Groups and nodes of the file to the list of all nodes, numbered in file order, each with its address."""
 
-import ipaddress
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -8,13 +7,12 @@ from nodes.wire import MAX_SUBSCRIPTIONS
 from testbed.topology.checking import Checking
 from testbed.topology.hints import quoted
 from testbed.topology.link_profiles import DEFAULT, LinkProfiles
-from testbed.topology.model import PREFIX, Node, NodeKind
+from testbed.topology.model import Node, NodeKind
 from testbed.topology.names import MAX_NODE_NAME
+from testbed.topology.numbering import address_of
 from testbed.topology.raw import MAX_NODES, RawGroup, RawHardware, RawMember
 from testbed.topology.selectors import member
 from testbed.topology.source_map import Path
-
-_NETWORK = ipaddress.IPv4Network(PREFIX)
 
 
 def expand(checking: Checking, profiles: LinkProfiles) -> tuple[Node, ...]:
@@ -47,7 +45,7 @@ def expand(checking: Checking, profiles: LinkProfiles) -> tuple[Node, ...]:
             )
             continue
         number = len(nodes) + 1
-        nodes[node.name] = replace(node, number=number, address=_address(number))
+        nodes[node.name] = replace(node, number=number, address=address_of(number))
         origin[node.name] = path
     for name in file.groups.keys() & file.nodes.keys():
         checking.key(
@@ -142,7 +140,3 @@ def _check_defaults(checking: Checking, profiles: LinkProfiles) -> None:
     for kind in NodeKind:
         own: RawHardware = getattr(defaults, kind)
         profiles.check(("defaults", kind.value, "link"), own.link)
-
-
-def _address(number: int) -> str:
-    return str(_NETWORK[number])

@@ -51,7 +51,7 @@ class Quantity:
         if not unit:
             raise UnitError(
                 f"{self.name} needs a unit",
-                f"{number} of what? write it like {self.example}",
+                self._with_unit(number),
             )
         if unit not in self.units:
             raise UnitError(
@@ -71,6 +71,11 @@ class Quantity:
         unit = fitting[-1] if fitting else self.usual[0]
         text = format(amount / self.units[unit], "f")
         return (text.rstrip("0").rstrip(".") if "." in text else text) + unit
+
+    def _with_unit(self, number: str) -> str:
+        if "%" in self.units and Decimal(number) <= 1:
+            return f"write {(Decimal(number) * 100).normalize():f}% if that is meant"
+        return f"{number} of what? {self._like()}"
 
     def _like(self) -> str:
         return f"write it like {self.example}"

@@ -110,6 +110,36 @@ def test_a_node_of_a_forgotten_version_of_the_file_is_removed_too(place, file):
     assert "town" not in place.backends["valley"].inspect().created
 
 
+def test_nodes_keep_their_numbers_when_the_file_is_edited(place, file):
+    record = up(LAB, file, place)
+    first = Node("a-first", 1, NodeKind.SENSOR, "lan", address="10.77.0.1")
+    moved = [replace(n, number=n.number + 1, address=f"10.77.0.{n.number + 1}") for n in LAB.nodes]
+    up(replace(LAB, nodes=(first, *moved)), file, place)
+    manifest = read_manifest(record.run_place)
+    numbers = {"broker": 1, "sensor": 2, "siren": 3, "a-first": 4}
+    assert manifest["numbers"] == numbers
+    assert {n["name"]: n["address"] for n in manifest["topology"]["nodes"]} == {
+        name: f"10.77.0.{number}" for name, number in numbers.items()
+    }
+    assert manifest["measured_from_ns"] > manifest["created_ns"]
+
+    up(replace(LAB, nodes=LAB.nodes[:2]), file, place)
+    up(LAB, file, place)
+    assert read_manifest(record.run_place)["numbers"] == numbers
+
+
+def test_an_interrupted_play_is_on_record(place, file):
+    record = up(LAB, file, place)
+
+    def interrupt(event):
+        if event == StageStarted("playing the scenario", 1):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        play(record, interrupt)
+    assert "was interrupted" in read_manifest(record.run_place)["warnings"][0]
+
+
 def test_a_lab_that_is_up_keeps_its_backend(place, file):
     up(LAB, file, place)
     with pytest.raises(InputError, match="is up on the fake backend"):
@@ -199,6 +229,9 @@ def test_play_warns_about_deliveries_that_never_came(place, file):
 def test_inject_publishes_at_once_and_names_the_message(place, file):
     record = up(LAB, file, place)
     assert inject(record, "sensor", "alerts", 5, 200) == f"{2 << 32 | 1:016x}"
+    seen = []
+    inject(record, "sensor", "alert", 5, 200, seen.append)
+    assert seen == [Warned("nobody subscribes to 'alert'; did you mean 'alerts'?")]
     with pytest.raises(InputError, match="no sensor named 'sensr'") as caught:
         inject(record, "sensr", "alerts", 5, 200)
     assert "did you mean 'sensor'" in caught.value.hint
