@@ -8,6 +8,7 @@ With `--json` stdout gets exactly one JSON document, also when the command fails
 import errno
 import json
 import os
+import time
 from types import TracebackType
 from typing import Any, Self
 
@@ -31,6 +32,7 @@ from testbed.topology import TopologyErrors
 WARNED = 3
 INTERRUPTED = 130
 MAKE_ROOM = "make room, or put the captures elsewhere with TESTBED_CAPTURES"
+TELL_EVERY_S = 10.0  # how often a long stage is told of where there is no terminal
 PIPED_WIDTH = 120  # columns of tables that nobody watches
 
 
@@ -45,6 +47,7 @@ class Terminal:
         self._err = Console(stderr=True, highlight=False)
         self._stages: dict[str, TaskID] = {}
         self._warnings: list[str] = []
+        self._told_at = 0.0
         self.if_interrupted = "interrupted"
         self._progress = Progress(
             TextColumn("{task.description:<32}"),
@@ -62,12 +65,12 @@ class Terminal:
         """Show an event."""
         match event:
             case StageStarted(stage, total):
-                if self._err.is_terminal:
-                    self._stages[stage] = self._progress.add_task(stage, total=total, detail="")
-                else:
-                    self._err.print(stage + (f" ({total})" if total and total > 1 else ""))
+                self._stages[stage] = self._progress.add_task(stage, total=total, detail="")
+                self._tell(stage, f" ({total})" if total and total > 1 else "")
             case StageAdvanced(stage, by, detail) if stage in self._stages:
                 self._progress.update(self._stages[stage], advance=by, detail=escape(detail))
+                if time.monotonic() > self._told_at + TELL_EVERY_S:
+                    self._tell(stage, f": {self._done(stage)}")
             case StageEnded(stage) if stage in self._stages:
                 self._end(self._stages[stage])
             case Note(text):
@@ -77,6 +80,16 @@ class Terminal:
                 self._err.print(f"[yellow]warning:[/] {escape(text)}")
             case _:
                 pass
+
+    def _tell(self, stage: str, how_far: str) -> None:
+        """Where there are no bars: a line now and then."""
+        if not self._err.is_terminal:
+            self._err.print(stage + how_far, markup=False)
+            self._told_at = time.monotonic()
+
+    def _done(self, stage: str) -> str:
+        task = self._progress.tasks[self._progress.task_ids.index(self._stages[stage])]
+        return f"{task.completed:g} of {task.total:g}" if task.total else f"{task.completed:g}"
 
     def _end(self, task: TaskID) -> None:
         total = self._progress.tasks[self._progress.task_ids.index(task)].total

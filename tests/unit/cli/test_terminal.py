@@ -74,3 +74,11 @@ def test_with_json_nothing_but_the_document_goes_to_stdout(capsys):
     assert json.loads(out) == {"lab": "valley"}
     assert "wiring links (3)" in err
     assert "backend netns" in err
+
+
+def test_without_a_terminal_a_long_stage_is_told_of_now_and_then(capsys, monkeypatch):
+    monkeypatch.setattr("testbed.cli.terminal.TELL_EVERY_S", -1.0)
+    with Terminal() as terminal:
+        terminal.emit(StageStarted("playing", 20))
+        terminal.emit(StageAdvanced("playing", 15))
+    assert capsys.readouterr().err.splitlines() == ["playing (20)", "playing: 15 of 20"]
