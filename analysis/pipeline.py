@@ -76,11 +76,15 @@ class _Measurement:
         self._keep("overhead", overhead.overhead(links), overhead.SCHEMA)
         self.emit(READING, 2, 3)
         logs = self._logs()
-        published = self._keep("publications", publications.publications(logs), publications.SCHEMA)
+        from_ns = self.run.measured_from_ns
+        published = self._keep(
+            "publications", publications.publications(logs, from_ns), publications.SCHEMA
+        )
+        ignored = publications.count_before(logs, from_ns) if from_ns else 0
         self.emit(READING, 3, 3)
 
         self.emit(FOLLOWING, 0, 2)
-        crossed = self._keep("hops", hops.hops(seen), hops.SCHEMA)
+        crossed = self._keep("hops", hops.hops(seen, from_ns), hops.SCHEMA)
         self.emit(FOLLOWING, 1, 2)
         brokers = [node.name for node in self.run.nodes if node.kind == "broker"]
         received = publications.receptions(logs)
@@ -93,7 +97,7 @@ class _Measurement:
 
         self.emit(SUMMING, 0, 1)
         self._keep("delay", delay.delay(delivered), delay.SCHEMA)
-        summary = summarize(self.run, self.folder)
+        summary = summarize(self.run, self.folder, ignored)
         self.emit(SUMMING, 1, 1)
         return summary
 

@@ -61,7 +61,7 @@ def _view(run: Run) -> dict[str, Any]:
         "start_ns": start_ns,
         "manifest": run.manifest,
         "made": _date(run.manifest["created_ns"]),
-        "facts": _facts(run),
+        "facts": _facts(run, summary),
         "commands": _commands(run),
     }
 
@@ -101,7 +101,7 @@ def _drawing(run: Run) -> Markup:
     return drawing.draw(run.nodes, findings.edges(hops, names) or drawing.star(run.nodes))
 
 
-def _facts(run: Run) -> list[tuple[str, str]]:
+def _facts(run: Run, summary: dict[str, Any]) -> list[tuple[str, str]]:
     """What a reader needs to judge and repeat the run."""
     manifest = run.manifest
     topology = manifest["topology"]
@@ -120,6 +120,12 @@ def _facts(run: Run) -> list[tuple[str, str]]:
         ("link emulator", _with_reason(manifest["emulator"])),
         ("version of testbed", str(manifest["version"])),
     ]
+    if ignored := summary.get("ignored_publications", 0):
+        were = "publication" if ignored == 1 else "publications"
+        not_counted = "is not counted" if ignored == 1 else "are not counted"
+        facts.append(
+            ("measured", f"{ignored} {were} before the lab was last changed {not_counted}")
+        )
     for title in ("details", "machine"):
         for name, value in sorted((manifest.get(title) or {}).items()):
             if value not in (None, "", [], {}):

@@ -54,6 +54,11 @@ class Run:
         return bool(self.manifest["topology"]["capture"]["enabled"])
 
     @property
+    def measured_from_ns(self) -> int:
+        """Only what was published from here on counts: before, the lab was another one (`up` after an edit)."""
+        return int(self.manifest.get("measured_from_ns") or 0)
+
+    @property
     def metrics(self) -> Path:
         return self.folder / "metrics"
 

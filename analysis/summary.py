@@ -14,8 +14,8 @@ from analysis.runfolder import Run
 QUANTILES = ("p50", "p95", "p99", "max")
 
 
-def summarize(run: Run, metrics: Path) -> dict[str, Any]:
-    """The summary of a run whose metrics are in this folder."""
+def summarize(run: Run, metrics: Path, ignored: int = 0) -> dict[str, Any]:
+    """The summary of a run whose metrics are in this folder; `ignored` publications do not count."""
 
     def table(name: str) -> pa.Table:
         return pq.read_table(metrics / f"{name}.parquet")
@@ -54,6 +54,7 @@ def summarize(run: Run, metrics: Path) -> dict[str, Any]:
             for row in levels
         },
         "lost_reasons": _reasons(deliveries),
+        "ignored_publications": ignored,
     }
 
 

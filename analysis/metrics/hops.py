@@ -20,8 +20,8 @@ SCHEMA = """
 """
 
 
-def hops(messages: DataFrame) -> DataFrame:
-    """Joins what was seen on the sender's link with what was seen on the receiver's."""
+def hops(messages: DataFrame, from_ns: int = 0) -> DataFrame:
+    """Joins what was seen on the sender's link with what was seen on the receiver's, of what was published since."""
     up, down = sf.col("direction") == "up", sf.col("direction") == "down"
     whole = sf.col("complete")
 
@@ -29,7 +29,11 @@ def hops(messages: DataFrame) -> DataFrame:
         return sf.min(sf.when(when, sf.col(column)))
 
     # Divided by id once: all groups and joins below find their rows in the same partition.
-    published = messages.where("kind = 'PUBLISH'").repartition("id")
+    published = (
+        messages.where("kind = 'PUBLISH'")
+        .where(sf.col("published_ns") >= from_ns)
+        .repartition("id")
+    )
     # What is the same for all sightings of a message is part of the key: aggregates of fixed width need no sorting.
     same = ("id", "origin", "topic", "priority", "published_ns")
     crossed = published.groupBy(*same, "src", "dst").agg(

@@ -7,14 +7,16 @@ SCHEMA = """
     id string, origin string, topic string, priority int, payload_bytes long, published_ns long, late_s double
 """
 LOG_SCHEMA = """
-    t long, node string, event string, id string, topic string, priority int, size long, late_ns long
+    t long, node string, event string, id string, topic string, priority int, size long, late_ns long,
+    peer string, reason string
 """
 
 
-def publications(logs: DataFrame) -> DataFrame:
-    """The `publish` records of the logs. A line that was cut off when its node was killed is no record."""
+def publications(logs: DataFrame, from_ns: int = 0) -> DataFrame:
+    """The `publish` records from this moment on. A line that was cut off when its node was killed is no record."""
     return (
-        logs.where("event = 'publish' and id is not null")
+        _published(logs)
+        .where(sf.col("t") >= from_ns)
         .select(
             "id",
             sf.col("node").alias("origin"),
@@ -26,6 +28,15 @@ def publications(logs: DataFrame) -> DataFrame:
         )
         .dropDuplicates(["id"])
     )
+
+
+def count_before(logs: DataFrame, from_ns: int) -> int:
+    """How many messages had been published before this moment."""
+    return _published(logs).where(sf.col("t") < from_ns).select("id").distinct().count()
+
+
+def _published(logs: DataFrame) -> DataFrame:
+    return logs.where("event = 'publish' and id is not null")
 
 
 def receptions(logs: DataFrame) -> DataFrame:

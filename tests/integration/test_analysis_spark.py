@@ -15,6 +15,7 @@ from analysis.errors import AnalysisError
 from analysis.java import BUNDLED, find_java
 from analysis.metrics import delay, deliveries, hops, messages, overhead, publications
 from analysis.pipeline import analyze, measure
+from analysis.report import write_report
 from analysis.runfolder import read_run
 from analysis.scan import packets
 from analysis.session import open_session
@@ -205,6 +206,34 @@ def test_a_run_without_logs_and_with_a_cut_capture_is_measured_and_doubted(spark
     reasons = " ".join(summary["fidelity"]["reasons"])
     assert "5 messages were seen on the links but are in no node's log" in reasons
     assert "Capture broker has a last packet that was cut off" in reasons
+
+
+def test_what_was_published_before_the_lab_was_changed_does_not_count(spark, tmp_path):
+    def fate(number, _src, dst):
+        return "unsent" if number < 6 and dst == "town-2" else None  # town-2 came later
+
+    folder = tmp_path / "run"
+    run = StarRun(publications=list(plain(20, 2)), fate=fate)
+    written = run.write(folder)
+    publish = sorted(
+        line["t"] for log in written.logs.values() for line in log if line["event"] == "publish"
+    )
+    everything = measure(spark, read_run(folder))
+    assert everything["messages"]["lost"] == 6
+    assert everything["ignored_publications"] == 0
+    manifest = json.loads((folder / "run.json").read_text())
+    (folder / "run.json").write_text(json.dumps({**manifest, "measured_from_ns": publish[6]}))
+    summary = measure(spark, read_run(folder))
+    assert summary["messages"] == {
+        "published": 14,
+        "expected_deliveries": 28,
+        "delivered": 28,
+        "lost": 0,
+        "duplicates": 0,
+    }
+    assert summary["ignored_publications"] == 6
+    assert summary["fidelity"] == {"ok": True, "reasons": []}
+    assert "6 publications before the lab was last changed" in write_report(folder).read_text()
 
 
 def test_a_log_line_that_was_cut_off_is_no_record(spark, tmp_path):
