@@ -22,6 +22,7 @@ class Evidence:
     compressed_messages: int
     unlogged_messages: int  # on the wire, but in no log
     unseen_receptions: int  # in a subscriber's log, but not in the captures
+    lost_deliveries: int
 
 
 def verdict(run: Run, evidence: Evidence) -> dict[str, Any]:
@@ -77,8 +78,11 @@ def _of_capture(run: Run, evidence: Evidence) -> list[str]:
 def _of_play(run: Run, evidence: Evidence) -> list[str]:
     reasons = []
     play = run.manifest.get("play")
-    if play is not None and not play.get("settled", True):
-        reasons.append("The run ended while messages were still under way.")
+    unsettled = play is not None and not play.get("settled", True)
+    if unsettled and evidence.lost_deliveries:  # otherwise all came while the lab was stopped
+        reasons.append(
+            "The run ended while messages were still under way: some of the lost ones may only have been late."
+        )
     late = evidence.late_p99_s
     if late is not None and late > LATE_PLAY_S:
         reasons.append(

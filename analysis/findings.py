@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 
 from analysis.drawing import Edge
 from analysis.errors import AnalysisError
+from analysis.receivers import slowest
 from analysis.runfolder import Run
 from nodes.wire import LEVEL_NAMES
 
@@ -77,7 +78,9 @@ def headline(summary: dict[str, Any]) -> tuple[str, str]:
     if not delivered:
         return f"None of the {expected} {what} deliveries got through.", "bad"
     delay = summary["delay_s"][level]
-    speed = f"half within {seconds(delay['p50'])}, the slowest after {seconds(delay['max'])}"
+    receiver = slowest(summary, level)
+    where = f", at {receiver}," if receiver else ""
+    speed = f"half within {seconds(delay['p50'])}, the slowest{where} after {seconds(delay['max'])}"
     if delivered == expected:
         many = f"All {expected} {what} deliveries" if expected > 1 else f"The one {what} delivery"
         return f"{many} got through: {speed}.", "good"

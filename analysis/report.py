@@ -10,6 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from analysis import charts, drawing, findings
+from analysis.receivers import natural, receiver_rows
 from analysis.runfolder import Run, read_run
 
 
@@ -39,17 +40,19 @@ def render(run: Run) -> str:
 def _view(run: Run) -> dict[str, Any]:
     summary = findings.read_summary(run)
     deliveries = findings.table(run, "deliveries")
-    links = findings.table(run, "links").sort_by(
-        [("link", "ascending"), ("direction", "descending")]
-    )
+    links = findings.table(run, "links").sort_by([("direction", "descending")]).to_pylist()
+    links.sort(key=lambda row: natural(row["link"]))
     sentence, mood = findings.headline(summary)
     layers = findings.layer_rows(run, findings.table(run, "overhead"))
     start_ns = _start_ns(run)
+    receivers, more_receivers = receiver_rows(summary)
     return {
         "summary": summary,
         "sentence": sentence,
         "mood": mood,
         "levels": findings.level_rows(summary),
+        "receivers": receivers,
+        "more_receivers": more_receivers,
         "shares": _shares_chart(deliveries),
         "times": _times_chart(deliveries, start_ns),
         "layers": _layers_chart(layers),
@@ -57,7 +60,7 @@ def _view(run: Run) -> dict[str, Any]:
         "topology": _drawing(run),
         "kinds": sorted({node.kind for node in run.nodes}),
         "lost": findings.lost_rows(deliveries),
-        "links": links.to_pylist(),
+        "links": links,
         "start_ns": start_ns,
         "manifest": run.manifest,
         "made": _date(run.manifest["created_ns"]),

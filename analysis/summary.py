@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from analysis.fidelity import Evidence, verdict
+from analysis.receivers import by_receiver
 from analysis.runfolder import Run
 
 QUANTILES = ("p50", "p95", "p99", "max")
@@ -53,6 +54,7 @@ def summarize(run: Run, metrics: Path, ignored: int = 0) -> dict[str, Any]:
             str(row["priority"]): {name: row[name] for name in ("expected", "delivered", "lost")}
             for row in levels
         },
+        "by_receiver": by_receiver(deliveries),
         "lost_reasons": _reasons(deliveries),
         "ignored_publications": ignored,
     }
@@ -72,6 +74,7 @@ def _evidence(
         compressed_messages=_sum(links, "compressed_messages"),
         unlogged_messages=len(seen) - _sum_of(logged),
         unseen_receptions=_sum_of(unseen),
+        lost_deliveries=_sum_of(pc.equal(deliveries["status"], "lost")),
     )
 
 

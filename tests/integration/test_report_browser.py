@@ -84,6 +84,13 @@ def test_the_report_says_first_whether_the_alerts_got_through(report):
     assert "testbed run captures/seen/topology.yaml" in text
 
 
+def test_the_report_says_who_heard_of_it_when(report):
+    table = re.search(r'<div id="receivers">.*?</table>', report.read_text(), re.DOTALL)
+    assert table is not None
+    rows = re.findall(r"<tr><td>(town-\d)</td><td><span[^>]*>(\d)</span>", table[0])
+    assert rows == [("town-1", "5"), ("town-2", "5"), ("town-1", "1"), ("town-2", "1")]
+
+
 @pytest.mark.browser
 def test_a_browser_shows_all_charts_without_a_complaint(report, chromium):
     dom, log = chromium(report.as_uri(), "--dump-dom")

@@ -8,7 +8,7 @@ from analysis.fidelity import Evidence, verdict
 from analysis.runfolder import read_run
 from synthetic_runs import StarRun
 
-GOOD = Evidence(0.001, (), {}, 0, 0, 0)
+GOOD = Evidence(0.001, (), {}, 0, 0, 0, lost_deliveries=0)
 
 
 def run_with(tmp_path, **manifest):
@@ -29,7 +29,6 @@ def test_a_run_that_kept_up_is_good(tmp_path):
             "lost 12 packets on 2 links, most on town-1",
         ),
         ({"capture": None}, "does not say"),
-        ({"play": {"start_ns": 1, "end_ns": 2, "settled": False}}, "still under way"),
         ({"details": {"relay": {"late_max_s": 0.5}}}, "up to 500 ms late"),
         ({"warnings": ["sensor-1 was restarted."]}, "sensor-1 was restarted."),
     ],
@@ -58,6 +57,15 @@ def test_each_doubt_of_the_manifest_is_a_reason(tmp_path, manifest, words):
 def test_each_doubt_of_the_captures_is_a_reason(tmp_path, evidence, words):
     said = verdict(run_with(tmp_path), replace(GOOD, **evidence))
     assert [words in reason for reason in said["reasons"]] == [True]
+
+
+@pytest.mark.parametrize(("lost", "doubted"), [(0, False), (1, True)])
+def test_an_end_before_everything_had_arrived_is_a_reason_only_if_something_is_lost(
+    tmp_path, lost, doubted
+):
+    run = run_with(tmp_path, play={"start_ns": 1, "end_ns": 2, "settled": False})
+    said = verdict(run, replace(GOOD, lost_deliveries=lost))
+    assert ["still under way" in reason for reason in said["reasons"]] == [True] * doubted
 
 
 def test_links_without_a_capture_are_named(tmp_path):
