@@ -5,6 +5,7 @@ and shape.
 """
 
 import json
+import math
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +15,11 @@ if TYPE_CHECKING:
 LEVELS = ("5", "4", "3", "2", "1")
 DASHES = ([1, 0], [8, 3], [4, 3], [2, 2], [1, 3])
 SHAPES = ("triangle-up", "diamond", "square", "cross", "circle")
-TIME_LABEL = (
-    "datum.value < 1 ? format(datum.value * 1000, '~r') + ' ms' : format(datum.value, '~r') + ' s'"
-)
+TIME_LABEL = "datum.value < 1 ? format(datum.value * 1000, '.6~g') + ' ms' : format(datum.value, '.6~g') + ' s'"
 WIDTH, HEIGHT = 780, 280
 WIDE_RANGE = 20  # from here on the delays are drawn on a logarithmic axis
+MOST_DECADES = 4  # with marks at 1, 2 and 5; the labels of more would touch
+EDGE = 1.08  # how far a logarithmic axis goes beyond the data
 CONFIG: dict[str, Any] = {
     "background": "transparent",
     "font": "Helvetica, Arial, sans-serif",
@@ -127,8 +128,23 @@ def _delay_axis(rows: list[dict[str, Any]], axis: "type[alt.X] | type[alt.Y]") -
 
     delays = [row["delay_s"] for row in rows if row["delay_s"] > 0]
     wide = bool(delays) and max(delays) / min(delays) > WIDE_RANGE
-    scale = alt.Scale(type="log") if wide else alt.Scale(zero=True, nice=True)
-    return axis("delay_s:Q", title="delay", scale=scale).axis(labelExpr=TIME_LABEL, tickCount=6)
+    if not wide:
+        scale = alt.Scale(zero=True, nice=True)
+        return axis("delay_s:Q", title="delay", scale=scale).axis(labelExpr=TIME_LABEL, tickCount=6)
+    domain = [min(delays) / EDGE, max(delays) * EDGE]
+    scale = alt.Scale(type="log", domain=domain, nice=False)
+    marks = log_marks(*domain)
+    return axis("delay_s:Q", title="delay", scale=scale).axis(
+        labelExpr=TIME_LABEL, values=marks, labelOverlap=False
+    )
+
+
+def log_marks(low: float, high: float) -> list[float]:
+    """1, 2 and 5 of each power of ten from low to high; over many powers only the 1, as labels need room."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    steps = (1, 2, 5) if math.log10(high / low) <= MOST_DECADES else (1,)
+    marks = [float(f"{step}e{power}") for power in powers for step in steps]
+    return [mark for mark in marks if low <= mark <= high]
 
 
 def _present(rows: list[dict[str, Any]]) -> list[str]:

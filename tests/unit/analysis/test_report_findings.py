@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import pyarrow as pa
 import pytest
@@ -117,6 +117,31 @@ def test_charts_are_svg_with_the_pages_colours_and_ids_of_their_own():
     assert "var(--level-5)" in text
     assert "stroke-dasharray" in text
     assert all(name.startswith("shares-") for name in re.findall(r'\bid="([^"]+)"', text))
+
+
+@given(st.floats(-6, 3), st.floats(1.31, 8))
+def test_a_logarithmic_axis_has_every_power_of_ten_and_marks_that_do_not_touch(low, decades):
+    begin, end = 10**low, 10 ** (low + decades)
+    marks = charts.log_marks(begin, end)
+    assert 3 <= len(marks) <= 13
+    assert marks == sorted(marks)
+    assert begin <= marks[0]
+    assert marks[-1] <= end
+    powers = [10.0**power for power in range(-7, 13)]
+    assert {power for power in powers if begin <= power <= end} <= {
+        float(f"{mark:.3g}") for mark in marks
+    }
+    apart = [math.log10(b / a) / decades * charts.HEIGHT for a, b in pairwise(marks)]
+    assert min(apart) > 18  # pixels; a label is 12 high
+
+
+def test_a_wide_range_of_delays_is_labelled_from_end_to_end():
+    rows = [
+        {"level": "5", "delay_s": delay, "share": delay / 9} for delay in (0.15, 0.4, 2.5, 8.986)
+    ]
+    text = charts.delay_shares(rows, "label")
+    labels = [word for word in re.findall(r">([^<>]+)<", text) if re.fullmatch(r"[\d.]+ m?s", word)]
+    assert labels == ["200 ms", "500 ms", "1 s", "2 s", "5 s"]
 
 
 def node(name: str, kind: str, at: tuple[float, float] | None = None) -> RunNode:
