@@ -25,7 +25,7 @@ LAYERS = {
     "tcp": "TCP",
     "ip": "IP",
     "ethernet": "Ethernet",
-    "retransmitted": "sent again",
+    "retransmitted": "second copies",
     "unread": "not readable",
     "other": "ARP and others",
 }

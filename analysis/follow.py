@@ -31,11 +31,19 @@ class Outcome(NamedTuple):
 
 
 class Journey:
-    """All hops of one message."""
+    """All that is known of one message's way."""
 
-    def __init__(self, origin: str, hops: Iterable[Hop], brokers: Collection[str]) -> None:
+    def __init__(
+        self,
+        origin: str,
+        hops: Iterable[Hop],
+        brokers: Collection[str],
+        drops: Collection[tuple[str, str]] = (),
+    ) -> None:
+        """`drops`: (node, peer) for each queue that had no room for the message, by the node's own account."""
         self.origin = origin
         self.brokers = brokers
+        self.drops = drops
         self.into: dict[str, list[Hop]] = {}
         self.arrival: dict[str, Hop] = {}  # the hop that brought a node its first whole copy
         self.sent = False
@@ -68,7 +76,7 @@ class Journey:
     def _reason(self, receiver: str) -> str:
         """Where the message was last seen on its way to the receiver."""
         if not self.sent:
-            return NEVER_SENT
+            return self._full(self.origin, receiver) or NEVER_SENT
         last = self.into.get(receiver)
         if last:
             return _broken(min(last, key=_begun))
@@ -80,9 +88,16 @@ class Journey:
         ]
         if stuck:
             return _broken(min(stuck, key=lambda hop: hop.hops))
-        reached = [hop for dst, hop in self.arrival.items() if dst in self.brokers]
-        furthest = max(reached, key=_when).dst if reached else self.origin
-        return f"not forwarded by {furthest}"
+        arrivals = [hop for dst, hop in self.arrival.items() if dst in self.brokers]
+        reached = [hop.dst for hop in sorted(arrivals, key=_when, reverse=True)] or [self.origin]
+        full = [reason for node in reached if (reason := self._full(node, receiver))]
+        return full[0] if full else f"not forwarded by {reached[0]}"
+
+    def _full(self, node: str, receiver: str) -> str | None:
+        """Whether this node's queue kept the message from the receiver: its own queue, or that to a further broker."""
+        peers = {peer for dropper, peer in self.drops if dropper == node}
+        onward = {peer for peer in peers if peer in self.brokers and peer not in self.arrival}
+        return f"queue full at {node}" if receiver in peers or onward else None
 
 
 def _when(hop: Hop) -> int:

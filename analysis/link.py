@@ -42,6 +42,7 @@ TOTALS = pa.struct(
                 "tcp_packets",
                 "ack_packets",
                 "retransmitted_packets",
+                "retransmitted_payload",
                 "reordered_packets",
                 "other_packets",
                 "connections",
@@ -158,6 +159,7 @@ def _connection(
     total["retransmitted_packets"] += (
         stream.retransmitted + max(0, len(first) - 1) + max(0, bare_fins - 1)
     )
+    total["retransmitted_payload"] += stream.retransmitted_payload
     total["reordered_packets"] += stream.reordered
     sent = int(packets.payload_len[which].sum())
     fresh = stream.covered_bytes

@@ -87,10 +87,10 @@ class _Measurement:
         crossed = self._keep("hops", hops.hops(seen, from_ns), hops.SCHEMA)
         self.emit(FOLLOWING, 1, 2)
         brokers = [node.name for node in self.run.nodes if node.kind == "broker"]
-        received = publications.receptions(logs)
+        received, dropped = publications.receptions(logs), publications.drops(logs)
         delivered = self._keep(
             "deliveries",
-            deliveries.deliveries(published, crossed, received, wanted(self.run), brokers),
+            deliveries.deliveries(published, crossed, received, dropped, wanted(self.run), brokers),
             deliveries.SCHEMA,
         )
         self.emit(FOLLOWING, 2, 2)

@@ -34,6 +34,7 @@ class Stream:
     ]  # ranges whose content is not known: holes, and bytes the capture cut
     from_start: bool  # the connection's opening was captured
     retransmitted: int  # packets that brought bytes again, or late
+    retransmitted_payload: int  # all payload bytes of those packets
     reordered: int
     stray: int  # payload bytes of segments that cannot belong to this stream
 
@@ -69,7 +70,7 @@ class Stream:
 
 
 NOTHING = np.zeros(0, np.int64)
-EMPTY = Stream(b"", NOTHING, NOTHING, NOTHING, (), False, 0, 0, 0)
+EMPTY = Stream(b"", NOTHING, NOTHING, NOTHING, (), False, 0, 0, 0, 0)
 
 
 def unwrap(seq: Array) -> Array:
@@ -114,7 +115,16 @@ def reassemble(
     have = np.clip(kept[which] - (begin - start[which]), 0, end - begin)
     content, unknown = _join(data, begin, end, source, have)
     return Stream(
-        content, begin, end - begin, ts_ns[which], unknown, opening is not None, again, late, stray
+        content,
+        begin,
+        end - begin,
+        ts_ns[which],
+        unknown,
+        opening is not None,
+        len(again),
+        sum(again),
+        late,
+        stray,
     )
 
 
@@ -134,24 +144,25 @@ def _possible(start: Array, length: Array) -> Array:
 
 def _in_order(
     start: Array, length: Array, ahead: Array
-) -> tuple[tuple[Array, Array, Array], int, int]:
+) -> tuple[tuple[Array, Array, Array], list[int], int]:
     """No segment leaves a gap: each brings what lies beyond all before it."""
     begin, end = np.maximum(start, ahead), start + length
     new = end > begin
-    again = int(np.count_nonzero(start < ahead))
+    again = length[start < ahead].tolist()
     return (begin[new], end[new], np.flatnonzero(new)), again, 0
 
 
 def _out_of_order(
     start: Array, length: Array, ts_ns: Array
-) -> tuple[tuple[Array, Array, Array], int, int]:
+) -> tuple[tuple[Array, Array, Array], list[int], int]:
     """Segments with gaps between them that later ones may fill; `begins` and `ends` hold disjoint ranges."""
     begins: list[int] = []  # of what has been seen so far
     ends: list[int] = []
     pieces: list[tuple[int, int, int]] = []
     edges: list[int] = []  # where each gap ended when it appeared, in order,
     opened: list[int] = []  # and when that was
-    again = late = 0
+    again: list[int] = []  # sizes of the segments that were sent again
+    late = 0
     for which, (low, size, now) in enumerate(
         zip(start.tolist(), length.tolist(), ts_ns.tolist(), strict=True)
     ):
@@ -180,7 +191,7 @@ def _out_of_order(
             if brought == size and now - opened[bisect_left(edges, high)] <= REORDERED_WITHIN_NS:
                 late += 1
             else:
-                again += 1
+                again.append(size)
     columns = np.array(sorted(pieces), np.int64).reshape(-1, 3)
     return (columns[:, 0], columns[:, 1], columns[:, 2]), again, late
 

@@ -47,7 +47,13 @@ def summarize(run: Run, metrics: Path, ignored: int = 0) -> dict[str, Any]:
         },
         "overhead": {
             name: _sum(links, name)
-            for name in ("payload_bytes", "wire_bytes", "packets", "retransmitted_packets")
+            for name in (
+                "payload_bytes",
+                "wire_bytes",
+                "packets",
+                "retransmitted_packets",
+                "retransmitted_payload",
+            )
         },
         "fidelity": verdict(run, _evidence(published, deliveries, links, crossed)),
         "by_priority": {

@@ -38,21 +38,24 @@ ARROW_SCHEMA = pa.schema(
 PUBLICATION = ("id", "origin", "topic", "priority", "payload_bytes", "published_ns")
 HOP = ("id", *Hop._fields)
 RECEPTION = ("id", "receiver")
+DROP = ("id", "dropper", "peer")
 
 
 def deliveries(
     publications: DataFrame,
     hops: DataFrame,
     receptions: DataFrame,
+    drops: DataFrame,
     wanted: Mapping[str, Sequence[str]],
     brokers: Collection[str],
 ) -> DataFrame:
     """A message is delivered when all its bytes were seen on the receiver's link.
 
     `wanted`: topic -> receivers. `receptions`: id, receiver, by the receivers' own account (`confirmed`).
+    `drops`: id, dropper, peer, by the droppers' own account.
     """
     # All that is known of a message meets in one partition: one shuffle, and each message is followed there.
-    kinds = ((publications, PUBLICATION), (hops, HOP), (receptions, RECEPTION))
+    kinds = ((publications, PUBLICATION), (hops, HOP), (receptions, RECEPTION), (drops, DROP))
     parts = [
         frame.select(*names, sf.lit(number).alias("what"))
         for number, (frame, names) in enumerate(kinds)
@@ -79,10 +82,13 @@ def _follow(
     for identity, *values in _rows(known, 1, HOP):
         hops[identity].append(Hop(*values))
     confirmed = set(_rows(known, 2, RECEPTION))
+    drops: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
+    for identity, dropper, peer in _rows(known, 3, DROP):
+        drops[identity].append((dropper, peer))
     columns: dict[str, list[Any]] = {name: [] for name in ARROW_SCHEMA.names}
     for identity, origin, topic, priority, size, logged_ns in _rows(known, 0, PUBLICATION):
         mine = hops.get(identity, [])
-        journey = Journey(origin, mine, brokers)
+        journey = Journey(origin, mine, brokers, drops.get(identity, ()))
         published_ns = mine[0].published_ns if mine else logged_ns
         for receiver in wanted.get(topic, ()):
             if receiver == origin:

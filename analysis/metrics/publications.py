@@ -46,3 +46,13 @@ def receptions(logs: DataFrame) -> DataFrame:
         .select("id", sf.col("node").alias("receiver"))
         .distinct()
     )
+
+
+def drops(logs: DataFrame) -> DataFrame:
+    """Whose queue had no room for which message on its way to whom; a link that had gone has no queue."""
+    return (
+        logs.where("event = 'drop' and id is not null and peer is not null")
+        .where("reason is null or reason not like 'there is no link%'")
+        .select("id", sf.col("node").alias("dropper"), "peer")
+        .distinct()
+    )

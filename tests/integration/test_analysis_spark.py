@@ -110,6 +110,7 @@ def test_the_summary_keeps_its_contract(measured):
         "wire_bytes",
         "packets",
         "retransmitted_packets",
+        "retransmitted_payload",
     }
     assert set(summary["fidelity"]) == {"ok", "reasons"}
     assert (summary["run"], summary["backend"], summary["emulator"]) == (
@@ -236,6 +237,14 @@ def test_what_was_published_before_the_lab_was_changed_does_not_count(spark, tmp
     assert "6 publications before the lab was last changed" in write_report(folder).read_text()
 
 
+def test_a_message_that_found_a_full_queue_is_lost_there(spark, tmp_path):
+    fates = {(0, "sensor-1", "broker"): "full", (1, "broker", "town-2"): "full"}
+    run = StarRun(publications=list(plain(4, 1)), sensors=1, fate=lambda *hop: fates.get(hop))
+    run.write(tmp_path / "run")
+    summary = measure(spark, read_run(tmp_path / "run"))
+    assert summary["lost_reasons"] == {"queue full at sensor-1": 2, "queue full at broker": 1}
+
+
 def test_a_log_line_that_was_cut_off_is_no_record(spark, tmp_path):
     folder = tmp_path / "run"
     StarRun(publications=list(plain(4, 1)), sensors=1).write(folder)
@@ -294,8 +303,9 @@ def test_a_message_is_followed_through_several_brokers(spark):
     crossed = hops.hops(frame)
     published = spark.createDataFrame([("1", "origin", "x", 5, 1, 0, 0.0)], publications.SCHEMA)
     said = spark.createDataFrame([("1", "town")], "id string, receiver string")
+    dropped = spark.createDataFrame([("1", "b", "x")], "id string, dropper string, peer string")
     found = deliveries.deliveries(
-        published, crossed, said, {"x": ["town", "absent"]}, ["a", "b", "c", "d"]
+        published, crossed, said, dropped, {"x": ["town", "absent"]}, ["a", "b", "c", "d"]
     ).collect()
     by_receiver = {row.receiver: row for row in found}
     assert by_receiver["town"].path == ["origin", "a", "b", "c", "town"]

@@ -89,11 +89,13 @@ def test_packets_have_the_fields_that_tshark_reads(capture):
 
 @pytest.mark.parametrize("link", ["sensor", "broker"])
 def test_retransmissions_are_counted_as_tshark_counts_them(capture, link):
-    theirs = len(tshark(capture[link], "tcp.analysis.retransmission", "frame.number"))
+    theirs = tshark(capture[link], "tcp.analysis.retransmission", "tcp.len")
     host = SENSOR if link == "sensor" else BROKER
     place = LinkPlace(link, 0x0A4D0000 + host.number, int.from_bytes(host.mac), {}, {})
     sightings, totals = read_link(read(capture[link]), place)
-    assert sum(row["retransmitted_packets"] for row in totals.to_pylist()) == theirs == 20
+    ours = totals.to_pylist()
+    assert sum(row["retransmitted_packets"] for row in ours) == len(theirs) == 20
+    assert sum(row["retransmitted_payload"] for row in ours) == sum(int(n) for (n,) in theirs)
     assert [row["complete"] for row in sightings.to_pylist()] == [True] * 20
 
 

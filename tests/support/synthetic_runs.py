@@ -210,8 +210,8 @@ class StarRun:
     """Sensors and subscribers around one broker; every message goes sensor -> broker -> each subscriber of its topic.
 
     `fate(publication number, src, dst)` may name what happens to a message on one hop: None (it goes well), "unsent"
-    (no byte), "vanishes" (seen on the sender's link only), "partial" (its last packet never reaches the receiver),
-    "twice" (sent again as a message of its own).
+    (no byte), "full" (no byte, and the sender's log tells of its full queue), "vanishes" (seen on the sender's link
+    only), "partial" (its last packet never reaches the receiver), "twice" (sent again as a message of its own).
     """
 
     sensors: int = 2
@@ -343,7 +343,10 @@ class _Maker:
     ) -> int | None:
         """The message over one overlay link; when its last byte was seen at the target, or None."""
         fate = self.run.fate(number, source.name, target.name)
-        if fate == "unsent":
+        if fate == "full":
+            about = {"id": f"{message.message_id:016x}", "kind": "PUBLISH", "topic": message.topic}
+            self._log(at_ns, source, "drop", {**about, "peer": target.name, "reason": "no room"})
+        if fate in ("unsent", "full"):
             return None
         line = self.lines[source.name if target is self.broker else target.name]
         at_ns = max(at_ns, self.busy[source.name, target.name])

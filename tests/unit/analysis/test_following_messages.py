@@ -38,6 +38,22 @@ def test_a_lost_message_was_lost_where_it_was_last_seen(hops, reason):
     assert (found.status, found.reason, found.path) == ("lost", reason, None)
 
 
+@pytest.mark.parametrize(
+    ("hops", "drops", "reason"),
+    [
+        ([], [("o", "a")], "queue full at o"),
+        ([hop("o", "a", 5)], [("a", "town")], "queue full at a"),
+        ([hop("o", "a", 5)], [("a", "other")], "not forwarded by a"),
+        ([hop("o", "a", 5), hop("a", "b", 8)], [("b", "town")], "queue full at b"),
+        ([hop("o", "a", 5), hop("a", "b", 8)], [("a", "c")], "queue full at a"),
+        ([hop("o", "a", 5), hop("a", "b", 8)], [("a", "b")], "not forwarded by b"),
+        ([hop("o", "a", 5), hop("a", "town")], [("a", "town")], "lost between a and town"),
+    ],
+)
+def test_a_message_that_found_a_full_queue_was_lost_there(hops, drops, reason):
+    assert Journey("o", hops, BROKERS, drops).outcome("town").reason == reason
+
+
 def test_the_path_is_the_one_of_the_first_whole_copy():
     hops = [
         hop("o", "a", 5),

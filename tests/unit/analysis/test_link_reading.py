@@ -103,6 +103,8 @@ def test_a_lost_packet_that_is_sent_again_makes_the_message_late_and_counts_once
     assert down["last_ns"] == arrived
     assert up_totals["up"]["retransmitted_packets"] == 1
     assert up_totals["up"]["retransmitted_bytes"] == 50
+    assert up_totals["up"]["retransmitted_payload"] == 50
+    assert down_totals["down"]["retransmitted_payload"] == 50
     assert (
         down_totals["down"]["retransmitted_packets"] == 1
     )  # late, though no byte was seen twice here
