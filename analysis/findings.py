@@ -53,6 +53,8 @@ def seconds(value: float | None) -> str:
     """A time as people say it."""
     if value is None:
         return "–"
+    if 0 < value < 0.001:
+        return f"{value * 1e6:.0f}{NARROW}µs"
     if value < 1:
         return f"{value * 1000:.{1 if value < 0.1 else 0}f}{NARROW}ms"
     return f"{value:.2f}{NARROW}s"

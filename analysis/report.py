@@ -132,7 +132,7 @@ def _facts(run: Run, summary: dict[str, Any]) -> list[tuple[str, str]]:
     for title in ("details", "machine"):
         for name, value in sorted((manifest.get(title) or {}).items()):
             if value not in (None, "", [], {}):
-                facts.append((name.replace("_", " "), _plain(value)))
+                facts.append(_fact(name, value))
     return facts
 
 
@@ -140,18 +140,29 @@ def _with_reason(choice: dict[str, Any]) -> str:
     return f"{choice['name']} ({choice['reason']})" if choice.get("reason") else str(choice["name"])
 
 
+def _fact(name: str, value: Any) -> tuple[str, str]:
+    """A value of the manifest in a unit that people read; the end of its name tells what it is in."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        for ending, told in (("_bytes", findings.size), ("_s", findings.seconds)):
+            if name.endswith(ending):
+                return name.removesuffix(ending).replace("_", " "), told(value)
+    return name.replace("_", " "), _plain(value)
+
+
 def _plain(value: Any) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{key} {_plain(item)}" for key, item in value.items())
+        return ", ".join(" ".join(_fact(key, item)) for key, item in value.items())
     if isinstance(value, list):
         return ", ".join(_plain(item) for item in value)
-    return f"{value:g}" if isinstance(value, float) else str(value)
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
 
 
 def _commands(run: Run) -> list[tuple[str, str]]:
-    name = shlex.quote(run.name)
+    """For whoever reads the page anywhere on this machine: paths, not names."""
+    folder = shlex.quote(str(run.folder))
+    topology = shlex.quote(str(run.folder / "topology.yaml"))
     return [
-        (f"testbed run captures/{name}/topology.yaml", "the same file and seed again"),
-        (f"testbed analyze {name}", "measure this run's captures again"),
-        (f"testbed report {name}", "write this page again"),
+        (f"testbed run {topology} --backend {run.backend}", "the same file and seed again"),
+        (f"testbed analyze {folder}", "measure this run's captures again"),
+        (f"testbed report {folder}", "write this page again"),
     ]

@@ -36,10 +36,16 @@ def report(tmp_path_factory) -> Path:
     """A run with a lost alert, hostile names in its manifest, and a relay that was late."""
     folder = tmp_path_factory.mktemp("runs") / "seen"
     run = StarRun(
+        sensors=11,
         publications=list(publications(40, 2)),
         fate=lambda number, _src, dst: "unsent" if (number, dst) == (30, "town-1") else None,
     )
-    run.write(folder, lab="<script>alert(1)</script>", details={"relay": {"late_max_s": 0.5}})
+    run.write(
+        folder,
+        lab="<script>alert(1)</script>",
+        details={"relay": {"forwarded": 117, "late_max_s": 0.5, "late_p50_s": 6.4e-05}},
+        machine={"memory_bytes": 25274793984, "cores": 2},
+    )
     with open_session(short=True) as spark:
         measure(spark, read_run(folder))
     return write_report(folder)
@@ -81,7 +87,21 @@ def test_the_report_says_first_whether_the_alerts_got_through(report):
     assert "not forwarded by broker" in text
     assert "Read these numbers with care" in text
     assert "up to 500 ms late" in text
-    assert "testbed run captures/seen/topology.yaml" in text
+    assert f"testbed run {report.parent}/topology.yaml --backend netns" in text
+
+
+def test_the_report_says_how_it_was_run_in_units_that_people_read(report):
+    text = report.read_text().replace("\u00a0", " ")
+    facts = dict(re.findall(r'<th scope="row">([^<]*)</th><td>([^<]*)</td>', text))
+    assert facts["relay"] == "forwarded 117, late max 500 ms, late p50 64 µs"
+    assert facts["memory"] == "25.3 GB"
+    assert facts["cores"] == "2"
+
+
+def test_links_are_listed_as_people_count(report):
+    text = report.read_text()
+    listed = re.findall(r"<tr><td>(sensor-\d+)</td><td>up</td>", text)
+    assert listed == [f"sensor-{number}" for number in range(1, 12)]
 
 
 def test_the_report_says_who_heard_of_it_when(report):

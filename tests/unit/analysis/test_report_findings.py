@@ -57,7 +57,14 @@ def test_the_first_sentence_says_whether_the_alerts_got_through(said, sentence, 
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.0123, "12.3 ms"), (0.5, "500 ms"), (2.0, "2.00 s"), (None, "–")],
+    [
+        (6.4e-05, "64 µs"),
+        (0.0, "0.0 ms"),
+        (0.0123, "12.3 ms"),
+        (0.5, "500 ms"),
+        (2.0, "2.00 s"),
+        (None, "–"),
+    ],
 )
 def test_times_are_written_as_people_say_them(value, text):
     assert findings.seconds(value).replace("\u00a0", " ") == text
