@@ -48,7 +48,11 @@ def measure(spark: "SparkSession", run: Run, emit: Progress = _ignore) -> dict[s
     """The same in a session that is open already. Metrics of an earlier analysis stay until the new ones are whole."""
     unfinished = run.folder / "metrics.unfinished"
     shutil.rmtree(unfinished, ignore_errors=True)
-    summary = _Measurement(spark, run, unfinished, emit).measure()
+    try:
+        summary = _Measurement(spark, run, unfinished, emit).measure()
+    except BaseException:  # also when interrupted: what is half done is of no use
+        shutil.rmtree(unfinished, ignore_errors=True)
+        raise
     shutil.rmtree(run.metrics, ignore_errors=True)
     unfinished.rename(run.metrics)
     _write_json(run.summary, summary)

@@ -1,10 +1,12 @@
 """One quiet Spark session per command: loopback only, nothing on the user's terminal, nothing left behind."""
 
+import logging
 import os
 import signal
 import sys
 import tempfile
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -35,7 +37,7 @@ def open_session(master: str = "local[*]", *, short: bool = False) -> "Iterator[
     (measured: 22 instead of 37 s of processor time for a run of 6,500 packets).
     """
     java = find_java()
-    with tempfile.TemporaryDirectory(prefix="testbed-spark-") as folder:
+    with tempfile.TemporaryDirectory(prefix="testbed-spark-") as folder, _bridge_silenced():
         place = Path(folder)
         log = place / "spark.log"
         wanted = {
@@ -61,11 +63,28 @@ def open_session(master: str = "local[*]", *, short: bool = False) -> "Iterator[
                 _end_java()
 
 
+@contextmanager
+def _bridge_silenced() -> Iterator[None]:
+    """The bridge to Java logs a traceback for each interrupt, partly as the root logger; its failures it raises too."""
+
+    def of_others(record: logging.LogRecord) -> bool:
+        return "py4j" not in Path(record.pathname).parts
+
+    root, bridge = logging.getLogger(), logging.getLogger("py4j")
+    root.addFilter(of_others)
+    usual, bridge.propagate = bridge.propagate, False
+    try:
+        yield
+    finally:
+        bridge.propagate = usual
+        root.removeFilter(of_others)
+
+
 def _start(master: str, place: Path, short: bool) -> "SparkSession":
     from pyspark.sql import SparkSession
 
-    logging = place / "log4j2.properties"
-    logging.write_text(LOGGING)
+    log_settings = place / "log4j2.properties"
+    log_settings.write_text(LOGGING)
     ours = str(Path(__file__).resolve().parent.parent)
     path = os.pathsep.join(filter(None, [ours, os.environ.get("PYTHONPATH")]))
     options = {
@@ -74,7 +93,7 @@ def _start(master: str, place: Path, short: bool) -> "SparkSession":
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": f"{_memory_mib()}m",
         "spark.driver.extraJavaOptions": (
-            f"-Dlog4j2.configurationFile={logging} -Djava.io.tmpdir={place} -XX:-UsePerfData "
+            f"-Dlog4j2.configurationFile={log_settings} -Djava.io.tmpdir={place} -XX:-UsePerfData "
             "-XX:+UseParallelGC" + (" -XX:TieredStopAtLevel=1" if short else "")
         ),
         "spark.executorEnv.PYTHONPATH": path,
@@ -115,7 +134,9 @@ def _end_java() -> None:
     if gateway is None:
         return
     if SparkContext._active_spark_context is not None:
-        SparkContext._active_spark_context.stop()
+        with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
+            # After an interrupt Spark may warn that it could not stop cleanly; its Java ends below all the same.
+            SparkContext._active_spark_context.stop()
     gateway.shutdown()
     SparkContext._gateway = None
     SparkContext._jvm = None

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from synthetic_runs import StarRun, publications
+
 pytestmark = pytest.mark.spark
 
 PROGRAM = """
@@ -19,6 +21,15 @@ try:
     with open_session(short=True) as spark:
         print("open", flush=True)
         time.sleep(300)
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+MEASURING = """
+import sys
+from pathlib import Path
+from analysis.pipeline import analyze
+try:
+    analyze(Path(sys.argv[1]), emit=lambda *step: print(*step, flush=True))
 except KeyboardInterrupt:
     sys.exit(130)
 """
@@ -79,3 +90,25 @@ def test_an_interrupt_leaves_no_java_and_no_folder_behind(tmp_path, there_is, si
     assert (process.returncode, said) == (130, "")
     assert processes_of(tmp_path) == []
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_interrupt_in_the_middle_of_the_work_is_quiet_and_leaves_nothing_half_done(tmp_path):
+    folder, scratch = tmp_path / "run", tmp_path / "scratch"
+    StarRun(publications=list(publications(20, 2))).write(folder)
+    scratch.mkdir()
+    with subprocess.Popen(
+        [sys.executable, "-c", MEASURING, str(folder)],
+        env={**os.environ, "TMPDIR": str(scratch)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdout is not None
+        while process.stdout.readline() != "reading the captures 1 3\n":
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=PATIENCE_S)
+    assert (process.returncode, said) == (130, "")
+    assert processes_of(scratch) == []
+    assert list(scratch.iterdir()) == []
+    assert sorted(path.name for path in folder.iterdir()) == ["logs", "pcap", "run.json"]
