@@ -7,10 +7,12 @@ from rich.text import Text
 
 from nodes.wire import LEVEL_NAMES
 
+MOST_RECEIVERS = 10
+
 
 def summary_tables(summary: dict[str, Any]) -> list[Table | Text]:
-    """Delay and hops by priority, then messages, overhead and the verdict."""
-    return [_delays(summary), _facts(summary)]
+    """Delay and hops by level, who heard of the most urgent, then messages, overhead and the verdict."""
+    return [_delays(summary), *_receivers(summary), _facts(summary)]
 
 
 def _delays(summary: dict[str, Any]) -> Table:
@@ -32,6 +34,29 @@ def _delays(summary: dict[str, Any]) -> Table:
             style="bold" if level == "5" else "",
         )
     return table
+
+
+def _receivers(summary: dict[str, Any]) -> list[Table | Text]:
+    """The most urgent level, receiver by receiver, the worst served first."""
+    by_receiver = summary.get("by_receiver", {})
+    if not by_receiver:
+        return []
+    urgent = max(level for levels in by_receiver.values() for level in levels)
+    heard = [(name, levels[urgent]) for name, levels in by_receiver.items() if urgent in levels]
+    heard.sort(key=lambda each: (-each[1]["lost"], -(each[1]["max"] or 0.0), each[0]))
+    table = Table(title=f"who heard of level {urgent} when")
+    table.add_column("receiver")
+    for column in ("delivered", "lost", "p50", "p95", "max"):
+        table.add_column(column, justify="right")
+    for name, told in heard[:MOST_RECEIVERS]:
+        quantiles = [
+            seconds(told[key]) if told["delivered"] else "" for key in ("p50", "p95", "max")
+        ]
+        delivered = f"{told['delivered']} of {told['expected']}"
+        table.add_row(name, delivered, str(told["lost"]), *quantiles)
+    if len(heard) > MOST_RECEIVERS:
+        table.caption = f"{len(heard) - MOST_RECEIVERS} more in the report"
+    return [table]
 
 
 def _facts(summary: dict[str, Any]) -> Table:

@@ -50,6 +50,19 @@ def test_the_most_urgent_level_comes_first():
     assert "The capture lost 3 packets." in text
 
 
+def test_the_worst_served_receiver_of_the_most_urgent_level_comes_first():
+    told = {"expected": 9, "delivered": 9, "lost": 0, "p50": 0.1, "p95": 0.2, "max": 0.3}
+    nothing = {"expected": 9, "delivered": 0, "lost": 9, "p50": None, "p95": None, "max": None}
+    many = {f"town-{i}": {"5": told} for i in range(12)}
+    by_receiver = {"siren": {"5": told, "1": told}, "office": {"5": nothing}, "lab": {"1": told}}
+    text = shown(*summary_tables({**SUMMARY, "by_receiver": {**by_receiver, **many}}))
+    assert "who heard of level 5 when" in text
+    assert text.index("office") < text.index("siren")
+    assert "0 of 9" in text
+    assert "lab" not in text
+    assert "4 more in the report" in text
+
+
 def test_delays_read_naturally():
     assert (seconds(0.0321), seconds(12.3)) == ("32.1 ms", "12.30 s")
 
