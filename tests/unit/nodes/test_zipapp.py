@@ -1,15 +1,11 @@
 """nodes.pyz: the same sources give the same bytes, and nothing in it is tied to a processor."""
 
 import os
-import shutil
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 
-import pytest
-
-import nodes
 from testbed import zipapp
 
 
@@ -25,25 +21,6 @@ def test_the_same_sources_give_the_same_bytes(tmp_path: Path) -> None:
     )
     assert other.read_bytes() == first
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.pyz", "b.pyz", "c.pyz"]
-
-
-def test_the_hash_changes_with_every_byte_and_name_and_with_nothing_else(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    original = zipapp.content_hash()
-    copy = tmp_path / "nodes"
-    shutil.copytree(nodes.__path__[0], copy, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(nodes, "__path__", [str(copy)])
-    assert zipapp.content_hash() == original, "the place and the age of the files do not count"
-    wire = copy / "wire.py"
-    source = wire.read_bytes()
-    wire.write_bytes(source + b"#")
-    longer = zipapp.content_hash()
-    wire.write_bytes(source)
-    assert zipapp.content_hash() == original
-    wire.rename(copy / "wires.py")
-    renamed = zipapp.content_hash()
-    assert len({original, longer, renamed}) == 3
 
 
 def test_it_holds_the_nodes_the_library_and_its_licence_and_no_machine_code(tmp_path: Path) -> None:
