@@ -17,6 +17,7 @@ DASHES = ([1, 0], [8, 3], [4, 3], [2, 2], [1, 3])
 SHAPES = ("triangle-up", "diamond", "square", "cross", "circle")
 TIME_LABEL = "datum.value < 1 ? format(datum.value * 1000, '.6~g') + ' ms' : format(datum.value, '.6~g') + ' s'"
 WIDTH, HEIGHT = 780, 280
+SMALL_HEIGHT = 110
 WIDE_RANGE = 20  # from here on the delays are drawn on a logarithmic axis
 MOST_DECADES = 4  # with marks at 1, 2 and 5; the labels of more would touch
 EDGE = 1.08  # how far a logarithmic axis goes beyond the data
@@ -42,6 +43,13 @@ CONFIG: dict[str, Any] = {
         "titleFontSize": 12,
         "titleFontWeight": "normal",
         "symbolSize": 90,
+    },
+    "title": {
+        "color": "var(--quiet)",
+        "fontSize": 12,
+        "fontWeight": "normal",
+        "anchor": "start",
+        "offset": 6,
     },
     "text": {"color": "var(--ink)"},
 }
@@ -117,13 +125,54 @@ def layers(rows: list[dict[str, Any]], order: dict[str, str], label: str) -> str
     return _svg(bars + words, "layers", label, height=count * 40)
 
 
+def machine(
+    rows: list[dict[str, Any]], played_s: float | None, limits: dict[str, float], label: str
+) -> str:
+    """How busy the machine was. `rows`: at_s, cpu_used, delay_s; `limits` of these two; the scenario is shaded."""
+    import altair as alt
+
+    window = [{"from_s": 0.0, "to_s": played_s}] if played_s is not None else []
+
+    def panel(value: str, y: Any, limit: float, below: str | None) -> Any:
+        at = alt.X("at_s:Q", title=below, scale=alt.Scale(nice=False))
+        drawn = _chart(rows).mark_line(strokeWidth=1.8, color="var(--accent)").encode(x=at, y=y)
+        line = _chart([{"limit": limit}]).mark_rule(strokeDash=[5, 4], color="var(--care)")
+        shade = _chart(window).mark_rect(color="var(--line)", opacity=0.45)
+        layers = [
+            shade.encode(x=alt.X("from_s:Q"), x2="to_s:Q"),
+            line.encode(y=alt.Y("limit:Q")),
+            drawn,
+        ]
+        return alt.layer(*layers).properties(width=WIDTH, height=SMALL_HEIGHT, title=value)
+
+    used = alt.Y("cpu_used:Q", title=None, scale=alt.Scale(domain=[0, 1])).axis(
+        format="%", tickCount=5
+    )
+    shown = [*rows, {"delay_s": limits["delay_s"]}]
+    late = _delay_axis(shown, alt.Y, MOST_DECADES * SMALL_HEIGHT / HEIGHT).title(None)
+    panels = [
+        panel("processors in use", used, limits["cpu_used"], None),
+        panel(
+            "latest wake-up of an ordinary process in each second",
+            late,
+            limits["delay_s"],
+            "seconds after the start",
+        ),
+    ]
+    return _svg(alt.vconcat(*panels, spacing=18), "machine", label, height=None)
+
+
 def _chart(rows: list[dict[str, Any]]) -> "alt.Chart":
     import altair as alt
 
     return alt.Chart(alt.Data(values=rows))  # type: ignore[no-untyped-call]
 
 
-def _delay_axis(rows: list[dict[str, Any]], axis: "type[alt.X] | type[alt.Y]") -> Any:
+def _delay_axis(
+    rows: list[dict[str, Any]],
+    axis: "type[alt.X] | type[alt.Y]",
+    most_decades: float = MOST_DECADES,
+) -> Any:
     import altair as alt
 
     delays = [row["delay_s"] for row in rows if row["delay_s"] > 0]
@@ -133,16 +182,16 @@ def _delay_axis(rows: list[dict[str, Any]], axis: "type[alt.X] | type[alt.Y]") -
         return axis("delay_s:Q", title="delay", scale=scale).axis(labelExpr=TIME_LABEL, tickCount=6)
     domain = [min(delays) / EDGE, max(delays) * EDGE]
     scale = alt.Scale(type="log", domain=domain, nice=False)
-    marks = log_marks(*domain)
+    marks = log_marks(domain[0], domain[1], most_decades)
     return axis("delay_s:Q", title="delay", scale=scale).axis(
         labelExpr=TIME_LABEL, values=marks, labelOverlap=False
     )
 
 
-def log_marks(low: float, high: float) -> list[float]:
+def log_marks(low: float, high: float, most_decades: float = MOST_DECADES) -> list[float]:
     """1, 2 and 5 of each power of ten from low to high; over many powers only the 1, as labels need room."""
     powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    steps = (1, 2, 5) if math.log10(high / low) <= MOST_DECADES else (1,)
+    steps = (1, 2, 5) if math.log10(high / low) <= most_decades else (1,)
     marks = [float(f"{step}e{power}") for power in powers for step in steps]
     return [mark for mark in marks if low <= mark <= high]
 
@@ -168,11 +217,12 @@ def _by_level(rows: list[dict[str, Any]], channel: Any, values: list[Any]) -> An
     )
 
 
-def _svg(chart: Any, name: str, label: str, height: int = HEIGHT) -> str:
+def _svg(chart: Any, name: str, label: str, height: int | None = HEIGHT) -> str:
     """The chart as an inline SVG element: sized by the page, named for screen readers, ids of its own."""
     import vl_convert
 
-    drawn = chart.properties(width=WIDTH, height=height).configure(**CONFIG)
+    sized = chart if height is None else chart.properties(width=WIDTH, height=height)
+    drawn = sized.configure(**CONFIG)
     text: str = vl_convert.vegalite_to_svg(json.loads(drawn.to_json(validate=False)))
     text = re.sub(r'\b(id="|url\(#|href="#)', rf"\g<1>{name}-", text)
     opening = f'<svg role="img" aria-label="{_escaped(label)}" '

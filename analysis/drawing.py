@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from markupsafe import Markup
 
@@ -16,6 +17,10 @@ SHAPES = {
     "broker": Markup('<rect class="node broker" x="-13" y="-13" width="26" height="26" rx="5"/>'),
     "sensor": Markup('<path class="node sensor" d="M0,-12 L12,9 L-12,9 Z"/>'),
     "subscriber": Markup('<circle class="node subscriber" r="11"/>'),
+    "router": Markup('<path class="node router" d="M0,-12 L12,0 L0,12 L-12,0 Z"/>'),
+    "external": Markup(
+        '<path class="node external" d="M-7,-12 L7,-12 L13,0 L7,12 L-7,12 L-13,0 Z"/>'
+    ),
 }
 DASHES = ("", "7 4", "2 4", "10 3 2 3", "4 2")
 
@@ -45,7 +50,24 @@ def draw(nodes: Sequence[RunNode], edges: Sequence[Edge]) -> Markup:
 def star(nodes: Sequence[RunNode]) -> list[Edge]:
     """What to draw when no message was seen: everybody to the first broker."""
     brokers = [node.name for node in nodes if node.kind == "broker"]
-    return [Edge(node.name, brokers[0]) for node in nodes if brokers and node.name != brokers[0]]
+    return [
+        Edge(node.name, brokers[0])
+        for node in nodes
+        if brokers and node.name != brokers[0] and node.kind != "router"
+    ]
+
+
+def through_routers(nodes: Sequence[RunNode], edges: Sequence[Edge]) -> list[Edge]:
+    """The same ways, by the routers that the nodes are behind; each piece once."""
+    router = {node.name: node.router for node in nodes}
+    pieces: dict[Edge, None] = {}
+    for edge in edges:
+        stops = (edge.one, router.get(edge.one), router.get(edge.other), edge.other)
+        way = [stop for stop in stops if stop is not None]
+        for one, other in pairwise(way):
+            if one != other and Edge(other, one) not in pieces:
+                pieces[Edge(one, other)] = None
+    return list(pieces)
 
 
 def _by_coordinates(nodes: Sequence[RunNode]) -> dict[str, tuple[float, float]] | None:

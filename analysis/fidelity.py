@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from analysis import calibration, headroom
+from analysis.headroom import LATE_RELAY_S
+from analysis.machine import Watch, drops, facts, read_watch
 from analysis.runfolder import Run
 
 LATE_PLAY_S = 0.020  # 99 % of publications began within this of their time
-LATE_RELAY_S = 0.020  # no packet left a user-space link later than this
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +25,48 @@ class Evidence:
     unlogged_messages: int  # on the wire, but in no log
     unseen_receptions: int  # in a subscriber's log, but not in the captures
     lost_deliveries: int
+    least_delay_p99_s: float | None = None  # the smallest of all levels
+    first_published_ns: int | None = None
 
 
 def verdict(run: Run, evidence: Evidence) -> dict[str, Any]:
-    """The summary's `fidelity`: ok, or the reasons for doubt."""
-    reasons = [*_of_capture(run, evidence), *_of_play(run, evidence), *_of_emulator(run)]
-    reasons += [str(warning) for warning in run.manifest.get("warnings", [])]
-    return {"ok": not reasons, "reasons": reasons}
+    """The summary's `fidelity`: ok, or the reasons for doubt; and what is known of the machine itself."""
+    watch = read_watch(run, evidence.first_published_ns)
+    slow = [
+        *_of_dropped(run, watch),
+        *_of_lateness(evidence),
+        *_of_emulator(run, watch),
+        *(headroom.doubts(watch, evidence.least_delay_p99_s) if watch else ()),
+    ]
+    reasons = [
+        *slow,
+        *_of_capture(run, evidence),
+        *_of_play(run, evidence),
+        *calibration.reasons(run),
+        *(str(warning) for warning in run.manifest.get("warnings", [])),
+    ]
+    return {"ok": not reasons, "reasons": reasons, "machine": _machine(watch, slow, evidence)}
+
+
+def _machine(watch: Watch | None, slow: list[str], evidence: Evidence) -> dict[str, Any] | None:
+    """Null if nobody watched it."""
+    if watch is None:
+        return None
+    limit_s = headroom.wakeup_limit_s(evidence.least_delay_p99_s)
+    return {"ok": not slow, "reasons": slow, **facts(watch), "wakeup_limit_s": limit_s}
+
+
+def _of_dropped(run: Run, watch: Watch | None) -> list[str]:
+    counts = run.manifest.get("capture") or {}
+    dropped = {link: n for link, count in counts.items() if (n := count.get("dropped", 0))}
+    if not dropped:
+        return []
+    worst = max(dropped, key=lambda link: dropped[link])
+    lost = (
+        f"The capture lost {sum(dropped.values())} packets on {len(dropped)} links, most on {worst}"
+    )
+    when = drops(watch) if watch else []
+    return [f"{lost}; first {watch.when(when[0][0])}." if watch and when else f"{lost}."]
 
 
 def _of_capture(run: Run, evidence: Evidence) -> list[str]:
@@ -40,16 +77,8 @@ def _of_capture(run: Run, evidence: Evidence) -> list[str]:
     absent = [node.name for node in run.nodes if node.name not in present]
     if absent:
         reasons.append(f"{_some('link', absent)} no capture.")
-    counts = run.manifest.get("capture")
-    if counts is None:
+    if run.manifest.get("capture") is None:
         reasons.append("The manifest does not say whether the capture lost packets.")
-    else:
-        dropped = {link: n for link, count in counts.items() if (n := count.get("dropped", 0))}
-        if dropped:
-            worst = max(dropped, key=lambda link: dropped[link])
-            reasons.append(
-                f"The capture lost {sum(dropped.values())} packets on {len(dropped)} links, most on {worst}."
-            )
     if evidence.lost_tail_links:
         reasons.append(
             f"{_some('capture', evidence.lost_tail_links)} a last packet that was cut off."
@@ -76,23 +105,29 @@ def _of_capture(run: Run, evidence: Evidence) -> list[str]:
 
 
 def _of_play(run: Run, evidence: Evidence) -> list[str]:
-    reasons = []
     play = run.manifest.get("play")
     unsettled = play is not None and not play.get("settled", True)
     if unsettled and evidence.lost_deliveries:  # otherwise all came while the lab was stopped
-        reasons.append(
+        return [
             "The run ended while messages were still under way: some of the lost ones may only have been late."
-        )
+        ]
+    return []
+
+
+def _of_lateness(evidence: Evidence) -> list[str]:
     late = evidence.late_p99_s
-    if late is not None and late > LATE_PLAY_S:
-        reasons.append(
-            f"The nodes published late: the 99th percentile is {late * 1000:.0f} ms after the scenario's time "
-            f"(more than {LATE_PLAY_S * 1000:.0f} ms)."
-        )
-    return reasons
+    if late is None or late <= LATE_PLAY_S:
+        return []
+    return [
+        f"The nodes published late: the 99th percentile is {late * 1000:.0f} ms after the scenario's time "
+        f"(more than {LATE_PLAY_S * 1000:.0f} ms)."
+    ]
 
 
-def _of_emulator(run: Run) -> list[str]:
+def _of_emulator(run: Run, watch: Watch | None) -> list[str]:
+    """From the rows that count; without them the relay's own sum, which begins with the scenario, if one was played."""
+    if watch is not None and watch.counting:
+        return headroom.relay_doubts(watch)
     relay = run.manifest.get("details", {}).get("relay") or {}
     late = relay.get("late_max_s") or 0.0
     if late <= LATE_RELAY_S:

@@ -69,6 +69,20 @@ def size(count: float) -> str:
     return f"{count:.1f}{NARROW}GB"
 
 
+def rate(bits: float) -> str:
+    """Bits per second as people say it."""
+    for unit in ("bit/s", "kbit/s", "Mbit/s"):
+        if abs(bits) < 1000:
+            return f"{bits:.4g}{NARROW}{unit}"
+        bits /= 1000
+    return f"{bits:.4g}{NARROW}Gbit/s"
+
+
+def percent(share: float, digits: str = ".0f") -> str:
+    """A share as people say it."""
+    return f"{share * 100:{digits}}{NARROW}%"
+
+
 def headline(summary: dict[str, Any]) -> tuple[str, str]:
     """Did the alerts get through, and how fast? One sentence, and good, bad or none."""
     levels = summary["by_priority"]

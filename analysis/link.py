@@ -61,11 +61,7 @@ def read_link(
     packets: Packets, place: LinkPlace, shard: int = 0, shards: int = 1
 ) -> tuple[pa.StructArray, pa.StructArray]:
     """The sightings of messages, and the totals of both directions."""
-    up = np.where(
-        packets.ip_src + packets.ip_dst > 0,
-        packets.ip_src == place.address,
-        packets.eth_src == place.mac,
-    )
+    up = _upward(packets, place)
     flow = _flows(packets)
     mine = np.where(packets.is_tcp, flow % shards == shard, shard == 0)
     totals = {}
@@ -82,6 +78,15 @@ def read_link(
         {"link": place.name, "direction": direction, **total} for direction, total in totals.items()
     ]
     return seen.struct_array(), pa.array(rows, TOTALS)
+
+
+def _upward(packets: Packets, place: LinkPlace) -> Array:
+    """Which packets the link's own node sent: by its address if they have one that could be its own."""
+    sent: Array = packets.eth_src == place.mac
+    if not place.shared:
+        addressed = packets.ip_src + packets.ip_dst > 0
+        sent = np.where(addressed, packets.ip_src == place.address, sent)
+    return sent
 
 
 def _flows(packets: Packets) -> Array:

@@ -50,6 +50,7 @@ class LinkPlace:
     mac: int
     names: Mapping[int, str]  # address -> node
     numbers: Mapping[int, str]  # node number -> node
+    shared: bool = False  # a router's: its packets carry the addresses of the nodes behind it
 
 
 @dataclass(frozen=True, slots=True)

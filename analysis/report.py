@@ -9,7 +9,9 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from analysis import charts, drawing, findings
+from analysis import charts, drawing, findings, machine_view
+from analysis.facts import fact
+from analysis.link_changes import change_rows
 from analysis.receivers import natural, receiver_rows
 from analysis.runfolder import Run, read_run
 
@@ -57,15 +59,17 @@ def _view(run: Run) -> dict[str, Any]:
         "times": _times_chart(deliveries, start_ns),
         "layers": _layers_chart(layers),
         "layer_totals": findings.layer_totals(layers),
+        "machine": machine_view.view(run, summary, start_ns),
         "topology": _drawing(run),
         "kinds": sorted({node.kind for node in run.nodes}),
         "lost": findings.lost_rows(deliveries),
         "links": links,
+        "link_changes": change_rows(run.manifest, start_ns),
         "start_ns": start_ns,
         "manifest": run.manifest,
         "made": _date(run.manifest["created_ns"]),
         "facts": _facts(run, summary),
-        "commands": _commands(run),
+        "commands": commands(run),
     }
 
 
@@ -101,7 +105,13 @@ def _layers_chart(rows: list[dict[str, Any]]) -> Markup | None:
 def _drawing(run: Run) -> Markup:
     hops = findings.table(run, "hops", ["src", "dst"])
     names = {node.name for node in run.nodes}
-    return drawing.draw(run.nodes, findings.edges(hops, names) or drawing.star(run.nodes))
+    edges = findings.edges(hops, names) or drawing.star(run.nodes)
+    return drawing.draw(run.nodes, drawing.through_routers(run.nodes, edges))
+
+
+def _counted(number: int, kind: str) -> str:
+    noun = "external node" if kind == "external" else kind
+    return f"{number} {noun}{'s' if number != 1 else ''}"
 
 
 def _facts(run: Run, summary: dict[str, Any]) -> list[tuple[str, str]]:
@@ -110,17 +120,17 @@ def _facts(run: Run, summary: dict[str, Any]) -> list[tuple[str, str]]:
     topology = manifest["topology"]
     counts = {
         kind: sum(node.kind == kind for node in run.nodes)
-        for kind in ("broker", "sensor", "subscriber")
+        for kind in ("broker", "sensor", "subscriber", "router", "external")
     }
     facts = [
         ("run", run.name),
         ("lab", str(manifest["lab"])),
         ("made", _date(manifest["created_ns"])),
-        ("nodes", ", ".join(f"{n} {kind}{'s' if n != 1 else ''}" for kind, n in counts.items())),
+        ("nodes", ", ".join(_counted(n, kind) for kind, n in counts.items() if n)),
         ("overlay, delivery", f"{topology['overlay']['method']}, {topology['delivery']['method']}"),
         ("scenario", f"{topology['scenario']['duration_s']:g} s, seed {topology['seed']}"),
         ("backend", _with_reason(manifest["backend"])),
-        ("link emulator", _with_reason(manifest["emulator"])),
+        ("link emulator", _with_reason(manifest["emulator"] or {"name": run.emulator})),
         ("version of testbed", str(manifest["version"])),
     ]
     if ignored := summary.get("ignored_publications", 0):
@@ -132,7 +142,7 @@ def _facts(run: Run, summary: dict[str, Any]) -> list[tuple[str, str]]:
     for title in ("details", "machine"):
         for name, value in sorted((manifest.get(title) or {}).items()):
             if value not in (None, "", [], {}):
-                facts.append(_fact(name, value))
+                facts.append(fact(name, value))
     return facts
 
 
@@ -140,29 +150,20 @@ def _with_reason(choice: dict[str, Any]) -> str:
     return f"{choice['name']} ({choice['reason']})" if choice.get("reason") else str(choice["name"])
 
 
-def _fact(name: str, value: Any) -> tuple[str, str]:
-    """A value of the manifest in a unit that people read; the end of its name tells what it is in."""
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        for ending, told in (("_bytes", findings.size), ("_s", findings.seconds)):
-            if name.endswith(ending):
-                return name.removesuffix(ending).replace("_", " "), told(value)
-    return name.replace("_", " "), _plain(value)
+def _reads_other_files(run: Run) -> bool:
+    """Whether the topology names files beside itself: these are not in the run's folder."""
+    guests = [node.get("external") or {} for node in run.manifest["topology"]["nodes"]]
+    return any(guest.get("files") for guest in guests)
 
 
-def _plain(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(" ".join(_fact(key, item)) for key, item in value.items())
-    if isinstance(value, list):
-        return ", ".join(_plain(item) for item in value)
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
-
-
-def _commands(run: Run) -> list[tuple[str, str]]:
+def commands(run: Run) -> list[tuple[str, str]]:
     """For whoever reads the page anywhere on this machine: paths, not names."""
     folder = shlex.quote(str(run.folder))
-    topology = shlex.quote(str(run.folder / "topology.yaml"))
+    topology, again = str(run.folder / "topology.yaml"), "the same file and seed again"
+    if run.manifest.get("source") and _reads_other_files(run):
+        topology, again = run.manifest["source"], f"{again}; its text as it was: {topology}"
     return [
-        (f"testbed run {topology} --backend {run.backend}", "the same file and seed again"),
+        (f"testbed run {shlex.quote(topology)} --backend {run.backend}", again),
         (f"testbed analyze {folder}", "measure this run's captures again"),
         (f"testbed report {folder}", "write this page again"),
     ]

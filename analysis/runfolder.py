@@ -23,6 +23,7 @@ class RunNode:
     address: int
     topics: tuple[str, ...]
     at: tuple[float, float] | None
+    router: str | None = None  # the node whose link it shares
 
     @property
     def mac(self) -> int:
@@ -47,7 +48,8 @@ class Run:
 
     @property
     def emulator(self) -> str:
-        return str(self.manifest["emulator"]["name"])
+        """Who shaped the links; of a lab whose start was killed before there were any, nobody knows."""
+        return str(self.manifest["emulator"]["name"]) if self.manifest["emulator"] else "unknown"
 
     @property
     def captures_wanted(self) -> bool:
@@ -57,6 +59,10 @@ class Run:
     def measured_from_ns(self) -> int:
         """Only what was published from here on counts: before, the lab was another one (`up` after an edit)."""
         return int(self.manifest.get("measured_from_ns") or 0)
+
+    @property
+    def machine(self) -> Path:
+        return self.folder / "machine.jsonl"
 
     @property
     def metrics(self) -> Path:
@@ -114,4 +120,5 @@ def _node(value: dict[str, Any]) -> RunNode:
         address=int(ipaddress.ip_address(value["address"])),
         topics=tuple(value["topics"]),
         at=(at[0], at[1]) if at else None,
+        router=value.get("router"),
     )

@@ -39,7 +39,8 @@ def jobs_of(run: Run) -> list[Job]:
     for node in run.captured():
         path = run.pcap(node)
         check_file(path)
-        place = LinkPlace(node.name, node.address, node.mac, names, numbers)
+        shared = node.kind == "router"
+        place = LinkPlace(node.name, node.address, node.mac, names, numbers, shared)
         jobs.append(Job(path, place, path.stat().st_size))
     return jobs
 

@@ -55,7 +55,7 @@ def summarize(run: Run, metrics: Path, ignored: int = 0) -> dict[str, Any]:
                 "retransmitted_payload",
             )
         },
-        "fidelity": verdict(run, _evidence(published, deliveries, links, crossed)),
+        "fidelity": verdict(run, _evidence(published, deliveries, links, crossed, reached)),
         "by_priority": {
             str(row["priority"]): {name: row[name] for name in ("expected", "delivered", "lost")}
             for row in levels
@@ -67,7 +67,11 @@ def summarize(run: Run, metrics: Path, ignored: int = 0) -> dict[str, Any]:
 
 
 def _evidence(
-    published: pa.Table, deliveries: pa.Table, links: pa.Table, crossed: pa.ChunkedArray
+    published: pa.Table,
+    deliveries: pa.Table,
+    links: pa.Table,
+    crossed: pa.ChunkedArray,
+    reached: list[dict[str, Any]],
 ) -> Evidence:
     late = published["late_s"].drop_null().to_numpy()
     seen = crossed.unique()
@@ -81,6 +85,8 @@ def _evidence(
         unlogged_messages=len(seen) - _sum_of(logged),
         unseen_receptions=_sum_of(unseen),
         lost_deliveries=_sum_of(pc.equal(deliveries["status"], "lost")),
+        least_delay_p99_s=min((row["p99"] for row in reached), default=None),
+        first_published_ns=pc.min(published["published_ns"]).as_py(),
     )
 
 

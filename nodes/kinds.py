@@ -9,3 +9,8 @@ class NodeKind(StrEnum):
     BROKER = "broker"
     SENSOR = "sensor"
     SUBSCRIBER = "subscriber"
+    ROUTER = "router"  # shares its link among the nodes behind it; runs no program
+    EXTERNAL = "external"  # runs somebody else's program
+
+
+OURS = (NodeKind.BROKER, NodeKind.SENSOR, NodeKind.SUBSCRIBER)  # run the program in this package

@@ -5,10 +5,17 @@ Unix sockets are no part of any network namespace: what is asked never crosses, 
 
 import json
 import socket
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from testbed.errors import TestbedError
+
+NO_ANSWER = "`testbed status` shows what is left of the lab; `testbed up` again completes it"
+Item = TypeVar("Item")
+Answer = TypeVar("Answer")
+AT_ONCE = 64  # questions under way; asking hundreds of nodes is mostly waiting for them to wake up
 
 
 class ControlError(TestbedError):
@@ -25,10 +32,39 @@ def request(path: Path, question: dict[str, Any], timeout_s: float = 5.0) -> dic
             with line.makefile("rb") as answers:
                 answer = answers.readline()
     except OSError as error:
-        raise ControlError(f"no answer from {path.parent.name}: {error}") from error
+        raise ControlError(f"no answer from {path.parent.name}: {error}", NO_ANSWER) from error
     if not answer.endswith(b"\n"):
-        raise ControlError(f"no answer from {path.parent.name}: the connection ended")
+        raise ControlError(f"no answer from {path.parent.name}: the connection ended", NO_ANSWER)
     reply: dict[str, Any] = json.loads(answer)
     if not reply.get("ok"):
         raise ControlError(f"{path.parent.name}: {reply.get('error', 'refused without a reason')}")
     return reply
+
+
+def request_all(
+    paths: Mapping[str, Path], question: dict[str, Any], timeout_s: float = 5.0
+) -> dict[str, dict[str, Any]]:
+    """Ask many the same, side by side; the answers by name. Who is gone, or refuses, is missing."""
+
+    def ask(path: Path) -> dict[str, Any] | None:
+        try:
+            return request(path, question, timeout_s)
+        except ControlError:
+            return None
+
+    answers = zip(paths, _side_by_side(ask, paths.values()), strict=True)
+    return {name: answer for name, answer in answers if answer is not None}
+
+
+def tell_each(orders: Mapping[Path, dict[str, Any]], timeout_s: float = 5.0) -> None:
+    """Tell each something of its own, side by side; ControlError if one of them is gone, or refuses."""
+    _side_by_side(lambda order: request(*order, timeout_s), orders.items())
+
+
+def _side_by_side(ask: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        try:
+            return list(pool.map(ask, items))
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise

@@ -10,6 +10,16 @@ TestbedError            exit 1: it was tried and failed
 +-- NodeFailure         exit 1: one or more nodes did not do as asked; names them
 """
 
+from collections.abc import Iterable, Sequence
+
+A_FEW = 5
+
+
+def few(names: Sequence[str]) -> str:
+    """All of them if they are few, else some and the number of the others."""
+    more = len(names) - A_FEW
+    return ", ".join(names[:A_FEW]) + (f" and {more} more" if more > 0 else "")
+
 
 class TestbedError(Exception):
     """Something failed; `hint` says what to do next."""
@@ -46,4 +56,17 @@ class MissingCapability(TestbedError):
 
 
 class NodeFailure(TestbedError):
-    """Nodes did not do as asked."""
+    """Nodes did not do as asked; `nodes` are their names."""
+
+    def __init__(self, message: str, hint: str, nodes: Iterable[str]) -> None:
+        super().__init__(message, hint)
+        self.nodes = tuple(nodes)
+
+    @classmethod
+    def of(cls, failures: Sequence["NodeFailure"]) -> "NodeFailure":
+        """Several of them as one."""
+        return cls(
+            "; ".join(failure.message for failure in failures),
+            failures[0].hint,
+            dict.fromkeys(name for failure in failures for name in failure.nodes),
+        )

@@ -15,7 +15,16 @@ def machine_facts() -> dict[str, Any]:
         "cores": len(os.sched_getaffinity(0)),
         "memory_bytes": memory_bytes(),
         "load_average": os.getloadavg()[0],
+        "tcp_congestion_control": congestion_control(),
     }
+
+
+def congestion_control() -> str:
+    """How this machine's TCP fills a line, and so do new network namespaces: cubic, bbr, ...; or `unknown`."""
+    try:
+        return Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
+    except OSError:
+        return "unknown"
 
 
 def cpu_model() -> str:

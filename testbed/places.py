@@ -15,7 +15,7 @@ from testbed.errors import InputError, TestbedError
 MARK = "TESTBED_LAB_DIR"  # in the environment of each process of a lab
 RUN_MARK = "TESTBED_RUN"
 LAB_NAME = re.compile(r"[a-z0-9][a-z0-9-]{0,29}")
-ROLE_MARK = "TESTBED_ROLE"  # keeper, relay, capture, node:<name>
+ROLE_MARK = "TESTBED_ROLE"  # keeper, relay, capture, monitor, node:<name>
 
 
 def state_root() -> Path:
@@ -114,6 +114,11 @@ class RunPlace:
     def actions(self) -> Path:
         """actions.jsonl: the compiled timeline, one publication a line."""
         return self.folder / "actions.jsonl"
+
+    @property
+    def machine(self) -> Path:
+        """machine.jsonl: how busy the machine was, a row a second."""
+        return self.folder / "machine.jsonl"
 
     @property
     def pcaps(self) -> Path:

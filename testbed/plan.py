@@ -2,10 +2,11 @@
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from itertools import groupby
+from typing import Any
 
 from testbed.topology.model import Node, NodeKind, Topology
 
@@ -44,34 +45,66 @@ class Actual:
     fingerprints: Mapping[str, str] = field(default_factory=dict)  # node -> what it was made from
 
 
-def fingerprint(topology: Topology, node: Node) -> str:
-    """What a node is made from: if this changes, the node is made anew."""
-    made_from = {
-        "node": asdict(node),
-        "profile": asdict(topology.profile(node.profile)),
-        "overlay": asdict(topology.overlay),
-        "delivery": asdict(topology.delivery),
-        "emulator": topology.emulator,
-        "capture": asdict(topology.capture),
-        "seed": topology.seed,
-        "brokers": [asdict(broker) for broker in topology.of_kind(NodeKind.BROKER)],
-    }
-    return hashlib.sha256(json.dumps(made_from, sort_keys=True).encode()).hexdigest()[:16]
+class Fingerprints:
+    """What the nodes of a topology are made from: if a node's own changes, it is made anew.
+
+    Nodes of ours depend on the brokers: a broker that goes with its link cannot say good-bye, and who only listens
+    would wait for it in vain.
+    """
+
+    def __init__(self, topology: Topology) -> None:
+        self._profiles = {profile.name: asdict(profile) for profile in topology.profiles}
+        self._routers = {node.name: asdict(node) for node in topology.of_kind(NodeKind.ROUTER)}
+        self._links = _written(
+            {
+                "emulator": topology.emulator,
+                "capture": asdict(topology.capture),
+                "seed": topology.seed,
+            }
+        )
+        self._program = _written(
+            {
+                "overlay": asdict(topology.overlay),
+                "delivery": asdict(topology.delivery),
+                "brokers": [self._own(node) for node in topology.of_kind(NodeKind.BROKER)],
+            }
+        )
+
+    def of(self, node: Node) -> str:
+        """One node's."""
+        program = self._program if node.ours else b""
+        return hashlib.sha256(self._links + program + _written(self._own(node))).hexdigest()[:16]
+
+    def _own(self, node: Node) -> dict[str, Any]:
+        """The node and its link; behind a router, also the router and its link, which it shares."""
+        router = self._routers[node.router] if node.router else None
+        return {
+            "node": asdict(node),
+            "profile": self._profiles[node.profile],
+            "router": router,
+            "router_profile": self._profiles[router["profile"]] if router else None,
+        }
+
+
+def _written(made_from: dict[str, Any]) -> bytes:
+    return json.dumps(made_from, sort_keys=True).encode()
 
 
 def plan_up(topology: Topology, actual: Actual) -> tuple[Step, ...]:
     """Steps that turn what exists into what the topology asks for; none if it is so already."""
     desired = {node.name: node for node in topology.nodes}
+    fingerprints = Fingerprints(topology)
     changed = {
         name
         for name, was in actual.fingerprints.items()
-        if name in desired and was != fingerprint(topology, desired[name])
+        if name in desired and was != fingerprints.of(desired[name])
     }
-    surplus = actual.created - desired.keys()
+    surplus = (actual.created | actual.wired | actual.fingerprints.keys()) - desired.keys()
     gone = changed | surplus
+    startable = [name for name, node in desired.items() if node.kind is not NodeKind.ROUTER]
 
-    def missing(present: frozenset[str]) -> Iterator[tuple[str, bool]]:
-        for name in desired:
+    def missing(targets: Iterable[str], present: frozenset[str]) -> Iterator[tuple[str, bool]]:
+        for name in targets:
             if name in changed:
                 yield name, True
             elif name not in present:
@@ -90,8 +123,10 @@ def plan_up(topology: Topology, actual: Actual) -> tuple[Step, ...]:
         (StepKind.CAPTURE, actual.captured, "link is not captured"),
         (StepKind.START, actual.started, "is not started"),
     ):
+        targets = startable if kind is StepKind.START else desired
         steps.extend(
-            Step(kind, name, "made anew" if anew else lacking) for name, anew in missing(present)
+            Step(kind, name, "made anew" if anew else lacking)
+            for name, anew in missing(targets, present)
         )
     return tuple(steps)
 

@@ -5,7 +5,7 @@ import os
 import secrets
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from difflib import get_close_matches
@@ -17,6 +17,8 @@ from testbed.jsonfiles import read_json, write_json
 from testbed.places import LabPlace, RunPlace, captures_root, own_state_root, state_root
 
 FORMAT = 1
+UNFINISHED = ("starting", "up", "played")  # what a manifest says of a run whose lab is up
+BETWEEN_LOOKS_S = 0.05  # at a lock that another command holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,9 @@ def the_lab(name: str | None) -> LabRecord:
     names = lab_names()
     if name is None:
         if len(names) != 1:
-            labs = f"{len(names)} labs are up: {', '.join(names)}" if names else "no lab is up"
+            if not names:
+                raise NoSuchLab("which lab? no lab is up", "start one with `testbed up FILE`")
+            labs = f"{len(names)} labs are up: {', '.join(names)}"
             raise NoSuchLab(f"which lab? {labs}", "name one; `testbed status` lists them")
         name = names[0]
     if name not in names:
@@ -83,17 +87,35 @@ def did_you_mean(word: str, known: list[str]) -> str:
     return f"there is: {', '.join(known)}" if known else "start one with `testbed up FILE`"
 
 
+def lock_file(lab: Path, doing: str) -> Path:
+    """The file whose lock a command holds while it changes (or plays) the lab of this folder."""
+    return lab.with_name(f".{lab.name}.{doing}")
+
+
+def lock_is_held(path: Path) -> bool:
+    """Whether a command holds this lock, read from the kernel's list: to try it would disturb the holder's rivals."""
+    try:
+        inode = str(path.stat().st_ino)
+    except OSError:
+        return False
+    held = (line.split() for line in Path("/proc/locks").read_text().splitlines())
+    return any("FLOCK" in fields and fields[-3].endswith(f":{inode}") for fields in held)
+
+
 @contextmanager
-def locked(name: str, doing: str = "changing") -> Iterator[None]:
+def locked(name: str, doing: str = "changing", patience_s: float = 0.0) -> Iterator[None]:
     """Only one command at a time changes (or plays) a lab. The lock file goes with its last holder."""
-    place = LabPlace.of(name)
-    path = own_state_root() / f".{place.name}.{doing}"
+    deadline = time.monotonic() + patience_s
+    path = lock_file(own_state_root() / LabPlace.of(name).name, doing)
     while True:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(descriptor)
+            if time.monotonic() < deadline:
+                time.sleep(BETWEEN_LOOKS_S)
+                continue
             raise InputError(
                 f"another command is {doing} lab {name!r} right now", "try again when it has ended"
             ) from None
@@ -159,11 +181,25 @@ def read_manifest(run: RunPlace) -> dict[str, Any]:
 
 def update_manifest(place: RunPlace, /, **changes: Any) -> None:
     """Set top-level entries of run.json. Commands that do so at once wait for each other."""
+    _rewrite_manifest(place, lambda before: {**before, **changes})
+
+
+def extend_manifest(place: RunPlace, /, **more: Sequence[Any]) -> None:
+    """Add to lists of run.json, such as its warnings; what another command adds at the same moment stays, too."""
+    _rewrite_manifest(
+        place,
+        lambda before: {
+            **before,
+            **{name: [*before.get(name, []), *entries] for name, entries in more.items()},
+        },
+    )
+
+
+def _rewrite_manifest(place: RunPlace, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
     folder = os.open(place.folder, os.O_RDONLY)
     try:
         fcntl.flock(folder, fcntl.LOCK_EX)
-        before = read_json(place.manifest) or {"format": FORMAT}
-        write_json(place.manifest, {**before, **changes})
+        write_json(place.manifest, change(read_json(place.manifest) or {"format": FORMAT}))
     finally:
         os.close(folder)
 

@@ -22,7 +22,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 
 
 @functools.cache
-def _lacking(marker: str) -> str | None:
+def _lacking(marker: str) -> str | None:  # noqa: PLR0911 - one answer for each
     """Why tests of this marker cannot run here, or None."""
     if marker == "root":
         return None if os.geteuid() == 0 else "not root"
@@ -36,9 +36,33 @@ def _lacking(marker: str) -> str | None:
 
         answers, reason = engine_answers()
         return None if answers else f"{reason}; `make engine` installs and starts one"
+    if marker == "arm":
+        from testbed.backends.platforms import platform_verdicts
+
+        foreign = (verdict for verdict in platform_verdicts().values() if not verdict.runs)
+        return next((f"{verdict.how}; {verdict.fix}" for verdict in foreign), None)
+    if marker == "machine":
+        found = shutil.which("qemu-system-x86_64") and shutil.which("cpio")
+        needed = "apt-get install --no-install-recommends qemu-system-x86 cpio"
+        return None if found else f"no qemu-system-x86_64 or no cpio; {needed}"
     if marker == "browser":
         return None if shutil.which("chromium") else "no chromium; apt-get install chromium"
     return None
+
+
+@functools.cache
+def _kernel_has_netem() -> bool:
+    from testbed.links.probe import look
+
+    return look().capabilities.netem
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Where the kernel has no netem, its tests are left to test_netem_machine.py, which boots one that has."""
+    of_netem = [item for item in items if item.get_closest_marker("netem")]
+    if of_netem and not _kernel_has_netem():
+        config.hook.pytest_deselected(items=of_netem)
+        items[:] = [item for item in items if item not in of_netem]
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

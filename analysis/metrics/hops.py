@@ -22,7 +22,9 @@ SCHEMA = """
 
 def hops(messages: DataFrame, from_ns: int = 0) -> DataFrame:
     """Joins what was seen on the sender's link with what was seen on the receiver's, of what was published since."""
-    up, down = sf.col("direction") == "up", sf.col("direction") == "down"
+    # On its way a message may cross routers' links, too; its hop is from link of sender to link of receiver.
+    up = (sf.col("direction") == "up") & (sf.col("link") == sf.col("src"))
+    down = (sf.col("direction") == "down") & (sf.col("link") == sf.col("dst"))
     whole = sf.col("complete")
 
     def earliest(column: str, when: Column) -> Column:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from nodes.kinds import NodeKind
 from nodes.runtime.config import ConfigError, NodeConfig, load
+from nodes.runtime.later import load_unused_later
 from nodes.runtime.log import Log
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ FAILED, WRONG_INPUT = 1, 2
 
 def main(arguments: Sequence[str]) -> int:
     """Run the node; the exit code."""
+    load_unused_later()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's Ctrl-C is for the orchestrator
     if len(arguments) != 1:
         return _complain("usage: python3 nodes.pyz node.json", WRONG_INPUT)
@@ -70,6 +72,8 @@ def _make(config: NodeConfig, log: Log) -> "Node":
             from nodes.runtime.subscriber import Subscriber
 
             return Subscriber(config, log)
+        case kind:
+            raise AssertionError(f"the configuration let a {kind} pass")
 
 
 def _complain(sentence: str, exit_code: int) -> int:

@@ -4,13 +4,24 @@ Order within one `up`: prepare, create, wire, shape, capture, start. Each call t
 the name of each finished unit. Nodes that fail are named in one NodeFailure after the rest of the batch was tried.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
+from testbed.links.changes import Link
 from testbed.plan import Actual
 from testbed.topology.model import Node, Topology
 
 Done = Callable[[str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class GuestState:
+    """How somebody else's program fares."""
+
+    running: bool
+    ready: bool
+    words: str  # of the engine: running, exited (1), ...
 
 
 class Backend(Protocol):
@@ -54,6 +65,15 @@ class Backend(Protocol):
 
     def remove(self, names: Sequence[str], done: Done) -> None:
         """Take away the nodes of these names and their links; no topology may know them any more."""
+
+    def links(self) -> dict[str, Link]:
+        """The links that there are, as they are now: changed ones, too."""
+
+    def change_links(self, links: Mapping[str, Link]) -> None:
+        """Shapes and cuts of these links from now on; as they were, if one cannot be done."""
+
+    def link_counts(self) -> dict[str, dict[str, dict[str, int]]]:
+        """Packets by link and direction: forwarded, dropped_queue, dropped_loss, dropped_cut, as far as known."""
 
     def captured(self) -> tuple[dict[str, dict[str, int]], str]:
         """End the capture; per link: packets, bytes, dropped; and what went wrong (a full disk), if anything."""

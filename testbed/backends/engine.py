@@ -8,7 +8,8 @@ from contextlib import contextmanager
 
 import docker
 from docker.errors import DockerException
-from requests.exceptions import RequestException
+from requests.exceptions import ConnectionError as ConnectionBroken
+from requests.exceptions import RequestException, Timeout
 from urllib3.exceptions import HTTPError
 
 from testbed.errors import MissingCapability, TestbedError
@@ -40,6 +41,8 @@ def engine_talk() -> Iterator[None]:
 
 def in_its_words(error: Exception) -> str:
     """What the engine said, without the request that failed."""
+    if isinstance(error, ConnectionBroken) and not isinstance(error, Timeout):
+        return "the connection to the engine broke"
     return str(getattr(error, "explanation", None) or error)
 
 

@@ -1,12 +1,13 @@
 """A backend that only remembers: for tests of plan and apply, and to see what a lab would ask of a real one."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from testbed.backends.base import Done
 from testbed.backends.fake_nodes import FakeNodes
 from testbed.errors import NodeFailure
-from testbed.plan import Actual, fingerprint
+from testbed.links.changes import Link, as_filed
+from testbed.plan import Actual, Fingerprints
 from testbed.topology.model import Node, Topology
 
 
@@ -34,6 +35,7 @@ class FakeBackend:
             stage: set() for stage in ("created", "wired", "shaped", "captured", "started")
         }
         self._fingerprints: dict[str, str] = {}
+        self._links: dict[str, Link] = {}
         self.calls: list[tuple[str, tuple[str, ...]]] = []
 
     def inspect(self) -> Actual:
@@ -47,15 +49,20 @@ class FakeBackend:
 
     def create(self, nodes: Sequence[Node], done: Done) -> None:
         able = [node for node in nodes if node.name not in self._failing]
-        self._fingerprints.update((n.name, fingerprint(self.topology, n)) for n in able)
+        made_from = Fingerprints(self.topology)
+        self._fingerprints.update((node.name, made_from.of(node)) for node in able)
         self._reach("created", able, done)
         if refused := sorted({node.name for node in nodes} & self._failing):
-            raise NodeFailure(f"could not create {', '.join(refused)}", "`testbed up` again")
+            raise NodeFailure(
+                f"could not create {', '.join(refused)}", "`testbed up` again", refused
+            )
 
     def wire(self, nodes: Sequence[Node], done: Done) -> None:
         self._reach("wired", nodes, done)
 
     def shape(self, nodes: Sequence[Node], done: Done) -> None:
+        filed = as_filed(self.topology)
+        self._links.update((node.name, filed[node.name]) for node in nodes)
         self._reach("shaped", nodes, done)
 
     def capture(self, nodes: Sequence[Node], done: Done) -> None:
@@ -74,6 +81,16 @@ class FakeBackend:
         self._leave(tuple(self._stages), names, done)
         for name in names:
             self._fingerprints.pop(name, None)
+            self._links.pop(name, None)
+
+    def links(self) -> dict[str, Link]:
+        return dict(self._links)
+
+    def change_links(self, links: Mapping[str, Link]) -> None:
+        self._links.update(links)
+
+    def link_counts(self) -> dict[str, dict[str, dict[str, int]]]:
+        return {}
 
     def captured(self) -> tuple[dict[str, dict[str, int]], str]:
         links = sorted(self._stages["captured"])
@@ -87,6 +104,7 @@ class FakeBackend:
         for stage in self._stages.values():
             stage.clear()
         self._fingerprints.clear()
+        self._links.clear()
         self._prepared = False
         if self._nodes:
             self._nodes.close()

@@ -1,12 +1,14 @@
 """Opening the nodes' gates through their control sockets, many at a time."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from testbed.control import ControlError, request
+from testbed.control import ControlError, request, request_all
 
 _PAUSE_S = 0.05
+_READY_S = 2.0
+_READY_PAUSE_S = 0.01
 _LOOK_EVERY_S = 1.0  # how often it is checked whether the waited-for still live
 
 Lives = Callable[[], frozenset[str]]
@@ -54,13 +56,18 @@ def _says(control: Path, do: str) -> bool:
     return True
 
 
-def past_their_gate(controls: Iterable[tuple[str, Path]]) -> frozenset[str]:
+def wait_for_ready(controls: Mapping[str, Path], patience_s: float = _READY_S) -> None:
+    """Until each of these nodes is ready, or has had time enough: who never is, is told by others."""
+    deadline = time.monotonic() + patience_s
+    waiting = dict(controls)
+    while waiting and time.monotonic() < deadline:
+        for name, answer in request_all(waiting, {"do": "status"}).items():
+            if answer.get("ready"):
+                del waiting[name]
+        time.sleep(_READY_PAUSE_S if waiting else 0.0)
+
+
+def past_their_gate(controls: Mapping[str, Path]) -> frozenset[str]:
     """The nodes that run."""
-    return frozenset(name for name, control in controls if _state(control) == "running")
-
-
-def _state(control: Path) -> str:
-    try:
-        return str(request(control, {"do": "status"}).get("state"))
-    except ControlError:
-        return "gone"
+    answers = request_all(controls, {"do": "status"})
+    return frozenset(name for name, answer in answers.items() if answer.get("state") == "running")

@@ -1,79 +1,159 @@
-"""The node image as data: what it is made of, the name that follows from it, and the archive an engine loads.
+"""Images as data: what they are made of, the names that follow from it, and the archive an engine loads. Pure.
 
-A node brings its own program (the zipapp is mounted), so the image holds a Python and a small shell, nothing else.
+A node brings its own program (the zipapp is mounted), so its image holds a Python and a small shell, nothing else.
 """
 
 import hashlib
 import io
 import json
+import shlex
 import tarfile
+from dataclasses import dataclass
+from pathlib import Path
 
-REPOSITORY = "landslide-testbed-node"
-PUBLISHED = "python:3.13-slim"  # taken where a registry can be reached
-PACKAGES = ("python3-minimal", "libpython3-stdlib", "busybox-static")  # else: from these packages
-UNNEEDED = (
-    "/usr/share/doc/*",
-    "/usr/share/man/*",
-    "/usr/share/locale/*",
+from testbed.backends import image_root
+from testbed.backends.platforms import Platform
+
+REPOSITORY = "landslide-testbed"  # all our images' names begin so
+PUBLISHED = "python:3.13-slim"  # a node's image where a registry can be reached
+NODE_PACKAGES = ("python3-minimal", "libpython3-stdlib")  # else: from these packages
+SHELL = "busybox-static"
+UNNEEDED = ("/usr/share/doc/*", "/usr/share/man/*", "/usr/share/locale/*")
+UNNEEDED_BY_NODES = (
     "/usr/lib/*/gconv/*",
     "/usr/lib/python3*/pydoc_data/*",
+    "/usr/lib/python3*/test/*",
 )
-# Run by mmdebstrap's shell with the image's root as $1. Compiled modules save each of hundreds of nodes half a second.
-HOOKS = (
-    'chroot "$1" /usr/bin/python3 -c "import sys; sys.exit(sys.version_info < (3, 11))"',
-    'chroot "$1" /bin/busybox mkdir -p /usr/local/bin /proc /sys',
-    'chroot "$1" /bin/busybox --install -s /usr/local/bin',
-    'echo root:x:0:0:root:/:/bin/sh > "$1/etc/passwd"',
-    'test -e "$1/usr/bin/sh" || ln -s busybox "$1/usr/bin/sh"',
-    'chroot "$1" /bin/sh -c "python3 -m compileall -q /usr/lib/python3.*"',
-)
+PLATFORM_LABEL = "testbed.platform"
+CONTENT_LABEL = "testbed.content"
 _PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-_DEBIAN_ARCHITECTURES = {"amd64": "amd64", "arm64": "arm64", "arm": "armhf", "386": "i386"}
+_ROOT_SCRIPT = Path(image_root.__file__)
 
 
-def tag(architecture: str) -> str:
-    """The image's name; another recipe is another name, so an old image is never mistaken for a new one."""
-    recipe = json.dumps([PUBLISHED, PACKAGES, UNNEEDED, HOOKS, architecture])
-    return f"{REPOSITORY}:{hashlib.sha256(recipe.encode()).hexdigest()[:12]}"
+@dataclass(frozen=True, slots=True)
+class NodeImage:
+    """The image of our own nodes."""
+
+    platform: Platform
+
+    @property
+    def name(self) -> str:
+        """Another recipe is another name, so an old image is never mistaken for a new one."""
+        return _name("node", self.platform, PUBLISHED, *_made_of(self))
+
+    @property
+    def content(self) -> str:
+        return "nodes"
 
 
-def build_command(suite: str, architecture: str) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class PackagesImage:
+    """An image made of Debian's packages and a shell, for somebody else's program.
+
+    The packages are unpacked, not configured: no script of theirs runs, so no user is made and no service started.
+    """
+
+    packages: tuple[str, ...]
+    platform: Platform
+
+    @property
+    def name(self) -> str:
+        return _name("packages", self.platform, *_made_of(self))
+
+    @property
+    def content(self) -> str:
+        return " ".join(self.packages)
+
+
+@dataclass(frozen=True, slots=True)
+class RegistryImage:
+    """Somebody's image. It is kept under a name of ours, too: theirs means one platform at a time."""
+
+    image: str
+    platform: Platform
+
+    @property
+    def name(self) -> str:
+        return _name("registry", self.platform, self.image)
+
+    @property
+    def content(self) -> str:
+        return self.image
+
+
+Wanted = NodeImage | PackagesImage | RegistryImage
+Built = NodeImage | PackagesImage
+
+
+def _name(kind: str, platform: Platform, *parts: str) -> str:
+    recipe = json.dumps([str(platform), *parts])
+    return f"{REPOSITORY}-{kind}:{hashlib.sha256(recipe.encode()).hexdigest()[:12]}"
+
+
+def _made_of(image: Built) -> tuple[str, ...]:
+    return (*packages(image), *unneeded(image), _ROOT_SCRIPT.read_text())
+
+
+def packages(image: Built) -> tuple[str, ...]:
+    """The packages by name; what they depend on comes with them."""
+    own = NODE_PACKAGES if isinstance(image, NodeImage) else tuple(sorted(image.packages))
+    return (*own, SHELL)
+
+
+def unneeded(image: Built) -> tuple[str, ...]:
+    """What of the packages is left out."""
+    return UNNEEDED + UNNEEDED_BY_NODES if isinstance(image, NodeImage) else UNNEEDED
+
+
+def build_command(image: Built, suite: str, python: str) -> list[str]:
     """mmdebstrap's arguments; it reads the package sources from its standard input and writes the layer to its output.
 
-    It is asked to end when its parent does, whatever ended that.
+    It is asked to end when its parent does, whatever ended that. `python` runs `image_root`.
     """
+    options = "--python" if isinstance(image, NodeImage) else ""
     return [
         *("setpriv", "--pdeathsig", "TERM"),
         "mmdebstrap",
         "--variant=extract",  # no package is configured: no scripts run, half the time, a quarter of the size
+        "--skip=cleanup/apt",  # `image_root` does it
         "--hook-dir=/usr/share/mmdebstrap/hooks/merged-usr",
-        f"--architectures={_DEBIAN_ARCHITECTURES.get(architecture, architecture)}",
-        f"--include={','.join(PACKAGES)}",
-        *(f"--dpkgopt=path-exclude={pattern}" for pattern in UNNEEDED),
-        *(f"--extract-hook={hook}" for hook in HOOKS),
+        f"--architectures={image.platform.debian}",
+        f"--include={','.join(packages(image))}",
+        *(f"--dpkgopt=path-exclude={pattern}" for pattern in unneeded(image)),
+        f'--extract-hook={shlex.quote(python)} -I {shlex.quote(str(_ROOT_SCRIPT))} "$1" {options}',
         suite,
         "-",  # the layer
         "-",  # the package sources
     ]
 
 
-def write_archive(layer: io.BufferedRandom, archive: io.BufferedRandom, architecture: str) -> None:
-    """A docker-archive of one layer. Unlike `docker import` it says which architecture the image is for."""
+def write_archive(
+    image: Built, layer: io.BufferedRandom, archive: io.BufferedRandom, created: str
+) -> None:
+    """A docker-archive of one layer. Unlike `docker import` it says which platform the image is for."""
     layer.seek(0)
     digest = hashlib.file_digest(layer, "sha256").hexdigest()
     about_layer = tarfile.TarInfo("layer.tar")
     about_layer.size = layer.tell()
     config = json.dumps(
         {
-            "architecture": architecture,
+            "created": created,
+            "architecture": image.platform.architecture,
+            **({"variant": image.platform.variant} if image.platform.variant else {}),
             "os": "linux",
-            "config": {"Env": [f"PATH={_PATH}"], "Cmd": ["python3"]},
+            "config": {
+                "Env": [f"PATH={_PATH}"],
+                "Cmd": ["python3" if isinstance(image, NodeImage) else "sh"],
+                "Labels": {PLATFORM_LABEL: str(image.platform), CONTENT_LABEL: image.content},
+            },
             "rootfs": {"type": "layers", "diff_ids": [f"sha256:{digest}"]},
-            "history": [{"created_by": f"mmdebstrap {' '.join(PACKAGES)}"}],
+            "history": [
+                {"created": created, "created_by": f"mmdebstrap {' '.join(packages(image))}"}
+            ],
         }
     ).encode()
     name = f"{hashlib.sha256(config).hexdigest()}.json"
-    manifest = [{"Config": name, "RepoTags": [tag(architecture)], "Layers": ["layer.tar"]}]
+    manifest = [{"Config": name, "RepoTags": [image.name], "Layers": ["layer.tar"]}]
     with tarfile.open(fileobj=archive, mode="w") as tar:
         layer.seek(0)
         tar.addfile(about_layer, layer)

@@ -1,25 +1,30 @@
 """What the backends of one machine share: the keeper with its links, and the gates of the nodes."""
 
+import signal
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from testbed.backends.base import Done
-from testbed.backends.gates import open_gates, past_their_gate
-from testbed.backends.node_files import link_spec, stored_fingerprint
+from testbed.backends.gates import open_gates, past_their_gate, wait_for_ready
+from testbed.backends.node_files import link_spec, stored_fingerprint, write_node_files
 from testbed.control import ControlError
-from testbed.errors import InputError, NodeFailure
+from testbed.errors import InputError, NodeFailure, few
 from testbed.keeper.client import MAX_SOCKET_PATH, Keeper
-from testbed.keeper.processes import end_marked
+from testbed.keeper.processes import POLITE_S, end_marked
+from testbed.links.changes import Link
 from testbed.links.emulator import choose
 from testbed.places import LabPlace, RunPlace
-from testbed.plan import Actual
-from testbed.topology.model import Emulator, Node, Topology
-from testbed.zipapp import build
+from testbed.plan import Actual, Fingerprints
+from testbed.topology.model import Emulator, Node, NodeKind, Topology
 
 _START_S = 30.0
 _START_EACH_S = 0.5  # a Python start on a busy core
+_KILL_S = 5.0
+_PAUSE_S = 0.05
 _QUOTED = 300  # characters of a node's last words
 
 
@@ -32,6 +37,7 @@ class LocalBackend(ABC):
         self._lab = lab
         self._run = run
         self._topology = topology
+        self._fingerprints = Fingerprints(topology)
         self._chosen: tuple[Emulator, str] | None = None
 
     @property
@@ -60,16 +66,16 @@ class LocalBackend(ABC):
             wired=linkable.intersection(status["wired"]),
             shaped=linkable.intersection(status["shaped"]),
             captured=linkable.intersection(status["captured"]),
-            started=past_their_gate((name, self._lab.node_control(name)) for name in created),
+            started=self._started(created),
             fingerprints={name: value for name, value in prints.items() if value is not None},
         )
 
     def prepare(self, topology: Topology) -> None:
-        """The nodes' program as it is now, a keeper, and the emulator chosen."""
+        """A keeper, and the emulator chosen."""
         check_socket_paths(self._lab, topology)
         self._topology = topology
+        self._fingerprints = Fingerprints(topology)
         self._lab.folder.mkdir(parents=True, exist_ok=True)
-        build(self._program)
         keeper = Keeper.launch(self._lab, self._run.run)
         self._chosen = self._choose(keeper)
 
@@ -95,10 +101,42 @@ class LocalBackend(ABC):
 
     def start(self, nodes: Sequence[Node], done: Done) -> None:
         """Open the gates."""
-        controls = {node.name: self._lab.node_control(node.name) for node in nodes}
+        self._complain("did not start", self._open_gates(nodes, done))
+
+    def _open_gates(self, nodes: Sequence[Node], done: Done) -> dict[str, str]:
+        """Brokers first: who finds nobody listening waits before it tries again. Reasons of those that failed."""
         patience_s = _START_S + _START_EACH_S * len(nodes)
-        failed = open_gates(controls, self._living, patience_s, done)
-        self._complain("did not start", failed)
+        failed: dict[str, str] = {}
+        for brokers in (True, False):
+            controls = {
+                node.name: self._lab.node_control(node.name)
+                for node in nodes
+                if (node.kind is NodeKind.BROKER) is brokers
+            }
+            failed |= open_gates(controls, self._living, patience_s, done)
+            if brokers:
+                wait_for_ready({n: at for n, at in controls.items() if n not in failed})
+        return failed
+
+    def links(self) -> dict[str, Link]:
+        """As the keeper shaped them last."""
+        return self._keeper().links()
+
+    def change_links(self, links: Mapping[str, Link]) -> None:
+        """From now on; if the kernel refuses one in the middle, all are put back as they were."""
+        keeper = self._keeper()
+        there = keeper.links()
+        before = {name: there[name] for name in links}
+        try:
+            keeper.change_links(links)
+        except BaseException:
+            with suppress(ControlError):
+                keeper.change_links(before)
+            raise
+
+    def link_counts(self) -> dict[str, dict[str, dict[str, int]]]:
+        """As the emulator counts."""
+        return self._keeper().link_counts()
 
     def captured(self) -> tuple[dict[str, dict[str, int]], str]:
         """End the capture."""
@@ -120,8 +158,24 @@ class LocalBackend(ABC):
         """End every process that carries the lab's mark."""
         return end_marked(self._lab)
 
-    @abstractmethod
     def create(self, nodes: Sequence[Node], done: Done) -> None:
+        """Namespaces of the keeper's for routers; processes or containers, waiting at their gate, for the others."""
+        self._check_before_creating()
+        routers = [node for node in nodes if node.kind is NodeKind.ROUTER]
+        if routers:
+            self._keeper().routers([node.name for node in routers])
+        for node in routers:
+            self._write(node, {})
+            done(node.name)
+        if others := [node for node in nodes if node.kind is not NodeKind.ROUTER]:
+            self._create(others, done)
+
+    def _write(self, node: Node, config: dict[str, Any]) -> Path:
+        """The node's files, with what it was made from."""
+        return write_node_files(self._lab, node, config, self._fingerprints.of(node))
+
+    @abstractmethod
+    def _create(self, nodes: Sequence[Node], done: Done) -> None:
         """Processes or containers, waiting at their gate."""
 
     @abstractmethod
@@ -136,6 +190,10 @@ class LocalBackend(ABC):
     def _created(self, status: Mapping[str, Any]) -> frozenset[str]:
         """The nodes that live, given the keeper's status."""
 
+    def _started(self, created: frozenset[str]) -> frozenset[str]:
+        """Those past their gate."""
+        return past_their_gate({name: self._lab.node_control(name) for name in created})
+
     def _linkable(self, status: Mapping[str, Any], created: frozenset[str]) -> frozenset[str]:
         """The nodes whose links can be of use: where the keeper made the namespaces, also those of the dead."""
         return created.union(status["nodes"])
@@ -145,10 +203,30 @@ class LocalBackend(ABC):
         check_socket_paths(self._lab, self._topology)
         self._run.logs.mkdir(parents=True, exist_ok=True)
 
-    @property
-    def _program(self) -> Path:
-        """What each node runs."""
-        return self._lab.folder / "nodes.pyz"
+    def _end(self, names: Iterable[str], done: Done) -> dict[str, str]:
+        """Ask the nodes' processes to end, then make them; reasons of those that live on."""
+        ending = set(names)
+        for number, patience_s in ((signal.SIGTERM, POLITE_S), (signal.SIGKILL, _KILL_S)):
+            ending = self._end_by(number, ending, patience_s, done)
+        return dict.fromkeys(sorted(ending), "it survived SIGKILL")
+
+    def _end_by(self, number: int, ending: set[str], patience_s: float, done: Done) -> set[str]:
+        """Those that still live after the signal and some patience."""
+        keeper = self._keeper()
+        known = keeper.status()["nodes"].keys()
+        keeper.signal(sorted(ending & known), number)
+        deadline = time.monotonic() + patience_s
+        while ending:
+            kept = keeper.status()["nodes"]
+            gone = {name for name in ending if name not in kept or not kept[name]["running"]}
+            for name in sorted(gone):
+                done(name)
+            ending = ending - gone
+            if time.monotonic() > deadline:
+                break
+            if ending:
+                time.sleep(_PAUSE_S)
+        return ending
 
     def _living(self) -> frozenset[str]:
         return self._created(self._keeper().status())
@@ -158,7 +236,7 @@ class LocalBackend(ABC):
         if keeper is None:
             raise ControlError(
                 f"the keeper of lab {self._lab.name} is gone",
-                f"clear the rest away with `testbed down {self._lab.name}`",
+                f"`testbed up FILE` makes the lab anew, `testbed down {self._lab.name}` clears the rest away",
             )
         return keeper
 
@@ -185,8 +263,9 @@ class LocalBackend(ABC):
         first, reason = next(iter(failed.items()))
         words = last_words(self._run.logs / f"{first}.stderr")
         raise NodeFailure(
-            f"{', '.join(failed)} {what} ({first}: {reason}{'; ' + words if words else ''})",
+            f"{few(list(failed))} {what} ({first}: {reason}{'; ' + words if words else ''})",
             f"see `testbed logs {self._lab.name} {first}`; `testbed up` again retries",
+            failed,
         )
 
 

@@ -7,7 +7,6 @@ from typing import Any
 from testbed.jsonfiles import read_json, write_json
 from testbed.links.spec import LinkSpec
 from testbed.places import LabPlace, RunPlace
-from testbed.plan import fingerprint
 from testbed.topology.model import Method, Node, NodeKind, Topology
 
 BROKER_PORT = 9000
@@ -34,16 +33,15 @@ def node_config(
         "listen": listen,
         "brokers": [{"name": b.name, "host": b.address, "port": BROKER_PORT} for b in brokers],
         "topics": list(node.topics),
-        FINGERPRINT: fingerprint(topology, node),
     }
 
 
-def write_node_files(lab: LabPlace, node: Node, config: dict[str, Any]) -> Path:
+def write_node_files(lab: LabPlace, node: Node, config: dict[str, Any], fingerprint: str) -> Path:
     """The node's folder with its node.json; a control socket left by a process that died is taken away."""
     lab.node(node.name).mkdir(parents=True, exist_ok=True)
     lab.node_control(node.name).unlink(missing_ok=True)
     path = lab.node_config(node.name)
-    write_json(path, config)
+    write_json(path, {**config, FINGERPRINT: fingerprint}, indent=None)
     return path
 
 
@@ -64,6 +62,7 @@ def link_spec(topology: Topology, node: Node, lab: LabPlace, run: RunPlace) -> L
         mac="02:74:62:" + ":".join(f"{number >> shift & 0xFF:02x}" for shift in (16, 8, 0)),
         mtu=topology.profile(node.profile).mtu,
         alias=f"testbed {lab.folder} {run.run} {node.name}",
+        behind=node.router,
     )
 
 

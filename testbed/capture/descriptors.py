@@ -1,16 +1,9 @@
-"""Room for many open files: a lab of hundreds of links keeps three of them open for each."""
+"""Descriptors beyond what select() knows: a lab of hundreds of links keeps three of them open for each."""
 
 import fcntl
 import os
-import resource
 
 _SELECT_REACH = 1024  # scapy's constructors call select(), which knows no descriptor beyond
-
-
-def raise_limit() -> None:
-    """As many open files as the machine allows this user."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def lift(descriptor: int) -> int:

@@ -71,8 +71,11 @@ class CapturedLink:
 
     def counts(self) -> dict[str, int]:
         """Packets in the file (or about to be), their bytes on the wire, and packets that are not in it."""
-        dropped = self._dropped + sum(ear.dropped() for ear in self.ears)
-        return {"packets": self._packets, "bytes": self._bytes, "dropped": dropped}
+        return {"packets": self._packets, "bytes": self._bytes, "dropped": self.dropped()}
+
+    def dropped(self) -> int:
+        """Packets that were on the link and are not in the file."""
+        return self._dropped + sum(ear.dropped() for ear in self.ears)
 
     def _write(self, records: list[tuple[int, int, bytes]]) -> None:
         if records and not self.file.write(records):

@@ -21,14 +21,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from testbed.capture.descriptors import raise_limit
 from testbed.capture.link import CapturedLink
 from testbed.capture.pcap import PcapFile
 from testbed.capture.sockets import LONGEST_FRAME, Ear
 from testbed.errors import TestbedError
+from testbed.limits import raise_open_files
 from testbed.links.namespaces import inside
+from testbed.monitor.board import shared_board
 
 RELEASE_INTERVAL_S = 0.08  # a record is in its file after at most two of these
+TELL_INTERVAL_S = 1.0  # the monitor learns of lost packets after at most so long
 NAP_S = 0.005  # after a quiet round: many packets are then taken at once instead of one by one
 CLOSERS = 32  # threads
 _INPUT = 0
@@ -76,6 +78,8 @@ class Worker:
         self._links: dict[str, CapturedLink] = {}
         self._ears: dict[int, tuple[CapturedLink, Ear]] = {}  # by descriptor
         self._due: set[CapturedLink] = set()  # links with records not yet in their files
+        self._board = shared_board()
+        self._untold_since: float | None = None  # packets came; some may have been lost
         self._poll = select.epoll()
         self._buffer = memoryview(bytearray(LONGEST_FRAME))
         self._typed = b""
@@ -88,7 +92,9 @@ class Worker:
             self._poll.register(wakeup, select.EPOLLIN)
             next_release = 0.0
             while not self._finished:
-                pause = max(0.0, next_release - time.monotonic()) if self._due else None
+                pause = None if self._untold_since is None else TELL_INTERVAL_S
+                if self._due:
+                    pause = max(0.0, next_release - time.monotonic())
                 behind = False
                 heard = False
                 for descriptor, mask in self._poll.poll(pause):
@@ -102,8 +108,21 @@ class Worker:
                 if self._due and time.monotonic() >= next_release:
                     self._release()
                     next_release = time.monotonic() + RELEASE_INTERVAL_S
+                self._tell_the_monitor(heard)
                 if heard and not behind and not self._finished:
                     time.sleep(NAP_S)
+
+    def _tell_the_monitor(self, heard: bool) -> None:
+        """How many packets were lost so far; asked only while some come, as silence loses none."""
+        now = time.monotonic()
+        if heard and self._untold_since is None:
+            self._untold_since = now
+        if self._untold_since is not None and now >= self._untold_since + TELL_INTERVAL_S:
+            self._untold_since = None
+            self._board.capture_dropped = self._dropped()
+
+    def _dropped(self) -> int:
+        return sum(link.dropped() for link in self._links.values())
 
     def _hear(self, descriptor: int, mask: int) -> bool:
         link, ear = self._ears[descriptor]
@@ -219,6 +238,7 @@ class Worker:
             for ear in link.ears:
                 link.drain(ear, self._buffer, now)
             link.finish()
+        self._board.capture_dropped = self._dropped()
         self._finished = True
 
 
@@ -262,7 +282,7 @@ def _signals() -> Iterator[int]:
 
 def main() -> int:
     """Run the process."""
-    raise_limit()
+    raise_open_files()
     worker = Worker()
     worker.run()
     worker.close()

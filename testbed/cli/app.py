@@ -8,14 +8,23 @@ from typing import Annotated, Any, cast
 import typer
 
 from testbed import __version__
-from testbed.cli import file_commands, lab_commands, machine_commands, run_commands
+from testbed.cli import (
+    file_commands,
+    image_commands,
+    lab_commands,
+    link_commands,
+    machine_commands,
+    profile_commands,
+    run_commands,
+)
+from testbed.limits import raise_open_files
 
 app = typer.Typer(
     name="testbed",
     help="Find out whether an alert gets through.\n\n"
     "A topology file describes brokers, sensors, subscribers, their 3G/MVNO links and a scenario. "
     "[bold]testbed run FILE[/] does it all: up, play, down, analyze, report.",
-    epilog="Exit codes: 0 done, 1 failed, 2 wrong input, 3 done with warnings. "
+    epilog="Exit codes: 0 done, 1 failed, 2 wrong input, 3 done with warnings, 130 interrupted. "
     "Every option is also an environment variable: TESTBED_<COMMAND>_<OPTION>; for --json, TESTBED_JSON.",
     no_args_is_help=True,
     rich_markup_mode="rich",
@@ -41,7 +50,15 @@ def _common(
     pass
 
 
-for commands in (run_commands, lab_commands, file_commands, machine_commands):
+for commands in (
+    run_commands,
+    lab_commands,
+    link_commands,
+    file_commands,
+    profile_commands,
+    image_commands,
+    machine_commands,
+):
     commands.register(app)
 
 
@@ -52,6 +69,7 @@ CommandLineError: type[Exception] = cast(type[Exception], typer.BadParameter.__m
 def main() -> None:
     """Entry point of the `testbed` command. To be terminated is to be interrupted: labs are taken back."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    raise_open_files()
     try:
         code = app(standalone_mode=False)
     except CommandLineError as error:

@@ -1,9 +1,12 @@
 """Commands that only read a topology file: validate, plan, schema."""
 
+from collections import Counter, defaultdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -11,12 +14,14 @@ from testbed.backends.choice import known_backend, make_backend
 from testbed.cli.options import AsJson, BackendName, NewName, TopologyFile
 from testbed.cli.terminal import Terminal
 from testbed.events import Warned, ignore
-from testbed.lab.up import as_numbered, refuse_another_lab
+from testbed.lab.refusals import refuse_another_lab
+from testbed.lab.up import as_numbered
 from testbed.places import LabPlace
 from testbed.plan import Actual, Step, batches, plan_up
 from testbed.records import load_lab
 from testbed.scenario import compile_timeline
 from testbed.topology import TopologyErrors, doubts, json_schema, load
+from testbed.topology.hints import counted
 from testbed.topology.model import NodeKind, Topology
 
 SHOWN_TARGETS = 8
@@ -29,7 +34,7 @@ def register(app: typer.Typer) -> None:
 
 
 def validate(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Topology files.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Topology files.")],
     as_json: AsJson = False,
 ) -> None:
     """Check topology files; all problems at once, with line and column, and what is hardly meant."""
@@ -56,12 +61,10 @@ def validate(
 def summary_line(topology: Topology) -> str:
     """A topology in one line."""
     counts = [(len(topology.of_kind(kind)), kind) for kind in NodeKind]
-    kinds = ", ".join(f"{n} {kind}{'s' if n > 1 else ''}" for n, kind in counts if n)
-    publications = len(compile_timeline(topology))
-    return (
-        f"{topology.name}: {kinds}; {publications} publications "
-        f"in {topology.scenario.duration_s:g} s"
-    )
+    kinds = ", ".join(counted(n, kind) for n, kind in counts if n)
+    publications, duration_s = len(compile_timeline(topology)), topology.scenario.duration_s
+    scenario = f"{publications} publications in {duration_s:g} s" if duration_s else "no scenario"
+    return f"{topology.name}: {kinds}; {scenario}"
 
 
 def plan(
@@ -96,20 +99,35 @@ def show_plan(topology: Topology, file: Path, asked: str | None, terminal: Termi
         }
     )
     terminal.show(
-        plan_table(steps) if steps else f"lab {topology.name} is as the file asks; nothing to do"
+        plan_table(steps, topology)
+        if steps
+        else f"lab {topology.name} is as the file asks; nothing to do"
     )
 
 
-def plan_table(steps: tuple[Step, ...]) -> Table:
-    """One row for steps that differ only in their target."""
+def plan_table(steps: tuple[Step, ...], topology: Topology) -> Table:
+    """One row for steps that differ only in their target; whole groups are named as such."""
     table = Table("step", "how many", "targets", "why", title="what `up` would do")
     for kind, batch in batches(steps):
         for reason in dict.fromkeys(step.reason for step in batch):
             targets = [step.target for step in batch if step.reason == reason]
-            more = len(targets) - SHOWN_TARGETS
-            shown = ", ".join(targets[:SHOWN_TARGETS]) + (f", … {more} more" if more > 0 else "")
-            table.add_row(kind, str(len(targets)), shown, reason)
+            named = in_few_words(targets, topology)
+            more = sum(named[name] for name in list(named)[SHOWN_TARGETS:])
+            shown = ", ".join([*list(named)[:SHOWN_TARGETS], *([f"… {more} more"] if more else [])])
+            table.add_row(kind, str(len(targets)), escape(shown), reason)
     return table
+
+
+def in_few_words(targets: Sequence[str], topology: Topology) -> dict[str, int]:
+    """Names, and for how many nodes each stands: `sensors[*] (200)` for a whole group of more than two."""
+    members = defaultdict(list)
+    for node in topology.nodes:
+        if node.group:
+            members[node.group].append(node.name)
+    meant = frozenset(targets)
+    whole = {g: names for g, names in members.items() if len(names) > 2 and meant.issuperset(names)}
+    short = {name: f"{group}[*] ({len(names)})" for group, names in whole.items() for name in names}
+    return dict(Counter(short.get(target, target) for target in targets))
 
 
 def schema(as_json: AsJson = False) -> None:

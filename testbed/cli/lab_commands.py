@@ -6,24 +6,34 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
-from testbed.cli import loglines
+from testbed.cli import down_command, loglines, status_command
+from testbed.cli.calibration_table import calibration_table
 from testbed.cli.file_commands import show_plan
-from testbed.cli.options import AsJson, BackendName, LabName, NewName, TopologyFile
+from testbed.cli.options import (
+    CALIBRATE_SECONDS,
+    AsJson,
+    BackendName,
+    Calibrate,
+    CalibrateSeconds,
+    LabName,
+    NewName,
+    TopologyFile,
+)
 from testbed.cli.terminal import Terminal
 from testbed.errors import InputError
 from testbed.events import Note
-from testbed.lab import LabStatus, bring_down, bring_up, inject, lab_status, play
-from testbed.records import lab_names, the_lab, the_run
+from testbed.lab import bring_up, inject, lab_status, play
+from testbed.lab.guests import save_outputs
+from testbed.records import lab_names, read_manifest, the_lab, the_run
 from testbed.topology import load
 from testbed.topology.units import parse_size
 
 
 def register(app: typer.Typer) -> None:
     app.command(epilog="Example: testbed up topologies/demo.yaml --backend netns")(up)
-    app.command(epilog="Example: testbed down demo")(down)
-    app.command(epilog="Example: testbed status demo --json")(status)
+    app.command(epilog=down_command.EPILOG)(down_command.down)
+    app.command(epilog=status_command.EPILOG)(status_command.status)
     app.command("play", epilog="Example: testbed play demo")(play_scenario)
     app.command(
         "inject", epilog="Example: testbed inject demo --from sensors-1 --topic alerts --priority 5"
@@ -38,78 +48,29 @@ def up(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show what would be done.")
     ] = False,
+    calibrate: Calibrate = False,
+    calibrate_seconds: CalibrateSeconds = CALIBRATE_SECONDS,
     as_json: AsJson = False,
 ) -> None:
     """Start a lab, or bring a running one in line with its file. Returns when all nodes are connected."""
     with Terminal(as_json) as terminal:
         terminal.if_interrupted = "interrupted; what this command had made was taken back"
         topology = load(file, name=name)
+        thorough_s = calibrate_seconds if calibrate else None
         if dry_run:
             show_plan(topology, file, backend, terminal)
             return
-        record = bring_up(topology, file, backend, terminal.emit)
-        terminal.document(asdict(lab_status(record.name)))
+        record = bring_up(topology, file, backend, terminal.emit, thorough_s=thorough_s)
+        measured = read_manifest(record.run_place)["calibration"]
+        terminal.document({**asdict(lab_status(record.name)), "calibration": measured})
+        if calibrate:
+            terminal.show(calibration_table(measured))
         terminal.show(
             f"lab {record.name} is up: {len(topology.nodes)} nodes on {record.backend}; "
             f"captures go to {record.run_folder}",
             f"next: testbed play {record.name}, testbed status {record.name}, "
             f"testbed down {record.name}",
         )
-
-
-def down(
-    name: Annotated[str, typer.Argument(metavar="LAB", help="The lab's name.")],
-    as_json: AsJson = False,
-) -> None:
-    """End a lab and remove everything it made. Its run folder with captures and logs stays."""
-    with Terminal(as_json) as terminal:
-        terminal.if_interrupted = f"interrupted; `testbed down {name}` again ends the rest"
-        record = bring_down(name, terminal.emit)
-        terminal.document({"lab": name, "run_folder": record.run_folder if record else None})
-        if record:
-            terminal.show(f"lab {name} is down; captures and logs are in {record.run_folder}")
-
-
-def status(name: LabName = None, as_json: AsJson = False) -> None:
-    """What labs are up; with a name, each of its nodes."""
-    with Terminal(as_json) as terminal:
-        names = [the_lab(name).name] if name else lab_names()
-        labs = [lab_status(each) for each in names]
-        terminal.document({"labs": [asdict(lab) for lab in labs]})
-        if not labs:
-            terminal.show("no lab is up")
-        elif name:
-            terminal.show(_nodes_table(labs[0]))
-        else:
-            terminal.show(_labs_table(labs))
-
-
-def _labs_table(labs: list[LabStatus]) -> Table:
-    table = Table("lab", "state", "nodes", "ready", "backend", "links", "run")
-    for lab in labs:
-        ready = sum(node.ready for node in lab.nodes)
-        table.add_row(
-            lab.name,
-            lab.state,
-            str(len(lab.nodes)),
-            str(ready),
-            lab.backend or "",
-            lab.emulator or "",
-            lab.run or "",
-        )
-    return table
-
-
-def _nodes_table(lab: LabStatus) -> Table:
-    title = f"lab {lab.name}: {lab.state} ({lab.backend}, {lab.emulator}), run {lab.run}"
-    table = Table("node", "kind", "address", "link", "state", title=title)
-    for column in ("to publish", "published", "received", "queued"):
-        table.add_column(column, justify="right")
-    for node in lab.nodes:
-        shown = "ready" if node.ready else node.state
-        counts = (node.playing, node.published, node.received, node.queued)
-        table.add_row(node.name, node.kind, node.address, node.link, shown, *map(str, counts))
-    return table
 
 
 def play_scenario(name: LabName = None, as_json: AsJson = False) -> None:
@@ -151,9 +112,9 @@ def inject_message(
 
 def logs(
     name: Annotated[
-        str | None, typer.Argument(metavar="[LAB|RUN]", help="A lab that is up, or a run.")
+        str | None, typer.Argument(metavar="LAB|RUN", help="A lab that is up, or a run.")
     ] = None,
-    node: Annotated[str | None, typer.Argument(metavar="[NODE]", help="Only this node.")] = None,
+    node: Annotated[str | None, typer.Argument(metavar="NODE", help="Only this node.")] = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on as lines come.")] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -178,5 +139,7 @@ def logs(
 def _logs_folder(name: str | None) -> Path:
     labs = lab_names()
     if name in labs or (name is None and labs):
-        return the_lab(name).run_place.logs
+        lab = the_lab(name)
+        save_outputs(lab)
+        return lab.run_place.logs
     return the_run(name).logs

@@ -80,10 +80,24 @@ def render(line: dict[str, Any]) -> Text:
     """One line for people: time of day, node, event, the rest as key=value."""
     seconds, nanoseconds = divmod(line["t"], 10**9)
     clock = time.strftime("%H:%M:%S", time.localtime(seconds)) + f".{nanoseconds // 10**6:03d}"
-    rest = " ".join(f"{key}={value}" for key, value in line.items() if key not in _LEADING)
     return Text.assemble(
-        (clock, "dim"), " ", (f"{line['node']:<16}", "cyan"), (f"{line['event']:<11}", "bold"), rest
+        (clock, "dim"),
+        " ",
+        (f"{line['node']:<15} ", "cyan"),
+        (f"{line['event']:<11} ", "bold"),
+        _rest(line),
     )
 
 
+def _rest(line: dict[str, Any]) -> str:
+    """What somebody's program wrote stands as it is; of a reception, its delay by the nodes' own clocks."""
+    if set(line) == _TEXT:
+        return str(line["text"])
+    told = {key: value for key, value in line.items() if key not in _LEADING}
+    if line["event"] == "receive" and "published_ns" in told:
+        told["delay"] = f"{(line['t'] - told.pop('published_ns')) / 1e6:.1f}ms"
+    return " ".join(f"{key}={value}" for key, value in told.items())
+
+
 _LEADING = {"t", "node", "event"}
+_TEXT = _LEADING | {"text"}

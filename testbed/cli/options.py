@@ -9,12 +9,12 @@ TopologyFile = Annotated[
     Path, typer.Argument(metavar="FILE", help="A topology file, e.g. topologies/demo.yaml.")
 ]
 LabName = Annotated[
-    str | None, typer.Argument(metavar="[LAB]", help="A lab's name; not needed if only one is up.")
+    str | None, typer.Argument(metavar="LAB", help="A lab's name; not needed if only one is up.")
 ]
 RunName = Annotated[
     str | None,
     typer.Argument(
-        metavar="[RUN]",
+        metavar="RUN",
         help="A run's id, folder or lab; without it the newest in captures/.",
     ),
 ]
@@ -32,4 +32,17 @@ AsJson = Annotated[
         envvar="TESTBED_JSON",
         help="Print one JSON document on stdout, all else on stderr.",
     ),
+]
+Calibrate = Annotated[
+    bool,
+    typer.Option(
+        "--calibrate",
+        help="Measure each link profile in use thoroughly before the lab is handed over "
+        "(a quick look is taken always).",
+    ),
+]
+CALIBRATE_SECONDS = 5.0
+CalibrateSeconds = Annotated[
+    float,
+    typer.Option(min=1.0, max=600.0, help="With --calibrate: seconds of TCP in each direction."),
 ]

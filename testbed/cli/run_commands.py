@@ -5,7 +5,16 @@ from typing import Any
 
 import typer
 
-from testbed.cli.options import AsJson, BackendName, NewName, RunName, TopologyFile
+from testbed.cli.options import (
+    CALIBRATE_SECONDS,
+    AsJson,
+    BackendName,
+    Calibrate,
+    CalibrateSeconds,
+    NewName,
+    RunName,
+    TopologyFile,
+)
 from testbed.cli.summary import summary_tables
 from testbed.cli.terminal import Terminal
 from testbed.errors import NameTaken, TestbedError
@@ -13,10 +22,8 @@ from testbed.events import Emit, StageAdvanced, StageEnded, StageStarted, Warned
 from testbed.jsonfiles import read_json
 from testbed.lab import bring_down, bring_up, play
 from testbed.places import RunPlace
-from testbed.records import lab_names, read_manifest, the_run
+from testbed.records import UNFINISHED, lab_names, read_manifest, the_run
 from testbed.topology import load
-
-UNFINISHED = ("starting", "up", "played")
 
 
 def register(app: typer.Typer) -> None:
@@ -29,19 +36,22 @@ def run(
     file: TopologyFile,
     name: NewName = None,
     backend: BackendName = None,
+    calibrate: Calibrate = False,
+    calibrate_seconds: CalibrateSeconds = CALIBRATE_SECONDS,
     as_json: AsJson = False,
 ) -> None:
     """Do it all: up, play, down, analyze, report."""
     with Terminal(as_json) as terminal:
         terminal.if_interrupted = "interrupted; what this command had made was taken back"
         topology = load(file, name=name)
+        thorough_s = calibrate_seconds if calibrate else None
         if topology.name in lab_names():
             raise NameTaken(
                 f"a lab named {topology.name!r} is up already; `run` starts a lab of its own",
                 f"`testbed play {topology.name}`, or `testbed down {topology.name}`, or --name",
             )
         try:
-            record = bring_up(topology, file, backend, terminal.emit)
+            record = bring_up(topology, file, backend, terminal.emit, thorough_s=thorough_s)
             terminal.if_interrupted = (
                 f"interrupted; the lab was taken down; what it captured is in {record.run_folder}"
             )

@@ -15,8 +15,10 @@ def summary_tables(summary: dict[str, Any]) -> list[Table | Text]:
     return [_delays(summary), *_receivers(summary), _facts(summary)]
 
 
-def _delays(summary: dict[str, Any]) -> Table:
+def _delays(summary: dict[str, Any]) -> Table | Text:
     title = f"run {summary['run']} ({summary['backend']}, links by {summary['emulator']})"
+    if not summary["delay_s"]:
+        return Text(f"{title}: nothing was delivered")
     table = Table(title=title, caption="delay from publication to the last byte at the receiver")
     table.add_column("level")
     for column in ("deliveries", "p50", "p95", "p99", "max", "hops mean", "hops max"):
@@ -76,9 +78,16 @@ def _facts(summary: dict[str, Any]) -> Table:
         f"{wire:,} bytes on all links in {overhead['packets']:,} packets for "
         f"{payload:,} bytes of payload{share}, {overhead['retransmitted_packets']} retransmitted",
     )
-    verdict = "the machine kept up" if fidelity["ok"] else "; ".join(fidelity["reasons"])
-    table.add_row("fidelity", verdict)
+    table.add_row("fidelity", _verdict(fidelity))
     return table
+
+
+def _verdict(fidelity: dict[str, Any]) -> str:
+    if not fidelity["ok"]:
+        return " ".join(fidelity["reasons"])
+    if fidelity.get("machine") is None:
+        return "nothing speaks against the numbers, but the machine was not watched"
+    return "the machine kept up"
 
 
 def seconds(value: float) -> str:

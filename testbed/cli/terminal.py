@@ -24,8 +24,9 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
 
-from testbed.errors import TestbedError
+from testbed.errors import NodeFailure, TestbedError
 from testbed.events import Event, Note, StageAdvanced, StageEnded, StageStarted, Warned
 from testbed.topology import TopologyErrors
 
@@ -49,6 +50,7 @@ class Terminal:
         self._warnings: list[str] = []
         self._told_at = 0.0
         self.if_interrupted = "interrupted"
+        self.so_far: dict[str, Any] = {}  # what the document of a failing command says, too
         self._progress = Progress(
             TextColumn("{task.description:<32}"),
             BarColumn(bar_width=30),
@@ -74,10 +76,11 @@ class Terminal:
             case StageEnded(stage) if stage in self._stages:
                 self._end(self._stages[stage])
             case Note(text):
-                self._err.print(text, markup=False)
+                self._err.print(text, markup=False, soft_wrap=not self._err.is_terminal)
             case Warned(text):
                 self._warnings.append(text)
-                self._err.print(f"[yellow]warning:[/] {escape(text)}")
+                words = f"[yellow]warning:[/] {escape(text)}"
+                self._err.print(words, soft_wrap=not self._err.is_terminal)
             case _:
                 pass
 
@@ -96,11 +99,11 @@ class Terminal:
         self._progress.update(task, completed=total or 1, total=total or 1, detail="")
 
     def show(self, *results: RenderableType) -> None:
-        """Print a result for people; not with --json."""
+        """Print a result for people; not with --json. Text is never broken into lines: it may be searched."""
         if not self._as_json:
             self._progress.stop()
             for result in results:
-                self._out.print(result, soft_wrap=isinstance(result, str))
+                self._out.print(result, soft_wrap=isinstance(result, str | Text))
 
     def document(self, document: Any) -> None:
         """Print the result for programs; only with --json."""
@@ -120,6 +123,8 @@ class Terminal:
         self._progress.stop()
         if isinstance(error, TopologyErrors):
             self._fail_file(error)
+        if isinstance(error, NodeFailure):
+            self.so_far["failed"] = list(error.nodes)
         if isinstance(error, TestbedError):
             full = os.strerror(errno.ENOSPC) in error.message
             self._fail(error.message, error.hint or (MAKE_ROOM if full else ""), error.exit_code)
@@ -143,7 +148,8 @@ class Terminal:
         raise typer.Exit(errors.exit_code)
 
     def _fail(self, message: str, hint: str, code: int) -> None:
-        self.document({"error": {"message": message, "hint": hint, "exit_code": code}})
+        document = {"message": message, "hint": hint, "exit_code": code}
+        self.document({**self.so_far, "error": document})
         self._err.print(f"[bold red]error:[/] {escape(message)}", soft_wrap=True)
         if hint:
             self._err.print(f"  [bold]→[/] {escape(hint)}", soft_wrap=True)

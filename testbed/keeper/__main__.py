@@ -7,7 +7,6 @@ which puts the lab's marks into the environment.
 import argparse
 import json
 import os
-import resource
 import socket
 import sys
 from pathlib import Path
@@ -15,7 +14,9 @@ from pathlib import Path
 from testbed.errors import TestbedError
 from testbed.keeper.core import Core
 from testbed.keeper.server import Server
+from testbed.limits import raise_open_files
 from testbed.links.namespaces import enter_core
+from testbed.links.system import inherit_grandchildren
 from testbed.links.wiring import make_core
 from testbed.places import MARK, LabPlace
 
@@ -44,7 +45,8 @@ def main() -> int:
         _say(report, {"pid": pid})
         os._exit(0)
     os.close(report)
-    _many_descriptors()
+    raise_open_files()
+    inherit_grandchildren()
     try:
         Server(listening, Core(lab, asked.run)).run()
     finally:
@@ -76,12 +78,6 @@ def _leave_terminal(lab: LabPlace) -> None:
     os.close(nothing)
     os.close(log)
     os.chdir("/")
-
-
-def _many_descriptors() -> None:
-    """A namespace is a descriptor: hundreds of nodes need more than the usual 1,024."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _say(report: int, words: dict[str, object]) -> None:

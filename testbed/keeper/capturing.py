@@ -8,6 +8,8 @@ from testbed.capture.records import extent
 from testbed.errors import TestbedError
 from testbed.keeper.workers import Worker, WorkerError
 
+CLOSING_S = 10.0  # for the sockets of a capture that has ended
+
 
 class Capturing:
     """Starts the capture process when it is first needed, and accounts for what it wrote."""
@@ -60,9 +62,10 @@ class Capturing:
         state_of(self._worker)
 
     def close(self) -> None:
-        """End what is left, at once."""
+        """Wait for what is left: many threads close the sockets side by side; were they killed, the kernel would take
+        10 ms for one after the other."""
         for worker in self._dismissed:
-            worker.end()
+            worker.let_go(CLOSING_S)
         self._dismissed.clear()
 
 

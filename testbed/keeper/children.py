@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import IO
 
+from testbed.keeper.held_process import HeldProcess
 from testbed.links.system import CLONE_NEWNET, die_with_parent, setns
 
 
@@ -44,16 +45,22 @@ def start(
         )
 
 
-def send_signal(child: "subprocess.Popen[bytes]", number: int) -> None:
-    """To the child and what it started; gone is fine."""
-    if child.poll() is None:
+Child = subprocess.Popen[bytes] | HeldProcess
+
+
+def send_signal(child: Child, number: int) -> None:
+    """To the child and, if the keeper started it, what that started; gone is fine."""
+    if isinstance(child, HeldProcess):
+        child.send_signal(number)
+    elif child.poll() is None:
         with suppress(ProcessLookupError):
             os.killpg(child.pid, number)
 
 
-def end(children: Sequence["subprocess.Popen[bytes]"]) -> None:
+def end(children: Sequence[Child | None]) -> None:
     """Without mercy, and without leaving zombies."""
-    for child in children:
+    ending = [child for child in children if child is not None]
+    for child in ending:
         send_signal(child, signal.SIGKILL)
-    for child in children:
+    for child in ending:
         child.wait()

@@ -12,6 +12,7 @@ from typing import Any
 import testbed
 from testbed.control import ControlError, request
 from testbed.errors import InputError, MissingCapability, TestbedError
+from testbed.links.changes import Line, Link
 from testbed.links.emulator import Capabilities
 from testbed.links.namespaces import privileged
 from testbed.links.spec import LinkSpec
@@ -43,6 +44,15 @@ class Program:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class NodeProcess:
+    """A node of ours as the keeper is asked to let it be born: its node.json, and where its last words go."""
+
+    name: str
+    config: Path
+    stderr: Path
+
+
 class Keeper:
     """A running keeper; each method is one question of the protocol."""
 
@@ -68,7 +78,7 @@ class Keeper:
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
-                env={**_environment(), **marks(lab, run, "keeper")},
+                env={**environment(), **marks(lab, run, "keeper")},
                 start_new_session=True,
                 timeout=_START_S,
                 check=False,
@@ -104,11 +114,24 @@ class Keeper:
         answer = self._ask("spawn", nodes=[program.to_json() for program in programs])
         return answer["pids"], answer["failed"]
 
+    def bear(self, nodes: Sequence[NodeProcess]) -> tuple[dict[str, int], dict[str, str]]:
+        """A namespace and a node each, all with one start of Python; pids, and reasons for those that failed."""
+        orders = [
+            {"name": node.name, "config": str(node.config), "stderr": str(node.stderr)}
+            for node in nodes
+        ]
+        answer = self._ask("bear", nodes=orders)
+        return answer["pids"], answer["failed"]
+
     def adopt(self, pids: Mapping[str, int]) -> dict[str, str]:
         """Take the namespaces of these processes; reasons for those that failed."""
         nodes = [{"name": name, "pid": pid} for name, pid in pids.items()]
         failed: dict[str, str] = self._ask("adopt", nodes=nodes)["failed"]
         return failed
+
+    def routers(self, names: Sequence[str]) -> None:
+        """Namespaces without a process that pass on the packets of the nodes behind them."""
+        self._ask("routers", names=list(names))
 
     def wire(self, emulator: Emulator, links: Sequence[LinkSpec]) -> None:
         """Links exist, configured, down."""
@@ -121,6 +144,22 @@ class Keeper:
             for node, (up, down) in shapes.items()
         ]
         self._ask("shape", links=links, seed=seed)
+
+    def links(self) -> dict[str, Link]:
+        """The shaped links as they are now."""
+        found = self._ask("links")["links"]
+        return {
+            name: Link(Line.from_json(both["up"]), Line.from_json(both["down"]))
+            for name, both in found.items()
+        }
+
+    def change_links(self, links: Mapping[str, Link]) -> None:
+        """Shapes and cuts from now on; the randomness of losses and jitter goes on."""
+        told = [
+            {"node": name, "up": link.up.to_json(), "down": link.down.to_json()}
+            for name, link in links.items()
+        ]
+        self._ask("shape", links=told)
 
     def capture(self, links: Sequence[str], folder: Path | None, snaplen: int = 65535) -> None:
         """Listen on the links, then raise them; no folder: only raise."""
@@ -140,17 +179,23 @@ class Keeper:
         """Links, processes and namespaces of these nodes go."""
         self._ask("unwire", nodes=list(nodes))
 
-    def counters(self) -> dict[str, Any] | None:
-        """The relay's counters, if one serves."""
-        counters: dict[str, Any] | None = self._ask("counters")["relay"]
+    def counters(self, *, restart: bool = False) -> dict[str, Any] | None:
+        """The relay's counters, if one serves; with `restart`, lateness counts from now on only."""
+        answer = self._ask("counters", links=False, restart=restart)
+        counters: dict[str, Any] | None = answer["relay"]
         return counters
+
+    def link_counts(self) -> dict[str, dict[str, dict[str, int]]]:
+        """Link -> direction -> what was forwarded and dropped; empty where nobody counts."""
+        counts: dict[str, dict[str, dict[str, int]]] = self._ask("counters")["links"] or {}
+        return counts
 
     def _ask(self, do: str, **fields: Any) -> dict[str, Any]:
         return request(self._lab.keeper_socket, {"do": do, **fields}, _PATIENCE_S)
 
 
-def _environment() -> dict[str, str]:
-    """As ours; the keeper finds this very `testbed` wherever it is started."""
+def environment() -> dict[str, str]:
+    """As ours, for a process of the lab; it finds this very `testbed` wherever it is started."""
     package_root = str(Path(testbed.__file__).resolve().parent.parent)
     before = os.environ.get("PYTHONPATH")
     path = os.pathsep.join([package_root, before]) if before else package_root
@@ -163,4 +208,7 @@ def _failure(stdout: str, stderr: str) -> TestbedError:
         return MissingCapability(f"the lab's keeper did not start: {said['error']}", said["hint"])
     except (ValueError, KeyError):
         last = stderr.strip().splitlines()[-1:] or ["it said nothing"]
-        return TestbedError(f"the lab's keeper did not start: {last[0]}")
+        return TestbedError(
+            f"the lab's keeper did not start: {last[0]}",
+            "`testbed doctor` shows what this machine lacks",
+        )

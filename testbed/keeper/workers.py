@@ -1,17 +1,19 @@
-"""A helper process of the keeper (relay, capture) that answers questions as JSON lines on its pipes."""
+"""A helper process of the keeper (relay, capture, monitor) that answers questions as JSON lines on its pipes."""
 
 import json
 import os
 import select
+import subprocess
 import sys
 import time
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
 from testbed.errors import TestbedError
 from testbed.keeper.children import end, start
+from testbed.links.namespaces import empty_network
 
 PATIENCE_S = 60.0
 _TAIL = 400  # characters of its log that an error quotes
@@ -22,12 +24,23 @@ class WorkerError(TestbedError):
 
 
 class Worker:
-    """One such process."""
+    """One such process. `apart`: in a network namespace of its own; scapy lists all interfaces that it finds when it is
+    loaded, which would take 4 ms for each link of the core."""
 
-    def __init__(self, name: str, module: str, marks: Mapping[str, str], log: Path) -> None:
+    def __init__(
+        self,
+        name: str,
+        module: str,
+        marks: Mapping[str, str],
+        log: Path,
+        *arguments: str,
+        apart: bool = False,
+    ) -> None:
         self.name = name
         self._log = log
-        self._process = start([sys.executable, "-m", module], marks, log, talking=True)
+        argv = [sys.executable, "-m", module, *arguments]
+        with empty_network() if apart else nullcontext() as ns_fd:
+            self._process = start(argv, marks, log, ns_fd=ns_fd, talking=True)
         self._buffer = b""
         self._found_dead_at: float | None = None
         assert self._process.stdin is not None
@@ -105,6 +118,14 @@ class Worker:
         for pipe in (self._input, self._output):
             with suppress(OSError):  # what it did not read is lost with it
                 pipe.close()
+
+    def let_go(self, patience_s: float = PATIENCE_S) -> None:
+        """It may go, and is waited for; who takes too long is ended."""
+        self.dismiss()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(patience_s)
+            return
+        self.end()
 
     def end(self) -> None:
         """It goes now."""

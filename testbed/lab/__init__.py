@@ -2,16 +2,21 @@
 
 from testbed.lab.down import bring_down
 from testbed.lab.inject import inject
+from testbed.lab.links import LinkView, change_links, known_profile, view_links
 from testbed.lab.play import play
 from testbed.lab.status import LabStatus, NodeStatus, lab_status
 from testbed.lab.up import bring_up
 
 __all__ = [
     "LabStatus",
+    "LinkView",
     "NodeStatus",
     "bring_down",
     "bring_up",
+    "change_links",
     "inject",
+    "known_profile",
     "lab_status",
     "play",
+    "view_links",
 ]

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 
 from testbed.backends.base import Backend, Done
+from testbed.errors import NodeFailure
 from testbed.events import Emit, StageAdvanced, StageEnded, StageStarted
 from testbed.journal import Journal
 from testbed.plan import Step, StepKind, batches
@@ -25,25 +26,33 @@ def apply(
     topology: Topology,
     journal: Journal,
     emit: Emit,
-) -> None:
-    """Do the steps in order."""
+) -> list[NodeFailure]:
+    """Do the steps in order. A node that fails takes part no further, the others go on; which failed, and how."""
+    failures: list[NodeFailure] = []
     for kind, batch in batches(steps):
         stage = STAGES[kind]
-        targets = [step.target for step in batch]
+        failed = {name for failure in failures for name in failure.nodes}
+        targets = [step.target for step in batch if step.target not in failed]
+        if not targets:
+            continue
         journal.write(step=kind, targets=targets)
-        emit(StageStarted(stage, len(batch)))
+        emit(StageStarted(stage, len(targets)))
 
         def done(name: str, stage: str = stage) -> None:
             emit(StageAdvanced(stage, detail=name))
 
-        if kind is StepKind.PREPARE:
-            backend.prepare(topology)
-            done(topology.name)
-        elif kind is StepKind.REMOVE:
-            backend.remove(targets, done)
-        else:
-            _call(backend, kind)([topology.node(target) for target in targets], done)
+        try:
+            if kind is StepKind.PREPARE:
+                backend.prepare(topology)
+                done(topology.name)
+            elif kind is StepKind.REMOVE:
+                backend.remove(targets, done)
+            else:
+                _call(backend, kind)([topology.node(target) for target in targets], done)
+        except NodeFailure as failure:
+            failures.append(failure)
         emit(StageEnded(stage))
+    return failures
 
 
 def _call(backend: Backend, kind: StepKind) -> Callable[[Sequence[Node], Done], None]:

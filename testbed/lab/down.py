@@ -1,17 +1,24 @@
 """Take a lab down: politely if it still answers, by its mark in any case."""
 
 import shutil
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 
 from testbed.backends.base import Backend
 from testbed.backends.choice import Maker, make_backend
 from testbed.backends.clearing import clear_away
-from testbed.errors import TestbedError
+from testbed.errors import InputError, TestbedError
 from testbed.events import Emit, Note, StageAdvanced, StageEnded, StageStarted, Warned
 from testbed.journal import Journal
+from testbed.lab.guests import save_outputs
+from testbed.lab.health import NO_KEEPER, troubles
 from testbed.places import LabPlace
 from testbed.records import (
+    UNFINISHED,
     LabRecord,
     did_you_mean,
+    extend_manifest,
     forget_lab,
     lab_names,
     load_lab,
@@ -23,7 +30,7 @@ from testbed.topology.model import NodeKind, Topology, from_json
 
 STAGE = "stopping nodes"
 # A node that stops hands over what it has queued: whoever takes it must still be there.
-WITH_THE_STREAM = (NodeKind.SENSOR, NodeKind.BROKER, NodeKind.SUBSCRIBER)
+WITH_THE_STREAM = (NodeKind.SENSOR, NodeKind.BROKER, NodeKind.SUBSCRIBER, NodeKind.EXTERNAL)
 # What damaged files, a full disk and a dying lab can raise; none of it may keep `down` from its work.
 OBSTACLES = (TestbedError, OSError, ValueError, KeyError, TypeError, AttributeError)
 
@@ -41,9 +48,36 @@ def bring_down(name: str, emit: Emit, make: Maker = make_backend) -> LabRecord |
                 emit(Warned(f"the lab did not end in order ({error}); it is removed all the same"))
         removed = clear_away(place, record.backend if record else None)
         forget_lab(place)
+    with suppress(InputError), locked(name, "playing"):
+        pass  # the lock of a `play` that was killed goes, too
     if not existed and not removed:
         emit(Note(f"nothing of a lab named {name!r} is here; {did_you_mean(name, lab_names())}"))
     return record
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How the end of one of many labs went: its run folder, if it had one, and why it is not down, if it is not."""
+
+    lab: str
+    run_folder: str | None
+    error: str = ""
+    hint: str = ""
+
+
+def bring_all_down(names: Sequence[str], emit: Emit, make: Maker = make_backend) -> list[Ended]:
+    """One lab after the other; one that fails does not stop the others."""
+    ended = []
+    for name in names:
+        emit(Note(f"lab {name}"))
+        try:
+            record = bring_down(name, emit, make)
+            ended.append(Ended(name, record.run_folder if record else None))
+        except TestbedError as error:
+            ended.append(Ended(name, None, error.message, error.hint))
+        except OSError as error:
+            ended.append(Ended(name, None, str(error), f"`testbed down {name}` tells more"))
+    return ended
 
 
 def _finish_run(place: LabPlace, record: LabRecord, emit: Emit, make: Maker) -> None:
@@ -53,26 +87,40 @@ def _finish_run(place: LabPlace, record: LabRecord, emit: Emit, make: Maker) -> 
         emit(Note("the lab had only begun; there is nothing to keep of it"))
         shutil.rmtree(run.folder, ignore_errors=True)
         return
-    topology = from_json(read_manifest(run)["topology"])
+    manifest = read_manifest(run)
+    topology = from_json(manifest["topology"])
     backend = make(record.backend, place, run, topology, emit)
-    if not backend.inspect().prepared:
-        emit(Note("the lab had died before; its captures end where it died"))
-        update_manifest(run, status="died")
+    if not _lives(backend, record):
+        save_outputs(record)
+        if manifest["status"] in UNFINISHED:
+            emit(Note("the lab had died before; its captures end where it died"))
+            update_manifest(run, status="died")
         return
     Journal(run.journal).write(step="stop", targets=[node.name for node in topology.nodes])
     _stop_in_order(backend, topology, emit)
     _complete_the_manifest(backend, record, emit)
 
 
+def _lives(backend: Backend, record: LabRecord) -> bool:
+    """Whether there is something to end in order; if the engine cannot be asked, the keeper can still."""
+    try:
+        return backend.inspect().prepared
+    except TestbedError:
+        return NO_KEEPER not in troubles(record)
+
+
 def _stop_in_order(backend: Backend, topology: Topology, emit: Emit) -> None:
-    emit(StageStarted(STAGE, len(topology.nodes)))
+    emit(StageStarted(STAGE, len(topology.nodes) - len(topology.of_kind(NodeKind.ROUTER))))
+    obstacles: dict[str, None] = {}
     for kind in WITH_THE_STREAM:
         try:
             backend.stop(
                 topology.of_kind(kind), lambda node: emit(StageAdvanced(STAGE, detail=node))
             )
         except TestbedError as error:
-            emit(Warned(str(error)))
+            obstacles[str(error)] = None
+    for obstacle in obstacles:
+        emit(Warned(f"the nodes did not end in order: {obstacle}"))
     emit(StageEnded(STAGE))
 
 
@@ -86,8 +134,8 @@ def _complete_the_manifest(backend: Backend, record: LabRecord, emit: Emit) -> N
         status="down",
         capture=captured,
         details={**manifest.get("details", {}), **backend.details()},
-        warnings=[*manifest.get("warnings", []), *troubles],
     )
+    extend_manifest(run, warnings=troubles)
     for text in troubles:
         emit(Warned(text))
     if dropped := sum(link["dropped"] for link in captured.values()):

@@ -1,13 +1,16 @@
 """One publication by hand."""
 
+from nodes.wire import MAX_PAYLOAD_BYTES
 from testbed.control import request
 from testbed.errors import InputError
 from testbed.events import Emit, Warned, ignore
+from testbed.lab.health import refuse_the_dead
 from testbed.places import LabPlace
 from testbed.records import LabRecord, did_you_mean, read_manifest
 from testbed.scenario import expected_receivers
 from testbed.topology.model import NodeKind, from_json
 from testbed.topology.names import topic_problem
+from testbed.topology.units import SIZE
 
 
 def inject(
@@ -22,6 +25,9 @@ def inject(
         )
     if problem := topic_problem(topic):
         raise InputError(*problem)
+    if size > MAX_PAYLOAD_BYTES:
+        raise InputError(f"a message has at most {SIZE.write(MAX_PAYLOAD_BYTES)}", "send several")
+    refuse_the_dead(record)
     if not expected_receivers(topology, topic):
         wanted = sorted({each for node in topology.nodes for each in node.topics})
         emit(Warned(f"nobody subscribes to {topic!r}; {did_you_mean(topic, wanted)}"))

@@ -7,12 +7,15 @@ from collections import Counter, defaultdict
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from testbed.control import request
-from testbed.errors import InputError, TestbedError
+from testbed.control import tell_each
+from testbed.errors import InputError, TestbedError, few
 from testbed.events import Emit, StageAdvanced, StageEnded, StageStarted, Warned
-from testbed.lab.status import NodeStatus, node_status
+from testbed.keeper.client import Keeper
+from testbed.lab.guests import idle_guests
+from testbed.lab.health import how_to_repair, refuse_the_dead, troubles
+from testbed.lab.status import NodeStatus, node_statuses
 from testbed.places import LabPlace
-from testbed.records import LabRecord, locked, read_manifest, update_manifest
+from testbed.records import LabRecord, extend_manifest, locked, read_manifest, update_manifest
 from testbed.scenario import Action, compile_timeline, expected_receivers
 from testbed.topology.model import NodeKind, Topology, from_json
 
@@ -36,7 +39,27 @@ class Played:
 def play(record: LabRecord, emit: Emit) -> Played:
     """The whole scenario, then at most `settle` seconds for what is still under way."""
     with locked(record.name, "playing"):
-        return _play(record, emit)
+        refuse_the_dead(record)
+        played = _play(record, emit)
+        _tell_what_died(record, emit)
+        return played
+
+
+def _tell_what_died(record: LabRecord, emit: Emit) -> None:
+    """To the user, and in the manifest: what was measured is of a lab that was not whole."""
+    manifest = read_manifest(record.run_place)
+    place, topology = LabPlace.of(record.name), from_json(manifest["topology"])
+    silent = _silent(node_statuses(place, topology.ours))
+    sentences = [
+        *([f"no answer from {few(silent)}"] if silent else []),
+        *idle_guests(place, topology),
+        *troubles(record),
+    ]
+    texts = [f"while the scenario was played: {sentence}" for sentence in sentences]
+    for text in texts:
+        emit(Warned(text))
+    if texts:
+        extend_manifest(record.run_place, warnings=texts)
 
 
 def _play(record: LabRecord, emit: Emit) -> Played:
@@ -47,20 +70,21 @@ def _play(record: LabRecord, emit: Emit) -> Played:
     with run.actions.open("w") as file:
         file.writelines(json.dumps(asdict(action)) + "\n" for action in timeline)
 
-    before = _ask(place, topology)
+    before = _ask(record, topology)
     if sum(status.playing for status in before.values()):
         raise InputError(
             f"lab {record.name} still plays an earlier, interrupted `play`",
             "wait until `testbed status` shows no more publications, or take the lab down",
         )
+    if (keeper := Keeper.connect(place)) is not None:
+        keeper.counters(
+            restart=True
+        )  # how late links were while nodes started does not matter here
     start_ns = _hand_out(place, timeline)
     try:
         _watch_the_clock(topology.scenario.duration_s, start_ns, emit)
     except KeyboardInterrupt:
-        warnings = read_manifest(run)["warnings"]
-        update_manifest(
-            run, warnings=[*warnings, "the scenario was interrupted while it was played"]
-        )
+        extend_manifest(run, warnings=["the scenario was interrupted while it was played"])
         raise
     expected = _expected_by_receiver(topology, timeline)
     received, settled = _settle(place, topology, before, expected, emit)
@@ -79,14 +103,15 @@ def _play(record: LabRecord, emit: Emit) -> Played:
     return Played(len(timeline), expected.total(), received, settled)
 
 
-def _ask(place: LabPlace, topology: Topology) -> dict[str, NodeStatus]:
-    answers = {node.name: node_status(place, node) for node in topology.nodes}
-    if silent := [name for name, status in answers.items() if status.state == "silent"]:
-        raise TestbedError(
-            f"no answer from {', '.join(silent)}",
-            f"`testbed up` again, or `testbed down {place.name}`",
-        )
+def _ask(record: LabRecord, topology: Topology) -> dict[str, NodeStatus]:
+    answers = node_statuses(LabPlace.of(record.name), topology.ours)
+    if silent := _silent(answers):
+        raise TestbedError(f"no answer from {few(silent)}", how_to_repair(record))
     return answers
+
+
+def _silent(statuses: dict[str, NodeStatus]) -> list[str]:
+    return [name for name, status in statuses.items() if status.state == "silent"]
 
 
 def _hand_out(place: LabPlace, timeline: tuple[Action, ...]) -> int:
@@ -96,9 +121,11 @@ def _hand_out(place: LabPlace, timeline: tuple[Action, ...]) -> int:
         parts[part.pop("node")].append(part)
     head_start_s = HEAD_START_S + HEAD_START_PER_NODE_S * len(parts)
     start_ns = time.time_ns() + round(head_start_s * 1e9)
-    for node, actions in parts.items():
-        question = {"do": "play", "start_ns": start_ns, "actions": actions}
-        request(place.node_control(node), question, timeout_s=30.0)
+    orders = {
+        place.node_control(node): {"do": "play", "start_ns": start_ns, "actions": actions}
+        for node, actions in parts.items()
+    }
+    tell_each(orders, timeout_s=30.0)
     return start_ns
 
 
@@ -129,25 +156,28 @@ def _settle(
     expected: Counter[str],
     emit: Emit,
 ) -> tuple[int, bool]:
-    """Wait until every receiver has what it should; how many arrived, and whether all did."""
+    """Wait until every living receiver has what it should; how many arrived, and whether all did."""
     emit(StageStarted(SETTLING, expected.total()))
     receivers = topology.of_kind(NodeKind.SUBSCRIBER)
     deadline = time.monotonic() + topology.scenario.settle_s
+    had: Counter[str] = Counter()
     shown = 0
     while True:
-        arrived = 0
-        for node in receivers:
-            status = node_status(place, node)
-            if status.state == "silent":
-                raise TestbedError(
-                    f"{node.name} fell silent while the scenario was played",
-                    f"`testbed status {place.name}` shows what is left of the lab",
-                )
-            received = status.received - before[node.name].received
-            arrived += min(expected[node.name], received)
+        statuses = node_statuses(place, receivers)
+        silent = _silent(statuses)
+        for name in statuses.keys() - set(silent):
+            received = statuses[name].received - before[name].received
+            had[name] = max(had[name], min(expected[name], received))
+        if receivers and len(silent) == len(receivers):
+            raise TestbedError(
+                f"{few(silent)} fell silent while the scenario was played",
+                f"`testbed status {place.name}` shows what is left of the lab",
+            )
+        arrived = had.total()
         emit(StageAdvanced(SETTLING, max(0, arrived - shown)))
         shown = max(arrived, shown)
-        if arrived >= expected.total() or time.monotonic() > deadline:
+        awaited = sum(expected[name] - had[name] for name in expected if name not in silent)
+        if not awaited or time.monotonic() > deadline:
             emit(StageEnded(SETTLING))
             return arrived, arrived >= expected.total()
         time.sleep(POLL_S)

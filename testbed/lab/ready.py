@@ -1,40 +1,76 @@
 """Waiting until every node says that it is connected."""
 
 import time
+from collections.abc import Collection, Mapping
+from itertools import islice
 
+from testbed.backends.base import GuestState
 from testbed.control import ControlError, request
-from testbed.errors import NodeFailure
+from testbed.errors import A_FEW, NodeFailure, few
 from testbed.events import Emit, StageAdvanced, StageEnded, StageStarted
+from testbed.lab.guests import guest_states
 from testbed.places import LabPlace
-from testbed.topology.model import Topology
+from testbed.topology.model import Node, NodeKind, Topology
 
 PATIENCE_S = 60.0
 STAGE = "connecting nodes"
 
 
 def wait_until_ready(
-    place: LabPlace, topology: Topology, emit: Emit, patience_s: float = PATIENCE_S
+    place: LabPlace,
+    topology: Topology,
+    emit: Emit,
+    patience_s: float = PATIENCE_S,
+    without: Collection[str] = (),
 ) -> None:
-    """Ask all nodes again and again until each is ready; NodeFailure names those that never were."""
-    emit(StageStarted(STAGE, len(topology.nodes)))
-    waiting = [node.name for node in topology.nodes]
+    """Ask all nodes (`without`: but these) until each is ready; NodeFailure names those that never were.
+
+    Nobody waits for a guest that has ended.
+    """
+    waiting = [
+        node
+        for node in topology.nodes
+        if node.kind is not NodeKind.ROUTER and node.name not in without
+    ]
+    ended: dict[str, str] = {}
+    emit(StageStarted(STAGE, len(waiting)))
     deadline = time.monotonic() + patience_s
     while waiting:
+        guests = guest_states(place, topology) if any(node.external for node in waiting) else {}
+        ended |= {n.name: guests[n.name].words for n in waiting if _has_ended(n, guests)}
+        waiting = [node for node in waiting if node.name not in ended]
         still = []
-        for name in waiting:
-            if is_ready(place, name):
-                emit(StageAdvanced(STAGE, detail=name))
+        for node in waiting:
+            ready = guests[node.name].ready if node.external else is_ready(place, node.name)
+            if ready:
+                emit(StageAdvanced(STAGE, detail=node.name))
             else:
-                still.append(name)
+                still.append(node)
         waiting = still
         if waiting and time.monotonic() > deadline:
-            raise NodeFailure(
-                f"not connected after {patience_s:.0f} s: {', '.join(waiting)}",
-                f"see `testbed logs {place.name} {waiting[0]}`; `testbed up` again retries",
-            )
+            break
         if waiting:
             time.sleep(0.05)
+    if waiting or ended:
+        raise _failure(place, [node.name for node in waiting], ended, patience_s)
     emit(StageEnded(STAGE))
+
+
+def _has_ended(node: Node, guests: Mapping[str, GuestState]) -> bool:
+    return bool(node.external) and not guests[node.name].running
+
+
+def _failure(
+    place: LabPlace, silent: list[str], ended: Mapping[str, str], patience_s: float
+) -> NodeFailure:
+    told = [f"{name} has ended ({words})" for name, words in islice(ended.items(), A_FEW)]
+    if len(ended) > A_FEW:
+        told.append(f"{len(ended) - A_FEW} more have ended")
+    if silent:
+        told.append(f"not connected after {patience_s:.0f} s: {few(silent)}")
+    names = [*ended, *silent]
+    hint = f"see `testbed logs {place.name} {names[0]}`; `testbed up` again retries"
+    return NodeFailure("; ".join(told), hint, names)
 
 
 def is_ready(place: LabPlace, node: str) -> bool:

@@ -1,12 +1,18 @@
 """What a lab is doing, asked from its nodes."""
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from testbed.control import ControlError, request
-from testbed.errors import InputError
+from testbed.backends.base import GuestState
+from testbed.control import request_all
+from testbed.errors import InputError, TestbedError
+from testbed.keeper.client import Keeper
+from testbed.lab.guests import guest_states
+from testbed.lab.health import NO_KEEPER, troubles
 from testbed.places import LabPlace
-from testbed.records import load_lab, read_manifest
-from testbed.topology.model import Node, from_json
+from testbed.records import load_lab, lock_file, lock_is_held, read_manifest
+from testbed.topology.model import Node, Topology, from_json
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +41,9 @@ class LabStatus:
     run_folder: str | None
     backend: str | None
     emulator: str | None
-    state: str  # up, starting, partly (some nodes do not answer), dead (none does), damaged (no record of it)
+    state: str  # up, starting, partly (some of it has died), dead (all nodes or the keeper), damaged (no record of it)
     nodes: tuple[NodeStatus, ...] = ()
+    troubles: tuple[str, ...] = ()  # what has died besides nodes
 
 
 def lab_status(name: str) -> LabStatus:
@@ -49,28 +56,79 @@ def lab_status(name: str) -> LabStatus:
         manifest = read_manifest(record.run_place)
     except InputError:
         return LabStatus(name, record.run, record.run_folder, record.backend, None, "damaged")
-    nodes = tuple(node_status(place, node) for node in from_json(manifest["topology"]).nodes)
+    topology = from_json(manifest["topology"])
+    found = {**_others(place, topology), **node_statuses(place, topology.ours)}
+    nodes = tuple(found[node.name] for node in topology.nodes)
     emulator = (manifest.get("emulator") or {}).get("name")
+    at_work = lock_is_held(lock_file(place.folder, "changing"))
+    dead = () if at_work else troubles(record)
     return LabStatus(
-        name, record.run, record.run_folder, record.backend, emulator, _state(nodes), nodes
+        name,
+        record.run,
+        record.run_folder,
+        record.backend,
+        emulator,
+        _state(nodes, dead, at_work),
+        nodes,
+        dead,
     )
 
 
-def _state(nodes: tuple[NodeStatus, ...]) -> str:
+def _state(nodes: tuple[NodeStatus, ...], dead: tuple[str, ...], at_work: bool) -> str:
     silent = sum(node.state == "silent" for node in nodes)
-    if silent == len(nodes):
+    if at_work and not all(node.ready for node in nodes):
+        return "starting"
+    if silent == len(nodes) or NO_KEEPER in dead:
         return "dead"
+    if dead:
+        return "partly"
     if all(node.ready for node in nodes):
         return "up"
     return "partly" if silent else "starting"
 
 
-def node_status(place: LabPlace, node: Node) -> NodeStatus:
-    """Ask one node."""
-    known = (node.name, str(node.kind), node.address, node.profile)
+def _others(place: LabPlace, topology: Topology) -> dict[str, NodeStatus]:
+    """Those that cannot be asked themselves: routers are the keeper's, guests the engine's."""
+    if len(topology.ours) == len(topology.nodes):
+        return {}
+    keeper = Keeper.connect(place)
+    wired = frozenset(keeper.status()["wired"]) if keeper else frozenset()
     try:
-        answer = request(place.node_control(node.name), {"do": "status"})
-    except ControlError:
+        guests = guest_states(place, topology)
+    except TestbedError:
+        guests = {}
+    return {
+        node.name: _guest(node, guests.get(node.name)) if node.external else _router(node, wired)
+        for node in topology.nodes
+        if not node.ours
+    }
+
+
+def _guest(node: Node, found: GuestState | None) -> NodeStatus:
+    if found is None or not found.running:
+        return NodeStatus(*_known(node), "silent")
+    return NodeStatus(*_known(node), "running", ready=found.ready)
+
+
+def _router(node: Node, wired: frozenset[str]) -> NodeStatus:
+    forwards = node.name in wired
+    return NodeStatus(*_known(node), "running" if forwards else "silent", ready=forwards)
+
+
+def _known(node: Node) -> tuple[str, str, str, str]:
+    return node.name, str(node.kind), node.address, node.profile
+
+
+def node_statuses(place: LabPlace, nodes: Sequence[Node]) -> dict[str, NodeStatus]:
+    """Ask these nodes of ours, all at once."""
+    controls = {node.name: place.node_control(node.name) for node in nodes}
+    answers = request_all(controls, {"do": "status"})
+    return {node.name: _told(node, answers.get(node.name)) for node in nodes}
+
+
+def _told(node: Node, answer: Mapping[str, Any] | None) -> NodeStatus:
+    known = _known(node)
+    if answer is None:
         return NodeStatus(*known, "silent")
     counts = {key: answer[key] for key in ("published", "received", "queued", "playing")}
     return NodeStatus(

@@ -4,23 +4,36 @@ import platform
 import shutil
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from testbed import __version__
 from testbed.backends.base import Backend
 from testbed.backends.choice import Choice, Maker, choose_backend, known_backend, make_backend
-from testbed.errors import InputError, NameTaken, NodeFailure, TestbedError
+from testbed.errors import InputError, NodeFailure, TestbedError, few
 from testbed.events import Emit, Note, Warned
 from testbed.journal import Journal
 from testbed.lab.apply import apply
+from testbed.lab.calibrate import calibrated
+from testbed.lab.guests import save_outputs
+from testbed.lab.links import record_made_anew, tell_of_changed
 from testbed.lab.ready import wait_until_ready
+from testbed.lab.refusals import (
+    refuse_another_lab,
+    refuse_foreign_platforms,
+    refuse_guests_without_containers,
+    say_what_is_not_enforced,
+)
+from testbed.lab.repairs import repairs
 from testbed.machine import machine_facts
 from testbed.places import LabPlace, RunPlace
-from testbed.plan import Actual, Step, plan_up
+from testbed.plan import Actual, Step, StepKind, plan_up
 from testbed.records import (
     FORMAT,
+    UNFINISHED,
     LabRecord,
+    extend_manifest,
     forget_lab,
     load_lab,
     locked,
@@ -31,9 +44,10 @@ from testbed.records import (
     update_manifest,
 )
 from testbed.topology import doubts
-from testbed.topology.model import Topology, from_json, to_json
+from testbed.topology.model import NodeKind, Topology, from_json, to_json
 from testbed.topology.numbering import keep_numbers, numbers_of
 
+HUBS = (NodeKind.BROKER, NodeKind.ROUTER, NodeKind.EXTERNAL)  # others cannot connect without them
 Chooser = Callable[[str | None], Choice]
 
 
@@ -46,6 +60,7 @@ class Undertaking:
     place: LabPlace
     emit: Emit
     make: Maker
+    thorough_s: float | None = None  # of TCP in a thorough calibration; None: a quick one
 
     def backend(self, name: str, run: RunPlace) -> Backend:
         return self.make(name, self.place, run, self.topology, self.emit)
@@ -62,16 +77,18 @@ def bring_up(
     emit: Emit,
     make: Maker = make_backend,
     choose: Chooser = choose_backend,
+    thorough_s: float | None = None,
 ) -> LabRecord:
     """Everything the topology asks for exists, is connected and ready when this returns.
 
     A lab that is up from the same file is brought in line with it. An interrupt or an error takes back what this
     call made; only when single nodes fail the others stay, so that another `up` can complete the lab.
+    New links are calibrated quickly; with `thorough_s`, all of them, with so many seconds of TCP in each direction.
     """
     known_backend(asked)
     with locked(topology.name):
         place = LabPlace.of(topology.name)
-        undertaking = Undertaking(topology, source, place, emit, make)
+        undertaking = Undertaking(topology, source, place, emit, make, thorough_s)
         known = load_lab(place)
         if known is not None:
             refuse_another_lab(known, source, asked)
@@ -80,9 +97,20 @@ def bring_up(
                 _bring_in_line(undertaking.on(known), known)
                 return known
             emit(Note(f"lab {topology.name} had died; its remains are cleared away"))
+            save_outputs(known)
             backend.destroy()
+            _bury(known)
         forget_lab(place)
-        return _start_anew(undertaking, choose(asked))
+        if known is None:
+            return _start_anew(undertaking, choose(asked))
+        return _start_anew(undertaking, replace(choose(known.backend), reason="as before"))
+
+
+def _bury(known: LabRecord) -> None:
+    """The run of a lab that died has ended, and says so from now on."""
+    with suppress(InputError):
+        if read_manifest(known.run_place)["status"] in UNFINISHED:
+            update_manifest(known.run_place, status="died")
 
 
 def as_numbered(topology: Topology, known: LabRecord) -> Topology:
@@ -90,24 +118,12 @@ def as_numbered(topology: Topology, known: LabRecord) -> Topology:
     return keep_numbers(topology, read_manifest(known.run_place)["numbers"])
 
 
-def refuse_another_lab(known: LabRecord, source: Path, asked: str | None) -> None:
-    """A lab that is up keeps its file and its backend."""
-    if Path(known.source) != source.resolve():
-        raise NameTaken(
-            f"a lab named {known.name!r} is up already, from {known.source}",
-            f"end it with `testbed down {known.name}`, or give this one another name with --name",
-        )
-    if asked not in (None, "auto", known.backend):
-        raise InputError(
-            f"lab {known.name} is up on the {known.backend} backend",
-            f"end it with `testbed down {known.name}` before you start it on {asked}",
-        )
-
-
 def _start_anew(undertaking: Undertaking, choice: Choice) -> LabRecord:
     topology, emit = undertaking.topology, undertaking.emit
+    refuse_guests_without_containers(topology, choice.name, choice.reason)
+    refuse_foreign_platforms(topology, choice.name)
     emit(Note(f"backend {choice.name}: {choice.reason}"))
-    _say_what_is_not_enforced(topology, emit)
+    say_what_is_not_enforced(topology, choice, emit)
     for doubt in doubts(topology):
         emit(Warned(doubt))
     run = new_run(topology.name)
@@ -151,6 +167,7 @@ def _begin_run(undertaking: Undertaking, run: RunPlace, choice: Choice) -> None:
         format=FORMAT,
         run=run.run,
         lab=undertaking.topology.name,
+        source=str(undertaking.source.resolve()),
         status="starting",
         version=__version__,
         created_ns=time.time_ns(),
@@ -161,64 +178,111 @@ def _begin_run(undertaking: Undertaking, run: RunPlace, choice: Choice) -> None:
         measured_from_ns=0,
         capture=None,
         play=None,
+        calibration=[],
+        link_changes=[],
         details={},
         machine=machine_facts(),
         warnings=[],
     )
 
 
-def _say_what_is_not_enforced(topology: Topology, emit: Emit) -> None:
-    """No backend of this version limits a node to a board's processor: say so rather than pretend."""
-    boards = [node for node in topology.nodes if node.platform or node.board]
-    if boards:
-        emit(
-            Note(
-                f"platform and class are recorded only: {len(boards)} nodes run "
-                "with this machine's own processor and memory"
-            )
-        )
-
-
 def _bring_in_line(undertaking: Undertaking, known: LabRecord) -> None:
-    """Do what is missing. The manifest follows when it is done, so that it never promises what does not exist."""
+    """Do what is missing. The manifest follows when it is done, so that it never promises what does not exist.
+
+    Only the numbers come first: they are given for ever. If single nodes fail, the others are there all the same, and
+    the manifest knows of them, as after a first `up`.
+    """
     topology, run = undertaking.topology, known.run_place
     backend = undertaking.backend(known.backend, run)
+    refuse_guests_without_containers(topology, known.backend, "on which the lab is up")
+    refuse_foreign_platforms(topology, known.backend)
     actual = backend.inspect()
     steps = plan_up(topology, actual)
     manifest = read_manifest(run)
+    anew = frozenset(step.target for step in steps if step.kind is StepKind.SHAPE)
+    tell_of_changed(backend, topology, anew, undertaking.emit)
+    if repaired := repairs(steps, manifest):
+        undertaking.emit(Note(repaired))
+        extend_manifest(run, warnings=[repaired])
+    update_manifest(run, numbers={**manifest["numbers"], **numbers_of(topology)})
     try:
         _apply_and_wait(undertaking, run, backend, steps)
     except NodeFailure:
+        _follow_the_file(undertaking, run, steps)
+        update_manifest(run, status="starting")
         raise
     except BaseException:
         made = [node.name for node in topology.nodes if node.name not in actual.created]
-        backend.remove(made, lambda _: None)
+        try:
+            backend.remove(made, lambda _: None)
+        except TestbedError as error:
+            undertaking.emit(Warned(f"{few(made)} could not be taken back: {error.message}"))
         raise
-    changed = from_json(manifest["topology"]) != topology
-    if changed:
-        shutil.copyfile(undertaking.source, run.topology)
-        update_manifest(
-            run,
-            topology=to_json(topology),
-            numbers={**manifest["numbers"], **numbers_of(topology)},
-        )
-    if changed and steps:  # what was published to other nodes than these is not measured with them
-        update_manifest(run, measured_from_ns=time.time_ns())
+    finally:
+        with suppress(TestbedError):
+            record_made_anew(known, backend, topology, anew)
+    changed = _follow_the_file(undertaking, run, steps)
     if not steps:
         what = "its scenario is now the file's" if changed else "nothing to do"
         undertaking.emit(Note(f"lab {topology.name} is up already; {what}"))
 
 
+def _follow_the_file(undertaking: Undertaking, run: RunPlace, steps: tuple[Step, ...]) -> bool:
+    """The run's topology is the file's from now on; whether that is another one."""
+    if from_json(read_manifest(run)["topology"]) == undertaking.topology:
+        return False
+    shutil.copyfile(undertaking.source, run.topology)
+    update_manifest(run, topology=to_json(undertaking.topology))
+    if steps:  # what was published to other nodes than these is not measured with them
+        update_manifest(run, measured_from_ns=time.time_ns())
+    return True
+
+
 def _apply_and_wait(
     undertaking: Undertaking, run: RunPlace, backend: Backend, steps: tuple[Step, ...]
 ) -> None:
-    apply(steps, backend, undertaking.topology, Journal(run.journal), undertaking.emit)
-    wait_until_ready(undertaking.place, undertaking.topology, undertaking.emit)
+    topology, emit = undertaking.topology, undertaking.emit
+    failures = apply(steps, backend, topology, Journal(run.journal), emit)
+    _record_emulator(run, backend)
+    failed = {name for failure in failures for name in failure.nodes}
+    if failed.isdisjoint(node.name for node in topology.nodes if node.kind in HUBS):
+        try:
+            with _calibration(undertaking, run, backend, steps):
+                wait_until_ready(undertaking.place, topology, emit, without=failed)
+        except NodeFailure as failure:
+            failures.append(failure)
+    if failures:
+        raise NodeFailure.of(failures)
     manifest = read_manifest(run)
     if steps or manifest["status"] == "starting":
         update_manifest(
             run,
             status="up",
-            emulator={"name": backend.emulator, "reason": backend.emulator_reason},
             details={**backend.details(), "python": platform.python_version()},
         )
+
+
+def _record_emulator(run: RunPlace, backend: Backend) -> None:
+    """Before anybody waits: also a lab that is never complete has links. The first reason is the true one."""
+    known = read_manifest(run)["emulator"]
+    if known is None or known["name"] != backend.emulator:
+        chosen = {"name": backend.emulator, "reason": backend.emulator_reason}
+        update_manifest(run, emulator=chosen)
+
+
+def _calibration(
+    undertaking: Undertaking, run: RunPlace, backend: Backend, steps: tuple[Step, ...]
+) -> AbstractContextManager[None]:
+    """Measured are links that are new, or that an `up` that failed has left; all of them if that was asked for."""
+    measured = read_manifest(run).get("calibration")
+    new = any(step.kind is StepKind.SHAPE for step in steps)
+    if undertaking.thorough_s is None and measured and not new:
+        return nullcontext()
+    return calibrated(
+        undertaking.place,
+        run,
+        undertaking.topology,
+        backend.emulator,
+        undertaking.emit,
+        undertaking.thorough_s,
+    )

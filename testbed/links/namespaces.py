@@ -59,6 +59,16 @@ def make_network() -> int:
     return made
 
 
+@contextmanager
+def empty_network() -> Iterator[int]:
+    """A new network namespace for a process that is started meanwhile; it goes with the process."""
+    made = make_network()
+    try:
+        yield made
+    finally:
+        os.close(made)
+
+
 def silence(ns_fd: int) -> None:
     """No IPv6 chatter (router solicitations, multicast reports): captures hold the lab's own packets only."""
     with inside(ns_fd):
@@ -111,6 +121,14 @@ def refusal_hint(unprivileged: bool) -> str:
     """Which setting of this machine stands in the way, and the command that changes it."""
     if not unprivileged:
         return "in a container, give it --cap-add SYS_ADMIN,NET_ADMIN, or run as an ordinary user"
+    if (setting := refusing_setting()) is not None:
+        name, allowing = setting
+        return f"allow it with `sudo sysctl -w {name}={allowing}`, or use sudo"
+    return "a container's seccomp profile may forbid it; use sudo, or --security-opt seccomp=unconfined"
+
+
+def refusing_setting() -> tuple[str, str] | None:
+    """Which setting of the kernel forbids ordinary users to make namespaces, and the value that allows it."""
     for name, refusing, allowing in (
         ("kernel.unprivileged_userns_clone", "0", "1"),
         ("kernel.apparmor_restrict_unprivileged_userns", "1", "0"),
@@ -118,8 +136,8 @@ def refusal_hint(unprivileged: bool) -> str:
         ("user.max_net_namespaces", "0", "10000"),
     ):
         if _sysctl(name) == refusing:
-            return f"allow it with `sudo sysctl -w {name}={allowing}`, or use sudo"
-    return "a container's seccomp profile may forbid it; use sudo, or --security-opt seccomp=unconfined"
+            return name, allowing
+    return None
 
 
 def _sysctl(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Netlink requests in batches: pyroute2 builds the messages, a raw socket inside the namespace sends them.
+"""Netlink requests in batches, over a raw socket inside the namespace they are about.
 
 Many requests go out in one datagram and their acknowledgements are read afterwards; one by one, hundreds of
 links would take many times as long. No `ip` process is started anywhere.
@@ -11,20 +11,22 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
 from testbed.errors import TestbedError
 from testbed.links.namespaces import inside
 
 NLM_F_REQUEST = 0x01
 NLM_F_ACK = 0x04
+_NLM_F_DUMP = 0x300
 _NLMSG_ERROR = 2
+_NLMSG_DONE = 3
 _HEADER = struct.Struct("=IHHII")  # length, type, flags, sequence, port
 _ERROR = struct.Struct("=i")
 _SOL_NETLINK = 270
 _NETLINK_CAP_ACK = 10  # errors do not repeat the whole request
 _AT_ONCE = 64  # requests in flight: their acknowledgements fit the socket's buffer
 _TIMEOUT_S = 30.0
+_DUMP_ROOM = 1 << 17
 
 
 class NetlinkError(TestbedError):
@@ -42,18 +44,15 @@ class Request:
     what: str
     kind: int
     flags: int
-    message: Any  # a pyroute2 nlmsg
+    body: bytes  # behind the header, a multiple of four bytes
     may_fail: frozenset[int] = frozenset()
 
     def encoded(self, sequence: int) -> bytes:
         """The bytes on the socket."""
-        self.message["header"]["type"] = self.kind
-        self.message["header"]["flags"] = self.flags | NLM_F_REQUEST | NLM_F_ACK
-        self.message["header"]["sequence_number"] = sequence
-        self.message.reset()
-        self.message.encode()
-        data = bytes(self.message.data)
-        return data + bytes(-len(data) % 4)
+        flags = self.flags | NLM_F_REQUEST | NLM_F_ACK
+        return (
+            _HEADER.pack(_HEADER.size + len(self.body), self.kind, flags, sequence, 0) + self.body
+        )
 
 
 class Netlink:
@@ -84,15 +83,37 @@ class Netlink:
         if refused is not None:
             raise refused
 
+    def ask_all(self, kind: int, body: bytes) -> Iterator[bytes]:
+        """What the kernel has of a kind: the answers' bodies."""
+        self._sequence += 1
+        flags = NLM_F_REQUEST | _NLM_F_DUMP
+        length = _HEADER.size + len(body)
+        self._socket.send(_HEADER.pack(length, kind, flags, self._sequence, 0) + body)
+        while True:
+            for what, sequence, answer in _parts(self._socket.recv(_DUMP_ROOM)):
+                if sequence != self._sequence:
+                    continue
+                if what == _NLMSG_DONE:
+                    return
+                if what == _NLMSG_ERROR:
+                    raise NetlinkError(-_ERROR.unpack_from(answer)[0], "ask the kernel")
+                yield answer
 
-def _acknowledgements(data: bytes) -> Iterator[tuple[int, int]]:
-    """Sequence number and errno (0: done) of each answer in a datagram."""
+
+def _parts(data: bytes) -> Iterator[tuple[int, int, bytes]]:
+    """Type, sequence number and body of each message in a datagram."""
     place = 0
     while place + _HEADER.size <= len(data):
         length, kind, _, sequence, _ = _HEADER.unpack_from(data, place)
-        if kind == _NLMSG_ERROR:
-            yield sequence, -_ERROR.unpack_from(data, place + _HEADER.size)[0]
+        yield kind, sequence, data[place + _HEADER.size : place + length]
         place += max((length + 3) & ~3, _HEADER.size)
+
+
+def _acknowledgements(data: bytes) -> Iterator[tuple[int, int]]:
+    """Sequence number and errno (0: done) of each answer in a datagram."""
+    for kind, sequence, body in _parts(data):
+        if kind == _NLMSG_ERROR:
+            yield sequence, -_ERROR.unpack_from(body)[0]
 
 
 @contextmanager

@@ -41,16 +41,16 @@ def capabilities() -> Capabilities:
 
 
 def kernel_has(shaper: str, scratch: int) -> bool:
-    """Whether the kernel accepts this queueing discipline, tried on the loopback of a scratch namespace."""
+    """Whether the kernel accepts all that this shaper consists of, tried on the loopback of a scratch namespace."""
     with inside(scratch):
         index = socket.if_nametoindex("lo")
-    request = {
-        "netem": netem(index, "lo", Shape(delay_s=0.001), 1500),
-        "tbf": tbf(index, "lo", 1e6, 30_000, 1600),
+    requests = {
+        "netem": netem(index, "lo", Shape(rate_bps=1e6, delay_s=0.001), 1500),
+        "tbf": [tbf(index, "lo", 1e6, 30_000, 1600)],
     }[shaper]
     try:
         with netlink(scratch) as kernel:
-            kernel.do([request])
+            kernel.do(requests)
     except NetlinkError as error:
         if error.number in (errno.ENOENT, errno.EOPNOTSUPP):
             return False

@@ -2,164 +2,167 @@
 
 import errno
 import socket
-from typing import Any
 
-from pyroute2.netlink import NLA_F_NESTED
-from pyroute2.netlink.rtnl import (
-    RTM_DELLINK,
-    RTM_DELNEIGH,
-    RTM_NEWADDR,
-    RTM_NEWLINK,
-    RTM_NEWNEIGH,
-    RTM_SETLINK,
-)
-from pyroute2.netlink.rtnl.ifaddrmsg import ifaddrmsg
-from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
-from pyroute2.netlink.rtnl.ndmsg import NTF_MASTER, NUD_NOARP, NUD_PERMANENT, ndmsg
-
+from testbed.links import messages as m
 from testbed.links.netlink import Request
 
 CREATE = 0x400 | 0x200  # NLM_F_CREATE | NLM_F_EXCL
 REPLACE = 0x400 | 0x100  # NLM_F_CREATE | NLM_F_REPLACE
-AF_BRIDGE = 7
+
+_NEWLINK, _DELLINK, _SETLINK = 16, 17, 19
+_NEWADDR = 20
+_NEWROUTE, _DELROUTE = 24, 25
+_NEWNEIGH = 28
+
 _IFF_UP = 1
+_IFLA_ADDRESS, _IFLA_IFNAME, _IFLA_MTU, _IFLA_LINKINFO = 1, 3, 4, 18
+_IFLA_IFALIAS, _IFLA_AF_SPEC, _IFLA_NET_NS_FD = 20, 26, 28
+_IFLA_GSO_MAX_SEGS = 40
+_IFLA_INFO_KIND, _IFLA_INFO_DATA, _VETH_INFO_PEER = 1, 2, 1
+_IFLA_INET_CONF, _IPV4_DEVCONF_FORWARDING = 1, 1
+_IFA_ADDRESS, _IFA_LOCAL = 1, 2
+_RTA_DST, _RTA_OIF, _RTA_GATEWAY, _RTA_PRIORITY = 1, 4, 5, 6
+_RT_TABLE_MAIN, _RTNH_F_ONLINK = 254, 4
+_SCOPE_UNIVERSE, _SCOPE_LINK, _SCOPE_NOWHERE = 0, 253, 255
+_UNSPECIFIED, _UNICAST, _UNREACHABLE = 0, 1, 7
+_NDA_DST, _NDA_LLADDR = 1, 2
+_NUD_PERMANENT = 0x80
 _ALIAS_LENGTH = 255  # the kernel keeps at most this many bytes
+_LAST_RESORT = 4096  # metric of a route that counts only when no other is left
+_ONE = 32  # prefix length of a single address
 
 
-def _link(attributes: list[tuple[str, Any]], *, up: bool = False, index: int = 0) -> ifinfmsg:
-    message = ifinfmsg()
-    message["index"] = index
-    if up:
-        message["flags"] = message["change"] = _IFF_UP
-    message["attrs"] = attributes
-    return message
-
-
-def add_bridge(name: str, mac: str) -> Request:
-    """A bridge that forwards at once and says nothing of its own.
-
-    With a MAC address given, it does not change with the ports; each change would empty the neighbour table.
-    """
-    options = {
-        "attrs": [
-            ("IFLA_BR_STP_STATE", 0),
-            ("IFLA_BR_FORWARD_DELAY", 0),
-            ("IFLA_BR_MCAST_SNOOPING", 0),
-        ]
-    }
-    kind = {"attrs": [("IFLA_INFO_KIND", "bridge"), ("IFLA_INFO_DATA", options)]}
-    message = _link(
-        [("IFLA_IFNAME", name), ("IFLA_ADDRESS", mac), ("IFLA_LINKINFO", kind)], up=True
-    )
-    return Request(f"make bridge {name}", RTM_NEWLINK, CREATE, message)
-
-
-def add_veth(name: str, mtu: int, peer: str, peer_ns: int, peer_mac: str) -> Request:
+def add_veth(name: str, name_mac: str, peer: str, peer_ns: int, peer_mac: str, mtu: int) -> Request:
     """A pair of interfaces; the peer is born inside the other namespace."""
-    other = {
-        "attrs": [
-            ("IFLA_IFNAME", peer),
-            ("IFLA_MTU", mtu),
-            ("IFLA_ADDRESS", peer_mac),
-            ("IFLA_NET_NS_FD", peer_ns),
-        ]
-    }
-    kind = {
-        "attrs": [
-            ("IFLA_INFO_KIND", "veth"),
-            ("IFLA_INFO_DATA", {"attrs": [("VETH_INFO_PEER", other)]}),
-        ]
-    }
-    message = _link([("IFLA_IFNAME", name), ("IFLA_MTU", mtu), ("IFLA_LINKINFO", kind)])
-    return Request(f"make link {name}", RTM_NEWLINK, CREATE, message)
+    other = b"".join(
+        (
+            m.about_link(),
+            m.text(_IFLA_IFNAME, peer),
+            m.u32(_IFLA_MTU, mtu),
+            m.mac(_IFLA_ADDRESS, peer_mac),
+            m.u32(_IFLA_NET_NS_FD, peer_ns),
+        )
+    )
+    body = b"".join(
+        (
+            m.about_link(),
+            m.text(_IFLA_IFNAME, name),
+            m.u32(_IFLA_MTU, mtu),
+            m.mac(_IFLA_ADDRESS, name_mac),
+            m.nest(
+                _IFLA_LINKINFO,
+                m.text(_IFLA_INFO_KIND, "veth"),
+                m.nest(_IFLA_INFO_DATA, m.attribute(_VETH_INFO_PEER, other)),
+            ),
+        )
+    )
+    return Request(f"make link {name}", _NEWLINK, CREATE, body)
 
 
 def delete_link(name: str) -> Request:
     """Remove an interface, and a veth's peer with it; none is fine."""
-    gone = frozenset({errno.ENODEV})
-    message = _link([("IFLA_IFNAME", name)])
-    return Request(f"remove link {name}", RTM_DELLINK, 0, message, gone)
+    body = m.about_link() + m.text(_IFLA_IFNAME, name)
+    return Request(f"remove link {name}", _DELLINK, 0, body, frozenset({errno.ENODEV}))
 
 
 def raise_link(name: str) -> Request:
     """Switch an interface on."""
-    return Request(f"raise {name}", RTM_SETLINK, 0, _link([("IFLA_IFNAME", name)], up=True))
+    body = m.about_link(flags=_IFF_UP, change=_IFF_UP) + m.text(_IFLA_IFNAME, name)
+    return Request(f"raise {name}", _SETLINK, 0, body)
 
 
-def describe(
-    index: int,
-    name: str,
-    alias: str,
-    mtu: int,
-    *,
-    mac: str | None = None,
-    master: int | None = None,
-) -> Request:
-    """Alias, packet size, MAC address and bridge of an interface."""
-    attributes: list[tuple[str, Any]] = [
-        ("IFLA_IFALIAS", alias.encode()[:_ALIAS_LENGTH].decode(errors="ignore")),
-        ("IFLA_MTU", mtu),
-    ]
-    if mac is not None:
-        attributes.append(("IFLA_ADDRESS", mac))
-    if master is not None:
-        attributes.append(("IFLA_MASTER", master))
-    return Request(f"configure {name}", RTM_SETLINK, 0, _link(attributes, index=index))
+def describe(name: str, alias: str, mtu: int, mac: str, *, forwards: bool) -> Request:
+    """Alias, packet size, MAC address, and whether packets that enter here may go on to other interfaces.
 
+    TCP makes packets of several frames even where all offloads are off, and the kernel takes them apart behind the
+    shaper, which would let all of their frames go at once: here it makes packets of one frame.
 
-def quiet_port(index: int, name: str) -> Request:
-    """The bridge learns nothing here, floods no unknown unicast here, and answers ARP questions for stations here.
-
-    Otherwise every ARP question would cross every slow link of the lab. ("Wifi" is the kernel's name for
-    proxy ARP that keeps other broadcasts working.)
+    Forwarding is said to each interface: the switch for a whole namespace stands in /proc/sys, which may be read-only.
     """
-    message = _link([], index=index)
-    message["family"] = AF_BRIDGE
-    settings = [
-        ("IFLA_BRPORT_LEARNING", 0),
-        ("IFLA_BRPORT_UNICAST_FLOOD", 0),
-        ("IFLA_BRPORT_PROXYARP_WIFI", 1),
-    ]
-    message["attrs"] = [("IFLA_PROTINFO", {"attrs": settings}, NLA_F_NESTED)]
-    return Request(f"quieten bridge port {name}", RTM_SETLINK, 0, message)
+    may_go_on = m.u32(_IPV4_DEVCONF_FORWARDING, int(forwards))
+    body = b"".join(
+        (
+            m.about_link(),
+            m.text(_IFLA_IFNAME, name),
+            m.attribute(_IFLA_IFALIAS, alias.encode()[:_ALIAS_LENGTH]),
+            m.u32(_IFLA_MTU, mtu),
+            m.u32(_IFLA_GSO_MAX_SEGS, 1),
+            m.mac(_IFLA_ADDRESS, mac),
+            m.nest(_IFLA_AF_SPEC, m.nest(socket.AF_INET, m.nest(_IFLA_INET_CONF, may_go_on))),
+        )
+    )
+    return Request(f"configure {name}", _SETLINK, 0, body)
 
 
-def add_address(index: int, name: str, address: str, prefix_length: int) -> Request:
-    """An IPv4 address."""
-    message = ifaddrmsg()
-    message["family"] = socket.AF_INET
-    message["index"] = index
-    message["prefixlen"] = prefix_length
-    message["attrs"] = [("IFA_LOCAL", address), ("IFA_ADDRESS", address)]
-    return Request(f"give {name} the address {address}", RTM_NEWADDR, CREATE, message)
-
-
-def add_station(index: int, name: str, mac: str) -> Request:
-    """Tell the bridge which MAC address is behind this port."""
-    message = ndmsg()
-    message["family"] = AF_BRIDGE
-    message["ifindex"] = index
-    message["state"] = NUD_NOARP
-    message["flags"] = NTF_MASTER
-    message["attrs"] = [("NDA_LLADDR", mac)]
-    return Request(f"enter {mac} at port {name}", RTM_NEWNEIGH, REPLACE, message)
+def add_address(index: int, name: str, address: str) -> Request:
+    """An IPv4 address without a network around it; it may be there already."""
+    body = b"".join(
+        (
+            m.about_address(index, _ONE),
+            m.ipv4(_IFA_LOCAL, address),
+            m.ipv4(_IFA_ADDRESS, address),
+        )
+    )
+    there = frozenset({errno.EEXIST})
+    return Request(f"give {name} the address {address}", _NEWADDR, CREATE, body, there)
 
 
 def add_neighbour(index: int, address: str, mac: str) -> Request:
-    """What the bridge answers when somebody asks by ARP for this address."""
-    message = ndmsg()
-    message["family"] = socket.AF_INET
-    message["ifindex"] = index
-    message["state"] = NUD_PERMANENT
-    message["attrs"] = [("NDA_DST", address), ("NDA_LLADDR", mac)]
-    return Request(f"enter neighbour {address}", RTM_NEWNEIGH, REPLACE, message)
+    """Who has this address, known for ever: nobody needs to ask."""
+    body = b"".join(
+        (
+            m.about_neighbour(index, _NUD_PERMANENT),
+            m.ipv4(_NDA_DST, address),
+            m.mac(_NDA_LLADDR, mac),
+        )
+    )
+    return Request(f"enter neighbour {address}", _NEWNEIGH, REPLACE, body)
 
 
-def delete_neighbour(index: int, address: str) -> Request:
-    """The bridge no longer answers for this address; none is fine."""
-    message = ndmsg()
-    message["family"] = socket.AF_INET
-    message["ifindex"] = index
-    message["attrs"] = [("NDA_DST", address)]
-    gone = frozenset({errno.ENOENT})
-    return Request(f"forget neighbour {address}", RTM_DELNEIGH, 0, message, gone)
+def route_to_neighbour(index: int, address: str) -> Request:
+    """One address is at the other end of this interface."""
+    body = b"".join(
+        (
+            m.about_route(_ONE, _RT_TABLE_MAIN, _SCOPE_LINK, _UNICAST),
+            m.ipv4(_RTA_DST, address),
+            m.u32(_RTA_OIF, index),
+        )
+    )
+    return Request(f"route {address}", _NEWROUTE, REPLACE, body)
+
+
+def route_through(index: int, network: str, prefix_length: int, gateway: str) -> Request:
+    """A network is behind the gateway, which is at the other end of this interface."""
+    body = b"".join(
+        (
+            m.about_route(prefix_length, _RT_TABLE_MAIN, _SCOPE_UNIVERSE, _UNICAST, _RTNH_F_ONLINK),
+            m.ipv4(_RTA_DST, network),
+            m.u32(_RTA_OIF, index),
+            m.ipv4(_RTA_GATEWAY, gateway),
+        )
+    )
+    what = f"route {network}/{prefix_length} through {gateway}"
+    return Request(what, _NEWROUTE, REPLACE, body)
+
+
+def refuse_otherwise(address: str) -> Request:
+    """If no better route to this address is left, say so, rather than send the packet back where it came from."""
+    body = b"".join(
+        (
+            m.about_route(_ONE, _RT_TABLE_MAIN, _SCOPE_UNIVERSE, _UNREACHABLE),
+            m.ipv4(_RTA_DST, address),
+            m.u32(_RTA_PRIORITY, _LAST_RESORT),
+        )
+    )
+    return Request(f"route {address}", _NEWROUTE, REPLACE, body)
+
+
+def delete_route(address: str) -> Request:
+    """The best route to one address goes; none is fine."""
+    body = b"".join(
+        (
+            m.about_route(_ONE, _RT_TABLE_MAIN, _SCOPE_NOWHERE, _UNSPECIFIED),
+            m.ipv4(_RTA_DST, address),
+        )
+    )
+    return Request(f"forget the way to {address}", _DELROUTE, 0, body, frozenset({errno.ESRCH}))

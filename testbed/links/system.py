@@ -3,12 +3,14 @@
 import ctypes
 import os
 import signal
+from contextlib import suppress
 
 CLONE_NEWUSER = 0x10000000
 CLONE_NEWNET = 0x40000000
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_TIMERSLACK = 29
+_PR_SET_CHILD_SUBREAPER = 36
 _CLOCK_MONOTONIC = 1
 _TFD_NONBLOCK = os.O_NONBLOCK
 _TFD_CLOEXEC = os.O_CLOEXEC
@@ -56,9 +58,23 @@ def die_with_parent(parent: int) -> None:
         os._exit(1)
 
 
+def inherit_grandchildren() -> None:
+    """Processes whose parent ends become children of this one, if it is their forefather."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
 def wake_precisely() -> None:
     """Timers of this process fire without the usual 50 microseconds of slack."""
     _prctl(_PR_SET_TIMERSLACK, 1)
+
+
+def come_first() -> None:
+    """Real-time priority for this process; the kernel keeps 5 % of the time for everybody else.
+
+    Without root the priority stays as it is.
+    """
+    with suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
 
 
 class Timer:

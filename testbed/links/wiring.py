@@ -1,142 +1,218 @@
-"""Links as wholes: made, configured, shaped, raised and removed in batches, for the keeper that lives in the core."""
+"""Links as wholes: made, configured, shaped, raised and removed in batches, for the keeper that lives in the core.
 
-import errno
+The core is a router: it holds one route a node and the gateway's address, and nothing else. A node sends to the gateway
+whatever is for the lab. Both ends know each other's MAC address from the start, so nobody ever asks by ARP.
+A link behind a router ends in that router's namespace, which passes on whatever is for others through its own link.
+"""
+
 import os
 import socket
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import chain
+from pathlib import Path
 
 from testbed.errors import TestbedError
 from testbed.links import requests
+from testbed.links.access import Access, by_far_end
+from testbed.links.changes import Line
 from testbed.links.namespaces import inside
-from testbed.links.netlink import NetlinkError, Request, netlink
+from testbed.links.netlink import Netlink, Request, netlink
 from testbed.links.offload import switch_off
+from testbed.links.running import running
 from testbed.links.seeds import direction_random
-from testbed.links.shaping import shaper
-from testbed.links.spec import LinkSpec
-from testbed.topology.model import Emulator, Shape
+from testbed.links.shaping import shapers
+from testbed.links.spec import GATEWAY_MAC, LinkSpec
+from testbed.topology.model import Emulator
 
-BRIDGE = "core0"
-BRIDGE_MAC = "02:74:62:00:00:00"  # as a node with the number 0, which there is not
 NODE_IF = "eth0"
-MOST_LINKS = 1023  # ports of a Linux bridge
-
-
-@dataclass(frozen=True, slots=True)
-class Access:
-    """A link and the namespace of its node."""
-
-    spec: LinkSpec
-    ns_fd: int
+_LOOPBACK = "lo"
+_RUNNING_S = 10.0  # the kernel switches a cable on some time after both ends are up
+_PAUSE_S = 0.002
 
 
 def make_core() -> None:
-    """The bridge of the current namespace."""
+    """What the core has before it has links."""
     with netlink() as core:
-        core.do([requests.raise_link("lo"), requests.add_bridge(BRIDGE, BRIDGE_MAC)])
+        core.do([requests.raise_link(_LOOPBACK)])
 
 
 def make_veths(links: Sequence[Access]) -> None:
-    """The kernel's own links: one end here, the other as eth0 in the node's namespace, both down."""
-    with netlink() as core:
-        core.do(
-            [
-                requests.add_veth(
-                    link.spec.core_if, link.spec.mtu, NODE_IF, link.ns_fd, link.spec.mac
-                )
-                for link in links
-            ]
-        )
+    """The kernel's own links: eth0 in the node's namespace, the other end in the core or the router, both down."""
+    for far_fd, ending_there in by_far_end(links):
+        with _at(far_fd) as far:
+            far.do([_veth(link) for link in ending_there])
+
+
+def _veth(link: Access) -> Request:
+    spec = link.spec
+    return requests.add_veth(spec.far_if, GATEWAY_MAC, NODE_IF, link.ns_fd, spec.mac, spec.mtu)
 
 
 def configure(links: Sequence[Access]) -> None:
-    """Addresses, aliases, bridge ports; offloads off. The links stay down."""
-    bridge = socket.if_nametoindex(BRIDGE)
-    wanted: list[Request] = []
-    for spec in (link.spec for link in links):
-        index = socket.if_nametoindex(spec.core_if)
-        switch_off(spec.core_if)
-        wanted += [
-            requests.describe(index, spec.core_if, spec.alias, spec.mtu, master=bridge),
-            requests.quiet_port(index, spec.core_if),
-            requests.add_station(index, spec.core_if, spec.mac),
-            requests.add_neighbour(bridge, spec.address, spec.mac),
-        ]
-    try:
-        with netlink() as core:
-            core.do(wanted)
-    except NetlinkError as error:
-        if error.number == errno.EXFULL:
-            raise TestbedError(
-                f"a bridge has at most {MOST_LINKS} ports", "use fewer nodes in one lab"
-            ) from error
-        raise
+    """Addresses and aliases; offloads off. The links stay down."""
+    with _at(None) as core:
+        core.do(_gateway_addresses(links))
+    for far_fd, ending_there in by_far_end(links):
+        with _at(far_fd) as far:
+            far.do([request for link in ending_there for request in _describe_far_end(link.spec)])
+            for link in ending_there:
+                switch_off(link.spec.far_if)
     for link in links:
-        _configure_node_end(link)
+        with _at(link.ns_fd) as node:
+            switch_off(NODE_IF)
+            node.do(_describe_node_end(link))
 
 
-def _configure_node_end(link: Access) -> None:
+def _gateway_addresses(links: Sequence[Access]) -> list[Request]:
+    """The core answers under this address: that a packet is too large, or that there is no such node."""
+    loopback = socket.if_nametoindex(_LOOPBACK)
+    found = {link.spec.gateway for link in links}
+    return [requests.add_address(loopback, _LOOPBACK, gateway) for gateway in sorted(found)]
+
+
+def _describe_far_end(spec: LinkSpec) -> list[Request]:
+    wanted = [requests.describe(spec.far_if, spec.alias, spec.mtu, GATEWAY_MAC, forwards=True)]
+    if spec.behind is not None:
+        wanted.append(requests.refuse_otherwise(spec.address))
+    return wanted
+
+
+def _describe_node_end(link: Access) -> list[Request]:
     spec = link.spec
-    with inside(link.ns_fd), netlink() as node:
-        index = socket.if_nametoindex(NODE_IF)
-        switch_off(NODE_IF)
-        node.do(
-            [
-                requests.raise_link("lo"),
-                requests.describe(index, NODE_IF, spec.alias, spec.mtu, mac=spec.mac),
-                requests.add_address(index, NODE_IF, spec.address, spec.prefix_length),
-            ]
-        )
+    index = socket.if_nametoindex(NODE_IF)
+    return [
+        requests.raise_link(_LOOPBACK),
+        requests.describe(NODE_IF, spec.alias, spec.mtu, spec.mac, forwards=link.is_router),
+        requests.add_address(index, NODE_IF, spec.address),
+    ]
 
 
-def shape(emulator: Emulator, link: Access, up: Shape, down: Shape, seed: int | None) -> None:
-    """Both directions by the kernel: `up` where the node sends, `down` where the core does."""
-    spec = link.spec
+def shape(emulator: Emulator, lines: Sequence[tuple[Access, Line, Line]], seed: int | None) -> None:
+    """Up and down by the kernel: `up` where the node sends, `down` where the core or the router does."""
 
-    def request(ifname: str, shape: Shape, label: str) -> Request:
+    def wanted(spec: LinkSpec, ifname: str, line: Line, label: str) -> list[Request]:
         chance = direction_random(seed, spec.node, label).getrandbits(64)
         index = socket.if_nametoindex(ifname)
-        return shaper(emulator, index, ifname, shape, spec.mtu, chance)
+        return shapers(emulator, index, ifname, line, spec.mtu, chance)
 
-    with inside(link.ns_fd), netlink() as node:
-        node.do([request(NODE_IF, up, "up")])
-    with netlink() as core:
-        core.do([request(spec.core_if, down, "down")])
+    downs = {link.spec.node: down for link, _, down in lines}
+    for link, up, _ in lines:
+        with _at(link.ns_fd) as node:
+            node.do(wanted(link.spec, NODE_IF, up, "up"))
+    for far_fd, ending_there in by_far_end([link for link, _, _ in lines]):
+        specs = [link.spec for link in ending_there]
+        with _at(far_fd) as far:
+            all_wanted = (wanted(s, s.far_if, downs[s.node], "down") for s in specs)
+            far.do(list(chain.from_iterable(all_wanted)))
 
 
-def raise_links(links: Sequence[Access]) -> None:
-    """Both ends up: from now on packets flow."""
-    with netlink() as core:
-        core.do([requests.raise_link(link.spec.core_if) for link in links])
-    for link in links:
-        with netlink(link.ns_fd) as node:
-            node.do([requests.raise_link(NODE_IF)])
+def raise_links(emulator: Emulator | None, links: Sequence[Access]) -> None:
+    """Both ends up, with their routes, those nearer to the core first: from now on packets flow."""
+    behind = [link for link in links if link.router is not None]
+    _raise_at(None, emulator, [link for link in links if link.router is None])
+    with _at(None) as core:
+        core.do(
+            [_way_through_router(link.spec, link.router.spec) for link in behind if link.router]
+        )
+    for far_fd, ending_there in by_far_end(behind):
+        _raise_at(far_fd, emulator, ending_there)
+
+
+def _raise_at(far_fd: int | None, emulator: Emulator | None, links: Sequence[Access]) -> None:
+    with _at(far_fd) as far:
+        far.do([request for link in links for request in _open_far_end(link.spec)])
+        for link in links:
+            with _at(link.ns_fd) as node:
+                node.do(_open_node_end(link.spec))
+        if emulator is not Emulator.RELAY:  # a tap has no cable
+            _wait_for_cables(far, [link.spec.far_if for link in links])
+
+
+def _open_far_end(spec: LinkSpec) -> list[Request]:
+    index = socket.if_nametoindex(spec.far_if)
+    return [
+        requests.raise_link(spec.far_if),
+        requests.add_neighbour(index, spec.address, spec.mac),
+        requests.route_to_neighbour(index, spec.address),
+    ]
+
+
+def _way_through_router(spec: LinkSpec, router: LinkSpec) -> Request:
+    """The core's route to a node behind a router."""
+    index = socket.if_nametoindex(router.far_if)
+    return requests.route_through(index, spec.address, 32, router.address)
+
+
+def _open_node_end(spec: LinkSpec) -> list[Request]:
+    index = socket.if_nametoindex(NODE_IF)
+    return [
+        requests.raise_link(NODE_IF),
+        requests.add_neighbour(index, spec.gateway, GATEWAY_MAC),
+        requests.route_through(index, spec.network, spec.prefix_length, spec.gateway),
+    ]
+
+
+def _wait_for_cables(kernel: Netlink, ifnames: Sequence[str]) -> None:
+    """Until the kernel has noticed that the other ends are up: before, it drops silently what is sent there.
+
+    It does so in its own time, some milliseconds later; one first packet in ten was lost without this.
+    """
+    deadline = time.monotonic() + _RUNNING_S
+    waiting = {socket.if_nametoindex(ifname): ifname for ifname in ifnames}
+    while missing := waiting.keys() - running(kernel):
+        if time.monotonic() > deadline:
+            raise TestbedError(
+                f"the interface {waiting[min(missing)]} did not come up within {_RUNNING_S:.0f} s",
+                "if the machine is very busy, try again when it is less so",
+            )
+        time.sleep(_PAUSE_S)
 
 
 def remove(links: Sequence[Access]) -> None:
-    """Both ends; what is gone already is fine."""
-    bridge = socket.if_nametoindex(BRIDGE)
-    with netlink() as core:
-        for spec in (link.spec for link in links):
-            core.do(
-                [
-                    requests.delete_link(spec.core_if),
-                    requests.delete_neighbour(bridge, spec.address),
-                ]
-            )
+    """Routes and both ends; what is gone already is fine."""
+    with _at(None) as core:
+        behind = [link.spec for link in links if link.router is not None]
+        core.do([requests.delete_route(spec.address) for spec in behind])
+    for far_fd, ending_there in by_far_end(links):
+        with _at(far_fd) as far:
+            far.do([request for link in ending_there for request in _close_far_end(link.spec)])
     for link in links:
-        with netlink(link.ns_fd) as node:
+        with _at(link.ns_fd) as node:
             node.do([requests.delete_link(NODE_IF)])
 
 
-def interfaces(ns_fd: int | None = None) -> Mapping[str, int]:
-    """Names and numbers of the interfaces in a namespace; None: the current one."""
+def _close_far_end(spec: LinkSpec) -> list[Request]:
+    closing = [requests.delete_link(spec.far_if)]
+    if spec.behind is not None:
+        closing.append(requests.delete_route(spec.address))  # the one that refuses
+    return closing
+
+
+def interfaces(ns_fd: int | None = None) -> frozenset[str]:
+    """Names of the interfaces in a namespace; None: the current one.
+
+    Read from /proc, in a tenth of the time that netlink takes for thousands of interfaces.
+    """
+    if ns_fd is not None:
+        with inside(ns_fd):
+            return interfaces()
+    lines = Path("/proc/thread-self/net/dev").read_text().splitlines()[2:]
+    return frozenset(line.split(":")[0].strip() for line in lines)
+
+
+def ns_path(ns_fd: int | None) -> str:
+    """A path by which this process's children can open a namespace that this process holds; None: its own."""
+    return f"/proc/{os.getpid()}/" + ("ns/net" if ns_fd is None else f"fd/{ns_fd}")
+
+
+@contextmanager
+def _at(ns_fd: int | None) -> Iterator[Netlink]:
+    """A conversation about a namespace, inside it; None: about the core, which this process is in."""
     if ns_fd is None:
-        return {name: index for index, name in socket.if_nameindex()}
-    with inside(ns_fd):
-        return interfaces()
-
-
-def ns_path(ns_fd: int) -> str:
-    """A path by which this process's children can open a namespace that this process holds."""
-    return f"/proc/{os.getpid()}/fd/{ns_fd}"
+        with netlink() as kernel:
+            yield kernel
+    else:
+        with inside(ns_fd), netlink() as kernel:
+            yield kernel

@@ -23,12 +23,20 @@ def load(path: Path, *, name: str | None = None) -> Topology:
 
 
 def load_text(
-    text: str, source: str, *, name: str | None = None, fallback: str = "lab"
+    text: str,
+    source: str,
+    *,
+    name: str | None = None,
+    fallback: str = "lab",
+    folder: Path = Path(),
 ) -> Topology:
-    """The same from a text: `source` stands in errors, `fallback` names a lab that nothing else names."""
+    """The same from a text: `source` stands in errors, `fallback` names a lab that nothing else names.
+
+    Paths in the text begin at `folder`.
+    """
     from testbed.topology import loading
 
-    return loading.load_text(text, source, name=name, fallback=fallback)
+    return loading.load_text(text, source, name=name, fallback=fallback, folder=folder)
 
 
 def doubts(topology: Topology) -> tuple[str, ...]:

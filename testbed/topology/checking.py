@@ -1,5 +1,6 @@
 """What every check across sections needs: the sound part of the file, the places in it, and where to put problems."""
 
+import pathlib
 from dataclasses import dataclass
 
 from testbed.topology.problems import ProblemList
@@ -16,11 +17,20 @@ class Checking:
     document: Document
     shaped: Shaped
     problems: ProblemList
+    folder: pathlib.Path  # where the paths in the file begin
 
     @property
     def file(self) -> TopologyFile:
         """The sound part of the file."""
         return self.shaped.file
+
+    @property
+    def counts(self) -> dict[str, int | None]:
+        """How many nodes each group has; None if that is wrong in the file, and so not known."""
+        return {
+            name: group.count if self.shaped.sound("groups", name, "count") else None
+            for name, group in self.file.groups.items()
+        }
 
     def value(self, path: Path, message: str, hint: str = "") -> None:
         """The value at this path is wrong."""

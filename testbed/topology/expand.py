@@ -5,12 +5,14 @@ from dataclasses import replace
 
 from nodes.wire import MAX_SUBSCRIPTIONS
 from testbed.topology.checking import Checking
-from testbed.topology.hints import quoted
+from testbed.topology.guests import check_guest, external
+from testbed.topology.hints import quoted, with_article
 from testbed.topology.link_profiles import DEFAULT, LinkProfiles
 from testbed.topology.model import Node, NodeKind
 from testbed.topology.names import MAX_NODE_NAME
 from testbed.topology.numbering import address_of
 from testbed.topology.raw import MAX_NODES, RawGroup, RawHardware, RawMember
+from testbed.topology.routers import place_behind_routers
 from testbed.topology.selectors import member
 from testbed.topology.source_map import Path
 
@@ -53,7 +55,7 @@ def expand(checking: Checking, profiles: LinkProfiles) -> tuple[Node, ...]:
             f"a group and a node are both called {quoted(name)}",
             "rename one of them",
         )
-    return tuple(nodes.values())
+    return place_behind_routers(checking, tuple(nodes.values()), origin)
 
 
 def _unnumbered(checking: Checking, profiles: LinkProfiles) -> Iterator[tuple[Path, Node]]:
@@ -66,7 +68,8 @@ def _unnumbered(checking: Checking, profiles: LinkProfiles) -> Iterator[tuple[Pa
                 path = ("nodes", name)
                 profiles.check((*path, "link"), raw.link)
                 _check_member(checking, path, raw)
-                yield path, _node(checking, raw, name)
+                node = _node(checking, raw, name)
+                yield path, replace(node, external=external(checking, path, raw, name, None))
         else:
             for name, group in file.groups.items():
                 path = ("groups", name)
@@ -95,18 +98,26 @@ def _members(checking: Checking, path: Path, name: str, group: RawGroup) -> Iter
     for index in range(group.count):
         place = places[index % len(places)] if places else None
         plain = _node(checking, group, member(name, index))
-        yield replace(plain, group=name, index=index, at=place)
+        yield replace(
+            plain,
+            group=name,
+            index=index,
+            at=place,
+            external=external(checking, path, group, plain.name, name),
+        )
 
 
 def _node(checking: Checking, raw: RawMember, name: str) -> Node:
     defaults = checking.file.defaults
     own: RawHardware = getattr(defaults, raw.kind)
     sources = (raw, own, defaults)
+    # Behind a router the long way is the router's; the short one to it is not meant by the defaults.
+    links = (raw,) if raw.router is not None else sources
     return Node(
         name=name,
         number=0,
         kind=NodeKind(raw.kind),
-        profile=next((s.link for s in sources if s.link), DEFAULT),
+        profile=next((s.link for s in links if s.link), DEFAULT),
         topics=tuple(dict.fromkeys(raw.topics)),
         at=getattr(raw, "at", None),
         platform=next((s.platform for s in sources if s.platform), None),
@@ -117,6 +128,7 @@ def _node(checking: Checking, raw: RawMember, name: str) -> Node:
 def _check_member(checking: Checking, path: tuple[str, str], raw: RawMember) -> None:
     if not checking.shaped.sound(*path, "kind"):
         return
+    check_guest(checking, path, raw)
     if raw.kind == NodeKind.SUBSCRIBER:
         if not raw.topics and checking.shaped.sound(*path, "topics"):
             checking.key(path, f"{path[1]} subscribes to nothing", "add `topics: [alerts]`")
@@ -129,7 +141,7 @@ def _check_member(checking: Checking, path: tuple[str, str], raw: RawMember) -> 
     elif raw.topics:
         checking.key(
             (*path, "topics"),
-            f"a {raw.kind} has no `topics`; only subscribers do",
+            f"{with_article(raw.kind)} has no `topics`; only subscribers do",
             "what a sensor publishes is said in `scenario`",
         )
 

@@ -58,7 +58,7 @@ def _check_repetition(checking: Checking, path: Path, raw: RawPublish) -> None:
                 checking.key(
                     (*path, key),
                     f"`{key}` without `period` or `rate`: how often is not said",
-                    "add `period: 1s`",
+                    f"add `period: 1s`, or remove `{key}`",
                 )
     if raw.size > MAX_PAYLOAD_BYTES:
         most = SIZE.write(MAX_PAYLOAD_BYTES)

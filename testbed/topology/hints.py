@@ -45,3 +45,17 @@ def quoted(value: object, most: int = 40) -> str:
 def visible(character: str) -> str:
     """The character, unless it would move the terminal's cursor, or worse."""
     return character if character.isprintable() else "\N{REPLACEMENT CHARACTER}"
+
+
+def with_article(kind: str) -> str:
+    """A kind of node in a sentence: a sensor, an external node."""
+    return f"{'an' if kind == 'external' else 'a'} {_noun(kind)}"
+
+
+def counted(number: int, kind: str) -> str:
+    """So many of a kind: 1 sensor, 5 external nodes."""
+    return f"{number} {_noun(kind)}{'' if number == 1 else 's'}"
+
+
+def _noun(kind: str) -> str:
+    return "external node" if kind == "external" else kind

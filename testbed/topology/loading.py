@@ -18,20 +18,29 @@ MAX_BYTES = 1024 * 1024
 
 def load(path: Path, *, name: str | None = None) -> Topology:
     """The topology of this file, as lab `name` (default: as the file says, else the file's own name)."""
-    return load_text(_decoded(_content(path), str(path)), str(path), name=name, fallback=path.stem)
+    text = _decoded(_content(path), str(path))
+    return load_text(text, str(path), name=name, fallback=path.stem, folder=path.parent)
 
 
 def load_text(
-    text: str, source: str, *, name: str | None = None, fallback: str = "lab"
+    text: str,
+    source: str,
+    *,
+    name: str | None = None,
+    fallback: str = "lab",
+    folder: Path = Path(),
 ) -> Topology:
-    """The same from a text; `source` stands in errors, `fallback` is the lab's name if nothing else names it."""
+    """The same from a text; `source` stands in errors, `fallback` is the lab's name if nothing else names it.
+
+    `folder` is where the paths in it begin.
+    """
     _check_text(text, source)
     document, problems = read(text, source)
     shaped = shape(document, problems)
     if shaped is None:
         raise TopologyErrors(problems.found)
     lab = name or shaped.file.name or fallback
-    topology = resolve(Checking(document, shaped, problems), lab)
+    topology = resolve(Checking(document, shaped, problems, folder), lab)
     if shaped.sound("name") and (problem := name_problem(lab, MAX_LAB_NAME)):
         message, hint = problem
         where = "the name given for the lab" if name else "the file's name, which names the lab"

@@ -6,14 +6,16 @@
 
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
-from nodes.kinds import NodeKind
+from nodes.kinds import OURS, NodeKind
 
 __all__ = [
     "PREFIX",
     "Capture",
     "Emulator",
+    "External",
     "Method",
     "Node",
     "NodeKind",
@@ -62,8 +64,20 @@ class Profile:
 
 
 @dataclass(frozen=True, slots=True)
+class External:
+    """Somebody else's program in a container: an image by name, or one made of Debian's packages."""
+
+    image: str | None = None
+    packages: tuple[str, ...] = ()
+    command: tuple[str, ...] = ()  # empty: the image's own
+    env: tuple[tuple[str, str], ...] = ()
+    files: tuple[tuple[str, str], ...] = ()  # path inside the container, content
+    port: int | None = None  # ready when it listens there; None: when it runs
+
+
+@dataclass(frozen=True, slots=True)
 class Node:
-    """One broker, sensor or subscriber with its access link to the core."""
+    """One participant with its access link to the core, or to the router that it is behind."""
 
     name: str
     number: int  # 1, 2, ... in file order: address, message ids and interface names follow from it
@@ -76,6 +90,13 @@ class Node:
     platform: str | None = None
     board: str | None = None  # `class:` in the file
     address: str = ""  # IPv4 address inside the lab
+    router: str | None = None  # name of the node whose link this one shares
+    external: External | None = None  # of nodes of that kind
+
+    @property
+    def ours(self) -> bool:
+        """Whether it runs the program of `nodes`, and so answers on a control socket."""
+        return self.kind in OURS
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +147,7 @@ class Capture:
     snaplen: int = 65535
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # without slots, so that what is looked up by name has a place
 class Topology:
     """A whole lab."""
 
@@ -143,15 +164,32 @@ class Topology:
 
     def profile(self, name: str) -> Profile:
         """The link profile of this name."""
-        return next(profile for profile in self.profiles if profile.name == name)
+        return self._profile_by_name[name]
 
     def node(self, name: str) -> Node:
         """The node of this name."""
-        return next(node for node in self.nodes if node.name == name)
+        return self._node_by_name[name]
+
+    @property
+    def ours(self) -> tuple[Node, ...]:
+        """The nodes that run our program, in file order."""
+        return tuple(node for node in self.nodes if node.ours)
 
     def of_kind(self, kind: NodeKind) -> tuple[Node, ...]:
         """All nodes of a kind, in file order."""
-        return tuple(node for node in self.nodes if node.kind is kind)
+        return self._nodes_by_kind[kind]
+
+    @cached_property
+    def _profile_by_name(self) -> dict[str, Profile]:
+        return {profile.name: profile for profile in self.profiles}
+
+    @cached_property
+    def _node_by_name(self) -> dict[str, Node]:
+        return {node.name: node for node in self.nodes}
+
+    @cached_property
+    def _nodes_by_kind(self) -> dict[NodeKind, tuple[Node, ...]]:
+        return {kind: tuple(node for node in self.nodes if node.kind is kind) for kind in NodeKind}
 
 
 def to_json(topology: Topology) -> dict[str, Any]:
@@ -166,13 +204,14 @@ def from_json(data: dict[str, Any]) -> Topology:
         return Method(value["method"], tuple((str(k), v) for k, v in value["parameters"]))
 
     def node(value: dict[str, Any]) -> Node:
-        at = value["at"]
+        at, external = value["at"], value.get("external")
         return Node(
             **{
                 **value,
                 "kind": NodeKind(value["kind"]),
                 "topics": tuple(value["topics"]),
                 "at": (at[0], at[1]) if at else None,
+                "external": _external(external) if external else None,
             }
         )
 
@@ -195,4 +234,15 @@ def from_json(data: dict[str, Any]) -> Topology:
         ),
         capture=Capture(**data["capture"]),
         prefix=data["prefix"],
+    )
+
+
+def _external(value: dict[str, Any]) -> External:
+    return External(
+        image=value["image"],
+        packages=tuple(value["packages"]),
+        command=tuple(value["command"]),
+        env=tuple((name, content) for name, content in value["env"]),
+        files=tuple((path, content) for path, content in value["files"]),
+        port=value["port"],
     )

@@ -1,6 +1,7 @@
 """Who publishes in an event: its selectors looked up, and its topic tried on the nodes found."""
 
 from testbed.topology.checking import Checking
+from testbed.topology.hints import with_article
 from testbed.topology.model import Node, NodeKind
 from testbed.topology.names import filled, topic_problem
 from testbed.topology.raw import RawPublish
@@ -18,11 +19,7 @@ class Publishers:
         for node in nodes:
             if node.group is not None:
                 self._by_group.setdefault(node.group, []).append(node)
-        groups = {
-            name: group.count if checking.shaped.sound("groups", name, "count") else None
-            for name, group in checking.file.groups.items()
-        }
-        self._members = Members(frozenset(self._by_name), groups)
+        self._members = Members(frozenset(self._by_name), checking.counts)
         self._chosen: dict[tuple[str, ...], tuple[Node, ...]] = {}
 
     def of(self, path: Path, publish: RawPublish) -> tuple[str, ...]:
@@ -78,7 +75,7 @@ class Publishers:
         if first is not None and self._cannot_publish(first):
             self._checking.value(
                 path,
-                f"{first.name} is a {first.kind}; only sensors publish",
+                f"{first.name} is {with_article(first.kind)}; only sensors publish",
                 "choose sensors, or change its `kind`",
             )
             return None

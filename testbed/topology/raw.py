@@ -10,12 +10,13 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from nodes.delivery import METHODS as DELIVERY_METHODS
 from nodes.overlay import METHODS as OVERLAY_METHODS
-from testbed.topology import checks, names, units
+from testbed.topology import checks, foreign, names, units
 from testbed.topology.model import Emulator, NodeKind
 
 MAX_NODES = 5_000
 MAX_PROFILES = 1_000
 PLATFORMS = ("linux/amd64", "linux/arm64", "linux/arm/v7")
+BOARDS = ("pi-zero", "pi-zero-2w", "pi-2", "pi-3", "pi-4", "pi-5")  # testbed.backends.boards
 
 # What may be left out has None in its type; a key that is written needs a value all the same.
 Rate = Annotated[float | None, checks.quantity(units.parse_rate, units.RATE)]
@@ -34,7 +35,7 @@ LabName = Annotated[str | None, names.name("a lab's name", names.MAX_LAB_NAME)]
 NodeName = Annotated[str, names.name("a node's name", names.MAX_NODE_NAME)]
 ProfileName = Annotated[str, names.label("a profile's name")]
 Link = Annotated[str | None, names.label("a profile's name")]
-Board = Annotated[str | None, names.label("a class")]
+Board = Annotated[str | None, checks.choice("class of board", BOARDS)]
 Topic = Annotated[str, names.topic()]
 TopicTemplate = Annotated[str, names.topic_template()]
 Kind = Annotated[str, checks.choice("kind of node", NodeKind)]
@@ -44,6 +45,15 @@ OverlayName = Annotated[str, checks.choice("overlay method", OVERLAY_METHODS)]
 DeliveryName = Annotated[str, checks.choice("delivery method", DELIVERY_METHODS)]
 Parameter = Annotated[str | int | float | bool, checks.parameter()]
 Selectors = Annotated[tuple[str, ...], checks.selectors()]
+Router = Annotated[str | None, foreign.router()]
+Image = Annotated[str | None, foreign.image()]
+Package = Annotated[str, foreign.package()]
+Command = Annotated[tuple[str, ...], foreign.command()]
+Variable = Annotated[str, foreign.variable()]
+VariableValue = Annotated[str, foreign.variable_value()]
+InsidePath = Annotated[str, foreign.inside_path()]
+SourcePath = Annotated[str, foreign.source_path()]
+Port = Annotated[int | None, checks.whole(1, 65_535)]
 
 
 class Section(BaseModel):
@@ -103,6 +113,8 @@ class RawDefaults(RawHardware):
     broker: RawHardware = Field(RawHardware(), description="defaults for brokers")
     sensor: RawHardware = Field(RawHardware(), description="defaults for sensors")
     subscriber: RawHardware = Field(RawHardware(), description="defaults for subscribers")
+    router: RawHardware = Field(RawHardware(), description="defaults for routers")
+    external: RawHardware = Field(RawHardware(), description="defaults for external nodes")
 
 
 class RawMember(RawHardware):
@@ -110,6 +122,19 @@ class RawMember(RawHardware):
 
     kind: Kind = Field(description="what the node does")
     topics: list[Topic] = Field([], description="what a subscriber wants: exact topics")
+    router: Router = Field(
+        None, description='node of kind router whose link it shares, or "group[*]" to take turns'
+    )
+    image: Image = Field(None, description="container image of an external node")
+    packages: list[Package] = Field(
+        [], description="or: Debian packages from which its image is made"
+    )
+    command: Command = Field((), description="what it runs: a list, or a line for the shell")
+    env: dict[Variable, VariableValue] = Field({}, description="its environment")
+    files: dict[InsidePath, SourcePath] = Field(
+        {}, description="path inside: text file beside this one"
+    )
+    port: Port = Field(None, description="TCP port on which it listens when it is ready")
 
 
 class RawGroup(RawMember):

@@ -42,6 +42,8 @@ def _check_star(checking: Checking, nodes: tuple[Node, ...]) -> None:
     if checking.file.overlay.method != "star" or not nodes or unclear:
         return
     brokers = [node for node in nodes if node.kind is NodeKind.BROKER]
+    if not any(node.ours for node in nodes):
+        return  # a lab of other people's programs
     if not brokers:
         where = "nodes" if "nodes" in checking.written() else "groups"
         checking.key(

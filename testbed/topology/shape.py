@@ -17,7 +17,7 @@ from testbed.topology.source_map import Path, Place
 
 _OF_KEY = "[key]"  # how pydantic says that the key itself is wrong, not its value
 _EXAMPLES = {
-    "kind": "add `kind: broker`, `kind: sensor` or `kind: subscriber`",
+    "kind": "add `kind: broker`, `kind: sensor`, `kind: subscriber`, `kind: router` or `kind: external`",
     "count": "add `count: 3`; a single node belongs under `nodes`",
     "from": 'add `from: "sensors[*]"`',
     "topic": "add `topic: alerts`",

@@ -112,7 +112,7 @@ def test_the_summary_keeps_its_contract(measured):
         "retransmitted_packets",
         "retransmitted_payload",
     }
-    assert set(summary["fidelity"]) == {"ok", "reasons"}
+    assert set(summary["fidelity"]) == {"ok", "reasons", "machine"}
     assert (summary["run"], summary["backend"], summary["emulator"]) == (
         "trouble",
         "netns",
@@ -233,7 +233,7 @@ def test_what_was_published_before_the_lab_was_changed_does_not_count(spark, tmp
         "duplicates": 0,
     }
     assert summary["ignored_publications"] == 6
-    assert summary["fidelity"] == {"ok": True, "reasons": []}
+    assert summary["fidelity"] == {"ok": True, "reasons": [], "machine": None}
     assert "6 publications before the lab was last changed" in write_report(folder).read_text()
 
 

@@ -71,18 +71,31 @@ def test_a_container_that_somebody_restarted_has_lost_its_link(
     assert name not in backend.inspect().wired
 
 
-def test_the_details_name_the_image_without_asking_for_another(
+def test_the_details_name_the_images_without_asking_for_others(
     backend: DockerBackend, monkeypatch: pytest.MonkeyPatch, places: Path
 ) -> None:
-    def refuse(*_: object) -> str:
+    def refuse(*_: object) -> None:
         raise AssertionError("no image may be made for the details")
 
-    monkeypatch.setattr(docker_backend, "ensure_image", refuse)
+    monkeypatch.setattr(docker_backend, "fit", refuse)
     details = backend.details()
-    container = marked(LabPlace(places / "s" / "boxes"))[0]
-    assert details["image_id"] == container.image.id
-    assert details["image"] in container.image.tags
+    image = marked(LabPlace(places / "s" / "boxes"))[0].image
+    (about,) = details["images"].values()
+    assert about["name"] in image.tags
+    assert (about["id"], about["size"]) == (image.id, image.attrs["Size"])
     assert details["docker"]
+
+
+def test_the_image_of_a_lab_is_not_removed_under_it(
+    backend: DockerBackend, testbed: Command, testbed_json: Command
+) -> None:
+    ((_, image),) = backend.details()["images"].items()
+    answer = testbed_json("image", "remove", image["name"], codes=(3,))
+    assert answer["removed"] == []
+    (kept,) = answer["in_use"]
+    assert kept["name"] == image["name"]
+    assert "boxes" in kept["used_by"]
+    assert testbed("image", "remove", "alpine").returncode == 2
 
 
 def test_down_without_the_engine_says_what_may_be_left_and_can_be_repeated(

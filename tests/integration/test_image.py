@@ -1,4 +1,4 @@
-"""The node image: made where there is none, by the engine that will run it."""
+"""Images: made where there are none, by the engine that will run them."""
 
 import os
 import signal
@@ -14,14 +14,25 @@ from docker.errors import ImageNotFound
 from testbed.backends import image, image_recipe
 from testbed.backends.clearing import clear_away
 from testbed.backends.engine import engine
-from testbed.errors import MissingCapability
+from testbed.backends.image import Workshop, ensure_image, ensure_images, own_platform
+from testbed.backends.image_recipe import NodeImage, PackagesImage, RegistryImage
+from testbed.backends.image_store import chosen, our_images, remove_images
+from testbed.backends.platforms import Platform
+from testbed.errors import InputError, MissingCapability
 from testbed.events import Event, StageEnded, StageStarted, ignore
 from testbed.keeper.processes import marked
 from testbed.places import LabPlace
+from tiny_registry import registry
 
 pytestmark = pytest.mark.docker
 
 NOBODY_ANSWERS = "localhost:9/no/such:image"
+SMALL = 60_000_000  # bytes
+AMD64, ARM64, ARMV7 = Platform("amd64"), Platform("arm64"), Platform("arm", "v7")
+PUBLISHED_FOR = {
+    "linux/amd64": {"os": "linux", "architecture": "amd64"},
+    "linux/arm64": {"os": "linux", "architecture": "arm64", "variant": "v8"},
+}
 
 
 @pytest.fixture
@@ -34,43 +45,71 @@ def lab(tmp_path: Path) -> LabPlace:
     return LabPlace(tmp_path / "lab")
 
 
+@pytest.fixture(autouse=True)
+def names_of_our_own(
+    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> Iterator[None]:
+    """Images of these tests have names that nobody else uses; the labs' own images stay untouched."""
+    if "the_labs_own" not in request.fixturenames:
+        monkeypatch.setattr(image_recipe, "REPOSITORY", "landslide-testbed-test")
+    yield
+    monkeypatch.setattr(image_recipe, "REPOSITORY", "landslide-testbed-test")
+    remove_images(our_images())
+
+
 @pytest.fixture
-def unmade(client: docker.DockerClient, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
-    """The name of an image that nobody has made yet; the labs' own image stays untouched."""
-    monkeypatch.setattr(image_recipe, "REPOSITORY", "landslide-testbed-test-image")
-    name = image_recipe.tag(client.version()["Arch"])
-    yield name
-    try:
-        client.images.remove(name)
-    except ImageNotFound:
-        return
+def the_labs_own() -> None:
+    """A test that looks at the images that labs use."""
+
+
+def printed(client: docker.DockerClient, name: str, *command: str) -> str:
+    ran = client.containers.run(name, list(command), network_mode="none", remove=True)
+    return ran.decode().strip()
 
 
 def test_without_a_registry_it_is_built_from_packages(
-    client: docker.DockerClient, unmade: str, lab: LabPlace, monkeypatch: pytest.MonkeyPatch
+    client: docker.DockerClient, lab: LabPlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(image, "PUBLISHED", NOBODY_ANSWERS)
+    wanted = NodeImage(own_platform(client))
     events: list[Event] = []
-    assert image.ensure_image(client, lab, "run", events.append) == unmade
-    assert events[0] == StageStarted("image")
-    assert StageEnded("image") in events
-    assert client.images.get(unmade).attrs["Architecture"] == client.version()["Arch"]
+    made = ensure_image(wanted, Workshop(events.append, lab, "run"))
+    assert isinstance(events[0], StageStarted)
+    assert StageEnded(events[0].stage) in events
+    assert (made.name, made.platform) == (wanted.name, str(wanted.platform))
+    assert client.images.get(wanted.name).attrs["Architecture"] == client.version()["Arch"]
+    assert made.size < SMALL
 
     again: list[Event] = []
-    assert image.ensure_image(client, lab, "run", again.append) == unmade
+    assert ensure_image(wanted, Workshop(again.append, lab, "run")) == made
     assert again == [], "an image that is there is used as it is"
 
     program = "import asyncio, json, socket, ssl, sys; print(sys.version_info >= (3, 11))"
-    ran = client.containers.run(
-        unmade, ["python3", "-c", program], network_mode="none", remove=True
+    assert printed(client, made.name, "python3", "-c", program) == "True"
+    assert printed(client, made.name, "sh", "-c", "whoami") == "root"
+    compiled = printed(client, made.name, "sh", "-c", "ls /usr/lib/python3*/asyncio/__pycache__")
+    assert "base_events.cpython" in compiled
+
+
+def test_an_image_of_packages_runs_their_programs(client: docker.DockerClient) -> None:
+    wanted = PackagesImage(("mosquitto-clients",), own_platform(client))
+    made = ensure_image(wanted, Workshop(ignore))
+    assert "mosquitto_pub version" in printed(
+        client, made.name, "sh", "-c", "mosquitto_pub --help | head -n 3"
     )
-    assert ran == b"True\n"
-    shell = client.containers.run(unmade, ["sh", "-c", "whoami"], network_mode="none", remove=True)
-    assert shell == b"root\n"
+    (listed,) = our_images()
+    assert (listed.content, listed.current) == ("mosquitto-clients", True)
+
+
+def test_a_package_that_does_not_exist_is_the_files_mistake(client: docker.DockerClient) -> None:
+    wanted = PackagesImage(("mosquittto",), own_platform(client))
+    with pytest.raises(InputError, match="mosquittto") as refused:
+        ensure_image(wanted, Workshop(ignore))
+    assert "apt-cache search" in refused.value.hint
 
 
 def test_without_registry_and_packages_the_error_says_what_to_install(
-    client: docker.DockerClient, unmade: str, lab: LabPlace, monkeypatch: pytest.MonkeyPatch
+    client: docker.DockerClient, lab: LabPlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(image, "PUBLISHED", NOBODY_ANSWERS)
     monkeypatch.setattr("shutil.which", lambda _: None)
@@ -79,13 +118,78 @@ def test_without_registry_and_packages_the_error_says_what_to_install(
     assert "neither be pulled" in reason
     assert "mmdebstrap is missing" in reason
     with pytest.raises(MissingCapability, match="mmdebstrap is missing") as refused:
-        image.ensure_image(client, lab, "run", ignore)
+        ensure_image(NodeImage(own_platform(client)), Workshop(ignore, lab, "run"))
     assert "make engine" in refused.value.hint
 
 
+@pytest.mark.usefixtures("the_labs_own")
 def test_the_image_of_the_labs_is_obtainable_here() -> None:
     able, reason = image.image_obtainable()
     assert able, reason
+
+
+def test_where_a_registry_answers_the_image_for_the_platform_is_pulled(
+    client: docker.DockerClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with registry(PUBLISHED_FOR) as address:
+        source = f"{address}/python:3.13-slim"
+        monkeypatch.setattr(image, "PUBLISHED", source)
+        mine = client.images.pull(source, platform="linux/amd64")
+        try:
+            made = ensure_image(NodeImage(ARM64), Workshop(ignore))
+            assert made.platform == "linux/arm64"
+            assert client.images.get(source).id == mine.id, "the name means what it meant before"
+        finally:
+            client.images.remove(source)
+
+
+def test_somebodys_image_is_had_for_several_platforms_and_kept(client: docker.DockerClient) -> None:
+    with registry(PUBLISHED_FOR) as address:
+        name = f"{address}/their/broker:2"
+        wanted = [RegistryImage(name, AMD64), RegistryImage(name, ARM64)]
+        first = ensure_images(wanted, Workshop(ignore))
+    try:
+        assert [first[its].platform for its in wanted] == ["linux/amd64", "linux/arm64"]
+        without_registry = ensure_images(wanted, Workshop(ignore))
+        assert [without_registry[its].id for its in wanted] == [first[its].id for its in wanted]
+    finally:
+        client.images.remove(name)
+
+
+def test_a_platform_that_the_registry_lacks_is_said(client: docker.DockerClient) -> None:
+    with registry(PUBLISHED_FOR) as address:
+        wanted = RegistryImage(f"{address}/their/broker:2", ARMV7)
+        with pytest.raises(MissingCapability, match="linux/arm/v7"):
+            ensure_image(wanted, Workshop(ignore))
+        with pytest.raises(ImageNotFound):
+            client.images.get(wanted.name)
+
+
+def test_an_image_that_nobody_has_comes_with_the_next_step() -> None:
+    with pytest.raises(MissingCapability, match=NOBODY_ANSWERS) as refused:
+        ensure_image(RegistryImage(NOBODY_ANSWERS, AMD64), Workshop(ignore))
+    assert f"docker pull --platform linux/amd64 {NOBODY_ANSWERS}" in refused.value.hint
+    assert "packages" in refused.value.hint
+
+
+def test_only_ours_are_removed_and_those_in_use_are_named(client: docker.DockerClient) -> None:
+    with registry(PUBLISHED_FOR) as address:
+        name = f"{address}/their/broker:2"
+        made = ensure_image(RegistryImage(name, own_platform(client)), Workshop(ignore))
+    container = client.containers.create(made.id, ["/nothing"], labels={"testbed.lab": "valley"})
+    try:
+        assert name not in {ours.name for ours in our_images()}
+        with pytest.raises(InputError, match="no image of ours"):
+            chosen(our_images(), [name], only_old=False)
+        removed, kept = remove_images(our_images())
+        assert removed == []
+        assert [(ours.id, ours.used_by) for ours in kept] == [(made.id, ("valley",))]
+    finally:
+        container.remove()
+    removed, _ = remove_images(our_images())
+    assert [ours.id for ours in removed] == [made.id]
+    assert client.images.get(name).id == made.id, "their name is left to them"
+    client.images.remove(name)
 
 
 BUILD = """
@@ -96,28 +200,51 @@ from testbed.backends.engine import engine
 from testbed.events import ignore
 from testbed.places import LabPlace
 image.PUBLISHED = sys.argv[2]
-image_recipe.REPOSITORY = "landslide-testbed-test-image"
-image.ensure_image(engine(), LabPlace(Path(sys.argv[1])), "run", ignore)
+image_recipe.REPOSITORY = "landslide-testbed-test"
+wanted = image_recipe.NodeImage(image.own_platform(engine()))
+image.ensure_images([wanted], image.Workshop(ignore, LabPlace(Path(sys.argv[1])), "run"))
 """
 
 
-@pytest.mark.root
-def test_of_a_build_whose_command_is_killed_nothing_is_left(
-    lab: LabPlace, unmade: str, tmp_path: Path, wait_until: Callable[..., None]
+@pytest.fixture
+def temporary(tmp_path: Path) -> Path:
+    """Where builds put what they make."""
+    folder = tmp_path / "tmp"
+    folder.mkdir()
+    return folder
+
+
+def interrupted_build(
+    lab: LabPlace, temporary: Path, wait_until: Callable[..., None], by: signal.Signals
 ) -> None:
-    temporary = tmp_path / "tmp"
-    temporary.mkdir()
     command = subprocess.Popen(
         [sys.executable, "-c", BUILD, str(lab.folder), NOBODY_ANSWERS],
         env={**os.environ, "TMPDIR": str(temporary)},
+        stderr=subprocess.DEVNULL,
     )
     try:
         wait_until(lambda: any(temporary.glob("*/mmdebstrap.*")), 60)
         assert {process.role for process in marked(lab)} == {"image"}
     finally:
-        command.send_signal(signal.SIGKILL)
+        command.send_signal(by)
         command.wait()
+
+
+@pytest.mark.root
+def test_of_a_build_whose_command_is_killed_nothing_is_left(
+    lab: LabPlace, temporary: Path, wait_until: Callable[..., None]
+) -> None:
+    interrupted_build(lab, temporary, wait_until, signal.SIGKILL)
     (folder,) = temporary.iterdir()
     assert f"folder {folder}" in clear_away(lab, "docker")
+    assert marked(lab) == []
+    assert not any(temporary.iterdir())
+
+
+@pytest.mark.root
+def test_an_interrupted_build_clears_up_after_itself(
+    lab: LabPlace, temporary: Path, wait_until: Callable[..., None]
+) -> None:
+    interrupted_build(lab, temporary, wait_until, signal.SIGINT)
     assert marked(lab) == []
     assert not any(temporary.iterdir())

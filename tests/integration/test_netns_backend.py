@@ -5,7 +5,6 @@ import shutil
 import signal
 import tempfile
 import time
-import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -16,10 +15,10 @@ from testbed.backends.base import Actual
 from testbed.backends.netns import NetnsBackend
 from testbed.control import ControlError, request
 from testbed.errors import InputError, NodeFailure
-from testbed.keeper.client import Keeper
+from testbed.keeper.client import Keeper, NodeProcess
 from testbed.keeper.processes import marked
 from testbed.places import LabPlace, RunPlace
-from testbed.plan import fingerprint
+from testbed.plan import Fingerprints
 from testbed.topology.model import (
     Capture,
     Emulator,
@@ -98,7 +97,7 @@ def test_a_lab_lives_delivers_and_goes(folder: Path, emulator: Emulator) -> None
     lab = Lab(folder, replace(TOPOLOGY, emulator=emulator))
     assert lab.backend.inspect() == Actual()
     lab.up()
-    prints = {node.name: fingerprint(lab.topology, node) for node in lab.topology.nodes}
+    prints = {node.name: Fingerprints(lab.topology).of(node) for node in lab.topology.nodes}
     assert lab.again().inspect() == Actual(True, NAMES, NAMES, NAMES, NAMES, NAMES, prints)
     assert lab.again().emulator == emulator
     assert lab.backend.emulator_reason == "asked for"
@@ -167,7 +166,7 @@ def test_nodes_that_cannot_begin_are_named_with_their_last_words(folder: Path) -
 def test_a_node_that_does_not_heed_sigterm_is_ended(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("testbed.backends.netns.POLITE_S", 0.2)
+    monkeypatch.setattr("testbed.backends.local.POLITE_S", 0.2)
     lab = Lab(folder)
     lab.up()
     pid = Keeper(lab.place).status()["nodes"]["town"]["pid"]
@@ -204,13 +203,60 @@ def test_an_emulator_that_cannot_do_what_the_links_ask_is_refused(folder: Path) 
     assert marked(lab.place) == []
 
 
-def test_a_program_that_lies_there_already_is_not_run(folder: Path) -> None:
+def test_nothing_is_run_that_lies_in_the_labs_folder(folder: Path) -> None:
     lab = Lab(folder)
     lab.place.folder.mkdir(parents=True)
-    program = lab.place.folder / "nodes.pyz"
-    program.write_bytes(b"planted")
+    for name in ("nodes.pyz", "nodes.py"):
+        (lab.place.folder / name).write_bytes(b"raise SystemExit('planted')")
+    lab.up()
+    assert [log.read_text() for log in lab.run.logs.glob("*.stderr")] == ["", "", ""]
+
+
+def test_each_process_says_which_node_it_is(folder: Path) -> None:
+    lab = Lab(folder)
+    lab.up()
+    nodes = {process.role: process.pid for process in marked(lab.place) if ":" in process.role}
+    assert nodes.keys() == {f"node:{name}" for name in NAMES}
+    for role, pid in nodes.items():
+        arguments = Path(f"/proc/{pid}/cmdline").read_text().rstrip("\0").split("\0")
+        assert arguments[1:] == ["-m", "nodes", str(lab.place.node_config(role[5:]))]
+        assert os.getsid(pid) == pid
+
+
+def test_nodes_are_the_keepers_own_children(folder: Path) -> None:
+    lab = Lab(folder)
+    lab.up()
+    keeper = Keeper(lab.place).status()["pid"]
+    parents = {process.role: parent_of(process.pid) for process in marked(lab.place)}
+    del parents["keeper"]
+    assert set(parents.values()) == {keeper}
+    assert "nursery" not in parents, "it has ended"
+
+
+def parent_of(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+
+
+def test_a_node_that_cannot_read_its_file_fails_alone_with_its_own_words(folder: Path) -> None:
+    lab = Lab(folder)
     lab.backend.prepare(lab.topology)
-    assert zipfile.is_zipfile(program)
+    logs = lab.run.logs
+    logs.mkdir()
+    (logs / "town.stderr").mkdir()  # nobody can write there
+    bad = lab.place.folder / "bad.json"
+    bad.write_text("{")
+    asked = [
+        NodeProcess("s1", bad, logs / "s1.stderr"),
+        NodeProcess("town", bad, logs / "town.stderr"),
+    ]
+    keeper = Keeper(lab.place)
+    pids, failed = keeper.bear(asked)
+    assert pids.keys() == {"s1"}
+    assert "Is a directory" in failed["town"]
+    wait_for(lambda: not keeper.status()["nodes"]["s1"]["running"])
+    assert keeper.status()["nodes"] == {"s1": {"pid": pids["s1"], "running": False, "exit_code": 2}}
+    assert "bad.json is not JSON" in (logs / "s1.stderr").read_text()
+    lab.backend.destroy()
 
 
 LONG = replace(

@@ -41,3 +41,26 @@ def test_a_closed_tap_device_is_told_with_the_way_out(nobody) -> None:
     said = nobody.python("-c", code, tun=0o600)
     assert "cannot open /dev/net/tun: Permission denied" in said.stdout, said.stderr
     assert "chmod 666 /dev/net/tun" in said.stdout
+
+
+SHARED_LINE = """
+name: shared
+nodes:
+  mast: {{kind: router, link: line}}
+  broker: {{kind: broker}}
+  sensor: {{kind: sensor, router: mast}}
+links:
+  emulator: {emulator}
+  profiles:
+    line: {{both: {{rate: 1Mbit/s}}}}
+"""
+
+
+@pytest.mark.parametrize("emulator", ["relay", "tbf"])
+def test_a_shared_line_needs_no_root(nobody, emulator: str) -> None:
+    file = nobody.home / "shared.yaml"
+    file.write_text(SHARED_LINE.format(emulator=emulator))
+    up = nobody.python("-m", "testbed", "up", str(file), "--backend", "netns", "--json")
+    down = nobody.python("-m", "testbed", "down", "shared")
+    assert up.returncode == 0, up.stdout + up.stderr  # the sensor has reached the broker
+    assert down.returncode == 0, down.stdout + down.stderr

@@ -12,7 +12,8 @@ from analysis.pipeline import measure
 from analysis.report import write_report
 from analysis.runfolder import read_run
 from analysis.session import open_session
-from synthetic_runs import StarRun, publications
+from machine_rows import machine_row, write_rows
+from synthetic_runs import START_NS, StarRun, publications
 
 pytestmark = pytest.mark.spark
 
@@ -45,7 +46,28 @@ def report(tmp_path_factory) -> Path:
         lab="<script>alert(1)</script>",
         details={"relay": {"forwarded": 117, "late_max_s": 0.5, "late_p50_s": 6.4e-05}},
         machine={"memory_bytes": 25274793984, "cores": 2},
+        link_changes=[
+            {
+                "t_ns": START_NS + 3_500_000_000,
+                "action": "cut",
+                "links": ["town-1"],
+                "directions": ["down"],
+            }
+        ],
+        calibration=[
+            {
+                "profile": "3g",
+                "direction": "up",
+                "method": "quick",
+                "asked": {"rate_bps": 384e3, "delay_s": 0.065, "loss": 0.0},
+                "achieved": {"rate_bps": 381.2e3, "delay_s": 0.0658, "loss": None},
+                "ok": True,
+                "reasons": [],
+            }
+        ],
     )
+    late = {3: {"relay_late_max_s": 0.5}}
+    write_rows(folder, [machine_row(second, **late.get(second, {})) for second in range(-3, 10)])
     with open_session(short=True) as spark:
         measure(spark, read_run(folder))
     return write_report(folder)
@@ -86,7 +108,7 @@ def test_the_report_says_first_whether_the_alerts_got_through(report):
     )
     assert "not forwarded by broker" in text
     assert "Read these numbers with care" in text
-    assert "up to 500 ms late" in text
+    assert "up to 500 ms late with a packet, 3 s into the scenario" in text
     assert f"testbed run {report.parent}/topology.yaml --backend netns" in text
 
 
@@ -96,6 +118,32 @@ def test_the_report_says_how_it_was_run_in_units_that_people_read(report):
     assert facts["relay"] == "forwarded 117, late max 500 ms, late p50 64 µs"
     assert facts["memory"] == "25.3 GB"
     assert facts["cores"] == "2"
+
+
+def test_the_report_says_whether_the_machine_was_fast_enough(report):
+    text = report.read_text().replace("\u00a0", " ")
+    section = re.search(r"Was the machine fast enough\?</h2>(.*?)<h2>", text, re.DOTALL)
+    assert section is not None
+    assert re.search(r'<p class="answer">No\. .*?</p>\s*<ul><li>The link emulator', section[1])
+    rows = re.findall(r"<td[^>]*>([^<]*)</td>", section[1])
+    assert rows == [
+        "3g",
+        "up",
+        "384 kbit/s",
+        "381.2 kbit/s",
+        "65 ms",
+        "65.8 ms",
+        "0 %",
+        "not measured",
+        "as asked",
+    ]
+
+
+def test_the_report_says_which_links_were_changed_when(report):
+    table = re.search(r'<table id="link-changes">.*?</table>', report.read_text(), re.DOTALL)
+    assert table is not None
+    cells = re.findall(r"<td[^>]*>(.*?)</td>", table[0])
+    assert cells == ["2.5\u00a0s", "cut (down)", "town-1", ""]
 
 
 def test_links_are_listed_as_people_count(report):
@@ -114,7 +162,7 @@ def test_the_report_says_who_heard_of_it_when(report):
 @pytest.mark.browser
 def test_a_browser_shows_all_charts_without_a_complaint(report, chromium):
     dom, log = chromium(report.as_uri(), "--dump-dom")
-    for name in ("shares", "times", "layers", "topology"):
+    for name in ("shares", "times", "layers", "machine-chart", "topology"):
         figure = re.search(rf'<figure id="{name}">\s*<svg.*?</svg>', dom, re.DOTALL)
         assert figure is not None, name
         assert figure[0].count("<path") + figure[0].count("<line") > 3

@@ -15,7 +15,7 @@ TRIES = 3  # the nodes' own clock readings wait for a processor; a busy machine 
 CONTRACT = {
     "messages": {"published", "expected_deliveries", "delivered", "lost", "duplicates"},
     "overhead": {"payload_bytes", "wire_bytes", "packets", "retransmitted_packets"},
-    "fidelity": {"ok", "reasons"},
+    "fidelity": {"ok", "reasons", "machine"},
 }
 
 
@@ -72,6 +72,7 @@ def test_captures_and_logs_agree_on_every_delivery(
         captured, logged = captured_delays(folder), logged_delays(folder)
         assert captured.keys() == logged.keys()
         assert document["backend"] == backend
+        assert document["fidelity"]["machine"]["wakeup_max_s"] > 0
 
         published = {line["id"] for line in log_lines(folder, "publish")}
         assert document["messages"]["published"] == len(published) > 0
@@ -94,6 +95,7 @@ def test_the_sample_run_is_measured_without_a_lab(testbed_json, places, reposito
     shutil.copytree(repository / "captures" / "sample", folder)
     document = testbed_json("analyze", folder)
     check_document(document)
+    assert document["fidelity"]["machine"] is None  # nobody had watched it
     captured, logged = captured_delays(folder), logged_delays(folder)
     assert len(captured) == document["messages"]["delivered"] == 5
     assert all(abs(captured[key] - logged[key]) < AGREEMENT_S for key in logged)
@@ -111,6 +113,7 @@ def test_the_same_without_root(nobody, repository):
     check_document(document)
     assert document["backend"] == "netns"
     assert "without root" in done.stderr
+    assert document["fidelity"]["machine"]["wakeup_max_s"] > 0
     assert document["messages"]["lost"] == 0
     assert list((nobody.home / "s").iterdir()) == []
 

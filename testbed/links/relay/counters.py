@@ -3,31 +3,51 @@
 from dataclasses import dataclass, field
 from typing import Any
 
-_BUCKETS = 64  # of microseconds, each twice as wide as the one before
+from testbed.links.relay.model import Drop
+from testbed.monitor.board import LATE_BUCKETS, Board, private_board
+
+
+@dataclass(slots=True)
+class Tally:
+    """What became of packets."""
+
+    forwarded: int = 0
+    dropped: dict[Drop, int] = field(default_factory=lambda: dict.fromkeys(Drop, 0))
+
+    def report(self) -> dict[str, int]:
+        """Plain JSON values."""
+        drops = {f"dropped_{why}": count for why, count in self.dropped.items()}
+        return {"forwarded": self.forwarded, **drops}
 
 
 @dataclass(slots=True)
 class Counters:
     """Sums over all links; a packet is late by the time between its due moment and its delivery."""
 
-    forwarded: int = 0
-    dropped_queue: int = 0
-    dropped_loss: int = 0
+    board: Board = field(default_factory=private_board)  # on which the monitor sees the lateness
+    total: Tally = field(default_factory=Tally)
     undelivered: int = 0  # the interface was down or gone
     late_max_ns: int = 0
-    _late: list[int] = field(default_factory=lambda: [0] * _BUCKETS)
+    _told: list[int] = field(default_factory=lambda: [0] * LATE_BUCKETS)  # before the last restart
 
     def delivered(self, late_ns: int) -> None:
         """One packet handed over."""
-        self.forwarded += 1
+        self.total.forwarded += 1
         self.late_max_ns = max(self.late_max_ns, late_ns)
-        self._late[min((late_ns // 1000).bit_length(), _BUCKETS - 1)] += 1
+        self.board.relay_late[min((late_ns // 1000).bit_length(), LATE_BUCKETS - 1)] += 1
+        self.board.relay_peak_ns[0] = max(self.board.relay_peak_ns[0], late_ns)
+
+    def restart_lateness(self) -> None:
+        """From now on, only packets to come count as late; the packets' own counts go on."""
+        self.late_max_ns = 0
+        self._told = list(self.board.relay_late)
 
     def late_ns(self, share: float) -> int:
         """This share of all packets was at most so late (an upper bound, to a power of two)."""
-        wanted = share * self.forwarded
+        counts = [now - told for now, told in zip(self.board.relay_late, self._told, strict=True)]
+        wanted = share * sum(counts)
         seen = 0
-        for bucket, count in enumerate(self._late):
+        for bucket, count in enumerate(counts):
             seen += count
             if seen >= wanted:
                 return min(1000 << bucket, self.late_max_ns)
@@ -36,9 +56,7 @@ class Counters:
     def report(self) -> dict[str, Any]:
         """Plain JSON values, times in seconds."""
         return {
-            "forwarded": self.forwarded,
-            "dropped_queue": self.dropped_queue,
-            "dropped_loss": self.dropped_loss,
+            **self.total.report(),
             "undelivered": self.undelivered,
             "late_max_s": self.late_max_ns / 1e9,
             "late_p50_s": self.late_ns(0.50) / 1e9,

@@ -20,6 +20,7 @@ class Drop(StrEnum):
 
     QUEUE = "queue"
     LOSS = "loss"
+    CUT = "cut"
 
 
 class LinkModel:
@@ -40,6 +41,11 @@ class LinkModel:
         self._jitter = shape.jitter_s * SECOND
         self._loss = shape.loss
         self._queue_bytes = queue_bytes
+
+    def clear(self) -> None:
+        """Nothing waits, nothing is under way: the line was cut."""
+        self._free_at = self._last_arrival = self._backlog = 0
+        self._on_line.clear()
 
     def reseed(self, random: Random) -> None:
         """Loss and jitter follow this randomness from now on."""

@@ -4,17 +4,18 @@ import heapq
 import os
 import select
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from random import Random
+from typing import Any
 
-from testbed.links.namespaces import inside
-from testbed.links.relay.counters import Counters
+from testbed.links.changes import Line
+from testbed.links.relay.counters import Counters, Tally
 from testbed.links.relay.model import Drop, LinkModel
 from testbed.links.seeds import direction_random
 from testbed.links.sizes import queue_bytes
 from testbed.links.system import Timer
-from testbed.links.tap import close_tap, open_tap
+from testbed.links.tap import close_tap
 from testbed.topology.model import Shape
 
 _FRAME_EXTRA = 18  # Ethernet header and a VLAN tag
@@ -29,6 +30,8 @@ class Direction:
     target: int
     room: int  # largest frame
     model: LinkModel
+    tally: Tally = field(default_factory=Tally)
+    cut: bool = False
     open: bool = True
 
 
@@ -44,8 +47,8 @@ class Link:
 class Switch:
     """All links of a lab."""
 
-    def __init__(self) -> None:
-        self.counters = Counters()
+    def __init__(self, counters: Counters | None = None) -> None:
+        self.counters = counters or Counters()
         self._links: dict[str, Link] = {}
         self._by_fd: dict[int, Direction] = {}
         self._others: dict[int, Callable[[], None]] = {}
@@ -61,19 +64,12 @@ class Switch:
         self._others[fd] = readable
         self._epoll.register(fd, select.EPOLLIN)
 
-    def add(self, name: str, node_ns: int, node_if: str, core_if: str, mtu: int) -> None:
-        """Make the two taps of a link, both down; unlimited until shaped."""
-        with inside(node_ns):
-            node = open_tap(node_if)
-        try:
-            core = open_tap(core_if)
-        except BaseException:
-            close_tap(node)
-            raise
+    def add(self, name: str, node: int, far: int, mtu: int) -> None:
+        """A link between two taps, which are this switch's from now on; unlimited until shaped."""
         room = mtu + _FRAME_EXTRA
         free = Shape()
-        up = Direction(node, core, room, LinkModel(free, queue_bytes(free, mtu), Random(0)))
-        down = Direction(core, node, room, LinkModel(free, queue_bytes(free, mtu), Random(0)))
+        up = Direction(node, far, room, LinkModel(free, queue_bytes(free, mtu), Random(0)))
+        down = Direction(far, node, room, LinkModel(free, queue_bytes(free, mtu), Random(0)))
         self._links[name] = Link(mtu, up, down)
         for direction in (up, down):
             self._by_fd[direction.source] = direction
@@ -93,13 +89,40 @@ class Switch:
         if self._by_fd.pop(direction.source, None) is not None:
             self._epoll.unregister(direction.source)
 
-    def shape(self, name: str, up: Shape, down: Shape, seed: int | None) -> None:
-        """Both directions from now on; a seed starts their randomness anew."""
-        link = self._links[name]
-        for label, direction, shape in (("up", link.up, up), ("down", link.down, down)):
-            direction.model.reshape(shape, queue_bytes(shape, link.mtu))
-            if seed is not None:
-                direction.model.reseed(direction_random(seed, name, label))
+    def shape(self, lines: Mapping[str, tuple[Line, Line]], seed: int | None) -> None:
+        """Link -> up and down from now on; a seed starts their randomness anew. Nothing if one link is unknown."""
+        cut: dict[int, Direction] = {}
+        for name, link in {name: self._links[name] for name in lines}.items():
+            up, down = lines[name]
+            for label, direction, line in (("up", link.up, up), ("down", link.down, down)):
+                direction.model.reshape(line.shape, queue_bytes(line.shape, link.mtu))
+                if seed is not None:
+                    direction.model.reseed(direction_random(seed, name, label))
+                if line.cut and not direction.cut:
+                    cut[id(direction)] = direction
+                direction.cut = line.cut
+        if cut:
+            self._lose_what_is_under_way(cut)
+
+    def _lose_what_is_under_way(self, cut: Mapping[int, Direction]) -> None:
+        """In these directions (by their ids): looked for once, however many there are."""
+        staying = []
+        for entry in self._due:
+            if id(entry[2]) in cut:
+                self._drop(entry[2], Drop.CUT)
+            else:
+                staying.append(entry)
+        heapq.heapify(staying)
+        self._due = staying
+        for direction in cut.values():
+            direction.model.clear()
+
+    def tallies(self) -> dict[str, Any]:
+        """What became of the packets of each link, by direction."""
+        return {
+            name: {"up": link.up.tally.report(), "down": link.down.tally.report()}
+            for name, link in self._links.items()
+        }
 
     def turn(self) -> None:
         """Wait for something to happen and deal with it."""
@@ -123,14 +146,19 @@ class Switch:
             except OSError:  # somebody removed the interface; epoll would report that for ever
                 self._forget(direction)
                 return
+            if direction.cut:
+                self._drop(direction, Drop.CUT)
+                continue
             arrival = direction.model.on_packet(len(frame), time.monotonic_ns())
-            if arrival is Drop.QUEUE:
-                self.counters.dropped_queue += 1
-            elif arrival is Drop.LOSS:
-                self.counters.dropped_loss += 1
-            else:
-                self._sequence += 1
-                heapq.heappush(self._due, (arrival, self._sequence, direction, frame))
+            if isinstance(arrival, Drop):
+                self._drop(direction, arrival)
+                continue
+            self._sequence += 1
+            heapq.heappush(self._due, (arrival, self._sequence, direction, frame))
+
+    def _drop(self, direction: Direction, why: Drop) -> None:
+        direction.tally.dropped[why] += 1
+        self.counters.total.dropped[why] += 1
 
     def _deliver_due(self) -> None:
         due = self._due
@@ -143,6 +171,7 @@ class Switch:
             except OSError:
                 self.counters.undelivered += 1
             else:
+                direction.tally.forwarded += 1
                 self.counters.delivered(now - at)
         next_at = due[0][0] if due else None
         if next_at != self._timer_at:

@@ -2,13 +2,13 @@
 
 | question | answer |
 | --- | --- |
-| `{"do": "add", "links": [{"link", "ns", "node_if", "core_if", "mtu"}]}` | taps made, down; `ns` is a path |
+| `{"do": "add", "links": [{"link", "node_ns", "node_if", "far_ns", "far_if", "mtu"}]}` | taps made, down |
 | `{"do": "shape", "links": [{"link", "up", "down"}], "seed"}` | |
 | `{"do": "remove", "links": [name...]}` | |
-| `{"do": "counters"}` | `counters` |
+| `{"do": "counters", "links": true, "restart": false}` | `counters`, `links` if wanted; then lateness may start anew |
 | `{"do": "stop"}` | it ends |
 
-It runs in the core namespace and ends when stdin does.
+`node_ns` and `far_ns` are paths of namespaces. It runs in the core's and ends when stdin does.
 """
 
 import gc
@@ -16,13 +16,16 @@ import json
 import os
 import signal
 import sys
-from contextlib import suppress
 from typing import Any
 
 from testbed.errors import TestbedError
+from testbed.links.changes import Line
+from testbed.links.namespaces import inside
+from testbed.links.relay.counters import Counters
 from testbed.links.relay.switch import Switch
-from testbed.links.system import wake_precisely
-from testbed.topology.model import Shape
+from testbed.links.system import come_first, wake_precisely
+from testbed.links.tap import close_tap, open_tap
+from testbed.monitor.board import shared_board
 
 _STDIN, _STDOUT = 0, 1
 
@@ -31,7 +34,9 @@ class Worker:
     """Answers questions while the switch works."""
 
     def __init__(self) -> None:
-        self._switch = Switch()
+        board = shared_board()
+        board.begin_relay()
+        self._switch = Switch(Counters(board))
         self._buffer = b""
         self._ended = False
         os.set_blocking(_STDIN, False)
@@ -60,40 +65,56 @@ class Worker:
             case "add":
                 self._add(question["links"])
             case "shape":
-                for link in question["links"]:
-                    self._switch.shape(
-                        link["link"],
-                        Shape(**link["up"]),
-                        Shape(**link["down"]),
-                        question.get("seed"),
-                    )
+                lines = {
+                    link["link"]: (Line.from_json(link["up"]), Line.from_json(link["down"]))
+                    for link in question["links"]
+                }
+                self._switch.shape(lines, question.get("seed"))
             case "remove":
                 for name in question["links"]:
                     self._switch.remove(name)
             case "counters":
-                return {"counters": self._switch.counters.report()}
+                return self._count(bool(question.get("links")), bool(question.get("restart")))
             case "stop":
                 self._ended = True
             case unknown:
                 raise ValueError(f"unknown question {unknown!r}")
         return {}
 
+    def _count(self, links: bool, restart: bool) -> dict[str, Any]:
+        found: dict[str, Any] = {"counters": self._switch.counters.report()}
+        if links:
+            found["links"] = self._switch.tallies()
+        if restart:
+            self._switch.counters.restart_lateness()
+        return found
+
     def _add(self, links: list[dict[str, Any]]) -> None:
         made: list[str] = []
         try:
             for link in links:
-                ns = os.open(link["ns"], os.O_RDONLY | os.O_CLOEXEC)
+                node = _tap(link["node_ns"], link["node_if"])
                 try:
-                    self._switch.add(
-                        link["link"], ns, link["node_if"], link["core_if"], link["mtu"]
-                    )
-                finally:
-                    os.close(ns)
+                    far = _tap(link["far_ns"], link["far_if"])
+                except BaseException:
+                    close_tap(node)
+                    raise
+                self._switch.add(link["link"], node, far, link["mtu"])
                 made.append(link["link"])
         except BaseException:
             for name in made:
                 self._switch.remove(name)
             raise
+
+
+def _tap(ns_path: str, ifname: str) -> int:
+    """A new tap in the namespace of this path."""
+    namespace = os.open(ns_path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        with inside(namespace):
+            return open_tap(ifname)
+    finally:
+        os.close(namespace)
 
 
 def _sentence(error: Exception) -> str:
@@ -104,20 +125,11 @@ def _sentence(error: Exception) -> str:
     return str(error)
 
 
-def _come_first() -> None:
-    """Real-time priority: on a busy machine, a late relay would distort what is measured.
-
-    The kernel keeps 5 % of the time for everybody else. Without root the priority stays as it is.
-    """
-    with suppress(OSError):
-        os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
-
-
 def main() -> None:
     """The process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     wake_precisely()
-    _come_first()
+    come_first()  # on a busy machine, a late relay would distort what is measured
     gc.disable()  # frames are freed by reference counting; a collection would only add lateness
     Worker().run()
 

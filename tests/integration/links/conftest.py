@@ -4,8 +4,10 @@ import os
 import socket
 import struct
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,12 +82,38 @@ def receive_all(
 
 
 def say_hello(wired: Wired, sender: str, receiver: str) -> None:
-    """One packet each way, so that both know the other's MAC address."""
+    """One packet each way."""
     with wired.socket(sender) as one, wired.socket(receiver) as other:
         one.sendto(b"hello", (address(receiver), PORT))
         assert other.recv(100) == b"hello"
         other.sendto(b"hello", (address(sender), PORT))
         assert one.recv(100) == b"hello"
+
+
+def transfer(lab: Wired, sender: str, receiver: str, size: int) -> None:
+    """So many bytes by TCP, and all of them arrive."""
+    sent, received = os.urandom(size), bytearray()
+    with (
+        lab.socket(receiver, socket.SOCK_STREAM) as server,
+        lab.socket(sender, socket.SOCK_STREAM) as client,
+    ):
+        server.bind((address(receiver), 80))
+        server.listen()
+
+        def send() -> None:
+            client.connect((address(receiver), 80))
+            client.sendall(sent)
+            client.shutdown(socket.SHUT_WR)
+
+        sending = threading.Thread(target=send)
+        sending.start()
+        connection, _ = server.accept()
+        connection.settimeout(30)
+        with connection:
+            while part := connection.recv(1 << 16):
+                received += part
+        sending.join()
+    assert bytes(received) == sent
 
 
 def wait_for(condition: Callable[[], object], seconds: float = 20.0) -> None:
@@ -95,9 +123,8 @@ def wait_for(condition: Callable[[], object], seconds: float = 20.0) -> None:
         time.sleep(0.02)
 
 
-@pytest.fixture
-def lab_places() -> Iterator[Callable[[], LabPlace]]:
-    """lab_places(): a lab's place; whatever lives there at the end is ended."""
+@contextmanager
+def places_for_labs() -> Iterator[Callable[[], LabPlace]]:
     with tempfile.TemporaryDirectory(prefix="tb-", dir="/tmp") as folder:
         made: list[LabPlace] = []
 
@@ -112,25 +139,47 @@ def lab_places() -> Iterator[Callable[[], LabPlace]]:
 
 
 @pytest.fixture
+def lab_places() -> Iterator[Callable[[], LabPlace]]:
+    """lab_places(): a lab's place; whatever lives there at the end is ended."""
+    with places_for_labs() as place:
+        yield place
+
+
+def wire(
+    place: LabPlace,
+    emulator: Emulator,
+    nodes: Sequence[str],
+    *,
+    raised: bool = True,
+    mtu: int | dict[str, int] = 1500,
+    links: Sequence[str] | None = None,
+) -> Wired:
+    """A lab with these links (or only some of them), unshaped."""
+    sizes = mtu if isinstance(mtu, dict) else dict.fromkeys(nodes, mtu)
+    keeper = Keeper.launch(place, "run")
+    programs = [
+        Program(node, ("sleep", "600"), place.folder / f"{node}.stderr", {}) for node in nodes
+    ]
+    pids, failed = keeper.spawn(programs)
+    assert failed == {}
+    linked = nodes if links is None else links
+    keeper.wire(emulator, [link(node, sizes[node]) for node in linked])
+    if raised:
+        keeper.capture(nodes, None)
+    return Wired(place, keeper, pids)
+
+
+@pytest.fixture
 def wired(lab_places: Callable[[], LabPlace]) -> Callable[..., Wired]:
-    """wired(emulator, nodes, raised=True): a lab with these links, unshaped."""
+    """wired(emulator, nodes, raised=True): a lab of this test."""
+    return lambda emulator, nodes, **options: wire(lab_places(), emulator, nodes, **options)
 
-    def make(
-        emulator: Emulator, nodes: Sequence[str], *, raised: bool = True, mtu: int = 1500
-    ) -> Wired:
-        place = lab_places()
-        keeper = Keeper.launch(place, "run")
-        programs = [
-            Program(node, ("sleep", "600"), place.folder / f"{node}.stderr", {}) for node in nodes
-        ]
-        pids, failed = keeper.spawn(programs)
-        assert failed == {}
-        keeper.wire(emulator, [link(node, mtu) for node in nodes])
-        if raised:
-            keeper.capture(nodes, None)
-        return Wired(place, keeper, pids)
 
-    return make
+@pytest.fixture(scope="module")
+def shared_wired() -> Iterator[Callable[..., Wired]]:
+    """shared_wired(emulator, nodes): a lab for all tests of a module."""
+    with places_for_labs() as place:
+        yield lambda emulator, nodes, **options: wire(place(), emulator, nodes, **options)
 
 
 @pytest.fixture
@@ -146,6 +195,7 @@ class Tools:
     link = staticmethod(link)
     receive_all = staticmethod(receive_all)
     say_hello = staticmethod(say_hello)
+    transfer = staticmethod(transfer)
     wait_for = staticmethod(wait_for)
     port = PORT
     headers = UDP_HEADERS

@@ -21,7 +21,8 @@ from testbed.topology.model import Emulator, Shape
 
 pytestmark = [pytest.mark.netns, pytest.mark.root]
 
-BOTH = pytest.mark.parametrize("emulator", [Emulator.TBF, Emulator.RELAY])
+NETEM = pytest.param(Emulator.NETEM, marks=pytest.mark.netem)
+EACH = pytest.mark.parametrize("emulator", [Emulator.TBF, Emulator.RELAY, NETEM])
 
 
 def namespaces_of(lab: Any) -> set[str]:
@@ -45,7 +46,7 @@ def assert_gone(lab: Any, namespaces: set[str]) -> None:
     assert not namespaces & held_namespaces()
 
 
-@BOTH
+@EACH
 def test_killing_the_keeper_takes_everything_with_it(
     wired: Any, tools: Any, emulator: Emulator, tmp_path: Path
 ) -> None:
@@ -54,16 +55,16 @@ def test_killing_the_keeper_takes_everything_with_it(
     lab.shape_all(Shape(rate_bps=1e6))
     lab.keeper.capture(["n1", "n2", "n3"], tmp_path)
     namespaces = namespaces_of(lab)
-    assert len(namespaces) == 4
+    assert len(namespaces) == 5, "the core, three nodes, and one without links for the capture"
     os.kill(lab.keeper.status()["pid"], signal.SIGKILL)
     tools.wait_for(lambda: marked(lab.place) == [])
     assert_gone(lab, namespaces)
     assert Keeper.connect(lab.place) is None
     assert end_marked(lab.place) == []
-    assert interfaces().keys() - host_before.keys() == set()
+    assert interfaces() <= host_before
 
 
-@BOTH
+@EACH
 def test_a_keeper_that_is_asked_to_end_ends_everything(
     wired: Any, tools: Any, emulator: Emulator
 ) -> None:
@@ -109,6 +110,26 @@ def test_a_dead_relay_is_noticed_and_the_links_can_be_made_again(wired: Any, too
     lab.keeper.capture(["n1", "n2"], None)
     tools.say_hello(lab, "n1", "n2")
     assert lab.keeper.status()["workers"]["relay"] == "running"
+
+
+def test_the_links_of_a_dead_relay_cannot_be_shaped_and_are_no_links_of_the_next(
+    wired: Any, tools: Any
+) -> None:
+    lab = wired(Emulator.RELAY, ["n1", "n2", "n3"])
+    lab.shape_all(Shape(rate_bps=1e6))
+    (relay,) = [process for process in marked(lab.place) if process.role == "relay"]
+    os.kill(relay.pid, signal.SIGKILL)
+    tools.wait_for(lambda: lab.keeper.status()["wired"] == [])
+    with pytest.raises(TestbedError, match="relay has ended"):
+        lab.shape_all(Shape(rate_bps=2e6))
+    assert lab.keeper.status()["workers"]["relay"] == "dead"
+    lab.keeper.wire(Emulator.RELAY, [tools.link("n1"), tools.link("n2")])
+    status = lab.keeper.status()
+    assert status["wired"] == ["n1", "n2"]
+    assert status["shaped"] == status["captured"] == []
+    lab.keeper.wire(Emulator.RELAY, [tools.link("n3")])
+    lab.keeper.capture(["n1", "n2", "n3"], None)
+    tools.say_hello(lab, "n1", "n3")
 
 
 def test_an_interface_that_somebody_removed_disturbs_no_other_link(wired: Any, tools: Any) -> None:

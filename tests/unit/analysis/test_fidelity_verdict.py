@@ -18,7 +18,7 @@ def run_with(tmp_path, **manifest):
 
 
 def test_a_run_that_kept_up_is_good(tmp_path):
-    assert verdict(run_with(tmp_path), GOOD) == {"ok": True, "reasons": []}
+    assert verdict(run_with(tmp_path), GOOD) == {"ok": True, "reasons": [], "machine": None}
 
 
 @pytest.mark.parametrize(

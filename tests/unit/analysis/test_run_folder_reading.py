@@ -30,3 +30,10 @@ def test_nodes_have_their_address_mac_and_topics(tmp_path):
     assert sensor.mac == 0x027462000002
     assert town.topics == ("landslide/alert", "rain")
     assert run.captured() == run.nodes
+
+
+def test_a_run_whose_start_was_killed_before_its_links_were_made_can_be_read(tmp_path):
+    StarRun(sensors=1, subscribers=1).write(tmp_path / "run")
+    manifest = tmp_path / "run" / "run.json"
+    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "emulator": None}))
+    assert read_run(tmp_path / "run").emulator == "unknown"

@@ -6,16 +6,27 @@ import socketserver
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
+from docker.errors import DockerException
 
 from testbed.backends import containers
 from testbed.backends.clearing import clear_away
-from testbed.backends.containers import in_parallel, marked, remove_marked
+from testbed.backends.containers import (
+    LAB_DIR_LABEL,
+    RUN_LABEL,
+    Box,
+    all_boxes,
+    in_parallel,
+    marked,
+    remove_boxes,
+    remove_marked,
+)
 from testbed.backends.engine import EngineError, engine
 from testbed.backends.image import image_obtainable
 from testbed.errors import TestbedError
@@ -62,7 +73,7 @@ class Answers(BaseHTTPRequestHandler):
         elif path.endswith("/containers/json"):
             self.server.looks += 1
             self.server.on_look(self.server.looks)
-            self._say(200, [{"Id": name} for name in sorted(self.server.present)])
+            self._say(200, [listed(name) for name in sorted(self.server.present)])
         else:
             name = path.split("/")[-2]
             self._say(200, {"Id": name, "Name": f"/{name}", "Config": {"Labels": {}}})
@@ -80,6 +91,12 @@ class Answers(BaseHTTPRequestHandler):
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
+
+
+def listed(name: str) -> dict[str, Any]:
+    """A container as the engine lists it."""
+    labels = {LAB_DIR_LABEL: f"/labs/{name}", RUN_LABEL: f"{name}-run"}
+    return {"Id": name, "Names": [f"/{name}"], "Labels": labels, "State": "exited", "Created": 7}
 
 
 @pytest.fixture
@@ -189,6 +206,18 @@ def test_containers_that_cannot_be_removed_are_named(fake: FakeEngine, lab: LabP
     assert "testbed down lab" in left.value.hint
 
 
+def test_the_containers_of_all_labs_are_listed_with_their_marks(fake: FakeEngine) -> None:
+    fake.present = {"a"}
+    assert all_boxes() == [Box("a", "a", Path("/labs/a"), "a-run", "exited", 7.0)]
+
+
+def test_of_all_labs_containers_only_the_chosen_are_removed(fake: FakeEngine) -> None:
+    fake.present = {"a", "b"}
+    chosen = lambda: [box for box in all_boxes() if box.name == "a"]  # noqa: E731
+    assert remove_boxes(chosen, "labs that are gone", "again") == ["container a"]
+    assert fake.present == {"b"}
+
+
 def test_a_removal_that_never_ends_is_an_error(
     fake: FakeEngine, lab: LabPlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -207,6 +236,20 @@ def test_whatever_the_engine_does_wrong_is_our_own_error(fake: FakeEngine, lab: 
     assert image_obtainable() == (False, "the Docker engine failed: no space left on device")
 
 
+def test_after_an_interrupt_nothing_new_begins() -> None:
+    begun: list[int] = []
+
+    def work(number: int) -> None:
+        begun.append(number)
+        if number == 0:
+            raise KeyboardInterrupt
+        time.sleep(0.2)
+
+    with pytest.raises(KeyboardInterrupt):
+        in_parallel({str(number): number for number in range(100)}, work)
+    assert len(begun) < 50
+
+
 def test_one_broken_connection_does_not_stop_the_others(fake: FakeEngine) -> None:
     client = engine(1)
     fake.hangs = True
@@ -214,3 +257,26 @@ def test_one_broken_connection_does_not_stop_the_others(fake: FakeEngine) -> Non
     results, failed = in_parallel(work, lambda do: do())
     assert results == {"good": "done"}
     assert "timed out" in failed["bad"]
+
+
+def test_each_success_is_told_while_others_are_still_at_work() -> None:
+    first_told = threading.Event()
+
+    def work(name: str) -> str:
+        if name == "slow":
+            assert first_told.wait(10), "it was not told before all were done"
+        if name == "bad":
+            raise DockerException("no")
+        return name.upper()
+
+    told: list[tuple[str, str, int]] = []
+
+    def finished(name: str, result: str) -> None:
+        told.append((name, result, threading.get_ident()))
+        first_told.set()
+
+    names = {name: name for name in ("slow", "quick", "bad")}
+    _, failed = in_parallel(names, work, finished)
+    here = threading.get_ident()
+    assert told == [("quick", "QUICK", here), ("slow", "SLOW", here)]
+    assert failed == {"bad": "no"}

@@ -52,11 +52,11 @@ def gates(tmp_path: Path) -> Iterator[dict[str, Path]]:
 
 
 def test_every_gate_is_opened(gates: dict[str, Path]) -> None:
-    assert past_their_gate(gates.items()) == frozenset()
+    assert past_their_gate(gates) == frozenset()
     done: list[str] = []
     assert open_gates(gates, lambda: frozenset(gates), 10.0, done.append) == {}
     assert sorted(done) == ["a", "b"]
-    assert past_their_gate(gates.items()) == {"a", "b"}
+    assert past_their_gate(gates) == {"a", "b"}
 
 
 def test_the_dead_are_named_and_the_others_start(gates: dict[str, Path], tmp_path: Path) -> None:

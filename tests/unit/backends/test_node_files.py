@@ -1,5 +1,6 @@
 """What a node is told, and how a change of it is noticed."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,8 +12,7 @@ from testbed.backends.node_files import (
     write_node_files,
 )
 from testbed.places import LabPlace, RunPlace
-from testbed.plan import fingerprint
-from testbed.topology.model import Method, Node, NodeKind, Profile, Topology
+from testbed.topology.model import Node, NodeKind, Profile, Topology
 
 BROKER = Node("hub", 1, NodeKind.BROKER, "lan", address="10.77.0.1")
 SENSOR = Node("s1", 2, NodeKind.SENSOR, "slow", address="10.77.0.2")
@@ -22,7 +22,6 @@ TOPOLOGY = Topology(
     42,
     (Profile("lan"), Profile("slow", mtu=576)),
     (BROKER, SENSOR, LISTENER),
-    overlay=Method("star", (("depth", 1),)),
 )
 RUN = RunPlace(Path("/runs/valley-1"))
 
@@ -47,7 +46,7 @@ def test_the_others_know_the_broker() -> None:
 
 def test_a_node_understands_what_it_is_told() -> None:
     for node in TOPOLOGY.nodes:
-        understood = parse({**told(node), "overlay": {"method": "star", "parameters": {}}})
+        understood = parse(told(node))
         assert (understood.name, understood.number, understood.seed) == (node.name, node.number, 42)
         assert (understood.lab, understood.run) == ("valley", "valley-1")
 
@@ -55,15 +54,14 @@ def test_a_node_understands_what_it_is_told() -> None:
 def test_the_fingerprint_is_kept_with_the_node(tmp_path: Path) -> None:
     lab = LabPlace(tmp_path / "valley")
     assert stored_fingerprint(lab, "s1") is None
-    write_node_files(lab, SENSOR, told(SENSOR))
-    assert stored_fingerprint(lab, "s1") == fingerprint(TOPOLOGY, SENSOR)
-    changed = replace(TOPOLOGY, seed=43)
-    assert stored_fingerprint(lab, "s1") != fingerprint(changed, SENSOR)
+    path = write_node_files(lab, SENSOR, told(SENSOR), "1234abcd")
+    assert stored_fingerprint(lab, "s1") == "1234abcd"
+    assert parse(json.loads(path.read_text())).name == "s1"
 
 
 def test_a_damaged_node_file_has_no_fingerprint(tmp_path: Path) -> None:
     lab = LabPlace(tmp_path / "valley")
-    path = write_node_files(lab, SENSOR, told(SENSOR))
+    path = write_node_files(lab, SENSOR, told(SENSOR), "1234abcd")
     for content in ("", "[]", "{}", '{"fingerprint": '):
         path.write_text(content)
         assert stored_fingerprint(lab, "s1") is None
@@ -73,14 +71,14 @@ def test_a_socket_of_a_dead_node_is_taken_away(tmp_path: Path) -> None:
     lab = LabPlace(tmp_path / "valley")
     lab.node("s1").mkdir(parents=True)
     lab.node_control("s1").touch()
-    write_node_files(lab, SENSOR, told(SENSOR))
+    write_node_files(lab, SENSOR, told(SENSOR), "1234abcd")
     assert not lab.node_control("s1").exists()
 
 
 def test_a_link_follows_from_the_nodes_number_and_profile(tmp_path: Path) -> None:
     lab = LabPlace(tmp_path / "valley")
     spec = link_spec(TOPOLOGY, LISTENER, lab, RUN)
-    assert (spec.core_if, spec.mac, spec.address, spec.prefix_length) == (
+    assert (spec.far_if, spec.mac, spec.address, spec.prefix_length) == (
         "l300",
         "02:74:62:00:01:2c",
         "10.77.1.44",
@@ -88,3 +86,9 @@ def test_a_link_follows_from_the_nodes_number_and_profile(tmp_path: Path) -> Non
     )
     assert spec.alias == f"testbed {lab.folder} valley-1 town"
     assert link_spec(TOPOLOGY, SENSOR, lab, RUN).mtu == 576
+    assert spec.behind is None
+
+
+def test_the_link_of_a_node_behind_a_router_ends_there(tmp_path: Path) -> None:
+    behind = replace(SENSOR, router="mast")
+    assert link_spec(TOPOLOGY, behind, LabPlace(tmp_path / "valley"), RUN).behind == "mast"

@@ -65,3 +65,22 @@ def test_a_line_for_people_has_time_node_event_and_the_rest():
     text = loglines.render(line).plain
     assert text.split()[1:] == ["siren", "receive", "priority=5"]
     assert ".234 " in text
+
+
+@pytest.mark.parametrize(
+    ("line", "shown"),
+    [
+        (
+            {"event": "unreachable", "peer": "broker", "reason": "refused"},
+            "unreachable peer=broker reason=refused",
+        ),
+        (
+            {"event": "receive", "id": "0a", "published_ns": 10**9 - 238_900_000},
+            "receive     id=0a delay=238.9ms",
+        ),
+        ({"event": "output", "text": "hello [world]"}, "output      hello [world]"),
+    ],
+)
+def test_a_line_for_people_tells_the_delay_and_lets_programs_speak_for_themselves(line, shown):
+    text = loglines.render({"t": 10**9, "node": "siren", **line}).plain
+    assert text[12:] == f" siren           {shown}"

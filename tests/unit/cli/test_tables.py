@@ -1,10 +1,16 @@
 """Tables that people read."""
 
+import pytest
 from rich.console import Console
 
+from testbed.cli.calibration_table import calibration_table
 from testbed.cli.file_commands import plan_table
+from testbed.cli.status_command import nodes_table
 from testbed.cli.summary import seconds, summary_tables
+from testbed.lab import LabStatus
+from testbed.lab.status import NodeStatus
 from testbed.plan import Step, StepKind
+from testbed.topology.model import Node, NodeKind, Profile, Topology
 
 SUMMARY = {
     "run": "valley-1",
@@ -63,13 +69,79 @@ def test_the_worst_served_receiver_of_the_most_urgent_level_comes_first():
     assert "4 more in the report" in text
 
 
+@pytest.mark.parametrize(
+    ("machine", "words"), [({"ok": True}, "the machine kept up"), (None, "was not watched")]
+)
+def test_a_run_without_doubts_says_whether_the_machine_was_watched(machine, words):
+    fidelity = {"ok": True, "reasons": [], "machine": machine}
+    assert words in shown(*summary_tables({**SUMMARY, "fidelity": fidelity}))
+
+
 def test_delays_read_naturally():
     assert (seconds(0.0321), seconds(12.3)) == ("32.1 ms", "12.30 s")
 
 
-def test_a_plan_of_hundreds_fits_a_screen():
-    steps = tuple(Step(StepKind.CREATE, f"sensors-{i}", "does not exist") for i in range(300))
-    text = shown(plan_table(steps))
-    assert "300" in text
-    assert "… 292 more" in text
+def lab_of(*counts: int) -> Topology:
+    """Groups a, b, c, ... of so many sensors."""
+    nodes = [
+        Node(f"{group}-{i}", 1, NodeKind.SENSOR, "lan", group)
+        for group, count in zip("abcdefghijkl", counts, strict=False)
+        for i in range(count)
+    ]
+    return Topology("valley", 1, (Profile("lan"),), tuple(nodes))
+
+
+def planned(topology: Topology, left_out: str = "") -> str:
+    names = [node.name for node in topology.nodes if node.name != left_out]
+    return shown(plan_table(tuple(Step(StepKind.CREATE, n, "is not") for n in names), topology))
+
+
+def test_a_plan_of_hundreds_names_groups_and_fits_a_screen():
+    text = planned(lab_of(300, 2))
+    assert "302" in text
+    assert "a[*] (300), b-0, b-1" in text
     assert len(text.splitlines()) < 10
+
+
+def test_a_group_of_which_one_is_there_already_is_told_by_names():
+    assert "a-0, a-1, a-3, a-4, a-5, a-6, a-7, a-8, … 11 more" in planned(lab_of(20), "a-2")
+
+
+def test_of_what_does_not_fit_nodes_are_counted_not_groups():
+    assert "h[*] (3), … 107 more" in planned(lab_of(3, 3, 3, 3, 3, 3, 3, 3, 100, 7))
+
+
+def test_a_run_in_which_nothing_was_delivered_has_no_empty_table():
+    text = shown(*summary_tables({**SUMMARY, "delay_s": {}, "hops": {}}))
+    assert "run valley-1 (netns, links by relay): nothing was delivered" in text
+    assert "p95" not in text
+
+
+@pytest.mark.parametrize(
+    ("emulator", "where"), [("relay", "(docker, relay)"), (None, "(docker), run")]
+)
+def test_a_lab_whose_links_are_not_made_yet_names_no_emulator(emulator, where):
+    lab = LabStatus("valley", "valley-1", "c/valley-1", "docker", emulator, "partly")
+    assert where in shown(nodes_table(lab))
+
+
+def test_each_column_of_a_calibration_says_what_was_asked_and_what_achieved():
+    values = {"rate_bps": 128e3, "delay_s": 0.06, "loss": None}
+    result = {"profile": "a", "direction": "up", "asked": values, "achieved": values, "ok": True}
+    heading = shown(calibration_table([result])).splitlines()[2]
+    for quantity in ("rate", "delay", "loss"):
+        assert f"{quantity} asked ┃" in heading
+    assert heading.count("achieved") == 3
+
+
+def test_a_narrow_terminal_shows_whole_names_of_nodes_and_says_what_is_missing():
+    node = NodeStatus("sensors-100", "subscriber", "10.77.0.100", "mvno-200k-throttled", "running")
+    lab = LabStatus("valley", "valley-1", "c", "docker", "relay", "up", nodes=(node,))
+    console = Console(width=80)
+    with console.capture() as capture:
+        console.print(nodes_table(lab))
+    text = capture.get()
+    assert "sensors-100" in text
+    assert "…" not in text
+    assert "a wider terminal shows more: kind, address, link" in text
+    assert "10.77.0.100" in shown(nodes_table(lab))

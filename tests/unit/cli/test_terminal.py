@@ -2,9 +2,11 @@
 
 import errno
 import json
+from contextlib import suppress
 
 import pytest
 import typer
+from rich.text import Text
 
 from testbed.cli.terminal import Terminal
 from testbed.errors import InputError, MissingCapability
@@ -82,3 +84,14 @@ def test_without_a_terminal_a_long_stage_is_told_of_now_and_then(capsys, monkeyp
         terminal.emit(StageStarted("playing", 20))
         terminal.emit(StageAdvanced("playing", 15))
     assert capsys.readouterr().err.splitlines() == ["playing (20)", "playing: 15 of 20"]
+
+
+def test_a_long_line_stays_one_line_where_nobody_watches(capsys):
+    words = "word " * 60
+    with suppress(typer.Exit), Terminal() as terminal:
+        terminal.show(Text(words))
+        terminal.emit(Note(words))
+        terminal.emit(Warned(words))
+    out, err = capsys.readouterr()
+    assert len(out.splitlines()) == 1
+    assert len(err.splitlines()) == 2

@@ -4,12 +4,14 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from testbed.errors import TestbedError
 from testbed.keeper import processes
-from testbed.keeper.processes import end_marked, marked
+from testbed.keeper.processes import end, end_marked, look_at, marked
 from testbed.places import LabPlace, marks
 
 Start = Callable[..., "subprocess.Popen[bytes]"]
@@ -82,6 +84,29 @@ def test_a_stopped_process_ends_too(lab: LabPlace, start: Start) -> None:
     os.kill(child.pid, 19)
     end_marked(lab)
     assert child.wait(5) == -15
+
+
+def test_whom_this_user_may_not_end_is_named(
+    lab: LabPlace, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    child = start(marks(lab, "run", "keeper"))
+
+    def refuse(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(processes.signal, "pidfd_send_signal", refuse)
+    with pytest.raises(TestbedError, match=f"belong to another user: {child.pid}"):
+        end_marked(lab)
+    assert child.poll() is None
+
+
+def test_a_process_is_known_by_its_number_and_its_start(lab: LabPlace, start: Start) -> None:
+    child = start(marks(lab, "run", "keeper"))
+    (found,) = marked(lab)
+    assert found == look_at(child.pid)
+    assert 0 <= found.age_s < 60
+    assert end([replace(found, started=found.started - 1)]) == set()
+    assert child.poll() is None, "another process had this number once"
 
 
 def test_a_lab_without_processes_is_nothing_to_end(lab: LabPlace) -> None:

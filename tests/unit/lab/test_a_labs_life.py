@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,12 +11,21 @@ import pytest
 from testbed.backends.choice import Choice
 from testbed.backends.fake import FakeBackend
 from testbed.backends.fake_nodes import FakeNodes
-from testbed.errors import InputError, NameTaken, NodeFailure, NoSuchLab, TestbedError
+from testbed.errors import (
+    InputError,
+    MissingCapability,
+    NameTaken,
+    NodeFailure,
+    NoSuchLab,
+    TestbedError,
+)
 from testbed.events import Note, StageAdvanced, StageEnded, StageStarted, Warned, ignore
 from testbed.lab import bring_down, bring_up, inject, lab_status, play
+from testbed.lab import up as up_module
+from testbed.lab.down import bring_all_down
 from testbed.places import LabPlace
 from testbed.records import lab_names, locked, read_manifest, the_lab, update_manifest
-from testbed.topology.model import Node, NodeKind, Profile, Publish, Scenario, Topology
+from testbed.topology.model import External, Node, NodeKind, Profile, Publish, Scenario, Topology
 
 BROKER = Node("broker", 1, NodeKind.BROKER, "lan", address="10.77.0.1")
 SENSOR = Node("sensor", 2, NodeKind.SENSOR, "lan", address="10.77.0.2")
@@ -110,6 +120,15 @@ def test_a_node_of_a_forgotten_version_of_the_file_is_removed_too(place, file):
     assert "town" not in place.backends["valley"].inspect().created
 
 
+def test_somebody_elses_program_cannot_join_a_lab_without_containers(place, file):
+    up(LAB, file, place)
+    calls = len(place.backends["valley"].calls)
+    guest = Node("mosquitto", 4, NodeKind.EXTERNAL, "lan", external=External("mosquitto:2"))
+    with pytest.raises(MissingCapability, match="mosquitto: external nodes are containers"):
+        up(replace(LAB, nodes=(*LAB.nodes, guest)), file, place)
+    assert len(place.backends["valley"].calls) == calls
+
+
 def test_nodes_keep_their_numbers_when_the_file_is_edited(place, file):
     record = up(LAB, file, place)
     first = Node("a-first", 1, NodeKind.SENSOR, "lan", address="10.77.0.1")
@@ -169,6 +188,7 @@ def test_a_failing_node_is_named_the_rest_stays_and_up_again_completes(place, fi
     with pytest.raises(NodeFailure, match="siren"):
         up(LAB, file, place)
     assert place.backends["valley"].inspect().created == {"broker", "sensor"}
+    assert lab_status("valley").emulator == "none", "who serves the others' links is on record"
     place.backends["valley"]._failing = frozenset()
     up(LAB, file, place)
     assert lab_status("valley").state == "up"
@@ -199,11 +219,112 @@ def test_an_interrupt_of_a_second_up_leaves_the_first_ones_nodes(place, file):
     assert place.backends["valley"].inspect().created == {"broker", "sensor", "siren"}
 
 
-def test_a_lab_that_died_is_cleared_and_started_anew(place, file):
+def test_a_failing_node_does_not_keep_the_others_from_starting(place, file):
+    place.failing = frozenset({"siren"})
+    with pytest.raises(NodeFailure) as caught:
+        up(LAB, file, place)
+    assert caught.value.nodes == ("siren",)
+    actual = place.backends["valley"].inspect()
+    for stage in ("created", "wired", "shaped", "captured", "started"):
+        assert getattr(actual, stage) == {"broker", "sensor"}, stage
+
+
+def subscriber(name: str) -> Node:
+    return Node(name, 4, NodeKind.SUBSCRIBER, "lan", topics=("alerts",), address="10.77.0.4")
+
+
+def test_a_node_that_fails_in_a_running_lab_is_known_with_the_others_and_keeps_its_number(
+    place, file
+):
+    record = up(LAB, file, place)
+    place.backends["valley"]._failing = frozenset({"town"})
+    with pytest.raises(NodeFailure, match="town"):
+        up(replace(LAB, nodes=(*LAB.nodes, subscriber("town"))), file, place)
+    status = lab_status("valley")
+    assert {node.name: node.state for node in status.nodes}["town"] == "silent"
+    assert read_manifest(record.run_place)["status"] == "starting"
+    place.backends["valley"]._failing = frozenset()
+    up(replace(LAB, nodes=(*LAB.nodes, subscriber("village"))), file, place)
+    manifest = read_manifest(record.run_place)
+    assert (manifest["numbers"]["town"], manifest["numbers"]["village"]) == (4, 5)
+    assert manifest["status"] == "up"
+    assert manifest["warnings"] == [], "nothing had died"
+
+
+def test_links_that_a_failed_up_left_unmeasured_are_measured_by_the_next(place, file, monkeypatch):
+    measured = []
+
+    @contextmanager
+    def calibrated(place, run, *_):
+        yield
+        measured.append(run)
+        update_manifest(run, calibration=[{"ok": True}])
+
+    def fail(*_, **__):
+        raise NodeFailure("not connected", "", ["siren"])
+
+    monkeypatch.setattr(up_module, "calibrated", calibrated)
+    with monkeypatch.context() as patch:
+        patch.setattr(up_module, "wait_until_ready", fail)
+        with pytest.raises(NodeFailure):
+            up(LAB, file, place)
+    assert len(measured) == 0
+    up(LAB, file, place)
+    assert len(measured) == 1
+    up(LAB, file, place)
+    assert len(measured) == 1, "nothing is new"
+
+
+def test_nobody_waits_for_nodes_whose_broker_failed(place, file, monkeypatch):
+    monkeypatch.setattr(up_module, "wait_until_ready", lambda *_, **__: pytest.fail("it waited"))
+    place.failing = frozenset({"broker"})
+    with pytest.raises(NodeFailure, match="could not create broker"):
+        up(LAB, file, place)
+
+
+def test_a_lab_that_died_is_cleared_and_started_anew_where_it_was(place, file):
     first = up(LAB, file, place)
     place.backends["valley"].destroy()
     place.backends.clear()
-    assert up(LAB, file, place).run != first.run
+    asked = []
+
+    def choose(backend):
+        asked.append(backend)
+        return Choice(backend or "the best", "a test")
+
+    second = bring_up(LAB, file, None, ignore, place, choose)
+    assert second.run != first.run
+    assert asked == ["fake"], "the backend it had"
+    assert read_manifest(first.run_place)["status"] == "died"
+
+
+def test_what_up_repairs_is_said_and_recorded(place, file):
+    record = up(LAB, file, place)
+    place.backends["valley"].stop([SIREN], ignore)
+    seen = []
+    up(LAB, file, place, seen.append)
+    (warning,) = read_manifest(record.run_place)["warnings"]
+    assert "had died and were repaired" in warning
+    assert "(made anew: siren)" in warning
+    assert Note(warning) in seen
+
+
+def test_an_edit_of_the_file_is_no_repair(place, file):
+    record = up(LAB, file, place)
+    town = Node("town", 4, NodeKind.SUBSCRIBER, "lan", topics=("alerts",), address="10.77.0.4")
+    up(replace(LAB, nodes=(*LAB.nodes, town)), file, place)
+    up(replace(LAB, nodes=(*LAB.nodes, replace(town, topics=("news",)))), file, place)
+    assert read_manifest(record.run_place)["warnings"] == []
+
+
+def test_of_many_labs_one_that_fails_does_not_stop_the_others(place, file):
+    up(LAB, file, place)
+    up(replace(LAB, name="hill"), file, place)
+    with locked("hill"):
+        hill, valley = bring_all_down(lab_names(), ignore, place)
+    assert "another command is changing" in hill.error
+    assert (valley.lab, valley.error) == ("valley", "")
+    assert lab_names() == ["hill"]
 
 
 def test_play_hands_out_the_timeline_and_waits_for_every_delivery(place, file):
@@ -235,6 +356,16 @@ def test_inject_publishes_at_once_and_names_the_message(place, file):
     with pytest.raises(InputError, match="no sensor named 'sensr'") as caught:
         inject(record, "sensr", "alerts", 5, 200)
     assert "did you mean 'sensor'" in caught.value.hint
+    with pytest.raises(InputError, match="a message has at most 8MB"):
+        inject(record, "sensor", "alerts", 5, 8_000_001)
+
+
+def test_inject_of_a_sensor_that_has_died_says_what_repairs_it(place, file):
+    record = up(LAB, file, place)
+    place.backends["valley"].stop([LAB.node("sensor")], ignore)
+    with pytest.raises(TestbedError, match="no answer from sensor") as caught:
+        inject(record, "sensor", "alerts", 5, 200)
+    assert "`testbed up`" in caught.value.hint
 
 
 def test_down_completes_the_manifest_and_forgets_the_lab(place, file):
@@ -323,6 +454,30 @@ def test_a_lab_that_vanishes_while_it_plays_is_noticed(place, file):
     with pytest.raises(TestbedError, match="siren fell silent"):
         play(record, vanish)
     assert read_manifest(record.run_place)["status"] == "up"
+
+
+def test_down_takes_the_lock_of_a_killed_play_away(place, file, places):
+    up(LAB, file, place)
+    (places / "s" / ".valley.playing").touch()
+    bring_down("valley", ignore, place)
+    assert list((places / "s").iterdir()) == []
+
+
+def test_the_death_of_one_receiver_is_told_and_the_others_are_waited_for(place, file):
+    town = Node("town", 4, NodeKind.SUBSCRIBER, "lan", topics=("alerts",), address="10.77.0.4")
+    record = up(replace(LAB, nodes=(*LAB.nodes, town)), file, place)
+    seen = []
+
+    def die(event):
+        seen.append(event)
+        if event == StageStarted("waiting for messages under way", 6):
+            place.backends["valley"].stop([SIREN], ignore)
+
+    played = play(record, die)
+    assert (played.expected, played.received, played.settled) == (6, 3, False)
+    told = "while the scenario was played: no answer from siren"
+    assert Warned(told) in seen
+    assert read_manifest(record.run_place)["warnings"] == [told]
 
 
 def test_two_plays_at_once_are_refused(place, file):

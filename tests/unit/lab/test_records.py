@@ -1,12 +1,20 @@
 """Which run is meant, and what a manifest must be."""
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from testbed.errors import InputError, NoSuchRun
 from testbed.places import RunPlace
-from testbed.records import make_run_folder, new_run, read_manifest, the_run, update_manifest
+from testbed.records import (
+    extend_manifest,
+    make_run_folder,
+    new_run,
+    read_manifest,
+    the_run,
+    update_manifest,
+)
 
 
 def a_run(lab: str, age: float) -> RunPlace:
@@ -47,3 +55,19 @@ def test_a_damaged_or_foreign_manifest_is_refused(places, content, complaint):
     run.manifest.write_text(content)
     with pytest.raises(InputError, match=complaint):
         read_manifest(run)
+
+
+def test_commands_that_add_warnings_at_once_lose_none(places):
+    run = a_run("slope", 0)
+    update_manifest(run, warnings=["first"])
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda n: extend_manifest(run, warnings=[str(n)]), range(60)))
+    warnings = read_manifest(run)["warnings"]
+    assert warnings[0] == "first"
+    assert sorted(warnings[1:], key=int) == [str(n) for n in range(60)]
+
+
+def test_a_list_that_a_manifest_does_not_have_yet_begins(places):
+    run = a_run("slope", 0)
+    extend_manifest(run, link_changes=[1, 2])
+    assert read_manifest(run)["link_changes"] == [1, 2]

@@ -1,6 +1,6 @@
 """What the relay tells of its lateness."""
 
-from testbed.links.relay.counters import Counters
+from testbed.links.relay.counters import Counters, Tally
 
 
 def test_a_relay_without_packets_was_never_late() -> None:
@@ -30,3 +30,25 @@ def test_a_lateness_beyond_all_buckets_is_kept() -> None:
     counters = Counters()
     counters.delivered(10**16)
     assert counters.late_ns(1.0) == 10**16
+
+
+def test_lateness_can_start_anew_while_packets_go_on_being_counted() -> None:
+    counters = Counters()
+    for _ in range(10):
+        counters.delivered(40_000_000)
+    counters.restart_lateness()
+    assert counters.report()["late_max_s"] == counters.report()["late_p99_s"] == 0.0
+    counters.delivered(30_000)
+    report = counters.report()
+    assert report["forwarded"] == 11
+    assert report["late_max_s"] == 0.00003
+    assert report["late_p99_s"] == 0.00003
+
+
+def test_every_reason_for_a_drop_is_told() -> None:
+    assert Tally().report() == {
+        "forwarded": 0,
+        "dropped_queue": 0,
+        "dropped_loss": 0,
+        "dropped_cut": 0,
+    }

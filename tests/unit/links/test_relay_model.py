@@ -141,3 +141,11 @@ def test_jitter_spreads_the_delay_to_both_sides() -> None:
         delays.append((fate - now) / SECOND)
     assert 0.05 <= min(delays) < 0.06
     assert 0.14 < max(delays) <= 0.15
+
+
+def test_a_line_that_was_cut_is_empty_when_it_comes_back() -> None:
+    model = LinkModel(Shape(rate_bps=80_000, delay_s=1), 2000, Random(1))
+    for _ in range(3):
+        model.on_packet(1000, now=0)
+    model.clear()
+    assert model.on_packet(1000, now=0) == 1100 * MILLISECOND

@@ -1,6 +1,7 @@
 """The plan: from what exists to what is asked for, nothing more."""
 
 from dataclasses import replace
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -9,7 +10,7 @@ from testbed.backends.fake import FakeBackend
 from testbed.events import ignore
 from testbed.journal import Journal
 from testbed.lab.apply import apply
-from testbed.plan import Actual, Step, StepKind, fingerprint, plan_up
+from testbed.plan import Actual, Fingerprints, Step, StepKind, plan_up
 from testbed.topology.model import Node, NodeKind, Profile, Topology
 
 NAMES = [f"sensors-{i}" for i in range(1, 7)]
@@ -22,6 +23,30 @@ def lab(names: list[str], seed: int = 1) -> Topology:
         for i, name in enumerate(names, 2)
     ]
     return Topology("lab", seed, (Profile("lan"),), (broker, *sensors))
+
+
+def valleys() -> Topology:
+    """Two routers with a sensor each."""
+    routers = [
+        Node(name, number, NodeKind.ROUTER, "line", address=f"10.77.0.{number}")
+        for number, name in ((8, "west"), (9, "east"))
+    ]
+    plain = lab(NAMES[:2])
+    broker, *sensors = plain.nodes
+    behind = [
+        replace(node, router=router.name) for node, router in zip(sensors, routers, strict=True)
+    ]
+    return replace(
+        plain, profiles=(Profile("lan"), Profile("line")), nodes=(broker, *routers, *behind)
+    )
+
+
+def whole(topology: Topology) -> Actual:
+    """A lab that is as the topology asks."""
+    names = frozenset(node.name for node in topology.nodes)
+    marks = {node.name: Fingerprints(topology).of(node) for node in topology.nodes}
+    started = names - {node.name for node in topology.of_kind(NodeKind.ROUTER)}
+    return Actual(True, names, names, names, names, started, marks)
 
 
 def bring(backend: FakeBackend, topology: Topology, journal: Journal) -> None:
@@ -54,17 +79,7 @@ def test_a_changed_node_is_removed_and_made_anew():
         topology,
         nodes=(*topology.nodes[:-1], replace(topology.nodes[-1], profile="lan", at=(1.0, 2.0))),
     )
-    everything = frozenset(node.name for node in topology.nodes)
-    actual = Actual(
-        True,
-        everything,
-        everything,
-        everything,
-        everything,
-        everything,
-        {node.name: fingerprint(topology, node) for node in topology.nodes},
-    )
-    assert plan_up(changed, actual) == (
+    assert plan_up(changed, whole(topology)) == (
         Step(StepKind.REMOVE, "sensors-2", "changed"),
         *(
             Step(kind, "sensors-2", "made anew")
@@ -79,10 +94,56 @@ def test_a_changed_node_is_removed_and_made_anew():
     )
 
 
+def moved(topology: Topology, name: str, **changes: Any) -> Topology:
+    nodes = (replace(n, **changes) if n.name == name else n for n in topology.nodes)
+    return replace(topology, nodes=tuple(nodes))
+
+
+def made_anew(before: Topology, after: Topology) -> set[str]:
+    steps = plan_up(after, whole(before))
+    return {step.target for step in steps if step.kind is StepKind.REMOVE}
+
+
+def test_a_change_of_a_routers_line_concerns_it_and_who_is_behind_it():
+    before = valleys()
+    slower = replace(before, profiles=(Profile("lan"), Profile("line", mtu=576)))
+    assert made_anew(before, moved(before, "west", profile="lan")) == {"west", "sensors-1"}
+    assert made_anew(before, slower) == {"west", "east", "sensors-1", "sensors-2"}
+
+
+def test_a_node_that_moves_to_another_router_moves_alone():
+    before = valleys()
+    assert made_anew(before, moved(before, "sensors-1", router="east")) == {"sensors-1"}
+
+
+def test_a_router_without_members_goes_alone():
+    before = moved(valleys(), "sensors-1", router="east")
+    after = replace(before, nodes=tuple(n for n in before.nodes if n.name != "west"))
+    assert made_anew(before, after) == {"west"}
+
+
+def test_whatever_changes_the_brokers_line_makes_anew_who_connects_to_it_but_no_router():
+    before = moved(moved(valleys(), "broker", router="west"), "sensors-1", router="east")
+    slower = replace(before, profiles=(Profile("lan", mtu=576), Profile("line")))
+    clients = {"broker", "sensors-1", "sensors-2"}
+    assert made_anew(before, slower) == clients
+    assert made_anew(before, moved(before, "west", profile="lan")) == clients | {"west"}
+
+
+def test_a_dead_node_that_has_left_the_file_is_taken_away():
+    before = lab(NAMES[:2])
+    actual = whole(before)
+    without = actual.created - {"sensors-2"}
+    died = replace(actual, created=without, started=without)
+    assert plan_up(lab(NAMES[:1]), died) == (
+        Step(StepKind.REMOVE, "sensors-2", "no longer in the topology"),
+    )
+
+
 def test_only_the_half_that_is_missing_is_done_after_a_crash():
     topology = lab(NAMES[:2])
     names = frozenset(node.name for node in topology.nodes)
-    marks = {node.name: fingerprint(topology, node) for node in topology.nodes}
+    marks = {node.name: Fingerprints(topology).of(node) for node in topology.nodes}
     actual = Actual(True, names, names, frozenset({"broker"}), fingerprints=marks)
     kinds = [(step.kind, step.target) for step in plan_up(topology, actual)]
     assert (StepKind.SHAPE, "broker") not in kinds

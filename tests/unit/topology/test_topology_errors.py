@@ -73,6 +73,17 @@ scenario:
     assert [problem.line for problem in wrong(text).problems] == [2, 4, 5, 7, 9]
 
 
+def test_a_wrong_count_does_not_make_a_router_unknown() -> None:
+    text = """
+groups:
+  masts: {kind: router, count: many}
+nodes:
+  hub: {kind: broker}
+  gauge: {kind: sensor, router: "masts[9]"}
+"""
+    assert [problem.line for problem in wrong(text).problems] == [3]
+
+
 def test_shape_and_reference_problems_come_together() -> None:
     text = "seed: x\nnodes: {hub: {kind: broker, link: nowhere}, b: {kind: broker}}\n"
     assert len(wrong(text).problems) == 3
@@ -130,3 +141,22 @@ scenario:
   events:
 {event}{event}"""
     assert [problem.line for problem in wrong(text).problems] == [5, 6]
+
+
+@pytest.mark.parametrize(
+    "image",
+    [
+        "eclipse-mosquitto:2",
+        "localhost:5000/their/broker:1.2-rc_1",
+        "a.b/c__d/e--f@sha256:" + "0" * 64,
+    ],
+)
+def test_an_image_may_be_called_as_engines_allow(image: str) -> None:
+    topology = load_text(f'nodes: {{a: {{kind: external, image: "{image}"}}}}', "x.yaml")
+    assert topology.node("a").external.image == image
+
+
+@pytest.mark.parametrize("image", ["Mosquitto:2", "a:", "a//b", "a:1:2", "a@sha256:12", "a-", "-a"])
+def test_an_image_that_no_engine_would_take_is_found_in_the_file(image: str) -> None:
+    error = wrong(f'nodes: {{a: {{kind: external, image: "{image}"}}}}')
+    assert error.problems[0].message == f"'{image}' cannot be an image's name"

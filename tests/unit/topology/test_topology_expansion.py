@@ -43,14 +43,14 @@ def test_five_thousand_nodes_fit_and_all_addresses_differ() -> None:
 
 def test_the_nearest_default_counts() -> None:
     text = """
-defaults: {link: wifi, class: a, sensor: {link: lan, platform: linux/arm64}}
-nodes: {hub: {kind: broker}, s: {kind: sensor}, t: {kind: sensor, link: 3g-384k, class: b}}
+defaults: {link: wifi, class: pi-3, sensor: {link: lan, platform: linux/arm64}}
+nodes: {hub: {kind: broker}, s: {kind: sensor}, t: {kind: sensor, link: 3g-384k, class: pi-4}}
 """
     nodes = {node.name: node for node in load_text(text, "x").nodes}
     assert [(n.profile, n.board, n.platform) for n in nodes.values()] == [
-        ("wifi", "a", None),
-        ("lan", "a", "linux/arm64"),
-        ("3g-384k", "b", "linux/arm64"),
+        ("wifi", "pi-3", None),
+        ("lan", "pi-3", "linux/arm64"),
+        ("3g-384k", "pi-4", "linux/arm64"),
     ]
 
 

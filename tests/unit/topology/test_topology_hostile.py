@@ -189,3 +189,10 @@ def test_a_byte_order_mark_is_no_harm(tmp_path: Path) -> None:
     path = tmp_path / "x.yaml"
     path.write_bytes(b"\xef\xbb\xbf" + NODES.encode())
     assert load(path).name == "x"
+
+
+def test_a_pipe_instead_of_a_guests_file_keeps_nobody_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    guest = "{kind: external, image: any, files: {/a: pipe, /b: ., /c: /dev/zero, /d: missing}}"
+    error = refused(lambda: load_text(f"nodes: {{a: {guest}}}", "x", folder=tmp_path))
+    assert sum("cannot be read as a text" in problem.message for problem in error.problems) == 4

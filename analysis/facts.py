@@ -1,0 +1,33 @@
+"""Values of a run's manifest as a reader wants them. Pure."""
+
+from typing import Any
+
+from analysis import findings
+
+DIGEST = "sha256:"
+DIGITS = 12  # of a digest, as container engines show it
+
+
+def fact(name: str, value: Any) -> tuple[str, str]:
+    """A value in a unit that people read; the end of its name tells what it is in."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        for ending, told in (("_bytes", findings.size), ("_s", findings.seconds)):
+            if name.endswith(ending):
+                return name.removesuffix(ending).replace("_", " "), told(value)
+        if name == "size":
+            return name, findings.size(value)
+    return name.replace("_", " "), _plain(value)
+
+
+def _plain(value: Any) -> str:
+    """What is not known is left out; of several things each is named first."""
+    if isinstance(value, dict):
+        known = {key: item for key, item in value.items() if item is not None}
+        if any(isinstance(item, dict) for item in known.values()):
+            return "; ".join(f"{key}: {_plain(item)}" for key, item in known.items())
+        return ", ".join(" ".join(fact(key, item)) for key, item in known.items())
+    if isinstance(value, list):
+        return ", ".join(_plain(item) for item in value)
+    if isinstance(value, str) and value.startswith(DIGEST):
+        return value[: len(DIGEST) + DIGITS]
+    return f"{value:.3g}" if isinstance(value, float) else str(value)

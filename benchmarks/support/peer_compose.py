@@ -1,0 +1,104 @@
+"""The peer of the docker backend: docker-compose with the very same containers on a plain bridge, without shaping.
+
+Image, command, rights and mounts are those of `testbed.backends.container_recipe`. Each container's process starts
+and waits at its gate; here nobody opens it, wires, shapes or captures a link, or waits until nodes are connected.
+"""
+
+import json
+import shutil
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from benchmarks.support.commands import timed
+from testbed.backends.container_recipe import INSIDE, node_container
+from testbed.backends.node_files import node_config, write_node_files
+from testbed.errors import MissingCapability, TestbedError
+from testbed.places import LabPlace, RunPlace
+from testbed.topology import load
+from testbed.zipapp import build
+
+STARTED_S = 300.0
+
+
+class Compose:
+    """The containers of a topology as a docker-compose project."""
+
+    def __init__(self, topology: Path, folder: Path, image: str, env: Mapping[str, str]) -> None:
+        if shutil.which("docker-compose") is None:
+            raise MissingCapability(
+                "docker-compose is missing", "`apt-get install docker-compose` has the peer"
+            )
+        self._topology = load(topology)
+        self._folder = folder
+        self._image = image
+        # Above 64 services docker-compose 1.29 waits for itself without end, unless it may do more at once.
+        self._env = {**env, "COMPOSE_PARALLEL_LIMIT": str(2 * len(self._topology.nodes) + 2)}
+        self._run = RunPlace(folder / "run")
+        folder.mkdir()
+
+    def up(self) -> float:
+        """Seconds until `docker-compose up -d` returns."""
+        self._write_files()
+        took = timed(["docker-compose", "up", "-d"], self._env, self._folder)
+        self._wait_until_started()
+        return took
+
+    def down(self) -> float:
+        """Seconds until `docker-compose down` returns."""
+        return timed(["docker-compose", "down"], self._env, self._folder)
+
+    def clear(self) -> None:
+        """Whatever is left of it, after a failure or an interrupt."""
+        with suppress(TestbedError):
+            self.down()
+
+    def _write_files(self) -> None:
+        shutil.rmtree(self._run.folder, ignore_errors=True)
+        self._run.logs.mkdir(parents=True)
+        lab = LabPlace(self._folder / "lab")
+        lab.folder.mkdir(exist_ok=True)
+        program = build(self._folder / "nodes.pyz")
+        services = {}
+        for node in self._topology.nodes:
+            log = f"{INSIDE}/logs/{node.name}.jsonl"
+            config = node_config(self._topology, node, self._run, f"{INSIDE}/node/ctl", log)
+            write_node_files(lab, node, config, "")
+            services[node.name] = service(
+                node_container(self._image, node, lab, self._run, program)
+            )
+        document = {"version": "3.7", "services": services}
+        (self._folder / "docker-compose.yml").write_text(json.dumps(document))
+
+    def _wait_until_started(self) -> None:
+        """Every process really runs; this is not part of the measured time."""
+        end = time.monotonic() + STARTED_S
+        waiting = [self._run.log(node.name) for node in self._topology.nodes]
+        while waiting := [log for log in waiting if not log.exists() or not log.stat().st_size]:
+            if time.monotonic() > end:
+                raise TestbedError(f"not started by docker-compose: {waiting[0].stem}")
+            time.sleep(0.1)
+
+
+def service(recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """A container of ours as a service; what belongs to our own network and labels is left out."""
+    return {
+        "image": recipe["image"],
+        "command": [part.replace("$", "$$") for part in recipe["command"]],
+        "hostname": recipe["hostname"],
+        "read_only": recipe["read_only"],
+        "cap_drop": recipe["cap_drop"],
+        "security_opt": recipe["security_opt"],
+        "logging": {"driver": recipe["log_config"].type},
+        "volumes": [
+            {
+                "type": mount["Type"],
+                "source": mount["Source"],
+                "target": mount["Target"],
+                "read_only": mount["ReadOnly"],
+            }
+            for mount in recipe["mounts"]
+        ],
+    }

@@ -1,0 +1,78 @@
+"""Links as a table: one row a direction."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict
+
+from rich import box
+from rich.table import Table
+
+from testbed.cli.fitting import Fitting, what_is_missing
+from testbed.lab import LinkView
+from testbed.links.changes import Line
+from testbed.links.values import written
+
+_VALUES = ("rate", "delay", "jitter", "loss", "queue")
+_DIRECTION = "direction"
+_DROPPED = {"dropped_queue": "queue full", "dropped_loss": "lost", "dropped_cut": "cut"}
+
+
+_LEFT_OUT = (("profile",), ("profile", "forwarded"), ("profile", "forwarded", "behind"))
+
+
+def links_table(views: Sequence[LinkView], directions: Sequence[str]) -> Fitting:
+    """Only columns that have something to say: a lab without routers has no `behind`."""
+    behind = ["behind"] if any(view.behind for view in views) else []
+    counts = ["forwarded", "dropped"] if any(view.counts for view in views) else []
+    known = ["link", "profile", *behind, _DIRECTION, *_VALUES, "state", *counts]
+
+    def make(left_out: Collection[str]) -> Table:
+        columns = [name for name in known if name not in left_out]
+        table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+        table.caption = what_is_missing(known, left_out)
+        for name in columns:
+            table.add_column(
+                "" if name == _DIRECTION else name,
+                justify="right" if name in (*_VALUES, "forwarded") else "left",
+                no_wrap=name != "dropped",
+            )
+        for view in views:
+            for direction in directions:
+                cells = _cells(view, direction)
+                table.add_row(*(cells.get(name, "") for name in columns))
+        return table
+
+    return Fitting(make, _LEFT_OUT)
+
+
+def _cells(view: LinkView, direction: str) -> dict[str, str]:
+    return {
+        "link": view.name,
+        "profile": view.profile,
+        "behind": view.behind or "",
+        _DIRECTION: direction,
+        **_values(view, direction),
+        **_counts(view.counts.get(direction, {})),
+    }
+
+
+def _values(view: LinkView, direction: str) -> dict[str, str]:
+    if view.now is None:
+        return {"state": "no link"}
+    line = view.now.line(direction)
+    return {**written(asdict(line.shape)), "state": state(line, view.filed.line(direction))}
+
+
+def state(line: Line, filed: Line) -> str:
+    """Beside the file: as it says (filed), changed, cut."""
+    changed = line.shape != filed.shape
+    if line.cut:
+        return "cut, changed" if changed else "cut"
+    return "changed" if changed else "as filed"
+
+
+def _counts(counts: Mapping[str, int]) -> dict[str, str]:
+    """How many came through, and why the others did not."""
+    if not counts:
+        return {}
+    dropped = [f"{counts[key]} {why}" for key, why in _DROPPED.items() if counts.get(key)]
+    return {"forwarded": str(counts.get("forwarded", "")), "dropped": ", ".join(dropped) or "0"}

@@ -1,0 +1,26 @@
+"""What this machine has, what each missing thing costs, and the commands that help.
+
+`probe` asks the machine, `judge` knows what the answers mean, `repairing` does what helps; only the first and the last
+need a machine to be tested on.
+"""
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import Any
+
+from testbed.doctor.facts import Facts, Means
+from testbed.doctor.finding import Check, Repair
+from testbed.doctor.judging import judge
+from testbed.doctor.probing import probe
+
+__all__ = ["Check", "Facts", "Means", "Repair", "as_json", "examine", "judge", "probe"]
+
+
+def examine(java: Check) -> tuple[Check, ...]:
+    """All findings; the one on Java comes from the caller, as only the command line knows the analysis."""
+    return (*judge(probe()), java)
+
+
+def as_json(checks: Iterable[Check]) -> dict[str, Any]:
+    """The findings as a JSON document."""
+    return {"checks": [asdict(check) for check in checks]}

@@ -1,0 +1,170 @@
+"""The nodes of a lab: each has a network namespace, all but routers a process in it. Of links nothing is known here."""
+
+import os
+import subprocess
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from testbed.errors import TestbedError
+from testbed.keeper import children
+from testbed.keeper.births import Births, Make
+from testbed.keeper.held_process import HeldProcess
+from testbed.keeper.kept import Kept, Refused
+from testbed.links.namespaces import make_network, silence
+from testbed.links.wiring import ns_path
+
+
+class Residents:
+    """Makes and ends them. `marks_of` a role is what a process carries; `nursery` starts what forks nodes of ours."""
+
+    def __init__(self, marks_of: Callable[[str], dict[str, str]], nursery: Make) -> None:
+        self._nodes: dict[str, Kept] = {}
+        self._marks_of = marks_of
+        self._nursery = nursery
+
+    def __iter__(self) -> Iterator[Kept]:
+        return iter(self._nodes.values())
+
+    def get(self, name: str) -> Kept | None:
+        """The node of this name, if there is one."""
+        return self._nodes.get(name)
+
+    def kept(self, name: str) -> Kept:
+        """The node of this name; Refused if there is none."""
+        try:
+            return self._nodes[name]
+        except KeyError:
+            raise Refused(f"no node {name!r} in this lab") from None
+
+    def report(self) -> dict[str, Any]:
+        """How their processes fare."""
+        return {
+            kept.name: {"pid": kept.pid, "running": kept.running, "exit_code": kept.exit_code}
+            for kept in self
+        }
+
+    def spawn(self, nodes: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """A namespace and a process each; a node whose process has died gets a new one in its old namespace."""
+        failed: dict[str, str] = {}
+        for node in nodes:
+            try:
+                self._spawn(node)
+            except (OSError, TestbedError, subprocess.SubprocessError) as error:
+                failed[node["name"]] = str(error)
+        started = [node["name"] for node in nodes if node["name"] not in failed]
+        return {"pids": {name: self._nodes[name].pid for name in started}, "failed": failed}
+
+    def _spawn(self, node: dict[str, Any]) -> None:
+        name = node["name"]
+        ns_fd = self._vacant_namespace(name)
+        try:
+            process = children.start(
+                node["argv"],
+                {**node.get("env", {}), **self._marks_of(f"node:{name}")},
+                Path(node["stderr"]),
+                ns_fd=ns_fd,
+            )
+        except BaseException:
+            self._give_up(name, ns_fd)
+            raise
+        self._move_in(name, ns_fd, process)
+
+    def bear(self, nodes: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """Like `spawn`, for nodes of ours: all are forked from one process that has loaded their program once."""
+        births = Births(self._nursery, [node["config"] for node in nodes])
+        failed: dict[str, str] = {}
+        vacant: dict[str, int] = {}
+        for node in nodes:
+            try:
+                vacant[node["name"]] = self._vacant_namespace(node["name"])
+            except (OSError, TestbedError) as error:
+                failed[node["name"]] = str(error)
+        born: dict[str, HeldProcess] = {}
+        try:
+            orders = [n | {"ns": ns_path(vacant[n["name"]])} for n in nodes if n["name"] in vacant]
+            born, unborn = births.of(orders)
+        finally:
+            for name, ns_fd in vacant.items():
+                if name in born:
+                    self._move_in(name, ns_fd, born[name])
+                else:
+                    self._give_up(name, ns_fd)
+        return {"pids": {name: born[name].pid for name in born}, "failed": failed | unborn}
+
+    def _vacant_namespace(self, name: str) -> int:
+        """For a process of this node: that of a process that has died, else a new one."""
+        kept = self._nodes.get(name)
+        if kept is None:
+            return make_network()
+        if kept.is_router:
+            raise Refused(f"{name} is a router, which has no process")
+        if kept.running:
+            raise Refused(f"{name} runs already (process {kept.pid})")
+        return kept.ns_fd
+
+    def _move_in(self, name: str, ns_fd: int, process: children.Child) -> None:
+        kept = self._nodes.get(name)
+        if kept is None:
+            self._nodes[name] = Kept(name, ns_fd, process.pid, process)
+        else:
+            kept.replace_process(process)
+
+    def _give_up(self, name: str, ns_fd: int) -> None:
+        """Nothing came to live in this namespace; one that was there before may still be of use."""
+        if name not in self._nodes:
+            os.close(ns_fd)
+
+    def add(self, kept: Kept) -> None:
+        """A node that was made elsewhere."""
+        self._nodes[kept.name] = kept
+
+    def add_routers(self, names: Iterable[str]) -> None:
+        """A namespace each that only passes packets on; those that exist are left alone."""
+        for name in names:
+            kept = self._nodes.get(name)
+            if kept is None:
+                self.add(Kept(name, make_network(), None, None))
+            elif not kept.is_router:
+                raise Refused(f"{name} is a node with a process, not a router")
+
+    def signal(self, names: Iterable[str], number: int) -> None:
+        """To the processes of these nodes, whoever started them."""
+        for name in names:
+            process = self.kept(name).process
+            if process is None:
+                raise Refused(f"{name} is a router and has no process")
+            children.send_signal(process, number)
+
+    def end(self, going: Iterable[Kept]) -> None:
+        """Their processes end at once; containers' are left to the engine."""
+        children.end([kept.own_process for kept in going])
+
+    def forget(self, gone: Iterable[Kept]) -> None:
+        """Their namespaces go, as far as nobody else is in them."""
+        for kept in list(gone):
+            del self._nodes[kept.name]
+            kept.close()
+
+    def reap(self) -> None:
+        """Collect processes that have ended."""
+        for kept in self:
+            if kept.process is not None:
+                kept.process.poll()
+
+
+def adopted(name: str, pid: int) -> Kept:
+    """Somebody else's process, and its namespace."""
+    process = HeldProcess(pid, ours=False)
+    try:
+        ns_fd = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+    except BaseException:
+        process.close()
+        raise
+    kept = Kept(name, ns_fd, pid, process, adopted=True)
+    try:
+        silence(ns_fd)
+    except BaseException:
+        kept.close()
+        raise
+    return kept

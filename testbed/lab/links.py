@@ -1,0 +1,166 @@
+"""Links while the lab runs: how they are, and changes, each of which is on record in the run's manifest."""
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from testbed.backends.base import Backend
+from testbed.backends.choice import Maker, make_backend
+from testbed.errors import InputError, TestbedError
+from testbed.events import Emit, Note, ignore
+from testbed.journal import Journal
+from testbed.links.changes import (
+    Action,
+    Link,
+    Order,
+    as_filed,
+    differing,
+    ordered,
+    sentence_on,
+    still_changed,
+)
+from testbed.links.profiles import PROFILES
+from testbed.links.selection import ALL, select_links
+from testbed.places import LabPlace
+from testbed.records import LabRecord, extend_manifest, locked, read_manifest, the_lab
+from testbed.topology.hints import did_you_mean, listing, quoted
+from testbed.topology.model import Profile, Topology, from_json
+
+RECORD = "link_changes"  # of the manifest
+PATIENCE_S = 5.0  # for another command that changes the lab's links at the same moment
+
+
+@dataclass(frozen=True, slots=True)
+class LinkView:
+    """One link: what the file says of it, how it is now (None: there is none), what passed (empty: nobody counts)."""
+
+    name: str
+    profile: str
+    behind: str | None  # the router whose link it shares
+    filed: Link
+    now: Link | None
+    counts: Mapping[str, Mapping[str, int]]  # direction -> forwarded, dropped_queue, ...
+
+
+def topology_of(record: LabRecord) -> Topology:
+    """What the lab was made from."""
+    return from_json(read_manifest(record.run_place)["topology"])
+
+
+def known_profile(record: LabRecord, name: str) -> Profile:
+    """A profile of the lab's file, or a built-in one."""
+    known = {**PROFILES, **{each.name: each for each in topology_of(record).profiles}}
+    if name not in known:
+        hint = did_you_mean(name, sorted(known))
+        raise InputError(f"there is no link profile {quoted(name)}", hint)
+    return known[name]
+
+
+def view_links(
+    record: LabRecord, selectors: Sequence[str], make: Maker = make_backend
+) -> tuple[LinkView, ...]:
+    """The links meant, as they are now; all of them without a selector."""
+    topology = topology_of(record)
+    names = select_links(selectors or [ALL], topology)
+    backend = _backend(record, topology, ignore, make)
+    now, counts, filed = backend.links(), backend.link_counts(), as_filed(topology)
+    return tuple(
+        LinkView(
+            name,
+            (node := topology.node(name)).profile,
+            node.router,
+            filed[name],
+            now.get(name),
+            counts.get(name, {}),
+        )
+        for name in names
+    )
+
+
+def change_links(
+    record: LabRecord,
+    selectors: Sequence[str],
+    order: Order,
+    emit: Emit,
+    make: Maker = make_backend,
+) -> dict[str, Any] | None:
+    """Do it to all links meant, or to none; the entry in the manifest, or None if all were so already."""
+    with locked(record.name, patience_s=PATIENCE_S):
+        record = the_lab(record.name)
+        topology = topology_of(record)
+        backend = _backend(record, topology, emit, make)
+        names = select_links(selectors, topology)
+        changed = _worked_out(order, names, backend, topology, record.name)
+        _say_what_stays(order, names, topology, emit)
+        if not changed:
+            return None
+        entry = _entry(order, list(changed))
+        Journal(record.run_place.journal).write(step="link", **entry)
+        backend.change_links(changed)
+        return _put_on_record(record, entry)
+
+
+def tell_of_changed(backend: Backend, topology: Topology, anew: frozenset[str], emit: Emit) -> None:
+    """A note on changed links for an `up` that leaves them alone; not on those that it makes anew."""
+    now = {name: link for name, link in backend.links().items() if name not in anew}
+    if sentence := sentence_on(differing(now, as_filed(topology))):
+        emit(Note(f"{sentence}; `testbed link reset {topology.name} all` would undo that"))
+
+
+def record_made_anew(
+    record: LabRecord, backend: Backend, topology: Topology, anew: frozenset[str]
+) -> None:
+    """Changed links that an `up` has made anew are as the file says again, as far as it got."""
+    changed = still_changed(read_manifest(record.run_place).get(RECORD, []))
+    now, filed = backend.links(), as_filed(topology)
+    if back := [name for name in changed if name in anew and now.get(name) == filed[name]]:
+        _put_on_record(record, _entry(Order(Action.RESET), back))
+
+
+def _worked_out(
+    order: Order, names: Sequence[str], backend: Backend, topology: Topology, lab: str
+) -> dict[str, Link]:
+    """What is to be done, checked as far as it can be before anything is done."""
+    there = backend.links()
+    if missing := [name for name in names if name not in there]:
+        raise TestbedError(
+            f"no link at present: {listing(missing)}",
+            f"`testbed status {lab}` shows what is left of the lab; `testbed up` completes it",
+        )
+    now = {name: there[name] for name in names}
+    return ordered(order, now, as_filed(topology), backend.emulator)
+
+
+def _say_what_stays(order: Order, names: Sequence[str], topology: Topology, emit: Emit) -> None:
+    """The largest packet belongs to the interfaces, which stay."""
+    if order.profile is None:
+        return
+    sizes = {topology.profile(topology.node(name).profile).mtu for name in names}
+    if sizes != {order.profile.mtu}:
+        told = " or ".join(f"{size} bytes" for size in sorted(sizes))
+        emit(Note(f"the mtu stays as it is ({told}): it cannot change while the lab runs"))
+
+
+def _entry(order: Order, links: list[str]) -> dict[str, Any]:
+    entry: dict[str, Any] = {
+        "action": order.action.value,
+        "links": links,
+        "directions": list(order.directions),
+    }
+    if order.profile is not None:
+        entry["profile"] = order.profile.name
+    if order.action is Action.SET:
+        entry["shapes"] = order.shapes()
+    return entry
+
+
+def _put_on_record(record: LabRecord, entry: dict[str, Any]) -> dict[str, Any]:
+    """With the moment from which on it holds."""
+    dated = {"t_ns": time.time_ns(), **entry}
+    extend_manifest(record.run_place, **{RECORD: [dated]})
+    return dated
+
+
+def _backend(record: LabRecord, topology: Topology, emit: Emit, make: Maker) -> Backend:
+    return make(record.backend, LabPlace.of(record.name), record.run_place, topology, emit)

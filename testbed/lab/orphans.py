@@ -1,0 +1,239 @@
+"""What carries our mark but belongs to no living lab: what crashes, reboots and deleted folders leave.
+
+A mark names its lab's folder and run. Whoever bears it is an orphan if that folder is gone, or is another run's by now.
+A folder that this user may not look into is somebody else's, and never called gone.
+"""
+
+import os
+import re
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from testbed.backends.build_folder import abandoned_build_folders, remove_abandoned
+from testbed.backends.containers import Box, all_boxes, remove_boxes
+from testbed.errors import InputError, TestbedError
+from testbed.jsonfiles import read_json
+from testbed.keeper.processes import Process, all_marked, end_all
+from testbed.places import LAB_NAME, LabPlace, RunPlace, captures_root, state_root
+from testbed.records import (
+    UNFINISHED,
+    lab_names,
+    load_lab,
+    lock_file,
+    lock_is_held,
+    locked,
+)
+
+REMEDY = "testbed down --orphans"
+LOCK_NAME = re.compile(rf"\.{LAB_NAME.pattern}\.(changing|playing)")
+
+
+class What(StrEnum):
+    """Kinds of orphans."""
+
+    LAB = "lab"
+    PROCESS = "process"
+    CONTAINER = "container"
+    BUILD = "build folder"
+    LOCK = "lock"
+    RUN = "run"
+
+
+@dataclass(frozen=True, slots=True)
+class Orphan:
+    """One of them. `removable`: whether `testbed down --orphans` takes it away; runs hold captures and stay."""
+
+    what: What
+    name: str
+    lab: str
+    age_s: float
+    remedy: str
+    removable: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """All orphans, and why some kinds could not be looked for."""
+
+    orphans: tuple[Orphan, ...]
+    unseen: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Cleared:
+    """What was removed, what is left and why, and what could not be looked for, as sentences."""
+
+    removed: tuple[str, ...]
+    left: tuple[str, ...]
+    unseen: tuple[str, ...] = ()
+
+
+def find_orphans() -> Found:
+    """Everything of this kind on this machine, whichever state folder its lab was in; nothing is changed."""
+    processes, (boxes, unseen) = all_marked(), _boxes_if_the_engine_answers()
+    orphans = (
+        *dead_labs(processes, boxes),
+        *(_process(each) for each in orphan_processes(processes)),
+        *(_container(each) for each in orphan_boxes(boxes)),
+        *(
+            Orphan(What.BUILD, str(folder), "", _age(folder), REMEDY)
+            for folder in abandoned_build_folders()
+        ),
+        *(Orphan(What.LOCK, str(lock), "", _age(lock), REMEDY) for lock in stale_locks()),
+        *unfinished_runs(processes, boxes),
+    )
+    return Found(orphans, tuple(unseen))
+
+
+def remove_orphans(below: Path | None = None) -> Cleared:
+    """Remove marked processes, containers, folders and locks that belong to no lab; `below`: only labs of that folder.
+
+    Dead labs are not touched: `bring_down` is for them. Nor are run folders: captures are the user's.
+    """
+    ended, refused = end_all(lambda: orphan_processes(all_marked(), below))
+    removed = [
+        f"ended {process.role} of {process.lab} (process {process.pid})" for process in ended
+    ]
+    left = [f"process {pid} is another user's: `sudo {REMEDY}`" for pid in refused]
+    boxes, unseen = _boxes_if_the_engine_answers()
+    if orphan_boxes(boxes, below):
+        try:
+            removed += remove_boxes(
+                lambda: orphan_boxes(all_boxes(), below), "labs that are gone", REMEDY
+            )
+        except TestbedError as error:
+            left.append(f"{error.message}; {error.hint}")
+    for folder in abandoned_build_folders():
+        if trouble := remove_abandoned(folder):
+            left.append(trouble)
+        else:
+            removed.append(f"folder {folder}")
+    removed += [f"lock {lock}" for lock in stale_locks() if _remove_lock(lock)]
+    return Cleared(tuple(removed), tuple(left), tuple(unseen))
+
+
+def orphan_processes(processes: Iterable[Process], below: Path | None = None) -> list[Process]:
+    """Those whose lab is gone; a folder that only the process itself can see counts as there."""
+    return [
+        process
+        for process in processes
+        if _within(process.lab, below)
+        and not _at_home(process.lab, process.run)
+        and _gone(Path(f"/proc/{process.pid}/root", *process.lab.parts[1:]), process.run)
+    ]
+
+
+def orphan_boxes(boxes: Iterable[Box], below: Path | None = None) -> list[Box]:
+    """Containers, dead or alive, whose lab is gone."""
+    return [box for box in boxes if _within(box.lab, below) and not _at_home(box.lab, box.run)]
+
+
+def dead_labs(processes: Iterable[Process], boxes: Iterable[Box]) -> list[Orphan]:
+    """Labs whose folder is there and whose keeper is not, while no command is at work on them."""
+    processes, root = list(processes), state_root()
+    kept = {process.lab for process in processes if process.role == "keeper"}
+    own = {root / name for name in lab_names()}
+    named = {process.lab for process in processes} | {box.lab for box in boxes}
+    return [
+        Orphan(What.LAB, folder.name, str(folder), _age(folder), _how_to_end(folder), folder in own)
+        for folder in sorted(own | {folder for folder in named if _mine(folder)})
+        if folder not in kept and not lock_is_held(lock_file(folder, "changing"))
+    ]
+
+
+def unfinished_runs(processes: Iterable[Process], boxes: Iterable[Box]) -> list[Orphan]:
+    """Run folders that say their lab is up, while nothing of it lives."""
+    records = (load_lab(LabPlace.of(name)) for name in lab_names())
+    living = {record.run for record in records if record is not None}
+    living |= {process.run for process in processes}
+    living |= {box.run for box in boxes if box.state == "running"}
+    found = []
+    for manifest in sorted(captures_root().glob("*/run.json")):
+        run, document = RunPlace(manifest.parent), read_json(manifest)
+        if not isinstance(document, dict) or run.run in living:
+            continue
+        if document.get("status") in UNFINISHED:
+            lab, keep = str(document.get("lab", "")), f"captures stay; rm -r {run.folder}"
+            found.append(Orphan(What.RUN, run.run, lab, _age(manifest), keep, removable=False))
+    return found
+
+
+def stale_locks() -> list[Path]:
+    """Lock files of this user that nobody holds."""
+    try:
+        entries = sorted(state_root().iterdir())
+    except OSError:
+        return []
+    return [
+        entry for entry in entries if LOCK_NAME.fullmatch(entry.name) and not lock_is_held(entry)
+    ]
+
+
+def _remove_lock(lock: Path) -> bool:
+    """Whether it went: a lock file goes with its last holder, so hold it for a moment."""
+    lab, _, doing = lock.name.removeprefix(".").rpartition(".")
+    try:
+        with locked(lab, doing):
+            return True
+    except InputError:  # somebody has taken it meanwhile
+        return False
+
+
+def _boxes_if_the_engine_answers() -> tuple[list[Box], list[str]]:
+    try:
+        return all_boxes(), []
+    except TestbedError as error:
+        return [], [f"containers were not looked for: {error.message}"]
+
+
+def _at_home(folder: Path, run: str) -> bool:
+    """Whether the lab of this folder exists and is still this run's."""
+    return not _gone(folder, run)
+
+
+def _gone(folder: Path, run: str) -> bool:
+    try:
+        folder.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False
+    record = load_lab(LabPlace(folder))
+    return record is not None and bool(run) and record.run != run
+
+
+def _mine(folder: Path) -> bool:
+    """Whether it is a lab's folder that this user may judge."""
+    try:
+        return os.geteuid() in (0, folder.lstat().st_uid)
+    except OSError:
+        return False
+
+
+def _within(folder: Path, below: Path | None) -> bool:
+    return below is None or folder.is_relative_to(below)
+
+
+def _how_to_end(folder: Path) -> str:
+    elsewhere = "" if folder.parent == state_root() else f"TESTBED_STATE={folder.parent} "
+    return f"{elsewhere}testbed down {folder.name}"
+
+
+def _process(process: Process) -> Orphan:
+    name = f"{process.role} ({process.pid})"
+    return Orphan(What.PROCESS, name, str(process.lab), process.age_s, REMEDY)
+
+
+def _container(box: Box) -> Orphan:
+    name, age_s = f"{box.name} ({box.state})", max(0.0, time.time() - box.created_s)
+    return Orphan(What.CONTAINER, name, str(box.lab), age_s, REMEDY)
+
+
+def _age(path: Path) -> float:
+    try:
+        return max(0.0, time.time() - path.lstat().st_mtime)
+    except OSError:
+        return 0.0

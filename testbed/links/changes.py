@@ -1,0 +1,176 @@
+"""Links while the lab runs: what each is like now, and what an order (set, cut, restore, reset) makes of it. Pure.
+
+A cut direction keeps its shape. What an order does not speak of stays as it is.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from enum import StrEnum
+from typing import Any
+
+from testbed.errors import InputError
+from testbed.links.emulator import Capabilities, choose
+from testbed.topology.hints import listing
+from testbed.topology.model import Emulator, Profile, Shape, Topology
+from testbed.topology.units import DURATION
+
+UP, DOWN = "up", "down"
+BOTH = (UP, DOWN)
+_HAS_TBF = Capabilities(netem=False, tbf=True)
+
+
+class Action(StrEnum):
+    """What can be done to a link."""
+
+    SET = "set"
+    CUT = "cut"
+    RESTORE = "restore"
+    RESET = "reset"
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One direction of a link as it is now."""
+
+    shape: Shape
+    cut: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """As the keeper is told it."""
+        return {**asdict(self.shape), "cut": self.cut}
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> "Line":
+        """The inverse of `to_json`."""
+        shape = {name: value[name] for name in value if name != "cut"}
+        return cls(Shape(**shape), bool(value.get("cut", False)))
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """Both directions as they are now."""
+
+    up: Line
+    down: Line
+
+    @classmethod
+    def of(cls, profile: Profile) -> "Link":
+        """As the file says it."""
+        return cls(Line(profile.up), Line(profile.down))
+
+    def line(self, direction: str) -> Line:
+        """One of the two."""
+        return self.up if direction == UP else self.down
+
+
+Links = Mapping[str, Link]
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """What is wanted of some links. With `set`: a profile's values, and single values (fields of Shape) before them."""
+
+    action: Action
+    directions: tuple[str, ...] = BOTH
+    profile: Profile | None = None
+    values: Mapping[str, float | int | None] = field(default_factory=dict)
+
+    def shapes(self) -> dict[str, dict[str, Any]]:
+        """Direction -> the values that it gets, only those that were spoken of."""
+        profile = self.profile
+        bases = {UP: profile.up, DOWN: profile.down} if profile else {}
+        return {
+            direction: {**(asdict(bases[direction]) if bases else {}), **self.values}
+            for direction in self.directions
+        }
+
+
+def as_filed(topology: Topology) -> dict[str, Link]:
+    """What the file says of each link."""
+    profiles = {profile.name: Link.of(profile) for profile in topology.profiles}
+    return {node.name: profiles[node.profile] for node in topology.nodes}
+
+
+def ordered(order: Order, now: Links, filed: Links, emulator: str) -> dict[str, Link]:
+    """What the order makes of the links in `now`; those that stay as they are are left out.
+
+    InputError, before anything is done, if one of them would become what no link can be.
+    """
+    after = {name: _after(order, link, filed[name]) for name, link in now.items()}
+    if order.action is Action.SET:
+        _refuse_negative_delays(after, order.directions)
+        if emulator == Emulator.TBF:
+            _refuse_more_than_rates(after, order.directions)
+    return {name: link for name, link in after.items() if link != now[name]}
+
+
+def _after(order: Order, now: Link, filed: Link) -> Link:
+    shapes = order.shapes()
+
+    def line(direction: str) -> Line:
+        before = now.line(direction)
+        match order.action:
+            case Action.SET:
+                return replace(before, shape=replace(before.shape, **shapes[direction]))
+            case Action.CUT:
+                return replace(before, cut=True)
+            case Action.RESTORE:
+                return replace(before, cut=False)
+            case Action.RESET:
+                return filed.line(direction)
+
+    return replace(now, **{direction: line(direction) for direction in order.directions})
+
+
+def _refuse_negative_delays(links: Links, directions: Iterable[str]) -> None:
+    for name, link in links.items():
+        for direction in directions:
+            shape = link.line(direction).shape
+            if shape.jitter_s > shape.delay_s:
+                raise InputError(
+                    f"{name} {direction}: a jitter of {DURATION.write(shape.jitter_s)} is larger than "
+                    f"the delay of {DURATION.write(shape.delay_s)}, which would become negative",
+                    "give --delay and --jitter together, the delay at least as large",
+                )
+
+
+def _refuse_more_than_rates(links: Links, directions: Iterable[str]) -> None:
+    """What `up` refuses is refused here as well."""
+    shapes = [link.line(direction).shape for link in links.values() for direction in directions]
+    try:
+        choose(Emulator.TBF, shapes, _HAS_TBF)
+    except InputError as error:
+        raise InputError(
+            error.message,
+            "give only --rate and --queue, or start the lab anew with `emulator: relay` in its file",
+        ) from error
+
+
+def differing(now: Links, filed: Links) -> dict[str, str]:
+    """Links that are not as the file says: name -> `cut` or `changed`."""
+    return {
+        name: "cut" if link.up.cut or link.down.cut else "changed"
+        for name, link in now.items()
+        if name in filed and link != filed[name]
+    }
+
+
+def still_changed(record: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Links that, by the manifest's record, may not be as the file says: changed, and not wholly reset since."""
+    links: dict[str, None] = {}
+    for entry in record:
+        if entry["action"] != Action.RESET:
+            links.update(dict.fromkeys(entry["links"]))
+        elif len(entry["directions"]) == len(BOTH):
+            for name in entry["links"]:
+                links.pop(name, None)
+    return list(links)
+
+
+def sentence_on(differences: Mapping[str, str]) -> str:
+    """One sentence on links that are not as the file says; nothing if there are none."""
+    if not differences:
+        return ""
+    each = listing(f"{name} {how}" for name, how in differences.items())
+    links = "1 link is" if len(differences) == 1 else f"{len(differences)} links are"
+    return f"{links} not as the file says: {each}"

@@ -1,0 +1,150 @@
+"""`python -m testbed.monitor.worker FILE`: watches the machine and appends a row a second to the file.
+
+    {"do": "stats"}     rows written so far; `error`, if some could not be
+    {"do": "stop"}      the last row, the same answer, the end
+
+One JSON object a line on standard input, one answer a line on standard output; the end of standard input ends it, too.
+Its sleeper has the priority of any process, so that it meets the delays that the nodes meet.
+"""
+
+import json
+import os
+import select
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from testbed.links.system import wake_precisely
+from testbed.monitor.board import shared_board
+from testbed.monitor.limits import find_limit
+from testbed.monitor.looking import Eye
+from testbed.monitor.rows import row
+from testbed.monitor.sleeper import Sleeper
+
+PERIOD_NS = 10_000_000  # between two times at which the sleeper wants to be woken
+ROW_NS = 1_000_000_000
+_INPUT, _OUTPUT = 0, 1
+
+
+class RowFile:
+    """Rows in a file. A disk without room costs rows, never the process."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._torn = False  # the last row is not whole
+        self.rows = 0
+        self.error = ""
+        self._file: int | None = None
+        self._open()
+
+    def append(self, values: dict[str, Any]) -> None:
+        """One more row, if it finds room."""
+        line = json.dumps(values).encode() + b"\n"
+        if self._torn:
+            line = b"\n" + line
+        self._open()
+        if self._file is None:
+            return
+        try:
+            written = os.write(self._file, line)
+        except OSError as error:
+            self.error = f"cannot write {self._path}: {error.strerror}"
+            return
+        self._torn = written < len(line)
+        if self._torn:
+            self.error = f"cannot write {self._path}: no room"
+        else:
+            self.rows += 1
+
+    def _open(self) -> None:
+        if self._file is None:
+            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC
+            try:
+                self._file = os.open(self._path, flags, 0o644)
+            except OSError as error:
+                self.error = f"cannot write {self._path}: {error.strerror}"
+
+
+class Worker:
+    """Sleeps, looks, writes and answers."""
+
+    def __init__(self, path: Path) -> None:
+        limit = find_limit(len(os.sched_getaffinity(0)))
+        self._limit_cores = limit.cores if limit else None
+        self._file = RowFile(path)
+        self._eye = Eye(shared_board(), limit)
+        self._before = self._eye.look()
+        self._delays: list[int] = []
+        self._typed = b""
+        self._ended = False
+        self._questions = select.poll()
+        self._questions.register(_INPUT, select.POLLIN)
+
+    def run(self) -> None:
+        """Until told to stop, or nobody is left who could."""
+        now = time.monotonic_ns()
+        sleeper = Sleeper(now + PERIOD_NS, PERIOD_NS)
+        row_due = now + ROW_NS
+        while not self._ended:
+            time.sleep(max(0, sleeper.due_ns - time.monotonic_ns()) / 1e9)
+            now = time.monotonic_ns()
+            self._delays += sleeper.woke(now)
+            if now >= row_due:
+                self._write_row()
+                row_due += ((now - row_due) // ROW_NS + 1) * ROW_NS
+            if self._questions.poll(0):
+                self._hear()
+
+    def _write_row(self) -> None:
+        after = self._eye.look()
+        self._file.append(row(self._before, after, self._delays, self._limit_cores))
+        self._before, self._delays = after, []
+
+    def _hear(self) -> None:
+        typed = os.read(_INPUT, 1 << 16)
+        if not typed:
+            self._end()
+        *lines, self._typed = (self._typed + typed).split(b"\n")
+        for line in lines:
+            answer = json.dumps(self._answer(line)).encode() + b"\n"
+            try:
+                os.write(_OUTPUT, answer)
+            except BrokenPipeError:
+                self._end()
+
+    def _answer(self, line: bytes) -> dict[str, Any]:
+        try:
+            question = json.loads(line)
+        except ValueError as error:
+            return {"ok": False, "error": f"not a line of JSON: {error}"}
+        match question:
+            case {"do": "stats"}:
+                return self._account()
+            case {"do": "stop"}:
+                self._end()
+                return self._account()
+        return {"ok": False, "error": f"unknown question {line.decode(errors='replace')!r}"}
+
+    def _account(self) -> dict[str, Any]:
+        trouble = {"error": self._file.error} if self._file.error else {}
+        return {"ok": True, "rows": self._file.rows, **trouble}
+
+    def _end(self) -> None:
+        if not self._ended:
+            self._ended = True
+            self._write_row()
+
+
+def main(arguments: list[str]) -> int:
+    """Run the process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))  # whatever its keeper has
+    wake_precisely()
+    Worker(Path(arguments[0])).run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

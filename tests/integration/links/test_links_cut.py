@@ -1,0 +1,114 @@
+"""A cut: one direction is silent, everything else is as before."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testbed.capture.records import read_records
+from testbed.links.changes import Line, Link
+from testbed.topology.model import Emulator, Shape
+
+pytestmark = [pytest.mark.netns, pytest.mark.root]
+
+NETEM = pytest.param(Emulator.NETEM, marks=pytest.mark.netem)
+EACH = pytest.mark.parametrize("emulator", [Emulator.TBF, Emulator.RELAY, NETEM])
+SLOW = Shape(rate_bps=1e6)
+
+
+def send(lab: Any, tools: Any, sender: str, receiver: str, text: bytes) -> list[bytes]:
+    """What arrives of one packet."""
+    with lab.socket(sender) as one, lab.socket(receiver) as other:
+        one.sendto(text, (tools.address(receiver), tools.port))
+        return [data for _, data in tools.receive_all(other, quiet_s=0.3, count=1)]
+
+
+@EACH
+@pytest.mark.parametrize("shape", [Shape(), SLOW], ids=["free", "shaped"])
+@pytest.mark.parametrize("direction", ["up", "down"])
+def test_one_direction_is_cut_and_comes_back(
+    wired: Any, tools: Any, emulator: Emulator, shape: Shape, direction: str
+) -> None:
+    lab = wired(emulator, ["n1", "n2"])
+    lab.shape_all(shape)
+    there, back = ("n1", "n2"), ("n2", "n1")
+    silent, open_way = (there, back) if direction == "up" else (back, there)
+    whole = Link(Line(shape), Line(shape))
+    cut = {"up": Line(shape, direction == "up"), "down": Line(shape, direction == "down")}
+    lab.keeper.change_links({"n1": Link(**cut)})
+    assert send(lab, tools, *silent, b"lost") == []
+    assert send(lab, tools, *open_way, b"through") == [b"through"]
+    assert lab.keeper.links()["n1"] == Link(**cut)
+    lab.keeper.change_links({"n1": whole})
+    assert send(lab, tools, *silent, b"again") == [b"again"]
+    assert lab.keeper.links()["n1"] == whole
+
+
+@EACH
+def test_what_waits_in_front_of_a_line_is_lost_when_it_is_cut(
+    wired: Any, tools: Any, emulator: Emulator
+) -> None:
+    lab = wired(emulator, ["n1", "n2"])
+    slow = Shape(rate_bps=80_000, queue_bytes=10**6)
+    lab.keeper.shape({"n1": (slow, Shape())}, 1)
+    with lab.socket("n1") as one, lab.socket("n2") as other:
+        for number in range(40):  # 4 s
+            one.sendto(number.to_bytes(4) + bytes(1000), (tools.address("n2"), tools.port))
+        assert tools.receive_all(other, quiet_s=5.0, count=1)
+        lab.keeper.change_links({"n1": Link(Line(slow, cut=True), Line(Shape()))})
+        lab.keeper.change_links({"n1": Link(Line(slow), Line(Shape()))})
+        one.sendto(b"last", (tools.address("n2"), tools.port))
+        came = [data for _, data in tools.receive_all(other, quiet_s=1.0)]
+    assert came[-1] == b"last"
+    assert len(came) < 30
+
+
+@EACH
+def test_a_cut_is_seen_in_the_captures_of_the_other_links_only(
+    wired: Any, tools: Any, emulator: Emulator, tmp_path: Path
+) -> None:
+    lab = wired(emulator, ["n1", "n2"], raised=False)
+    lab.shape_all(Shape())
+    lab.keeper.capture(["n1", "n2"], tmp_path)
+    whole, cut = Line(Shape()), Line(Shape(), cut=True)
+    lab.keeper.change_links({"n1": Link(whole, cut)})
+    assert send(lab, tools, "n2", "n1", b"lost") == []
+    assert send(lab, tools, "n1", "n2", b"through") == [b"through"]
+    lab.keeper.change_links({"n1": Link(whole, whole)})
+    assert send(lab, tools, "n2", "n1", b"again") == [b"again"]
+    lab.keeper.capture_stop()
+    seen = {
+        name: [data[42:] for _, _, data in read_records(tmp_path / f"{name}.pcap")]
+        for name in ("n1", "n2")
+    }
+    assert seen == {"n1": [b"through", b"again"], "n2": [b"lost", b"through", b"again"]}
+
+
+def test_the_relay_counts_by_link_and_direction(wired: Any, tools: Any) -> None:
+    lab = wired(Emulator.RELAY, ["n1", "n2"])
+    lab.shape_all(Shape())
+    assert send(lab, tools, "n1", "n2", b"through") == [b"through"]
+    lab.keeper.change_links({"n1": Link(Line(Shape(), cut=True), Line(Shape()))})
+    assert send(lab, tools, "n1", "n2", b"lost") == []
+    lab.keeper.change_links({"n1": Link(Line(Shape(loss=1.0)), Line(Shape()))})
+    assert send(lab, tools, "n1", "n2", b"lost") == []
+    nothing = {"forwarded": 0, "dropped_queue": 0, "dropped_loss": 0, "dropped_cut": 0}
+    assert lab.keeper.link_counts() == {
+        "n1": {
+            "up": {**nothing, "forwarded": 1, "dropped_loss": 1, "dropped_cut": 1},
+            "down": nothing,
+        },
+        "n2": {"up": nothing, "down": {**nothing, "forwarded": 1}},
+    }
+    told = lab.keeper.counters(restart=True)
+    assert (told["forwarded"], told["dropped_loss"], told["dropped_cut"]) == (2, 1, 1)
+    assert told["late_max_s"] > 0
+    again = lab.keeper.counters()
+    assert again["late_max_s"] == 0.0
+    assert again["forwarded"] == 2
+
+
+def test_links_of_the_kernel_are_not_counted(wired: Any) -> None:
+    lab = wired(Emulator.TBF, ["n1"])
+    assert lab.keeper.counters(restart=True) is None
+    assert lab.keeper.link_counts() == {}

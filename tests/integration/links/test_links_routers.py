@@ -1,0 +1,319 @@
+"""Several nodes behind one router share its line."""
+
+import errno
+import os
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testbed.capture.records import read_records
+from testbed.control import ControlError
+from testbed.keeper.client import Keeper, Program
+from testbed.keeper.processes import marked
+from testbed.links.namespaces import inside
+from testbed.links.netlink import netlink
+from testbed.links.requests import delete_link
+from testbed.links.wiring import interfaces
+from testbed.topology.model import Emulator, Shape
+
+pytestmark = [pytest.mark.netns, pytest.mark.root]
+
+NETEM = pytest.param(Emulator.NETEM, marks=pytest.mark.netem)
+EACH = pytest.mark.parametrize("emulator", [Emulator.TBF, Emulator.RELAY, NETEM])
+FAR, ROUTER, ONE, TWO = "n1", "n2", "n3", "n4"
+EVERYBODY = [FAR, ROUTER, ONE, TWO]
+MEMBERS = [ONE, TWO]
+
+
+@pytest.fixture
+def shared(wired: Any, tools: Any) -> Callable[..., Any]:
+    """shared(emulator): n3 and n4 behind the router n2; n1 somewhere else."""
+
+    def make(emulator: Emulator, *, raised: bool = True, mtu: dict[str, int] | None = None) -> Any:
+        lab = wired(emulator, [FAR, ONE, TWO], raised=False, links=[])
+        lab.keeper.routers([ROUTER])
+        sizes = mtu or {}
+        lab.keeper.wire(emulator, links(tools, EVERYBODY, sizes))
+        if raised:
+            lab.keeper.capture(EVERYBODY, None)
+        return lab
+
+    return make
+
+
+def links(tools: Any, names: list[str], mtu: dict[str, int] | None = None) -> list[Any]:
+    return [
+        replace(
+            tools.link(name, (mtu or {}).get(name, 1500)),
+            behind=ROUTER if name in MEMBERS else None,
+        )
+        for name in names
+    ]
+
+
+@EACH
+def test_nodes_behind_a_router_reach_everybody_and_are_reached(
+    shared: Any, tools: Any, emulator: Emulator
+) -> None:
+    lab = shared(emulator)
+    assert lab.keeper.status()["wired"] == [FAR, ONE, TWO, ROUTER]
+    for one, other in ((ONE, FAR), (TWO, FAR), (FAR, ONE), (ONE, TWO)):
+        tools.say_hello(lab, one, other)
+        tools.transfer(lab, one, other, 20_000)
+
+
+@EACH
+def test_each_link_has_its_own_capture(
+    shared: Any, tools: Any, emulator: Emulator, tmp_path: Path
+) -> None:
+    lab = shared(emulator, raised=False)
+    lab.keeper.capture(EVERYBODY, tmp_path)
+    tools.say_hello(lab, ONE, FAR)
+    tools.say_hello(lab, ONE, TWO)
+    lab.keeper.capture_stop()
+    ends = {}
+    for name in EVERYBODY:
+        records = [data for _, _, data in read_records(tmp_path / f"{name}.pcap")]
+        assert all(data[12:14] == b"\x08\x00" for data in records)
+        ends[name] = [(last(data[26:30]), last(data[30:34])) for data in records]
+    assert ends[ONE] == [("n3", "n1"), ("n1", "n3"), ("n3", "n4"), ("n4", "n3")]
+    assert ends[TWO] == [("n3", "n4"), ("n4", "n3")]
+    assert ends[ROUTER] == ends[FAR] == [("n3", "n1"), ("n1", "n3")]  # neighbours meet before it
+    up, down = (data for _, _, data in read_records(tmp_path / f"{ROUTER}.pcap"))
+    gateway, router = bytes.fromhex("027462000000"), bytes.fromhex("027462000002")
+    assert (up[0:6], up[6:12]) == (gateway, router)
+    assert (down[0:6], down[6:12]) == (router, gateway)
+
+
+def last(address: bytes) -> str:
+    return f"n{address[3]}"
+
+
+@EACH
+@pytest.mark.parametrize("direction", ["up", "down"])
+def test_the_routers_line_is_shared_by_all_that_are_behind_it(
+    shared: Any, tools: Any, emulator: Emulator, direction: str
+) -> None:
+    rate_bps, payload, count = 800_000, 1000, 50
+    lab = shared(emulator)
+    line = Shape(rate_bps=rate_bps, queue_bytes=10**6)
+    lab.keeper.shape({ROUTER: (line, line), FAR: (Shape(), Shape())}, 1)
+    with lab.socket(FAR) as far, lab.socket(ONE) as one, lab.socket(TWO) as two:
+        senders = [(one, FAR), (two, FAR)] if direction == "up" else [(far, ONE), (far, TWO)]
+        for _ in range(count):
+            for sender, receiver in senders:
+                sender.sendto(bytes(payload), (tools.address(receiver), tools.port))
+        if direction == "up":
+            came = tools.receive_all(far, 3.0, 2 * count)
+        else:
+            came = tools.receive_all(one, 3.0, count) + tools.receive_all(two, 3.0, count)
+    assert len(came) == 2 * count
+    times = sorted(moment for moment, _ in came)
+    carried = (len(came) - 1) * (payload + tools.headers) * 8
+    assert carried * 1e9 / (times[-1] - times[0]) <= 1.05 * rate_bps
+
+
+@EACH
+def test_a_members_own_line_is_shaped_too(shared: Any, tools: Any, emulator: Emulator) -> None:
+    lab = shared(emulator)
+    lab.keeper.shape({ONE: (Shape(rate_bps=800_000, queue_bytes=10**6), Shape())}, 1)
+    with lab.socket(FAR) as far, lab.socket(ONE) as one:
+        for _ in range(50):
+            one.sendto(bytes(1000), (tools.address(FAR), tools.port))
+        came = tools.receive_all(far, 3.0, 50)
+    took_s = (came[-1][0] - came[0][0]) / 1e9
+    assert took_s >= 49 * (1000 + tools.headers) * 8 / (1.05 * 800_000)
+
+
+@EACH
+def test_large_frames_learn_of_a_narrow_router(shared: Any, tools: Any, emulator: Emulator) -> None:
+    lab = shared(emulator, mtu={FAR: 9000, ONE: 9000, TWO: 9000, ROUTER: 1400})
+    tools.transfer(lab, ONE, TWO, 200_000)
+    tools.transfer(lab, ONE, FAR, 200_000)
+    tools.transfer(lab, FAR, ONE, 200_000)
+
+
+def test_a_router_that_checks_where_packets_come_from_drops_none(shared: Any, tools: Any) -> None:
+    lab = shared(Emulator.TBF)
+    with router_namespace(lab) as namespace, inside(namespace):
+        Path("/proc/sys/net/ipv4/conf/all/rp_filter").write_text("1")
+    tools.say_hello(lab, ONE, FAR)
+    tools.say_hello(lab, ONE, TWO)
+
+
+@EACH
+def test_a_packet_for_a_member_whose_link_was_lost_does_not_run_in_circles(
+    shared: Any, tools: Any, emulator: Emulator, tmp_path: Path
+) -> None:
+    lab = shared(emulator, raised=False)
+    lab.keeper.capture(EVERYBODY, tmp_path)
+    with router_namespace(lab) as namespace:
+        remove_interface(namespace, "l3")
+    with lab.socket(FAR, socket.SOCK_STREAM) as client, pytest.raises(OSError, match="host") as no:
+        client.connect((tools.address(ONE), 80))
+    assert no.value.errno == errno.EHOSTUNREACH
+    lab.keeper.capture_stop()
+    passed = [data for _, _, data in read_records(tmp_path / f"{ROUTER}.pcap")]
+    assert [data[23] for data in passed] == [socket.IPPROTO_TCP, socket.IPPROTO_ICMP]
+
+
+@contextmanager
+def router_namespace(lab: Any) -> Iterator[int]:
+    """The router's namespace, found among the keeper's descriptors."""
+    for entry in namespaces_held_by(lab.keeper):
+        namespace = os.open(entry, os.O_RDONLY)
+        try:
+            if {"eth0", "l3", "l4"} <= interfaces(namespace):
+                yield namespace
+                return
+        finally:
+            os.close(namespace)
+    raise AssertionError("no router's namespace")
+
+
+def namespaces_held_by(keeper: Keeper) -> list[Path]:
+    found = []
+    for entry in Path(f"/proc/{keeper.status()['pid']}/fd").iterdir():
+        with suppress(FileNotFoundError):  # our own conversation with it, just ended
+            if str(entry.readlink()).startswith("net:"):
+                found.append(entry)
+    return found
+
+
+def remove_interface(namespace: int, ifname: str) -> None:
+    with netlink(namespace) as kernel:
+        kernel.do([delete_link(ifname)])
+
+
+@EACH
+def test_members_lose_their_links_with_the_router_and_get_them_back(
+    shared: Any, tools: Any, emulator: Emulator
+) -> None:
+    lab = shared(emulator)
+    lab.keeper.unwire([ROUTER])
+    status = lab.keeper.status()
+    assert status["wired"] == status["captured"] == [FAR]
+    assert status["nodes"].keys() == {FAR, ONE, TWO}
+    lab.keeper.routers([ROUTER])
+    lab.keeper.wire(emulator, links(tools, [TWO, ONE, ROUTER]))
+    lab.keeper.capture([ONE, TWO, ROUTER], None)
+    tools.say_hello(lab, ONE, FAR)
+    tools.say_hello(lab, ONE, TWO)
+
+
+@EACH
+def test_a_member_that_goes_leaves_the_others_alone_and_can_come_back(
+    shared: Any, tools: Any, emulator: Emulator
+) -> None:
+    lab = shared(emulator)
+    lab.keeper.unwire([ONE])
+    assert lab.keeper.status()["wired"] == [FAR, TWO, ROUTER]
+    tools.say_hello(lab, TWO, FAR)
+    with lab.socket(FAR, socket.SOCK_STREAM) as client, pytest.raises(OSError, match="unreachable"):
+        client.connect((tools.address(ONE), 80))
+    pids, _ = lab.keeper.spawn([Program(ONE, ("sleep", "600"), lab.place.folder / "log", {})])
+    lab.pids.update(pids)
+    lab.keeper.wire(emulator, links(tools, [ONE]))
+    lab.keeper.capture([ONE], None)
+    tools.say_hello(lab, ONE, FAR)
+
+
+def test_after_the_relays_death_everything_is_wired_again(shared: Any, tools: Any) -> None:
+    lab = shared(Emulator.RELAY)
+    (relay,) = [process for process in marked(lab.place) if process.role == "relay"]
+    os.kill(relay.pid, signal.SIGKILL)
+    tools.wait_for(lambda: lab.keeper.status()["wired"] == [])
+    lab.keeper.wire(Emulator.RELAY, links(tools, [FAR, ROUTER]))
+    assert lab.keeper.status()["wired"] == [FAR, ROUTER]  # not the members' old ones
+    lab.keeper.wire(Emulator.RELAY, links(tools, MEMBERS))
+    lab.keeper.capture(EVERYBODY, None)
+    tools.say_hello(lab, ONE, FAR)
+
+
+def test_a_wrong_router_is_refused_before_anything_is_made(shared: Any, tools: Any) -> None:
+    lab = shared(Emulator.TBF)
+    lab.keeper.unwire([ONE, ROUTER])
+    lab.keeper.spawn([Program(ONE, ("sleep", "600"), lab.place.folder / "log", {})])
+    with pytest.raises(ControlError, match="no such router"):
+        lab.keeper.wire(Emulator.TBF, links(tools, [ONE]))
+    with pytest.raises(ControlError, match="n1 is a node with a process"):
+        lab.keeper.routers([FAR])
+    with pytest.raises(ControlError, match="no such router"):
+        lab.keeper.wire(Emulator.TBF, [replace(tools.link(ONE), behind=FAR)])
+    lab.keeper.routers([ROUTER, "n7"])
+    with pytest.raises(ControlError, match="n2, which has no link yet"):
+        lab.keeper.wire(Emulator.TBF, links(tools, [ONE]))
+    with pytest.raises(ControlError, match="cannot be behind another"):
+        lab.keeper.wire(
+            Emulator.TBF, [tools.link(ROUTER), replace(tools.link("n7"), behind=ROUTER)]
+        )
+    assert lab.keeper.status()["wired"] == [FAR]
+
+
+def test_a_router_needs_no_process_and_goes_with_the_keeper(lab_places: Any, tools: Any) -> None:
+    place = lab_places()
+    keeper = Keeper.launch(place, "run")
+    keeper.routers([ROUTER])
+    keeper.routers([ROUTER])
+    assert keeper.status()["nodes"] == {ROUTER: {"pid": None, "running": True, "exit_code": None}}
+    with pytest.raises(ControlError, match="has no process"):
+        keeper.signal([ROUTER], signal.SIGTERM)
+    _, failed = keeper.spawn([Program(ROUTER, ("sleep", "600"), place.folder / "log", {})])
+    assert failed == {ROUTER: "n2 is a router, which has no process"}
+    keeper.unwire([ROUTER])
+    assert keeper.status()["nodes"] == {}
+
+
+def test_more_links_than_a_bridge_has_ports(lab_places: Any, tools: Any) -> None:
+    count = 1_100
+    keeper = Keeper.launch(lab_places(), "run")
+    names = [f"n{number}" for number in range(1, count + 1)]
+    keeper.routers(names)
+    keeper.wire(Emulator.TBF, [spread_out(tools, number) for number in range(1, count + 1)])
+    keeper.capture(names, None)
+    assert len(keeper.status()["captured"]) == count
+    found = namespaces_held_by(keeper)
+    assert len(found) == count
+    first, final = (os.open(entry, os.O_RDONLY) for entry in (found[0], found[-1]))
+    try:
+        assert hello(first, final)
+    finally:
+        os.close(first)
+        os.close(final)
+
+
+def spread_out(tools: Any, number: int) -> Any:
+    return replace(
+        tools.link("n1"),
+        node=f"n{number}",
+        number=number,
+        address=f"10.77.{number >> 8}.{number & 255}",
+        mac=f"02:74:62:00:{number >> 8:02x}:{number & 255:02x}",
+    )
+
+
+def hello(one: int, other: int) -> bool:
+    """One packet from namespace to namespace."""
+    with inside(other):
+        receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        receiver.bind(("0.0.0.0", 5000))
+        address = own_address()
+    receiver.settimeout(10)
+    with inside(one):
+        sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    with sender, receiver:
+        sender.sendto(b"hello", (address, 5000))
+        return receiver.recv(100) == b"hello"
+
+
+def own_address() -> str:
+    """The address that this namespace sends from."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        sock.connect(("10.77.255.254", 9))
+        return str(sock.getsockname()[0])

@@ -1,0 +1,271 @@
+"""What dies, and what happens then: parts of a lab and the commands that work on it. The table is docs/crashes.md."""
+
+import json
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crashing import DELIVERIES, Victim, wait_for
+from testbed.backends.containers import NODE_LABEL, marked
+from testbed.keeper.processes import marked as marked_processes
+
+pytestmark = pytest.mark.netns
+
+ON_AN_ENGINE = [pytest.mark.docker, pytest.mark.root]
+DOCKER = pytest.param("docker", marks=ON_AN_ENGINE)
+EVERYWHERE = pytest.mark.parametrize("backend", ["netns", DOCKER])
+ON_NETNS = pytest.mark.parametrize("backend", ["netns"])
+ON_DOCKER = pytest.mark.parametrize("backend", [DOCKER])
+
+
+@pytest.fixture
+def victim(testbed: Callable[..., Any], places: Path, backend: str) -> Victim:
+    return Victim(testbed, places, backend)
+
+
+@pytest.fixture
+def lab(victim: Victim) -> Victim:
+    """It is up."""
+    up = victim.up()
+    assert up.returncode == 0, up.stderr
+    return victim
+
+
+def kill_node(lab: Victim, name: str) -> None:
+    if lab.backend == "netns":
+        lab.kill(f"node:{name}")
+        return
+    (container,) = (box for box in marked(lab.place) if box.labels[NODE_LABEL] == name)
+    container.kill()
+    container.wait(timeout=30)
+
+
+@pytest.mark.parametrize(
+    ("backend", "name"),
+    [("netns", "broker"), ("netns", "siren"), pytest.param("docker", "siren", marks=ON_AN_ENGINE)],
+)
+def test_a_node_that_dies_is_told_and_replaced(lab: Victim, name: str) -> None:
+    others = {role: pid for role, pid in lab.pids().items() if role != f"node:{name}"}
+    kill_node(lab, name)
+    assert lab.nodes() == {**dict.fromkeys(lab.nodes(), "running"), name: "silent"}
+    assert lab.status()["state"] == "partly"
+    played = lab.play()
+    assert played.returncode == 1
+    assert f"no answer from {name}" in played.stderr
+
+    up = lab.up()
+    assert up.returncode == 0, up.stderr
+    assert others.items() <= lab.pids().items(), "the others were left alone"
+    lab.assert_whole()
+    assert lab.down().returncode == 0
+    (warning,) = lab.manifest()["warnings"]
+    assert f"made anew: {name}" in warning
+
+
+@ON_NETNS
+@pytest.mark.parametrize("name", ["siren", "sensor"])
+def test_a_node_that_dies_while_the_scenario_is_played_is_named_and_the_rest_is_counted(
+    lab: Victim, name: str
+) -> None:
+    playing = lab.begin("play", "victim")
+    wait_for(lab.publishes)
+    kill_node(lab, name)
+    made, said = playing.communicate(timeout=60)
+    assert playing.returncode == 3, said
+    assert f"while the scenario was played: no answer from {name}" in said
+    assert f"of {DELIVERIES} deliveries made" in made
+    assert any(f"no answer from {name}" in text for text in lab.manifest()["warnings"])
+
+
+@ON_NETNS
+@pytest.mark.parametrize(
+    ("role", "trouble", "repair"),
+    [
+        ("relay", "the relay has died", "new links: broker, sensor, siren, horn"),
+        ("capture", "the capture has died", "captured anew: broker, sensor, siren, horn"),
+    ],
+)
+def test_a_dead_relay_or_capture_is_told_and_replaced(
+    lab: Victim, role: str, trouble: str, repair: str
+) -> None:
+    nodes = {each: pid for each, pid in lab.pids().items() if each.startswith("node:")}
+    lab.kill(role)
+    wait_for(lambda: lab.status()["state"] == "partly")
+    assert trouble in lab.status()["troubles"][0]
+    played = lab.play()
+    assert played.returncode == 1
+    assert trouble in played.stderr
+    assert trouble in lab("inject", "victim", "--from", "sensor").stderr
+
+    up = lab.up()
+    assert up.returncode == 0, up.stderr
+    assert repair in up.stderr
+    assert nodes.items() <= lab.pids().items(), "the nodes were left alone"
+    lab.assert_whole()
+    assert lab.down().returncode in (0, 3)
+    assert any(repair in warning for warning in lab.manifest()["warnings"])
+
+
+@ON_NETNS
+def test_the_monitor_is_only_a_guest(lab: Victim) -> None:
+    lab.kill("monitor")
+    lab.assert_whole()
+    assert lab.down().returncode == 0
+
+
+@EVERYWHERE
+def test_a_lab_whose_keeper_dies_is_dead_and_up_starts_it_anew_where_it_was(lab: Victim) -> None:
+    lab.kill("keeper")
+    status = lab.status()
+    assert status["state"] == "dead"
+    assert "its keeper has died" in status["troubles"][0]
+    assert "its keeper has died" in lab.play().stderr
+    orphans = json.loads(lab("status", "--orphans", "--json").stdout)["orphans"]
+    ours = [orphan for orphan in orphans if orphan["lab"] == str(lab.place.folder)]
+    assert [(orphan["what"], orphan["remedy"]) for orphan in ours] == [
+        ("lab", "testbed down victim")
+    ]
+
+    up = lab("up", lab.file)
+    assert up.returncode == 0, up.stderr
+    assert "lab victim had died" in up.stderr
+    assert lab.status()["backend"] == lab.backend, "though no backend was asked for"
+    lab.assert_whole()
+    assert [lab.manifest(number)["status"] for number in (0, 1)] == ["died", "played"]
+    assert lab.runs()[0].joinpath("pcap").exists(), "captures stay"
+
+
+@ON_NETNS
+def test_down_clears_a_lab_whose_keeper_died(lab: Victim, watch: Any) -> None:
+    lab.kill("keeper")
+    down = lab.down()
+    assert down.returncode == 0
+    assert "its captures end where it died" in down.stderr
+    assert lab.manifest()["status"] == "died"
+    assert watch.leftovers() == []
+
+
+@pytest.mark.parametrize(
+    ("backend", "step"),
+    [
+        ("netns", "create"),
+        ("netns", "start"),
+        pytest.param("docker", "create", marks=ON_AN_ENGINE),
+        pytest.param("docker", "wire", marks=ON_AN_ENGINE),
+    ],
+)
+def test_an_up_that_is_killed_is_completed_by_the_next(victim: Victim, step: str) -> None:
+    first = victim.begin_up()
+    victim.wait_for_step(step)
+    first.kill()
+    first.communicate()
+    up = victim.up()
+    assert up.returncode == 0, up.stderr
+    victim.assert_whole()
+    assert victim.down().returncode == 0
+    if victim.backend == "docker":
+        assert marked(victim.place) == []
+
+
+@pytest.mark.parametrize(
+    ("backend", "step"),
+    [
+        ("netns", "wire"),
+        pytest.param("docker", "create", marks=ON_AN_ENGINE),
+        pytest.param("docker", "start", marks=ON_AN_ENGINE),
+    ],
+)
+def test_an_up_that_is_interrupted_leaves_nothing(victim: Victim, step: str, watch: Any) -> None:
+    first = victim.begin_up()
+    victim.wait_for_step(step)
+    watch.processes()
+    first.send_signal(signal.SIGINT)
+    _, said = first.communicate(timeout=60)
+    assert first.returncode == 130, said
+    assert "what this command had made was taken back" in said
+    assert watch.leftovers() == []
+    assert victim.runs() == []
+    if victim.backend == "docker":
+        assert marked(victim.place) == []
+
+
+@ON_NETNS
+def test_a_run_that_is_killed_while_it_plays_leaves_a_lab_that_down_ends_in_order(
+    victim: Victim, watch: Any
+) -> None:
+    run = victim.begin("run", str(victim.file), "--backend", "netns")
+    wait_for(lambda: victim.runs() and victim.manifest()["status"] == "up")
+    wait_for(victim.publishes)
+    run.kill()
+    run.communicate()
+    assert victim.status()["state"] == "up"
+    again = victim("run", victim.file)
+    assert again.returncode == 2
+    assert "`testbed down victim`" in again.stderr
+    assert victim.down().returncode == 0
+    manifest = victim.manifest()
+    assert (manifest["status"], manifest["play"]) == ("down", None)
+    assert sum(link["packets"] for link in manifest["capture"].values()) > 0
+    assert watch.leftovers() == []
+
+
+@EVERYWHERE
+def test_a_down_that_is_killed_is_completed_by_the_next(lab: Victim, watch: Any) -> None:
+    watch.processes()
+    first = lab.begin("down", "victim")
+    lab.wait_for_step("stop")
+    first.kill()
+    first.communicate()
+    assert lab.down().returncode == 0
+    assert lab.manifest()["status"] == "down"
+    assert marked_processes(lab.place) == []
+    if lab.backend == "docker":
+        assert marked(lab.place) == []
+    assert watch.leftovers() == []
+
+
+@ON_DOCKER
+def test_a_node_whose_name_a_stranger_has_taken_names_itself_and_the_rest_goes_on(
+    lab: Victim,
+) -> None:
+    (siren,) = (box for box in marked(lab.place) if box.labels[NODE_LABEL] == "siren")
+    kill_node(lab, "horn")
+    siren.remove(force=True)
+    stranger = siren.client.containers.create(siren.image, ["true"], name=siren.name)
+    try:
+        up = lab.up()
+        assert up.returncode == 1
+        assert "siren could not be created" in up.stderr
+        assert "already in use" in up.stderr
+        assert lab.nodes() == {**dict.fromkeys(lab.nodes(), "running"), "siren": "silent"}
+    finally:
+        stranger.remove(force=True)
+    assert lab.up().returncode == 0
+    lab.assert_whole()
+
+
+@ON_DOCKER
+def test_a_node_whose_program_cannot_start_names_itself_and_the_rest_goes_on(lab: Victim) -> None:
+    image = marked(lab.place)[0].attrs["Config"]["Image"]
+    before = lab.file.read_text()
+
+    def add_a_guest(command: str) -> None:
+        guest = f'  guest: {{kind: external, image: "{image}", command: {command}}}\n'
+        lab.file.write_text(before.replace("  broker:", f"{guest}  broker:"))
+
+    add_a_guest("[/no/such/program]")
+    up = lab("up", lab.file, "--json")
+    assert up.returncode == 1
+    document = json.loads(up.stdout)
+    assert document["failed"] == ["guest"]
+    assert "/no/such/program" in document["error"]["message"]
+    assert lab.nodes() == {**dict.fromkeys(lab.nodes(), "running"), "guest": "silent"}
+
+    add_a_guest('[sh, -c, "trap exit TERM; while :; do sleep 0.2; done"]')
+    again = lab.up()
+    assert again.returncode == 0, again.stderr
+    assert lab.nodes()["guest"] == "running"
+    lab.assert_whole()

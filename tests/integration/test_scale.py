@@ -1,0 +1,90 @@
+"""The large lab at a smaller count: containers of three platforms, own lines and shared ones, from start to report.
+
+The whole of topologies/valleys-300.yaml is a run by hand, documented in docs/scale.md.
+"""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testbed.backends.containers import marked
+from testbed.backends.engine import engine
+from testbed.places import LabPlace
+
+pytestmark = [
+    pytest.mark.docker,
+    pytest.mark.arm,
+    pytest.mark.root,
+    pytest.mark.netns,
+    pytest.mark.spark,
+]
+
+Command = Callable[..., Any]
+
+COUNTS = {
+    "villages": 2,
+    "slopes": 10,
+    "shared": 4,
+    "boards": 3,
+    "small-boards": 1,
+    "sirens": 2,
+    "brigades": 1,
+}
+
+
+@pytest.fixture
+def valleys(repository: Path, places: Path) -> Path:
+    """The lab of three hundred with fewer in each group, and a shorter scenario."""
+    text = (repository / "topologies" / "valleys-300.yaml").read_text()
+    for group, count in COUNTS.items():
+        text, found = re.subn(
+            rf"(  {group}:(?: #[^\n]*)?\n(?:    .*\n)*?    count: )\d+", rf"\g<1>{count}", text
+        )
+        assert found == 1, group
+    for old, new in (
+        ("slopes[0..4]", "slopes[0..1]"),
+        ("boards[0..1]", "boards[0..1]"),
+        ("shared[0..9]", "shared[0..3]"),
+        ("duration: 30s", "duration: 8s"),
+        ("at: 10s", "at: 2s"),
+        ("at: 15s", "at: 4s"),
+    ):
+        assert old in text
+        text = text.replace(old, new)
+    file = places / "valleys.yaml"
+    file.write_text(text)
+    return file
+
+
+def test_a_mixed_lab_comes_up_is_measured_and_goes_without_a_trace(
+    valleys: Path, testbed: Command, testbed_json: Command, places: Path
+) -> None:
+    up = testbed_json("up", valleys, "--backend", "docker", codes=(0, 3))
+    containers = marked(LabPlace(places / "s" / "valleys"))
+    assert len(containers) == 23, "routers are none"
+    architectures = [
+        engine().images.get(container.attrs["Image"]).attrs["Architecture"]
+        for container in containers
+    ]
+    assert architectures.count("arm64") == 3
+    assert architectures.count("arm") == 1
+
+    played = testbed("play", "valleys")
+    assert played.returncode in (0, 3), played.stderr
+    assert testbed("down", "valleys").returncode == 0
+    assert marked(LabPlace(places / "s" / "valleys")) == []
+
+    summary = testbed_json("analyze", up["run"], codes=(0, 3))
+    messages = summary["messages"]
+    assert messages["delivered"] == messages["expected_deliveries"] > 100
+    assert messages["lost"] == 0
+    run = places / "c" / up["run"]
+    manifest = json.loads((run / "run.json").read_text())
+    assert set(manifest["details"]["images"]) >= {"linux/arm64", "linux/arm/v7"}
+    assert set(manifest["details"]["limits"]) == {"pi-3", "pi-2"}
+    assert {"villages-0", "boards-0", "small-boards-0"} <= manifest["capture"].keys()
+    assert (run / "report.html").exists()

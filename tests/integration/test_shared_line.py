@@ -1,0 +1,49 @@
+"""Several sensors behind one router: they share its line, and everything is captured and measured."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = [pytest.mark.netns, pytest.mark.spark]
+
+Command = Callable[..., Any]
+
+FILE = """
+name: shared
+groups:
+  sensors: {kind: sensor, count: 3, router: valley}
+nodes:
+  valley: {kind: router, link: line}
+  broker: {kind: broker}
+  office: {kind: subscriber, topics: [readings]}
+links:
+  profiles:
+    line: {both: {rate: 20kB/s, delay: 10ms}}
+scenario:
+  duration: 2s
+  settle: 30s
+  events:
+    - at: 0s
+      publish: {from: "sensors[*]", topic: readings, size: 10kB}
+"""
+
+
+@pytest.fixture
+def run(places: Path, testbed_json: Command) -> dict[str, Any]:
+    file = places / "shared.yaml"
+    file.write_text(FILE)
+    return dict(testbed_json("run", file, "--backend", "netns", codes=(0, 3)))
+
+
+def test_messages_of_several_sensors_wait_for_each_other_on_the_shared_line(
+    run: dict[str, Any], places: Path
+) -> None:
+    assert run["messages"]["delivered"] == 3
+    # 30 kB at 20 kB/s: whoever is last cannot be there before 1.5 s, and who is alone would need 0.5 s
+    assert run["delay_s"]["1"]["max"] > 1.4
+    assert run["hops"]["1"]["max"] == 2, "a router is no hop of the overlay"
+    manifest = json.loads((places / "c" / run["run"] / "run.json").read_text())
+    assert manifest["capture"]["valley"]["bytes"] > 30_000

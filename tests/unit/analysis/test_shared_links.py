@@ -1,0 +1,26 @@
+"""A router's link carries the packets of others: directions are told by hardware addresses, drawings lead through."""
+
+from analysis.drawing import Edge, through_routers
+from analysis.runfolder import RunNode
+
+
+def node(name: str, kind: str = "sensor", router: str | None = None) -> RunNode:
+    return RunNode(name, 1, kind, "lan", 1, (), None, router)
+
+
+def test_ways_lead_through_the_routers_that_nodes_are_behind() -> None:
+    nodes = [node("a", router="valley"), node("b", router="valley"), node("broker", "broker")]
+    ways = through_routers(
+        [*nodes, node("valley", "router")], [Edge("a", "broker"), Edge("b", "broker")]
+    )
+    assert ways == [Edge("a", "valley"), Edge("valley", "broker"), Edge("b", "valley")]
+
+
+def test_two_nodes_behind_one_router_meet_there() -> None:
+    nodes = [node("a", router="valley"), node("b", router="valley"), node("valley", "router")]
+    assert through_routers(nodes, [Edge("a", "b")]) == [Edge("a", "valley"), Edge("valley", "b")]
+
+
+def test_without_routers_nothing_changes() -> None:
+    edges = [Edge("a", "broker"), Edge("b", "broker")]
+    assert through_routers([node("a"), node("b"), node("broker", "broker")], edges) == edges

@@ -1,0 +1,29 @@
+"""How platforms are written on the command line."""
+
+import pytest
+
+from testbed.cli.image_commands import _platforms
+from testbed.errors import InputError
+from testbed.topology.raw import PLATFORMS
+
+
+@pytest.mark.parametrize(
+    ("written", "meant"),
+    [
+        ([], []),
+        (["linux/arm64"], ["linux/arm64"]),
+        (["linux/arm64,linux/amd64"], ["linux/arm64", "linux/amd64"]),
+        (["linux/arm64, linux/arm64", "linux/amd64"], ["linux/arm64", "linux/amd64"]),
+        (["all"], list(PLATFORMS)),
+    ],
+)
+def test_with_commas_or_several_times_each_counts_once(
+    written: list[str], meant: list[str]
+) -> None:
+    assert _platforms(written) == meant
+
+
+def test_a_mistyped_platform_comes_with_the_likely_one() -> None:
+    with pytest.raises(InputError, match="linux/arm46") as refused:
+        _platforms(["linux/amd64,linux/arm46"])
+    assert refused.value.hint == "did you mean 'linux/arm64'?"

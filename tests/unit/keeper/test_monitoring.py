@@ -1,0 +1,73 @@
+"""The monitor as a guest of the keeper: whatever becomes of it, the lab goes on."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from testbed.keeper.monitoring import Monitoring
+from testbed.keeper.workers import Worker
+from testbed.monitor.board import VARIABLE, shared_board
+from testbed.places import RunPlace
+
+
+@pytest.fixture
+def started() -> list[Worker]:
+    return []
+
+
+@pytest.fixture
+def monitoring(tmp_path: Path, started: list[Worker]) -> Iterator[Monitoring]:
+    def make(file: Path) -> Worker:
+        started.append(Worker("monitor", "testbed.monitor.worker", {}, tmp_path / "log", str(file)))
+        return started[-1]
+
+    made = Monitoring(make)
+    yield made
+    made.close()
+
+
+def test_a_lab_has_one_monitor_however_often_it_is_begun(monitoring, started, tmp_path):
+    monitoring.begin(RunPlace(tmp_path))
+    monitoring.begin(RunPlace(tmp_path))
+    assert len(started) == 1
+    monitoring.stop()
+    assert not started[0].running
+    assert (tmp_path / "machine.jsonl").stat().st_size > 0
+
+
+def test_a_dead_monitor_is_replaced_when_more_is_captured(monitoring, started, tmp_path):
+    monitoring.begin(RunPlace(tmp_path))
+    os.kill(started[0]._process.pid, 9)
+    started[0]._process.wait(10)
+    monitoring.reap()
+    monitoring.begin(RunPlace(tmp_path))
+    assert len(started) == 2
+    assert started[1].running
+
+
+def test_stopping_a_dead_monitor_or_none_is_no_error(monitoring, started, tmp_path):
+    monitoring.stop()
+    monitoring.begin(RunPlace(tmp_path))
+    os.kill(started[0]._process.pid, 9)
+    monitoring.stop()
+    assert not started[0].running
+
+
+def test_a_monitor_that_cannot_be_started_is_done_without(tmp_path):
+    def fail(_: Path) -> Worker:
+        raise OSError("no more processes")
+
+    monitoring = Monitoring(fail)
+    monitoring.begin(RunPlace(tmp_path))
+    monitoring.stop()
+    monitoring.close()
+
+
+def test_all_processes_of_a_keeper_share_one_board(monitoring):
+    environment = monitoring.environment
+    shared_board(environment).capture_dropped = 9
+    assert shared_board(monitoring.environment).capture_dropped == 9
+    monitoring.close()
+    assert not Path(environment[VARIABLE]).exists()

@@ -1,0 +1,75 @@
+"""Which profiles are measured, how often, and what is said of them."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from testbed.events import Event, Warned
+from testbed.lab.calibrate import LOOKS, Profiles, look_quickly
+from testbed.lab.calibrator import Calibrator
+from testbed.topology.model import Node, NodeKind, Profile, Shape, Topology
+
+SLOW = Shape(rate_bps=1e5)
+
+
+def topology(*profiles: Profile, used: Sequence[str]) -> Topology:
+    nodes = [Node(f"n{i}", i, NodeKind.SENSOR, name) for i, name in enumerate(used, 1)]
+    return Topology("t", 1, profiles, tuple(nodes))
+
+
+def result(profile: str, ok: bool, look: int = 0) -> dict[str, Any]:
+    reasons = [] if ok else [f"look {look}"]
+    return {"profile": profile, "direction": "up", "ok": ok, "reasons": reasons}
+
+
+class Scripted(Calibrator):
+    """Answers as it was told to."""
+
+    def __init__(self, *looks: list[dict[str, Any]]) -> None:
+        self._looks = list(looks)
+        self.asked: list[list[str]] = []
+
+    def ask(self, do: str, profiles: Sequence[Profile], **fields: Any) -> None:
+        self.asked.append([profile.name for profile in profiles])
+
+    def results(self, told: Any = None, patience_s: float = 0.0) -> list[dict[str, Any]]:
+        return self._looks.pop(0)
+
+
+def events() -> tuple[list[Event], Any]:
+    seen: list[Event] = []
+    return seen, seen.append
+
+
+def test_only_profiles_in_use_are_measured() -> None:
+    found = Profiles(topology(Profile("a", SLOW), Profile("b"), used=["a", "a"]))
+    assert [profile.name for profile in found.distinct] == ["a"]
+
+
+def test_profiles_that_differ_in_name_only_are_measured_once_and_told_for_each() -> None:
+    twins = Profiles(topology(Profile("a", SLOW), Profile("b", SLOW), used=["b", "a"]))
+    assert [profile.name for profile in twins.distinct] == ["a"]
+    told = twins.spread([result("a", True)])
+    assert [one["profile"] for one in told] == ["a", "b"]
+
+
+def test_a_good_first_look_is_enough() -> None:
+    calibrator = Scripted([result("a", True)])
+    seen, emit = events()
+    look_quickly(calibrator, Profiles(topology(Profile("a", SLOW), used=["a"])), emit)
+    assert calibrator.asked == []
+    assert not any(isinstance(event, Warned) for event in seen)
+
+
+def test_a_bad_look_is_repeated_for_what_was_bad_only() -> None:
+    profiles = Profiles(topology(Profile("a", SLOW), Profile("b"), used=["a", "b"]))
+    calibrator = Scripted([result("a", False, 1), result("b", True)], [result("a", True)])
+    found = look_quickly(calibrator, profiles, events()[1])
+    assert calibrator.asked == [["a"]]
+    assert [one["ok"] for one in found] == [True, True]
+
+
+def test_what_stays_bad_is_told_as_it_was_last_seen() -> None:
+    profiles = Profiles(topology(Profile("a", SLOW), used=["a"]))
+    calibrator = Scripted(*([result("a", False, look)] for look in range(1, LOOKS + 1)))
+    (found,) = look_quickly(calibrator, profiles, events()[1])
+    assert found["reasons"] == [f"look {LOOKS}"]

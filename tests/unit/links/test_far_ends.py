@@ -1,0 +1,23 @@
+"""In which order the ends of links are seen to."""
+
+from testbed.links.access import Access, by_far_end
+from testbed.links.spec import LinkSpec
+
+
+def link(number: int, router: Access | None = None) -> Access:
+    spec = LinkSpec(f"n{number}", number, f"10.77.0.{number}", 16, "", 1500, "")
+    return Access(spec, ns_fd=100 + number, router=router)
+
+
+def test_links_that_end_in_the_core_come_first_and_each_routers_follow_together() -> None:
+    one, two = link(1), link(2)
+    members = [link(3, two), link(4, one), link(5, two)]
+    groups = dict(by_far_end([*members, one, two, link(6)]))
+    names = {fd: [member.spec.node for member in group] for fd, group in groups.items()}
+    assert names == {None: ["n1", "n2", "n6"], 102: ["n3", "n5"], 101: ["n4"]}
+    assert next(iter(groups)) is None
+
+
+def test_without_routers_everything_ends_in_the_core() -> None:
+    assert [fd for fd, _ in by_far_end([link(1), link(2)])] == [None]
+    assert list(by_far_end([])) == []

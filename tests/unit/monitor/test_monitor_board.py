@@ -1,0 +1,56 @@
+"""The numbers that the keeper's processes share."""
+
+import os
+import subprocess
+import sys
+
+from testbed.links.relay.counters import Counters
+from testbed.monitor.board import VARIABLE, make_shared_memory, private_board, shared_board
+
+WRITER = """
+from testbed.monitor.board import shared_board
+board = shared_board()
+board.capture_dropped = 7
+board.relay_late[3] += 2
+"""
+
+
+def test_what_one_process_writes_another_reads() -> None:
+    memory = make_shared_memory()
+    try:
+        environment = {VARIABLE: f"/proc/{os.getpid()}/fd/{memory}"}
+        mine = shared_board(environment)
+        subprocess.run(
+            [sys.executable, "-c", WRITER], env={**os.environ, **environment}, check=True
+        )
+        assert mine.capture_dropped == 7
+        assert mine.relay_late[3] == 2
+    finally:
+        os.close(memory)
+
+
+def test_without_a_keeper_a_process_writes_for_itself() -> None:
+    for environment in ({}, {VARIABLE: "/proc/1/fd/no-such"}):
+        board = shared_board(environment)
+        board.capture_dropped = 3
+        assert board.capture_dropped == 3
+
+
+def test_the_relays_peak_is_told_once() -> None:
+    board = private_board()
+    counters = Counters(board)
+    for late_ns in (5_000, 90_000, 20_000):
+        counters.delivered(late_ns)
+    assert board.take_relay_peak_ns() == 90_000
+    assert board.take_relay_peak_ns() == 0
+    counters.delivered(1_000)
+    assert board.take_relay_peak_ns() == 1_000
+    assert counters.late_max_ns == 90_000
+
+
+def test_a_new_relay_counts_from_zero() -> None:
+    board = private_board()
+    Counters(board).delivered(5_000)
+    assert sum(board.relay_late) == 1
+    board.begin_relay()
+    assert sum(board.relay_late) == board.relay_peak_ns[0] == 0

@@ -1,0 +1,118 @@
+"""The monitor's process on this very machine."""
+
+import json
+import os
+import signal
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from testbed.keeper.workers import Worker, WorkerError
+from testbed.monitor.board import VARIABLE, make_shared_memory, shared_board
+from testbed.monitor.worker import RowFile
+
+MODULE = "testbed.monitor.worker"
+
+
+@pytest.fixture
+def watching(tmp_path: Path) -> Iterator[Callable[..., Worker]]:
+    """watching(file): a monitor that writes there."""
+    started: list[Worker] = []
+
+    def begin(file: Path, **environment: str) -> Worker:
+        started.append(Worker("monitor", MODULE, environment, tmp_path / "log", str(file)))
+        return started[-1]
+
+    yield begin
+    for worker in started:
+        worker.end()
+
+
+def rows_of(file: Path) -> list[dict]:
+    return [json.loads(line) for line in file.read_text().splitlines()]
+
+
+def test_a_monitor_writes_rows_until_it_is_told_to_stop(watching, tmp_path, wait_until):
+    file = tmp_path / "machine.jsonl"
+    monitor = watching(file)
+    wait_until(lambda: file.exists() and len(rows_of(file)) >= 2, 30)
+    answer = monitor.ask({"do": "stop"})
+    made = rows_of(file)
+    assert answer["rows"] == len(made) >= 3
+    assert "error" not in answer
+    assert all(before["t"] < after["t"] for before, after in pairwise(made))
+    for row in made:
+        assert row["cpu_idle"] is None or 0 <= row["cpu_idle"] <= 1
+        assert row["memory_free_bytes"] > 0
+    assert sum(count for _, count in made[0]["wakeups_us"]) > 0
+    assert made[0]["wakeup_max_s"] >= made[0]["wakeup_p50_s"] >= 0
+    assert monitor._process.wait(10) == 0
+
+
+def test_a_monitor_tells_what_relay_and_capture_have_written_for_it(watching, tmp_path, wait_until):
+    memory = make_shared_memory()
+    try:
+        environment = {VARIABLE: f"/proc/{os.getpid()}/fd/{memory}"}
+        board = shared_board(environment)
+        file = tmp_path / "machine.jsonl"
+        monitor = watching(file, **environment)
+        monitor.ask({"do": "stats"})  # it has looked for the first time
+        board.capture_dropped = 5
+        board.relay_peak_ns[0] = 15_000
+        board.relay_late[4] = 3
+        wait_until(lambda: any(row["relay_forwarded"] for row in rows_of(file)), 30)
+        (told, *_) = [row for row in rows_of(file) if row["relay_forwarded"]]
+        assert told["capture_dropped"] == 5
+        assert (told["relay_forwarded"], told["relay_late_max_s"]) == (3, 1.5e-05)
+    finally:
+        os.close(memory)
+
+
+def test_a_full_disk_costs_rows_but_not_the_monitor(watching):
+    monitor = watching(Path("/dev/full"))
+    answer = monitor.ask({"do": "stop"})
+    assert answer["rows"] == 0
+    assert "No space left on device" in answer["error"]
+
+
+def test_a_folder_that_is_missing_costs_rows_but_not_the_monitor(watching, tmp_path):
+    assert (
+        "No such file" in watching(tmp_path / "no" / "machine.jsonl").ask({"do": "stats"})["error"]
+    )
+
+
+def test_after_a_torn_row_the_next_one_has_a_line_of_its_own(tmp_path, monkeypatch):
+    real = os.write
+    file = RowFile(tmp_path / "machine.jsonl")
+    monkeypatch.setattr(os, "write", lambda fd, data: real(fd, data[:4]))
+    file.append({"t": 1})
+    assert (file.rows, file.error != "") == (0, True)
+    monkeypatch.setattr(os, "write", real)
+    file.append({"t": 2})
+    assert (tmp_path / "machine.jsonl").read_text().splitlines()[-1] == '{"t": 2}'
+    assert file.rows == 1
+
+
+def test_a_monitor_ends_when_its_keeper_lets_go(watching, tmp_path):
+    monitor = watching(tmp_path / "machine.jsonl")
+    monitor.ask({"do": "stats"})
+    monitor.dismiss()
+    assert monitor._process.wait(10) == 0
+
+
+def test_a_monitor_refuses_what_it_does_not_know(watching, tmp_path):
+    monitor = watching(tmp_path / "machine.jsonl")
+    with pytest.raises(WorkerError, match="unknown question"):
+        monitor.ask({"do": "dance"})
+    assert monitor.ask({"do": "stats"})["ok"]
+
+
+def test_the_rows_of_a_killed_monitor_stay(watching, tmp_path, wait_until):
+    file = tmp_path / "machine.jsonl"
+    monitor = watching(file)
+    wait_until(lambda: file.exists() and rows_of(file), 30)
+    os.kill(monitor._process.pid, signal.SIGKILL)
+    monitor._process.wait(10)
+    assert rows_of(file)
