@@ -21,6 +21,7 @@ from testbed.topology import load
 from testbed.zipapp import build
 
 STARTED_S = 300.0
+PATIENCE_S = 900
 
 
 class Compose:
@@ -35,7 +36,12 @@ class Compose:
         self._folder = folder
         self._image = image
         # Above 64 services docker-compose 1.29 waits for itself without end, unless it may do more at once.
-        self._env = {**env, "COMPOSE_PARALLEL_LIMIT": str(2 * len(self._topology.nodes) + 2)}
+        # All at once, each start takes minutes, and it would give up on the engine after one.
+        self._env = {
+            **env,
+            "COMPOSE_PARALLEL_LIMIT": str(2 * len(self._topology.nodes) + 2),
+            "COMPOSE_HTTP_TIMEOUT": str(PATIENCE_S),
+        }
         self._run = RunPlace(folder / "run")
         folder.mkdir()
 

@@ -77,6 +77,8 @@ class LocalBackend(ABC):
         self._fingerprints = Fingerprints(topology)
         self._lab.folder.mkdir(parents=True, exist_ok=True)
         keeper = Keeper.launch(self._lab, self._run.run)
+        if topology.capture.enabled:
+            keeper.expect_capture()
         self._chosen = self._choose(keeper)
 
     def wire(self, nodes: Sequence[Node], done: Done) -> None:

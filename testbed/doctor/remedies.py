@@ -1,12 +1,12 @@
 """The commands that the doctor knows, each with what it changes."""
 
-import sys
 from pathlib import Path
 
 from testbed.backends.platforms import BINFMT
 from testbed.doctor.finding import Repair
 from testbed.links.tap import DEVICE
 
+OURSELVES = "testbed"  # whoever is called by this name: this program is meant
 ADMINISTRATORS = "/usr/sbin:/sbin"  # not in everybody's PATH
 APT = ("env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-o", "DPkg::Lock::Timeout=300")
 UNTIL_REBOOT = "until the next reboot"
@@ -86,7 +86,7 @@ def raise_limit(shell: int, files: int) -> Repair:
 def remove_orphans() -> Repair:
     """By our own command."""
     return Repair(
-        (sys.executable, "-m", "testbed", "down", "--orphans"),
+        (OURSELVES, "down", "--orphans"),
         "ends and removes what crashed labs have left (`testbed status --orphans` lists it)",
         root=False,
     )

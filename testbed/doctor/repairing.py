@@ -63,6 +63,8 @@ def carry_out(repairs: Sequence[Repair], run: Run, told: Callable[[Repair], None
 def run_here(repair: Repair) -> str:
     """Run the command, its output on our standard error; what went wrong, if anything."""
     argv = list(repair.argv)
+    if argv[0] == remedies.OURSELVES:
+        argv[:1] = [sys.executable, "-m", testbed.__name__]
     if repair.root and os.geteuid() != 0:
         if shutil.which("sudo") is None:
             return NO_SUDO

@@ -26,14 +26,19 @@ class Capturing:
         """running, dead, or None if nobody has asked for a capture."""
         return state_of(self._worker)
 
+    def expect(self) -> None:
+        """Links will come: to load scapy takes a while, in which other things can be done."""
+        if self._worker is None:
+            self._worker = self._make()
+
     def listen(self, orders: Sequence[dict[str, Any]]) -> None:
         """Hear these links, through a new process if the last one has died."""
         if self._worker is not None and not self._worker.running:
             self._deaths.append(self._worker.obituary)
             self._worker.end()
             self._worker = None
-        if self._worker is None:
-            self._worker = self._make()
+        self.expect()
+        assert self._worker is not None
         self._worker.ask({"do": "add", "links": list(orders)})
         self._files |= {order["link"]: Path(order["path"]) for order in orders}
 

@@ -166,6 +166,10 @@ class Keeper:
         place = None if folder is None else str(folder.absolute())
         self._ask("capture", links=list(links), folder=place, snaplen=snaplen)
 
+    def expect_capture(self) -> None:
+        """Get ready to listen, while other things are done."""
+        self._ask("capture-expected")
+
     def capture_stop(self) -> tuple[dict[str, dict[str, int]], str]:
         """Complete the files; counts per link, and what went wrong while writing them."""
         answer = self._ask("capture-stop")

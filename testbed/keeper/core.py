@@ -200,6 +200,11 @@ class Core:
             self._nodes.kept(name).raised = True
         return {}
 
+    def capture_expected(self) -> dict[str, Any]:
+        """There will be something to listen to."""
+        self._capturing.expect()
+        return {}
+
     def capture_stop(self) -> dict[str, Any]:
         """The files are complete; counts per link, and what went wrong."""
         if self._capturing.state is not None:

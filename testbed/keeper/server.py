@@ -38,6 +38,7 @@ class Server:
             "shape": core.shape,
             "links": core.links,
             "capture": core.capture,
+            "capture-expected": core.capture_expected,
             "capture-stop": core.capture_stop,
             "signal": core.signal,
             "unwire": core.unwire,
