@@ -3,8 +3,10 @@
 Sending side, one `Scheduler` a link: messages are offered whole and encoded, chunks are taken out; each chunk becomes
 one WebSocket binary message. Receiving side, one `Assembler` a connection: it puts the chunks together again.
 
-    offer ... offer          next_chunk -> bytes      the shell writes it to the socket
+    on_link_up               a connection is there; so many bytes fill one packet of it
+    offer ... offer          next_chunk -> Chunk      the shell writes it to the socket
                              on_progress              ... it is in the kernel's hands; the next one, please
+                             on_answer                ... the other side has it (methods that ask for answers)
                              on_link_lost             ... or it is not: the chunk belongs to the queue again
 
 Control messages (everything but publications) have room of their own, `CONTROL_BYTES`: for want of a SUBSCRIBED a node
@@ -28,6 +30,35 @@ class Queued:
     bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """One WebSocket binary message; `bits` (0 to 7) go into the three reserved bits of its frame, where both sides
+    have agreed on that (`Needs.bits`)."""
+
+    data: bytes
+    bits: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A message that the queue will not send: it had no room, or made room for a more urgent one."""
+
+    data: bytes
+    priority: int
+    reason: str  # a sentence
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a method asks of the connection below it."""
+
+    answers: bool = (
+        False  # the receiver answers each chunk with one byte by UDP: its number, modulo 256
+    )
+    bits: bool = False  # labels travel in the reserved bits of WebSocket frames
+    prompt_acks: bool = False  # the receiver's TCP acknowledges at once
+
+
 class Scheduler(Protocol):
     """The queue in front of one link."""
 
@@ -35,17 +66,25 @@ class Scheduler(Protocol):
     def queued(self) -> Queued:
         """Including what `next_chunk` gave out last, until `on_progress` says that it has left."""
 
-    def offer(self, data: bytes, priority: int, now: float, *, control: bool = False) -> str | None:
-        """Take one encoded message; or leave it and say why in a sentence."""
+    def offer(
+        self, data: bytes, priority: int, now: float, *, control: bool = False
+    ) -> tuple[Dropped, ...]:
+        """Take one encoded message; what was dropped for it, or the message itself if there is no room."""
 
-    def next_chunk(self, now: float) -> bytes | None:
+    def on_link_up(self, room: int, now: float) -> None:
+        """A connection begins; a WebSocket message of `room` bytes fills exactly one packet of it."""
+
+    def next_chunk(self, now: float) -> Chunk | None:
         """What to write next, the same again until `on_progress` or `on_link_lost`; None: nothing now."""
 
-    def on_progress(self, unsent_bytes: int, now: float) -> None:
+    def on_progress(self, unsent_bytes: int, now: float, round_trip_s: float | None = None) -> None:
         """The last chunk is with the kernel, which holds `unsent_bytes` not yet acknowledged by the other side.
 
-        Also called without a new chunk, at `next_deadline`.
+        Also called without a new chunk, at `next_deadline`. The round trip is the shortest that TCP has seen.
         """
+
+    def on_answer(self, number: int, now: float) -> None:
+        """The other side has the chunk of this number (counted from 0 on each connection, modulo 256)."""
 
     def on_link_lost(self, now: float) -> None:
         """The connection ended; a later one begins with a new assembler at the other side.
@@ -60,8 +99,13 @@ class Scheduler(Protocol):
 class Assembler(Protocol):
     """What makes messages of chunks."""
 
-    def on_chunk(self, chunk: bytes) -> list[bytes]:
+    def on_chunk(self, chunk: Chunk) -> list[bytes]:
         """The messages that this chunk completes; ValueError if it cannot be a chunk of this method."""
+
+
+def no_needs(parameters: Mapping[str, Any]) -> Needs:
+    """For methods that ask for nothing."""
+    return Needs()
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,3 +114,4 @@ class Delivery:
 
     scheduler: Callable[[Mapping[str, Any]], Scheduler]
     assembler: Callable[[Mapping[str, Any]], Assembler]
+    needs: Callable[[Mapping[str, Any]], Needs] = no_needs

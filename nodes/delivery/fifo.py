@@ -8,11 +8,9 @@ from collections import deque
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from nodes.delivery.base import CONTROL_BYTES, Queued
-from nodes.parameters import ParameterError, check_known
-from nodes.wire import MAX_MESSAGE_BYTES
-
-LIMIT_BYTES = MAX_MESSAGE_BYTES  # the largest message fits, if nothing else waits
+from nodes.delivery.base import CONTROL_BYTES, Chunk, Dropped, Needs, Queued
+from nodes.delivery.limits import limit_bytes, no_room
+from nodes.parameters import check_known
 
 
 class _Waiting(NamedTuple):
@@ -34,23 +32,31 @@ class Fifo:
         messages = len(self._waiting) + (self._in_hand is not None)
         return Queued(messages, sum(self._bytes.values()))
 
-    def offer(self, data: bytes, priority: int, now: float, *, control: bool = False) -> str | None:
+    def offer(
+        self, data: bytes, priority: int, now: float, *, control: bool = False
+    ) -> tuple[Dropped, ...]:
         taken, limit = self._bytes[control], self._limits[control]
         if taken + len(data) > limit:
-            return f"{len(data)} bytes do not fit: {taken} of {limit} are taken"
+            return (Dropped(data, priority, no_room(len(data), taken, limit)),)
         self._waiting.append(_Waiting(data, control))
         self._bytes[control] += len(data)
-        return None
+        return ()
 
-    def next_chunk(self, now: float) -> bytes | None:
+    def on_link_up(self, room: int, now: float) -> None:
+        pass
+
+    def next_chunk(self, now: float) -> Chunk | None:
         if self._in_hand is None and self._waiting:
             self._in_hand = self._waiting.popleft()
-        return None if self._in_hand is None else self._in_hand.data
+        return None if self._in_hand is None else Chunk(self._in_hand.data)
 
-    def on_progress(self, unsent_bytes: int, now: float) -> None:
+    def on_progress(self, unsent_bytes: int, now: float, round_trip_s: float | None = None) -> None:
         if self._in_hand is not None:
             self._bytes[self._in_hand.control] -= len(self._in_hand.data)
             self._in_hand = None
+
+    def on_answer(self, number: int, now: float) -> None:
+        pass
 
     def on_link_lost(self, now: float) -> None:
         if self._in_hand is not None:
@@ -69,15 +75,16 @@ class Whole:
     def __init__(self, parameters: Mapping[str, Any]) -> None:
         _limit(parameters)
 
-    def on_chunk(self, chunk: bytes) -> list[bytes]:
-        return [chunk]
+    def on_chunk(self, chunk: Chunk) -> list[bytes]:
+        return [chunk.data]
+
+
+def needs(parameters: Mapping[str, Any]) -> Needs:
+    """Nothing: an ordinary WebSocket connection."""
+    _limit(parameters)
+    return Needs()
 
 
 def _limit(parameters: Mapping[str, Any]) -> int:
     check_known("fifo", parameters, ("limit_bytes",))
-    limit = parameters.get("limit_bytes", LIMIT_BYTES)
-    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
-        raise ParameterError(
-            "limit_bytes", f"fifo's limit_bytes is {limit!r}; it takes a whole number, 1 or more"
-        )
-    return limit
+    return limit_bytes("fifo", parameters)

@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodes.delivery import METHODS
-from nodes.delivery.base import CONTROL_BYTES, Queued, Scheduler
+from nodes.delivery.base import CONTROL_BYTES, Assembler, Chunk, Queued, Scheduler
 from nodes.runtime.connection import SETTINGS
 from nodes.runtime.publisher import publication
 from nodes.wire import MAX_PAYLOAD_BYTES, MAX_TOPIC_BYTES, Kind, Message, encode
@@ -13,10 +13,24 @@ from nodes.wire import MAX_PAYLOAD_BYTES, MAX_TOPIC_BYTES, Kind, Message, encode
 offers = st.lists(st.tuples(st.binary(min_size=1, max_size=5000), st.integers(1, 5)), max_size=30)
 
 
-def drain(scheduler: Scheduler, most: int = 100_000) -> list[bytes]:
+ROOM = 1444  # bytes of a WebSocket message that fill one packet toward a client, MTU 1500
+
+
+def both_sides(method: str, now: float = 0.0) -> tuple[Scheduler, Assembler]:
+    """A link that is up, and its other end."""
+    scheduler = METHODS[method].scheduler({})
+    scheduler.on_link_up(ROOM, now)
+    return scheduler, METHODS[method].assembler({})
+
+
+def arriving(assembler: Assembler, chunks: list[Chunk]) -> list[bytes]:
+    """The messages in these chunks."""
+    return [whole for chunk in chunks for whole in assembler.on_chunk(chunk)]
+
+
+def drain(scheduler: Scheduler, now: float = 0.0, most: int = 100_000) -> list[Chunk]:
     """All chunks, as over a line that takes everything at once; time passes where the method waits for it."""
-    chunks: list[bytes] = []
-    now = 0.0
+    chunks: list[Chunk] = []
     for _ in range(most):
         chunk = scheduler.next_chunk(now)
         if chunk is not None:
@@ -37,10 +51,10 @@ def drain(scheduler: Scheduler, most: int = 100_000) -> list[bytes]:
 def test_what_was_offered_arrives_exactly_once_and_whole(
     method: str, messages: list[tuple[bytes, int]]
 ) -> None:
-    scheduler, assembler = METHODS[method].scheduler({}), METHODS[method].assembler({})
+    scheduler, assembler = both_sides(method)
     for data, priority in messages:
-        assert scheduler.offer(data, priority, 0.0) is None
-    arrived = [whole for chunk in drain(scheduler) for whole in assembler.on_chunk(chunk)]
+        assert scheduler.offer(data, priority, 0.0) == ()
+    arrived = arriving(assembler, drain(scheduler))
     assert sorted(arrived) == sorted(data for data, _ in messages)
     assert scheduler.queued == Queued(0, 0)
 
@@ -51,10 +65,10 @@ def test_what_was_offered_arrives_exactly_once_and_whole(
 def test_messages_of_one_priority_keep_their_order(
     method: str, messages: list[tuple[bytes, int]]
 ) -> None:
-    scheduler, assembler = METHODS[method].scheduler({}), METHODS[method].assembler({})
+    scheduler, assembler = both_sides(method)
     for index, (data, _) in enumerate(messages):
         scheduler.offer(index.to_bytes(2) + data, 3, 0.0)
-    arrived = [whole for chunk in drain(scheduler) for whole in assembler.on_chunk(chunk)]
+    arrived = arriving(assembler, drain(scheduler))
     assert [int.from_bytes(data[:2]) for data in arrived] == list(range(len(messages)))
 
 
@@ -64,8 +78,7 @@ def test_messages_of_one_priority_keep_their_order(
 def test_a_broken_link_loses_only_what_had_left(
     method: str, messages: list[tuple[bytes, int]], sent: int
 ) -> None:
-    scheduler = METHODS[method].scheduler({})
-    before = METHODS[method].assembler({})
+    scheduler, before = both_sides(method)
     for data, priority in messages:
         scheduler.offer(data, priority, 0.0)
     arrived = []
@@ -75,8 +88,9 @@ def test_a_broken_link_loses_only_what_had_left(
         scheduler.on_progress(0, 0.0)
     scheduler.next_chunk(0.0)  # given out, never with the kernel
     scheduler.on_link_lost(0.0)
+    scheduler.on_link_up(ROOM, 0.0)
     after = METHODS[method].assembler({})
-    arrived += [whole for chunk in drain(scheduler) for whole in after.on_chunk(chunk)]
+    arrived += arriving(after, drain(scheduler))
     assert sorted(arrived) == sorted(data for data, _ in messages)
 
 
@@ -85,14 +99,17 @@ def test_an_endless_flood_is_refused_and_not_kept(method: str) -> None:
     scheduler = METHODS[method].scheduler({})
     flood = b"x" * 1_000_000
     answers = [scheduler.offer(flood, 1, 0.0) for _ in range(100)]
-    assert answers[0] is None
-    assert answers[-1]
-    assert scheduler.queued.messages == answers.count(None)
+    assert answers[0] == ()
+    (refused,) = answers[-1]
+    assert (refused.data, refused.priority) == (flood, 1)
+    assert "do not fit" in refused.reason
+    assert scheduler.queued.messages == answers.count(())
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_an_unknown_parameter_is_named_on_both_sides(method: str) -> None:
-    for side in (METHODS[method].scheduler, METHODS[method].assembler):
+    known = METHODS[method]
+    for side in (known.scheduler, known.assembler, known.needs):
         with pytest.raises(ValueError, match=f"{method} has no parameter 'colour'"):
             side({"colour": "red"})
 
@@ -110,23 +127,24 @@ def test_the_largest_message_fits_where_the_control_socket_and_the_link_take_it(
     largest = encode(
         Message(Kind.PUBLISH, topic="t" * MAX_TOPIC_BYTES, payload=bytes(MAX_PAYLOAD_BYTES))
     )
-    scheduler, assembler = METHODS[method].scheduler({}), METHODS[method].assembler({})
+    scheduler, assembler = both_sides(method)
     assert publication("t" * MAX_TOPIC_BYTES, 5, MAX_PAYLOAD_BYTES).size == MAX_PAYLOAD_BYTES
-    assert scheduler.offer(largest, 5, 0.0) is None
+    assert scheduler.offer(largest, 5, 0.0) == ()
     chunks = drain(scheduler)
-    assert max(map(len, chunks)) <= SETTINGS["max_size"]
-    assert [whole for chunk in chunks for whole in assembler.on_chunk(chunk)] == [largest]
+    assert max(len(chunk.data) for chunk in chunks) <= SETTINGS["max_size"]
+    assert arriving(assembler, chunks) == [largest]
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_full_queue_takes_control_messages_but_not_without_end(method: str) -> None:
-    scheduler = METHODS[method].scheduler({})
-    while scheduler.offer(bytes(1_000_000), 1, 0.0) is None:
+    scheduler, _ = both_sides(method)
+    while scheduler.offer(bytes(1_000_000), 1, 0.0) == ():
         pass
-    assert scheduler.offer(bytes(CONTROL_BYTES), 1, 0.0, control=True) is None
-    assert scheduler.offer(b"x", 1, 0.0, control=True)
+    assert scheduler.offer(bytes(CONTROL_BYTES), 1, 0.0, control=True) == ()
+    (refused,) = scheduler.offer(b"x", 1, 0.0, control=True)
+    assert refused.data == b"x"
     drain(scheduler)
-    assert scheduler.offer(b"x", 1, 0.0, control=True) is None
+    assert scheduler.offer(b"x", 1, 0.0, control=True) == ()
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -134,7 +152,7 @@ def test_a_full_queue_takes_control_messages_but_not_without_end(method: str) ->
 def test_control_messages_go_with_their_connection_and_publications_stay(
     method: str, given_out: bool
 ) -> None:
-    scheduler, assembler = METHODS[method].scheduler({}), METHODS[method].assembler({})
+    scheduler, assembler = both_sides(method)
     scheduler.offer(b"subscribe", 1, 0.0, control=True)
     scheduler.offer(b"alert", 5, 0.0)
     scheduler.offer(b"subscribe more", 1, 0.0, control=True)
@@ -142,6 +160,5 @@ def test_control_messages_go_with_their_connection_and_publications_stay(
         scheduler.next_chunk(0.0)
     scheduler.on_link_lost(0.0)
     assert scheduler.queued == Queued(1, 5)
-    assert [whole for chunk in drain(scheduler) for whole in assembler.on_chunk(chunk)] == [
-        b"alert"
-    ]
+    scheduler.on_link_up(ROOM, 0.0)
+    assert arriving(assembler, drain(scheduler)) == [b"alert"]

@@ -4,7 +4,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from nodes.delivery.base import Queued
+from nodes.delivery.base import Chunk, Dropped, Queued
 from nodes.delivery.fifo import Fifo
 
 LIMIT = 50
@@ -23,21 +23,22 @@ class FifoModel(RuleBasedStateMachine):
     def a_publication_is_taken_if_it_fits(self, data: bytes, priority: int) -> None:
         taken = sum(len(other) for other, control in self.model if not control)
         fits = taken + len(data) <= LIMIT
-        problem = self.fifo.offer(data, priority, 0.0)
-        assert (problem is None) == fits
+        dropped = self.fifo.offer(data, priority, 0.0)
         if fits:
+            assert dropped == ()
             self.model.append((data, False))
         else:
-            assert f"{len(data)} bytes do not fit" in str(problem)
+            reason = f"{len(data)} bytes do not fit: {taken} of {LIMIT} are taken"
+            assert dropped == (Dropped(data, priority, reason),)
 
     @rule(data=st.binary(max_size=30))
     def a_control_message_is_taken_always(self, data: bytes) -> None:
-        assert self.fifo.offer(data, 1, 0.0, control=True) is None
+        assert self.fifo.offer(data, 1, 0.0, control=True) == ()
         self.model.append((data, True))
 
     @rule()
     def the_oldest_goes_first_and_stays_until_it_has_left(self) -> None:
-        expected = self.model[0][0] if self.model else None
+        expected = Chunk(self.model[0][0]) if self.model else None
         assert self.fifo.next_chunk(0.0) == expected
         assert self.fifo.next_chunk(0.0) == expected
         self.out = expected is not None

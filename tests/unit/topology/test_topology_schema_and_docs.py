@@ -7,7 +7,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from nodes.delivery.fifo import LIMIT_BYTES
+from nodes.delivery.limits import LIMIT_BYTES
 from testbed.links.profiles import PROFILES
 from testbed.topology import doubts, json_schema, load_text
 from testbed.topology.model import Shape
