@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from docker.errors import APIError, NotFound
-from docker.models.containers import Container
 
 from testbed.backends.engine import LOOK_TIMEOUT_S, TROUBLE, engine, engine_talk, in_its_words
 from testbed.errors import TestbedError
@@ -80,15 +79,6 @@ def _boxes(labels: Sequence[str]) -> list[Box]:
         )
         for found in listed
     ]
-
-
-@engine_talk()
-def marked(lab: LabPlace) -> list[Container]:
-    """All containers of the lab, with everything the engine knows of them: a question to it for each."""
-    label = f"{LAB_DIR_LABEL}={lab.folder}"
-    return engine(LOOK_TIMEOUT_S).containers.list(
-        all=True, filters={"label": label}, ignore_removed=True
-    )
 
 
 def remove_marked(lab: LabPlace) -> list[str]:

@@ -18,11 +18,15 @@ class Births:
 
     def of(self, orders: Sequence[dict[str, Any]]) -> tuple[dict[str, HeldProcess], dict[str, str]]:
         """The processes by name, and reasons for those that failed."""
+        born: dict[str, HeldProcess] = {}
         try:
             answer = self._nursery.ask({"orders": list(orders)})
-            born = {name: HeldProcess(pid, ours=True) for name, pid in answer["pids"].items()}
+            for name, pid in answer["pids"].items():
+                born[name] = HeldProcess(pid, ours=True)
         except BaseException:
             self._nursery.end()
+            for process in born.values():
+                process.close()
             raise
         self._nursery.let_go()
         return born, answer["failed"]

@@ -14,6 +14,7 @@ from typing import Any
 from testbed.errors import TestbedError
 from testbed.keeper.children import end, start
 from testbed.links.namespaces import empty_network
+from testbed.pipes import Lines, wait_for
 
 PATIENCE_S = 60.0
 _TAIL = 400  # characters of its log that an error quotes
@@ -41,11 +42,11 @@ class Worker:
         argv = [sys.executable, "-m", module, *arguments]
         with empty_network() if apart else nullcontext() as ns_fd:
             self._process = start(argv, marks, log, ns_fd=ns_fd, talking=True)
-        self._buffer = b""
         self._found_dead_at: float | None = None
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._input, self._output = self._process.stdin, self._process.stdout
+        self._lines = Lines(self._output.fileno())
         os.set_blocking(self._input.fileno(), False)
 
     @property
@@ -82,21 +83,17 @@ class Worker:
         """Piece by piece: a worker that does not read must not hold up its keeper."""
         fd = self._input.fileno()
         while data:
-            if not _wait(fd, select.POLLOUT, deadline):
+            if not wait_for(fd, select.POLLOUT, deadline):
                 raise self._too_late()
             data = data[os.write(fd, data) :]
 
     def _line(self, deadline: float) -> bytes:
-        fd = self._output.fileno()
-        while b"\n" not in self._buffer:
-            if not _wait(fd, select.POLLIN, deadline):
-                raise self._too_late()
-            heard = os.read(fd, 1 << 16)
-            if not heard:
-                raise self._gone()
-            self._buffer += heard
-        line, self._buffer = self._buffer.split(b"\n", 1)
-        return line
+        try:
+            return self._lines.next(deadline)
+        except TimeoutError:
+            raise self._too_late() from None
+        except EOFError:
+            raise self._gone() from None
 
     def _too_late(self) -> WorkerError:
         """It is ended: its late answer would be taken for that to the next question."""
@@ -131,10 +128,3 @@ class Worker:
         """It goes now."""
         self.dismiss()
         end([self._process])
-
-
-def _wait(fd: int, event: int, deadline: float) -> bool:
-    """Until the event, or the deadline; `poll`, because descriptors may go beyond select's 1,024."""
-    waiting = select.poll()
-    waiting.register(fd, event)
-    return bool(waiting.poll(max(0.0, deadline - time.monotonic()) * 1000))

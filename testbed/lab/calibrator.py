@@ -2,7 +2,6 @@
 
 import json
 import os
-import select
 import subprocess
 import sys
 import time
@@ -15,6 +14,7 @@ from typing import Any, Self
 from testbed.errors import TestbedError
 from testbed.keeper.client import environment
 from testbed.links.namespaces import privileged
+from testbed.pipes import Lines
 from testbed.places import LabPlace, marks
 from testbed.topology.model import Profile
 
@@ -32,7 +32,6 @@ class Calibrator:
 
     def __init__(self, place: LabPlace, run: str, emulator: str) -> None:
         self._emulator = emulator
-        self._buffer = b""
         log = place.keeper_socket.parent / "calibration.log"
         log.parent.mkdir(parents=True, exist_ok=True)
         unprivileged = [] if privileged() else ["--unprivileged"]
@@ -46,6 +45,8 @@ class Calibrator:
                 env={**environment(), **marks(place, run, "calibration")},
                 start_new_session=True,
             )
+        assert self._process.stdout is not None
+        self._lines = Lines(self._process.stdout.fileno())
         self._log = log
 
     def __enter__(self) -> Self:
@@ -100,20 +101,14 @@ class Calibrator:
             return results
 
     def _line(self, patience_s: float) -> bytes:
-        assert self._process.stdout is not None
-        fd = self._process.stdout.fileno()
-        waiting = select.poll()
-        waiting.register(fd, select.POLLIN)
-        deadline = time.monotonic() + patience_s
-        while b"\n" not in self._buffer:
-            if not waiting.poll(max(0.0, deadline - time.monotonic()) * 1000):
-                raise CalibrationFailed(f"no answer within {patience_s:.0f} s", f"see {self._log}")
-            heard = os.read(fd, 1 << 16)
-            if not heard:
-                raise self._gone()
-            self._buffer += heard
-        line, self._buffer = self._buffer.split(b"\n", 1)
-        return line
+        try:
+            return self._lines.next(time.monotonic() + patience_s)
+        except TimeoutError:
+            raise CalibrationFailed(
+                f"no answer within {patience_s:.0f} s", f"see {self._log}"
+            ) from None
+        except EOFError:
+            raise self._gone() from None
 
     def _gone(self) -> CalibrationFailed:
         return CalibrationFailed("the measuring process has ended", f"see {self._log}")

@@ -8,12 +8,15 @@ from testbed.backends.base import GuestState
 from testbed.control import ControlError, request
 from testbed.errors import A_FEW, NodeFailure, few
 from testbed.events import Emit, StageAdvanced, StageEnded, StageStarted
+from testbed.keeper.client import Keeper
+from testbed.keeper.held_process import UNKNOWN
 from testbed.lab.guests import guest_states
 from testbed.places import LabPlace
 from testbed.topology.model import Node, NodeKind, Topology
 
 PATIENCE_S = 60.0
 STAGE = "connecting nodes"
+_LOOK_EVERY_S = 1.0  # how often it is checked whether the waited-for still live
 
 
 def wait_until_ready(
@@ -25,7 +28,7 @@ def wait_until_ready(
 ) -> None:
     """Ask all nodes (`without`: but these) until each is ready; NodeFailure names those that never were.
 
-    Nobody waits for a guest that has ended.
+    Nobody waits for one that has ended.
     """
     waiting = [
         node
@@ -35,7 +38,12 @@ def wait_until_ready(
     ended: dict[str, str] = {}
     emit(StageStarted(STAGE, len(waiting)))
     deadline = time.monotonic() + patience_s
+    look_at = time.monotonic() + _LOOK_EVERY_S
     while waiting:
+        if time.monotonic() > look_at:
+            look_at = time.monotonic() + _LOOK_EVERY_S
+            dead = _dead(place)
+            ended |= {node.name: dead[node.name] for node in waiting if node.name in dead}
         guests = guest_states(place, topology) if any(node.external for node in waiting) else {}
         ended |= {n.name: guests[n.name].words for n in waiting if _has_ended(n, guests)}
         waiting = [node for node in waiting if node.name not in ended]
@@ -58,6 +66,20 @@ def wait_until_ready(
 
 def _has_ended(node: Node, guests: Mapping[str, GuestState]) -> bool:
     return bool(node.external) and not guests[node.name].running
+
+
+def _dead(place: LabPlace) -> dict[str, str]:
+    """Nodes whose processes have ended, and how; none if there is no keeper to be asked."""
+    keeper = Keeper.connect(place)
+    if keeper is None:
+        return {}
+    nodes = keeper.status()["nodes"].items()
+    return {name: _how(node["exit_code"]) for name, node in nodes if not node["running"]}
+
+
+def _how(exit_code: int | None) -> str:
+    known = exit_code not in (None, UNKNOWN)
+    return f"exit code {exit_code}" if known else "its process is gone"
 
 
 def _failure(

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from docker.models.containers import Container
 
+from engine_boxes import marked
 from testbed.backends import platforms
-from testbed.backends.containers import NODE_LABEL, marked
+from testbed.backends.containers import NODE_LABEL
 from testbed.backends.engine import engine
 from testbed.backends.image_recipe import NodeImage
 from testbed.backends.platforms import Platform

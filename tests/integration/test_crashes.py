@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from crashing import DELIVERIES, Victim, wait_for
-from testbed.backends.containers import NODE_LABEL, marked
+from engine_boxes import marked
+from testbed.backends.containers import NODE_LABEL
 from testbed.keeper.processes import marked as marked_processes
 
 pytestmark = pytest.mark.netns

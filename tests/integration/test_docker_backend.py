@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
+from engine_boxes import marked
 from testbed.backends import docker as docker_backend
-from testbed.backends.containers import NODE_LABEL, marked
+from testbed.backends.containers import NODE_LABEL
 from testbed.backends.docker import DockerBackend
 from testbed.events import ignore
 from testbed.keeper import processes

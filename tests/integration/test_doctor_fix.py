@@ -61,9 +61,7 @@ def test_what_it_finds_it_fixes_and_shows_before_and_after(places: Path, reposit
     unfixed = [name for name, change in changes.items() if change["after"]["status"] != "ok"]
     assert done.returncode == (1 if unfixed else 0), done.stderr
     assert all(name in document["error"]["message"] for name in unfixed)
-    assert ["testbed", "down", "--orphans"] in [
-        repair["argv"] for repair in document["repairs"]
-    ]
+    assert ["testbed", "down", "--orphans"] in [repair["argv"] for repair in document["repairs"]]
 
 
 def test_an_engine_that_somebody_else_looks_after_is_not_touched(

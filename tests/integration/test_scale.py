@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from testbed.backends.containers import marked
+from engine_boxes import marked
 from testbed.backends.engine import engine
 from testbed.places import LabPlace
 

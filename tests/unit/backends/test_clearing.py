@@ -22,8 +22,8 @@ from testbed.backends.containers import (
     RUN_LABEL,
     Box,
     all_boxes,
+    boxes,
     in_parallel,
-    marked,
     remove_boxes,
     remove_marked,
 )
@@ -232,7 +232,7 @@ def test_a_removal_that_never_ends_is_an_error(
 def test_whatever_the_engine_does_wrong_is_our_own_error(fake: FakeEngine, lab: LabPlace) -> None:
     fake.refusal = (500, "no space left on device")
     with pytest.raises(EngineError, match="the Docker engine failed: no space left on device"):
-        marked(lab)
+        boxes(lab)
     assert image_obtainable() == (False, "the Docker engine failed: no space left on device")
 
 

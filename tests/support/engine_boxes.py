@@ -1,0 +1,13 @@
+"""The containers of a lab, with everything the engine knows of them."""
+
+from docker.models.containers import Container
+
+from testbed.backends.containers import LAB_DIR_LABEL
+from testbed.backends.engine import LOOK_TIMEOUT_S, engine
+from testbed.places import LabPlace
+
+
+def marked(lab: LabPlace) -> list[Container]:
+    """Asked from the engine, one question for each."""
+    mine = {"label": f"{LAB_DIR_LABEL}={lab.folder}"}
+    return engine(LOOK_TIMEOUT_S).containers.list(all=True, filters=mine, ignore_removed=True)
