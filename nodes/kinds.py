@@ -14,3 +14,4 @@ class NodeKind(StrEnum):
 
 
 OURS = (NodeKind.BROKER, NodeKind.SENSOR, NodeKind.SUBSCRIBER)  # run the program in this package
+EDGE = (NodeKind.SENSOR, NodeKind.SUBSCRIBER)  # have one link, to a broker

@@ -66,6 +66,7 @@ class Fingerprints:
             {
                 "overlay": asdict(topology.overlay),
                 "delivery": asdict(topology.delivery),
+                "deliveries": _deliveries(topology),
                 "brokers": [self._own(node) for node in topology.of_kind(NodeKind.BROKER)],
             }
         )
@@ -84,6 +85,11 @@ class Fingerprints:
             "router": router,
             "router_profile": self._profiles[router["profile"]] if router else None,
         }
+
+
+def _deliveries(topology: Topology) -> dict[str, Any]:
+    """What a broker is told of its guests' links."""
+    return {name: asdict(chosen) for name, chosen in topology.other_deliveries.items()}
 
 
 def _written(made_from: dict[str, Any]) -> bytes:

@@ -8,25 +8,27 @@ from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
 from nodes import overlay
-from nodes.runtime import greeting
+from nodes.runtime import greeting, labelling
+from nodes.runtime.answers import AnswerSocket
 from nodes.runtime.config import NodeConfig
 from nodes.runtime.connection import (
     GOING_AWAY,
     OPEN_TIMEOUT_S,
     POLICY_VIOLATION,
     SETTINGS,
-    TimedConnection,
+    LinkConnection,
     broken_rule,
     close,
     watch_for_vanished_peer,
 )
 from nodes.runtime.lifecycle import State
 from nodes.runtime.link import Link
+from nodes.runtime.link_method import LinkMethod
 from nodes.runtime.log import Log
 from nodes.runtime.node import Node, NodeFailed
 
 
-class GuestConnection(TimedConnection, ServerConnection):
+class GuestConnection(LinkConnection, ServerConnection):
     """A connection from a guest; `on_stranger` is told if the guest does not even speak WebSocket."""
 
     on_stranger: "Callable[[GuestConnection, str], None]"
@@ -48,7 +50,10 @@ class Broker(Node):
         make_core = overlay.METHODS[config.overlay.method]
         core = make_core(config.station, config.overlay.parameters, config.random("overlay"))
         super().__init__(config, log, core)
+        self._default = LinkMethod(config.delivery)
+        self._methods = {peer: LinkMethod(chosen) for peer, chosen in config.deliveries.items()}
         self._server: Server | None = None
+        self._answers: AnswerSocket | None = None
 
     @property
     def ready(self) -> bool:
@@ -58,12 +63,15 @@ class Broker(Node):
         listen = self.config.listen
         assert listen is not None  # config.parse has seen to it
         try:
+            if any(method.needs.answers for method in (self._default, *self._methods.values())):
+                self._answers = AnswerSocket((listen.host, listen.port))
             self._server = await serve(
                 self._receive_guest,
                 listen.host,
                 listen.port,
                 server_header=None,
                 create_connection=self._connection,  # type: ignore[arg-type] # only ever called
+                extensions=[labelling.Acceptance()],
                 **SETTINGS,
             )
         except OSError as error:
@@ -75,6 +83,8 @@ class Broker(Node):
                 link.end("the broker stops", GOING_AWAY)
             self._server.close(code=GOING_AWAY, reason="the broker stops")
             await self._server.wait_closed()
+        if self._answers is not None:
+            self._answers.close()
 
     def _connection(self, *arguments: Any, **more: Any) -> GuestConnection:
         connection = GuestConnection(*arguments, **more)
@@ -87,21 +97,38 @@ class Broker(Node):
 
     async def _receive_guest(self, connection: ServerConnection) -> None:
         assert isinstance(connection, GuestConnection)
-        watch_for_vanished_peer(connection.transport.get_extra_info("socket"))
+        watch_for_vanished_peer(connection.line)
         peer = await self._greet(connection)
         if peer is None:
             return
         if (older := self.links.get(peer)) is not None:
             self.link_down(older, "replaced by a newer connection")
             older.end("replaced by a newer connection", POLICY_VIOLATION)
-        await self.serve(Link(peer, connection, self.make_scheduler(), self.make_assembler()))
+        await self.serve(self._link(peer, connection))
 
-    async def _greet(self, connection: ServerConnection) -> str | None:
+    def _link(self, peer: str, connection: GuestConnection) -> Link:
+        method = self._method_of(peer)
+        known = self._answers if method.needs.answers else None
+        return Link(
+            peer,
+            connection,
+            method.scheduler(),
+            method.assembler(),
+            method.needs,
+            None if known is None else known.with_peer(connection.remote_address),
+        )
+
+    def _method_of(self, peer: str) -> LinkMethod:
+        return self._methods.get(peer, self._default)
+
+    async def _greet(self, connection: GuestConnection) -> str | None:
         """Hear HELLO, answer HELLO; the peer's name, or None if it may not stay."""
         config = self.config
         try:
             async with asyncio.timeout(OPEN_TIMEOUT_S):
-                peer = greeting.check(await connection.recv(), config.lab)
+                peer = greeting.check(await connection.receive_plain(), config.lab)
+            if self._method_of(peer).needs.bits and not connection.labelled:
+                raise greeting.Unwelcome(f"{peer} must offer {labelling.NAME}: its labels need it")
             await connection.send(greeting.hello(config.name, config.number, config.lab))
             return peer
         except ConnectionClosed as closed:

@@ -8,8 +8,10 @@ import asyncio
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, WebSocketException
 
+from nodes.delivery.base import Dropped
 from nodes.overlay.edge import Edge
-from nodes.runtime import greeting
+from nodes.runtime import greeting, labelling
+from nodes.runtime.answers import Answers, AnswerSocket
 from nodes.runtime.backoff import Backoff
 from nodes.runtime.config import NodeConfig
 from nodes.runtime.connection import (
@@ -17,18 +19,19 @@ from nodes.runtime.connection import (
     OPEN_TIMEOUT_S,
     POLICY_VIOLATION,
     SETTINGS,
-    TimedConnection,
+    LinkConnection,
     broken_rule,
     close,
     watch_for_vanished_peer,
 )
 from nodes.runtime.link import Link
+from nodes.runtime.link_method import LinkMethod
 from nodes.runtime.log import Log
 from nodes.runtime.node import Node
 from nodes.wire import Message
 
 
-class HomeConnection(TimedConnection, ClientConnection):
+class HomeConnection(LinkConnection, ClientConnection):
     """The connection to the home broker."""
 
 
@@ -40,7 +43,8 @@ class Client(Node):
     def __init__(self, config: NodeConfig, log: Log) -> None:
         self._home = config.brokers[0]
         super().__init__(config, log, Edge(config.station, self._home.name, config.topics))
-        self._queue = self.make_scheduler()
+        self._method = LinkMethod(config.delivery)
+        self._queue = self._method.scheduler()
         self._connecting: asyncio.Task[None] | None = None
         self._leaving = False
 
@@ -52,7 +56,7 @@ class Client(Node):
     def queued(self) -> int:
         return self._queue.queued.messages
 
-    def queue_message(self, peer: str, message: Message, data: bytes) -> str | None:
+    def queue_message(self, peer: str, message: Message, data: bytes) -> tuple[Dropped, ...]:
         if peer in self.links:
             return super().queue_message(peer, message, data)
         return self._queue.offer(data, message.priority, self.now(), control=message.control)
@@ -97,21 +101,41 @@ class Client(Node):
             user_agent_header=None,
             proxy=None,
             create_connection=HomeConnection,
+            extensions=[labelling.Offer()] if self._method.needs.bits else None,
             **SETTINGS,
         )
         assert isinstance(connection, HomeConnection)
-        watch_for_vanished_peer(connection.transport.get_extra_info("socket"))
+        watch_for_vanished_peer(connection.line)
         await self._greet(connection)
-        return Link(home.name, connection, self._queue, self.make_assembler())
+        return Link(
+            home.name,
+            connection,
+            self._queue,
+            self._method.assembler(),
+            self._method.needs,
+            self._open_answers(connection),
+        )
 
-    async def _greet(self, connection: ClientConnection) -> None:
+    def _open_answers(self, connection: HomeConnection) -> Answers | None:
+        if not self._method.needs.answers:
+            return None
+        try:
+            line = AnswerSocket(connection.local_address)
+            return line.with_peer(connection.remote_address, alone=True)
+        except OSError as error:
+            connection.transport.abort()
+            raise OSError(f"no UDP socket for answers: {error}") from error
+
+    async def _greet(self, connection: HomeConnection) -> None:
         """Say HELLO, hear HELLO."""
         config = self.config
         try:
             await connection.send(greeting.hello(config.name, config.number, config.lab))
             async with asyncio.timeout(OPEN_TIMEOUT_S):
-                said = await connection.recv()
+                said = await connection.receive_plain()
             greeting.check(said, config.lab, self._home.name)
+            if self._method.needs.bits and not connection.labelled:
+                raise greeting.Unwelcome(f"{self._home.name} does not know {labelling.NAME}")
         except ConnectionClosed as closed:
             if (problem := broken_rule(closed)) is not None:
                 raise greeting.Unwelcome(problem) from closed

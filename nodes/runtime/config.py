@@ -56,6 +56,7 @@ class NodeConfig:
     seed: int
     overlay: Method
     delivery: Method
+    deliveries: Mapping[str, Method]  # a broker's: peer -> its link's method, where it is another
     listen: Endpoint | None
     brokers: tuple[BrokerPlace, ...]
     topics: tuple[str, ...]
@@ -102,6 +103,7 @@ def parse(data: Any) -> NodeConfig:
         seed=whole.number("seed", -(2**63), 2**64 - 1),
         overlay=_method(whole, "overlay", tuple(overlay.METHODS)),
         delivery=_method(whole, "delivery", tuple(delivery.METHODS)),
+        deliveries=_deliveries(whole),
         listen=None if whole.value("listen") is None else _endpoint(whole.object("listen")),
         brokers=tuple(BrokerPlace(b.text("name"), _endpoint(b)) for b in whole.objects("brokers")),
         topics=_topics(whole.value("topics")),
@@ -124,40 +126,40 @@ class _Object:
         if not isinstance(data, dict):
             raise ConfigError(f"{where or 'the file'} must be a JSON object")
         self._data = data
-        self._prefix = f"{where}." if where else ""
+        self.prefix = f"{where}." if where else ""
 
     def value(self, name: str) -> Any:
         if name not in self._data:
-            raise ConfigError(f"{self._prefix}{name} is missing")
+            raise ConfigError(f"{self.prefix}{name} is missing")
         return self._data[name]
 
     def text(self, name: str) -> str:
         value = self.value(name)
         if not isinstance(value, str) or not value:
-            raise ConfigError(f"{self._prefix}{name} is {value!r}; it must be a text, not empty")
+            raise ConfigError(f"{self.prefix}{name} is {value!r}; it must be a text, not empty")
         return value
 
     def number(self, name: str, least: int, most: int) -> int:
         value = self.value(name)
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
             raise ConfigError(
-                f"{self._prefix}{name} is {value!r}; it must be a whole number from {least} to {most}"
+                f"{self.prefix}{name} is {value!r}; it must be a whole number from {least} to {most}"
             )
         return value
 
     def object(self, name: str) -> "_Object":
-        return _Object(self.value(name), f"{self._prefix}{name}")
+        return _Object(self.value(name), f"{self.prefix}{name}")
 
     def objects(self, name: str) -> "list[_Object]":
         values = self.value(name)
         if not isinstance(values, list):
-            raise ConfigError(f"{self._prefix}{name} must be a list")
-        return [_Object(item, f"{self._prefix}{name}[{i}]") for i, item in enumerate(values)]
+            raise ConfigError(f"{self.prefix}{name} must be a list")
+        return [_Object(item, f"{self.prefix}{name}[{i}]") for i, item in enumerate(values)]
 
     def mapping(self, name: str) -> dict[str, Any]:
         value = self.value(name)
         if not isinstance(value, dict):
-            raise ConfigError(f"{self._prefix}{name} must be a JSON object")
+            raise ConfigError(f"{self.prefix}{name} must be a JSON object")
         return value
 
 
@@ -169,8 +171,16 @@ def _method(whole: _Object, name: str, known: tuple[str, ...]) -> Method:
     data = whole.object(name)
     method = data.text("method")
     if method not in known:
-        raise ConfigError(f"{name}.method is {method!r}; this node knows {', '.join(known)}")
+        raise ConfigError(f"{data.prefix}method is {method!r}; this node knows {', '.join(known)}")
     return Method(method, data.mapping("parameters"))
+
+
+def _deliveries(whole: _Object) -> dict[str, Method]:
+    of_peers = whole.object("deliveries")
+    return {
+        peer: _method(of_peers, peer, tuple(delivery.METHODS))
+        for peer in whole.mapping("deliveries")
+    }
 
 
 def _topics(values: Any) -> tuple[str, ...]:

@@ -5,20 +5,21 @@ Settings, and why:
 - no WebSocket pings: on a narrow line with a long queue their answers come too late and end healthy connections;
   TCP itself finds a vanished peer, see `watch_for_vanished_peer`;
 - write_limit 0: `send` returns when all bytes are with the kernel, so "queued" means what it says;
-- no message longer than `wire.MAX_MESSAGE_BYTES`; a connection that brings one is ended.
+- no message longer than `wire.MAX_MESSAGE_BYTES`; a connection that brings one is ended;
+- TCP_NODELAY, which asyncio sets by itself: a piece shorter than a packet must not wait for the one before it.
 """
 
 import asyncio
-import fcntl
 import socket
-import struct
-import termios
 import time
 from typing import Any
 
 from websockets.asyncio.connection import Connection
 from websockets.exceptions import ConnectionClosed
+from websockets.protocol import CLIENT
 
+from nodes.delivery.base import Chunk
+from nodes.runtime import kernel, labelling
 from nodes.wire import MAX_MESSAGE_BYTES
 
 OPEN_TIMEOUT_S = 30.0  # also for HELLO
@@ -40,26 +41,62 @@ NORMAL, GOING_AWAY, PROTOCOL_ERROR, POLICY_VIOLATION = 1000, 1001, 1002, 1008
 INVALID_DATA, TOO_BIG = 1007, 1009
 
 
-class TimedConnection(Connection):
-    """Knows when the newest bytes were read: a message that came in a burst is not the later for those before it.
+class LinkConnection(Connection):
+    """Carries chunks, and knows the line below.
 
-    The receiving task empties the queue of frames before more bytes are read, so the time is right for each of them.
+    It also knows when the newest bytes were read: a message that came in a burst is not the later for those before
+    it. The receiving task empties the queue of frames before more bytes are read, so the time is right for each.
     """
 
     arrived_ns = 0
+    prompt_acks = False  # whether what was read is acknowledged at once
 
     def data_received(self, data: bytes) -> None:
         self.arrived_ns = time.time_ns()
+        if self.prompt_acks:
+            kernel.acknowledge_now(self.line)
         super().data_received(data)
 
+    @property
+    def line(self) -> socket.socket:
+        """The socket below."""
+        line: socket.socket = self.transport.get_extra_info("socket")
+        return line
 
-def unsent_bytes(connection: Connection) -> int:
-    """What the kernel holds for this connection and the peer has not acknowledged."""
-    line: socket.socket | None = connection.transport.get_extra_info("socket")
-    if line is None or line.fileno() < 0:
-        return 0
-    answer = fcntl.ioctl(line.fileno(), termios.TIOCOUTQ, b"\0" * 4)
-    return int(struct.unpack("i", answer)[0])
+    @property
+    def labelled(self) -> bool:
+        """Whether both sides have agreed that a chunk may have bits."""
+        return labelling.agreed(self.protocol) is not None
+
+    async def send_chunk(self, chunk: Chunk) -> None:
+        """As one binary message; returns when all of it is with the kernel."""
+        if (label := labelling.agreed(self.protocol)) is not None:
+            label.say = chunk.bits
+        await self.send(chunk.data)
+
+    async def receive_chunk(self) -> Chunk | str:
+        """The next message; a text, if the peer sends one."""
+        data = await self.recv()
+        label = labelling.agreed(self.protocol)
+        bits = 0 if label is None else label.heard.popleft()
+        return data if isinstance(data, str) else Chunk(data, bits)
+
+    async def receive_plain(self) -> bytes | str:
+        """The next message, where none has bits."""
+        chunk = await self.receive_chunk()
+        return chunk if isinstance(chunk, str) else chunk.data
+
+    def packet_room(self) -> int:
+        """How many bytes of a chunk fill exactly one packet."""
+        return kernel.packet_room(self.line, masked=self.protocol.side is CLIENT)
+
+    def unsent_bytes(self) -> int:
+        """What the kernel holds and the peer has not acknowledged."""
+        return kernel.unsent_bytes(self.line)
+
+    def shortest_round_trip_s(self) -> float | None:
+        """The shortest round trip that TCP has seen; None: not known."""
+        return kernel.shortest_round_trip_s(self.line)
 
 
 def watch_for_vanished_peer(line: socket.socket, after_s: float = VANISHED_AFTER_S) -> None:

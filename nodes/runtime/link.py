@@ -5,19 +5,21 @@ from collections.abc import Callable
 
 from websockets.exceptions import ConnectionClosed
 
-from nodes.delivery.base import Assembler, Scheduler
+from nodes.delivery.base import Assembler, Chunk, Dropped, Needs, Scheduler
+from nodes.runtime.answers import Answers
 from nodes.runtime.connection import (
     PROTOCOL_ERROR,
-    TimedConnection,
+    LinkConnection,
     broken_rule,
     close,
-    unsent_bytes,
     why_closed,
 )
 from nodes.wire import Message, WireError, decode
 
 Handle = Callable[["Link", Message, int], None]  # link, message, when its last byte came (ns)
 Refusal = Callable[["Link", str], None]  # link, reason
+
+NOTHING = Needs()
 
 
 class Link:
@@ -26,29 +28,40 @@ class Link:
     def __init__(
         self,
         peer: str,
-        connection: TimedConnection,
+        connection: LinkConnection,
         scheduler: Scheduler,
         assembler: Assembler,
+        needs: Needs = NOTHING,
+        answers: Answers | None = None,
     ) -> None:
         self.peer = peer
         self.scheduler = scheduler
         self._connection = connection
         self._assembler = assembler
-        self._offered = asyncio.Event()
+        self._needs = needs
+        self._answers = answers
+        self._chunks_received = 0
+        self._work = asyncio.Event()  # something has changed: the scheduler may have a chunk now
         self._ending: str | None = None  # why this side closes
         self._closing: asyncio.Task[None] | None = None
 
-    def offer(self, data: bytes, priority: int, *, control: bool = False) -> str | None:
-        """Queue an encoded message; a sentence if it was not taken."""
-        now = asyncio.get_running_loop().time()
-        problem = self.scheduler.offer(data, priority, now, control=control)
-        self._offered.set()
-        return problem
+    def begin(self) -> None:
+        """The connection is this link's from now on; to be called before anything is offered."""
+        self._connection.prompt_acks = self._needs.prompt_acks
+        if self._answers is not None:
+            self._answers.heard = self._on_answer
+        self.scheduler.on_link_up(self._connection.packet_room(), _now())
+
+    def offer(self, data: bytes, priority: int, *, control: bool = False) -> tuple[Dropped, ...]:
+        """Queue an encoded message; what was dropped because of it."""
+        dropped = self.scheduler.offer(data, priority, _now(), control=control)
+        self._work.set()
+        return dropped
 
     @property
     def under_way(self) -> int:
         """Bytes that the kernel has and the peer's kernel has not."""
-        return unsent_bytes(self._connection)
+        return self._connection.unsent_bytes()
 
     def end(self, reason: str, code: int = PROTOCOL_ERROR) -> None:
         """Close from this side; nothing more is taken, and `run` returns the reason."""
@@ -64,7 +77,9 @@ class Link:
         finally:
             sender.cancel()
             await asyncio.wait([sender])
-            self.scheduler.on_link_lost(asyncio.get_running_loop().time())
+            if self._answers is not None:
+                self._answers.close()
+            self.scheduler.on_link_lost(_now())
         if not sender.cancelled():
             sender.result()  # raises what went wrong there
         if self._closing is not None:
@@ -74,12 +89,15 @@ class Link:
     async def _receive(self, handle: Handle, refuse: Refusal) -> str:
         try:
             while True:
-                data = await self._connection.recv()
+                chunk = await self._connection.receive_chunk()
                 arrived_ns = self._connection.arrived_ns
                 if self._ending is not None:
                     continue  # until the close is answered
+                if self._answers is not None:
+                    self._answers.send(self._chunks_received)
+                    self._chunks_received += 1
                 try:
-                    messages = self._unpack(data)
+                    messages = self._unpack(chunk)
                 except ValueError as error:
                     refuse(self, str(error))
                 else:
@@ -90,22 +108,29 @@ class Link:
                 refuse(self, problem)
             return why_closed(closed)
 
-    def _unpack(self, data: bytes | str) -> list[Message]:
-        if isinstance(data, str):
+    def _unpack(self, chunk: Chunk | str) -> list[Message]:
+        if isinstance(chunk, str):
             raise WireError("a text message; only binary ones are spoken here")
-        return [decode(whole) for whole in self._assembler.on_chunk(data)]
+        if chunk.bits and not self._needs.bits:
+            raise WireError("reserved bits are set, and this link's method has no use for them")
+        return [decode(whole) for whole in self._assembler.on_chunk(chunk)]
+
+    def _on_answer(self, number: int) -> None:
+        self.scheduler.on_answer(number, _now())
+        self._work.set()
 
     async def _send(self) -> None:
-        loop = asyncio.get_running_loop()
-        scheduler = self.scheduler
+        scheduler, connection = self.scheduler, self._connection
         try:
             while True:
-                self._offered.clear()
-                if (chunk := scheduler.next_chunk(loop.time())) is not None:
-                    await self._connection.send(chunk)
+                self._work.clear()
+                if (chunk := scheduler.next_chunk(_now())) is not None:
+                    await connection.send_chunk(chunk)
                 else:
                     await self._wait_for_work(scheduler.next_deadline())
-                scheduler.on_progress(unsent_bytes(self._connection), loop.time())
+                scheduler.on_progress(
+                    connection.unsent_bytes(), _now(), connection.shortest_round_trip_s()
+                )
         except ConnectionClosed:
             return
         except Exception:
@@ -115,6 +140,10 @@ class Link:
     async def _wait_for_work(self, deadline: float | None) -> None:
         try:
             async with asyncio.timeout_at(deadline):
-                await self._offered.wait()
+                await self._work.wait()
         except TimeoutError:
             return
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

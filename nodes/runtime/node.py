@@ -6,15 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any, NoReturn
 
-from nodes import delivery
-from nodes.delivery.base import Assembler, Scheduler
+from nodes.delivery.base import Dropped
 from nodes.overlay.base import Action, Deliver, Duplicate, Overlay, Refuse, Send
 from nodes.runtime.config import NodeConfig
 from nodes.runtime.connection import POLICY_VIOLATION
 from nodes.runtime.lifecycle import CLOSE_S, HAND_OVER_S, Cause, State, after
 from nodes.runtime.link import Link
 from nodes.runtime.log import Log, hex_id
-from nodes.wire import Message, encode
+from nodes.wire import HEADER_SIZE, MAX_TOPIC_BYTES, Message, decode, encode
 
 
 class Refused(Exception):
@@ -137,18 +136,6 @@ class Node(ABC):
 
     # Links
 
-    def make_scheduler(self) -> Scheduler:
-        """A queue for a link, as the chosen delivery method has it."""
-        return delivery.METHODS[self.config.delivery.method].scheduler(
-            self.config.delivery.parameters
-        )
-
-    def make_assembler(self) -> Assembler:
-        """The other end of such a queue."""
-        return delivery.METHODS[self.config.delivery.method].assembler(
-            self.config.delivery.parameters
-        )
-
     def link_up(self, link: Link) -> None:
         """Both sides have said HELLO."""
         self.links[link.peer] = link
@@ -172,6 +159,7 @@ class Node(ABC):
 
     async def serve(self, link: Link) -> None:
         """From HELLO to the end of the link."""
+        link.begin()
         self.link_up(link)
         self.link_down(link, await link.run(self.handle, self.refuse))
 
@@ -210,28 +198,36 @@ class Node(ABC):
         self._set_timer()
         return problems
 
-    def queue_message(self, peer: str, message: Message, data: bytes) -> str | None:
-        """Put the message, encoded as `data`, on the queue to this peer; a sentence if it was not taken."""
+    def queue_message(self, peer: str, message: Message, data: bytes) -> tuple[Dropped, ...]:
+        """Put the message, encoded as `data`, on the queue to this peer; what was dropped because of it."""
         link = self.links.get(peer)
         if link is None:
-            return f"there is no link to {peer}"
+            return (Dropped(data, message.priority, f"there is no link to {peer}"),)
         return link.offer(data, message.priority, control=message.control)
 
     def _send(self, peer: str, message: Message, data: bytes) -> str | None:
-        problem = self.queue_message(peer, message, data)
-        if problem is not None:
-            self.log.write(
-                "drop",
-                id=hex_id(message.message_id),
-                kind=message.kind.name,
-                topic=message.topic,
-                peer=peer,
-                reason=problem,
-            )
-            if message.control and (link := self.links.get(peer)) is not None:
-                # Without it the two would disagree about the link; a new one begins from nothing.
-                link.end(f"no room for {message.kind.name}: {problem}", POLICY_VIOLATION)
+        """Why this very message was dropped, if it was; others may have been dropped for it."""
+        problem = None
+        for dropped in self.queue_message(peer, message, data):
+            self._log_drop(peer, dropped)
+            if dropped.data == data:
+                problem = dropped.reason
+        if problem is not None and message.control and (link := self.links.get(peer)) is not None:
+            # Without it the two would disagree about the link; a new one begins from nothing.
+            link.end(f"no room for {message.kind.name}: {problem}", POLICY_VIOLATION)
         return problem
+
+    def _log_drop(self, peer: str, dropped: Dropped) -> None:
+        message = decode(dropped.data[: HEADER_SIZE + MAX_TOPIC_BYTES])
+        self.log.write(
+            "drop",
+            id=hex_id(message.message_id),
+            kind=message.kind.name,
+            topic=message.topic,
+            priority=message.priority,
+            peer=peer,
+            reason=dropped.reason,
+        )
 
     def _log_message(self, event: str, message: Message, arrived_ns: int) -> None:
         self.log.write(

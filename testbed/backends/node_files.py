@@ -29,7 +29,8 @@ def node_config(
         "log": log,
         "seed": topology.seed,
         "overlay": _method(topology.overlay),
-        "delivery": _method(topology.delivery),
+        "delivery": _method(topology.delivery_of(node)),
+        "deliveries": _other_deliveries(topology) if node.kind is NodeKind.BROKER else {},
         "listen": listen,
         "brokers": [{"name": b.name, "host": b.address, "port": BROKER_PORT} for b in brokers],
         "topics": list(node.topics),
@@ -64,6 +65,10 @@ def link_spec(topology: Topology, node: Node, lab: LabPlace, run: RunPlace) -> L
         alias=f"testbed {lab.folder} {run.run} {node.name}",
         behind=node.router,
     )
+
+
+def _other_deliveries(topology: Topology) -> dict[str, Any]:
+    return {name: _method(chosen) for name, chosen in topology.other_deliveries.items()}
 
 
 def _method(chosen: Method) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from nodes.wire import MAX_SUBSCRIPTIONS
 from testbed.topology.checking import Checking
 from testbed.topology.guests import check_guest, external
 from testbed.topology.hints import quoted, with_article
+from testbed.topology.link_deliveries import of_node
 from testbed.topology.link_profiles import DEFAULT, LinkProfiles
 from testbed.topology.model import Node, NodeKind
 from testbed.topology.names import MAX_NODE_NAME
@@ -122,6 +123,7 @@ def _node(checking: Checking, raw: RawMember, name: str) -> Node:
         at=getattr(raw, "at", None),
         platform=next((s.platform for s in sources if s.platform), None),
         board=next((s.board for s in sources if s.board), None),
+        delivery=of_node(checking, raw),
     )
 
 

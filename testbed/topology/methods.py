@@ -5,13 +5,17 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from nodes.delivery import METHODS as DELIVERY_METHODS
+from nodes.delivery.base import Delivery
 from nodes.overlay import METHODS as OVERLAY_METHODS
 from nodes.overlay.base import Station
 from nodes.parameters import ParameterError
 from nodes.wire import HEADER_SIZE, MAX_PAYLOAD_BYTES, MAX_TOPIC_BYTES
 from testbed.topology.checking import Checking
+from testbed.topology.link_deliveries import places
 from testbed.topology.model import Node, Publish, Scenario
 from testbed.topology.names import filled
+from testbed.topology.raw import RawDelivery
+from testbed.topology.source_map import Path
 
 _Make = Callable[[Mapping[str, Any]], object]  # the method itself; ValueError if it objects
 _LONGEST = 200
@@ -25,28 +29,26 @@ def check_methods(checking: Checking, nodes: tuple[Node, ...], scenario: Scenari
         make_overlay = OVERLAY_METHODS[file.overlay.method]
         _try(
             checking,
-            "overlay",
+            ("overlay",),
             file.overlay.parameters,
             lambda given: make_overlay(Station("broker", 1), given, random.Random(0)),
         )
-    if checking.shaped.sound("delivery"):
-        method = DELIVERY_METHODS[file.delivery.method]
-        taken = _try(
-            checking,
-            "delivery",
-            file.delivery.parameters,
-            lambda given: (method.scheduler(given), method.assembler(given)),
-        )
-        if taken:
-            _check_room(checking, nodes, scenario)
+    largest = _largest_message(nodes, scenario)
+    for path, chosen in places(checking):
+        if _try(checking, path, chosen.parameters, _both_sides(DELIVERY_METHODS[chosen.method])):
+            _check_room(checking, path, chosen, largest)
 
 
-def _try(checking: Checking, section: str, parameters: Mapping[str, Any], make: _Make) -> bool:
+def _both_sides(method: Delivery) -> _Make:
+    return lambda given: (method.scheduler(given), method.assembler(given), method.needs(given))
+
+
+def _try(checking: Checking, section: Path, parameters: Mapping[str, Any], make: _Make) -> bool:
     """Whether the method takes the parameters; if not, each wrong one is a problem: without it, the rest is tried."""
     left = dict(parameters)
     while (error := _objection(make, left)) is not None:
         wrong = error.name if isinstance(error, ParameterError) else _to_blame(make, left)
-        path = (section,) if wrong is None else (section, wrong)
+        path = section if wrong is None else (*section, wrong)
         checking.key(path, _short(error), _HINT)
         if wrong is None or wrong not in left:
             return False
@@ -77,14 +79,12 @@ def _short(error: ValueError) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
-def _check_room(checking: Checking, nodes: tuple[Node, ...], scenario: Scenario) -> None:
-    """A message that does not even fit into an empty queue would be dropped, each time and everywhere."""
-    largest = _largest_message(nodes, scenario)
-    raw = checking.file.delivery
-    queue = DELIVERY_METHODS[raw.method].scheduler(raw.parameters)
-    if largest and queue.offer(bytes(largest), 1, 0.0) is not None:
+def _check_room(checking: Checking, path: Path, chosen: RawDelivery, largest: int) -> None:
+    """A message that does not even fit into an empty queue would be dropped, each time."""
+    queue = DELIVERY_METHODS[chosen.method].scheduler(chosen.parameters)
+    if largest and queue.offer(bytes(largest), 1, 0.0):
         checking.value(
-            ("delivery", "limit_bytes"),
+            (*path, "limit_bytes"),
             f"the scenario's largest message has {largest:,} bytes with its header, and would never fit",
             f"allow at least {largest}, or publish smaller messages",
         )

@@ -9,7 +9,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
-from nodes.kinds import OURS, NodeKind
+from nodes.kinds import EDGE, OURS, NodeKind
 
 __all__ = [
     "PREFIX",
@@ -76,6 +76,14 @@ class External:
 
 
 @dataclass(frozen=True, slots=True)
+class Method:
+    """A chosen overlay or delivery method with its parameters (sorted pairs)."""
+
+    method: str
+    parameters: tuple[tuple[str, Any], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Node:
     """One participant with its access link to the core, or to the router that it is behind."""
 
@@ -92,19 +100,12 @@ class Node:
     address: str = ""  # IPv4 address inside the lab
     router: str | None = None  # name of the node whose link this one shares
     external: External | None = None  # of nodes of that kind
+    delivery: Method | None = None  # of a sensor's or subscriber's link, both ways; None: the lab's
 
     @property
     def ours(self) -> bool:
         """Whether it runs the program of `nodes`, and so answers on a control socket."""
         return self.kind in OURS
-
-
-@dataclass(frozen=True, slots=True)
-class Method:
-    """A chosen overlay or delivery method with its parameters (sorted pairs)."""
-
-    method: str
-    parameters: tuple[tuple[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,6 +171,16 @@ class Topology:
         """The node of this name."""
         return self._node_by_name[name]
 
+    def delivery_of(self, node: Node) -> Method:
+        """The delivery method of the node's own link."""
+        return node.delivery or self.delivery
+
+    @property
+    def other_deliveries(self) -> dict[str, Method]:
+        """The nodes whose links have another method than the lab's: what a broker must know of them."""
+        chosen = {node.name: node.delivery for node in self.nodes if node.kind in EDGE}
+        return {name: own for name, own in chosen.items() if own not in (None, self.delivery)}
+
     @property
     def ours(self) -> tuple[Node, ...]:
         """The nodes that run our program, in file order."""
@@ -204,7 +215,7 @@ def from_json(data: dict[str, Any]) -> Topology:
         return Method(value["method"], tuple((str(k), v) for k, v in value["parameters"]))
 
     def node(value: dict[str, Any]) -> Node:
-        at, external = value["at"], value.get("external")
+        at, external, delivery = value["at"], value.get("external"), value.get("delivery")
         return Node(
             **{
                 **value,
@@ -212,6 +223,7 @@ def from_json(data: dict[str, Any]) -> Topology:
                 "topics": tuple(value["topics"]),
                 "at": (at[0], at[1]) if at else None,
                 "external": _external(external) if external else None,
+                "delivery": method(delivery) if delivery else None,
             }
         )
 

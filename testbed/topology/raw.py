@@ -99,10 +99,38 @@ class RawLinks(Section):
     )
 
 
+class RawMethod(BaseModel):
+    """A method and its parameters; the method itself judges them."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    __pydantic_extra__: dict[str, Parameter]
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Everything but the method's name."""
+        return dict(self.__pydantic_extra__ or {})
+
+
+class RawOverlay(RawMethod):
+    """Who gets a message."""
+
+    method: OverlayName = Field("star", description="how brokers find the subscribers")
+
+
+class RawDelivery(RawMethod):
+    """In which order bytes leave on a link."""
+
+    method: DeliveryName = Field("fifo", description="how each link's queue is served")
+
+
 class RawHardware(Section):
     """What a node runs on and hangs on."""
 
     link: Link = Field(None, description="name of a link profile; default: lan")
+    delivery: RawDelivery = Field(
+        RawDelivery(),
+        description="order of bytes on its link, both ways; sensors and subscribers only; default: the lab's",
+    )
     platform: Platform = Field(None, description="processor to run (or emulate)")
     board: Board = Field(None, alias="class", description="board class, as in pi-3")
 
@@ -150,30 +178,6 @@ class RawNode(RawMember):
     """One node."""
 
     at: Place = Field(None, description="[latitude, longitude]")
-
-
-class RawMethod(BaseModel):
-    """A method and its parameters; the method itself judges them."""
-
-    model_config = ConfigDict(extra="allow", frozen=True)
-    __pydantic_extra__: dict[str, Parameter]
-
-    @property
-    def parameters(self) -> dict[str, Any]:
-        """Everything but the method's name."""
-        return dict(self.__pydantic_extra__ or {})
-
-
-class RawOverlay(RawMethod):
-    """Who gets a message."""
-
-    method: OverlayName = Field("star", description="how brokers find the subscribers")
-
-
-class RawDelivery(RawMethod):
-    """In which order bytes leave on a link."""
-
-    method: DeliveryName = Field("fifo", description="how each link's queue is served")
 
 
 class RawPublish(Section):

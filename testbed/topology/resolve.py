@@ -3,10 +3,10 @@
 from testbed.topology import happenings
 from testbed.topology.checking import Checking
 from testbed.topology.expand import expand
+from testbed.topology.link_deliveries import check_places, method
 from testbed.topology.link_profiles import LinkProfiles
 from testbed.topology.methods import check_methods
-from testbed.topology.model import PREFIX, Capture, Emulator, Method, Node, NodeKind, Topology
-from testbed.topology.raw import RawMethod
+from testbed.topology.model import PREFIX, Capture, Emulator, Node, NodeKind, Topology
 
 
 def resolve(checking: Checking, name: str) -> Topology:
@@ -16,23 +16,20 @@ def resolve(checking: Checking, name: str) -> Topology:
     nodes = expand(checking, profiles)
     scenario = happenings.scenario(checking, nodes)
     _check_star(checking, nodes)
+    check_places(checking)
     check_methods(checking, nodes, scenario)
     return Topology(
         name=name,
         seed=file.seed,
         profiles=profiles.used({node.profile for node in nodes}),
         nodes=nodes,
-        overlay=_method(file.overlay.method, file.overlay),
-        delivery=_method(file.delivery.method, file.delivery),
+        overlay=method(file.overlay),
+        delivery=method(file.delivery),
         emulator=Emulator(file.links.emulator),
         scenario=scenario,
         capture=Capture(file.capture.enabled, file.capture.snaplen),
         prefix=PREFIX,
     )
-
-
-def _method(name: str, raw: RawMethod) -> Method:
-    return Method(name, tuple(sorted(raw.parameters.items())))
 
 
 def _check_star(checking: Checking, nodes: tuple[Node, ...]) -> None:

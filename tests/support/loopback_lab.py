@@ -106,6 +106,7 @@ class Lab:
             "seed": 1,
             "overlay": {"method": "star", "parameters": {}},
             "delivery": {"method": "fifo", "parameters": {}},
+            "deliveries": {},
             "listen": place if kind == "broker" else None,
             "brokers": [] if kind == "broker" else [{"name": "b1", **place}],
             "topics": [],

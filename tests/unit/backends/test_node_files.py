@@ -12,7 +12,7 @@ from testbed.backends.node_files import (
     write_node_files,
 )
 from testbed.places import LabPlace, RunPlace
-from testbed.topology.model import Node, NodeKind, Profile, Topology
+from testbed.topology.model import Method, Node, NodeKind, Profile, Topology
 
 BROKER = Node("hub", 1, NodeKind.BROKER, "lan", address="10.77.0.1")
 SENSOR = Node("s1", 2, NodeKind.SENSOR, "slow", address="10.77.0.2")
@@ -49,6 +49,19 @@ def test_a_node_understands_what_it_is_told() -> None:
         understood = parse(told(node))
         assert (understood.name, understood.number, understood.seed) == (node.name, node.number, 42)
         assert (understood.lab, understood.run) == ("valley", "valley-1")
+
+
+def test_both_ends_of_a_link_are_told_its_delivery() -> None:
+    own = Method("fifo", (("limit_bytes", 5000),))
+    nodes = (BROKER, replace(SENSOR, delivery=own), replace(LISTENER, delivery=TOPOLOGY.delivery))
+    topology = replace(TOPOLOGY, nodes=nodes)
+    hub, sensor, town = (
+        parse(node_config(topology, node, RUN, "/lab/ctl", "/runs/log")) for node in nodes
+    )
+    assert sensor.delivery.parameters == {"limit_bytes": 5000}
+    assert hub.deliveries == {"s1": sensor.delivery}  # what differs from the lab's
+    assert hub.delivery == town.delivery
+    assert sensor.deliveries == town.deliveries == {}
 
 
 def test_the_fingerprint_is_kept_with_the_node(tmp_path: Path) -> None:

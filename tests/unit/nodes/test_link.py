@@ -8,7 +8,7 @@ import pytest
 from websockets.exceptions import ConnectionClosedError
 from websockets.frames import Close
 
-from nodes.delivery.base import Queued
+from nodes.delivery.base import Chunk, Dropped, Needs, Queued
 from nodes.delivery.fifo import Fifo, Whole
 from nodes.runtime.link import Link
 from nodes.wire import Kind, Message, encode
@@ -17,13 +17,10 @@ LOST = ConnectionClosedError(None, None)
 
 
 class FakeTransport:
-    """Says that there is no socket, and remembers being aborted."""
+    """Remembers being aborted."""
 
     def __init__(self, connection: "FakeConnection") -> None:
         self.connection = connection
-
-    def get_extra_info(self, _: str) -> None:
-        return None
 
     def abort(self) -> None:
         self.connection.lose()
@@ -33,29 +30,39 @@ class FakeConnection:
     """What a Link uses of a WebSocket connection: `incoming` is received, what is sent stands in `sent`."""
 
     arrived_ns = 77
+    prompt_acks = False
 
-    def __init__(self, *incoming: bytes | str, jams_after: int = 1_000_000) -> None:
+    def __init__(self, *incoming: bytes | str | Chunk, jams_after: int = 1_000_000) -> None:
         self.sent: list[bytes] = []
         self.closed_with: tuple[int, str] | None = None
         self.transport = FakeTransport(self)
-        self._incoming: asyncio.Queue[bytes | str | None] = asyncio.Queue()
+        self._incoming: asyncio.Queue[Chunk | str | None] = asyncio.Queue()
         self._lost_as = LOST
         self._jams_after = jams_after
         self._lost = asyncio.Event()
         for data in incoming:
-            self._incoming.put_nowait(data)
+            self._incoming.put_nowait(Chunk(data) if isinstance(data, bytes) else data)
 
-    async def recv(self) -> bytes | str:
-        data = await self._incoming.get()
-        if data is None:
+    async def receive_chunk(self) -> Chunk | str:
+        chunk = await self._incoming.get()
+        if chunk is None:
             raise self._lost_as
-        return data
+        return chunk
 
-    async def send(self, data: bytes) -> None:
+    async def send_chunk(self, chunk: Chunk) -> None:
         if len(self.sent) >= self._jams_after:
             await self._lost.wait()
             raise LOST
-        self.sent.append(data)
+        self.sent.append(chunk.data)
+
+    def packet_room(self) -> int:
+        return 1444
+
+    def unsent_bytes(self) -> int:
+        return 5
+
+    def shortest_round_trip_s(self) -> float:
+        return 0.25
 
     async def close(self, code: int, reason: str) -> None:
         self.closed_with = (code, reason)
@@ -100,7 +107,7 @@ def test_messages_go_out_in_order_and_come_in_with_their_time() -> None:
         message = Message(Kind.PUBLISH, topic="t")
         connection, listener = FakeConnection(encode(message)), Listener()
         link = Link("b1", connection, Fifo({}), Whole({}))
-        assert link.offer(b"one", 1) is None
+        assert link.offer(b"one", 1) == ()
         running = asyncio.create_task(link.run(listener.handle, listener.refuse))
         await until(lambda: connection.sent == [b"one"])
         link.offer(b"two", 5)
@@ -155,14 +162,14 @@ class HoldsBack(Fifo):
     def __init__(self, due: float) -> None:
         super().__init__({})
         self.due: float | None = due
-        self.progress: list[int] = []
+        self.progress: list[tuple[int, float | None]] = []
 
-    def next_chunk(self, now: float) -> bytes | None:
+    def next_chunk(self, now: float) -> Chunk | None:
         return None if self.due is not None else super().next_chunk(now)
 
-    def on_progress(self, unsent_bytes: int, now: float) -> None:
+    def on_progress(self, unsent_bytes: int, now: float, round_trip_s: float | None = None) -> None:
         super().on_progress(unsent_bytes, now)
-        self.progress.append(unsent_bytes)
+        self.progress.append((unsent_bytes, round_trip_s))
         if self.due is not None and now >= self.due:
             self.due = None
 
@@ -179,8 +186,122 @@ def test_a_method_that_holds_back_hears_of_progress_at_its_deadline() -> None:
         running = asyncio.create_task(link.run(listener.handle, listener.refuse))
         await until(lambda: connection.sent == [b"later"])
         assert queue.due is None
+        assert set(queue.progress) == {(5, 0.25)}
         connection.lose()
         await running
+
+    run(story)
+
+
+class WaitsForAnswers(Fifo):
+    """Gives the next chunk when the last one was answered."""
+
+    def __init__(self) -> None:
+        super().__init__({})
+        self.room = 0
+        self.answered: list[int] = [255]
+
+    def on_link_up(self, room: int, now: float) -> None:
+        self.room = room
+
+    def next_chunk(self, now: float) -> Chunk | None:
+        return super().next_chunk(now) if self.answered else None
+
+    def on_progress(self, unsent_bytes: int, now: float, round_trip_s: float | None = None) -> None:
+        if self._in_hand is not None:
+            self.answered.clear()
+        super().on_progress(unsent_bytes, now)
+
+    def on_answer(self, number: int, now: float) -> None:
+        self.answered.append(number)
+
+
+class FakeAnswers:
+    """What a Link uses of its answers."""
+
+    def __init__(self) -> None:
+        self.sent: list[int] = []
+        self.heard: Callable[[int], None] | None = None
+        self.closed = False
+
+    def send(self, number: int) -> None:
+        self.sent.append(number)
+
+    def close(self) -> None:
+        self.closed = True
+
+
+def test_an_answer_lets_the_next_chunk_go_and_each_chunk_is_answered() -> None:
+    async def story() -> None:
+        message = encode(Message(Kind.PUBLISH, topic="t"))
+        connection, listener = FakeConnection(*[message] * 3), Listener()
+        queue, answers = WaitsForAnswers(), FakeAnswers()
+        link = Link("b1", connection, queue, Whole({}), Needs(answers=True), answers)
+        link.begin()
+        assert queue.room == 1444
+        for data in (b"one", b"two"):
+            link.offer(data, 1)
+        running = asyncio.create_task(link.run(listener.handle, listener.refuse))
+        await until(lambda: len(listener.got) == 3)
+        assert answers.sent == [0, 1, 2]
+        assert connection.sent == [b"one"]
+        assert answers.heard is not None
+        answers.heard(0)
+        await until(lambda: connection.sent == [b"one", b"two"])
+        connection.lose()
+        await running
+        assert answers.closed
+
+    run(story)
+
+
+class Evicting(Fifo):
+    """Throws out what waits for whatever comes."""
+
+    def offer(
+        self, data: bytes, priority: int, now: float, *, control: bool = False
+    ) -> tuple[Dropped, ...]:
+        gone = [Dropped(waiting.data, 1, "made room") for waiting in self._waiting]
+        self._waiting.clear()
+        super().offer(data, priority, now, control=control)
+        return tuple(gone)
+
+
+def test_what_is_dropped_for_another_is_told() -> None:
+    async def story() -> None:
+        link = Link("b1", FakeConnection(), Evicting({}), Whole({}))
+        assert link.offer(b"one", 1) == ()
+        assert link.offer(b"two", 5) == (Dropped(b"one", 1, "made room"),)
+
+    run(story)
+
+
+def test_bits_that_the_method_does_not_use_end_the_link() -> None:
+    async def story() -> None:
+        message = encode(Message(Kind.PUBLISH, topic="t"))
+        connection, listener = FakeConnection(Chunk(message, 0b100)), Listener()
+        reason = await Link("x1", connection, Fifo({}), Whole({})).run(
+            listener.handle, listener.refuse
+        )
+        assert "reserved bits" in reason
+        assert (listener.refusals, listener.got) == ([reason], [])
+        labelled = FakeConnection(Chunk(message, 0b100))
+        link = Link("x1", labelled, Fifo({}), Whole({}), Needs(bits=True))
+        running = asyncio.create_task(link.run(listener.handle, listener.refuse))
+        await until(lambda: len(listener.got) == 1)
+        labelled.lose()
+        await running
+
+    run(story)
+
+
+def test_a_method_that_wants_prompt_acknowledgements_gets_them() -> None:
+    async def story() -> None:
+        for wanted in (False, True):
+            connection = FakeConnection()
+            needs = Needs(prompt_acks=wanted)
+            Link("x1", connection, Fifo({}), Whole({}), needs).begin()
+            assert connection.prompt_acks is wanted
 
     run(story)
 
@@ -188,7 +309,7 @@ def test_a_method_that_holds_back_hears_of_progress_at_its_deadline() -> None:
 class Broken(Fifo):
     """A method with a mistake."""
 
-    def next_chunk(self, now: float) -> bytes | None:
+    def next_chunk(self, now: float) -> Chunk | None:
         raise ZeroDivisionError
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from nodes.kinds import NodeKind
 from nodes.overlay.base import Station
-from nodes.runtime.config import BrokerPlace, ConfigError, Endpoint, load, parse
+from nodes.runtime.config import BrokerPlace, ConfigError, Endpoint, Method, load, parse
 from nodes.wire import MAX_SUBSCRIPTIONS
 
 GOOD: dict[str, Any] = {
@@ -22,6 +22,7 @@ GOOD: dict[str, Any] = {
     "seed": 7,
     "overlay": {"method": "star", "parameters": {}},
     "delivery": {"method": "fifo", "parameters": {"limit_bytes": 5}},
+    "deliveries": {"s1": {"method": "fifo", "parameters": {"limit_bytes": 6}}},
     "listen": None,
     "brokers": [{"name": "b1", "host": "10.77.0.1", "port": 7000}],
     "topics": ["rain", "alert", "rain"],
@@ -34,6 +35,7 @@ def test_a_good_configuration_is_understood() -> None:
     assert config.brokers == (BrokerPlace("b1", Endpoint("10.77.0.1", 7000)),)
     assert config.topics == ("rain", "alert")
     assert config.delivery.parameters == {"limit_bytes": 5}
+    assert config.deliveries == {"s1": Method("fifo", {"limit_bytes": 6})}
     assert config.station == Station("c1", 3, ("b1",))
 
 
@@ -66,6 +68,7 @@ def test_whatever_is_missing_is_named(name: str) -> None:
         ({"overlay": {"method": "star"}}, "overlay.parameters is missing"),
         ({"overlay": {"method": "star", "parameters": []}}, "overlay.parameters must be a JSON"),
         ({"overlay": "star"}, "overlay must be a JSON object"),
+        ({"deliveries": {"s1": {"method": "x"}}}, "deliveries.s1.method is 'x'; this node knows"),
         ({"brokers": []}, "a subscriber needs at least one entry in `brokers`"),
         ({"brokers": {}}, "brokers must be a list"),
         ({"brokers": [{"name": "b", "host": "h", "port": 0}]}, "brokers[0].port is 0"),

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from nodes.delivery.base import Dropped
 from nodes.overlay.base import Action, Deliver, Duplicate, Refuse, Send
 from nodes.runtime.broker import Broker
 from nodes.runtime.config import Endpoint, NodeConfig, parse
@@ -19,7 +20,7 @@ from nodes.runtime.control import ControlSocket, answer
 from nodes.runtime.log import Log
 from nodes.runtime.node import NodeFailed
 from nodes.runtime.sensor import Sensor
-from nodes.wire import Kind, Message
+from nodes.wire import Kind, Message, encode
 from testbed.control import ControlError, request
 
 
@@ -37,6 +38,7 @@ def config(folder: Path, kind: str) -> NodeConfig:
             "seed": 1,
             "overlay": {"method": "star", "parameters": {}},
             "delivery": {"method": "fifo", "parameters": {}},
+            "deliveries": {},
             "listen": place,
             "brokers": [{"name": "b1", **place}],
             "topics": [],
@@ -118,8 +120,8 @@ class FullLink:
     def __init__(self) -> None:
         self.ended: list[str] = []
 
-    def offer(self, data: bytes, priority: int, *, control: bool) -> str:
-        return "no room at all"
+    def offer(self, data: bytes, priority: int, *, control: bool) -> tuple[Dropped, ...]:
+        return (Dropped(data, priority, "no room at all"),)
 
     def end(self, reason: str, code: int) -> None:
         self.ended.append(reason)
@@ -141,6 +143,41 @@ def test_a_link_with_no_room_for_a_control_message_ends_and_one_for_a_publicatio
 
     asyncio.run(live())
     assert [event["kind"] for event in events(tmp_path)] == ["PUBLISH", "SUBSCRIBED"]
+
+
+class EvictingLink(FullLink):
+    """A link that throws out an older message for each new one."""
+
+    older = Message(Kind.PUBLISH, priority=2, message_id=7, topic="⛰" * 85, payload=b"x" * 999)
+
+    def offer(self, data: bytes, priority: int, *, control: bool) -> tuple[Dropped, ...]:
+        return (Dropped(encode(self.older), 2, "made room for level 5"),)
+
+
+def test_a_message_that_made_room_is_logged_by_its_own_name_and_the_newer_is_not_refused(
+    tmp_path: Path,
+) -> None:
+    async def live() -> None:
+        log = Log(str(tmp_path / "n1.jsonl"), "n1")
+        node = Broker(config(tmp_path, "broker"), log)
+        node.links["c1"] = EvictingLink()  # type: ignore[assignment]
+        newer = Message(Kind.PUBLISH, priority=5, message_id=8, topic="t")
+        assert node.perform([Send("c1", newer)]) == []
+        log.close()
+
+    asyncio.run(live())
+    (drop,) = events(tmp_path)
+    assert drop == {
+        "t": drop["t"],
+        "node": "n1",
+        "event": "drop",
+        "id": "0000000000000007",
+        "kind": "PUBLISH",
+        "topic": EvictingLink.older.topic,
+        "priority": 2,
+        "peer": "c1",
+        "reason": "made room for level 5",
+    }
 
 
 def test_a_sensor_whose_timeline_fails_does_not_go_on_in_silence(tmp_path: Path) -> None:

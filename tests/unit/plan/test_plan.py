@@ -11,7 +11,7 @@ from testbed.events import ignore
 from testbed.journal import Journal
 from testbed.lab.apply import apply
 from testbed.plan import Actual, Fingerprints, Step, StepKind, plan_up
-from testbed.topology.model import Node, NodeKind, Profile, Topology
+from testbed.topology.model import Method, Node, NodeKind, Profile, Topology
 
 NAMES = [f"sensors-{i}" for i in range(1, 7)]
 
@@ -114,6 +114,16 @@ def test_a_change_of_a_routers_line_concerns_it_and_who_is_behind_it():
 def test_a_node_that_moves_to_another_router_moves_alone():
     before = valleys()
     assert made_anew(before, moved(before, "sensors-1", router="east")) == {"sensors-1"}
+
+
+def test_a_link_with_another_delivery_concerns_the_broker_at_its_other_end_and_so_all_of_ours():
+    before = valleys()
+    narrow = Method("fifo", (("limit_bytes", 5),))
+    ours = {"broker", "sensors-1", "sensors-2"}
+    assert made_anew(before, moved(before, "sensors-1", delivery=narrow)) == ours
+    assert made_anew(before, replace(before, delivery=narrow)) == ours
+    said_twice = moved(before, "sensors-1", delivery=before.delivery)
+    assert "broker" not in made_anew(before, said_twice)
 
 
 def test_a_router_without_members_goes_alone():

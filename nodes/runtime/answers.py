@@ -1,0 +1,81 @@
+"""Answers by UDP: one byte for each chunk that has come, its number modulo 256 (Lee 2016).
+
+An answer travels between the same two addresses and port numbers as the TCP connection, so that neither side has to
+tell the other where to send it. One from anywhere else, or of another length, is ignored. Who forges the peer's address
+can make the sender hand over its next chunk too early, and no more.
+"""
+
+import asyncio
+import socket
+from collections.abc import Callable
+from contextlib import suppress
+
+Address = tuple[str, int]
+
+_AT_ONCE = 64  # answers read in a row, before others have their turn
+
+
+class AnswerSocket:
+    """A UDP socket for the answers of all links that end at its port; OSError if the address is taken."""
+
+    def __init__(self, local: Address) -> None:
+        self._links: dict[Address, Answers] = {}
+        self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        try:
+            self._socket.setblocking(False)
+            self._socket.bind(local)
+        except OSError:
+            self._socket.close()
+            raise
+        asyncio.get_running_loop().add_reader(self._socket, self._read)
+
+    def with_peer(self, peer: Address, *, alone: bool = False) -> "Answers":
+        """The answers to and from this address; an older link to it gets no more. `alone`: the only link there is."""
+        self._links[peer] = Answers(self, peer, alone=alone)
+        return self._links[peer]
+
+    def send(self, number: int, peer: Address) -> None:
+        """Say that the chunk of this number has come. What the kernel does not take now is lost, like any datagram."""
+        with suppress(OSError):
+            self._socket.sendto(bytes((number & 0xFF,)), peer)
+
+    def forget(self, link: "Answers") -> None:
+        """The link is gone."""
+        if self._links.get(link.peer) is link:
+            del self._links[link.peer]
+
+    def close(self) -> None:
+        """No more answers at all."""
+        if self._socket.fileno() >= 0:
+            asyncio.get_running_loop().remove_reader(self._socket)
+            self._socket.close()
+
+    def _read(self) -> None:
+        with suppress(OSError):  # above all: there are no more
+            for _ in range(_AT_ONCE):
+                data, sender = self._socket.recvfrom(2)
+                link = self._links.get(sender)
+                if link is not None and link.heard is not None and len(data) == 1:
+                    link.heard(data[0])
+
+
+class Answers:
+    """The answers of one link, both ways."""
+
+    def __init__(self, socket: AnswerSocket, peer: Address, *, alone: bool) -> None:
+        self.peer = peer
+        self.heard: Callable[[int], None] | None = (
+            None  # told the number of each chunk the peer has
+        )
+        self._socket = socket
+        self._alone = alone
+
+    def send(self, number: int) -> None:
+        """This side has the chunk of this number."""
+        self._socket.send(number, self.peer)
+
+    def close(self) -> None:
+        """The link is gone; a socket that was there for it alone goes with it."""
+        self._socket.forget(self)
+        if self._alone:
+            self._socket.close()

@@ -1,0 +1,49 @@
+"""What the kernel knows of a TCP connection, and what it is told."""
+
+import fcntl
+import socket
+import struct
+import termios
+
+_UNKNOWN = 0xFFFF_FFFF
+_MIN_RTT_AT = 148  # tcpi_min_rtt in struct tcp_info (linux/tcp.h): microseconds, 32 bits
+_MASK_BYTES = 4  # toward the server (RFC 6455, 5.3)
+
+
+def unsent_bytes(line: socket.socket) -> int:
+    """What the kernel holds and the peer has not acknowledged (SIOCOUTQ)."""
+    if line.fileno() < 0:
+        return 0
+    answer = fcntl.ioctl(line.fileno(), termios.TIOCOUTQ, b"\0" * 4)
+    return int(struct.unpack("i", answer)[0])
+
+
+def shortest_round_trip_s(line: socket.socket) -> float | None:
+    """The shortest round trip that TCP has seen lately; None if it has seen none, or the kernel does not tell."""
+    if line.fileno() < 0:
+        return None
+    told = line.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _MIN_RTT_AT + 4)
+    if len(told) < _MIN_RTT_AT + 4:
+        return None
+    (microseconds,) = struct.unpack_from("I", told, _MIN_RTT_AT)
+    return None if microseconds == _UNKNOWN else microseconds / 1e6
+
+
+def packet_room(line: socket.socket, *, masked: bool) -> int:
+    """How many bytes of one WebSocket message fill exactly one packet.
+
+    TCP_MAXSEG of a connection has the time stamps taken off already: 1448 at an MTU of 1500. What is left is for the
+    frame's head (RFC 6455, 5.2), whose length field grows with the message.
+    """
+    segment = line.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG)
+    left = segment - (_MASK_BYTES if masked else 0)
+    for head, longest in ((2, 125), (4, 0xFFFF)):
+        if left - head <= longest:
+            return left - head
+    return left - 10
+
+
+def acknowledge_now(line: socket.socket) -> None:
+    """Send the acknowledgement that TCP puts off by up to 40 ms. To be said at each read: the kernel forgets it."""
+    if line.fileno() >= 0:
+        line.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
