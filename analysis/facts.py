@@ -1,5 +1,6 @@
 """Values of a run's manifest as a reader wants them. Pure."""
 
+from collections import Counter
 from typing import Any
 
 from analysis import findings
@@ -17,6 +18,21 @@ def fact(name: str, value: Any) -> tuple[str, str]:
         if name == "size":
             return name, findings.size(value)
     return name.replace("_", " "), _plain(value)
+
+
+def deliveries(topology: dict[str, Any]) -> str:
+    """The lab's delivery method, and on how many links there is another one."""
+    own = [node.get("delivery") for node in topology["nodes"]]
+    others = Counter(method(chosen) for chosen in own if chosen not in (None, topology["delivery"]))
+    told = [method(topology["delivery"])]
+    told += [f"{name} on {n} link{'s' if n != 1 else ''}" for name, n in others.items()]
+    return "; ".join(told)
+
+
+def method(chosen: dict[str, Any]) -> str:
+    """A method with its parameters."""
+    parameters = ", ".join(f"{name} {value}" for name, value in chosen["parameters"])
+    return f"{chosen['method']} ({parameters})" if parameters else str(chosen["method"])
 
 
 def _plain(value: Any) -> str:

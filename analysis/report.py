@@ -10,7 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from analysis import charts, drawing, findings, machine_view
-from analysis.facts import fact
+from analysis.facts import deliveries, fact, method
 from analysis.link_changes import change_rows
 from analysis.receivers import natural, receiver_rows
 from analysis.runfolder import Run, read_run
@@ -127,7 +127,8 @@ def _facts(run: Run, summary: dict[str, Any]) -> list[tuple[str, str]]:
         ("lab", str(manifest["lab"])),
         ("made", _date(manifest["created_ns"])),
         ("nodes", ", ".join(_counted(n, kind) for kind, n in counts.items() if n)),
-        ("overlay, delivery", f"{topology['overlay']['method']}, {topology['delivery']['method']}"),
+        ("overlay", method(topology["overlay"])),
+        ("delivery", deliveries(topology)),
         ("scenario", f"{topology['scenario']['duration_s']:g} s, seed {topology['seed']}"),
         ("backend", _with_reason(manifest["backend"])),
         ("link emulator", _with_reason(manifest["emulator"] or {"name": run.emulator})),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from analysis.facts import fact
+from analysis.facts import deliveries, fact
 
 
 def test_images_are_told_one_by_one_with_sizes_and_short_digests():
@@ -35,3 +35,14 @@ def test_what_is_not_known_is_left_out():
 )
 def test_single_values_have_their_units(name, value, told):
     assert tuple(text.replace("\u00a0", " ") for text in fact(name, value)) == told
+
+
+def test_links_with_another_delivery_than_the_labs_are_counted():
+    fifo = {"method": "fifo", "parameters": []}
+    divided = {"method": "dmpq-pc", "parameters": [["ack", "udp"], ["dv", 1443]]}
+    old = {"delivery": fifo, "nodes": [{}, {}]}
+    assert deliveries(old) == "fifo"
+    nodes = [{"delivery": own} for own in (None, fifo, divided, divided)]
+    assert deliveries({"delivery": fifo, "nodes": nodes}) == (
+        "fifo; dmpq-pc (ack udp, dv 1443) on 2 links"
+    )
