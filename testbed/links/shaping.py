@@ -97,7 +97,7 @@ def shapers(
     if emulator is Emulator.NETEM and shape != Shape(queue_bytes=shape.queue_bytes):
         return netem(index, name, shape, mtu, seed)
     if emulator is Emulator.TBF and shape.rate_bps is not None:
-        burst = tbf_burst(shape.rate_bps, mtu)
+        burst = tbf_burst(shape.rate_bps, mtu, shape.burst_bytes)
         return [tbf(index, name, shape.rate_bps, max(queue_bytes(shape, mtu), burst), burst)]
     return [unshaped(index, name)]
 

@@ -23,6 +23,11 @@ def queue_bytes(shape: Shape, mtu: int) -> int:
     return max(smallest, math.ceil(shape.rate_bps / 8 * QUEUE_S))
 
 
-def tbf_burst(rate_bps: float, mtu: int) -> int:
-    """Stored credit of a token bucket: one full frame (little, so that rare small packets do not pass for free)."""
+def tbf_burst(rate_bps: float, mtu: int, asked: int | None = None) -> int:
+    """Stored credit of a token bucket: as asked, but at least one full frame, which is also what it is unasked.
+
+    More would let more of rare small packets pass for free.
+    """
+    if asked is not None:
+        return max(asked, mtu + ETHERNET_HEADER)
     return max(SMALLEST_BURST, mtu + ETHERNET_HEADER, math.ceil(rate_bps / 8 * BURST_S))

@@ -65,4 +65,5 @@ def _merged(both: RawShape, own: RawShape) -> Shape:
         values.get("jitter", 0.0),
         values.get("loss", 0.0),
         values.get("queue"),
+        values.get("burst"),
     )

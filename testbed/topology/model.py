@@ -51,6 +51,7 @@ class Shape:
     queue_bytes: int | None = (
         None  # waiting room in front of the line; None: one second's worth, at least 16 packets
     )
+    burst_bytes: int | None = None  # credit that tbf stores while the line is idle; None: one frame
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,10 @@ class RawShape(Section):
         None,
         description="waiting room in front of the line, as in 32kB; default: one second's worth",
     )
+    burst: OptionalSize = Field(
+        None,
+        description="credit that tbf stores while the line is idle, as in 2kB; default: one frame",
+    )
 
 
 class RawProfile(Section):

@@ -70,7 +70,7 @@ def credit_bytes(emulator: Emulator, shape: Shape, mtu: int) -> int:
     """What passes at once through a line that was idle."""
     if shape.rate_bps is None or emulator is not Emulator.TBF:
         return 0
-    return tbf_burst(shape.rate_bps, mtu)
+    return tbf_burst(shape.rate_bps, mtu, shape.burst_bytes)
 
 
 def lone(shape: Shape, count: int, within_s: float, size: int = SMALL) -> Lone:

@@ -30,3 +30,8 @@ def test_a_bucket_grows_with_the_frame() -> None:
 
 def test_the_credit_of_a_fast_link_stays_below_a_millisecond() -> None:
     assert tbf_burst(1e9, 1500) / (1e9 / 8) < 0.001
+
+
+def test_a_bucket_is_as_large_as_asked_but_never_below_a_frame() -> None:
+    assert tbf_burst(160e3, 1500, 4_000) == 4_000
+    assert tbf_burst(160e3, 1500, 800) == 1_514
