@@ -60,10 +60,10 @@ def delay_shares(rows: list[dict[str, Any]], label: str) -> str:
     import altair as alt
 
     chart = (
-        _chart(rows)
+        of_rows(rows)
         .mark_line(interpolate="step-after", strokeWidth=2.5)
         .encode(
-            x=_delay_axis(rows, alt.X),
+            x=delay_axis(rows, alt.X),
             y=alt.Y(
                 "share:Q", title="arrived, of all expected", scale=alt.Scale(domain=[0, 1])
             ).axis(format="%", tickCount=5),
@@ -71,7 +71,7 @@ def delay_shares(rows: list[dict[str, Any]], label: str) -> str:
             strokeDash=_by_level(rows, alt.StrokeDash, _of_levels(rows, DASHES)),
         )
     )
-    return _svg(chart, "shares", label)
+    return svg(chart, "shares", label)
 
 
 def delay_over_time(rows: list[dict[str, Any]], lost: list[dict[str, Any]], label: str) -> str:
@@ -81,21 +81,21 @@ def delay_over_time(rows: list[dict[str, Any]], lost: list[dict[str, Any]], labe
     at = alt.X("at_s:Q", title="published, seconds after the start", scale=alt.Scale(nice=True))
     shown = rows + lost
     points = (
-        _chart(rows)
+        of_rows(rows)
         .mark_point(size=42, filled=False, strokeWidth=1.6, opacity=0.85)
         .encode(
             x=at,
-            y=_delay_axis(rows, alt.Y),
+            y=delay_axis(rows, alt.Y),
             color=_by_level(shown, alt.Color, _colours(shown)),
             shape=_by_level(shown, alt.Shape, _of_levels(shown, SHAPES)),
         )
     )
     crosses = (
-        _chart(lost)
+        of_rows(lost)
         .mark_text(text="✕", fontSize=13, baseline="bottom", dy=-2)
         .encode(x=at, y=alt.value(0), color=_by_level(shown, alt.Color, _colours(shown)))
     )
-    return _svg(alt.layer(points, crosses) if lost else points, "times", label)
+    return svg(alt.layer(points, crosses) if lost else points, "times", label)
 
 
 def layers(rows: list[dict[str, Any]], order: dict[str, str], label: str) -> str:
@@ -104,7 +104,7 @@ def layers(rows: list[dict[str, Any]], order: dict[str, str], label: str) -> str
 
     tones = [f"var(--layer-{layer})" for layer in order]
     names = list(order.values())
-    base = _chart(rows).encode(
+    base = of_rows(rows).encode(
         y=alt.Y("where:N", title=None, sort=None).axis(domain=False, ticks=False, labelFontSize=13),
         x=alt.X("share:Q", title="share of the bytes on these links", stack="zero")
         .axis(format="%")
@@ -117,12 +117,12 @@ def layers(rows: list[dict[str, Any]], order: dict[str, str], label: str) -> str
         .legend(orient="bottom", columns=4, symbolType="square")
     )
     words = (
-        _chart([row for row in rows if row["text"]])
+        of_rows([row for row in rows if row["text"]])
         .mark_text(fontSize=11, color="var(--on-layer)", clip=True)
         .encode(y=alt.Y("where:N", sort=None), x=alt.X("middle:Q"), text="text:N")
     )
     count = len({row["where"] for row in rows})
-    return _svg(bars + words, "layers", label, height=count * 40)
+    return svg(bars + words, "layers", label, height=count * 40)
 
 
 def machine(
@@ -135,9 +135,9 @@ def machine(
 
     def panel(value: str, y: Any, limit: float, below: str | None) -> Any:
         at = alt.X("at_s:Q", title=below, scale=alt.Scale(nice=False))
-        drawn = _chart(rows).mark_line(strokeWidth=1.8, color="var(--accent)").encode(x=at, y=y)
-        line = _chart([{"limit": limit}]).mark_rule(strokeDash=[5, 4], color="var(--care)")
-        shade = _chart(window).mark_rect(color="var(--line)", opacity=0.45)
+        drawn = of_rows(rows).mark_line(strokeWidth=1.8, color="var(--accent)").encode(x=at, y=y)
+        line = of_rows([{"limit": limit}]).mark_rule(strokeDash=[5, 4], color="var(--care)")
+        shade = of_rows(window).mark_rect(color="var(--line)", opacity=0.45)
         layers = [
             shade.encode(x=alt.X("from_s:Q"), x2="to_s:Q"),
             line.encode(y=alt.Y("limit:Q")),
@@ -149,7 +149,7 @@ def machine(
         format="%", tickCount=5
     )
     shown = [*rows, {"delay_s": limits["delay_s"]}]
-    late = _delay_axis(shown, alt.Y, MOST_DECADES * SMALL_HEIGHT / HEIGHT).title(None)
+    late = delay_axis(shown, alt.Y, MOST_DECADES * SMALL_HEIGHT / HEIGHT).title(None)
     panels = [
         panel("processors in use", used, limits["cpu_used"], None),
         panel(
@@ -159,16 +159,16 @@ def machine(
             "seconds after the start",
         ),
     ]
-    return _svg(alt.vconcat(*panels, spacing=18), "machine", label, height=None)
+    return svg(alt.vconcat(*panels, spacing=18), "machine", label, height=None)
 
 
-def _chart(rows: list[dict[str, Any]]) -> "alt.Chart":
+def of_rows(rows: list[dict[str, Any]]) -> "alt.Chart":
     import altair as alt
 
     return alt.Chart(alt.Data(values=rows))  # type: ignore[no-untyped-call]
 
 
-def _delay_axis(
+def delay_axis(
     rows: list[dict[str, Any]],
     axis: "type[alt.X] | type[alt.Y]",
     most_decades: float = MOST_DECADES,
@@ -217,7 +217,7 @@ def _by_level(rows: list[dict[str, Any]], channel: Any, values: list[Any]) -> An
     )
 
 
-def _svg(chart: Any, name: str, label: str, height: int | None = HEIGHT) -> str:
+def svg(chart: Any, name: str, label: str, height: int | None = HEIGHT) -> str:
     """The chart as an inline SVG element: sized by the page, named for screen readers, ids of its own."""
     import vl_convert
 

@@ -15,10 +15,11 @@ from testbed.cli.options import (
     RunName,
     TopologyFile,
 )
+from testbed.cli.stages import stages
 from testbed.cli.summary import summary_tables
 from testbed.cli.terminal import Terminal
 from testbed.errors import NameTaken, TestbedError
-from testbed.events import Emit, StageAdvanced, StageEnded, StageStarted, Warned
+from testbed.events import Emit, StageEnded, StageStarted, Warned
 from testbed.jsonfiles import read_json
 from testbed.lab import bring_down, bring_up, play
 from testbed.places import RunPlace
@@ -104,19 +105,8 @@ def _analyze(place: RunPlace, emit: Emit) -> dict[str, Any]:
 
     if read_manifest(place)["status"] in UNFINISHED:
         emit(Warned("the lab of this run is still up: its captures are not complete"))
-    stages: dict[str, int] = {}
-
-    def on_progress(stage: str, done: int, total: int) -> None:
-        if stage not in stages:
-            stages[stage] = 0
-            emit(StageStarted(stage, total))
-        emit(StageAdvanced(stage, done - stages[stage]))
-        stages[stage] = done
-        if done >= total:
-            emit(StageEnded(stage))
-
     try:
-        return analyze_run(place.folder, emit=on_progress)
+        return analyze_run(place.folder, emit=stages(emit))
     except AnalysisError as error:
         raise TestbedError(error.message, error.hint) from error
 
