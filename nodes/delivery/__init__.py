@@ -3,10 +3,12 @@
 A new method is one module with a scheduler and an assembler, and one line here.
 """
 
+from nodes.delivery import dmpq_pc, fifo, pq_pc, preemptive
 from nodes.delivery.base import Delivery
-from nodes.delivery.fifo import Fifo, Whole
-from nodes.delivery.fifo import needs as fifo_needs
 
 METHODS: dict[str, Delivery] = {
-    "fifo": Delivery(Fifo, Whole, fifo_needs),
+    "fifo": Delivery(fifo.Fifo, fifo.Whole, fifo.needs),
+    "pq-pc": Delivery(pq_pc.PqPc, pq_pc.WholeOnly, pq_pc.needs),
+    "dmpq-pc": Delivery(dmpq_pc.DmpqPc, dmpq_pc.Joining, dmpq_pc.needs),
+    "preemptive": Delivery(preemptive.Preemptive, preemptive.Sorting, preemptive.needs),
 }

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from nodes.parameters import ParameterError
+from nodes.parameters import whole_number
 from nodes.wire import MAX_MESSAGE_BYTES
 
 LIMIT_BYTES = MAX_MESSAGE_BYTES  # the largest message fits, if nothing else waits
@@ -11,13 +11,7 @@ LIMIT_BYTES = MAX_MESSAGE_BYTES  # the largest message fits, if nothing else wai
 
 def limit_bytes(method: str, parameters: Mapping[str, Any]) -> int:
     """The parameter of that name, for publications; ParameterError if it is no number of bytes."""
-    limit = parameters.get("limit_bytes", LIMIT_BYTES)
-    if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
-        raise ParameterError(
-            "limit_bytes",
-            f"{method}'s limit_bytes is {limit!r}; it takes a whole number, 1 or more",
-        )
-    return limit
+    return whole_number(method, parameters, "limit_bytes", LIMIT_BYTES, least=1)
 
 
 def no_room(size: int, taken: int, limit: int) -> str:

@@ -1,0 +1,240 @@
+"""When the line is free, from what the kernel holds: no idle line, and as little as possible that waits below us.
+
+The kernel tells how many bytes are not acknowledged. On a line with delay an acknowledgement comes a round trip after
+its bytes were through, and a packet at a time; a mere cap on those bytes would idle the line or fill a queue. So the
+line is modelled: its rate, and when the last byte handed over will be through. The next chunk may go `lead` before.
+
+Acknowledgements correct the model. Bytes that are found acknowledged were through a round trip ago, and not before the
+look that had not found them yet:
+
+    the model says a time in between       it is right
+    ... a later time                       the line is faster: the rate goes up, at most by `growth` at once, because
+                                           after a pause some lines let a few packets pass at full speed
+    ... an earlier time                    the line is slower: the rate goes down, at most to a half
+
+A line that is not kept busy looks early by at least `lead`, so a rate that is too low never stays. Whatever the model
+says, no more is handed over while the kernel holds more than `rate x (round trip + slack)` and a packet: a line that is
+cut stops us.
+"""
+
+from collections import deque
+from dataclasses import dataclass
+
+PACKET_BYTES = 66  # Ethernet, IPv4 and TCP with time stamps, around each packet
+FRAME_BYTES = 4  # in front of each chunk: the WebSocket header (unmasked, 126 to 65,535 bytes)
+
+LEAD_S, LEAD_PART = (
+    0.003,
+    0.05,
+)  # so long before the line is free, at least; or this part of a packet's time
+SLACK_S = 0.005
+LOOK_S, LOOK_PART = 0.001, 0.025  # at most so often
+LOOK_EARLY_PART = 0.1  # of a packet's time before its acknowledgement is expected
+LONGEST_LOOK_S = 0.25
+TELLING_LOOKS = 4  # a packet that takes longer than so many looks tells the rate alone
+
+FIRST_GROWTH, GROWTH = 2.0, 1.1
+MEMORY_S = 0.02  # or a quarter of the round trip
+MOST_JITTER_S, JITTER_FADES = 0.1, 0.98
+LOWEST_RATE, HIGHEST_RATE = 50.0, 1e10  # bytes a second
+
+
+@dataclass(slots=True)
+class _Handed:
+    left: int  # bytes not acknowledged
+    cost: float  # bytes on the line for each of them, headers included
+    at: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """Bytes that were found acknowledged, and when they were through the line."""
+
+    through: float  # as the model says
+    since: float  # when the line began with them
+    cost: float
+    paused: bool  # before that the line had nothing to do
+    earliest: float  # as the looks at the kernel say
+    latest: float
+
+
+class KernelLine:
+    """A model of the line; all its times are those of `now`."""
+
+    def __init__(self) -> None:
+        self.rate: float | None = None  # bytes a second, headers included
+        self._begin(0, 0.0)
+
+    def _begin(self, room: int, now: float) -> None:
+        self.rate = None
+        self._packet = room + FRAME_BYTES
+        self._under_way: deque[_Handed] = deque()
+        self._unsent = 0  # the sum of all that is left
+        self._through = now  # when the last acknowledged byte was through the line
+        self._free_at = now  # when the last byte handed over will be
+        self._looked = now
+        self._round_trip_s: float | None = None
+        self._starting = True
+        self._arrived = 0  # packets acknowledged while starting
+        self._doubled_at = now
+        self._jitter_s = 0.0  # acknowledgements may be so late, and the line is as fast as before
+        self._was_late = False
+        self._known_rate = 0.0  # the last at which the model was right
+
+    def on_up(self, room: int, now: float) -> None:
+        self._begin(room, now)
+
+    def on_answer(self, number: int, now: float) -> None:
+        pass
+
+    def free(self, now: float) -> bool:
+        if not self._under_way:
+            return True
+        if self.rate is None:
+            return False
+        return now >= self._free_at - self._lead() and self._unsent <= self._most_unsent()
+
+    def on_handed(self, size: int, now: float) -> None:
+        size += FRAME_BYTES
+        packets = -(-size // self._packet)
+        cost = 1 + PACKET_BYTES * packets / size
+        self._under_way.append(_Handed(size, cost, now))
+        self._unsent += size
+        if self.rate is not None:
+            self._free_at = max(self._free_at, now) + size * cost / self.rate
+
+    def on_unsent(self, unsent_bytes: int, now: float, round_trip_s: float | None) -> None:
+        if round_trip_s is not None:
+            self._round_trip_s = min(round_trip_s, self._round_trip_s or round_trip_s)
+        if (acknowledged := self._unsent - unsent_bytes) > 0:
+            self._learn(acknowledged, now)
+        self._looked = now
+
+    def look_at(self, waiting: bool) -> float | None:
+        if not self._under_way or not (waiting or self.rate is None):
+            return None
+        if self.rate is None:
+            return self._looked + self._pause(self._looked - self._under_way[0].at)
+        packet_s = self._packet_s()
+        first = self._under_way[0]
+        expected = max(self._through, first.at) + min(first.left * first.cost / self.rate, packet_s)
+        expected += self._round_trip_s or 0.0
+        look = max(
+            expected - LOOK_EARLY_PART * packet_s,
+            self._looked
+            + max(self._pause(self._looked - expected - packet_s), LOOK_PART * packet_s),
+        )
+        ready = self._free_at - self._lead()
+        if ready > self._looked:
+            look = min(look, ready)
+        return min(max(look, self._looked + LOOK_S), self._looked + LONGEST_LOOK_S)
+
+    def _learn(self, acknowledged: int, now: float) -> None:
+        """Bytes were acknowledged since the last look."""
+        through, since, cost = self._through, self._through, 0.0
+        handed_at, paused = now, False
+        self._unsent -= acknowledged
+        while acknowledged > 0:
+            handed = self._under_way[0]
+            part = min(acknowledged, handed.left)
+            if handed.at > through:  # the line had nothing to do
+                through, since, cost, paused = handed.at, handed.at, 0.0, True
+            cost += part * handed.cost
+            through += part * handed.cost / (self.rate or HIGHEST_RATE)
+            handed_at = handed.at
+            acknowledged -= part
+            handed.left -= part
+            if handed.left == 0:
+                self._under_way.popleft()
+        delay = self._round_trip_s or 0.0
+        if self.rate is None:
+            self._through = now - delay
+            took = max(now - handed_at - delay, (now - handed_at) / 4, LOOK_S)
+            self._set_rate(cost / took)
+        else:
+            growth = self._growth(handed_at, now)
+            seen = _Seen(through, since, cost, paused, self._looked - delay, now - delay)
+            self._through = self._corrected(seen, growth)
+        self._arrived += 1
+        self._foresee()
+
+    def _corrected(self, seen: "_Seen", growth: float) -> float:
+        """When it was through; and a better rate."""
+        assert self.rate is not None
+        was_late, self._was_late = self._was_late, False
+        self._jitter_s *= JITTER_FADES
+        if seen.through > seen.latest:
+            if was_late and not seen.paused:
+                self._jitter_s = min(self._jitter_s + seen.through - seen.latest, MOST_JITTER_S)
+            rate = self._seen_rate(seen.cost, seen.latest - seen.since)
+            self._set_rate(min(rate, self.rate * growth))
+            return seen.latest
+        earliest = seen.earliest - self._jitter_s
+        if seen.through >= earliest:
+            if self._packet_s() > TELLING_LOOKS * LOOK_S:
+                self._starting = False
+            if not seen.paused:
+                self._known_rate = self.rate
+            return seen.through
+        self._was_late = True
+        if self._starting:
+            self._starting = False
+            self._set_rate(seen.cost / max(earliest - seen.since, LOOK_S))
+            return earliest
+        self._known_rate *= 0.9
+        through = max((seen.through + earliest) / 2, earliest - self._packet_s() / 4)
+        rate = self._seen_rate(seen.cost, through - seen.since)
+        self._set_rate(max((self.rate + rate) / 2, self.rate / 2))
+        return through
+
+    def _growth(self, handed_at: float, now: float) -> float:
+        """While little is known the rate may double, but only by bytes that were handed over since it last did."""
+        assert self.rate is not None
+        if not self._starting and self.rate >= self._known_rate:
+            return GROWTH
+        if handed_at < self._doubled_at:
+            return 1.0
+        self._doubled_at = now
+        self._jitter_s = 0.0  # acknowledgements may be so late, and the line is as fast as before
+        self._was_late = False
+        return FIRST_GROWTH
+
+    def _seen_rate(self, cost: float, took: float) -> float:
+        """From a few packets in a short time little can be told: the rate known counts for the rest of the time."""
+        assert self.rate is not None
+        took = max(took, LOOK_S)
+        rest = 0.0 if self._starting else max(0.0, self._memory() - took)
+        return (cost + self.rate * rest) / (took + rest)
+
+    def _memory(self) -> float:
+        return max(MEMORY_S, (self._round_trip_s or 0.0) / 4)
+
+    def _foresee(self) -> None:
+        """When all that is under way will be through."""
+        assert self.rate is not None
+        free_at = self._through
+        for handed in self._under_way:
+            free_at = max(free_at, handed.at) + handed.left * handed.cost / self.rate
+        self._free_at = free_at
+
+    def _set_rate(self, rate: float) -> None:
+        self.rate = min(max(rate, LOWEST_RATE), HIGHEST_RATE)
+
+    def _packet_s(self) -> float:
+        assert self.rate is not None
+        return (self._packet + PACKET_BYTES) / self.rate
+
+    def _lead(self) -> float:
+        return max(LEAD_S, LEAD_PART * self._packet_s())
+
+    def _most_unsent(self) -> float:
+        """Bytes that the kernel may hold when a chunk is handed over."""
+        assert self.rate is not None
+        most = self.rate * ((self._round_trip_s or 0.0) + self._lead() + SLACK_S + self._jitter_s)
+        most += self._packet
+        return min(most, self._packet * self._arrived - 1) if self._starting else most
+
+    @staticmethod
+    def _pause(late: float) -> float:
+        """Until the next look, when something is so late: less often the later it is."""
+        return min(max(LOOK_S, late / 10), LONGEST_LOOK_S)

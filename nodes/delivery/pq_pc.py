@@ -1,0 +1,95 @@
+"""PQ-PC (Lee 2016, section 3.1): whole messages, the most urgent first, one at a time on the line.
+
+What waits, waits here and not in TCP, so a more urgent message overtakes everything but the message under way.
+
+`urgent_from: N` gives the two classes of the thesis: levels N and above before all others, in either class the first
+that came. Without it each of the five levels is a class.
+"""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from nodes.delivery.answers import AnsweredLine
+from nodes.delivery.base import Chunk, Needs
+from nodes.delivery.kernel_line import KernelLine
+from nodes.delivery.levels import LEVELS, Levels
+from nodes.delivery.limits import limit_bytes
+from nodes.delivery.paced import Line, Paced, Piece
+from nodes.parameters import check_known, one_of, seconds, whole_number
+from nodes.wire import HIGHEST_PRIORITY, LOWEST_PRIORITY
+
+ACKS = ("kernel", "udp")
+ANSWER_TIMEOUT_S = 1.0
+NAMES = ("limit_bytes", "urgent_from", "ack", "answer_timeout_s")
+
+
+def line_of(method: str, parameters: Mapping[str, Any]) -> Line:
+    """What `ack` asks for."""
+    timeout_s = seconds(method, parameters, "answer_timeout_s", ANSWER_TIMEOUT_S, most=3600)
+    if one_of(method, parameters, "ack", ACKS) == "udp":
+        return AnsweredLine(timeout_s)
+    return KernelLine()
+
+
+def first_urgent(method: str, parameters: Mapping[str, Any], default: int) -> int:
+    """The lowest level of the urgent class."""
+    return whole_number(
+        method, parameters, "urgent_from", default, LOWEST_PRIORITY + 1, HIGHEST_PRIORITY
+    )
+
+
+class WholeMessages:
+    """The oldest message of the first class that has one; control messages before all."""
+
+    def __init__(self, classes: tuple[tuple[int, ...], ...]) -> None:
+        self._classes = classes
+
+    def on_up(self, room: int) -> None:
+        pass
+
+    def cut(self, levels: Levels) -> Piece | None:
+        message = levels.control()
+        for levels_of_class in self._classes:
+            message = message or levels.oldest(levels_of_class)
+        return None if message is None else Piece(Chunk(message.data), (message,))
+
+
+class PqPc(Paced):
+    """The queue."""
+
+    def __init__(self, parameters: Mapping[str, Any]) -> None:
+        chosen = _read(parameters)
+        super().__init__(chosen.limit, chosen.line, WholeMessages(chosen.classes))
+
+
+class WholeOnly:
+    """Each chunk is a message."""
+
+    def __init__(self, parameters: Mapping[str, Any]) -> None:
+        _read(parameters)
+
+    def on_chunk(self, chunk: Chunk) -> list[bytes]:
+        return [chunk.data]
+
+
+def needs(parameters: Mapping[str, Any]) -> Needs:
+    """Answers by UDP, or acknowledgements without delay."""
+    _read(parameters)
+    answers = parameters.get("ack") == "udp"
+    return Needs(answers=answers, prompt_acks=not answers)
+
+
+class _Chosen(NamedTuple):
+    limit: int
+    line: Line
+    classes: tuple[tuple[int, ...], ...]
+
+
+def _read(parameters: Mapping[str, Any]) -> _Chosen:
+    check_known("pq-pc", parameters, NAMES)
+    classes: tuple[tuple[int, ...], ...] = tuple((level,) for level in LEVELS)
+    if "urgent_from" in parameters:
+        first = first_urgent("pq-pc", parameters, HIGHEST_PRIORITY)
+        urgent = tuple(level for level in LEVELS if level >= first)
+        classes = (urgent, tuple(level for level in LEVELS if level < first))
+    return _Chosen(limit_bytes("pq-pc", parameters), line_of("pq-pc", parameters), classes)
