@@ -7,7 +7,6 @@ import numpy.typing as npt
 
 from nodes.wire import (
     FIELDS,
-    HEADER,
     HEADER_SIZE,
     HIGHEST_PRIORITY,
     LOWEST_PRIORITY,
@@ -37,7 +36,9 @@ def headers(data: bytes, at: Array, masks: Array) -> Array:
 
 def gather(data: bytes, at: Array, masks: Array, width: int) -> Array:
     """`width` unmasked bytes from each position, as rows; zeros beyond the end of the data."""
-    raw = np.frombuffer(data + bytes(width), np.uint8)
+    if at.max(initial=0) + width > len(data):
+        data += bytes(width)
+    raw = np.frombuffer(data, np.uint8)
     rows = np.lib.stride_tricks.sliding_window_view(raw, width)[at]
     return np.ascontiguousarray(rows ^ np.tile(masks, (1, width // 4 + 1))[:, :width])
 
@@ -68,23 +69,8 @@ def topics(data: bytes, at: Array, masks: Array, lengths: Array) -> list[str]:
     return [texts[number] for number in which.tolist()]
 
 
-def plausible(data: bytes, at: int) -> bool:
-    """Whether a whole frame with one of our headers can begin here; used to find the way back after a loss."""
-    if at + 2 > len(data):
-        return False
-    length, head = data[at + 1] & 0x7F, at + 2
-    if length == 126:
-        length, head = int.from_bytes(data[at + 2 : at + 4]), at + 4
-    elif length == 127:
-        length, head = int.from_bytes(data[at + 2 : at + 10]), at + 10
-    masked = data[at + 1] & 0x80
-    mask = data[head : head + 4] if masked else b"\0\0\0\0"
-    head += 4 if masked else 0
-    raw = data[head : head + HEADER_SIZE]
-    if len(raw) < HEADER_SIZE or length < HEADER_SIZE:
-        return False
-    first = bytes(byte ^ mask[place & 3] for place, byte in enumerate(raw))
-    fields = HEADER.unpack(first)
+def possible_header(fields: tuple[int, ...], room: int) -> bool:
+    """Whether these values can be one of our headers at the beginning of so many bytes; stricter than `readable`."""
     topic_length = fields[PLACE["topic_length"]]
     return (
         fields[PLACE["version"]] == VERSION
@@ -92,5 +78,12 @@ def plausible(data: bytes, at: int) -> bool:
         and LOWEST_PRIORITY <= fields[PLACE["priority"]] <= HIGHEST_PRIORITY
         and fields[PLACE["flags"]] == 0
         and topic_length <= MAX_TOPIC_BYTES
-        and HEADER_SIZE + topic_length <= length
+        and HEADER_SIZE + topic_length <= room
     )
+
+
+def unmask(payload: bytes, mask: bytes) -> bytes:
+    """The payload as the sender meant it (RFC 6455, 5.3)."""
+    size = len(payload)
+    key = int.from_bytes((mask * (size // 4 + 1))[:size])
+    return (int.from_bytes(payload) ^ key).to_bytes(size)

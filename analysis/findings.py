@@ -20,12 +20,14 @@ MOST_LOST = 50  # rows of the table
 LAYERS = {
     "payload": "payload",
     "header": "header and topic",
+    "label": "labels",
     "websocket": "WebSocket",
     "control": "control messages",
     "tcp": "TCP",
     "ip": "IP",
     "ethernet": "Ethernet",
     "retransmitted": "second copies",
+    "answers": "answers by UDP",
     "unread": "not readable",
     "other": "ARP and others",
 }

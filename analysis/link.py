@@ -34,21 +34,26 @@ TOTALS = pa.struct(
                 "tcp_bytes",
                 "retransmitted_bytes",
                 "websocket_bytes",
+                "label_bytes",
                 "header_bytes",
                 "payload_bytes",
                 "control_bytes",
                 "unread_bytes",
+                "answers_bytes",
                 "other_bytes",
                 "tcp_packets",
+                "data_packets",
                 "ack_packets",
                 "retransmitted_packets",
                 "retransmitted_payload",
                 "reordered_packets",
+                "answer_packets",
                 "other_packets",
                 "connections",
                 "publish_messages",
                 "control_messages",
                 "compressed_messages",
+                "orphan_pieces",
                 "missing_bytes",
                 "lost_tail_bytes",
             )
@@ -64,10 +69,11 @@ def read_link(
     up = _upward(packets, place)
     flow = _flows(packets)
     mine = np.where(packets.is_tcp, flow % shards == shard, shard == 0)
+    answers = _answers(packets)
     totals = {}
     seen = Sightings(place)
     for direction, chosen in ((UP, up & mine), (DOWN, ~up & mine)):
-        totals[direction] = _packet_totals(packets, chosen)
+        totals[direction] = _packet_totals(packets, chosen, answers)
         totals[direction]["lost_tail_bytes"] = (
             packets.lost_tail if direction == UP and shard == 0 else 0
         )
@@ -117,9 +123,26 @@ def _incarnations(packets: Packets, which: Array) -> list[Array]:
     return np.split(which, np.searchsorted(which, fresh)) if len(fresh) else [which]
 
 
-def _packet_totals(packets: Packets, chosen: Array) -> dict[str, int]:
+def _answers(packets: Packets) -> Array:
+    """Which packets say that a chunk has come: one byte by UDP between the two ends of a TCP connection."""
+    single: Array = packets.is_udp & (packets.payload_len == 1)
+    if not single.any():
+        return single
+    source = packets.ip_src << 16 | packets.src_port
+    target = packets.ip_dst << 16 | packets.dst_port
+    ends = np.stack((np.minimum(source, target), np.maximum(source, target)), axis=1)
+    either = single | packets.is_tcp
+    _, connection = np.unique(ends[either], axis=0, return_inverse=True)
+    answers = np.zeros(len(single), bool)
+    answers[either] = np.isin(connection, connection[packets.is_tcp[either]])
+    answers &= single
+    return answers
+
+
+def _packet_totals(packets: Packets, chosen: Array, answers: Array) -> dict[str, int]:
     """Everything that can be counted without looking into streams."""
-    tcp = chosen & packets.is_tcp
+    tcp, answers = chosen & packets.is_tcp, chosen & answers
+    other = chosen & ~tcp & ~answers
     wire = packets.wirelen
     ethernet = wire[tcp] - packets.ip_len[tcp]  # header, and padding of short frames
     quiet = packets.flags & (SYN | FIN | RST) == 0
@@ -132,12 +155,15 @@ def _packet_totals(packets: Packets, chosen: Array) -> dict[str, int]:
         "ethernet_bytes": int(ethernet.sum()),
         "ip_bytes": int(packets.ip_header[tcp].sum()),
         "tcp_bytes": int(packets.tcp_header[tcp].sum()),
-        "other_bytes": int(wire[chosen & ~tcp].sum()),
+        "answers_bytes": int(wire[answers].sum()),
+        "other_bytes": int(wire[other].sum()),
         "tcp_packets": int(tcp.sum()),
+        "data_packets": int((tcp & (packets.payload_len > 0)).sum()),
         "ack_packets": int(
             (tcp & quiet & (packets.payload_len == 0) & (packets.flags & ACK > 0)).sum()
         ),
-        "other_packets": int((chosen & ~tcp).sum()),
+        "answer_packets": int(answers.sum()),
+        "other_packets": int(other.sum()),
     }
     return total
 
@@ -194,6 +220,7 @@ def _messages(
     publish = messages.is_publish
     read = {
         "websocket_bytes": handshake + control + int(messages.frame_bytes.sum()),
+        "label_bytes": int(messages.label_bytes.sum()),
         "header_bytes": int(messages.header_bytes[publish].sum()),
         "payload_bytes": int(messages.payload_seen[publish].sum()),
         "control_bytes": int(
@@ -205,5 +232,6 @@ def _messages(
         total["unread_bytes"] -= size
     total["publish_messages"] += int(publish.sum())
     total["control_messages"] += int((~publish).sum())
-    total["compressed_messages"] += found.compressed
+    total["compressed_messages"] += messages.compressed
+    total["orphan_pieces"] += messages.orphan_pieces
     total["missing_bytes"] += len(stream.data) - stream.covered_bytes

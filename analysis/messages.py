@@ -9,8 +9,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from analysis import decode
+from analysis.chunks import Pieces, pieces_of
 from analysis.streams import Stream
-from analysis.websocket import Frame, Walk, head_of
+from analysis.websocket import Walk
 from nodes.wire import HEADER_SIZE, MAX_TOPIC_BYTES, Kind
 
 Array = npt.NDArray[Any]
@@ -36,8 +37,12 @@ SIGHTING = pa.struct(
         ("frames", pa.int32()),
         ("websocket_bytes", pa.int64()),
         ("header_bytes", pa.int64()),
+        ("pieces", pa.int32()),
+        ("packets", pa.int32()),
+        ("label_bytes", pa.int64()),
     ]
 )
+LONGEST_HEAD = HEADER_SIZE + MAX_TOPIC_BYTES
 KIND_NAMES = {int(kind): kind.name for kind in Kind}
 
 
@@ -63,10 +68,15 @@ class Messages:
     last_ns: Array
     complete: Array
     frames: Array
+    pieces: Array  # chunks that carry it; one that holds several messages counts for each of them
+    packets: Array  # that first brought its bytes
     frame_bytes: Array  # seen bytes of WebSocket's own
+    label_bytes: Array  # seen bytes of labels, and of lengths between several messages
     header_bytes: Array  # seen bytes of our header and topic
     payload_size: Array  # as sent, as far as the frames tell
     payload_seen: Array
+    orphan_pieces: int  # chunks of messages whose beginning is missing
+    compressed: int  # WebSocket messages that cannot be read because an extension changed them
 
     @property
     def is_publish(self) -> Array:
@@ -75,87 +85,110 @@ class Messages:
 
 
 def read_messages(stream: Stream, found: Walk) -> Messages:
-    """All messages whose header can be read, those in one frame first."""
-    whole = _whole(stream, found.whole)
-    if not found.divided:
-        return whole
-    parts = [_divided(stream, frames, last) for frames, last in found.divided]
-    return _joined([whole, *(part for part in parts if part is not None)])
-
-
-def _whole(stream: Stream, frames: list[tuple[int, int, int]]) -> Messages:
-    """Messages in one frame each (at, payload_at, end), read all at once."""
-    columns = np.array(frames, np.int64).reshape(-1, 3)
-    at: Array = columns[:, 0]
-    payload_at: Array = columns[:, 1]
-    end: Array = columns[:, 2]
-    masks = decode.masks(stream.data, at, payload_at)
-    inside: Array = np.minimum(end, len(stream.data))
-    header = decode.headers(stream.data, payload_at, masks)
-    topic_length = header["topic_length"].astype(np.int64)
-    payload_begin = payload_at + HEADER_SIZE + topic_length
-    good = decode.readable(header, end - payload_at) & (payload_begin <= len(stream.data))
-    good &= (
-        stream.covered(payload_at, np.minimum(payload_begin, inside)) == HEADER_SIZE + topic_length
-    )
-    at, payload_at, end, masks, inside, header, topic_length, payload_begin = (
-        column[good]
-        for column in (at, payload_at, end, masks, inside, header, topic_length, payload_begin)
-    )
-    # The topic begins HEADER_SIZE bytes into the payload: a multiple of four keeps the mask in place.
-    turned = np.roll(masks, -(HEADER_SIZE % 4), axis=1)
+    """All messages whose header can be read, in the order in which they begin."""
+    pieces = pieces_of(stream, found)
+    first = pieces.first
+    inside: Array = np.minimum(pieces.end, len(stream.data))
+    length = _sums(pieces.end - pieces.begin, first)
+    heads = _heads(stream, pieces, inside)
+    header = decode.headers(heads.data, heads.at, heads.masks)
+    needed = HEADER_SIZE + header["topic_length"].astype(np.int64)
+    good = decode.readable(header, length) & (heads.seen(stream, needed) == needed)
+    good &= ~pieces.doubtful | (header["flags"] == 0)
+    chunks = _sums(pieces.chunks, first)
+    unread = ~good & (inside == pieces.end)[first]
+    compressed = unread & pieces.compressible[first] & ~pieces.doubtful
+    if not good.all():
+        header, needed = header[good], needed[good]
+    # The topic begins HEADER_SIZE bytes into the message: a multiple of four keeps the mask in place.
+    turned = np.roll(heads.masks[good], -(HEADER_SIZE % 4), axis=1)
+    seen = stream.covered(pieces.begin, inside)
+    begins, ends = stream.segment(pieces.at), stream.segment(inside - 1)
+    there = pieces.finished & (_sums(seen, first) == length)
     return Messages(
         header=header,
-        topics=decode.topics(stream.data, payload_at + HEADER_SIZE, turned, topic_length),
-        first_ns=stream.first_seen(at),
-        last_ns=stream.seen_up_to(inside),
-        complete=(end <= len(stream.data)) & (stream.covered(at, inside) == end - at),
-        frames=np.ones(len(at), np.int64),
-        frame_bytes=payload_at - at,
-        header_bytes=payload_begin - payload_at,
-        payload_size=end - payload_begin,
-        payload_seen=stream.covered(payload_begin, inside),
+        topics=decode.topics(
+            heads.data, heads.at[good] + HEADER_SIZE, turned, needed - HEADER_SIZE
+        ),
+        first_ns=stream.seen_ns[begins[first[good]]],
+        last_ns=stream.complete_ns[ends[pieces.final[good]]],
+        complete=there[good],
+        frames=(pieces.final - first + 1)[good],
+        pieces=chunks[good],
+        packets=_packets(begins, ends, first)[good],
+        frame_bytes=_sums(pieces.frame_bytes, first)[good],
+        label_bytes=_sums(pieces.label_bytes, first)[good],
+        header_bytes=needed,
+        payload_size=length[good] - needed,
+        payload_seen=_sums(seen, first)[good] - needed,
+        orphan_pieces=int(chunks[~good & pieces.doubtful].sum()),
+        compressed=int(chunks[compressed].sum()) + pieces.strange,
     )
 
 
-def _divided(stream: Stream, frames: list[Frame], last: bool) -> Messages | None:
-    """One message in several frames; None if its header cannot be read."""
-    at, end, begin = (
-        np.array([getattr(frame, name) for frame in frames], np.int64)
-        for name in ("at", "end", "payload_at")
-    )
-    inside = np.minimum(end, len(stream.data))
-    head = head_of(stream.data, frames, HEADER_SIZE + MAX_TOPIC_BYTES)
-    size = int((end - begin).sum())
-    if len(head) < HEADER_SIZE:
-        return None
-    header = np.frombuffer(head[:HEADER_SIZE], decode.LAYOUT)
-    needed = HEADER_SIZE + int(header["topic_length"][0])
-    if not decode.readable(header, np.array([size]))[0] or len(head) < needed:
-        return None
-    seen = int(stream.covered(begin, inside).sum())
-    covered = seen == size and bool((end <= len(stream.data)).all())
-    return Messages(
-        header=header,
-        topics=[head[HEADER_SIZE:needed].decode(errors="replace")],
-        first_ns=stream.first_seen(at[:1]),
-        last_ns=stream.seen_up_to(inside[-1:]),
-        complete=np.array([last and covered]),
-        frames=np.array([len(frames)]),
-        frame_bytes=np.array([(begin - at).sum()]),
-        header_bytes=np.array([min(needed, seen)]),
-        payload_size=np.array([size - needed]),
-        payload_seen=np.array([max(0, seen - needed)]),
-    )
+def _sums(column: Array, first: Array) -> Array:
+    """The column's sum over the pieces of each message."""
+    if len(first) == len(column):
+        return column
+    sums: Array = np.add.reduceat(column, first)
+    return sums
 
 
-def _joined(parts: list[Messages]) -> Messages:
-    columns: dict[str, Any] = {
-        name: np.concatenate([getattr(part, name) for part in parts])
-        for name in Messages.__slots__
-        if name != "topics"
-    }
-    return Messages(topics=[topic for part in parts for topic in part.topics], **columns)
+def _packets(begins: Array, ends: Array, first: Array) -> Array:
+    """How many segments each message touches; two of its pieces may lie in one."""
+    touched = ends - begins + 1
+    if len(first) < len(begins):
+        again = begins[1:] == ends[:-1]
+        again[first[1:] - 1] = False
+        touched[1:] -= again
+    return _sums(touched, first)
+
+
+@dataclass(frozen=True, slots=True)
+class _Heads:
+    """Where the first bytes of each message can be read in one go: in `data`, the stream and more behind it."""
+
+    data: bytes
+    at: Array
+    end: Array
+    masks: Array
+
+    def seen(self, stream: Stream, needed: Array) -> Array:
+        """How many of the bytes that are needed were seen."""
+        until = np.minimum(self.at + needed, self.end)
+        copied = self.at >= len(stream.data)
+        return np.where(copied, until - self.at, stream.covered(self.at, until))
+
+
+def _heads(stream: Stream, pieces: Pieces, inside: Array) -> _Heads:
+    """In the stream itself; of a message whose header may go on in its next piece, a copy behind the stream."""
+    first = pieces.first
+    at, end, masks = pieces.begin[first], inside[first], pieces.masks[first]
+    short = (pieces.final > first) & (pieces.end[first] - at < LONGEST_HEAD)
+    copies = [stream.data]
+    place = len(stream.data)
+    for number in np.flatnonzero(short).tolist():
+        copy = _joined_head(stream, pieces, inside, number)
+        copies.append(copy)
+        at[number], end[number], masks[number] = place, place + len(copy), 0
+        place += len(copy)
+    return _Heads(b"".join(copies) if len(copies) > 1 else stream.data, at, end, masks)
+
+
+def _joined_head(stream: Stream, pieces: Pieces, inside: Array, message: int) -> bytes:
+    """The first bytes of a message, up to the first that is missing."""
+    out = b""
+    for piece in range(int(pieces.first[message]), int(pieces.final[message]) + 1):
+        begin = int(pieces.begin[piece])
+        end = min(int(inside[piece]), begin + LONGEST_HEAD - len(out))
+        if begin >= end:
+            continue
+        if stream.covered(np.array([begin]), np.array([end]))[0] < end - begin:
+            break
+        out += decode.unmask(stream.data[begin:end], pieces.masks[piece].tobytes())
+        if end < pieces.end[piece]:
+            break
+    return out
 
 
 class Sightings:
@@ -191,6 +224,9 @@ class Sightings:
             "frames": messages.frames,
             "websocket_bytes": messages.frame_bytes,
             "header_bytes": messages.header_bytes,
+            "pieces": messages.pieces,
+            "packets": messages.packets,
+            "label_bytes": messages.label_bytes,
         }
         self.parts.append(
             pa.StructArray.from_arrays(

@@ -19,7 +19,7 @@ Array = npt.NDArray[Any]
 
 ETHERNET = 1
 IPV4 = 0x0800
-TCP = 6
+TCP, UDP = 6, 17
 FIN, SYN, RST, ACK = 0x01, 0x02, 0x04, 0x10
 MAX_CAPTURED = 262_144  # libpcap's own limit; a record that claims more is not a record
 
@@ -35,6 +35,7 @@ RECORD_HEADER = 16
 ETHERNET_HEADER = 14
 IP_HEADER = 20
 TCP_HEADER = 20
+UDP_HEADER = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +54,7 @@ class Packets:
     ip_len: Array
     ip_header: Array
     is_tcp: Array
+    is_udp: Array
     src_port: Array
     dst_port: Array
     seq: Array
@@ -224,11 +226,12 @@ def _packets(data: bytes, starts: Array, order: str, unit_ns: int, lost_tail: in
     ip_len = rows["ip_len"].astype(np.int64) * is_ip
     tcp_at = starts + RECORD_HEADER + ETHERNET_HEADER + ip_header
     captured_tcp = caplen - ETHERNET_HEADER - ip_header
-    whole = (
-        rows["fragment"] & 0x3FFF == 0
-    )  # neither a later part of a packet nor one that is continued
-    is_tcp = is_ip & (rows["proto"] == TCP) & whole & (captured_tcp >= TCP_HEADER)
-    tcp = _rows(data, np.where(is_tcp, tcp_at, 0), TCP_LAYOUT)
+    # neither a later part of a packet nor one that is continued
+    whole = is_ip & (rows["fragment"] & 0x3FFF == 0)
+    is_tcp = whole & (rows["proto"] == TCP) & (captured_tcp >= TCP_HEADER)
+    is_udp = whole & (rows["proto"] == UDP) & (captured_tcp >= UDP_HEADER)
+    is_udp &= ip_len >= ip_header + UDP_HEADER
+    tcp = _rows(data, np.where(is_tcp | is_udp, tcp_at, 0), TCP_LAYOUT)
     tcp_header = (tcp["offset"] >> 4).astype(np.int64) * 4
     is_tcp &= (
         (tcp_header >= TCP_HEADER)
@@ -236,7 +239,9 @@ def _packets(data: bytes, starts: Array, order: str, unit_ns: int, lost_tail: in
         & (ip_len >= ip_header + tcp_header)
     )
     tcp_header = tcp_header * is_tcp
-    payload_len = np.where(is_tcp, ip_len - ip_header - tcp_header, 0)
+    has_ports = is_tcp | is_udp  # which stand at the same place in both
+    header = np.where(is_udp, UDP_HEADER, tcp_header)
+    payload_len = np.where(has_ports, ip_len - ip_header - header, 0)
     return Packets(
         data=data,
         ts_ns=rows["seconds"].astype(np.int64) * 1_000_000_000
@@ -251,14 +256,15 @@ def _packets(data: bytes, starts: Array, order: str, unit_ns: int, lost_tail: in
         ip_len=ip_len,
         ip_header=ip_header,
         is_tcp=is_tcp,
-        src_port=tcp["src_port"].astype(np.int64) * is_tcp,
-        dst_port=tcp["dst_port"].astype(np.int64) * is_tcp,
+        is_udp=is_udp,
+        src_port=tcp["src_port"].astype(np.int64) * has_ports,
+        dst_port=tcp["dst_port"].astype(np.int64) * has_ports,
         seq=tcp["seq"].astype(np.int64) * is_tcp,
         ack=tcp["ack"].astype(np.int64) * is_tcp,
         flags=tcp["flags"].astype(np.int64) * is_tcp,
         tcp_header=tcp_header,
-        payload_at=(tcp_at + tcp_header) * is_tcp,
+        payload_at=(tcp_at + header) * has_ports,
         payload_len=payload_len,
-        payload_seen=np.minimum(payload_len, np.maximum(captured_tcp - tcp_header, 0)),
+        payload_seen=np.minimum(payload_len, np.maximum(captured_tcp - header, 0)),
         lost_tail=lost_tail,
     )

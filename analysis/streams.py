@@ -48,7 +48,8 @@ class Stream:
         return np.concatenate(([0], np.cumsum(self.lengths)))
 
     @cached_property
-    def _complete_ns(self) -> Array:
+    def complete_ns(self) -> Array:
+        """When each piece and all before it had been seen: then the receiver's TCP could hand them over."""
         return np.maximum.accumulate(self.seen_ns)
 
     def covered(self, begin: Array, end: Array) -> Array:
@@ -60,13 +61,9 @@ class Stream:
         inside = np.clip(at - self.starts[piece], 0, self.lengths[piece])
         return np.where(piece < 0, 0, self._covered_before[piece] + inside)
 
-    def first_seen(self, at: Array) -> Array:
-        """When the byte at each position was first seen (in a hole: the piece before it)."""
-        return self.seen_ns[np.searchsorted(self.starts, at, "right") - 1]
-
-    def seen_up_to(self, end: Array) -> Array:
-        """When the last of all bytes before each position was seen: then the receiver's TCP could hand them over."""
-        return self._complete_ns[np.searchsorted(self.starts, end - 1, "right") - 1]
+    def segment(self, at: Array) -> Array:
+        """Which piece brought the byte at each position (in a hole: the piece before it)."""
+        return np.searchsorted(self.starts, at, "right") - 1
 
 
 NOTHING = np.zeros(0, np.int64)

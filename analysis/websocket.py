@@ -1,50 +1,44 @@
-"""WebSocket (RFC 6455) on captured bytes: from a stream to the frames that make up its data messages.
+"""WebSocket (RFC 6455) on captured bytes: from a stream to the data frames in it.
 
 Unlike an endpoint, this reader may begin in the middle, and must go on after bytes that the capture lost: then it looks
-for the next place where a whole frame with one of our headers begins.
+for the next place where one of our frames begins (`analysis.resync`). What the reserved bits of a frame mean is not
+asked here.
 """
 
 from bisect import bisect_right
 from dataclasses import dataclass, field
-from typing import Final
+from typing import NamedTuple
 
-from analysis.decode import plausible
-from nodes.wire import HEADER_SIZE
+from analysis.resync import begins_frame, next_frame
 
 CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0x0, 0x1, 0x2, 0x8, 0x9, 0xA
 FIN_BIT, RESERVED_BITS, OPCODE_BITS, MASK_BIT = 0x80, 0x70, 0x0F, 0x80
 LARGEST_CONTROL = 125
 LONGEST_HEAD = 14
 LARGEST_FRAME = 1 << 30  # nobody sends an alert of a gigabyte: such a length is not a length
-WHOLE_BINARY: Final = b"\x82"  # FIN and BINARY: how each of our messages begins
 HANDSHAKES = (b"GET ", b"HTTP/1.")
 
 
-@dataclass(frozen=True, slots=True)
-class Frame:
+class Frame(NamedTuple):
     """One data frame; positions are in the stream. `end` may lie beyond the stream if the rest was not captured."""
 
     at: int
     payload_at: int
     end: int
-    mask: bytes  # empty if unmasked
 
 
 @dataclass(slots=True)
 class Walk:
-    """What one pass over a stream found."""
+    """What one pass over a stream found. A WebSocket message is a frame, nearly always."""
 
-    whole: list[tuple[int, int, int]] = field(
+    frames: list[tuple[int, int, int]] = field(default_factory=list)  # `Frame`s, in order
+    continued: list[int] = field(default_factory=list)  # which of them continue the one before
+    unended: list[int] = field(
         default_factory=list
-    )  # messages in one frame: at, payload_at, end
-    divided: list[tuple[list[Frame], bool]] = field(
-        default_factory=list
-    )  # frames, and whether the last is there
+    )  # after which the message's next one is missing
+    breaks: list[int] = field(default_factory=list)  # where reading began again: frames are missing
     handshake: int = 0  # bytes of HTTP before the first frame
-    control_frames: list[tuple[int, int]] = field(
-        default_factory=list
-    )  # ping, pong, close: begin, end
-    compressed: int = 0  # messages that cannot be read because an extension changed them
+    control_frames: list[tuple[int, int]] = field(default_factory=list)  # begin, end
 
 
 class _Unreadable(Exception):
@@ -58,8 +52,9 @@ def walk(data: bytes, unknown: tuple[tuple[int, int], ...], from_start: bool) ->
     if at is None:
         return found
     found.handshake = at
-    if at == 0:  # no HTTP: the capture began later, or this is no WebSocket at all
-        at = 0 if from_start and _starts_with_frame(data) else _next_message(data, 0)
+    if at == 0 and not (from_start and begins_frame(data, 0)):
+        at = next_frame(data, 0)  # the capture began later, or this is no WebSocket at all
+        found.breaks.append(at)
     _Walker(data, unknown, found).run(at)
     return found
 
@@ -72,35 +67,20 @@ def _after_handshake(data: bytes) -> int | None:
     return None if end < 0 else end + 4
 
 
-def _starts_with_frame(data: bytes) -> bool:
-    return data[:1] == WHOLE_BINARY and plausible(data, 0)
-
-
-def _next_message(data: bytes, at: int) -> int:
-    """The next position from which one of our messages can be read; the stream's end if there is none."""
-    while True:
-        at = data.find(WHOLE_BINARY, at)
-        if at < 0:
-            return len(data)
-        if plausible(data, at):
-            return at
-        at += 1
-
-
 class _Walker:
-    """Goes from frame to frame; a divided message is open between its first and last frame."""
+    """Goes from frame to frame; a WebSocket message in several frames is open between its first and last."""
 
     def __init__(self, data: bytes, unknown: tuple[tuple[int, int], ...], found: Walk) -> None:
         self.data = data
         self.unknown_begins = [begin for begin, _ in unknown]
         self.unknown_ends = [end for _, end in unknown]
         self.found = found
-        self.open: list[Frame] | None = None
+        self.open = False
 
     def run(self, at: int) -> None:
         data, end = self.data, len(self.data)
         while at < end:
-            if self.open is None and not self.unknown_begins:
+            if not self.open and not self.unknown_begins:
                 at = self._plain(at)
                 if at >= end:
                     break
@@ -108,17 +88,19 @@ class _Walker:
                 first = data[at]
                 frame = self._frame(at)
             except (_Unreadable, IndexError):
-                self._close(last=False)
-                at = _next_message(data, at + 1)
+                self._abandon()
+                at = next_frame(data, at + 1)
+                self.found.breaks.append(at)
                 continue
             self._take(first, frame)
             at = frame.end
-        self._close(last=False)
+        self._abandon()
 
     def _plain(self, at: int) -> int:
         """What nearly all of a stream is, in one tight loop: whole short messages; where something else begins."""
-        data, last, note = self.data, len(self.data) - LONGEST_HEAD, self.found.whole.append
-        while at <= last and data[at] == FIN_BIT | BINARY:
+        data, last, note = self.data, len(self.data) - LONGEST_HEAD, self.found.frames.append
+        asked, whole = 0xFF & ~RESERVED_BITS, FIN_BIT | BINARY
+        while at <= last and data[at] & asked == whole:
             second = data[at + 1]
             length, payload_at = second & 0x7F, at + 2
             if length == 127:
@@ -144,9 +126,7 @@ class _Walker:
         elif length == 127:
             length = int.from_bytes(data[at + 2 : at + 10])
             payload_at = at + 10
-        mask = b""
         if second & MASK_BIT:
-            mask = data[payload_at : payload_at + 4]
             payload_at += 4
         if payload_at > len(data):
             raise IndexError
@@ -158,7 +138,7 @@ class _Walker:
                 raise _Unreadable
         elif opcode > BINARY or length > LARGEST_FRAME:
             raise _Unreadable
-        return Frame(at, payload_at, payload_at + length, mask)
+        return Frame(at, payload_at, payload_at + length)
 
     def _is_unknown(self, begin: int, end: int) -> bool:
         before = bisect_right(self.unknown_begins, end - 1) - 1
@@ -166,43 +146,21 @@ class _Walker:
 
     def _take(self, first: int, frame: Frame) -> None:
         opcode = first & OPCODE_BITS
+        frames = self.found.frames
         if opcode >= CLOSE:
             self.found.control_frames.append((frame.at, frame.end))
-        elif first & RESERVED_BITS:
-            self.found.compressed += 1
-        elif opcode == CONTINUATION:
-            if self.open is not None:
-                self.open.append(frame)
-                if first & FIN_BIT:
-                    self._close(last=True)
-        elif first & FIN_BIT:
-            self._close(last=False)
-            self.found.whole.append((frame.at, frame.payload_at, frame.end))
+            return
+        if opcode == CONTINUATION:
+            if not self.open:
+                return
+            self.found.continued.append(len(frames))
         else:
-            self._close(last=False)
-            self.open = [frame]
+            self._abandon()
+        frames.append(frame)
+        self.open = not first & FIN_BIT
 
-    def _close(self, last: bool) -> None:
-        if self.open is not None:
-            self.found.divided.append((self.open, last))
-            self.open = None
-
-
-def unmask(payload: bytes, mask: bytes) -> bytes:
-    """The payload as the sender meant it (RFC 6455, 5.3)."""
-    if not mask or not payload:
-        return payload
-    size = len(payload)
-    key = int.from_bytes((mask * (size // 4 + 1))[:size])
-    return (int.from_bytes(payload) ^ key).to_bytes(size)
-
-
-def head_of(data: bytes, frames: list[Frame], size: int = HEADER_SIZE) -> bytes:
-    """The first `size` payload bytes of a divided message."""
-    out = b""
-    for frame in frames:
-        piece = data[frame.payload_at : min(frame.end, frame.payload_at + size - len(out))]
-        out += unmask(piece, frame.mask)
-        if len(out) >= size:
-            break
-    return out
+    def _abandon(self) -> None:
+        """The message that is open will not be continued."""
+        if self.open:
+            self.found.unended.append(len(self.found.frames) - 1)
+            self.open = False

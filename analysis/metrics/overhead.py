@@ -13,10 +13,12 @@ LAYERS = (
     "tcp",
     "retransmitted",
     "websocket",
+    "label",
     "header",
     "payload",
     "control",
     "unread",
+    "answers",
     "other",
 )
 LINKS_SCHEMA = ", ".join(["link string", "direction string", *(f"{name} long" for name in COUNTS)])

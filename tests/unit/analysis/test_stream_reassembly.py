@@ -45,10 +45,12 @@ def test_each_byte_is_seen_when_the_first_segment_with_it_passes(segments, openi
     assert len(stream.data) == end
     assert stream.covered_bytes == len(seen)
     places = np.array(sorted(seen), np.int64)
-    assert stream.first_seen(places).tolist() == [seen[byte] for byte in places.tolist()]
+    assert stream.seen_ns[stream.segment(places)].tolist() == [
+        seen[byte] for byte in places.tolist()
+    ]
     for byte in seen:
         earlier = [when for other, when in seen.items() if other <= byte]
-        assert stream.seen_up_to(np.array([byte + 1]))[0] == max(earlier)
+        assert stream.complete_ns[stream.segment(np.array([byte]))[0]] == max(earlier)
     for begin in range(0, end, 7):
         counted = stream.covered(np.array([begin]), np.array([end]))[0]
         assert counted == sum(begin <= byte < end for byte in seen)

@@ -1,0 +1,269 @@
+"""Chunks put together again: which frames, or which parts of them, make up which message.
+
+What a chunk is stands in its label (`nodes.delivery.labels`), so a capture is read without knowing the method. Pieces
+of several messages may be mixed: each way (standard or urgent of dmpq-pc, a level of preemptive) has at most one
+message under way. A piece does not say whether it is the first. It is, if the one before it on its way was a last one;
+where frames are missing in between, only what it carries can tell, and the message is `doubtful`.
+"""
+
+from bisect import bisect_right
+from dataclasses import dataclass
+from enum import IntEnum
+from operator import itemgetter
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis import decode
+from analysis.streams import Stream
+from analysis.websocket import BINARY, OPCODE_BITS, Walk
+from nodes.delivery.labels import (
+    BITS,
+    LENGTH_BYTES,
+    Form,
+    Letter,
+    form_and_level,
+)
+from nodes.wire import VERSION
+
+Array = npt.NDArray[Any]
+
+LABEL_BYTES = 1
+DEFLATE = 0b100  # the reserved bit of compressed messages (RFC 7692), which C has too
+
+
+class Role(IntEnum):
+    """What a chunk is, whichever way its label is written."""
+
+    STRANGE = 0  # none of ours
+    WHOLE = 1
+    PIECE = 2
+    LAST = 3
+    SEVERAL = 4
+
+
+STANDARD, URGENT, BEFORE_LEVELS = 1, 2, 2  # ways; level n of preemptive is BEFORE_LEVELS + n
+_LETTER_ROLES = {
+    Letter.URGENT: (Role.WHOLE, URGENT),
+    Letter.WHOLE: (Role.WHOLE, STANDARD),
+    Letter.PIECE: (Role.PIECE, STANDARD),
+    Letter.LAST: (Role.LAST, STANDARD),
+    Letter.URGENT_PIECE: (Role.PIECE, URGENT),
+    Letter.URGENT_LAST: (Role.LAST, URGENT),
+}
+_FORM_ROLES = {
+    Form.WHOLE: Role.WHOLE,
+    Form.PIECE: Role.PIECE,
+    Form.LAST: Role.LAST,
+    Form.SEVERAL: Role.SEVERAL,
+}
+
+
+def _byte_table() -> Array:
+    """Role, way and size of each label byte."""
+    table = np.zeros((256, 3), np.int64)
+    table[VERSION] = Role.WHOLE, 0, 0
+    for letter, (role, way) in _LETTER_ROLES.items():
+        table[letter] = role, way, LABEL_BYTES
+    for label in range(256):
+        try:
+            form, level = form_and_level(label)
+        except ValueError:
+            continue
+        table[label] = _FORM_ROLES[form], BEFORE_LEVELS + level, LABEL_BYTES
+    return table
+
+
+def _bit_table() -> Array:
+    """The same of the reserved bits, where there are any; they take no room."""
+    table = np.zeros((8, 3), np.int64)
+    for letter, bits in BITS.items():
+        table[bits] = *_LETTER_ROLES[letter], 0
+    return table
+
+
+BY_BYTE, BY_BITS = _byte_table(), _bit_table()
+
+
+@dataclass(frozen=True, slots=True)
+class Pieces:
+    """Runs of message bytes, none across frames. Those of a message lie together, in the order of the stream."""
+
+    at: Array  # where what belongs to it begins: its frame, or its length among several
+    begin: Array
+    end: Array  # may lie beyond the stream
+    masks: Array  # rows of four bytes, turned to `begin`
+    frame_bytes: Array
+    label_bytes: Array  # and lengths
+    chunks: Array  # 1, or 0 if it is in the same chunk as the piece before
+    compressible: Array  # has the reserved bit of compressed messages, and no other
+    first: Array  # for each message, its first piece
+    final: Array  # and the last that was seen
+    finished: Array  # for each message, whether its last piece is there
+    doubtful: Array  # for each message, whether it may have begun before its first piece
+    strange: int  # frames whose reserved bits are none of ours
+
+
+def pieces_of(stream: Stream, found: Walk) -> Pieces:
+    """All pieces of a stream."""
+    return _Reader(stream, found).pieces()
+
+
+class _Reader:
+    """One row a frame. What is said of a chunk is said at its first frame."""
+
+    def __init__(self, stream: Stream, found: Walk) -> None:
+        self.stream, self.found = stream, found
+        columns = np.array(found.frames, np.int64).reshape(-1, 3)
+        self.at: Array = columns[:, 0]
+        self.payload_at: Array = columns[:, 1]
+        self.end: Array = columns[:, 2]
+        self.masks = decode.masks(stream.data, self.at, self.payload_at)
+        rows = np.arange(len(columns))
+        continues = np.zeros(len(columns), bool)
+        continues[found.continued] = True
+        self.continues: Array = continues
+        self.chunk: Array = np.maximum.accumulate(np.where(continues, 0, rows))
+        self.ended: Array = np.ones(len(columns), bool)
+        self.ended[self.chunk[found.unended]] = False
+        self._read_labels()
+
+    def _read_labels(self) -> None:
+        raw = np.frombuffer(self.stream.data, np.uint8)
+        first = raw[self.at]
+        self.bits: Array = first >> 4 & 0b111
+        there = self.payload_at < np.minimum(self.end, len(raw))
+        label = np.where(there, raw[np.minimum(self.payload_at, len(raw) - 1)], 0)
+        label = np.where(there, label ^ self.masks[:, 0], 0)
+        read = BY_BYTE[label]
+        if self.bits.any():
+            read = np.where(self.bits[:, None] > 0, BY_BITS[self.bits], read)
+        unlabelled = (label == VERSION) & (self.bits == 0)
+        ours = unlabelled | (first & OPCODE_BITS == BINARY)
+        self.breaks: Array = np.array(self.found.breaks, np.int64)
+        if self.stream.unknown:
+            lost = ~self.continues & there & (self.bits == 0) & self._unknown(self.payload_at)
+            ours &= ~lost
+            self.breaks = np.sort(np.concatenate((self.breaks, self.at[lost])))
+        read = np.where((ours & ~self.continues)[:, None], read, 0)[self.chunk]
+        self.role: Array = read[:, 0]
+        self.way: Array = read[:, 1]
+        self.label_size: Array = read[:, 2] * ~self.continues
+
+    def _unknown(self, at: Array) -> Array:
+        begins, ends = (np.array(side, np.int64) for side in zip(*self.stream.unknown, strict=True))
+        before = np.searchsorted(begins, at, "right") - 1
+        return (before >= 0) & (ends[before] > at)
+
+    def pieces(self) -> Pieces:
+        message, doubtful = self._messages()
+        plain = (self.role > Role.STRANGE) & (self.role != Role.SEVERAL)
+        rows = {
+            "at": self.at,
+            "begin": self.payload_at + self.label_size,
+            "end": self.end,
+            "masks": _turned(self.masks, self.label_size),
+            "frame_bytes": self.payload_at - self.at,
+            "label_bytes": self.label_size,
+            "chunks": (~self.continues).astype(np.int64),
+            "compressible": self.bits == DEFLATE,
+            "message": message,
+            "last": self.role != Role.PIECE,
+            "ended": self.ended[self.chunk],
+            "doubtful": doubtful,
+        }
+        if not plain.all():
+            rows = {name: column[plain] for name, column in rows.items()}
+            rows = self._with_several(rows)
+        if (np.diff(rows["message"]) < 0).any():
+            order = np.lexsort((rows["begin"], rows["message"]))
+            rows = {name: column[order] for name, column in rows.items()}
+        return self._grouped(rows)
+
+    def _messages(self) -> tuple[Array, Array]:
+        """For each row where its message begins, and whether that is doubtful."""
+        message, doubtful = self.at.copy(), np.zeros(len(self.at), bool)
+        pieces = ((self.role == Role.PIECE) | (self.role == Role.LAST)) & ~self.continues
+        for way in np.unique(self.way[pieces]).tolist():
+            mine = np.flatnonzero(pieces & (self.way == way))
+            epoch = np.searchsorted(self.breaks, self.at[mine], "right")
+            resumed = np.diff(epoch, prepend=0) > 0
+            fresh = resumed | np.concatenate(([True], self.role[mine[:-1]] == Role.LAST))
+            run = np.maximum.accumulate(np.where(fresh, np.arange(len(mine)), 0))
+            message[mine] = self.at[mine[run]]
+            doubtful[mine] = resumed[run]
+        return message[self.chunk], doubtful[self.chunk]
+
+    def _with_several(self, rows: dict[str, Array]) -> dict[str, Array]:
+        """The rows, and one more for each message of those chunks that hold several."""
+        alone = np.bincount(self.chunk, minlength=len(self.chunk)) == 1
+        several = np.flatnonzero((self.role == Role.SEVERAL) & alone)
+        parts = [(row, *part) for row in several.tolist() for part in self._parts(row)]
+        if not parts:
+            return rows
+        row, at, begin, end = np.array(parts, np.int64).T
+        opening = at == self.at[row]
+        frame_bytes = np.where(opening, self.payload_at[row] - self.at[row], 0)
+        yes, no = np.ones(len(row), bool), np.zeros(len(row), bool)
+        more = {
+            "at": at,
+            "begin": begin,
+            "end": end,
+            "masks": _turned(self.masks[row], begin - self.payload_at[row]),
+            "frame_bytes": frame_bytes,
+            "label_bytes": begin - at - frame_bytes,
+            "chunks": np.ones(len(row), np.int64),
+            "compressible": no,
+            "message": at,
+            "last": yes,
+            "ended": self.ended[row],
+            "doubtful": no,
+        }
+        return {name: np.concatenate((column, more[name])) for name, column in rows.items()}
+
+    def _parts(self, row: int) -> list[tuple[int, int, int]]:
+        """Each message in a chunk of several: where it, its bytes and what follows it begin."""
+        data, mask = self.stream.data, self.masks[row].tolist()
+        payload_at, end = int(self.payload_at[row]), int(self.end[row])
+        at, place = int(self.at[row]), payload_at + LABEL_BYTES
+        parts = []
+        while place + LENGTH_BYTES <= min(end, len(data)) and self._is_known(place):
+            turn = place - payload_at
+            high, low = data[place] ^ mask[turn & 3], data[place + 1] ^ mask[turn + 1 & 3]
+            begin = place + LENGTH_BYTES
+            after = begin + (high << 8 | low)
+            if after > end:
+                break
+            parts.append((at, begin, after))
+            at = place = after
+        return parts
+
+    def _is_known(self, place: int) -> bool:
+        """Whether the length that stands here was captured."""
+        unknown = self.stream.unknown
+        before = bisect_right(unknown, place + LENGTH_BYTES - 1, key=itemgetter(0)) - 1
+        return before < 0 or unknown[before][1] <= place
+
+    def _grouped(self, rows: dict[str, Array]) -> Pieces:
+        message, last = rows.pop("message"), rows.pop("last")
+        ended, doubtful = rows.pop("ended"), rows.pop("doubtful")
+        first = np.flatnonzero(np.diff(message, prepend=-1))
+        final = np.append(first, len(message))[1:] - 1
+        whole = np.logical_and.reduceat(ended, first) if len(first) else ended
+        chosen = ~self.continues & (self.bits > 0) & (self.role == Role.STRANGE)
+        return Pieces(
+            **rows,
+            first=first,
+            final=final,
+            finished=last[final] & whole,
+            doubtful=doubtful[first],
+            strange=int(chosen.sum()),
+        )
+
+
+def _turned(masks: Array, by: Array) -> Array:
+    """Each mask as it lies at this many bytes into its frame's payload."""
+    if not by.any():
+        return masks
+    return np.take_along_axis(masks, (np.arange(4) + by[:, None]) & 3, axis=1)
