@@ -58,7 +58,13 @@ def _kernel_has_netem() -> bool:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Where the kernel has no netem, its tests are left to test_netem_machine.py, which boots one that has."""
+    """Where the kernel has no netem, its tests are left to test_netem_machine.py, which boots one that has.
+
+    Side by side run the tests of different files; those that need the container engine have only one of it.
+    """
+    for item in items:
+        together = "engine" if item.get_closest_marker("docker") else item.nodeid.split("::")[0]
+        item.add_marker(pytest.mark.xdist_group(together))
     of_netem = [item for item in items if item.get_closest_marker("netem")]
     if of_netem and not _kernel_has_netem():
         config.hook.pytest_deselected(items=of_netem)
