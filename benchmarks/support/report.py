@@ -52,7 +52,7 @@ class Report:
         details = Table("detail", "value")
         for key, value in self.details.items():
             details.add_row(key, str(value))
-        console.print(times, verdicts, *([details] if self.details else []))
+        console.print(*(table for table in (times, verdicts, details) if table.row_count))
         about = self.machine
         memory = about["memory_bytes"] / 2**30
         console.print(

@@ -1,0 +1,222 @@
+"""How long an urgent message takes on a narrow line behind large ones, and what it costs. See docs/benchmarks.md.
+
+`python -m benchmarks.delivery [--what rates,processor,...] [--seconds 180] [--scale 1] [--json] [--check]`
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from benchmarks.support.delivery import contestants
+from benchmarks.support.delivery.contestant import Contestant
+from benchmarks.support.delivery.lines import Line, Lines
+from benchmarks.support.delivery.rows import Row
+from benchmarks.support.delivery.scheduling import cost
+from benchmarks.support.delivery.small_machine import SmallMachines
+from benchmarks.support.delivery.tables import costs, delays, plain
+from benchmarks.support.delivery.traffic import ROUTINE_BYTES, Due, timeline
+from benchmarks.support.report import Report
+from benchmarks.support.running import run
+from testbed.backends.boards import BOARDS, Limits, limits
+from testbed.backends.core_speed import core_speed
+from testbed.topology.model import Shape
+
+LIMITS = {
+    "preemptive_vs_dmpq": 0.8,  # largest delays at 7 kB/s, as all but the last
+    "preemptive_vs_zenoh": 1.0,
+    "preemptive_vs_zenoh_tuned": 1.0,
+    "preemptive_vs_mosquitto": 1.0,
+    "preemptive_wire_vs_dmpq": 1.0,  # bytes on the line
+}
+KB = 8_000.0  # bits
+NARROW, WIDER = 7 * KB, 20 * KB
+NARROW_NAME = "7 kB/s"
+SEED = 2016
+DEFAULT = "rates,processor"
+SMALL_QUEUE = 250_000  # bytes: two and a half routine messages
+WIDTH = 130  # columns of the tables
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """How long, how fast, and for whom."""
+
+    seconds: float
+    scale: float
+    only: tuple[str, ...]  # names of contestants; none: all
+    as_json: bool
+
+    @property
+    def timeline(self) -> tuple[Due, ...]:
+        """What everybody sends."""
+        return timeline(self.seconds, SEED, self.scale)
+
+    def shape(self, rate_bps: float, delay_s: float = 0.0, loss: float = 0.0) -> Shape:
+        """A line of the rate, as much faster as all is."""
+        return Shape(rate_bps=rate_bps * self.scale, delay_s=delay_s / self.scale, loss=loss)
+
+    def show(self, *what: object) -> None:
+        """To people."""
+        if not self.as_json:
+            Console(highlight=False, width=WIDTH).print(*what)
+
+
+def main() -> int:
+    """Measure and report."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.delivery", description=__doc__)
+    parser.add_argument("--what", default=DEFAULT, help=f"some of {', '.join(PARTS)}")
+    parser.add_argument("--seconds", type=float, default=180.0, help="of sending")
+    parser.add_argument("--scale", type=float, default=1.0, help="all so many times faster")
+    parser.add_argument("--only", default="", help="names of contestants; all")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("--check", action="store_true", help="exit code 1 above a limit")
+    options = parser.parse_args()
+    chosen = options.what.split(",")
+    if unknown := set(chosen) - PARTS.keys():
+        parser.error(f"there is no {', '.join(sorted(unknown))}; there is {', '.join(PARTS)}")
+    only = tuple(filter(None, options.only.split(",")))
+    asked = Asked(options.seconds, options.scale, only, options.json)
+
+    def measure(report: Report, folder: Path) -> None:
+        for part in chosen:
+            (folder / part).mkdir()
+            PARTS[part](report, folder / part, asked)
+
+    return run(Report(LIMITS), measure, as_json=options.json, check=options.check)
+
+
+def rates(report: Report, folder: Path, asked: Asked) -> None:
+    """The lines of the thesis: one that the routine messages alone overload, and one that they half fill."""
+    lines = [
+        Line(NARROW_NAME, asked.shape(NARROW)),
+        Line("20 kB/s", asked.shape(WIDER)),
+    ]
+    everybody = [*contestants.ours(), *contestants.others()]
+    found = race(report, folder, asked, lines, everybody)
+    compare(report, {row.name: row for row in found[NARROW_NAME]})
+
+
+def compare(report: Report, rows: dict[str, Row]) -> None:
+    """Ours against the others on the same line."""
+    ours = rows.get(contestants.PREEMPTIVE)
+    against = {
+        "preemptive_vs_dmpq": contestants.DMPQ,
+        "preemptive_vs_zenoh": contestants.ZENOH,
+        "preemptive_vs_zenoh_tuned": contestants.ZENOH_TUNED,
+        "preemptive_vs_mosquitto": contestants.MOSQUITTO,
+    }
+    for name, peer in against.items():
+        if ours is not None and peer in rows:
+            report.ratios[name] = round(ours.largest_s / rows[peer].largest_s, 3)
+    if ours is not None and (dmpq := rows.get(contestants.DMPQ)) is not None:
+        ratio = ours.wire_per_payload / dmpq.wire_per_payload
+        report.ratios["preemptive_wire_vs_dmpq"] = round(ratio, 4)
+
+
+def jumbo(report: Report, folder: Path, asked: Asked) -> None:
+    """Packets of 9,000 bytes (thesis, 6.6)."""
+    line = Line("20 kB/s, MTU 9000", asked.shape(WIDER), mtu=9000)
+    everybody = [
+        *contestants.ours(),
+        *contestants.fitted_to_the_packet(),
+        *contestants.others(),
+    ]
+    race(report, folder, asked, [line], everybody)
+
+
+def background(report: Report, folder: Path, asked: Asked) -> None:
+    """Other traffic takes 30 % of the line (6.7)."""
+    line = Line("20 kB/s, 30 % taken by others", asked.shape(WIDER), noise=0.3)
+    race(report, folder, asked, [line], [*contestants.ours(), *contestants.others()])
+
+
+def loss(report: Report, folder: Path, asked: Asked) -> None:
+    """The line loses packets, both ways (6.8)."""
+    line = Line("20 kB/s, 2 % loss", asked.shape(WIDER, loss=0.02), Shape(loss=0.02))
+    race(report, folder, asked, [line], [*contestants.ours(), *contestants.others()])
+
+
+def delay(report: Report, folder: Path, asked: Asked) -> None:
+    """A mobile network's delay, which the thesis' line has not."""
+    back = Shape(delay_s=0.06 / asked.scale)
+    line = Line("20 kB/s, 60 ms each way", asked.shape(WIDER, delay_s=0.06), back)
+    race(report, folder, asked, [line], [*contestants.ours(), *contestants.others()])
+
+
+def pi_zero(report: Report, folder: Path, asked: Asked) -> None:
+    """What feeds the line is as slow as a Raspberry Pi Zero, and our queues hold little (6.3)."""
+    board = limits(BOARDS["pi-zero"], core_speed())
+    report.details["pi-zero"] = board.in_words()
+    line = Line(f"7 kB/s, a Pi Zero, {SMALL_QUEUE // 1000} kB of queue", asked.shape(NARROW))
+    everybody = [*contestants.ours(SMALL_QUEUE), *contestants.others()]
+    race(report, folder, asked, [line], everybody, board)
+
+
+def race(
+    report: Report,
+    folder: Path,
+    asked: Asked,
+    lines: Sequence[Line],
+    everybody: Sequence[Contestant],
+    board: Limits | None = None,
+) -> dict[str, list[Row]]:
+    """Everybody on each kind of line, all at the same time."""
+    chosen = [one for one in everybody if not asked.only or one.name in asked.only]
+    for contestant in chosen:
+        contestant.check()
+    slowest = min(line.down.rate_bps or 0 for line in lines) / 8
+    offered = sum(due.size for due in asked.timeline)
+    longest_s = max(asked.seconds / asked.scale, 1.4 * offered / slowest) + 10
+    with ExitStack() as stack:
+        small = None if board is None else stack.enter_context(SmallMachines(board))
+        core = stack.enter_context(Lines(folder))
+        for line in lines:
+            for contestant in chosen:
+                core.add(line, contestant, asked.timeline)
+        core.up()
+        if small is not None:
+            for pid in core.sender_pids:
+                small.hold(pid)
+        found = core.played(longest_s, quiet_s=3 * ROUTINE_BYTES / slowest)
+    for title, rows in found.items():
+        asked.show(delays(title, rows))
+        if asked.as_json:
+            report.details.setdefault("lines", {})[title] = [plain(row) for row in rows]
+    return found
+
+
+def processor(report: Report, folder: Path, asked: Asked) -> None:
+    """Processor time: of the schedulers alone, and of whole senders on a line that never makes them wait."""
+    due = timeline(600, SEED)
+    found = []
+    for contestant in contestants.ours():
+        method, parameters = contestant.method, contestant.parameters
+        if contestant.name != contestants.TWO:
+            found.append(cost(method, parameters, due, WIDER / 8, contestant.name))
+    asked.show(costs("schedulers alone, 20 kB/s", found))
+    if asked.as_json:
+        report.details["schedulers"] = [plain(one) for one in found]
+    dense = Asked(200.0, 20.0, asked.only, asked.as_json)
+    line = Line("100 Mbit/s", Shape(rate_bps=100e6))
+    race(report, folder, dense, [line], [*contestants.ours(), *contestants.others()])
+
+
+PARTS: dict[str, Callable[[Report, Path, Asked], Any]] = {
+    "rates": rates,
+    "processor": processor,
+    "jumbo": jumbo,
+    "background": background,
+    "loss": loss,
+    "delay": delay,
+    "pi-zero": pi_zero,
+}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,54 @@
+"""All who take part, by name."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from benchmarks.support.delivery.contestant import Contestant
+from benchmarks.support.delivery.ours import ROUTINE, URGENT, Ours
+from benchmarks.support.delivery.peers import Mosquitto, Peer
+
+TWO, DMPQ, PREEMPTIVE = "two-connections", "dmpq-pc", "preemptive"
+MOSQUITTO, ZENOH, ZENOH_TUNED = "mosquitto", "zenoh", "zenoh-tuned"
+
+AS_DELIVERED: Mapping[str, Any] = {"config": {}, "congestion": "DROP", "express": False}
+# One batch is one packet (2 bytes of length in front), and the kernel may hold as little as it lets one ask for: so
+# little waits below its priorities. Nothing is dropped, and the other side is given time (default: 5 s and 10 s).
+TUNED: Mapping[str, Any] = {
+    "config": {
+        "transport/link/tx/batch_size": 1446,
+        "transport/link/tcp/so_sndbuf": 2304,
+        "transport/link/tx/queue/congestion_control/block/wait_before_close": 600_000_000,
+        "transport/link/tx/lease": 120_000,
+    },
+    "congestion": "BLOCK",
+    "express": True,
+}
+
+
+def ours(limit_bytes: int | None = None) -> list[Ours]:
+    """Our methods; a limit bounds each queue."""
+    limit = {} if limit_bytes is None else {"limit_bytes": limit_bytes}
+    apart = {"urgent": (URGENT,), "routine": (ROUTINE,)}
+    return [
+        Ours("fifo", "fifo", limit),
+        Ours(TWO, "fifo", limit, apart),
+        Ours("pq-pc", "pq-pc", limit),
+        Ours(DMPQ, "dmpq-pc", {"dv": 1443, **limit}),
+        Ours("dmpq-pc-udp", "dmpq-pc", {"dv": 1443, "ack": "udp", **limit}),
+        Ours(PREEMPTIVE, "preemptive", limit),
+    ]
+
+
+def fitted_to_the_packet() -> list[Ours]:
+    """DMPQ-PC with pieces as long as a packet of the line, whatever its MTU."""
+    return [Ours("dmpq-pc-auto", "dmpq-pc", {"dv": "auto"})]
+
+
+def others() -> list[Contestant]:
+    """Programs of others."""
+    return [
+        Peer("sse", "sse", ("http", "python3")),
+        Mosquitto(MOSQUITTO, "mqtt", ("paho", "paho-mqtt")),
+        Peer(ZENOH, "zenoh_peer", ("zenoh", "eclipse-zenoh"), AS_DELIVERED),
+        Peer(ZENOH_TUNED, "zenoh_peer", ("zenoh", "eclipse-zenoh"), TUNED),
+    ]

@@ -1,0 +1,67 @@
+"""What the programs of peers have in common: they wait for the start, send by the clock, and note what arrives.
+
+Standard library only. Files in the peer's folder: `timeline.json` and `start` are written by the benchmark, `ready` and
+`received.jsonl` by the programs. A payload begins with the message's number.
+"""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+LOOK_S = 0.02
+Send = Callable[[bytes, bool], None]  # payload, urgent
+
+
+def payload(number: int, urgent: bool, size: int) -> bytes:
+    """As the thesis fills its messages: with 1s or 2s."""
+    return f"{number} ".encode().ljust(size, b"1" if urgent else b"2")
+
+
+def number_of(data: bytes) -> int:
+    """Of a payload."""
+    return int(data[:20].split(b" ", 1)[0])
+
+
+def ready(folder: Path, role: str) -> None:
+    """Tell the benchmark."""
+    (folder / f"{role}.ready").touch()
+
+
+class Received:
+    """Notes arrivals, each at once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = (folder / "received.jsonl").open("a", buffering=1)
+
+    def note(self, data: bytes) -> None:
+        """A whole message is here."""
+        at_ns = time.time_ns()
+        self._file.write(json.dumps({"number": number_of(data), "at_ns": at_ns}) + "\n")
+
+
+def play(folder: Path, send: Send) -> None:
+    """Send everything at its moment. Urgent and routine messages have a thread each: no one waits for the other."""
+    timeline = json.loads((folder / "timeline.json").read_text())
+    numbered = list(enumerate(timeline))
+    while not (start := folder / "start").exists():
+        time.sleep(LOOK_S)
+    start_ns = int(start.read_text())
+    threads = [
+        threading.Thread(target=_play, args=(start_ns, mine, send))
+        for urgent in (True, False)
+        if (mine := [one for one in numbered if one[1]["urgent"] is urgent])
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def _play(start_ns: int, messages: Iterable[tuple[int, dict[str, int]]], send: Send) -> None:
+    for number, due in messages:
+        urgent = bool(due["urgent"])
+        data = payload(number, urgent, due["size"])
+        time.sleep(max(0, start_ns + due["at_ns"] - time.time_ns()) / 1e9)
+        send(data, urgent)
