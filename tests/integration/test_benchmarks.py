@@ -74,6 +74,23 @@ def test_a_loaded_lab_tells_of_memory_and_deliveries(repository: Path) -> None:
 
 @pytest.mark.root
 @pytest.mark.netns
+def test_delivery_methods_are_compared_on_one_line(repository: Path) -> None:
+    asked = ("--what", "rates", "--seconds", "10", "--scale", "8")
+    found = benchmark(repository, "delivery", *asked, "--only", "dmpq-pc,preemptive,sse")
+    expected = {"preemptive_vs_dmpq", "preemptive_wire_vs_dmpq"}
+    assert found["ratios"].keys() == found["limits"].keys() == expected
+    assert found["details"]["lines"].keys() == {"7 kB/s", "20 kB/s"}
+    for rows in found["details"]["lines"].values():
+        assert {row["name"] for row in rows} == {"dmpq-pc", "preemptive", "sse"}
+        for row in rows:
+            assert row["urgent_arrived"] == row["urgent_sent"] > 0
+            assert row["routine_arrived"] == 1
+            assert 1.05 < row["wire_per_payload"] < 1.3
+            assert row["processor_ms"] > 0
+
+
+@pytest.mark.root
+@pytest.mark.netns
 @needs_mininet
 def test_an_interrupted_benchmark_takes_everything_back(repository: Path, places: Path) -> None:
     running = subprocess.Popen(
