@@ -1,0 +1,107 @@
+"""One lab, the same messages, narrow lines with a method each, down and up: how long an urgent message waits on each.
+
+A tenth of Lee's experiment in time: 70 kB/s instead of 7, and a message of 300 kB that holds the line for 4 s.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nodes.delivery.preemptive import PIECE_S as PREEMPTIVE_PIECE_S
+
+pytestmark = pytest.mark.netns
+
+Command = Callable[..., Any]
+
+RATE = 70_000  # bytes a second
+STANDARD, URGENT = 300_000, 1_000
+AROUND = 66 + 4 + 1 + 34  # Ethernet to TCP, WebSocket, label, our own header with the topic
+DELAY_S = 0.005
+PIECE_S = {"dmpq-pc": 1514 / RATE, "preemptive": PREEMPTIVE_PIECE_S}  # under way when it comes
+BUSY_S = 0.15  # a machine that tests share
+
+FILE = f"""
+name: urgent
+links:
+  profiles:
+    line: {{both: {{rate: {RATE // 1000}kB/s, delay: 5ms, queue: 400kB}}}}
+nodes:
+  broker: {{kind: broker}}
+  slope: {{kind: sensor}}
+  fifo: {{kind: subscriber, link: line, topics: [alerts]}}
+  pq-pc: {{kind: subscriber, link: line, topics: [alerts], delivery: {{method: pq-pc}}}}
+  dmpq-pc: {{kind: subscriber, link: line, topics: [alerts], delivery: {{method: dmpq-pc}}}}
+  preemptive: {{kind: subscriber, link: line, topics: [alerts], delivery: {{method: preemptive}}}}
+  up-fifo: {{kind: sensor, link: line}}
+  up-dmpq-pc: {{kind: sensor, link: line, delivery: {{method: dmpq-pc}}}}
+  up-preemptive: {{kind: sensor, link: line, delivery: {{method: preemptive}}}}
+  office: {{kind: subscriber, topics: [reports]}}
+scenario:
+  duration: 3s
+  settle: 20s
+  events:
+    - at: 0s
+      publish: {{from: slope, topic: alerts, priority: 1, size: {STANDARD}B}}
+    - at: 300ms
+      publish: {{from: slope, topic: alerts, priority: 5, size: {URGENT}B, period: 500ms, count: 4}}
+    - at: 0s
+      publish: {{from: [up-fifo, up-dmpq-pc, up-preemptive], topic: reports, size: {STANDARD}B}}
+    - at: 550ms
+      publish:
+        from: [up-fifo, up-dmpq-pc, up-preemptive]
+        topic: reports
+        priority: 5
+        size: {URGENT}B
+        period: 500ms
+        count: 4
+capture: {{enabled: false}}
+"""
+
+
+@pytest.fixture
+def run(places: Path, testbed_json: Command) -> Iterator[Path]:
+    file = places / "urgent.yaml"
+    file.write_text(FILE)
+    testbed_json("up", file, "--backend", "netns", codes=(0, 3))
+    played = testbed_json("play", "urgent", codes=(0, 3))
+    yield places / "c" / played["run"]
+    testbed_json("down", "urgent")
+
+
+def events(run: Path, node: str, event: str) -> list[dict[str, Any]]:
+    lines = map(json.loads, (run / "logs" / f"{node}.jsonl").read_text().splitlines())
+    return [line for line in lines if line["event"] == event]
+
+
+def delays(run: Path, node: str, level: int) -> list[float]:
+    """Of what came down to this node; or of what it sent up to the office."""
+    if node.startswith("up-"):
+        sent = {line["id"] for line in events(run, node, "publish")}
+        came = [line for line in events(run, "office", "receive") if line["id"] in sent]
+    else:
+        came = events(run, node, "receive")
+    return [(line["t"] - line["published_ns"]) / 1e9 for line in came if line["priority"] == level]
+
+
+def longest_wait(run: Path, node: str) -> float:
+    """Of the urgent messages; the standard one must not have left the line idle for long."""
+    urgent, (standard,) = delays(run, node, 5), delays(run, node, 1)
+    assert len(urgent) == 4
+    assert STANDARD / RATE < standard < 1.6 * STANDARD / RATE
+    return max(urgent)
+
+
+def test_an_urgent_message_passes_a_divided_one_within_its_bound_and_waits_for_a_whole_one(
+    run: Path,
+) -> None:
+    for direction in ("", "up-"):
+        fifo = longest_wait(run, f"{direction}fifo")
+        for method, piece_s in PIECE_S.items():
+            bound_s = piece_s + (URGENT + AROUND) / RATE + DELAY_S
+            waited = longest_wait(run, f"{direction}{method}")
+            assert waited < 1.15 * bound_s + BUSY_S
+            assert fifo > 10 * waited
+    assert longest_wait(run, "pq-pc") > 0.5 * STANDARD / RATE  # for the message under way
