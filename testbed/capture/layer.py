@@ -2,6 +2,7 @@
 
 Bound to no other layer: which bytes of a TCP stream are a message is for the analysis to say. `TestbedHeader(data)`
 takes a message's bytes apart, `bytes(TestbedHeader(...) / payload)` builds them (useful for hostile tests).
+`TestbedLabel(data)` does so with a chunk whose delivery method puts a label in front.
 """
 
 from scapy.fields import (
@@ -17,6 +18,7 @@ from scapy.fields import (
 from scapy.packet import Packet
 
 from nodes import wire
+from nodes.delivery.labels import Form, Letter, levelled
 
 _BY_SIZE = {1: ByteField, 2: ShortField, 4: IntField, 8: LongField}
 _DEFAULTS = {"version": wire.VERSION, "priority": wire.LOWEST_PRIORITY, "hops": 1}
@@ -40,3 +42,26 @@ class TestbedHeader(Packet):  # type: ignore[misc]
         *(_scapy_field(field) for field in wire.FIELDS),
         StrLenField("topic", b"", length_from=lambda packet: packet.topic_length),
     ]
+
+
+_WHOLE = (Letter.URGENT, Letter.WHOLE, *(levelled(Form.WHOLE, level) for level in wire.LEVEL_NAMES))
+_LABELS = {
+    **{int(letter): letter.name for letter in Letter},
+    **{
+        levelled(form, level): f"{form.name} level {level}"
+        for form in Form
+        for level in wire.LEVEL_NAMES
+    },
+}
+
+
+class TestbedLabel(Packet):  # type: ignore[misc]
+    """The label byte of a chunk (`nodes.delivery.labels`); behind it a whole message, or a piece as it is."""
+
+    __test__ = False
+    name = "testbed label"
+    fields_desc = [ByteEnumField("label", int(Letter.WHOLE), _LABELS)]  # noqa: RUF012
+
+    def guess_payload_class(self, payload: bytes) -> type[Packet]:
+        """A message if it is whole; the pieces of one are only bytes."""
+        return TestbedHeader if self.label in _WHOLE else self.default_payload_class(payload)

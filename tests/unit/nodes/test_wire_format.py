@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nodes.delivery.labels import Form, Letter, levelled
 from nodes.wire import (
     FIELDS,
     HEADER_SIZE,
@@ -20,7 +21,7 @@ from nodes.wire import (
     encode,
     message_id,
 )
-from testbed.capture.layer import TestbedHeader
+from testbed.capture.layer import TestbedHeader, TestbedLabel
 
 TESTS = Path(__file__).parents[2]
 GOLDEN = TESTS / "golden" / "nodes" / "messages.txt"
@@ -159,3 +160,14 @@ def test_the_documentation_shows_the_table_as_it_is() -> None:
         rows.append(f"| {offset} | {field.size} | `{field.name}` | {field.meaning} |")
         offset += field.size
     assert "\n".join(rows) in DOCS.read_text()
+
+
+def test_the_scapy_layer_of_labels_knows_whole_messages_and_pieces() -> None:
+    message = encode(Message(Kind.PUBLISH, priority=5, topic="slope", payload=b"rain"))
+    for label in (Letter.URGENT, Letter.WHOLE, levelled(Form.WHOLE, 5)):
+        chunk = TestbedLabel(bytes([label]) + message)
+        assert chunk[TestbedHeader].topic == b"slope"
+        assert bytes(chunk) == bytes([label]) + message
+    piece = TestbedLabel(bytes([levelled(Form.PIECE, 3)]) + message)
+    assert not piece.haslayer(TestbedHeader)
+    assert piece.sprintf("%label%") == "PIECE level 3"

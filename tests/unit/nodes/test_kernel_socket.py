@@ -1,0 +1,93 @@
+"""What the kernel tells of a connection: how much is under way, how far the peer is, what fills a packet."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from nodes.runtime.kernel import (
+    acknowledge_now,
+    packet_room,
+    shortest_round_trip_s,
+    unsent_bytes,
+)
+
+
+class Segments:
+    """A socket with a segment size."""
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+
+    def getsockopt(self, level: int, option: int) -> int:
+        assert (level, option) == (socket.IPPROTO_TCP, socket.TCP_MAXSEG)
+        return self.size
+
+
+@pytest.mark.parametrize(
+    ("segment", "masked", "room"),
+    [
+        (1448, False, 1444),  # MTU 1500 with time stamps; Lee 2016: 1443 and one label
+        (1448, True, 1440),
+        (524, True, 516),
+        (127, False, 125),
+        (65_539, False, 65_535),
+        (65_550, False, 65_540),
+    ],
+)
+def test_a_message_of_this_size_and_its_head_fill_one_packet(
+    segment: int, masked: bool, room: int
+) -> None:
+    assert packet_room(Segments(segment), masked=masked) == room  # type: ignore[arg-type]
+
+
+@contextmanager
+def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        socket.create_connection(server.getsockname()) as here,
+        server.accept()[0] as there,
+    ):
+        here.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        there.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        yield here, there
+
+
+def test_the_round_trip_of_a_connection_is_known_and_of_a_closed_one_is_not() -> None:
+    with pair() as (here, _):
+        trip = shortest_round_trip_s(here)
+        assert trip is not None
+        assert 0 < trip < 1
+        here.close()
+        assert shortest_round_trip_s(here) is None
+        assert unsent_bytes(here) == 0
+        acknowledge_now(here)
+
+
+def test_of_a_socket_without_a_peer_no_round_trip_is_known() -> None:
+    with socket.socket() as alone:
+        assert shortest_round_trip_s(alone) is None
+
+
+def left_after_read(prompt: bool) -> list[int]:
+    """What is not acknowledged right after the peer has read it, on a line where answers are usual."""
+    left = []
+    for _ in range(10):
+        with pair() as (here, there):
+            for _ in range(5):
+                here.send(b"question")
+                there.recv(100)
+                there.send(b"answer")
+                here.recv(100)
+            here.send(b"statement")
+            there.recv(100)
+            if prompt:
+                acknowledge_now(there)
+            left.append(unsent_bytes(here))
+    return left
+
+
+def test_a_prompt_acknowledgement_leaves_when_the_bytes_are_read() -> None:
+    assert set(left_after_read(prompt=True)) == {0}
+    assert max(left_after_read(prompt=False)) == len(b"statement")
