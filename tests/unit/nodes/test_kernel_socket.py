@@ -20,6 +20,9 @@ class Segments:
     def __init__(self, size: int) -> None:
         self.size = size
 
+    def fileno(self) -> int:
+        return 3
+
     def getsockopt(self, level: int, option: int) -> int:
         assert (level, option) == (socket.IPPROTO_TCP, socket.TCP_MAXSEG)
         return self.size
@@ -62,6 +65,7 @@ def test_the_round_trip_of_a_connection_is_known_and_of_a_closed_one_is_not() ->
         here.close()
         assert shortest_round_trip_s(here) is None
         assert unsent_bytes(here) == 0
+        assert packet_room(here, masked=False) == 532
         acknowledge_now(here)
 
 
