@@ -8,7 +8,6 @@ where frames are missing in between, only what it carries can tell, and the mess
 
 from bisect import bisect_right
 from dataclasses import dataclass
-from enum import IntEnum
 from operator import itemgetter
 from typing import Any
 
@@ -16,74 +15,15 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis import decode
+from analysis.roles import BY_BITS, BY_BYTE, LABEL_BYTES, Role
 from analysis.streams import Stream
 from analysis.websocket import BINARY, OPCODE_BITS, Walk
-from nodes.delivery.labels import (
-    BITS,
-    LENGTH_BYTES,
-    Form,
-    Letter,
-    form_and_level,
-)
-from nodes.wire import VERSION
+from nodes.delivery.labels import LENGTH_BYTES
+from nodes.wire import HEADER_SIZE, VERSION
 
 Array = npt.NDArray[Any]
 
-LABEL_BYTES = 1
 DEFLATE = 0b100  # the reserved bit of compressed messages (RFC 7692), which C has too
-
-
-class Role(IntEnum):
-    """What a chunk is, whichever way its label is written."""
-
-    STRANGE = 0  # none of ours
-    WHOLE = 1
-    PIECE = 2
-    LAST = 3
-    SEVERAL = 4
-
-
-STANDARD, URGENT, BEFORE_LEVELS = 1, 2, 2  # ways; level n of preemptive is BEFORE_LEVELS + n
-_LETTER_ROLES = {
-    Letter.URGENT: (Role.WHOLE, URGENT),
-    Letter.WHOLE: (Role.WHOLE, STANDARD),
-    Letter.PIECE: (Role.PIECE, STANDARD),
-    Letter.LAST: (Role.LAST, STANDARD),
-    Letter.URGENT_PIECE: (Role.PIECE, URGENT),
-    Letter.URGENT_LAST: (Role.LAST, URGENT),
-}
-_FORM_ROLES = {
-    Form.WHOLE: Role.WHOLE,
-    Form.PIECE: Role.PIECE,
-    Form.LAST: Role.LAST,
-    Form.SEVERAL: Role.SEVERAL,
-}
-
-
-def _byte_table() -> Array:
-    """Role, way and size of each label byte."""
-    table = np.zeros((256, 3), np.int64)
-    table[VERSION] = Role.WHOLE, 0, 0
-    for letter, (role, way) in _LETTER_ROLES.items():
-        table[letter] = role, way, LABEL_BYTES
-    for label in range(256):
-        try:
-            form, level = form_and_level(label)
-        except ValueError:
-            continue
-        table[label] = _FORM_ROLES[form], BEFORE_LEVELS + level, LABEL_BYTES
-    return table
-
-
-def _bit_table() -> Array:
-    """The same of the reserved bits, where there are any; they take no room."""
-    table = np.zeros((8, 3), np.int64)
-    for letter, bits in BITS.items():
-        table[bits] = *_LETTER_ROLES[letter], 0
-    return table
-
-
-BY_BYTE, BY_BITS = _byte_table(), _bit_table()
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,10 +130,27 @@ class _Reader:
             epoch = np.searchsorted(self.breaks, self.at[mine], "right")
             resumed = np.diff(epoch, prepend=0) > 0
             fresh = resumed | np.concatenate(([True], self.role[mine[:-1]] == Role.LAST))
-            run = np.maximum.accumulate(np.where(fresh, np.arange(len(mine)), 0))
+            run = _runs(fresh)
+            if resumed.any():
+                unsure = np.flatnonzero(resumed[run])
+                begun = unsure[self._begin_message(mine[unsure])]
+                found = begun[np.unique(run[begun], return_index=True)[1]]
+                resumed[found] = fresh[found] = True
+                run = _runs(fresh)
             message[mine] = self.at[mine[run]]
             doubtful[mine] = resumed[run]
         return message[self.chunk], doubtful[self.chunk]
+
+    def _begin_message(self, rows: Array) -> Array:
+        """Which of these pieces carry a header where a message would begin."""
+        begin = self.payload_at[rows] + self.label_size[rows]
+        masks = _turned(self.masks[rows], self.label_size[rows])
+        header = decode.headers(self.stream.data, begin, masks)
+        length = self.end[rows] - begin
+        topic_too = length + header["topic_length"]  # which the next piece may bring
+        ours: Array = decode.readable(header, topic_too) & (header["flags"] == 0)
+        ours &= length >= HEADER_SIZE
+        return ours
 
     def _with_several(self, rows: dict[str, Array]) -> dict[str, Array]:
         """The rows, and one more for each message of those chunks that hold several."""
@@ -260,6 +217,12 @@ class _Reader:
             doubtful=doubtful[first],
             strange=int(chosen.sum()),
         )
+
+
+def _runs(fresh: Array) -> Array:
+    """For each element where its run begins; `fresh` begins one."""
+    run: Array = np.maximum.accumulate(np.where(fresh, np.arange(len(fresh)), 0))
+    return run
 
 
 def _turned(masks: Array, by: Array) -> Array:

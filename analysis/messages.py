@@ -9,10 +9,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from analysis import decode
-from analysis.chunks import Pieces, pieces_of
+from analysis.chunks import pieces_of
+from analysis.heads import heads_of
 from analysis.streams import Stream
 from analysis.websocket import Walk
-from nodes.wire import HEADER_SIZE, MAX_TOPIC_BYTES, Kind
+from nodes.wire import HEADER_SIZE, Kind
 
 Array = npt.NDArray[Any]
 
@@ -42,7 +43,6 @@ SIGHTING = pa.struct(
         ("label_bytes", pa.int64()),
     ]
 )
-LONGEST_HEAD = HEADER_SIZE + MAX_TOPIC_BYTES
 KIND_NAMES = {int(kind): kind.name for kind in Kind}
 
 
@@ -90,7 +90,7 @@ def read_messages(stream: Stream, found: Walk) -> Messages:
     first = pieces.first
     inside: Array = np.minimum(pieces.end, len(stream.data))
     length = _sums(pieces.end - pieces.begin, first)
-    heads = _heads(stream, pieces, inside)
+    heads = heads_of(stream, pieces, inside)
     header = decode.headers(heads.data, heads.at, heads.masks)
     needed = HEADER_SIZE + header["topic_length"].astype(np.int64)
     good = decode.readable(header, length) & (heads.seen(stream, needed) == needed)
@@ -142,53 +142,6 @@ def _packets(begins: Array, ends: Array, first: Array) -> Array:
         again[first[1:] - 1] = False
         touched[1:] -= again
     return _sums(touched, first)
-
-
-@dataclass(frozen=True, slots=True)
-class _Heads:
-    """Where the first bytes of each message can be read in one go: in `data`, the stream and more behind it."""
-
-    data: bytes
-    at: Array
-    end: Array
-    masks: Array
-
-    def seen(self, stream: Stream, needed: Array) -> Array:
-        """How many of the bytes that are needed were seen."""
-        until = np.minimum(self.at + needed, self.end)
-        copied = self.at >= len(stream.data)
-        return np.where(copied, until - self.at, stream.covered(self.at, until))
-
-
-def _heads(stream: Stream, pieces: Pieces, inside: Array) -> _Heads:
-    """In the stream itself; of a message whose header may go on in its next piece, a copy behind the stream."""
-    first = pieces.first
-    at, end, masks = pieces.begin[first], inside[first], pieces.masks[first]
-    short = (pieces.final > first) & (pieces.end[first] - at < LONGEST_HEAD)
-    copies = [stream.data]
-    place = len(stream.data)
-    for number in np.flatnonzero(short).tolist():
-        copy = _joined_head(stream, pieces, inside, number)
-        copies.append(copy)
-        at[number], end[number], masks[number] = place, place + len(copy), 0
-        place += len(copy)
-    return _Heads(b"".join(copies) if len(copies) > 1 else stream.data, at, end, masks)
-
-
-def _joined_head(stream: Stream, pieces: Pieces, inside: Array, message: int) -> bytes:
-    """The first bytes of a message, up to the first that is missing."""
-    out = b""
-    for piece in range(int(pieces.first[message]), int(pieces.final[message]) + 1):
-        begin = int(pieces.begin[piece])
-        end = min(int(inside[piece]), begin + LONGEST_HEAD - len(out))
-        if begin >= end:
-            continue
-        if stream.covered(np.array([begin]), np.array([end]))[0] < end - begin:
-            break
-        out += decode.unmask(stream.data[begin:end], pieces.masks[piece].tobytes())
-        if end < pieces.end[piece]:
-            break
-    return out
 
 
 class Sightings:

@@ -2,10 +2,11 @@
 
 A frame shows itself by what it carries: one of our headers, behind a label or not. A piece from the middle of a message
 carries nothing that could be known, so it is believed only if the frames behind it lead to one that shows itself, or
-exactly to the end of the stream.
+exactly to the end of the stream, with labels all of one style; and if none that is surer begins within it.
 """
 
 import re
+from enum import Enum, auto
 from typing import Final, NamedTuple
 
 from analysis.decode import PLACE, possible_header, unmask
@@ -31,6 +32,14 @@ _PIECES = frozenset((Letter.PIECE, Letter.URGENT_PIECE, Letter.LAST, Letter.URGE
 _LEAST_CHAIN = 2  # frames that lead exactly to the end; of one alone that may be chance
 
 
+class _Style(Enum):
+    """How labels are written; a connection keeps to one."""
+
+    LETTERS = auto()
+    BITS = auto()
+    LEVELS = auto()
+
+
 class _Head(NamedTuple):
     """Where a frame's payload begins and ends; its mask, or zeros."""
 
@@ -39,36 +48,96 @@ class _Head(NamedTuple):
     mask: bytes
 
 
+class _Look(NamedTuple):
+    """What a frame looks like."""
+
+    end: int
+    shows_itself: bool  # one of our headers stands in it; else it may be a piece, or control
+    style: _Style | None = None  # None: no label
+
+
+class _Label(NamedTuple):
+    skipped: int  # bytes before the message
+    piece: bool  # which may carry anything
+    style: _Style | None
+
+
 def next_frame(data: bytes, at: int) -> int:
     """The next position from which our frames can be read; the stream's end if there is none."""
     hopeless: set[int] = set()
     for found in BEGINNINGS.finditer(data, at):
-        if _leads_on(data, found.start(), hopeless):
+        look = _look(data, found.start())
+        if look is None or (reached := _leads_on(data, found.start(), look, hopeless)) is None:
+            continue
+        if _is_sure(data, look):
             return found.start()
+        return _first_sure(data, found.start(), max(look.end, reached))
     return len(data)
 
 
 def begins_frame(data: bytes, at: int) -> bool:
     """Whether one of our frames can begin here."""
-    return BEGINNINGS.match(data, at) is not None and _leads_on(data, at, set())
+    look = _look(data, at)
+    return look is not None and _leads_on(data, at, look, set()) is not None
 
 
-def _leads_on(data: bytes, at: int, hopeless: set[int]) -> bool:
-    """Whether the frames from here on lead to one that shows itself; where none did is noted."""
+def _first_sure(data: bytes, at: int, end: int) -> int:
+    """The first frame up to this end of which there is less doubt; else the one that begins here."""
+    for found in BEGINNINGS.finditer(data, at + 1, end):
+        look = _look(data, found.start())
+        if look is not None and _is_sure(data, look):
+            return found.start()
+    return at
+
+
+def _is_sure(data: bytes, look: _Look) -> bool:
+    """Whether it shows itself, and another one follows unless the stream ends."""
+    ends_here = look.end >= len(data)
+    return look.shows_itself and (ends_here or _look(data, look.end) is not None)
+
+
+def _leads_on(data: bytes, at: int, look: _Look | None, hopeless: set[int]) -> int | None:
+    """Where the frames from here on reach one that shows itself, or the end; None, and noted, if they do not."""
     passed: list[int] = []
+    style: _Style | None = None
     while at not in hopeless:
         if at == len(data) and len(passed) >= _LEAST_CHAIN:
-            return True
-        head = _head(data, at)
-        shows = _shows_itself(data, at, head) if head is not None else None
-        if shows:
-            return True
-        passed.append(at)
-        if shows is None or head is None:
+            return at
+        if look is None or (style and look.style and style is not look.style):
             break
-        at = head.end
+        if look.shows_itself:
+            return at
+        passed.append(at)
+        style, at = style or look.style, look.end
+        look = _look(data, at)
     hopeless.update(passed)
-    return False
+    return None
+
+
+def _look(data: bytes, at: int) -> _Look | None:
+    """The frame that begins here; None if it is none of ours."""
+    head = _head(data, at)
+    if head is None:
+        return None
+    first, length = data[at], head.end - head.payload_at
+    if first in CONTROL:
+        return _Look(head.end, False) if length <= LARGEST_CONTROL else None
+    if first & 0x8F != FIN_AND_BINARY:
+        return None
+    window = data[head.payload_at : head.payload_at + 1 + LENGTH_BYTES + HEADER_SIZE]
+    content = unmask(window, head.mask)[:length]
+    label = _label(first >> 4 & 0b111, content)
+    if label is None:
+        return None
+    rest = content[label.skipped : label.skipped + HEADER_SIZE]
+    if len(rest) == HEADER_SIZE:
+        fields = HEADER.unpack(rest)
+        room = length - label.skipped
+        if label.piece:
+            room += fields[PLACE["topic_length"]]  # the next piece may bring the topic
+        if possible_header(fields, room):
+            return _Look(head.end, True, label.style)
+    return _Look(head.end, False, label.style) if label.piece else None
 
 
 def _head(data: bytes, at: int) -> _Head | None:
@@ -89,42 +158,19 @@ def _head(data: bytes, at: int) -> _Head | None:
     return _Head(payload_at, payload_at + length, mask)
 
 
-def _shows_itself(data: bytes, at: int, head: _Head) -> bool | None:
-    """True: one of our headers stands in it. False: it may be a piece, or control. None: it is none of ours."""
-    first, length = data[at], head.end - head.payload_at
-    if first in CONTROL:
-        return False if length <= LARGEST_CONTROL else None
-    if first & 0x8F != FIN_AND_BINARY or not length:
-        return None
-    window = data[head.payload_at : head.payload_at + 1 + LENGTH_BYTES + HEADER_SIZE]
-    content = unmask(window, head.mask)[:length]
-    if not content:
-        return None  # the stream ends here
-    skipped, piece = _label(first >> 4 & 0b111, content)
-    if skipped is None:
-        return None
-    rest = content[skipped : skipped + HEADER_SIZE]
-    room = length - skipped
-    if len(rest) == HEADER_SIZE:
-        fields = HEADER.unpack(rest)
-        if piece:
-            room += fields[PLACE["topic_length"]]  # the next piece may bring the topic
-        if possible_header(fields, room):
-            return True
-    return False if piece else None
-
-
-def _label(bits: int, content: bytes) -> tuple[int | None, bool]:
-    """How many bytes stand before the message (None: this is no label), and whether it may be a piece of one."""
+def _label(bits: int, content: bytes) -> _Label | None:
+    """The label of a chunk, or what takes its place; None if that is nothing of ours."""
     if bits:
-        return (0, LETTERS[bits] in _PIECES) if bits in LETTERS else (None, False)
+        return _Label(0, LETTERS[bits] in _PIECES, _Style.BITS) if bits in LETTERS else None
+    if not content:
+        return None
     if content[0] == VERSION:
-        return 0, False
+        return _Label(0, False, None)
     if content[0] in _LETTERS:
-        return 1, content[0] in _PIECES
+        return _Label(1, content[0] in _PIECES, _Style.LETTERS)
     try:
         form, _ = form_and_level(content[0])
     except ValueError:
-        return None, False
-    several = form is Form.SEVERAL
-    return 1 + LENGTH_BYTES * several, form in (Form.PIECE, Form.LAST)
+        return None
+    before = 1 + LENGTH_BYTES if form is Form.SEVERAL else 1
+    return _Label(before, form in (Form.PIECE, Form.LAST), _Style.LEVELS)
