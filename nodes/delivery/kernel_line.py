@@ -7,14 +7,21 @@ line is modelled: its rate, and when the last byte handed over will be through. 
 Acknowledgements correct the model. Bytes that are found acknowledged were through a round trip ago, and not before the
 look that had not found them yet:
 
-    the model says a time in between       it is right
-    ... a later time                       the line is faster: the rate goes up, at most by `growth` at once, because
-                                           after a pause some lines let a few packets pass at full speed
-    ... an earlier time                    the line is slower: the rate goes down, at most to a half
+    the model says a time in between   it is right
+    ... a later time                   the line is faster: the rate goes up, by little at once, because after a pause
+                                       some lines let a few packets pass at full speed; at the beginning, and after a
+                                       cut up to the rate known before, it doubles
+    ... an earlier time                the line is slower: the rate goes down, at most to a half. If the next
+                                       acknowledgement is early again it was not the line: so much lateness is
+                                       forgiven from then on
 
-A line that is not kept busy looks early by at least `lead`, so a rate that is too low never stays. Whatever the model
-says, no more is handed over while the kernel holds more than `rate x (round trip + slack)` and a packet: a line that is
+A line that is not kept busy looks early by up to `lead`, so a rate that is too low does not stay. Whatever the model
+says, nothing is handed over while the kernel holds more than rate x (round trip + slack) and a packet: a line that is
 cut stops us.
+
+Kept on a simulated line (tests/unit/nodes/test_kernel_line.py): with enough to send it is busy for at least 95 %, and
+what is in front of a new message takes at most the time of one piece, 15 % of a packet's time and 5 ms. The shortest
+round trip must be right: if the delay grows while the connection lives, each piece waits for the difference.
 """
 
 from collections import deque
@@ -33,10 +40,16 @@ LOOK_EARLY_PART = 0.1  # of a packet's time before its acknowledgement is expect
 LONGEST_LOOK_S = 0.25
 TELLING_LOOKS = 4  # a packet that takes longer than so many looks tells the rate alone
 
-FIRST_GROWTH, GROWTH = 2.0, 1.1
+FIRST_GROWTH, GROWTH, LEAST_GROWTH = 2.0, 1.1, 0.02
+CLEARLY = 0.2  # of the time that the model gives: so much earlier
 MEMORY_S = 0.02  # or a quarter of the round trip
 MOST_JITTER_S, JITTER_FADES = 0.1, 0.98
 LOWEST_RATE, HIGHEST_RATE = 50.0, 1e10  # bytes a second
+
+
+def _frame_bytes(size: int) -> int:
+    """The head of a frame of so many bytes, unmasked (RFC 6455, 5.2)."""
+    return 2 if size < 126 else FRAME_BYTES if size < 1 << 16 else 10
 
 
 @dataclass(slots=True)
@@ -54,6 +67,7 @@ class _Seen:
     since: float  # when the line began with them
     cost: float
     paused: bool  # before that the line had nothing to do
+    handed_at: float
     earliest: float  # as the looks at the kernel say
     latest: float
 
@@ -95,7 +109,7 @@ class KernelLine:
         return now >= self._free_at - self._lead() and self._unsent <= self._most_unsent()
 
     def on_handed(self, size: int, now: float) -> None:
-        size += FRAME_BYTES
+        size += _frame_bytes(size)
         packets = -(-size // self._packet)
         cost = 1 + PACKET_BYTES * packets / size
         self._under_way.append(_Handed(size, cost, now))
@@ -152,13 +166,12 @@ class KernelLine:
             took = max(now - handed_at - delay, (now - handed_at) / 4, LOOK_S)
             self._set_rate(cost / took)
         else:
-            growth = self._growth(handed_at, now)
-            seen = _Seen(through, since, cost, paused, self._looked - delay, now - delay)
-            self._through = self._corrected(seen, growth)
+            seen = _Seen(through, since, cost, paused, handed_at, self._looked - delay, now - delay)
+            self._through = self._corrected(seen, now)
         self._arrived += 1
         self._foresee()
 
-    def _corrected(self, seen: "_Seen", growth: float) -> float:
+    def _corrected(self, seen: _Seen, now: float) -> float:
         """When it was through; and a better rate."""
         assert self.rate is not None
         was_late, self._was_late = self._was_late, False
@@ -166,8 +179,7 @@ class KernelLine:
         if seen.through > seen.latest:
             if was_late and not seen.paused:
                 self._jitter_s = min(self._jitter_s + seen.through - seen.latest, MOST_JITTER_S)
-            rate = self._seen_rate(seen.cost, seen.latest - seen.since)
-            self._set_rate(min(rate, self.rate * growth))
+            self._grow(seen, now)
             return seen.latest
         earliest = seen.earliest - self._jitter_s
         if seen.through >= earliest:
@@ -187,17 +199,18 @@ class KernelLine:
         self._set_rate(max((self.rate + rate) / 2, self.rate / 2))
         return through
 
-    def _growth(self, handed_at: float, now: float) -> float:
-        """While little is known the rate may double, but only by bytes that were handed over since it last did."""
+    def _grow(self, seen: _Seen, now: float) -> None:
+        """The line is faster: by how much we see, or by a little if we kept it idle."""
         assert self.rate is not None
-        if not self._starting and self.rate >= self._known_rate:
-            return GROWTH
-        if handed_at < self._doubled_at:
-            return 1.0
-        self._doubled_at = now
-        self._jitter_s = 0.0  # acknowledgements may be so late, and the line is as fast as before
-        self._was_late = False
-        return FIRST_GROWTH
+        took = seen.latest - seen.since
+        growth = min(self._seen_rate(seen.cost, took) / self.rate, GROWTH)
+        if self._starting or self.rate < self._known_rate:
+            clearly = seen.through - seen.latest > CLEARLY * (seen.through - seen.since)
+            if self._starting:
+                growth = 1.0
+            if clearly and seen.handed_at >= self._doubled_at:  # by bytes that left at this rate
+                growth, self._doubled_at = FIRST_GROWTH, now
+        self._set_rate(self.rate * max(growth, 1 + LEAST_GROWTH * min(1.0, took / self._memory())))
 
     def _seen_rate(self, cost: float, took: float) -> float:
         """From a few packets in a short time little can be told: the rate known counts for the rest of the time."""

@@ -1,93 +1,115 @@
-"""What the kernel tells of a connection: how much is under way, how far the peer is, what fills a packet."""
+"""The line is kept busy, and little waits below us: on a simulated line, exact to the byte.
 
-import socket
-from collections.abc import Iterator
-from contextlib import contextmanager
+The bound: when a message could be handed over, what is in front of it takes at most one piece's time, and 15 % of a
+packet's time and 5 ms more.
+"""
 
 import pytest
 
-from nodes.runtime.kernel import (
-    acknowledge_now,
-    packet_room,
-    shortest_round_trip_s,
-    unsent_bytes,
-)
+from nodes.delivery import METHODS
+from simulated_line import HEADERS, Run, SimulatedLine, drive
+
+MSS = 1448
+RATES = [2_000, 7_000, 20_000, 100_000, 1_000_000, 5_000_000]  # bytes a second, headers included
+LINES = [
+    (rate, one_way_s, dv)
+    for rate in RATES
+    for one_way_s in (0.0, 0.02, 0.3)
+    for dv in (1443, 10_000)
+    if rate * one_way_s * (10_000 / dv) < 5_000_000  # the longest ones take their time to simulate
+]
 
 
-class Segments:
-    """A socket with a segment size."""
-
-    def __init__(self, size: int) -> None:
-        self.size = size
-
-    def getsockopt(self, level: int, option: int) -> int:
-        assert (level, option) == (socket.IPPROTO_TCP, socket.TCP_MAXSEG)
-        return self.size
+def packet_s(rate: float) -> float:
+    return (MSS + HEADERS) / rate
 
 
-@pytest.mark.parametrize(
-    ("segment", "masked", "room"),
-    [
-        (1448, False, 1444),  # MTU 1500 with time stamps; Lee 2016: 1443 and one label
-        (1448, True, 1440),
-        (524, True, 516),
-        (127, False, 125),
-        (65_539, False, 65_535),
-        (65_550, False, 65_540),
-    ],
-)
-def test_a_message_of_this_size_and_its_head_fill_one_packet(
-    segment: int, masked: bool, room: int
-) -> None:
-    assert packet_room(Segments(segment), masked=masked) == room  # type: ignore[arg-type]
+def piece_s(rate: float, dv: int) -> float:
+    packets = -(-(dv + 5) // MSS)
+    return (dv + 5 + packets * HEADERS) / rate
 
 
-@contextmanager
-def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
-    with (
-        socket.create_server(("127.0.0.1", 0)) as server,
-        socket.create_connection(server.getsockname()) as here,
-        server.accept()[0] as there,
-    ):
-        here.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        there.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        yield here, there
+def backlog(line: SimulatedLine, until: float, dv: int, fastest: float | None = None) -> Run:
+    """Much to send from the beginning on."""
+    enough = int((fastest or line.rate) * until / 100_000) + 2
+    scheduler = METHODS["dmpq-pc"].scheduler({"dv": dv, "limit_bytes": 10**9})
+    return drive(scheduler, line, until, offers=[(0.0, bytes(100_000), 1)] * enough)
 
 
-def test_the_round_trip_of_a_connection_is_known_and_of_a_closed_one_is_not() -> None:
-    with pair() as (here, _):
-        trip = shortest_round_trip_s(here)
-        assert trip is not None
-        assert 0 < trip < 1
-        here.close()
-        assert shortest_round_trip_s(here) is None
-        assert unsent_bytes(here) == 0
-        acknowledge_now(here)
+def bound(rate: float, dv: int) -> float:
+    return piece_s(rate, dv) + 0.15 * packet_s(rate) + 0.005
 
 
-def test_of_a_socket_without_a_peer_no_round_trip_is_known() -> None:
-    with socket.socket() as alone:
-        assert shortest_round_trip_s(alone) is None
+@pytest.mark.parametrize(("rate", "one_way_s", "dv"), LINES)
+def test_the_line_is_busy_and_little_waits_below_us(rate: int, one_way_s: float, dv: int) -> None:
+    packet = packet_s(rate)
+    warm = max(20 * packet, 50 * one_way_s, 2 * piece_s(rate, dv) + 0.7)
+    until = warm + max(60 * packet, 6 * piece_s(rate, dv), 0.3)
+    run = backlog(SimulatedLine(rate, one_way_s, one_way_s), until, dv)
+    assert run.utilisation(warm, until) >= 0.95
+    assert run.longest_wait(warm) <= bound(rate, dv)
+    assert run.looks / until <= 1001, "not more often than each millisecond"
 
 
-def left_after_read(prompt: bool) -> list[int]:
-    """What is not acknowledged right after the peer has read it, on a line where answers are usual."""
-    left = []
-    for _ in range(10):
-        with pair() as (here, there):
-            for _ in range(5):
-                here.send(b"question")
-                there.recv(100)
-                there.send(b"answer")
-                here.recv(100)
-            here.send(b"statement")
-            there.recv(100)
-            if prompt:
-                acknowledge_now(there)
-            left.append(unsent_bytes(here))
-    return left
+@pytest.mark.parametrize(("rate", "later"), [(20_000, 2_000), (7_000, 20_000), (5_000, 1_000_000)])
+@pytest.mark.parametrize("one_way_s", [0.0, 0.1])
+def test_a_line_that_changes_is_followed(rate: int, later: int, one_way_s: float) -> None:
+    line = SimulatedLine(rate, one_way_s, one_way_s, slower=(5.0, later))
+    slow = packet_s(min(rate, later))
+    end = 5.0 + 40 * slow
+    run = backlog(line, end, 1443, fastest=max(rate, later))
+    settled = 5.0 + 25 * slow
+    line.rate = later
+    assert run.utilisation(settled, end) >= 0.95
+    assert run.longest_wait(settled) <= bound(later, 1443)
 
 
-def test_a_prompt_acknowledgement_leaves_when_the_bytes_are_read() -> None:
-    assert set(left_after_read(prompt=True)) == {0}
-    assert max(left_after_read(prompt=False)) == len(b"statement")
+@pytest.mark.parametrize("one_way_s", [0.0, 0.1])
+@pytest.mark.parametrize("rate", [7_000, 100_000])
+def test_a_line_that_is_cut_stops_us_and_is_used_again(rate: int, one_way_s: float) -> None:
+    line = SimulatedLine(rate, one_way_s, one_way_s, cut=(5.0, 9.0))
+    run = backlog(line, 20.0, 1443)
+    handed = sum(size + 4 for at, size in run.chunks if at < 8.9)
+    under_way = rate * 2 * one_way_s
+    assert handed - line.passed(8.9) <= under_way + 3 * MSS
+    assert run.utilisation(13.0, 20.0) >= 0.95
+
+
+@pytest.mark.parametrize("rate", [7_000, 20_000])
+def test_a_bucket_that_lets_a_few_packets_pass_at_once_does_not_deceive_us(rate: int) -> None:
+    """The tbf of the thesis: a fifth of a second, or one frame."""
+    line = SimulatedLine(rate, 0.0, 0.0, bucket=max(1_600, rate / 5))
+    scheduler = METHODS["dmpq-pc"].scheduler({})
+    period = 150_000 / rate
+    run = drive(
+        scheduler, line, 4 * period, offers=[(n * period, bytes(100_000), 1) for n in range(4)]
+    )
+    assert run.longest_wait(0.0) <= 1.75 * packet_s(rate)
+    assert run.longest_wait(period) <= 1.5 * packet_s(rate)
+
+
+@pytest.mark.parametrize("rate", [2_000, 7_000, 20_000])
+def test_acknowledgements_that_come_late_now_and_then_do_not_slow_us(rate: int) -> None:
+    line = SimulatedLine(rate, 0.0, 0.0, every_second=0.04)
+    end = 80 * packet_s(rate)
+    run = backlog(line, end, 1443)
+    assert run.utilisation(end / 4, end) >= 0.95
+    assert run.longest_wait(end / 4) <= 1.3 * packet_s(rate)
+
+
+def test_nobody_looks_when_nothing_waits_and_the_rate_is_known() -> None:
+    scheduler = METHODS["pq-pc"].scheduler({})
+    drive(scheduler, SimulatedLine(7_000), 10.0, offers=[(0.0, bytes(1_000), 1)])
+    assert scheduler.next_deadline() is None
+
+
+def test_one_message_at_a_time_until_the_first_acknowledgement() -> None:
+    scheduler = METHODS["pq-pc"].scheduler({})
+    scheduler.on_link_up(1444, 0.0)
+    scheduler.offer(b"first", 1, 0.0)
+    scheduler.offer(b"second", 1, 0.0)
+    scheduler.next_chunk(0.0)
+    scheduler.on_progress(9, 0.0, 0.001)
+    assert scheduler.next_chunk(0.5) is None
+    scheduler.on_progress(0, 0.5, 0.001)
+    assert scheduler.next_chunk(0.5) is not None
