@@ -33,7 +33,7 @@ def check_methods(checking: Checking, nodes: tuple[Node, ...], scenario: Scenari
             file.overlay.parameters,
             lambda given: make_overlay(Station("broker", 1), given, random.Random(0)),
         )
-    largest = _largest_message(nodes, scenario)
+    largest = bytes(_largest_message(nodes, scenario))
     for path, chosen in places(checking):
         if _try(checking, path, chosen.parameters, _both_sides(DELIVERY_METHODS[chosen.method])):
             _check_room(checking, path, chosen, largest)
@@ -79,14 +79,14 @@ def _short(error: ValueError) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
-def _check_room(checking: Checking, path: Path, chosen: RawDelivery, largest: int) -> None:
+def _check_room(checking: Checking, path: Path, chosen: RawDelivery, largest: bytes) -> None:
     """A message that does not even fit into an empty queue would be dropped, each time."""
     queue = DELIVERY_METHODS[chosen.method].scheduler(chosen.parameters)
-    if largest and queue.offer(bytes(largest), 1, 0.0):
+    if largest and queue.offer(largest, 1, 0.0):
         checking.value(
             (*path, "limit_bytes"),
-            f"the scenario's largest message has {largest:,} bytes with its header, and would never fit",
-            f"allow at least {largest}, or publish smaller messages",
+            f"the scenario's largest message has {len(largest):,} bytes with its header, and would never fit",
+            f"allow at least {len(largest)}, or publish smaller messages",
         )
 
 

@@ -7,7 +7,9 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from nodes.delivery import METHODS as DELIVERY_METHODS
 from nodes.delivery.limits import LIMIT_BYTES
+from nodes.overlay import METHODS as OVERLAY_METHODS
 from testbed.links.profiles import PROFILES
 from testbed.topology import doubts, json_schema, load_text
 from testbed.topology.model import Shape
@@ -84,6 +86,11 @@ def test_every_example_of_the_documentation_is_a_right_file(block: str) -> None:
 
 def test_the_documentation_names_the_room_of_a_queue() -> None:
     assert f"in bytes ({LIMIT_BYTES}:" in DOCUMENT
+
+
+def test_the_documentation_names_every_method() -> None:
+    for method in (*OVERLAY_METHODS, *DELIVERY_METHODS):
+        assert f"| `{method}`: " in DOCUMENT, method
 
 
 def test_the_documentation_names_every_key() -> None:
