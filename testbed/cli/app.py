@@ -15,6 +15,7 @@ from testbed.cli import (
     link_commands,
     machine_commands,
     profile_commands,
+    reproduce_command,
     run_commands,
 )
 from testbed.limits import raise_open_files
@@ -52,6 +53,7 @@ def _common(
 
 for commands in (
     run_commands,
+    reproduce_command,
     lab_commands,
     link_commands,
     file_commands,

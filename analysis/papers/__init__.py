@@ -1,0 +1,1 @@
+"""Figures of papers, from the metrics of runs that reproduce them."""
