@@ -29,6 +29,12 @@ def deliveries(topology: dict[str, Any]) -> str:
     return "; ".join(told)
 
 
+def method_of_each(topology: dict[str, Any]) -> dict[str, str]:
+    """The delivery method of each node's link."""
+    default = topology["delivery"]
+    return {node["name"]: method(node.get("delivery") or default) for node in topology["nodes"]}
+
+
 def method(chosen: dict[str, Any]) -> str:
     """A method with its parameters."""
     parameters = ", ".join(f"{name} {value}" for name, value in chosen["parameters"])

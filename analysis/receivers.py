@@ -1,6 +1,7 @@
 """Who heard of it when: what became of the expected deliveries, by receiver and level."""
 
 import re
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -18,13 +19,26 @@ def natural(name: str) -> tuple[tuple[bool, int, str], ...]:
 
 def by_receiver(deliveries: pa.Table) -> dict[str, dict[str, dict[str, Any]]]:
     """receiver -> level -> counts and exact percentiles of the delay, as the metric `delay` has them."""
+    return _grouped(deliveries, lambda receiver: receiver)
+
+
+def by_method(
+    deliveries: pa.Table, methods: Mapping[str, str]
+) -> dict[str, dict[str, dict[str, Any]]]:
+    """The same by the delivery method of the receiver's link; `methods` tells it."""
+    return _grouped(deliveries, lambda receiver: methods[receiver])
+
+
+def _grouped(
+    deliveries: pa.Table, group_of: Callable[[str], str]
+) -> dict[str, dict[str, dict[str, Any]]]:
     delays: dict[tuple[str, int], list[float | None]] = {}
     columns = (deliveries[name].to_pylist() for name in ("receiver", "priority", "delay_s"))
     for receiver, priority, delay in zip(*columns, strict=True):
-        delays.setdefault((receiver, priority), []).append(delay)
+        delays.setdefault((group_of(receiver), priority), []).append(delay)
     found: dict[str, dict[str, dict[str, Any]]] = {}
-    for receiver, priority in sorted(delays, key=lambda key: (natural(key[0]), -key[1])):
-        found.setdefault(receiver, {})[str(priority)] = _outcome(delays[receiver, priority])
+    for group, priority in sorted(delays, key=lambda key: (natural(key[0]), -key[1])):
+        found.setdefault(group, {})[str(priority)] = _outcome(delays[group, priority])
     return found
 
 
@@ -45,6 +59,19 @@ def slowest(summary: dict[str, Any], level: str) -> str | None:
         if level in levels and levels[level]["max"] is not None
     }
     return max(waited, key=lambda receiver: waited[receiver], default=None)
+
+
+def method_rows(summary: dict[str, Any]) -> list[dict[str, Any]]:
+    """Level by level, the methods side by side; none where all links have the same."""
+    methods = summary.get("by_method", {})
+    if len(methods) < 2:
+        return []
+    rows = [
+        {"method": method, "level": level, **outcome}
+        for method, levels in methods.items()
+        for level, outcome in levels.items()
+    ]
+    return sorted(rows, key=lambda row: (-int(row["level"]), row["method"]))
 
 
 def receiver_rows(summary: dict[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from analysis import charts, drawing, findings, machine_view
 from analysis.facts import deliveries, fact, method
 from analysis.link_changes import change_rows
-from analysis.receivers import natural, receiver_rows
+from analysis.receivers import method_rows, natural, receiver_rows
 from analysis.runfolder import Run, read_run
 
 
@@ -53,6 +53,7 @@ def _view(run: Run) -> dict[str, Any]:
         "sentence": sentence,
         "mood": mood,
         "levels": findings.level_rows(summary),
+        "methods": method_rows(summary),
         "receivers": receivers,
         "more_receivers": more_receivers,
         "shares": _shares_chart(deliveries),

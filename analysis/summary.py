@@ -8,8 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from analysis.facts import method_of_each
 from analysis.fidelity import Evidence, verdict
-from analysis.receivers import by_receiver
+from analysis.receivers import by_method, by_receiver
 from analysis.runfolder import Run
 
 QUANTILES = ("p50", "p95", "p99", "max")
@@ -61,6 +62,7 @@ def summarize(run: Run, metrics: Path, ignored: int = 0) -> dict[str, Any]:
             for row in levels
         },
         "by_receiver": by_receiver(deliveries),
+        "by_method": by_method(deliveries, method_of_each(run.manifest["topology"])),
         "lost_reasons": _reasons(deliveries),
         "ignored_publications": ignored,
     }

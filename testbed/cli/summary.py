@@ -12,7 +12,7 @@ MOST_RECEIVERS = 10
 
 def summary_tables(summary: dict[str, Any]) -> list[Table | Text]:
     """Delay and hops by level, who heard of the most urgent, then messages, overhead and the verdict."""
-    return [_delays(summary), *_receivers(summary), _facts(summary)]
+    return [_delays(summary), *_methods(summary), *_receivers(summary), _facts(summary)]
 
 
 def _delays(summary: dict[str, Any]) -> Table | Text:
@@ -38,6 +38,16 @@ def _delays(summary: dict[str, Any]) -> Table | Text:
     return table
 
 
+def _methods(summary: dict[str, Any]) -> list[Table]:
+    """The most urgent level by delivery method, where links have different ones."""
+    methods = summary.get("by_method", {})
+    if len(methods) < 2:
+        return []
+    urgent = max(level for levels in methods.values() for level in levels)
+    heard = [(name, levels[urgent]) for name, levels in methods.items() if urgent in levels]
+    return [_outcomes(f"level {urgent} by delivery method", "method", heard)]
+
+
 def _receivers(summary: dict[str, Any]) -> list[Table | Text]:
     """The most urgent level, receiver by receiver, the worst served first."""
     by_receiver = summary.get("by_receiver", {})
@@ -46,19 +56,24 @@ def _receivers(summary: dict[str, Any]) -> list[Table | Text]:
     urgent = max(level for levels in by_receiver.values() for level in levels)
     heard = [(name, levels[urgent]) for name, levels in by_receiver.items() if urgent in levels]
     heard.sort(key=lambda each: (-each[1]["lost"], -(each[1]["max"] or 0.0), each[0]))
-    table = Table(title=f"who heard of level {urgent} when")
-    table.add_column("receiver")
+    table = _outcomes(f"who heard of level {urgent} when", "receiver", heard[:MOST_RECEIVERS])
+    if len(heard) > MOST_RECEIVERS:
+        table.caption = f"{len(heard) - MOST_RECEIVERS} more in the report"
+    return [table]
+
+
+def _outcomes(title: str, of: str, rows: list[tuple[str, dict[str, Any]]]) -> Table:
+    table = Table(title=title)
+    table.add_column(of)
     for column in ("delivered", "lost", "p50", "p95", "max"):
         table.add_column(column, justify="right")
-    for name, told in heard[:MOST_RECEIVERS]:
+    for name, told in rows:
         quantiles = [
             seconds(told[key]) if told["delivered"] else "" for key in ("p50", "p95", "max")
         ]
         delivered = f"{told['delivered']} of {told['expected']}"
         table.add_row(name, delivered, str(told["lost"]), *quantiles)
-    if len(heard) > MOST_RECEIVERS:
-        table.caption = f"{len(heard) - MOST_RECEIVERS} more in the report"
-    return [table]
+    return table
 
 
 def _facts(summary: dict[str, Any]) -> Table:

@@ -7,7 +7,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.findings import headline
-from analysis.receivers import MOST_SHOWN, by_receiver, natural, receiver_rows
+from analysis.receivers import (
+    MOST_SHOWN,
+    by_method,
+    by_receiver,
+    method_rows,
+    natural,
+    receiver_rows,
+)
 
 
 def deliveries(rows: list[tuple[str, int, float | None]]) -> pa.Table:
@@ -110,3 +117,16 @@ def test_the_headline_names_the_slowest_receiver_of_the_most_urgent_level():
     }
     sentence, _ = headline(summary)
     assert "the slowest, at prefecture, after 7.79\u00a0s" in sentence
+
+
+def test_methods_stand_side_by_side_level_by_level_where_there_are_several():
+    table = deliveries([("a", 5, 1.0), ("b", 5, 4.0), ("c", 5, 3.0), ("a", 1, None)])
+    methods = {"a": "preemptive", "b": "fifo", "c": "preemptive"}
+    summary = {"by_method": by_method(table, methods)}
+    assert summary["by_method"]["preemptive"]["5"]["p50"] == 2.0
+    assert [(row["level"], row["method"], row["lost"]) for row in method_rows(summary)] == [
+        ("5", "fifo", 0),
+        ("5", "preemptive", 0),
+        ("1", "preemptive", 1),
+    ]
+    assert method_rows({"by_method": by_method(table, dict.fromkeys("abc", "fifo"))}) == []

@@ -179,8 +179,9 @@ def test_a_topology_without_scenario_has_an_empty_timeline() -> None:
 
 def test_receivers_are_the_subscribers_of_exactly_this_topic() -> None:
     demo = load(TOPOLOGIES / "demo.yaml")
-    assert expected_receivers(demo, "alerts") == ("siren", "fire-brigade", "prefecture")
-    assert expected_receivers(demo, "readings") == ("prefecture",)
+    offices = ("fire-brigade", "fire-brigade-fifo", "prefecture", "prefecture-fifo")
+    assert expected_receivers(demo, "alerts") == ("siren", *offices)
+    assert expected_receivers(demo, "readings") == offices[2:]
     assert expected_receivers(demo, "alert") == ()
 
 
