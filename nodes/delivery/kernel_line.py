@@ -44,6 +44,7 @@ FIRST_GROWTH, GROWTH, LEAST_GROWTH = 2.0, 1.1, 0.02
 CLEARLY = 0.2  # of the time that the model gives: so much earlier
 MEMORY_S = 0.02  # or a quarter of the round trip
 MOST_JITTER_S, JITTER_FADES = 0.1, 0.98
+KNOWN_FADES = 0.9  # with each late acknowledgement
 LOWEST_RATE, HIGHEST_RATE = 50.0, 1e10  # bytes a second
 
 
@@ -97,6 +98,13 @@ class KernelLine:
 
     def on_up(self, room: int, now: float) -> None:
         self._begin(room, now)
+
+    @property
+    def sure_rate(self) -> float | None:
+        """The rate, as far as the line has kept to it; None at the beginning."""
+        if self._starting or self.rate is None or not self._known_rate:
+            return None
+        return min(self.rate, self._known_rate)
 
     def on_answer(self, number: int, now: float) -> None:
         pass
@@ -193,10 +201,10 @@ class KernelLine:
             self._starting = False
             self._set_rate(seen.cost / max(earliest - seen.since, LOOK_S))
             return earliest
-        self._known_rate *= 0.9
         through = max((seen.through + earliest) / 2, earliest - self._packet_s() / 4)
         rate = self._seen_rate(seen.cost, through - seen.since)
         self._set_rate(max((self.rate + rate) / 2, self.rate / 2))
+        self._known_rate = max(self._known_rate * KNOWN_FADES, self.rate)
         return through
 
     def _grow(self, seen: _Seen, now: float) -> None:

@@ -1,9 +1,9 @@
 """Ours: five levels, and a more urgent message interrupts any other between two pieces.
 
 - Messages of different levels may be under way at the same time, each level in its own order.
-- A piece takes at most `piece_s` on the line as its rate is known then, but has at least `min_piece` bytes; up to two
+- A piece takes at most `piece_s` at the rate to which the line has kept, but has at least `min_piece` bytes; up to two
   packets it stays within one, above it fills whole packets. A message is cut into equal pieces where they are shorter
-  than a packet. `dv` sets the length instead.
+  than a packet. Level 5 fills packets always, since nothing may interrupt it. `dv` sets the length instead.
 - Small messages of one level below 5 that wait together leave together, as far as one packet and `piece_s` go.
 - Control messages go first of all, undivided.
 
@@ -91,6 +91,10 @@ class Lengths:
         in_time = int(on_the_line) - PACKET_BYTES - FRAME_BYTES - LABEL_BYTES
         return min(max(in_time, self._min_piece), one_packet)
 
+    def most_urgent(self, most: int) -> int:
+        """The same for an emergency: nothing would come between shorter pieces."""
+        return most if self._dv is not None else max(most, self._room - LABEL_BYTES)
+
     def next(self, left: int, most: int) -> int:
         """Bytes of the next piece of a message that has so many left."""
         if self._dv is not None or most > self._room:
@@ -122,7 +126,9 @@ class Interrupting:
         if not waiting:
             return None
         level = self._turns.next_level(waiting)
-        most = self._lengths.most(self._line.rate)
+        most = self._lengths.most(self._line.sure_rate)
+        if level == HIGHEST_PRIORITY:
+            most = self._lengths.most_urgent(most)
         together = self._together(levels, level, self._lengths.together(most))
         if len(together) > 1:
             parts = (

@@ -129,6 +129,13 @@ def test_a_piece_takes_at_most_its_time_and_fills_packets_where_it_can(
     assert least <= usual <= most
 
 
+def test_an_emergency_is_not_cut_finer_than_packets() -> None:
+    scheduler = METHODS["preemptive"].scheduler({})
+    offers = [(0.0, bytes(9_000), 1), (8.0, bytes(1_400), 5)]
+    run = drive(scheduler, SimulatedLine(1_000), 15.0, offers=offers)
+    assert 1_401 in [size for _, size in run.chunks]
+
+
 def test_pieces_shorter_than_a_packet_are_equal() -> None:
     scheduler = up("preemptive")
     scheduler.offer(bytes(1_500), 1, 0.0)
