@@ -28,6 +28,7 @@ ALWAYS = {
 def session(folder: Path, where: dict[str, Any]) -> tuple[zenoh.Session, dict[str, Any]]:
     """Opened as the settings say, and the settings."""
     settings: dict[str, Any] = json.loads((folder / "settings.json").read_text())
+    zenoh.init_log_from_env_or("error")
     config = zenoh.Config()
     for key, value in {**ALWAYS, **settings["config"], **where}.items():
         config.insert_json5(key, json.dumps(value))

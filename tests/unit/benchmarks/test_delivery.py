@@ -90,12 +90,15 @@ def test_ours_is_compared_with_each_peer_of_the_run() -> None:
         of(contestants.PREEMPTIVE, 0.2, 1.1),
         of(contestants.DMPQ, 0.4, 1.0),
         of(contestants.ZENOH, math.inf, 1.2),
+        of(contestants.ZENOH_TUNED, 1.0, 1.2),
+        of(contestants.ZENOH_HALF, 0.8, 1.2),
     ]
     report = Report({"preemptive_wire_vs_dmpq": 1.0, "preemptive_vs_dmpq": 0.8})
     compare(report, {one.name: one for one in rows})
     assert report.ratios == {
         "preemptive_vs_dmpq": 0.5,
         "preemptive_vs_zenoh": 0.0,
+        "preemptive_vs_zenoh_tuned": 0.25,
         "preemptive_wire_vs_dmpq": 1.1,
     }
 
