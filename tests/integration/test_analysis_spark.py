@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import random
 import subprocess
 import sys
 from itertools import pairwise
@@ -19,6 +20,8 @@ from analysis.report import write_report
 from analysis.runfolder import read_run
 from analysis.scan import packets
 from analysis.session import open_session
+from labelled_streams import write_mixed
+from nodes import wire
 from synthetic_runs import MS, Passing, Publication, StarRun
 from synthetic_runs import publications as plain
 
@@ -270,7 +273,7 @@ def test_a_message_is_followed_through_several_brokers(spark):
         "frames": 1,
         "websocket_bytes": 2,
     }
-    base |= {"header_bytes": 29}
+    base |= {"header_bytes": 29, "pieces": 1, "packets": 1, "label_bytes": 0}
     way = [("origin", "a"), ("a", "b"), ("b", "c"), ("c", "town"), ("b", "d"), ("d", "c")]
     seen = []
     for number, (src, dst) in enumerate(way):
@@ -335,6 +338,30 @@ def test_loss_and_retransmission_show_in_delay_and_overhead(spark, tmp_path):
     assert summary["messages"]["lost"] == 0
     assert summary["overhead"]["retransmitted_packets"] > 0
     assert summary["delay_s"]["1"]["max"] > summary["delay_s"]["1"]["p50"]
+
+
+def test_divided_messages_arrive_when_their_last_piece_does(spark, tmp_path):
+    def as_frames(message: wire.Message, mask: bytes) -> bytes:
+        return write_mixed(random.Random(1), [message], "levels", 1000, mask)[0].data
+
+    folder = tmp_path / "run"
+    sent = [Publication(sensor=0, at_ms=100 * n, size=5000) for n in range(6)]
+    made = StarRun(publications=sent, as_frames=as_frames).write(folder)
+    summary = measure(spark, read_run(folder))
+    assert (summary["messages"]["lost"], summary["fidelity"]["reasons"]) == (0, [])
+    found = {(row["id"], row["receiver"]): row["received_ns"] for row in rows(folder, "deliveries")}
+    assert found == made.arrivals
+    published = [row for row in rows(folder, "messages") if row["kind"] == "PUBLISH"]
+    assert {row["pieces"] for row in published} == {6}
+    labels = sum(row["bytes"] for row in rows(folder, "overhead") if row["layer"] == "label")
+    assert labels == 6 * len(published) == sum(row["label_bytes"] for row in published)
+    assert summary["overhead"]["wire_bytes"] == sum(
+        len(data) for records in made.captures.records.values() for _, data in records
+    )
+    assert (
+        sum(row["bytes"] for row in rows(folder, "overhead")) == summary["overhead"]["wire_bytes"]
+    )
+    assert "labels" in write_report(folder).read_text()
 
 
 def test_a_file_that_is_no_capture_is_refused_before_spark_starts(tmp_path):

@@ -1,7 +1,9 @@
 """The same capture read by tshark: an independent opinion on packets, streams and retransmissions."""
 
+import random
 import shutil
 import subprocess
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from analysis.link import read_link
 from analysis.messages import LinkPlace
 from analysis.pcap import read
+from labelled_streams import STYLES, write_mixed
 from nodes import wire
 from synthetic_runs import MS, START_NS, Captures, Host, Line, Passing, frame
 
@@ -106,3 +109,41 @@ def test_websocket_messages_have_the_lengths_that_tshark_sees(capture):
     sightings, _ = read_link(read(capture["broker"]), place)
     ours = [row["payload_bytes"] + row["header_bytes"] for row in sightings.to_pylist()]
     assert sizes == ours
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_labelled_frames_have_the_bits_and_lengths_that_tshark_sees(tmp_path, style):
+    chance = random.Random(7)
+    messages = [
+        wire.Message(
+            wire.Kind.PUBLISH,
+            priority=chance.randint(1, 5),
+            message_id=number,
+            topic="rain",
+            payload=chance.randbytes(chance.choice([20, 900, 4000])),
+        )
+        for number in range(12)
+    ]
+    writer, truths = write_mixed(chance, messages, style, 1443, b"abcd")
+    captures = Captures()
+    line = Line(captures, SENSOR, BROKER)
+    line.open(START_NS)
+    starts = sorted({at for truth in truths for at in truth.frames})
+    for number, (at, end) in enumerate(pairwise([*starts, len(writer.data)])):
+        line.send(SENSOR, writer.data[at:end], START_NS + (100 + 10 * number) * MS)
+    path = tmp_path / "broker.pcap"
+    path.write_bytes(captures.pcap("broker"))
+    lengths = ("websocket.payload_length", "websocket.payload_length_ext_16")
+    theirs = tshark(path, "websocket", "websocket.rsv", *lengths)
+    assert len(theirs) == len(starts)
+    place = LinkPlace("broker", 0x0A4D0001, 0, {}, {})
+    sightings, totals = read_link(read(path), place)
+    rows = sightings.to_pylist()
+    down = totals.to_pylist()[1]
+    assert [row["complete"] for row in rows] == [True] * 12
+    carried = sum(int(long or short) for _, short, long in theirs)
+    ours = sum(down[f"{layer}_bytes"] for layer in ("label", "header", "payload"))
+    assert ours == carried
+    assert down["unread_bytes"] == 0
+    marked = sum(int(bits, 0) != 0 for bits, _, _ in theirs)
+    assert (marked > 0) == (style == "bits")

@@ -212,6 +212,7 @@ class StarRun:
     `fate(publication number, src, dst)` may name what happens to a message on one hop: None (it goes well), "unsent"
     (no byte), "full" (no byte, and the sender's log tells of its full queue), "vanishes" (seen on the sender's link
     only), "partial" (its last packet never reaches the receiver), "twice" (sent again as a message of its own).
+    `as_frames(message, mask)`: how a published message is written.
     """
 
     sensors: int = 2
@@ -220,6 +221,9 @@ class StarRun:
     publications: Sequence[Publication] = ()
     fate: Callable[[int, str, str], str | None] = lambda _number, _src, _dst: None
     decide: Decide = lambda _host, _number, _payload: WELL
+    as_frames: Callable[[wire.Message, bytes], bytes] = lambda message, mask: frame(
+        wire.encode(message), mask
+    )
     forward_ns: int = 1 * MS
     delay_ns: int = 5 * MS
 
@@ -351,7 +355,7 @@ class _Maker:
         line = self.lines[source.name if target is self.broker else target.name]
         at_ns = max(at_ns, self.busy[source.name, target.name])
         masked = b"\xa1\xb2\xc3\xd4" if target is self.broker else b""
-        data = frame(wire.encode(message), masked)
+        data = self.run.as_frames(message, masked)
         usual = line.decide
         pieces = (len(data) - 1) // line.mss + 1
         if fate == "vanishes":
