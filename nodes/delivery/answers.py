@@ -28,7 +28,7 @@ class AnsweredLine:
             return True
         return self._empty_since is not None and now >= self._empty_since + self._timeout_s
 
-    def on_handed(self, size: int, now: float) -> None:
+    def on_handed(self, size: int, at: float) -> None:
         self._handed += 1
         self._empty_since = None
         if self._answered != self._last():

@@ -41,6 +41,7 @@ LONGEST_LOOK_S = 0.25
 TELLING_LOOKS = 4  # a packet that takes longer than so many looks tells the rate alone
 
 FIRST_GROWTH, GROWTH, LEAST_GROWTH = 2.0, 1.1, 0.02
+PLAUSIBLE = 4  # times what was seen
 CLEARLY = 0.2  # of the time that the model gives: so much earlier
 MEMORY_S = 0.02  # or a quarter of the round trip
 MOST_JITTER_S, JITTER_FADES = 0.1, 0.98
@@ -83,6 +84,7 @@ class KernelLine:
     def _begin(self, room: int, now: float) -> None:
         self.rate = None
         self._packet = room + FRAME_BYTES
+        self._unit = self._packet  # what is acknowledged at once: a packet, or a shorter chunk
         self._under_way: deque[_Handed] = deque()
         self._unsent = 0  # the sum of all that is left
         self._through = now  # when the last acknowledged byte was through the line
@@ -116,14 +118,15 @@ class KernelLine:
             return False
         return now >= self._free_at - self._lead() and self._unsent <= self._most_unsent()
 
-    def on_handed(self, size: int, now: float) -> None:
+    def on_handed(self, size: int, at: float) -> None:
         size += _frame_bytes(size)
         packets = -(-size // self._packet)
+        self._unit = min(size, self._packet)
         cost = 1 + PACKET_BYTES * packets / size
-        self._under_way.append(_Handed(size, cost, now))
+        self._under_way.append(_Handed(size, cost, at))
         self._unsent += size
         if self.rate is not None:
-            self._free_at = max(self._free_at, now) + size * cost / self.rate
+            self._free_at = max(self._free_at, at) + size * cost / self.rate
 
     def on_unsent(self, unsent_bytes: int, now: float, round_trip_s: float | None) -> None:
         if round_trip_s is not None:
@@ -137,14 +140,13 @@ class KernelLine:
             return None
         if self.rate is None:
             return self._looked + self._pause(self._looked - self._under_way[0].at)
-        packet_s = self._packet_s()
+        unit_s = self._unit_s()
         first = self._under_way[0]
-        expected = max(self._through, first.at) + min(first.left * first.cost / self.rate, packet_s)
+        expected = max(self._through, first.at) + min(first.left * first.cost / self.rate, unit_s)
         expected += self._round_trip_s or 0.0
         look = max(
-            expected - LOOK_EARLY_PART * packet_s,
-            self._looked
-            + max(self._pause(self._looked - expected - packet_s), LOOK_PART * packet_s),
+            expected - LOOK_EARLY_PART * unit_s,
+            self._looked + max(self._pause(self._looked - expected - unit_s), LOOK_PART * unit_s),
         )
         ready = self._free_at - self._lead()
         if ready > self._looked:
@@ -191,7 +193,7 @@ class KernelLine:
             return seen.latest
         earliest = seen.earliest - self._jitter_s
         if seen.through >= earliest:
-            if self._packet_s() > TELLING_LOOKS * LOOK_S:
+            if self._unit_s() > TELLING_LOOKS * LOOK_S:
                 self._starting = False
             if not seen.paused:
                 self._known_rate = self.rate
@@ -201,7 +203,7 @@ class KernelLine:
             self._starting = False
             self._set_rate(seen.cost / max(earliest - seen.since, LOOK_S))
             return earliest
-        through = max((seen.through + earliest) / 2, earliest - self._packet_s() / 4)
+        through = max((seen.through + earliest) / 2, earliest - self._unit_s() / 4)
         rate = self._seen_rate(seen.cost, through - seen.since)
         self._set_rate(max((self.rate + rate) / 2, self.rate / 2))
         self._known_rate = max(self._known_rate * KNOWN_FADES, self.rate)
@@ -211,6 +213,8 @@ class KernelLine:
         """The line is faster: by how much we see, or by a little if we kept it idle."""
         assert self.rate is not None
         took = seen.latest - seen.since
+        if self.rate > PLAUSIBLE * seen.cost / max(took, LOOK_S):
+            return  # it was faster than can be seen
         growth = min(self._seen_rate(seen.cost, took) / self.rate, GROWTH)
         if self._starting or self.rate < self._known_rate:
             clearly = seen.through - seen.latest > CLEARLY * (seen.through - seen.since)
@@ -241,12 +245,12 @@ class KernelLine:
     def _set_rate(self, rate: float) -> None:
         self.rate = min(max(rate, LOWEST_RATE), HIGHEST_RATE)
 
-    def _packet_s(self) -> float:
+    def _unit_s(self) -> float:
         assert self.rate is not None
-        return (self._packet + PACKET_BYTES) / self.rate
+        return (self._unit + PACKET_BYTES) / self.rate
 
     def _lead(self) -> float:
-        return max(LEAD_S, LEAD_PART * self._packet_s())
+        return max(LEAD_S, LEAD_PART * self._unit_s())
 
     def _most_unsent(self) -> float:
         """Bytes that the kernel may hold when a chunk is handed over."""

@@ -31,8 +31,8 @@ class Line(Protocol):
     def free(self, now: float) -> bool:
         """Whether the next chunk may go to the kernel."""
 
-    def on_handed(self, size: int, now: float) -> None:
-        """A chunk of so many bytes went to the kernel."""
+    def on_handed(self, size: int, at: float) -> None:
+        """A chunk of so many bytes went to the kernel, from this time on: writing it may take a while."""
 
     def on_unsent(self, unsent_bytes: int, now: float, round_trip_s: float | None) -> None:
         """What the kernel holds, sent or not, and the other side has not acknowledged."""
@@ -63,6 +63,7 @@ class Paced:
         self._cutter = cutter
         self._up = False
         self._in_hand: Piece | None = None
+        self._given_at = 0.0
 
     @property
     def queued(self) -> Queued:
@@ -80,7 +81,7 @@ class Paced:
 
     def next_chunk(self, now: float) -> Chunk | None:
         if self._in_hand is None and self._up and self._line.free(now):
-            self._in_hand = self._cutter.cut(self._levels)
+            self._in_hand, self._given_at = self._cutter.cut(self._levels), now
             if self._in_hand is not None:
                 for message in self._in_hand.messages:
                     message.begun = True
@@ -89,7 +90,7 @@ class Paced:
     def on_progress(self, unsent_bytes: int, now: float, round_trip_s: float | None = None) -> None:
         piece, self._in_hand = self._in_hand, None
         if piece is not None:
-            self._line.on_handed(len(piece.chunk.data), now)
+            self._line.on_handed(len(piece.chunk.data), self._given_at)
             for message in piece.messages:
                 message.sent = len(message.data) if piece.upto is None else piece.upto
                 if message.left == 0:

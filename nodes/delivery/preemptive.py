@@ -1,9 +1,10 @@
 """Ours: five levels, and a more urgent message interrupts any other between two pieces.
 
 - Messages of different levels may be under way at the same time, each level in its own order.
-- A piece takes at most `piece_s` at the rate to which the line has kept, but has at least `min_piece` bytes; up to two
-  packets it stays within one, above it fills whole packets. A message is cut into equal pieces where they are shorter
-  than a packet. Level 5 fills packets always, since nothing may interrupt it. `dv` sets the length instead.
+- A piece takes at most `piece_s` at the rate to which the line has kept, but has at least `min_piece` bytes. It stays
+  within one packet, and has several only if they take no more than a tenth of `piece_s` together: then it is for the
+  processor's sake. A message is cut into equal pieces where they are shorter than a packet. Level 5 fills packets
+  always, since nothing may interrupt it. `dv` sets the length instead.
 - Small messages of one level below 5 that wait together leave together, as far as one packet and `piece_s` go.
 - Control messages go first of all, undivided.
 
@@ -29,7 +30,8 @@ from nodes.wire import HIGHEST_PRIORITY
 
 METHOD = "preemptive"
 NAMES = ("limit_bytes", "piece_s", "min_piece", "dv", "share_every")
-PIECE_S = 0.12
+PIECE_S = 0.1
+MANY_PACKETS = 10  # a piece of several packets takes this part of `piece_s`
 MIN_PIECE = 256
 SHARE_EVERY = 16
 LONGEST_CHUNK = 65_535  # a longer one has a longer WebSocket header
@@ -84,8 +86,8 @@ class Lengths:
             return one_packet
         packet = self._room + FRAME_BYTES
         on_the_line = rate * self._piece_s
-        if on_the_line >= 2 * (packet + PACKET_BYTES):
-            packets = int(on_the_line // (packet + PACKET_BYTES))
+        packets = int(on_the_line / MANY_PACKETS // (packet + PACKET_BYTES))
+        if packets > 1:
             packets = max(min(packets, LONGEST_CHUNK // packet), 1)
             return packets * packet - FRAME_BYTES - LABEL_BYTES
         in_time = int(on_the_line) - PACKET_BYTES - FRAME_BYTES - LABEL_BYTES
