@@ -27,6 +27,7 @@ class Evidence:
     lost_deliveries: int
     least_delay_p99_s: float | None = None  # the smallest of all levels
     first_published_ns: int | None = None
+    orphan_pieces: int = 0  # of divided messages, whose beginning was not captured
 
 
 def verdict(run: Run, evidence: Evidence) -> dict[str, Any]:
@@ -92,6 +93,10 @@ def _of_capture(run: Run, evidence: Evidence) -> list[str]:
     if evidence.compressed_messages:
         reasons.append(
             f"{evidence.compressed_messages} messages were compressed by a WebSocket extension and could not be read."
+        )
+    if evidence.orphan_pieces:
+        reasons.append(
+            f"{evidence.orphan_pieces} pieces belong to messages whose beginning is missing from the captures."
         )
     if evidence.unlogged_messages:
         reasons.append(

@@ -65,6 +65,7 @@ def _view(run: Run) -> dict[str, Any]:
         "kinds": sorted({node.kind for node in run.nodes}),
         "lost": findings.lost_rows(deliveries),
         "links": links,
+        "link_methods": _link_methods(run),
         "link_changes": change_rows(run.manifest, start_ns),
         "start_ns": start_ns,
         "manifest": run.manifest,
@@ -72,6 +73,13 @@ def _view(run: Run) -> dict[str, Any]:
         "facts": _facts(run, summary),
         "commands": commands(run),
     }
+
+
+def _link_methods(run: Run) -> dict[str, str]:
+    """The delivery method of each link that has one, if they differ."""
+    nodes = run.manifest["topology"]["nodes"]
+    known = {node["name"]: method(own) for node in nodes if (own := node.get("delivery"))}
+    return known if len(set(known.values())) > 1 else {}
 
 
 def _start_ns(run: Run) -> int:

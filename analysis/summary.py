@@ -88,6 +88,7 @@ def _evidence(
         unseen_receptions=_sum_of(unseen),
         lost_deliveries=_sum_of(pc.equal(deliveries["status"], "lost")),
         least_delay_p99_s=min((row["p99"] for row in reached), default=None),
+        orphan_pieces=_sum(links, "orphan_pieces"),
         first_published_ns=pc.min(published["published_ns"]).as_py(),
     )
 

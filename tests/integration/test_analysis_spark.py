@@ -361,7 +361,18 @@ def test_divided_messages_arrive_when_their_last_piece_does(spark, tmp_path):
     assert (
         sum(row["bytes"] for row in rows(folder, "overhead")) == summary["overhead"]["wire_bytes"]
     )
-    assert "labels" in write_report(folder).read_text()
+    manifest = json.loads((folder / "run.json").read_text())
+    for node in manifest["topology"]["nodes"]:
+        fifo = {"method": "fifo", "parameters": []}
+        node["delivery"] = fifo if node["kind"] != "broker" else None
+        if node["name"] == "town-1":
+            node["delivery"] = {"method": "preemptive", "parameters": [["dv", 1000]]}
+    (folder / "run.json").write_text(json.dumps(manifest))
+    page = write_report(folder).read_text()
+    assert "</span>labels</td>" in page
+    assert "<td>town-1</td><td>preemptive (dv 1000)</td><td>up</td>" in page
+    assert "<td>town-2</td><td>fifo</td><td>up</td>" in page
+    assert "<td>broker</td><td>–</td><td>up</td>" in page
 
 
 def test_a_file_that_is_no_capture_is_refused_before_spark_starts(tmp_path):

@@ -50,6 +50,7 @@ def test_each_doubt_of_the_manifest_is_a_reason(tmp_path, manifest, words):
             "11 bytes of TCP streams are missing from the captures of a and b.",
         ),
         ({"compressed_messages": 2}, "compressed"),
+        ({"orphan_pieces": 2}, "2 pieces belong to messages whose beginning is missing"),
         ({"unlogged_messages": 2}, "in no node's log"),
         ({"unseen_receptions": 2}, "not in the captures"),
     ],
