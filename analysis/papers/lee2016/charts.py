@@ -59,7 +59,7 @@ def scatter(
         for point in points
     ]
     lines = [{**row, "title": titles.get(row["series"], row["series"])} for row in curve]
-    at = alt.X("rate:Q", title="rate of the line, kB/s", scale=alt.Scale(nice=False, padding=12))
+    at = _rate_axis()
     axis = delay_axis([*rows, *lines], alt.Y)
     drawn = (
         of_rows(rows)
@@ -116,15 +116,22 @@ def by_rate(
         of_rows(told)
         .mark_line(strokeWidth=2, point={"size": 30})
         .encode(
-            x=alt.X(
-                "rate:Q", title="rate of the line, kB/s", scale=alt.Scale(nice=False, padding=12)
-            ),
+            x=_rate_axis(),
             y=alt.Y("value:Q", title=what, scale=alt.Scale(zero=False)),
             color=_by_series(alt.Color, shown, titles, COLOURS),
             strokeDash=_by_series(alt.StrokeDash, shown, titles, DASHES),
         )
     )
     return svg(drawn, name, label)
+
+
+def _rate_axis() -> Any:
+    import altair as alt
+
+    scale = alt.Scale(nice=False, zero=False, padding=12)
+    return alt.X("rate:Q", title="rate of the line, kB/s", scale=scale).axis(
+        format="d", tickMinStep=1
+    )
 
 
 def _by_series(

@@ -78,7 +78,7 @@ def figures(main: Measured, others: Iterable[Measured] = ()) -> list[dict[str, A
             _figure(
                 f"on the {other.sheet.emulator}",
                 f"The same with the stricter {other.sheet.emulator}, {other.sheet.scale} times as fast",
-                _delays(other, ALL),
+                _beside(main, other),
             )
             for other in others
         ),
@@ -107,6 +107,14 @@ def _delays(
             "ours": ours,
             "bound": _bound(cell, row),
         }
+
+
+def _beside(main: Measured, other: Measured) -> Iterator[dict[str, Any]]:
+    """The other lab's delays, with the main lab's of the same rate and way."""
+    same = {(cell["series"], cell["rate_kBps"]): cell["ours"] for cell in _delays(main, ALL)}
+    for cell in _delays(other, ALL):
+        ours = same.get((cell["series"], cell["rate_kBps"]))
+        yield {**cell, main.sheet.emulator: ours}
 
 
 def _paper_of(sheet: Sheet, cell: Row) -> dict[str, Any] | None:

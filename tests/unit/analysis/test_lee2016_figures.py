@@ -80,6 +80,7 @@ def test_figures_are_those_of_the_thesis_and_the_other_lab() -> None:
     assert numbers[15:] == ["table 5.6", "table 7.1", "on the relay"]
     assert all(figure["cells"] for figure in found)
     assert json.loads(json.dumps(found)) == found
+    assert {cell["tbf"]["messages"] for cell in found[-1]["cells"]} == {100}
 
 
 def test_the_thesis_numbers_stand_beside_ours_and_only_where_it_has_some() -> None:
@@ -127,9 +128,9 @@ def test_more_bytes_of_ours_are_told_for_each_direction() -> None:
     assert verdicts(lab)[6:] == [True, False]
 
 
-def test_what_was_not_run_is_neither_right_nor_wrong() -> None:
-    lab = measured(1)
-    assert verdicts(lab)[4:] == [None, True, None, None]
+def test_what_was_not_run_or_cannot_be_judged_is_neither_right_nor_wrong() -> None:
+    assert verdicts(measured(1)) == [True, True, True, None, None, True, None, None]
+    assert "not judged: time runs 8 times as fast" in checks(measured(1))[3]["found"]
 
 
 def test_the_page_shows_checks_and_charts_without_scripts() -> None:
