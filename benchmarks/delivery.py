@@ -172,7 +172,7 @@ def race(
         contestant.check()
     slowest = min(line.down.rate_bps or 0 for line in lines) / 8
     offered = sum(due.size for due in asked.timeline)
-    longest_s = max(asked.seconds / asked.scale, 1.4 * offered / slowest) + 10
+    longest_s = 1.5 * max(asked.seconds / asked.scale, offered / slowest) + 10
     with ExitStack() as stack:
         small = None if board is None else stack.enter_context(SmallMachines(board))
         core = stack.enter_context(Lines(folder))

@@ -49,7 +49,7 @@ def publish(host: str, folder: Path) -> None:
     routine = opened.declare_publisher(
         ROUTINE, priority=zenoh.Priority.BACKGROUND, congestion_control=control
     )
-    while not (urgent.matching_status and routine.matching_status):
+    while not (urgent.matching_status.matching and routine.matching_status.matching):
         time.sleep(0.1)
     ready(folder, "publisher")
     play(folder, lambda data, is_urgent: (urgent if is_urgent else routine).put(data))
