@@ -49,12 +49,17 @@ def publish(host: str, folder: Path) -> None:
     routine = opened.declare_publisher(
         ROUTINE, priority=zenoh.Priority.BACKGROUND, congestion_control=control
     )
-    while not (urgent.matching_status.matching and routine.matching_status.matching):
+    while not (_has_subscriber(urgent) and _has_subscriber(routine)):
         time.sleep(0.1)
     ready(folder, "publisher")
     play(folder, lambda data, is_urgent: (urgent if is_urgent else routine).put(data))
     while True:
         time.sleep(1)
+
+
+def _has_subscriber(publisher: Any) -> bool:
+    """Its status is said to be a bool, and is an object that has one."""
+    return bool(publisher.matching_status.matching)
 
 
 def receive(host: str, folder: Path) -> None:
