@@ -1,7 +1,7 @@
 """No level starves under preemptive: the bound that its docstring states."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodes.delivery import METHODS
@@ -16,6 +16,7 @@ levels = st.sets(st.integers(1, 5), min_size=1)
     patient=st.integers(1, 5),
     others=st.lists(levels, min_size=36, max_size=36),
 )
+@settings(deadline=None, max_examples=60)
 def test_a_level_that_waits_gets_one_of_any_four_times_so_many_pieces(
     share_every: int, before: list[set[int]], patient: int, others: list[set[int]]
 ) -> None:
@@ -30,6 +31,7 @@ def test_a_level_that_waits_gets_one_of_any_four_times_so_many_pieces(
 
 
 @given(share_every=st.integers(2, 9), waits=st.lists(levels, min_size=60, max_size=60))
+@settings(deadline=None, max_examples=60)
 def test_the_most_urgent_loses_at_most_one_of_so_many_pieces(
     share_every: int, waits: list[set[int]]
 ) -> None:
