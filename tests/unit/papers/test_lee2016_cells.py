@@ -2,6 +2,7 @@
 
 import os
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,10 @@ def loaded(lab: Lab) -> Topology:
 
 
 def test_the_plan_of_the_quick_one_is_this() -> None:
-    text = topology_text(QUICK.labs[0])
+    """Ours left out: how long its pieces are is its own affair."""
+    quick = QUICK.labs[0]
+    cells = tuple(cell for cell in quick.cells if cell.series in ways.THESIS)
+    text = topology_text(replace(quick, cells=cells))
     if os.environ.get("UPDATE_GOLDEN"):
         GOLDEN.write_text(text)
     assert text == GOLDEN.read_text()
