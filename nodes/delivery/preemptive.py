@@ -25,7 +25,7 @@ from nodes.delivery.levels import LEVELS, Levels, Waiting
 from nodes.delivery.limits import limit_bytes
 from nodes.delivery.paced import Paced, Piece
 from nodes.delivery.rebuilding import Rebuilding
-from nodes.parameters import check_known, seconds, whole_number
+from nodes.parameters import ParameterError, check_known, seconds, whole_number
 from nodes.wire import HIGHEST_PRIORITY
 
 METHOD = "preemptive"
@@ -240,5 +240,15 @@ def _read(parameters: Mapping[str, Any]) -> _Chosen:
             seconds(METHOD, parameters, "piece_s", PIECE_S, most=60),
             whole_number(METHOD, parameters, "min_piece", MIN_PIECE, least=1, most=LONGEST_CHUNK),
         ),
-        turns=Turns(whole_number(METHOD, parameters, "share_every", SHARE_EVERY, least=0)),
+        turns=Turns(_share_every(parameters)),
     )
+
+
+def _share_every(parameters: Mapping[str, Any]) -> int:
+    share_every = whole_number(METHOD, parameters, "share_every", SHARE_EVERY, least=0)
+    if share_every == 1:
+        raise ParameterError(
+            "share_every",
+            f"{METHOD}'s share_every is 1, which leaves nothing to the most urgent; it takes 0, or 2 or more",
+        )
+    return share_every

@@ -23,6 +23,7 @@ WRONG = [
     ("preemptive", "piece_s", float("nan"), "it takes seconds"),
     ("preemptive", "min_piece", 0, "min_piece is 0; it takes a whole number, 1 to 65535"),
     ("preemptive", "share_every", -1, "share_every is -1; it takes a whole number, 0 or more"),
+    ("preemptive", "share_every", 1, "share_every is 1, which leaves nothing to the most urgent"),
     ("preemptive", "share_every", 2.5, "share_every is 2.5; it takes a whole number, 0 or more"),
     ("preemptive", "ack", "udp", "preemptive has no parameter 'ack'"),
 ]

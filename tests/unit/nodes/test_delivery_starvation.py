@@ -11,7 +11,7 @@ levels = st.sets(st.integers(1, 5), min_size=1)
 
 
 @given(
-    share_every=st.integers(1, 9),
+    share_every=st.integers(2, 9),
     before=st.lists(levels, max_size=40),
     patient=st.integers(1, 5),
     others=st.lists(levels, min_size=36, max_size=36),
