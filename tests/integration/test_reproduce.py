@@ -62,7 +62,7 @@ def test_urgent_messages_in_front_count_for_the_bound_and_late_ones_are_censored
         spark.createDataFrame(
             [
                 (
-                    "delay/pm",
+                    "delay/dmpq-1443/pm",
                     node,
                     f"{number:016x}",
                     int(sent * SECOND_NS),

@@ -1,5 +1,6 @@
 """report.html of a reproduction: checks first, then each figure; no scripts, nothing fetched from elsewhere."""
 
+import math
 import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -14,6 +15,7 @@ from analysis.papers.lee2016 import charts
 from analysis.papers.lee2016.sheet import Sheet
 
 Points = Sequence[Mapping[str, Any]]
+STEPS = 40  # points that differ by less than a fortieth are one
 
 
 def write_page(folder: Path, result: Mapping[str, Any], sheet: Sheet, points: list[Points]) -> Path:
@@ -41,6 +43,12 @@ def render(result: Mapping[str, Any], sheet: Sheet, points: list[Points]) -> str
         titles=sheet.titles,
         figures=[{**figure, "drawing": shown.of(figure)} for figure in result["figures"]],
     )
+
+
+def _apart(delays: Sequence[float | None]) -> list[float]:
+    """Those that can be told from each other on a logarithmic axis: of points that would hide each other, one."""
+    places = {round(math.log(delay) * STEPS): delay for delay in delays if delay}
+    return list(places.values())
 
 
 class _Drawings:
@@ -72,8 +80,7 @@ class _Drawings:
         points = [
             {"series": cell["series"], "rate": cell["rate_kBps"], "delay_s": delay}
             for cell in cells
-            for delay in self._delays[cell["series"], cell["rate_kBps"]]
-            if delay is not None
+            for delay in _apart(self._delays[cell["series"], cell["rate_kBps"]])
         ]
         if name == "figure-5-4":
             times = {cell["rate_kBps"]: cell["standard_s"] for cell in cells}

@@ -8,8 +8,8 @@ from typing import Any
 
 from testbed.papers.lee2016 import model, thesis
 from testbed.papers.lee2016.cells import Cell, Lab, word
+from testbed.papers.lee2016.messages import MESSAGES, urgent_topic
 from testbed.papers.lee2016.series import ALL
-from testbed.papers.lee2016.topology_text import MESSAGES, standard_topic, urgent_topic
 
 
 def sheet(lab: Lab) -> dict[str, Any]:
@@ -19,8 +19,7 @@ def sheet(lab: Lab) -> dict[str, Any]:
         "scale": lab.scale,
         "emulator": str(lab.emulator),
         "seconds": lab.seconds,
-        "urgent_topics": [urgent_topic(experiment) for experiment in lab.experiments],
-        "standard_topics": [standard_topic(experiment) for experiment in lab.experiments],
+        "urgent_topics": sorted({urgent_topic(c.experiment, c.series) for c in lab.cells}),
         "messages_of_traffic": MESSAGES,
         "series": [{"key": way.key, "title": way.title} for way in ALL],
         "cells": {cell.node: _cell(cell) for cell in lab.cells},

@@ -56,23 +56,31 @@ def test_the_full_one_has_every_rate_and_way_for_both_experiments() -> None:
 
 def test_a_hundred_urgent_messages_come_in_a_thousand_seconds() -> None:
     counts = Counter(action.topic for action in compile_timeline(loaded(FULL.labs[0])))
-    assert counts == {"delay/sm": 100, "delay/pm": 100, "traffic/sm": 10, "traffic/pm": 10}
+    for way in ways.ALL:
+        assert counts[f"delay/{way.key}/pm"] == counts[f"delay/{way.key}/sm"] == 100
+        assert counts[f"traffic/{way.key}/pm"] == counts[f"traffic/{way.key}/sm"] == 10
+    assert counts.total() == len(ways.ALL) * 220
 
 
 def test_messages_have_the_thesis_sizes_with_header_and_topic() -> None:
-    sizes = {
-        action.topic: HEADER_SIZE + len(action.topic) + action.size
-        for action in compile_timeline(loaded(QUICK.labs[0]))
-    }
-    assert {sizes["delay/pm"], sizes["traffic/pm"]} == {1_000}
-    assert {sizes["delay/sm"], sizes["traffic/sm"]} == {100_000}
+    for action in compile_timeline(loaded(QUICK.labs[0])):
+        size = HEADER_SIZE + len(action.topic) + action.size
+        assert size == (1_000 if action.topic.endswith("/pm") else 100_000)
+        assert action.priority == (5 if action.topic.endswith("/pm") else 1)
 
 
-def test_a_faster_lab_plays_the_same_messages_at_scaled_times() -> None:
-    slow, fast = (compile_timeline(loaded(lab)) for lab in FULL.labs)
-    scale = FULL.labs[1].scale
-    of_delay = [action for action in slow if action.topic.startswith("delay/")]
-    assert [(a.topic, a.at_ns) for a in of_delay] == [(a.topic, a.at_ns * scale) for a in fast]
+def moments(lab: Lab, way: ways.Series) -> list[tuple[str, int]]:
+    """Kind and time of the delay experiment's messages, from its first SM on, in the thesis' time."""
+    own = [a for a in compile_timeline(loaded(lab)) if a.topic.startswith(f"delay/{way.key}/")]
+    return [(a.topic[-2:], (a.at_ns - own[0].at_ns) * lab.scale) for a in own]
+
+
+@pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.name)
+def test_every_way_of_sending_hears_the_same_at_every_scale(lab: Lab) -> None:
+    whole = moments(FULL.labs[0], ways.DEFAULT)
+    expected = [moment for moment in whole if moment[1] < lab.seconds * 10**9]
+    for way in ways.ALL:
+        assert moments(lab, way) == expected
 
 
 def test_the_bucket_is_a_fifth_of_the_rate_but_holds_a_frame() -> None:
@@ -85,9 +93,10 @@ def test_the_bucket_is_a_fifth_of_the_rate_but_holds_a_frame() -> None:
 
 
 def test_queues_hold_all_messages_of_an_experiment() -> None:
-    total = sum(action.size + 100 for action in compile_timeline(loaded(FULL.labs[0])))
+    timeline = compile_timeline(loaded(FULL.labs[0]))
     for way in ways.ALL:
-        assert way.delivery(1)["limit_bytes"] > total
+        own = [action for action in timeline if action.topic.startswith(f"delay/{way.key}/")]
+        assert way.delivery(1)["limit_bytes"] > sum(action.size + 100 for action in own)
 
 
 def test_the_pieces_of_ours_are_scaled_like_everything_else() -> None:
