@@ -8,10 +8,10 @@
 - Small messages of one level below 5 that wait together leave together, as far as one packet and `piece_s` go.
 - Control messages go first of all, undivided.
 
-No level starves. While lower levels wait, at least one of `share_every` pieces goes to the level that was passed over
-longest. So a level that waits gets at least one of any 4 x `share_every` pieces (control messages apart): there are at
-most four levels to pass over before its turn. And no more than one of `share_every` pieces is lost to the most urgent.
-With 0 the order is strict.
+No level starves. While several levels wait, one of `share_every` pieces goes to the level that was passed over
+longest. So a level that waits gets at least one of any 4 x `share_every` + 1 pieces (control messages apart): each of
+the four others can have been passed over longer, and has its turn once before. And no more than one of `share_every`
+pieces is lost to the most urgent. With 0 the order is strict.
 """
 
 from collections.abc import Mapping
@@ -55,7 +55,7 @@ class Turns:
         if len(waiting) == 1:
             self._since_share = 0
         elif self._share_every and self._since_share >= self._share_every - 1:
-            level = max(waiting[1:], key=lambda lower: self._passed_over[lower])
+            level = max(waiting, key=lambda one: self._passed_over[one])
             self._since_share = 0
         else:
             self._since_share += 1

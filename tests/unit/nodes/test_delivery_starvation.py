@@ -14,10 +14,10 @@ levels = st.sets(st.integers(1, 5), min_size=1)
     share_every=st.integers(2, 9),
     before=st.lists(levels, max_size=40),
     patient=st.integers(1, 5),
-    others=st.lists(levels, min_size=36, max_size=36),
+    others=st.lists(levels, min_size=37, max_size=37),
 )
 @settings(deadline=None, max_examples=60)
-def test_a_level_that_waits_gets_one_of_any_four_times_so_many_pieces(
+def test_a_level_that_waits_gets_one_of_any_four_times_so_many_pieces_and_one(
     share_every: int, before: list[set[int]], patient: int, others: list[set[int]]
 ) -> None:
     turns = Turns(share_every)
@@ -25,9 +25,15 @@ def test_a_level_that_waits_gets_one_of_any_four_times_so_many_pieces(
         turns.next_level(sorted(waiting, reverse=True))
     chosen = [
         turns.next_level(sorted(waiting | {patient}, reverse=True))
-        for waiting in others[: 4 * share_every]
+        for waiting in others[: 4 * share_every + 1]
     ]
     assert patient in chosen
+
+
+def test_a_level_passed_over_in_every_way_gets_its_turn() -> None:
+    turns = Turns(2)
+    taken = [turns.next_level([5, 3] if turn % 2 == 0 else [3, 1]) for turn in range(9)]
+    assert 3 in taken
 
 
 @given(share_every=st.integers(2, 9), waits=st.lists(levels, min_size=60, max_size=60))
