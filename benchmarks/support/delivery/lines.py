@@ -52,7 +52,7 @@ class Entry:
     timeline: Sequence[Due]
     stage: Stage
     links: list[LinkSpec]
-    pids: dict[str, int] = field(default_factory=dict)  # by the node's name
+    pids: dict[str, int] = field(default_factory=dict)  # of all nodes, by name
 
     @property
     def sender_pid(self) -> int:
@@ -90,8 +90,10 @@ class Lines:
     def add(self, line: Line, contestant: Contestant, timeline: Sequence[Due]) -> None:
         """One more line with a contestant of its own."""
         prefix = f"c{len(self._entries)}"
-        noisy = ([NOISE], [SINK]) if line.noise else ([], [])
-        near, far = [*contestant.near, *noisy[0]], [*contestant.far, *noisy[1]]
+        near, far = list(contestant.near), list(contestant.far)
+        if line.noise:
+            near.append(NOISE)
+            far.append(SINK)
         router = self._link(f"{prefix}-{LINE}", line.mtu)
         specs = {role: self._link(f"{prefix}-{role}", line.mtu) for role in near}
         specs |= {role: self._link(f"{prefix}-{role}", line.mtu, router.node) for role in far}
@@ -110,12 +112,12 @@ class Lines:
 
     def up(self) -> None:
         """Processes, links, captures; returns when all contestants are connected."""
-        programs: list[Program] = []
-        nodes: list[NodeProcess] = []
+        wanted: list[Program | NodeProcess] = []
         for entry in self._entries:
-            for process in entry.contestant.prepare(entry.stage, entry.timeline):
-                (programs if isinstance(process, Program) else nodes).append(process)  # type: ignore[arg-type]
-            programs += _noise(entry)
+            wanted += entry.contestant.prepare(entry.stage, entry.timeline)
+            wanted += _noise(entry)
+        nodes = [process for process in wanted if isinstance(process, NodeProcess)]
+        programs = [process for process in wanted if isinstance(process, Program)]
         born, unborn = self._keeper.bear(nodes)
         started, failed = self._keeper.spawn(programs)
         if lost := {**unborn, **failed}:
@@ -123,12 +125,7 @@ class Lines:
         self._keeper.routers([entry.stage.node(LINE) for entry in self._entries])
         self._wire()
         for entry in self._entries:
-            entry.pids = {
-                name: pid
-                for name, pid in {**born, **started}.items()
-                if name.startswith(f"{entry.stage.prefix}-")
-            }
-        for entry in self._entries:
+            entry.pids = born | started
             entry.contestant.begin(entry.stage)
         self._wait_until_ready()
 
@@ -165,9 +162,9 @@ class Lines:
         for entry in self._entries:
             entry.contestant.play(entry.stage, start_ns, entry.timeline)
         time.sleep(max(0.0, start_ns - time.time_ns()) / 1e9)
-        before = [processor_s(entry.sender_pid) for entry in self._entries]
+        before = [_processor_s(entry) for entry in self._entries]
         self._wait_for_the_end(start_ns, longest_s, quiet_s)
-        after = [processor_s(entry.sender_pid) for entry in self._entries]
+        after = [_processor_s(entry) for entry in self._entries]
         counts, problem = self._keeper.capture_stop()
         if problem:
             raise TestbedError(problem)
@@ -200,6 +197,15 @@ class Lines:
             return True
         latest = max([last_due_ns, *arrivals.values()])
         return time.time_ns() - latest > quiet_s * 1e9
+
+
+def _processor_s(entry: Entry) -> float:
+    """Of the process that feeds the line; TestbedError if it has ended."""
+    try:
+        return processor_s(entry.sender_pid)
+    except OSError as gone:
+        words = last_words(entry.stage)
+        raise TestbedError(f"{entry.contestant.name} has ended before its time: {words}") from gone
 
 
 def _noise(entry: Entry) -> list[Program]:
