@@ -8,7 +8,9 @@ from analysis.papers.lee2016.figures import Measured, Row, packets_of_standard
 from analysis.papers.lee2016.sheet import DELAY, TRAFFIC
 
 ORDER = ("default", "pq-pc", "dmpq-10000", "dmpq-1443", "preemptive")
-DIVIDED = ("dmpq-10000", "dmpq-5000", "dmpq-1443", "dmpq-1000", "dmpq-1443-kernel")
+DIVIDED = ("dmpq-10000", "dmpq-5000", "dmpq-1443", "dmpq-1000")
+UNDIVIDED = ("pq-pc",)
+KERNEL = ("dmpq-1443-kernel",)
 WITHIN = 1.15  # of the model's bound: headers, and the time of the machine
 JUDGED_SCALE = (
     1  # where time is scaled, milliseconds of the machine count for more than the bound leaves
@@ -22,8 +24,9 @@ def checks(lab: Measured) -> list[dict[str, Any]]:
     return [
         _order(lab),
         _growth(lab),
-        _bounded(lab, "PQ-PC's delays are within 1.15 x TS + TP", ("pq-pc",)),
+        _bounded(lab, "PQ-PC's delays are within 1.15 x TS + TP", UNDIVIDED),
         _bounded(lab, "DMPQ-PC's delays are within 1.15 x its bound at every rate", DIVIDED),
+        _bounded(lab, "the same where the kernel is asked instead of the client", KERNEL),
         _packets(lab),
         _ours_faster(lab),
         _ours_smaller(lab, "toward the client", ("down_bytes",)),
@@ -89,7 +92,7 @@ def _bounded(lab: Measured, name: str, series: tuple[str, ...]) -> dict[str, Any
     beyond = [(ratio, cell) for ratio, cell in ratios if ratio > WITHIN]
     worst, where = max(ratios, key=lambda pair: pair[0])
     found = f"{len(ratios) - len(beyond)} of {len(ratios)} cells; largest {worst:.3f} x ({_named(where)})"
-    if series == DIVIDED and lab.sheet.scale != JUDGED_SCALE:
+    if series != UNDIVIDED and lab.sheet.scale != JUDGED_SCALE:
         return _check(name, None, f"{found}; not judged: time runs {lab.sheet.scale} times as fast")
     return _check(name, not beyond, found)
 
@@ -100,7 +103,7 @@ def _named(cell: Row) -> str:
 
 def _packets(lab: Measured) -> dict[str, Any]:
     wrong, right = [], 0
-    for node, cell in lab.cells(TRAFFIC, ("pq-pc", *DIVIDED)):
+    for node, cell in lab.cells(TRAFFIC, (*UNDIVIDED, *DIVIDED, *KERNEL)):
         packets = packets_of_standard(lab, node)
         if packets == cell["packets_of_standard"]:
             right += 1
@@ -126,14 +129,15 @@ def _ours_faster(lab: Measured) -> dict[str, Any]:
 
 def _ours_smaller(lab: Measured, way: str, names: tuple[str, ...]) -> dict[str, Any]:
     name = f"ours sends no more bytes than DMPQ-PC, DV 1443, {way}"
-    pairs = [(rate, ours, theirs) for rate, ours, theirs in _pairs(lab, names)]
+    pairs = list(_pairs(lab, names))
     if not pairs:
         return _check(name, None, "not measured")
     rate, ours, theirs = max(pairs, key=lambda pair: pair[1] / pair[2])
     more = sum(ours > theirs for _, ours, theirs in pairs)
+    here = [f"; {a / b:.3f} x at {at} kB/s" for at, a, b in pairs if at == _rate(lab) != rate]
     found = (
         f"{len(pairs) - more} of {len(pairs)} rates; at most {ours:,} for {theirs:,} bytes "
-        f"({ours / theirs:.3f} x) at {rate} kB/s"
+        f"({ours / theirs:.3f} x) at {rate} kB/s{''.join(here)}"
     )
     return _check(name, not more, found)
 
