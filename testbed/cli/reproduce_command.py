@@ -33,11 +33,11 @@ class Paper(StrEnum):
 PaperName = Annotated[Paper, typer.Argument(metavar="PAPER", help="lee2016.")]
 Quick = Annotated[
     bool,
-    typer.Option("--quick", help="Fewer rates and messages, ten times as fast: two minutes."),
+    typer.Option("--quick", help="Fewer rates and messages, five times as fast: two minutes."),
 ]
 Backend = Annotated[
     str,
-    typer.Option("--backend", help="netns or docker; one lab holds up to 272 nodes."),
+    typer.Option("--backend", help="netns or docker; one lab holds up to 274 nodes."),
 ]
 Again = Annotated[
     Path | None,

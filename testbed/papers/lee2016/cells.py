@@ -109,10 +109,10 @@ QUICK = Extent(
         Lab(
             "lee2016-quick",
             Emulator.TBF,
-            10,
-            300,
-            cells(Experiment.DELAY, series.ALL, (7, 10, 15))
-            + cells(Experiment.TRAFFIC, series.ALL, (7, 15)),
+            5,
+            180,
+            cells(Experiment.DELAY, series.FEW, (7, 10, 15))
+            + cells(Experiment.TRAFFIC, series.FEW, (7, 15)),
         ),
     )
 )

@@ -79,7 +79,7 @@ def moments(lab: Lab, way: ways.Series) -> list[tuple[str, int]]:
 def test_every_way_of_sending_hears_the_same_at_every_scale(lab: Lab) -> None:
     whole = moments(FULL.labs[0], ways.DEFAULT)
     expected = [moment for moment in whole if moment[1] < lab.seconds * 10**9]
-    for way in ways.ALL:
+    for way in {cell.series for cell in lab.cells}:
         assert moments(lab, way) == expected
 
 
