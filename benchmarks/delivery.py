@@ -25,6 +25,7 @@ from benchmarks.support.report import Report
 from benchmarks.support.running import run
 from testbed.backends.boards import BOARDS, Limits, limits
 from testbed.backends.core_speed import core_speed
+from testbed.errors import InputError
 from testbed.topology.model import Shape
 
 LIMITS = {
@@ -168,6 +169,9 @@ def race(
 ) -> dict[str, list[Row]]:
     """Everybody on each kind of line, all at the same time."""
     chosen = [one for one in everybody if not asked.only or one.name in asked.only]
+    if not chosen:
+        names = ", ".join(one.name for one in everybody)
+        raise InputError(f"nobody of {', '.join(asked.only)} takes part", f"there is {names}")
     for contestant in chosen:
         contestant.check()
     slowest = min(line.down.rate_bps or 0 for line in lines) / 8
