@@ -73,9 +73,10 @@ def test_urgent_messages_in_front_count_for_the_bound_and_late_ones_are_censored
             ],
             "topic string, receiver string, id string, published_ns long, received_ns long, delay_s double",
         ).write.parquet(str(run.metrics / "deliveries.parquet"))
-        each = delays(spark, run, read_sheet(run))
+        plan = read_sheet(run)
+        each = delays(spark, run, plan)
         rows = sorted((row.asDict() for row in each.collect()), key=lambda row: row["at_s"])
-        cell = by_cell(each).first().asDict()
+        cell = by_cell(each, plan.standard_period_s).first().asDict()
     bound = paper["cells"][node]["bound"]
     assert [row["waiting"] for row in rows] == [0, 1, 0, 0]
     assert rows[1]["bound_s"] == pytest.approx(bound["before_s"] + 2 * bound["each_s"])

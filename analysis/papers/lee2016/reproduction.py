@@ -76,7 +76,7 @@ def _measure(spark: "SparkSession", run: Run, sheet: Sheet, folder: Path, emit: 
     stage = _of(run, CELLS)
     emit(stage, 0, 2)
     each = _keep(spark, folder / f"{run.name}-delays.parquet", delays.delays(spark, run, sheet))
-    by_cell = {row["node"]: row for row in _rows(delays.by_cell(each))}
+    by_cell = {row["node"]: row for row in _rows(delays.by_cell(each, sheet.standard_period_s))}
     emit(stage, 1, 2)
     carried = traffic.by_cell(spark, run, sheet)
     if carried is not None:

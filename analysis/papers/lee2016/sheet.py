@@ -20,6 +20,7 @@ class Sheet:
     cells: Mapping[str, Mapping[str, Any]]  # node: cell
     urgent_topics: tuple[str, ...]
     messages_of_traffic: int
+    standard_period_s: float
     titles: Mapping[str, str]  # series: title, in their order
     thesis: Mapping[str, Any]
 
@@ -41,6 +42,7 @@ def read_sheet(run: Run) -> Sheet:
         cells=paper["cells"],
         urgent_topics=tuple(paper["urgent_topics"]),
         messages_of_traffic=paper["messages_of_traffic"],
+        standard_period_s=paper["standard_period_s"],
         titles={one["key"]: one["title"] for one in paper["series"]},
         thesis=paper["thesis"],
     )

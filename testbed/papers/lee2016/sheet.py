@@ -21,6 +21,7 @@ def sheet(lab: Lab) -> dict[str, Any]:
         "seconds": lab.seconds,
         "urgent_topics": sorted({urgent_topic(c.experiment, c.series) for c in lab.cells}),
         "messages_of_traffic": MESSAGES,
+        "standard_period_s": model.SM_PERIOD_S,
         "series": [{"key": way.key, "title": way.title} for way in ALL],
         "cells": {cell.node: _cell(cell) for cell in lab.cells},
         "thesis": thesis.numbers(),

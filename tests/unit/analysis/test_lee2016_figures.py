@@ -24,6 +24,7 @@ def measured(lab: int = 0, **changed: float) -> Measured:
         paper["cells"],
         tuple(paper["urgent_topics"]),
         paper["messages_of_traffic"],
+        paper["standard_period_s"],
         {one["key"]: one["title"] for one in paper["series"]},
         paper["thesis"],
     )
