@@ -69,6 +69,12 @@ def test_an_end_before_everything_had_arrived_is_a_reason_only_if_something_is_l
     assert ["still under way" in reason for reason in said["reasons"]] == [True] * doubted
 
 
+def test_lines_that_were_overloaded_on_purpose_end_in_the_middle_of_things(tmp_path):
+    play = {"start_ns": 1, "end_ns": 2, "settled": False, "overloaded": True}
+    evidence = replace(GOOD, lost_deliveries=3, missing_bytes={"slow": 1000})
+    assert verdict(run_with(tmp_path, play=play), evidence)["reasons"] == []
+
+
 def test_links_without_a_capture_are_named(tmp_path):
     run = run_with(tmp_path)
     run.pcap(run.nodes[1]).unlink()
