@@ -18,6 +18,9 @@ settings.register_profile(
 )
 settings.load_profile("default")
 
+for size in ("COLUMNS", "LINES"):  # of the terminal, which those who run tests side by side set
+    os.environ.pop(size, None)
+
 REPOSITORY = Path(__file__).resolve().parent.parent
 
 

@@ -7,12 +7,13 @@ import subprocess
 import sys
 import sysconfig
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from net_namespaces import SeenNamespaces
 from testbed.places import MARK
 
 LET_GO_S = 3.0
@@ -70,17 +71,6 @@ def marked_processes(state: Path) -> dict[int, str]:
     return found
 
 
-def namespaces_of(pids: Iterable[int]) -> set[str]:
-    """The network namespaces that these processes live in."""
-    held = set()
-    for pid in pids:
-        try:
-            held.add(str(Path(f"/proc/{pid}/ns/net").readlink()))
-        except OSError:
-            continue
-    return held
-
-
 def interfaces() -> set[str]:
     """Interfaces of the host's own namespace."""
     return {entry.name for entry in Path("/sys/class/net").iterdir()}
@@ -92,12 +82,12 @@ class Watch:
     def __init__(self, state: Path) -> None:
         self._state = state
         self._links = interfaces()
-        self._seen: set[str] = set()  # namespaces that processes of our labs lived in
+        self._seen = SeenNamespaces()
 
     def processes(self) -> dict[int, str]:
         """Processes of this test's labs: pid and lab folder."""
         marked = marked_processes(self._state)
-        self._seen |= namespaces_of(marked)
+        self._seen.note(marked)
         return marked
 
     def leftovers(self) -> list[str]:
@@ -109,12 +99,10 @@ class Watch:
 
     def _left(self) -> list[str]:
         marked = self.processes()
-        everybody = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
-        still_held = namespaces_of(everybody) & (self._seen - namespaces_of([os.getpid()]))
         files = self._state.rglob("*") if self._state.exists() else ()
         return [
             *(f"process {pid} of {lab}" for pid, lab in marked.items()),
-            *(f"namespace {name}" for name in still_held),
+            *(f"namespace {name}" for name in self._seen.still_held()),
             *(f"interface {name}" for name in interfaces() - self._links),
             *(f"file {path}" for path in files),
         ]

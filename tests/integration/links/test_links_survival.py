@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from net_namespaces import SeenNamespaces
 from testbed.capture.records import read_records
 from testbed.errors import TestbedError
 from testbed.keeper.client import Keeper
@@ -25,25 +26,14 @@ NETEM = pytest.param(Emulator.NETEM, marks=pytest.mark.netem)
 EACH = pytest.mark.parametrize("emulator", [Emulator.TBF, Emulator.RELAY, NETEM])
 
 
-def namespaces_of(lab: Any) -> set[str]:
+def namespaces_of(lab: Any) -> SeenNamespaces:
     """The network namespaces of a lab's processes."""
-    return {str(Path(f"/proc/{p.pid}/ns/net").readlink()) for p in marked(lab.place)}
+    return SeenNamespaces(process.pid for process in marked(lab.place))
 
 
-def held_namespaces() -> set[str]:
-    held = set()
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                held.add(str((entry / "ns" / "net").readlink()))
-            except OSError:
-                continue
-    return held
-
-
-def assert_gone(lab: Any, namespaces: set[str]) -> None:
+def assert_gone(lab: Any, namespaces: SeenNamespaces) -> None:
     assert marked(lab.place) == []
-    assert not namespaces & held_namespaces()
+    assert not namespaces.still_held()
 
 
 @EACH
