@@ -169,6 +169,7 @@ def test_a_change_is_on_record_with_the_values_that_were_spoken_of():
         "jitter_s": 0.0,
         "loss": 0.0,
         "queue_bytes": 7,
+        "burst_bytes": None,
     }
     assert Order(Action.CUT).shapes() == {"up": {}, "down": {}}
 
