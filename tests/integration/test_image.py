@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -28,6 +29,7 @@ pytestmark = pytest.mark.docker
 
 NOBODY_ANSWERS = "localhost:9/no/such:image"
 SMALL = 60_000_000  # bytes
+GONE_S = 20.0
 AMD64, ARM64, ARMV7 = Platform("amd64"), Platform("arm64"), Platform("arm", "v7")
 PUBLISHED_FOR = {
     "linux/amd64": {"os": "linux", "architecture": "amd64"},
@@ -54,7 +56,11 @@ def names_of_our_own(
         monkeypatch.setattr(image_recipe, "REPOSITORY", "landslide-testbed-test")
     yield
     monkeypatch.setattr(image_recipe, "REPOSITORY", "landslide-testbed-test")
-    remove_images(our_images())
+    deadline = time.monotonic() + GONE_S
+    while (ours := our_images()) and time.monotonic() < deadline:
+        remove_images(ours)  # a container that has just ended may still hold one
+        time.sleep(0.1)
+    assert not ours
 
 
 @pytest.fixture
