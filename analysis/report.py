@@ -1,15 +1,13 @@
 """report.html: one file, without scripts and without anything fetched from elsewhere."""
 
-import os
 import shlex
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from analysis import charts, drawing, findings, machine_view
+from analysis import charts, drawing, findings, machine_view, pages
 from analysis.facts import deliveries, fact, method
 from analysis.link_changes import change_rows
 from analysis.receivers import method_rows, natural, receiver_rows
@@ -19,24 +17,12 @@ from analysis.runfolder import Run, read_run
 def write_report(run_dir: Path) -> Path:
     """Write the report of an analysed run and say where it is."""
     run = read_run(Path(run_dir).resolve())
-    text = render(run)
-    unfinished = run.report.with_name(f"{run.report.name}.{os.getpid()}")
-    unfinished.write_text(text)
-    unfinished.replace(run.report)
-    return run.report
+    return pages.write(run.report, render(run))
 
 
 def render(run: Run) -> str:
     """The report's HTML."""
-    environment = Environment(
-        loader=PackageLoader("analysis"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"seconds": findings.seconds, "size": findings.size}
-    return environment.get_template("report.html").render(_view(run))
+    return pages.render("report.html", **_view(run))
 
 
 def _view(run: Run) -> dict[str, Any]:

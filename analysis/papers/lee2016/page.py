@@ -1,16 +1,14 @@
 """report.html of a reproduction: checks first, then each figure; no scripts, nothing fetched from elsewhere."""
 
 import math
-import os
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from analysis import findings
+from analysis import pages
 from analysis.papers.lee2016 import charts
 from analysis.papers.lee2016.sheet import Sheet
 
@@ -20,25 +18,14 @@ STEPS = 40  # points that differ by less than a fortieth are one
 
 def write_page(folder: Path, result: Mapping[str, Any], sheet: Sheet, points: list[Points]) -> Path:
     """Write it and say where it is."""
-    path = folder / "report.html"
-    unfinished = path.with_name(f"{path.name}.{os.getpid()}")
-    unfinished.write_text(render(result, sheet, points))
-    unfinished.replace(path)
-    return path
+    return pages.write(folder / "report.html", render(result, sheet, points))
 
 
 def render(result: Mapping[str, Any], sheet: Sheet, points: list[Points]) -> str:
     """The page's HTML. `points`: the urgent messages of each run."""
-    environment = Environment(
-        loader=PackageLoader("analysis"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {"seconds": findings.seconds, "size": findings.size}
     shown = _Drawings(sheet, points[0])
-    return environment.get_template("lee2016.html").render(
+    return pages.render(
+        "lee2016.html",
         result=result,
         titles=sheet.titles,
         figures=[{**figure, "drawing": shown.of(figure)} for figure in result["figures"]],
