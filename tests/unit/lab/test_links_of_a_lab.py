@@ -4,17 +4,14 @@ import json
 import threading
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
-from testbed.backends.choice import Choice
-from testbed.backends.fake import FakeBackend
-from testbed.backends.fake_nodes import FakeNodes
+from fake_labs import up
 from testbed.control import ControlError
 from testbed.errors import InputError, NodeFailure, NoSuchLab, TestbedError
 from testbed.events import Note, StageStarted, ignore
-from testbed.lab import bring_down, bring_up, change_links, known_profile, play, view_links
+from testbed.lab import bring_down, change_links, known_profile, play, view_links
 from testbed.links.changes import UP, Action, Line, Link, Order
 from testbed.records import locked, read_manifest
 from testbed.topology.model import Node, NodeKind, Profile, Publish, Scenario, Shape, Topology
@@ -36,44 +33,12 @@ LAB = Topology(
 CUT_UP = Order(Action.CUT, (UP,))
 
 
-class Place:
-    """Keeps the one lab's FakeBackend between commands, as the kernel would."""
-
-    def __init__(self) -> None:
-        self.backend: FakeBackend | None = None
-
-    def __call__(self, name, lab, run, topology, emit):
-        if self.backend is None:
-            self.backend = FakeBackend(topology, nodes=FakeNodes(lab, topology))
-        self.backend.topology = topology
-        return self.backend
-
-
-@pytest.fixture
-def place(places):
-    made = Place()
-    yield made
-    if made.backend is not None:
-        made.backend.destroy()
-
-
-@pytest.fixture
-def file(places) -> Path:
-    path = places / "valley.yaml"
-    path.write_text("name: valley\n")
-    return path
-
-
-def up(file, place, topology=LAB, emit=ignore):
-    return bring_up(topology, file, None, emit, place, lambda asked: Choice("fake", "a test"))
-
-
 def changes(record):
     return read_manifest(record.run_place)["link_changes"]
 
 
 def test_a_lab_begins_with_its_links_as_the_file_says(file, place):
-    record = up(file, place)
+    record = up(LAB, file, place)
     assert changes(record) == []
     for view in view_links(record, [], place):
         assert view.now == view.filed
@@ -81,7 +46,7 @@ def test_a_lab_begins_with_its_links_as_the_file_says(file, place):
 
 
 def test_a_change_is_done_journalled_and_put_on_record(file, place):
-    record = up(file, place)
+    record = up(LAB, file, place)
     before = time.time_ns()
     order = Order(Action.SET, (UP,), values={"rate_bps": 5e5})
     entry = change_links(record, ["s[*]"], order, ignore, place)
@@ -101,7 +66,7 @@ def test_a_change_is_done_journalled_and_put_on_record(file, place):
 
 
 def test_changes_add_up_and_reset_ends_them_all(file, place):
-    record = up(file, place)
+    record = up(LAB, file, place)
     change_links(record, ["s-0"], CUT_UP, ignore, place)
     profile = known_profile(record, "mvno-128k")
     change_links(record, ["s-0"], Order(Action.SET, profile=profile), ignore, place)
@@ -115,7 +80,7 @@ def test_changes_add_up_and_reset_ends_them_all(file, place):
 
 
 def test_what_is_so_already_is_neither_done_nor_recorded(file, place):
-    record = up(file, place)
+    record = up(LAB, file, place)
     assert change_links(record, ["all"], Order(Action.RESTORE), ignore, place) is None
     change_links(record, ["s-0"], CUT_UP, ignore, place)
     entry = change_links(record, ["s[*]"], CUT_UP, ignore, place)
@@ -124,7 +89,7 @@ def test_what_is_so_already_is_neither_done_nor_recorded(file, place):
 
 
 def test_one_wrong_link_and_none_is_changed(file, place):
-    record = up(file, place)
+    record = up(LAB, file, place)
     jitter = Order(Action.SET, values={"jitter_s": 0.05})
     with pytest.raises(InputError, match="broker up: a jitter of 50ms is larger"):
         change_links(record, ["s[*]", "broker"], jitter, ignore, place)
@@ -135,7 +100,7 @@ def test_one_wrong_link_and_none_is_changed(file, place):
 
 
 def test_a_node_without_a_link_is_named(file, place):
-    record = up(file, place)
+    record = up(LAB, file, place)
     place.backend.remove(["s-1"], lambda _: None)
     with pytest.raises(TestbedError, match="no link at present: s-1"):
         change_links(record, ["s[*]"], CUT_UP, ignore, place)
@@ -145,7 +110,7 @@ def test_a_node_without_a_link_is_named(file, place):
 def test_a_profile_of_the_file_goes_before_a_built_in_one_and_an_unknown_one_is_refused(
     file, place
 ):
-    record = up(file, place)
+    record = up(LAB, file, place)
     assert known_profile(record, "lan") == Profile("lan")
     assert known_profile(record, "nb-iot").mtu == 1500
     with pytest.raises(InputError, match="no link profile 'slaw'") as refused:
@@ -154,7 +119,7 @@ def test_a_profile_of_the_file_goes_before_a_built_in_one_and_an_unknown_one_is_
 
 
 def test_it_is_said_that_the_mtu_stays(file, place):
-    record = up(file, place)
+    record = up(LAB, file, place)
     said: list[object] = []
     change_links(record, ["s-0"], Order(Action.SET, profile=WIDE), said.append, place)
     assert said == [
@@ -163,10 +128,10 @@ def test_it_is_said_that_the_mtu_stays(file, place):
 
 
 def test_up_again_leaves_changed_links_alone_and_says_so(file, place):
-    record = up(file, place)
+    record = up(LAB, file, place)
     change_links(record, ["s-0"], CUT_UP, ignore, place)
     said: list[object] = []
-    up(file, place, emit=said.append)
+    up(LAB, file, place, said.append)
     assert said[0] == Note(
         "1 link is not as the file says: s-0 cut; `testbed link reset valley all` would undo that"
     )
@@ -174,7 +139,7 @@ def test_up_again_leaves_changed_links_alone_and_says_so(file, place):
 
 
 def test_a_node_made_anew_has_the_files_link_and_that_is_on_record(file, place):
-    record = up(file, place)
+    record = up(LAB, file, place)
     change_links(record, ["s[*]"], CUT_UP, ignore, place)
     faster = replace(
         LAB,
@@ -183,29 +148,29 @@ def test_a_node_made_anew_has_the_files_link_and_that_is_on_record(file, place):
         ),
     )
     said: list[object] = []
-    up(file, place, faster, said.append)
+    up(faster, file, place, said.append)
     told = [event.text for event in said if isinstance(event, Note)]
     assert any(text.startswith("1 link is not as the file says: s-1 cut") for text in told)
     assert [view.now.up.cut for view in view_links(record, ["s[*]"], place)] == [False, True]
     last = changes(record)[-1]
     assert (last["action"], last["links"], last["directions"]) == ("reset", ["s-0"], ["up", "down"])
-    up(file, place, faster)
+    up(faster, file, place)
     assert len(changes(record)) == 2
 
 
 def test_links_made_anew_are_on_record_even_if_another_node_fails(file, place, monkeypatch):
-    record = up(file, place)
+    record = up(LAB, file, place)
     change_links(record, ["s[*]", "siren"], CUT_UP, ignore, place)
     place.backend.remove(["s-0", "siren"], lambda _: None)
     monkeypatch.setattr(place.backend, "_failing", frozenset({"siren"}))
     with pytest.raises(NodeFailure, match="siren"):
-        up(file, place)
+        up(LAB, file, place)
     last = changes(record)[-1]
     assert (last["action"], last["links"]) == ("reset", ["s-0"])
 
 
 def test_links_made_anew_are_on_record_even_if_up_is_interrupted(file, place):
-    record = up(file, place)
+    record = up(LAB, file, place)
     change_links(record, ["s-0"], CUT_UP, ignore, place)
     edited = replace(LAB, seed=8)
 
@@ -214,12 +179,12 @@ def test_links_made_anew_are_on_record_even_if_up_is_interrupted(file, place):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        up(file, place, edited, interrupt)
+        up(edited, file, place, interrupt)
     assert [entry["action"] for entry in changes(record)] == ["cut", "reset"]
 
 
 def test_links_can_be_changed_while_the_scenario_is_played(file, place):
-    record = up(file, place)
+    record = up(LAB, file, place)
 
     def meanwhile(event):
         if not changes(record):
@@ -232,7 +197,7 @@ def test_links_can_be_changed_while_the_scenario_is_played(file, place):
 
 
 def test_commands_that_change_links_at_once_wait_for_each_other(file, place):
-    record = up(file, place)
+    record = up(LAB, file, place)
     orders = [Order(Action.SET, values={"queue_bytes": size}) for size in range(1000, 1006)]
     at_once = [
         threading.Thread(target=change_links, args=(record, ["s-0"], order, ignore, place))
@@ -250,20 +215,20 @@ def test_commands_that_change_links_at_once_wait_for_each_other(file, place):
 
 def test_a_lab_that_is_being_changed_for_long_is_not_waited_for_for_ever(file, place, monkeypatch):
     monkeypatch.setattr("testbed.lab.links.PATIENCE_S", 0.1)
-    record = up(file, place)
+    record = up(LAB, file, place)
     with locked("valley"), pytest.raises(InputError, match="another command is changing"):
         change_links(record, ["s-0"], CUT_UP, ignore, place)
 
 
 def test_a_lab_that_went_down_meanwhile_is_not_changed(file, place):
-    record = up(file, place)
+    record = up(LAB, file, place)
     bring_down("valley", ignore, place)
     with pytest.raises(NoSuchLab, match="no lab named 'valley' is up"):
         change_links(record, ["s-0"], CUT_UP, ignore, place)
 
 
 def test_a_change_that_fails_is_in_the_journal_but_not_on_record(file, place, monkeypatch):
-    record = up(file, place)
+    record = up(LAB, file, place)
 
     def refuse(links):
         raise ControlError("keeper: no such interface")

@@ -1,0 +1,97 @@
+"""`down` works on whatever is left of a lab, on any backend, and completes the run's record."""
+
+import shutil
+from dataclasses import replace
+
+import pytest
+
+from fake_labs import LAB, up
+from testbed.errors import NoSuchLab
+from testbed.events import Note, Warned, ignore
+from testbed.lab import bring_down, lab_status
+from testbed.lab.down import bring_all_down
+from testbed.places import LabPlace
+from testbed.records import lab_names, locked, read_manifest, the_lab
+
+
+def test_down_completes_the_manifest_and_forgets_the_lab(place, file):
+    record = up(LAB, file, place)
+    bring_down("valley", ignore, place)
+    manifest = read_manifest(record.run_place)
+    assert manifest["status"] == "down"
+    assert set(manifest["capture"]) == {"broker", "sensor", "siren"}
+    assert lab_names() == []
+    assert not LabPlace.of("valley").folder.exists()
+
+
+def test_of_many_labs_one_that_fails_does_not_stop_the_others(place, file):
+    up(LAB, file, place)
+    up(replace(LAB, name="hill"), file, place)
+    with locked("hill"):
+        hill, valley = bring_all_down(lab_names(), ignore, place)
+    assert "another command is changing" in hill.error
+    assert (valley.lab, valley.error) == ("valley", "")
+    assert lab_names() == ["hill"]
+
+
+def test_down_of_a_dead_lab_works_and_says_so(place, file):
+    record = up(LAB, file, place)
+    place.backend.destroy()
+    seen = []
+    bring_down("valley", seen.append, place)
+    assert read_manifest(record.run_place)["status"] == "died"
+    assert seen == [Note("the lab had died before; its captures end where it died")]
+
+
+def test_down_says_what_went_wrong_with_the_capture(place, file, monkeypatch):
+    record = up(LAB, file, place)
+    backend = place.backend
+    backend.captured = lambda: ({}, "the capture process had died")
+    seen = []
+    bring_down("valley", seen.append, place)
+    assert Warned("the measurement is not complete: the capture process had died") in seen
+    assert "had died" in read_manifest(record.run_place)["warnings"][0]
+
+
+def test_down_works_with_a_damaged_manifest(place, file):
+    record = up(LAB, file, place)
+    record.run_place.manifest.write_text("{ not json")
+    bring_down("valley", ignore, place)
+    assert lab_names() == []
+
+
+@pytest.mark.parametrize("content", ["{}", "[]", "{ not json", '{"name": "valley", "extra": 1}'])
+def test_down_and_status_work_with_a_damaged_record(place, file, content):
+    up(LAB, file, place)
+    LabPlace.of("valley").record.write_text(content)
+    assert lab_status("valley").state == "damaged"
+    with pytest.raises(NoSuchLab, match="is damaged"):
+        the_lab("valley")
+    bring_down("valley", ignore, place)
+    assert lab_names() == []
+
+
+def test_status_tells_of_a_lab_whose_run_folder_was_deleted(place, file):
+    record = up(LAB, file, place)
+    shutil.rmtree(record.run_folder)
+    assert lab_status("valley").state == "damaged"
+
+
+def test_down_of_a_lab_that_had_only_begun_leaves_no_run_folder(place, file, places):
+    record = up(LAB, file, place)
+    record.run_place.manifest.unlink()
+    bring_down("valley", ignore, place)
+    assert list((places / "c").iterdir()) == []
+
+
+def test_down_takes_the_lock_of_a_killed_play_away(place, file, places):
+    up(LAB, file, place)
+    (places / "s" / ".valley.playing").touch()
+    bring_down("valley", ignore, place)
+    assert list((places / "s").iterdir()) == []
+
+
+def test_down_of_nothing_says_that_there_is_nothing(places):
+    seen = []
+    assert bring_down("valley", seen.append) is None
+    assert "nothing of a lab named 'valley'" in seen[0].text

@@ -1,0 +1,99 @@
+"""A scenario is played and messages are injected, on any backend; what goes wrong meanwhile is told."""
+
+from dataclasses import replace
+
+import pytest
+
+from fake_labs import LAB, SIREN, another_siren, up
+from testbed.errors import InputError, TestbedError
+from testbed.events import StageAdvanced, StageEnded, StageStarted, Warned, ignore
+from testbed.lab import inject, play
+from testbed.records import locked, read_manifest
+
+
+def test_play_hands_out_the_timeline_and_waits_for_every_delivery(place, file):
+    record = up(LAB, file, place)
+    seen = []
+    played = play(record, seen.append)
+    assert (played.published, played.expected, played.received, played.settled) == (3, 3, 3, True)
+    manifest = read_manifest(record.run_place)
+    assert manifest["play"]["settled"] is True
+    assert len(record.run_place.actions.read_text().splitlines()) == 3
+    assert {type(event) for event in seen} <= {StageStarted, StageAdvanced, StageEnded}
+
+
+def test_play_warns_about_deliveries_that_never_came(place, file):
+    place.deaf = frozenset({"siren"})
+    record = up(replace(LAB, scenario=replace(LAB.scenario, settle_s=0.2)), file, place)
+    seen = []
+    assert not play(record, seen.append).settled
+    (warned,) = [event for event in seen if isinstance(event, Warned)]
+    assert "3 of 3 deliveries" in warned.text
+
+
+def test_the_death_of_one_receiver_is_told_and_the_others_are_waited_for(place, file):
+    town = another_siren("town")
+    record = up(replace(LAB, nodes=(*LAB.nodes, town)), file, place)
+    seen = []
+
+    def die(event):
+        seen.append(event)
+        if event == StageStarted("waiting for messages under way", 6):
+            place.backend.stop([SIREN], ignore)
+
+    played = play(record, die)
+    assert (played.expected, played.received, played.settled) == (6, 3, False)
+    told = "while the scenario was played: no answer from siren"
+    assert Warned(told) in seen
+    assert read_manifest(record.run_place)["warnings"] == [told]
+
+
+def test_a_lab_that_vanishes_while_it_plays_is_noticed(place, file):
+    record = up(LAB, file, place)
+
+    def vanish(event):
+        if event == StageEnded("playing the scenario"):
+            place.backend.destroy()
+
+    with pytest.raises(TestbedError, match="siren fell silent"):
+        play(record, vanish)
+    assert read_manifest(record.run_place)["status"] == "up"
+
+
+def test_an_interrupted_play_is_on_record(place, file):
+    record = up(LAB, file, place)
+
+    def interrupt(event):
+        if event == StageStarted("playing the scenario", 1):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        play(record, interrupt)
+    assert "was interrupted" in read_manifest(record.run_place)["warnings"][0]
+
+
+def test_two_plays_at_once_are_refused(place, file):
+    record = up(LAB, file, place)
+    with locked("valley", "playing"), pytest.raises(InputError, match="is playing lab"):
+        play(record, ignore)
+
+
+def test_inject_publishes_at_once_and_names_the_message(place, file):
+    record = up(LAB, file, place)
+    assert inject(record, "sensor", "alerts", 5, 200) == f"{2 << 32 | 1:016x}"
+    seen = []
+    inject(record, "sensor", "alert", 5, 200, seen.append)
+    assert seen == [Warned("nobody subscribes to 'alert'; did you mean 'alerts'?")]
+    with pytest.raises(InputError, match="no sensor named 'sensr'") as caught:
+        inject(record, "sensr", "alerts", 5, 200)
+    assert "did you mean 'sensor'" in caught.value.hint
+    with pytest.raises(InputError, match="a message has at most 8MB"):
+        inject(record, "sensor", "alerts", 5, 8_000_001)
+
+
+def test_inject_of_a_sensor_that_has_died_says_what_repairs_it(place, file):
+    record = up(LAB, file, place)
+    place.backend.stop([LAB.node("sensor")], ignore)
+    with pytest.raises(TestbedError, match="no answer from sensor") as caught:
+        inject(record, "sensor", "alerts", 5, 200)
+    assert "`testbed up`" in caught.value.hint

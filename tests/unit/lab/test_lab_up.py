@@ -1,0 +1,108 @@
+"""What `up` promises on any backend: what it makes, and what an edit of the file changes."""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from fake_labs import LAB, LANDSLIDE, another_siren, up
+from testbed.errors import InputError, MissingCapability, NameTaken
+from testbed.events import Note, ignore
+from testbed.lab import bring_up, play
+from testbed.records import read_manifest
+from testbed.topology.model import External, Node, NodeKind
+
+
+def test_up_makes_a_run_folder_with_manifest_journal_and_the_file(place, file):
+    record = up(LAB, file, place)
+    manifest = read_manifest(record.run_place)
+    assert manifest["status"] == "up"
+    assert manifest["backend"] == {"name": "fake", "reason": "a test"}
+    assert record.run_place.topology.read_text() == "name: valley\n"
+    steps = [json.loads(line)["step"] for line in record.run_place.journal.read_text().splitlines()]
+    assert steps == ["prepare", "create", "wire", "shape", "capture", "start"]
+
+
+def test_up_twice_does_nothing_the_second_time(place, file):
+    first = up(LAB, file, place)
+    calls = len(place.backend.calls)
+    said = []
+    assert up(LAB, file, place, said.append) == first
+    assert len(place.backend.calls) == calls
+    assert said[-1] == Note("lab valley is up already; nothing to do")
+
+
+def test_up_after_an_edit_of_the_scenario_plays_the_new_one(place, file):
+    up(LAB, file, place)
+    file.write_text("name: valley # edited\n")
+    fewer = replace(LAB, scenario=replace(LAB.scenario, publish=(replace(LANDSLIDE, count=1),)))
+    record = up(fewer, file, place)
+    assert play(record, ignore).published == 1
+    assert "edited" in record.run_place.topology.read_text()
+
+
+def test_up_after_an_edit_changes_only_what_differs(place, file):
+    up(LAB, file, place)
+    calls = len(place.backend.calls)
+    town = another_siren("town")
+    up(replace(LAB, nodes=(*LAB.nodes, town)), file, place)
+    assert {targets for _, targets in place.backend.calls[calls:]} == {("town",)}
+
+
+def test_an_edit_of_the_file_is_no_repair(place, file):
+    record = up(LAB, file, place)
+    town = another_siren("town")
+    up(replace(LAB, nodes=(*LAB.nodes, town)), file, place)
+    up(replace(LAB, nodes=(*LAB.nodes, replace(town, topics=("news",)))), file, place)
+    assert read_manifest(record.run_place)["warnings"] == []
+
+
+def test_nodes_keep_their_numbers_when_the_file_is_edited(place, file):
+    record = up(LAB, file, place)
+    first = Node("a-first", 1, NodeKind.SENSOR, "lan", address="10.77.0.1")
+    moved = [replace(n, number=n.number + 1, address=f"10.77.0.{n.number + 1}") for n in LAB.nodes]
+    up(replace(LAB, nodes=(first, *moved)), file, place)
+    manifest = read_manifest(record.run_place)
+    numbers = {"broker": 1, "sensor": 2, "siren": 3, "a-first": 4}
+    assert manifest["numbers"] == numbers
+    assert {n["name"]: n["address"] for n in manifest["topology"]["nodes"]} == {
+        name: f"10.77.0.{number}" for name, number in numbers.items()
+    }
+    assert manifest["measured_from_ns"] > manifest["created_ns"]
+
+    up(replace(LAB, nodes=LAB.nodes[:2]), file, place)
+    up(LAB, file, place)
+    assert read_manifest(record.run_place)["numbers"] == numbers
+
+
+def test_a_node_of_a_forgotten_version_of_the_file_is_removed_too(place, file):
+    up(LAB, file, place)
+    town = another_siren("town")
+    place.backend.create([town], lambda _: None)
+    up(LAB, file, place)
+    assert "town" not in place.backend.inspect().created
+
+
+def test_somebody_elses_program_cannot_join_a_lab_without_containers(place, file):
+    up(LAB, file, place)
+    calls = len(place.backend.calls)
+    guest = Node("mosquitto", 4, NodeKind.EXTERNAL, "lan", external=External("mosquitto:2"))
+    with pytest.raises(MissingCapability, match="mosquitto: external nodes are containers"):
+        up(replace(LAB, nodes=(*LAB.nodes, guest)), file, place)
+    assert len(place.backend.calls) == calls
+
+
+def test_a_lab_that_is_up_keeps_its_backend(place, file):
+    up(LAB, file, place)
+    with pytest.raises(InputError, match="is up on the fake backend"):
+        bring_up(LAB, file, "docker", ignore, place)
+    with pytest.raises(InputError, match="no backend 'nonsense'"):
+        bring_up(LAB, file, "nonsense", ignore, place)
+
+
+def test_a_name_taken_by_another_file_is_refused(place, file, places):
+    up(LAB, file, place)
+    other = places / "other.yaml"
+    other.write_text("name: valley\n")
+    with pytest.raises(NameTaken, match="is up already"):
+        up(LAB, other, place)
