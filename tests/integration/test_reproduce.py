@@ -9,7 +9,7 @@ from analysis.papers.lee2016.delays import by_cell, delays
 from analysis.papers.lee2016.sheet import read_sheet
 from analysis.runfolder import Run
 from analysis.session import open_session
-from testbed.cli.reproduce_command import measure, run_labs, tables
+from testbed.cli.reproductions.lee2016 import measure, run_labs, tables
 from testbed.cli.terminal import Terminal
 from testbed.papers.lee2016 import Extent, Lab, series, sheet
 from testbed.papers.lee2016.cells import Experiment, cells

@@ -1,0 +1,8 @@
+"""The papers that `testbed reproduce` knows. A new one is a module here and a line below."""
+
+from testbed.cli.reproductions.base import Asked, Reproduction, refuse_strange_options
+from testbed.cli.reproductions.lee2016 import LEE2016
+
+PAPERS: dict[str, Reproduction] = {paper.name: paper for paper in (LEE2016,)}
+
+__all__ = ["PAPERS", "Asked", "Reproduction", "refuse_strange_options"]

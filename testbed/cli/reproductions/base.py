@@ -1,0 +1,89 @@
+"""What `testbed reproduce` knows of a paper: one entry each, and the command asks no further."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from testbed.cli.terminal import Terminal
+from testbed.errors import InputError
+
+Result = dict[str, Any]  # what result.json holds
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the user wants of a new reproduction; an option that was not given is None."""
+
+    quick: bool = False
+    backend: str | None = None
+    master: str | None = None
+    trials: int | None = None
+
+    def given(self) -> list[str]:
+        """Those options that not every paper knows."""
+        special = {"backend": self.backend, "master": self.master, "trials": self.trials}
+        return [name for name, value in special.items() if value is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class Reproduction:
+    """A paper: how its experiments are run and measured, and how the result is told."""
+
+    name: str
+    about: str  # a few words, for --help
+    options: Sequence[str]  # those of `Asked.given` that it knows
+    anew: Callable[[Asked, Path, Terminal], Result]  # run everything; results into the folder
+    again: Callable[[Path, Terminal], Result]  # measure what an earlier one left in the folder
+    tables: Callable[[Result], Sequence[Table]]
+    doubts: Callable[[Result], Iterable[str]]
+
+
+MEANING = {
+    "backend": "says where nodes run",
+    "master": "says where cells are computed",
+    "trials": "says how often each cell is computed",
+}
+
+
+def refuse_strange_options(paper: Reproduction, asked: Asked, again: bool) -> None:
+    """InputError for an option that would have no effect."""
+    for option in asked.given():
+        if again:
+            raise InputError(
+                f"--{option} {MEANING[option]}; with --from nothing is run", f"leave --{option} out"
+            )
+        if option not in paper.options:
+            known = ", ".join(f"--{name}" for name in paper.options)
+            raise InputError(
+                f"--{option} {MEANING[option]}; {paper.name} has no such thing",
+                f"{paper.name} knows --quick, {known}",
+            )
+
+
+def checks_table(result: Result) -> Table:
+    """For people: whether what must be true is."""
+    checks = Table(title="What must be true", title_justify="left")
+    for name in ("", "check", "found"):
+        checks.add_column(name)
+    for check in result["checks"]:
+        checks.add_row(_verdict(check["ok"]), check["check"], check["found"])
+    return checks
+
+
+def _verdict(ok: bool | None) -> Text:
+    if ok is None:
+        return Text("-")
+    return Text("ok", style="green") if ok else Text("not ok", style="red")
+
+
+def failed_checks(result: Result) -> Iterable[str]:
+    """A sentence for each check that does not hold."""
+    return [
+        f"not so: {check['check']}; {check['found']}"
+        for check in result["checks"]
+        if check["ok"] is False
+    ]

@@ -1,0 +1,142 @@
+"""Lee 2016: labs with shaped links, captured; the figures come from the captures."""
+
+import shutil
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.table import Table
+
+from testbed.cli.reproductions.base import (
+    Asked,
+    Reproduction,
+    Result,
+    checks_table,
+    failed_checks,
+)
+from testbed.cli.stages import stages
+from testbed.cli.terminal import Terminal
+from testbed.errors import InputError, NameTaken, TestbedError
+from testbed.events import Emit, Note
+from testbed.jsonfiles import read_json, write_json
+from testbed.lab import bring_down, bring_up, play
+from testbed.papers import lee2016
+from testbed.records import lab_names, update_manifest
+from testbed.topology import load
+
+RUNS = "runs.json"  # in the folder of a reproduction: the folders of its runs
+BACKEND = "netns"
+
+
+def anew(asked: Asked, folder: Path, terminal: Terminal) -> Result:
+    """All labs, then their figures."""
+    extent = lee2016.QUICK if asked.quick else lee2016.FULL
+    run_labs(extent, folder, asked.backend or BACKEND, terminal)
+    return measure(folder, terminal)
+
+
+def run_labs(extent: lee2016.Extent, folder: Path, backend: str, terminal: Terminal) -> None:
+    """One lab after the other; the folder knows of those whose captures are complete."""
+    taken = sorted({lab.name for lab in extent.labs} & set(lab_names()))
+    if taken:
+        raise NameTaken(
+            f"a lab named {taken[0]!r} is up already; `reproduce` starts a lab of its own",
+            f"`testbed down {taken[0]}`",
+        )
+    folder.mkdir(parents=True)
+    done: list[str] = []
+    terminal.if_interrupted = "interrupted; the lab was taken down"
+    try:
+        for lab in extent.labs:
+            done.append(str(_run_lab(lab, folder, backend, terminal.emit)))
+            write_json(folder / RUNS, done)
+    except BaseException:
+        if not done:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _run_lab(lab: lee2016.Lab, folder: Path, backend: str, emit: Emit) -> Path:
+    """Its run folder, when all is captured and the lab is down."""
+    source = folder / f"{lab.name}.yaml"
+    source.write_text(lee2016.topology_text(lab))
+    topology = load(source)
+    emit(Note(f"{lab.name}: {len(lab.cells)} cells, time runs {lab.scale} times as fast"))
+    try:
+        record = bring_up(topology, source, backend, emit)
+        update_manifest(record.run_place, paper=lee2016.sheet(lab))
+        play(record, emit, overloaded=True)
+    finally:
+        if topology.name in lab_names():
+            bring_down(topology.name, emit)
+    return record.run_place.folder
+
+
+def measure(folder: Path, terminal: Terminal) -> Result:
+    """The figures of the runs that the folder names."""
+    from analysis.errors import AnalysisError
+    from analysis.papers.lee2016.reproduction import reproduce as measure_runs
+
+    runs = read_json(folder / RUNS)
+    if not isinstance(runs, list) or not runs:
+        raise InputError(
+            f"{folder} is no folder of a reproduction: it has no {RUNS}",
+            "`testbed reproduce lee2016` makes one",
+        )
+    terminal.if_interrupted = (
+        f"interrupted; the captures are complete: `testbed reproduce lee2016 --from {folder}`"
+    )
+    try:
+        return measure_runs([Path(run) for run in runs], folder, emit=stages(terminal.emit))
+    except AnalysisError as error:
+        raise TestbedError(error.message, error.hint) from error
+
+
+def tables(result: Result) -> Sequence[Table]:
+    """For people: the largest delays beside the thesis', and whether what must be true is."""
+    delays = Table(title=_figure(result, "table 7.1")["title"], title_justify="left")
+    for name, justify in (("", "left"), ("thesis", "right"), ("ours", "right"), ("bound", "right")):
+        delays.add_column(name, justify="right" if justify == "right" else "left")
+    for cell in _figure(result, "table 7.1")["cells"]:
+        delays.add_row(
+            cell["series"],
+            _seconds((cell["paper"] or {}).get("largest_s")),
+            _seconds(cell["ours"]["largest_s"]) + _growing(cell),
+            _seconds((cell["bound"] or {}).get("largest_s")),
+        )
+    return delays, checks_table(result)
+
+
+def _figure(result: Result, number: str) -> dict[str, Any]:
+    found: dict[str, Any] = next(one for one in result["figures"] if one["figure"] == number)
+    return found
+
+
+def _seconds(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f} s"
+
+
+def _growing(cell: dict[str, Any]) -> str:
+    """Of what had not come at the end there is no delay, but there is how fast it grew."""
+    ours = cell["ours"]
+    if not ours["censored"] or ours["growth"] is None:
+        return ""
+    return f", {ours['censored']} not yet there; +{ours['growth']:.2f} s each second"
+
+
+def doubts(result: Result) -> Iterable[str]:
+    """What the machine could not keep up with, and which checks do not hold."""
+    for run in result["runs"]:
+        yield from (f"{run['run']}: {reason}" for reason in run["fidelity"]["reasons"])
+    yield from failed_checks(result)
+
+
+LEE2016 = Reproduction(
+    name="lee2016",
+    about="urgent messages first on a narrow line (labs on shaped links)",
+    options=("backend",),
+    anew=anew,
+    again=measure,
+    tables=tables,
+    doubts=doubts,
+)

@@ -1,0 +1,68 @@
+"""Which papers there are, and which options each of them takes."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testbed.cli.reproduce_command import find_paper
+from testbed.cli.reproductions import PAPERS, Asked, Reproduction, refuse_strange_options
+from testbed.cli.terminal import Terminal
+from testbed.errors import InputError
+
+
+def nothing(*_: Any) -> Any:
+    raise AssertionError("nobody asked for it")
+
+
+def known(*options: str) -> Reproduction:
+    return Reproduction("made-up", "", options, nothing, nothing, nothing, nothing)
+
+
+def test_a_paper_is_found_by_its_name() -> None:
+    assert find_paper("lee2016") is PAPERS["lee2016"]
+    with pytest.raises(InputError) as caught:
+        find_paper("lee2061")
+    assert caught.value.hint == "did you mean 'lee2016'?"
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        (Asked(master="spark://one:7077"), "--master says where cells are computed"),
+        (Asked(trials=3), "--trials says how often each cell is computed"),
+    ],
+)
+def test_an_option_of_another_paper_is_refused(asked: Asked, said: str) -> None:
+    with pytest.raises(InputError) as caught:
+        refuse_strange_options(known("backend"), asked, again=False)
+    assert caught.value.message.startswith(said)
+    assert "made-up has no such thing" in caught.value.message
+    assert caught.value.hint == "made-up knows --quick, --backend"
+
+
+def test_own_options_are_taken_but_not_where_nothing_is_run() -> None:
+    asked = Asked(quick=True, backend="docker")
+    refuse_strange_options(known("backend"), asked, again=False)
+    with pytest.raises(InputError, match="with --from nothing is run"):
+        refuse_strange_options(known("backend"), asked, again=True)
+
+
+@pytest.mark.parametrize("paper", PAPERS.values(), ids=lambda paper: paper.name)
+def test_a_folder_that_is_none_of_the_papers_is_refused(
+    paper: Reproduction, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match="is no folder of a reproduction"):
+        paper.again(tmp_path, Terminal(as_json=True))
+
+
+@pytest.mark.parametrize("paper", PAPERS.values(), ids=lambda paper: paper.name)
+def test_a_check_that_fails_is_a_doubt(paper: Reproduction) -> None:
+    checks = [
+        {"check": "the earth is flat", "ok": False, "found": "round"},
+        {"check": "water is wet", "ok": True, "found": "wet"},
+        {"check": "it rains", "ok": None, "found": "not measured"},
+    ]
+    assert list(paper.doubts({"runs": [], "checks": checks})) == [
+        "not so: the earth is flat; round"
+    ]
