@@ -1,0 +1,81 @@
+"""Virtual time: what is to happen, in the order of its moments. No clock, no sleep; nothing random.
+
+Moments are whole nanoseconds. What was planned first happens first, if two things have the same moment: the same plan
+always runs the same way.
+"""
+
+from collections.abc import Callable
+from heapq import heappop, heappush
+from typing import Any
+
+SECOND = 10**9
+
+Call = Callable[[Any], object]
+
+
+class Loop:
+    """The plan, and what time it is in it."""
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.happened = 0  # how many things so far
+        self._plan: list[tuple[int, int, Call, Any]] = []
+        self._planned = 0
+
+    @property
+    def seconds(self) -> float:
+        """The time as cores want it."""
+        return self.now / SECOND
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is planned any more."""
+        return not self._plan
+
+    def at(self, moment: int, call: Call, argument: Any = None) -> None:
+        """Plan `call(argument)`; a moment that is over means: as soon as possible."""
+        self._planned += 1
+        heappush(self._plan, (max(moment, self.now), self._planned, call, argument))
+
+    def run(self, until: int, stop: Callable[[], bool] | None = None) -> bool:
+        """Let everything happen up to this moment, inclusive. Whether `stop` said, after something, that it is enough.
+
+        Afterwards it is `until`, unless it was stopped: then it is the moment of what happened last.
+        """
+        plan = self._plan
+        while plan and plan[0][0] <= until:
+            self.now, _, call, argument = heappop(plan)
+            self.happened += 1
+            call(argument)
+            if stop is not None and stop():
+                return True
+        self.now = max(self.now, until)
+        return False
+
+
+class Timer:
+    """Something that is to happen once, at a moment that often changes: what was planned before is left to pass."""
+
+    def __init__(self, loop: Loop, call: Callable[[], object]) -> None:
+        self._loop = loop
+        self._call = call
+        self._due: int | None = None
+        self._planned: int | None = None  # the earliest moment at which `_look` will be called
+
+    def set(self, due: int | None) -> None:
+        """When it is to happen; None: not at all."""
+        self._due = due
+        if due is not None and (self._planned is None or due < self._planned):
+            self._planned = max(due, self._loop.now)
+            self._loop.at(self._planned, self._look, self._planned)
+
+    def _look(self, planned: int) -> None:
+        if planned == self._planned:
+            self._planned = None
+        if self._due is None:
+            return
+        if self._due <= self._loop.now:
+            self._due = None
+            self._call()
+        else:
+            self.set(self._due)

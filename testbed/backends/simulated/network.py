@@ -1,0 +1,114 @@
+"""Tens of thousands of cores that know each other by number, each message a fixed time under way.
+
+For overlays alone: no lines, no bytes, no topology file. A node is made when it is first spoken to, so a network of
+100,000 costs nothing until messages reach them. Whoever wants lines, queues and TCP takes `lab`.
+
+    network = Network(Loop(), make_node, destination_of, delay_ns=50_000_000)
+    network.tell(17, lambda node, now: node.subscribe("alerts", now))
+    network.loop.run(until)
+"""
+
+from collections.abc import Callable, Iterable
+from math import ceil
+from typing import Any, Protocol
+
+from testbed.backends.simulated.loop import SECOND, Loop, Timer
+
+
+class Core(Protocol):
+    """A node's part of an overlay; `now` is in seconds."""
+
+    def on_message(self, sender: int, message: Any, now: float) -> Iterable[Any]:
+        """A message came from the node of this number; actions."""
+
+    def next_deadline(self) -> float | None:
+        """When `on_deadline` wants to be called; None: not at all."""
+
+    def on_deadline(self, now: float) -> Iterable[Any]:
+        """The time has come; actions."""
+
+
+Order = Callable[[Any, float], Iterable[Any]]  # core, now: actions
+
+
+class Network:
+    """Carries out the actions of cores: an action with a destination is sent, all others are told to `notice`.
+
+    `destination_of(action)` is the number of the node that gets `action.message`, or None if the action sends nothing.
+    `make_node(number)` makes a core. `delay_ns` is the time under way, or a function (sender, receiver) of it.
+    """
+
+    def __init__(
+        self,
+        loop: Loop,
+        make_node: Callable[[int], Core],
+        destination_of: Callable[[Any], int | None],
+        delay_ns: int | Callable[[int, int], int],
+        notice: Callable[[int, Any, float], object] | None = None,
+    ) -> None:
+        self.loop = loop
+        self.nodes: dict[int, Core] = {}
+        self.sent = 0
+        self.lost = 0  # to nodes that are gone
+        self._make_node = make_node
+        self._destination_of = destination_of
+        self._delay_ns = delay_ns
+        self._notice = notice
+        self._timers: dict[int, Timer] = {}
+        self._gone: set[int] = set()
+
+    def node(self, number: int) -> Core:
+        """The core of this number, made now if nobody has spoken to it yet."""
+        if number not in self.nodes:
+            self.nodes[number] = self._make_node(number)
+        return self.nodes[number]
+
+    def tell(self, number: int, order: Order) -> None:
+        """Something that a node is to do now, from outside; it is done at once."""
+        if number not in self._gone:
+            self._perform(number, order(self.node(number), self.loop.seconds))
+
+    def kill(self, number: int) -> None:
+        """The node is gone, without a word: what is under way to it is lost."""
+        self._gone.add(number)
+        self.nodes.pop(number, None)
+        if (timer := self._timers.pop(number, None)) is not None:
+            timer.set(None)
+
+    def revive(self, number: int) -> None:
+        """A node of this number may be again, and remembers nothing."""
+        self._gone.discard(number)
+
+    def _perform(self, number: int, actions: Iterable[Any]) -> None:
+        loop, delay = self.loop, self._delay_ns
+        for action in actions:
+            to = self._destination_of(action)
+            if to is not None:
+                self.sent += 1
+                took = delay if isinstance(delay, int) else delay(number, to)
+                loop.at(loop.now + took, self._arrive, (number, to, action.message))
+            elif self._notice is not None:
+                self._notice(number, action, loop.seconds)
+        if number in self.nodes:
+            self._set_timer(number)
+
+    def _arrive(self, under_way: tuple[int, int, Any]) -> None:
+        sender, to, message = under_way
+        if to in self._gone:
+            self.lost += 1
+        else:
+            self._perform(to, self.node(to).on_message(sender, message, self.loop.seconds))
+
+    def _set_timer(self, number: int) -> None:
+        deadline = self.nodes[number].next_deadline()
+        if deadline is None and number not in self._timers:
+            return
+        if number not in self._timers:
+            self._timers[number] = Timer(self.loop, lambda: self._on_deadline(number))
+        # At least a nanosecond from now: a core that is asked a rounding error too early does not stop the time.
+        later = None if deadline is None else max(ceil(deadline * SECOND), self.loop.now + 1)
+        self._timers[number].set(later)
+
+    def _on_deadline(self, number: int) -> None:
+        if number in self.nodes:
+            self._perform(number, self.nodes[number].on_deadline(self.loop.seconds))
