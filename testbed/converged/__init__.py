@@ -1,0 +1,22 @@
+"""Skip Graphs of up to 100,000 nodes as they are once nobody joins or leaves, and pub/sub methods evaluated on them.
+
+Nothing is sent here: lists are built by sorting, and all publications of a topic are followed at once as array
+operations. The same overlays as message protocols are in `nodes.overlay`; tests hold the two against each other.
+All functions are pure: a seed in, arrays or rows out.
+"""
+
+from testbed.converged.graph import converge
+from testbed.converged.load import measure_load
+from testbed.converged.population import PATTERNS, Population, population
+from testbed.converged.tables import measure_tables
+from testbed.converged.topics import measure_topics
+
+__all__ = [
+    "PATTERNS",
+    "Population",
+    "converge",
+    "measure_load",
+    "measure_tables",
+    "measure_topics",
+    "population",
+]

@@ -1,0 +1,57 @@
+"""Who takes part in which topic, and with which membership vector."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+PATTERNS = {  # publishers and subscribers of each topic (Banno 2013, 4.1; Kita 2025, 6.1)
+    "a": (10, 990),
+    "b": (500, 500),
+    "c": (990, 10),
+    "d": (1, 9),
+    "e": (5, 5),
+    "f": (9, 1),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Population:
+    """Topics of one size. A peer is one key of a node; peers are numbered in the order of their keys.
+
+    Topic after topic, a topic's publishers before its subscribers, each of the two in the order of node numbers.
+    """
+
+    topics: int
+    publishers: int  # of each topic
+    subscribers: int
+    owners: NDArray[np.int32]  # the node of each peer
+    vectors: NDArray[np.uint64]  # the membership vector of each node; bit 0 is the most significant
+
+    @property
+    def size(self) -> int:
+        """Peers of a topic."""
+        return self.publishers + self.subscribers
+
+    @property
+    def peer_vectors(self) -> NDArray[np.uint64]:
+        """The membership vector of each peer, a row a topic."""
+        return self.vectors[self.owners].reshape(self.topics, self.size)
+
+
+def random_vectors(nodes: int, random: np.random.Generator) -> NDArray[np.uint64]:
+    """64 random bits for each node."""
+    return random.integers(0, 2**64, size=nodes, dtype=np.uint64)
+
+
+def population(publishers: int, subscribers: int, nodes: int, seed: int) -> Population:
+    """As many topics as `nodes` suffice for, each node in one of them; nodes that are left over are in none."""
+    random = np.random.default_rng(seed)
+    size = publishers + subscribers
+    topics = nodes // size
+    members = random.permutation(nodes)[: topics * size].reshape(topics, size).astype(np.int32)
+    members[:, :publishers].sort(axis=1)
+    members[:, publishers:].sort(axis=1)
+    return Population(
+        topics, publishers, subscribers, members.ravel(), random_vectors(nodes, random)
+    )
