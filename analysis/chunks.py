@@ -148,7 +148,7 @@ class _Reader:
         header = decode.headers(self.stream.data, begin, masks)
         length = self.end[rows] - begin
         topic_too = length + header["topic_length"]  # which the next piece may bring
-        ours: Array = decode.readable(header, topic_too) & (header["flags"] == 0)
+        ours: Array = decode.readable(header, topic_too) & decode.usual_flags(header)
         ours &= length >= HEADER_SIZE
         return ours
 

@@ -11,6 +11,8 @@ from nodes.wire import (
     HIGHEST_PRIORITY,
     LOWEST_PRIORITY,
     MAX_TOPIC_BYTES,
+    ROUTED,
+    ROUTING_LENGTH,
     VERSION,
     Kind,
 )
@@ -41,6 +43,21 @@ def gather(data: bytes, at: Array, masks: Array, width: int) -> Array:
     raw = np.frombuffer(data, np.uint8)
     rows = np.lib.stride_tricks.sliding_window_view(raw, width)[at]
     return np.ascontiguousarray(rows ^ np.tile(masks, (1, width // 4 + 1))[:, :width])
+
+
+def usual_flags(header: Array) -> Array:
+    """Which of the headers have no flag but those that are known."""
+    usual: Array = header["flags"] & ~np.uint16(ROUTED) == 0
+    return usual
+
+
+def routing_sizes(data: bytes, at: Array, masks: Array, header: Array) -> Array:
+    """Bytes of the routing section that begins at each position; `masks` already turned to it. 0: it has none."""
+    lengths = gather(data, at, masks, ROUTING_LENGTH.size).view(">u2")[:, 0]
+    sizes: Array = np.where(
+        header["flags"] & ROUTED, ROUTING_LENGTH.size + lengths.astype(np.int64), 0
+    )
+    return sizes
 
 
 def readable(header: Array, length: Array) -> Array:
@@ -76,7 +93,7 @@ def possible_header(fields: tuple[int, ...], room: int) -> bool:
         fields[PLACE["version"]] == VERSION
         and fields[PLACE["kind"]] in KINDS
         and LOWEST_PRIORITY <= fields[PLACE["priority"]] <= HIGHEST_PRIORITY
-        and fields[PLACE["flags"]] == 0
+        and fields[PLACE["flags"]] & ~ROUTED == 0
         and topic_length <= MAX_TOPIC_BYTES
         and HEADER_SIZE + topic_length <= room
     )

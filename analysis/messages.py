@@ -72,7 +72,7 @@ class Messages:
     packets: Array  # that first brought its bytes
     frame_bytes: Array  # seen bytes of WebSocket's own
     label_bytes: Array  # seen bytes of labels, and of lengths between several messages
-    header_bytes: Array  # seen bytes of our header and topic
+    header_bytes: Array  # bytes of our header, topic and routing
     payload_size: Array  # as sent, as far as the frames tell
     payload_seen: Array
     orphan_pieces: int  # chunks of messages whose beginning is missing
@@ -94,7 +94,7 @@ def read_messages(stream: Stream, found: Walk) -> Messages:
     header = decode.headers(heads.data, heads.at, heads.masks)
     needed = HEADER_SIZE + header["topic_length"].astype(np.int64)
     good = decode.readable(header, length) & (heads.seen(stream, needed) == needed)
-    good &= ~pieces.doubtful | (header["flags"] == 0)
+    good &= ~pieces.doubtful | decode.usual_flags(header)
     chunks = _sums(pieces.chunks, first)
     unread = ~good & (inside == pieces.end)[first]
     compressed = unread & pieces.compressible[first] & ~pieces.doubtful
@@ -102,6 +102,11 @@ def read_messages(stream: Stream, found: Walk) -> Messages:
         header, needed = header[good], needed[good]
     # The topic begins HEADER_SIZE bytes into the message: a multiple of four keeps the mask in place.
     turned = np.roll(heads.masks[good], -(HEADER_SIZE % 4), axis=1)
+    after_topic = np.take_along_axis(
+        heads.masks[good], (needed[:, None] + np.arange(4)) % 4, axis=1
+    )
+    routing = decode.routing_sizes(heads.data, heads.at[good] + needed, after_topic, header)
+    header_bytes = needed + np.minimum(routing, length[good] - needed)
     seen = stream.covered(pieces.begin, inside)
     begins, ends = stream.segment(pieces.at), stream.segment(inside - 1)
     there = pieces.finished & (_sums(seen, first) == length)
@@ -118,9 +123,9 @@ def read_messages(stream: Stream, found: Walk) -> Messages:
         packets=_packets(begins, ends, first)[good],
         frame_bytes=_sums(pieces.frame_bytes, first)[good],
         label_bytes=_sums(pieces.label_bytes, first)[good],
-        header_bytes=needed,
-        payload_size=length[good] - needed,
-        payload_seen=_sums(seen, first)[good] - needed,
+        header_bytes=header_bytes,
+        payload_size=length[good] - header_bytes,
+        payload_seen=np.maximum(_sums(seen, first)[good] - header_bytes, 0),
         orphan_pieces=int(chunks[~good & pieces.doubtful].sum()),
         compressed=int(chunks[compressed].sum()) + pieces.strange,
     )

@@ -6,6 +6,8 @@
     +-------+-------+----------+------+-------+--------------+--------+------------+--------------+-------+---------+
 
 Big-endian. One message is one WebSocket message, so the payload's length needs no field of its own.
+If `flags` has ROUTED, a routing section stands between topic and payload: its length in 2 bytes, then at least one byte
+that only the overlay between brokers understands (which part of a range the receiver is to serve, for example).
 The scapy layer (`testbed.capture.layer`) and the Spark decoder (`analysis.decode`) are derived from `FIELDS`.
 """
 
@@ -35,7 +37,7 @@ FIELDS: tuple[Field, ...] = (
     Field("kind", 1, "what the message is for, see Kind"),
     Field("priority", 1, "1 (routine) to 5 (emergency): the Japanese warning levels"),
     Field("hops", 1, "overlay links crossed when the message arrives over this one"),
-    Field("flags", 2, "reserved, zero"),
+    Field("flags", 2, "1: a routing section stands between topic and payload; else zero"),
     Field("topic_length", 2, "bytes of UTF-8 topic after the fixed part"),
     Field("origin", 4, "number of the node that made the message"),
     Field("message_id", 8, "unique in a run: origin in the upper, a counter in the lower 32 bits"),
@@ -46,9 +48,14 @@ _CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 HEADER = struct.Struct("!" + "".join(_CODES[field.size] for field in FIELDS))
 HEADER_SIZE = HEADER.size
 MAX_TOPIC_BYTES = 255
+ROUTED = 1  # in `flags`
+ROUTING_LENGTH = struct.Struct("!H")
+MAX_ROUTING_BYTES = 0xFFFF
 # What one message may be: control, queues and links all take exactly so much.
 MAX_PAYLOAD_BYTES = 8_000_000
-MAX_MESSAGE_BYTES = HEADER_SIZE + MAX_TOPIC_BYTES + MAX_PAYLOAD_BYTES
+MAX_MESSAGE_BYTES = (
+    HEADER_SIZE + MAX_TOPIC_BYTES + ROUTING_LENGTH.size + MAX_ROUTING_BYTES + MAX_PAYLOAD_BYTES
+)
 MAX_SUBSCRIPTIONS = 1024  # topics that one node may want from its broker
 
 
@@ -60,6 +67,7 @@ class Kind(IntEnum):
     SUBSCRIBED = 3  # the broker has it
     UNSUBSCRIBE = 4
     PUBLISH = 5
+    OVERLAY = 6  # between brokers, about the overlay itself; payload: its own binary form
 
 
 class WireError(ValueError):
@@ -68,7 +76,7 @@ class WireError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One overlay message."""
+    """One overlay message. ROUTED never stands in `flags` here: whether there is a routing section says it."""
 
     kind: Kind
     priority: int = LOWEST_PRIORITY
@@ -79,6 +87,7 @@ class Message:
     published_ns: int = 0
     topic: str = ""
     payload: bytes = b""
+    routing: bytes = b""
 
     @property
     def control(self) -> bool:
@@ -111,13 +120,20 @@ def encode(message: Message) -> bytes:
     topic = encode_topic(message.topic)
     if not LOWEST_PRIORITY <= message.priority <= HIGHEST_PRIORITY:
         raise WireError(f"priority {message.priority}; it goes from 1 to 5")
+    if message.flags & ROUTED:
+        raise WireError("the flag for a routing section is set by the section itself")
+    if len(message.routing) > MAX_ROUTING_BYTES:
+        raise WireError(f"routing of {len(message.routing)} bytes; at most {MAX_ROUTING_BYTES} fit")
+    routing = b""
+    if message.routing:
+        routing = ROUTING_LENGTH.pack(len(message.routing)) + message.routing
     try:
         header = HEADER.pack(
             VERSION,
             message.kind,
             message.priority,
             message.hops,
-            message.flags,
+            message.flags | (ROUTED if routing else 0),
             len(topic),
             message.origin,
             message.message_id,
@@ -125,7 +141,7 @@ def encode(message: Message) -> bytes:
         )
     except struct.error as error:
         raise WireError(f"a field does not fit: {error}") from None
-    return header + topic + message.payload
+    return header + topic + routing + message.payload
 
 
 def decode(data: bytes) -> Message:
@@ -150,4 +166,27 @@ def decode(data: bytes) -> Message:
         topic = data[HEADER_SIZE:end].decode()
     except UnicodeDecodeError:
         raise WireError("topic is not UTF-8") from None
-    return Message(known, priority, hops, flags, origin, identity, published_ns, topic, data[end:])
+    routing, end = _routing(data, end) if flags & ROUTED else (b"", end)
+    return Message(
+        known,
+        priority,
+        hops,
+        flags & ~ROUTED,
+        origin,
+        identity,
+        published_ns,
+        topic,
+        data[end:],
+        routing,
+    )
+
+
+def _routing(data: bytes, at: int) -> tuple[bytes, int]:
+    """The routing section that begins here, and where it ends."""
+    begin = at + ROUTING_LENGTH.size
+    if begin > len(data):
+        raise WireError(f"no routing section in a message of {len(data)} bytes that promises one")
+    (length,) = ROUTING_LENGTH.unpack_from(data, at)
+    if not length or begin + length > len(data):
+        raise WireError(f"routing of {length} bytes in a message of {len(data)}")
+    return data[begin : begin + length], begin + length

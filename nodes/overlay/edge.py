@@ -50,7 +50,7 @@ class Edge:
                 if message.topic in self._topics:
                     self._confirmed.add(message.topic)
                 return []
-            case Kind.HELLO | Kind.SUBSCRIBE | Kind.UNSUBSCRIBE:
+            case Kind.HELLO | Kind.SUBSCRIBE | Kind.UNSUBSCRIBE | Kind.OVERLAY:
                 return [Refuse(peer, f"{message.kind.name} from a broker to a node at the edge")]
 
     def next_deadline(self) -> float | None:

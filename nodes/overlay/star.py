@@ -43,7 +43,7 @@ class Star:
             case Kind.UNSUBSCRIBE:
                 self._forget(peer, message.topic)
                 return []
-            case Kind.HELLO | Kind.SUBSCRIBED:
+            case Kind.HELLO | Kind.SUBSCRIBED | Kind.OVERLAY:
                 return [Refuse(peer, f"{message.kind.name} has no place on an open link")]
 
     def next_deadline(self) -> float | None:

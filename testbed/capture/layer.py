@@ -8,6 +8,7 @@ takes a message's bytes apart, `bytes(TestbedHeader(...) / payload)` builds them
 from scapy.fields import (
     ByteEnumField,
     ByteField,
+    ConditionalField,
     Field,
     FieldLenField,
     IntField,
@@ -33,14 +34,24 @@ def _scapy_field(field: wire.Field) -> "Field[int, int]":
     return _BY_SIZE[field.size](field.name, _DEFAULTS.get(field.name, 0))
 
 
+def _routed(packet: "TestbedHeader") -> bool:
+    return bool(packet.flags & wire.ROUTED)
+
+
 class TestbedHeader(Packet):  # type: ignore[misc]
-    """Fixed part and topic; what follows is the payload."""
+    """Fixed part, topic and, where the flags say so, the routing section; what follows is the payload."""
 
     __test__ = False  # the name is not a test class
     name = "testbed"
     fields_desc = [  # noqa: RUF012 - scapy's own way
         *(_scapy_field(field) for field in wire.FIELDS),
         StrLenField("topic", b"", length_from=lambda packet: packet.topic_length),
+        ConditionalField(
+            FieldLenField("routing_length", None, length_of="routing", fmt="!H"), _routed
+        ),
+        ConditionalField(
+            StrLenField("routing", b"", length_from=lambda packet: packet.routing_length), _routed
+        ),
     ]
 
 

@@ -28,6 +28,7 @@ messages = st.builds(
     published_ns=st.integers(0, 2**63 - 1),
     topic=topics,
     payload=st.one_of(st.binary(max_size=40), st.integers(0, 70_000).map(bytes)),
+    routing=st.one_of(st.just(b""), st.binary(max_size=40), st.integers(0, 400).map(bytes)),
 )
 
 

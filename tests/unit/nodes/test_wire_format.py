@@ -13,6 +13,7 @@ from nodes.wire import (
     FIELDS,
     HEADER_SIZE,
     MAX_TOPIC_BYTES,
+    ROUTED,
     VERSION,
     Kind,
     Message,
@@ -33,12 +34,13 @@ messages = st.builds(
     kind=st.sampled_from(Kind),
     priority=st.integers(1, 5),
     hops=st.integers(0, 255),
-    flags=st.integers(0, 0xFFFF),
+    flags=st.integers(0, 0x7FFF).map(lambda bits: bits << 1),
     origin=st.integers(0, 2**32 - 1),
     message_id=st.integers(0, 2**64 - 1),
     published_ns=st.integers(0, 2**64 - 1),
     topic=topics,
     payload=st.binary(max_size=200),
+    routing=st.binary(max_size=60),
 )
 
 
@@ -80,6 +82,8 @@ def test_a_cut_header_is_refused(message: Message, length: int) -> None:
         (Message(Kind.PUBLISH, message_id=2**64), "does not fit"),
         (Message(Kind.PUBLISH, topic="x" * (MAX_TOPIC_BYTES + 1)), "at most 255"),
         (Message(Kind.PUBLISH, topic="\ud800"), "UTF-8"),
+        (Message(Kind.PUBLISH, flags=1), "by the section itself"),
+        (Message(Kind.PUBLISH, routing=bytes(65_536)), "at most 65535"),
     ],
 )
 def test_what_cannot_be_written_is_refused_with_a_reason(wrong: Message, why: str) -> None:
@@ -110,7 +114,7 @@ def test_the_bytes_of_each_kind_are_as_agreed() -> None:
     for kind in Kind:
         message = Message(
             kind,
-            priority=kind,
+            priority=min(kind, 5),
             hops=2,
             origin=7,
             message_id=message_id(7, 9),
@@ -119,7 +123,21 @@ def test_the_bytes_of_each_kind_are_as_agreed() -> None:
             payload=b"payload",
         )
         lines.append(f"{kind.name} {encode(message).hex()}\n")
+        if kind is Kind.PUBLISH:
+            routed = replace(message, routing=b"to:1")
+            lines.append(f"{kind.name}+routing {encode(routed).hex()}\n")
     assert "".join(lines) == GOLDEN.read_text()
+
+
+@pytest.mark.parametrize(
+    ("section", "why"),
+    [(b"", "promises one"), (b"\0", "promises one"), (b"\0\0", "of 0"), (b"\0\2x", "of 2")],
+)
+def test_a_routing_section_that_is_not_there_is_refused(section: bytes, why: str) -> None:
+    data = bytearray(encode(Message(Kind.PUBLISH, topic="t")) + section)
+    data[5] = ROUTED
+    with pytest.raises(WireError, match=why):
+        decode(bytes(data))
 
 
 def test_each_hop_makes_a_message_one_older_and_nothing_else() -> None:
@@ -138,12 +156,13 @@ def test_scapy_reads_what_the_nodes_read(message: Message) -> None:
         Kind(packet.kind),
         packet.priority,
         packet.hops,
-        packet.flags,
+        packet.flags & ~ROUTED,
         packet.origin,
         packet.message_id,
         packet.published_ns,
         packet.topic.decode(),
         bytes(packet.payload),
+        packet.routing or b"",
     )
     assert seen == message
     assert bytes(packet) == data
@@ -151,7 +170,7 @@ def test_scapy_reads_what_the_nodes_read(message: Message) -> None:
 
 def test_scapy_has_the_fields_of_the_table_in_their_order() -> None:
     names = [field.name for field in TestbedHeader.fields_desc]
-    assert names == [*(field.name for field in FIELDS), "topic"]
+    assert names == [*(field.name for field in FIELDS), "topic", "routing_length", "routing"]
 
 
 def test_the_documentation_shows_the_table_as_it_is() -> None:
