@@ -1,5 +1,7 @@
 """A Skip Graph's lists, built from keys and membership vectors by sorting."""
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,35 +16,42 @@ def converge(owners: NDArray[np.int32], vectors: NDArray[np.uint64]) -> tuple[Li
     `owners` names the node of each peer, peers in the order of their keys; `vectors` are those of the nodes. The list
     of level i that a peer is in holds the peers that share its first i bits, in key order. There are as many levels as
     have a link between two nodes, and always level 0. Lists are linear: `NOBODY` is beyond their ends.
-
-    From level to level a list falls into two, by one bit, both in the order that it had; who is alone in a list or
-    among peers of its own node is in no list of the levels above. That is one pass over those who are left per level.
     """
-    bits = vectors[owners]
-    order = np.arange(len(owners), dtype=np.int32)  # list after list, each in key order
-    starts = np.zeros(len(owners), dtype=bool)  # of the first in each list
-    starts[:1] = True
     lefts, rights = [], []
-    for level in range(BITS + 1):
-        joined = ~starts[1:]
+    for order, first in lists_of_levels(owners, vectors):
         left = np.full(len(owners), NOBODY, dtype=np.int32)
         right = np.full(len(owners), NOBODY, dtype=np.int32)
-        left[order[1:][joined]] = order[:-1][joined]
-        right[order[:-1][joined]] = order[1:][joined]
-        foreign = joined & (owners[order[1:]] != owners[order[:-1]])
-        if level and not foreign.any():
-            break
+        linked = ~first[1:]
+        left[order[1:][linked]] = order[:-1][linked]
+        right[order[:-1][linked]] = order[1:][linked]
         lefts.append(left)
         rights.append(right)
-        if level == BITS:
-            break
-        lists = np.cumsum(starts) - 1
-        shared = np.zeros(lists[-1] + 1 if len(lists) else 0, dtype=bool)
+    return np.array(lefts), np.array(rights)
+
+
+def lists_of_levels(
+    owners: NDArray[np.int32], vectors: NDArray[np.uint64]
+) -> Iterator[tuple[NDArray[np.int32], NDArray[np.bool_]]]:
+    """Level after level: the peers, list after list and each list in key order; and who is the first of a list.
+
+    From level to level a list falls into two, by one bit, both in the order that it had; who is alone in a list or
+    only among peers of its own node is in no list of the levels above. So a level is one pass over those who are left.
+    """
+    bits = vectors[owners]
+    order = np.arange(len(owners), dtype=np.int32)
+    first = order == 0
+    yield order, first
+    for level in range(BITS):
+        foreign = ~first[1:] & (owners[order[1:]] != owners[order[:-1]])
+        lists = np.cumsum(first) - 1
+        shared = np.zeros(len(order), dtype=bool)  # of lists: they hold peers of several nodes
         shared[lists[1:][foreign]] = True
-        stay = shared[lists]
-        order, lists = order[stay], lists[stay]
+        stays = shared[lists]
+        order, lists = order[stays], lists[stays]
         halves = 2 * lists + (bits[order] >> np.uint64(BITS - 1 - level) & np.uint64(1)).astype(int)
         sorting = np.argsort(halves, kind="stable")
         order, halves = order[sorting], halves[sorting]
-        starts = np.concatenate([[True], halves[1:] != halves[:-1]])[: len(order)]
-    return np.array(lefts), np.array(rights)
+        first = np.diff(halves, prepend=-1) != 0
+        if not (~first[1:] & (owners[order[1:]] != owners[order[:-1]])).any():
+            return
+        yield order, first
