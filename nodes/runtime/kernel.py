@@ -7,7 +7,7 @@ import termios
 
 _UNKNOWN = 0xFFFF_FFFF
 _MIN_RTT_AT = 148  # tcpi_min_rtt in struct tcp_info (linux/tcp.h): microseconds, 32 bits
-_MASK_BYTES = 4  # toward the server (RFC 6455, 5.3)
+MASK_BYTES = 4  # toward the server (RFC 6455, 5.3)
 _LEAST_SEGMENT = 536  # RFC 9293, 3.7.1
 
 
@@ -33,12 +33,16 @@ def shortest_round_trip_s(line: socket.socket) -> float | None:
 def packet_room(line: socket.socket, *, masked: bool) -> int:
     """How many bytes of one WebSocket message fill exactly one packet.
 
-    TCP_MAXSEG of a connection has the time stamps taken off already: 1448 at an MTU of 1500. What is left is for the
-    frame's head (RFC 6455, 5.2), whose length field grows with the message.
+    TCP_MAXSEG of a connection has the time stamps taken off already: 1448 at an MTU of 1500.
     """
     closed = line.fileno() < 0  # the peer has gone again already
     segment = _LEAST_SEGMENT if closed else line.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG)
-    left = segment - (_MASK_BYTES if masked else 0)
+    return segment_room(segment, masked=masked)
+
+
+def segment_room(segment: int, *, masked: bool) -> int:
+    """What is left of a segment behind the frame's head (RFC 6455, 5.2), whose length field grows with the message."""
+    left = segment - (MASK_BYTES if masked else 0)
     for head, longest in ((2, 125), (4, 0xFFFF)):
         if left - head <= longest:
             return left - head

@@ -1,0 +1,91 @@
+"""One side of a TCP connection in virtual time, from its opening on. Nobody says goodbye: the time ends first."""
+
+from collections.abc import Callable
+from typing import Any
+
+from nodes.runtime.kernel import segment_room
+from testbed.backends.simulated.loop import SECOND, Loop, Timer
+from testbed.backends.simulated.packets import IP_BYTES, TCP_BYTES, Flow, Kind, Packet
+from testbed.backends.simulated.receiving import Receiver
+from testbed.backends.simulated.sending import Sender
+
+
+class Endpoint:
+    """What a program has of a connection, and what its kernel knows of it."""
+
+    def __init__(
+        self, loop: Loop, outgoing: Flow, incoming: Flow, mtu: int, *, client: bool
+    ) -> None:
+        segment = mtu - IP_BYTES - TCP_BYTES
+        self.sender = Sender(loop, outgoing, segment)
+        self.receiver = Receiver(loop, incoming, outgoing)
+        self.sender.received_up_to = self.receiver.acknowledged_by_data
+        self.on_open: Callable[[], None] = _ignore
+        self.on_answer: Callable[[int], None] = lambda number: None
+        self.packet_room = segment_room(segment, masked=client)
+        self.client = client
+        self._loop = loop
+        self._outgoing = outgoing
+        self._open = False
+        self._opened_at = 0
+        self._tries = 0
+        self._timer = Timer(loop, self.connect)
+        incoming.deliver = self._receive
+
+    def connect(self) -> None:
+        """Begin to open the connection, again and again if nobody answers (RFC 6298: after 1 s, 2 s, 4 s, ...)."""
+        self._say(Kind.SYN)
+        self._timer.set(self._loop.now + (SECOND << min(self._tries - 1, 6)))
+
+    def write(self, size: int, item: Any) -> None:
+        """So many bytes to the kernel; the other side's program gets the item with the last of them."""
+        self.sender.write(size, item)
+
+    def answer(self, number: int) -> None:
+        """One byte by UDP."""
+        self._outgoing.send(Packet(self._outgoing, Kind.ANSWER, number, 1, 0))
+
+    @property
+    def round_trip_s(self) -> float | None:
+        """The shortest that TCP has seen."""
+        shortest = self.sender.shortest_ns
+        return None if shortest is None else shortest / SECOND
+
+    def stop(self) -> None:
+        """The connection is gone."""
+        self._timer.set(None)
+        self.sender.stop()
+        self.receiver.stop()
+
+    def _say(self, kind: Kind) -> None:
+        self._tries += 1
+        self._opened_at = self._loop.now
+        self._outgoing.send(Packet(self._outgoing, kind, -1, 0, 0))
+
+    def _receive(self, packet: Packet) -> None:
+        kind = packet.kind
+        if kind is Kind.ANSWER:
+            self.on_answer(packet.start)
+        elif kind is Kind.SYN:
+            self._say(Kind.SYN_ACK)
+        elif kind is Kind.SYN_ACK:
+            self._outgoing.send(Packet(self._outgoing, Kind.ACK, -1, 0, 0))
+            self._be_open()
+        else:
+            self._be_open()
+            self.sender.on_ack(packet.ack, packet.sack)
+            if kind is Kind.DATA:
+                self.receiver.on_data(packet)
+
+    def _be_open(self) -> None:
+        if self._open:
+            return
+        self._open = True
+        self._timer.set(None)
+        if self._tries == 1:
+            self.sender.on_round_trip(self._loop.now - self._opened_at)
+        self.on_open()
+
+
+def _ignore() -> None:
+    """Nobody waits for it."""

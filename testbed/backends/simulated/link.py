@@ -1,0 +1,128 @@
+"""One WebSocket connection in virtual time, with a scheduler in front of it and an assembler behind it: what
+`nodes.runtime.link` is to real nodes.
+"""
+
+from collections.abc import Callable
+from math import ceil
+
+from nodes.delivery.base import Chunk, Dropped, Needs, Scheduler
+from nodes.runtime.link_method import LinkMethod
+from nodes.wire import Message, decode
+from testbed.backends.simulated.endpoint import Endpoint
+from testbed.backends.simulated.loop import SECOND, Loop, Timer
+from testbed.backends.simulated.packets import Flow
+from testbed.backends.simulated.reading import frame_head
+
+GRAIN = SECOND // 1000  # of an event loop's timers: it wakes up to so much later
+
+Handle = Callable[["SimulatedLink", Message], None]
+
+
+class SimulatedLink:
+    """A connection to a peer that has said HELLO."""
+
+    def __init__(
+        self,
+        loop: Loop,
+        peer: str,
+        endpoint: Endpoint,
+        outgoing: Flow,
+        method: LinkMethod,
+        scheduler: Scheduler,
+        handle: Handle,
+    ) -> None:
+        self.peer = peer
+        self.scheduler = scheduler
+        self.endpoint = endpoint
+        self._loop = loop
+        self._outgoing = outgoing
+        self._needs: Needs = method.needs
+        self._assembler = method.assembler()
+        self._handle = handle
+        self._writing = False  # a chunk is given out, and the kernel has no room for it
+        self._chunks_received = 0
+        self._woken = False
+        self._timer = Timer(loop, self._wake)
+
+    def begin(self) -> None:
+        """The connection is this link's from now on; to be called before anything is offered."""
+        self.endpoint.receiver.prompt = self._needs.prompt_acks
+        self.endpoint.on_answer = self._on_answer
+        self.endpoint.sender.on_room = self._on_room
+        self.scheduler.on_link_up(self.endpoint.packet_room, self._loop.seconds)
+        self._work()
+
+    def offer(self, data: bytes, priority: int, *, control: bool = False) -> tuple[Dropped, ...]:
+        """Queue an encoded message; what was dropped because of it."""
+        dropped = self.scheduler.offer(data, priority, self._loop.seconds, control=control)
+        self._work()
+        return dropped
+
+    def end(self) -> None:
+        """The connection is gone."""
+        self._timer.set(None)
+        self._outgoing.items.clear()
+        self.endpoint.stop()
+        self.scheduler.on_link_lost(self._loop.seconds)
+
+    def on_chunk(self, chunk: Chunk) -> None:
+        """All bytes of a chunk have come."""
+        if self._needs.answers:
+            self.endpoint.answer(self._chunks_received % 256)
+            self._chunks_received += 1
+        for whole in self._assembler.on_chunk(chunk):
+            self._handle(self, decode(whole))
+
+    def _work(self) -> None:
+        """The scheduler may have a chunk now; it is asked after all that happens at this moment."""
+        if not self._woken:
+            self._woken = True
+            self._loop.at(self._loop.now, self._wake)
+
+    def _wake(self, _: None = None) -> None:
+        self._woken = False
+        if not self._writing:
+            self._progress()
+            self._send()
+
+    def _send(self) -> None:
+        """As the shell of real nodes: ask, write, tell of progress; wait if there is nothing now."""
+        scheduler, loop = self.scheduler, self._loop
+        while (chunk := scheduler.next_chunk(loop.seconds)) is not None:
+            self._write(chunk)
+            if not self.endpoint.sender.has_room:
+                self._writing = True
+                self._timer.set(None)
+                return
+            self._progress()
+        deadline = scheduler.next_deadline()
+        self._timer.set(None if deadline is None else loop.now + self._grains(deadline) * GRAIN)
+
+    def _grains(self, deadline: float) -> int:
+        return max(1, ceil((deadline * SECOND - self._loop.now) / GRAIN))
+
+    def _write(self, chunk: Chunk) -> None:
+        write(self.endpoint, self._outgoing, chunk)
+
+    def _on_room(self) -> None:
+        if self._writing:
+            self._writing = False
+            self._progress()
+            self._send()
+
+    def _progress(self) -> None:
+        sender = self.endpoint.sender
+        self.scheduler.on_progress(
+            sender.unacknowledged, self._loop.seconds, self.endpoint.round_trip_s
+        )
+
+    def _on_answer(self, number: int) -> None:
+        self.scheduler.on_answer(number, self._loop.seconds)
+        self._work()
+
+
+def write(endpoint: Endpoint, outgoing: Flow, chunk: Chunk) -> None:
+    """A chunk as one frame to the kernel."""
+    head = frame_head(len(chunk.data), masked=endpoint.client)
+    outgoing.ledger.note(endpoint.sender.written, chunk, head)
+    endpoint.write(head + len(chunk.data), chunk)

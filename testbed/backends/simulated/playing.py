@@ -1,0 +1,94 @@
+"""A scenario in virtual time, from the first packet until nothing happens any more."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from nodes.runtime.lifecycle import HAND_OVER_S
+from testbed.backends.simulated.lab import SimulatedLab
+from testbed.backends.simulated.loop import SECOND
+from testbed.errors import NodeFailure, few
+from testbed.scenario import Action, compile_timeline, expected_receivers
+
+PATIENCE_S = 60  # for connecting
+PAUSE_S = 1  # between the last node's readiness and the scenario
+SLICE_S = 1  # how often it is told how far the time is
+
+Tell = Callable[[float], None]  # seconds of the scenario that are over
+
+
+@dataclass(frozen=True, slots=True)
+class Played:
+    """How it went; moments of the loop."""
+
+    timeline: tuple[Action, ...]
+    start: int
+    end: int
+    expected: int
+    received: int
+
+    @property
+    def settled(self) -> bool:
+        return self.received >= self.expected
+
+
+def play(lab: SimulatedLab, tell: Tell) -> Played:
+    """Connect, publish, settle; NodeFailure if some cannot connect."""
+    timeline = compile_timeline(lab.topology)
+    _connect(lab)
+    start = -(-lab.loop.now // SECOND) * SECOND + PAUSE_S * SECOND
+    lab.play(timeline, start)
+    expected = _expected(lab, timeline)
+    _advance(lab, start, lab.topology.scenario.duration_s, tell)
+    _settle(lab, expected)
+    received = lab.loop.now
+    _hand_over(lab)
+    lab.stop()
+    arrived = sum(min(lab.nodes[name].received, many) for name, many in expected.items())
+    return Played(timeline, start, received, expected.total(), arrived)
+
+
+def _connect(lab: SimulatedLab) -> None:
+    lab.go()
+    if not lab.loop.run(PATIENCE_S * SECOND, stop=lambda: not lab.not_ready()):
+        silent = lab.not_ready()
+        raise NodeFailure(
+            f"not connected after {PATIENCE_S} s of virtual time: {few(silent)}",
+            "the line to it may be too slow or lose too much; `testbed validate` shows the file's values",
+            silent,
+        )
+
+
+def _expected(lab: SimulatedLab, timeline: tuple[Action, ...]) -> Counter[str]:
+    expected: Counter[str] = Counter()
+    for topic, times in Counter(action.topic for action in timeline).items():
+        for receiver in expected_receivers(lab.topology, topic):
+            expected[receiver] += times
+    return expected
+
+
+def _advance(lab: SimulatedLab, start: int, duration_s: float, tell: Tell) -> None:
+    end = start + round(duration_s * SECOND)
+    while lab.loop.now < end:
+        lab.loop.run(min(end, max(lab.loop.now, start) + SLICE_S * SECOND))
+        tell(max(0, lab.loop.now - start) / SECOND)
+
+
+def _settle(lab: SimulatedLab, expected: Counter[str]) -> None:
+    """Until all have what they should, at most so long as the scenario says."""
+    waiting = {name for name, many in expected.items() if lab.nodes[name].received < many}
+
+    def on_received(name: str) -> None:
+        if lab.nodes[name].received >= expected[name]:
+            waiting.discard(name)
+
+    for name in sorted(waiting):
+        lab.nodes[name].on_received = lambda name=name: on_received(name)  # type: ignore[misc]
+    if waiting:
+        settle = round(lab.topology.scenario.settle_s * SECOND)
+        lab.loop.run(lab.loop.now + settle, stop=lambda: not waiting)
+
+
+def _hand_over(lab: SimulatedLab) -> None:
+    """What is under way still comes, as while a real lab is taken down."""
+    lab.loop.run(lab.loop.now + round(HAND_OVER_S * SECOND), stop=lambda: lab.loop.idle)

@@ -1,0 +1,139 @@
+"""Which messages stand in a stream, and where: what the analysis of captures reads out of bytes, known while they are
+written. One ledger for each direction of a connection.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import NamedTuple
+
+from nodes.delivery.base import Chunk
+from nodes.delivery.labels import LENGTH_BYTES, LETTERS, Form, Letter, form_and_level
+from nodes.runtime.kernel import MASK_BYTES
+from nodes.wire import HEADER_SIZE, MAX_TOPIC_BYTES, VERSION, Message, WireError, decode
+
+LONGEST_HEAD = HEADER_SIZE + MAX_TOPIC_BYTES
+LABEL_BYTES = 1
+
+
+class Part(Enum):
+    """What a chunk is of a message."""
+
+    WHOLE = 0
+    PIECE = 1
+    LAST = 2
+
+
+_LETTERS = {
+    Letter.URGENT: (Part.WHOLE, "urgent"),
+    Letter.WHOLE: (Part.WHOLE, "standard"),
+    Letter.PIECE: (Part.PIECE, "standard"),
+    Letter.LAST: (Part.LAST, "standard"),
+    Letter.URGENT_PIECE: (Part.PIECE, "urgent"),
+    Letter.URGENT_LAST: (Part.LAST, "urgent"),
+}
+_FORMS = {Form.WHOLE: Part.WHOLE, Form.PIECE: Part.PIECE, Form.LAST: Part.LAST}
+
+
+def frame_head(size: int, masked: bool) -> int:
+    """The head of a WebSocket frame (RFC 6455, 5.2)."""
+    length = 2 if size < 126 else 4 if size < 1 << 16 else 10
+    return length + (MASK_BYTES if masked else 0)
+
+
+class Run(NamedTuple):
+    """A piece of a message in the stream."""
+
+    at: int  # where what belongs to it begins: a frame, or its length among several
+    head: int  # bytes of a frame's head there; up to `begin` the rest is label
+    begin: int
+    end: int
+
+
+@dataclass(slots=True)
+class Written:
+    """A message in the stream."""
+
+    header: Message | None = None  # without payload; None until all of it is written
+    size: int = 0
+    finished: bool = False
+    runs: list[Run] = field(default_factory=list)
+    _head: bytes = b""
+
+    def add(self, at: int, head: int, begin: int, data: bytes) -> None:
+        """One more piece of it."""
+        if self.header is None:
+            self._read(data)
+        self.size += len(data)
+        self.runs.append(Run(at, head, begin, begin + len(data)))
+
+    @property
+    def header_bytes(self) -> int:
+        """Header and topic."""
+        return HEADER_SIZE + len(self.header.topic.encode()) if self.header else 0
+
+    def _read(self, data: bytes) -> None:
+        self._head += data[: LONGEST_HEAD - len(self._head)]
+        try:
+            header = decode(self._head)
+        except WireError:
+            return  # its topic goes on in the next piece
+        self.header, self._head = replace(header, payload=b""), b""
+
+
+class Ledger:
+    """All messages of a stream, in the order in which they begin, and how much of it is handshake."""
+
+    def __init__(self) -> None:
+        self.messages: list[Written] = []
+        self.handshake = 0
+        self._open: dict[object, Written] = {}
+
+    def note_handshake(self, size: int) -> None:
+        """Before everything else: HTTP."""
+        self.handshake += size
+
+    def note(self, at: int, chunk: Chunk, head: int) -> None:
+        """A chunk is written, its frame from `at` on, with a head of so many bytes."""
+        begin, data = at + head, chunk.data
+        if not chunk.bits and data[:1] and data[0] & 0x80 and data[0] >> 3 & 3 == Form.SEVERAL:
+            for offset, message in _several(data):
+                written = self._begin()
+                written.add(at, head, begin + offset, message)
+                written.finished = True
+                at, head = begin + offset + len(message), 0
+            return
+        part, way, label = _read(chunk)
+        going_on = part is not Part.WHOLE and way in self._open
+        written = self._open.pop(way) if going_on else self._begin()
+        written.add(at, head, begin + label, data[label:])
+        if part is Part.PIECE:
+            self._open[way] = written
+        else:
+            written.finished = True
+
+    def _begin(self) -> Written:
+        self.messages.append(Written())
+        return self.messages[-1]
+
+
+def _read(chunk: Chunk) -> tuple[Part, object, int]:
+    """What it is, on which way, and how long its label is."""
+    if chunk.bits:
+        return *_LETTERS[LETTERS[chunk.bits]], 0
+    first = chunk.data[0]
+    if first == VERSION:
+        return Part.WHOLE, None, 0
+    if first & 0x80:
+        form, level = form_and_level(first)
+        return _FORMS[form], level, LABEL_BYTES
+    return *_LETTERS[Letter(first)], LABEL_BYTES
+
+
+def _several(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Each message behind its length, and where it begins."""
+    at = LABEL_BYTES
+    while at < len(data):
+        begin = at + LENGTH_BYTES
+        at = begin + int.from_bytes(data[at:begin])
+        yield begin, data[begin:at]

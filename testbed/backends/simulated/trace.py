@@ -1,0 +1,182 @@
+"""The trace of a simulated run: what the analysis would have read out of captures, link by link, as two tables.
+
+The columns are those of `analysis` (a test compares them); its metrics begin with these tables.
+"""
+
+from bisect import bisect_right
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from nodes.runtime.log import hex_id
+from nodes.wire import Kind
+from testbed.backends.simulated.lab import SimulatedLab
+from testbed.backends.simulated.node import EPOCH_NS
+from testbed.backends.simulated.packets import Flow
+from testbed.backends.simulated.reading import Run, Written
+from testbed.backends.simulated.watching import StreamSeen, Watch
+
+MESSAGES = pa.schema(
+    [
+        *((name, pa.string()) for name in ("link", "direction", "src", "dst", "kind")),
+        *((name, pa.int32()) for name in ("priority", "hops")),
+        *((name, pa.string()) for name in ("origin", "id", "topic")),
+        *((n, pa.int64()) for n in ("payload_bytes", "published_ns", "first_ns", "last_ns")),
+        ("complete", pa.bool_()),
+        ("frames", pa.int32()),
+        *((name, pa.int64()) for name in ("websocket_bytes", "header_bytes")),
+        *((name, pa.int32()) for name in ("pieces", "packets")),
+        ("label_bytes", pa.int64()),
+    ]
+)
+COUNTS = (
+    *("packets", "wire_bytes", "ethernet_bytes", "ip_bytes", "tcp_bytes", "retransmitted_bytes"),
+    *("websocket_bytes", "label_bytes", "header_bytes", "payload_bytes", "control_bytes"),
+    *("unread_bytes", "answers_bytes", "other_bytes", "tcp_packets", "data_packets"),
+    *("ack_packets", "retransmitted_packets", "retransmitted_payload", "reordered_packets"),
+    *("answer_packets", "other_packets", "connections", "publish_messages", "control_messages"),
+    *("compressed_messages", "orphan_pieces", "missing_bytes", "lost_tail_bytes"),
+)
+LINKS = pa.schema(
+    [
+        ("link", pa.string()),
+        ("direction", pa.string()),
+        *((name, pa.int64()) for name in COUNTS),
+    ]
+)
+
+
+def write_trace(lab: SimulatedLab, folder: Path) -> dict[str, dict[str, int]]:
+    """messages.parquet and links.parquet; packets and bytes of each link."""
+    folder.mkdir()
+    origins = {node.number: node.name for node in lab.topology.nodes}
+    rows: dict[str, list[Any]] = {name: [] for name in MESSAGES.names}
+    links: list[dict[str, Any]] = []
+    for watch in lab.watches:
+        totals = dict.fromkeys(COUNTS, 0) | watch.counts()
+        for flow, seen in watch.streams.items():
+            _Stream(watch, flow, seen).add_to(rows, totals, origins)
+        links.append({"link": watch.link, "direction": watch.direction, **totals})
+    pq.write_table(pa.table(rows, schema=MESSAGES), folder / "messages.parquet", compression="zstd")
+    pq.write_table(pa.Table.from_pylist(links, LINKS), folder / "links.parquet", compression="zstd")
+    counted = {node.name: {"packets": 0, "bytes": 0, "dropped": 0} for node in lab.topology.nodes}
+    for row in links:
+        counted[row["link"]]["packets"] += row["packets"]
+        counted[row["link"]]["bytes"] += row["wire_bytes"]
+    return counted
+
+
+class _Stream:
+    """One stream as it was seen at one place; each byte counts when it first passed."""
+
+    def __init__(self, watch: Watch, flow: Flow, seen: StreamSeen) -> None:
+        self._watch, self._flow = watch, flow
+        starts, lengths, times = (
+            np.frombuffer(column, np.int64) for column in (seen.starts, seen.lengths, seen.times)
+        )
+        ahead = np.concatenate(([0], np.maximum.accumulate(starts + lengths)[:-1]))
+        again = starts < ahead
+        places, first = np.unique(starts, return_index=True)
+        fresh, passed = lengths[first], times[first] + EPOCH_NS
+        self._starts: list[int] = places.tolist()
+        self._lengths: list[int] = fresh.tolist()
+        self._seen: list[int] = passed.tolist()
+        self._complete: list[int] = np.maximum.accumulate(passed).tolist()
+        self._before: list[int] = np.concatenate(([0], np.cumsum(fresh))).tolist()
+        self._end = self._starts[-1] + self._lengths[-1]
+        self._totals = {
+            "data_packets": len(starts),
+            "retransmitted_packets": int(again.sum()),
+            "retransmitted_payload": int(lengths[again].sum()),
+            "retransmitted_bytes": int(lengths.sum() - fresh.sum()),
+            "unread_bytes": int(fresh.sum()),
+            "missing_bytes": self._end - int(fresh.sum()),
+        }
+
+    def add_to(
+        self, rows: dict[str, list[Any]], totals: dict[str, int], origins: dict[int, str]
+    ) -> None:
+        """The messages to the rows, and what they cost to the totals."""
+        for name, count in self._totals.items():
+            totals[name] += count
+        self._read(totals, "websocket_bytes", self._covered(0, self._flow.ledger.handshake))
+        for written in self._flow.ledger.messages:
+            row = self._row(written, totals, origins)
+            if row is not None:
+                for name, column in rows.items():
+                    column.append(row[name])
+
+    def _row(
+        self, written: Written, totals: dict[str, int], origins: dict[int, str]
+    ) -> dict[str, Any] | None:
+        runs = [run for run in written.runs if run.at < self._end]
+        present = sum(self._covered(run.begin, run.end) for run in runs)
+        header = written.header
+        if header is None or present < written.header_bytes:
+            return None
+        frame_bytes = sum(self._covered(run.at, run.at + run.head) for run in runs)
+        label_bytes = sum(self._covered(run.at + run.head, run.begin) for run in runs)
+        if header.kind is Kind.PUBLISH:
+            totals["publish_messages"] += 1
+            self._read(totals, "header_bytes", written.header_bytes)
+            self._read(totals, "payload_bytes", present - written.header_bytes)
+        else:
+            totals["control_messages"] += 1
+            self._read(totals, "control_bytes", present)
+        self._read(totals, "websocket_bytes", frame_bytes)
+        self._read(totals, "label_bytes", label_bytes)
+        final = self._segment(min(runs[-1].end, self._end) - 1)
+        return {
+            "link": self._watch.link,
+            "direction": self._watch.direction,
+            "src": self._flow.source,
+            "dst": self._flow.target,
+            "kind": header.kind.name,
+            "priority": header.priority,
+            "hops": header.hops,
+            "origin": origins.get(header.origin, f"#{header.origin}"),
+            "id": hex_id(header.message_id),
+            "topic": header.topic,
+            "payload_bytes": sum(run.end - run.begin for run in runs) - written.header_bytes,
+            "published_ns": header.published_ns,
+            "first_ns": self._seen[self._segment(runs[0].at)],
+            "last_ns": self._complete[final],
+            "complete": written.finished and present == written.size,
+            "frames": len(runs),
+            "websocket_bytes": frame_bytes,
+            "header_bytes": written.header_bytes,
+            "pieces": len(runs),
+            "packets": self._packets(runs),
+            "label_bytes": label_bytes,
+        }
+
+    def _packets(self, runs: list[Run]) -> int:
+        """How many segments brought it; two of its pieces may lie in one."""
+        count, last = 0, -1
+        for run in runs:
+            begin = self._segment(run.at)
+            end = self._segment(min(run.end, self._end) - 1)
+            count += end - begin + (begin != last)
+            last = end
+        return count
+
+    @staticmethod
+    def _read(totals: dict[str, int], layer: str, size: int) -> None:
+        totals[layer] += size
+        totals["unread_bytes"] -= size
+
+    def _segment(self, at: int) -> int:
+        return bisect_right(self._starts, at) - 1
+
+    def _covered(self, begin: int, end: int) -> int:
+        """How many bytes of the range were seen."""
+        return self._covered_up_to(end) - self._covered_up_to(begin)
+
+    def _covered_up_to(self, at: int) -> int:
+        piece = bisect_right(self._starts, at) - 1
+        if piece < 0:
+            return 0
+        return self._before[piece] + min(at - self._starts[piece], self._lengths[piece])
