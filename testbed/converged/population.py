@@ -55,3 +55,16 @@ def population(publishers: int, subscribers: int, nodes: int, seed: int) -> Popu
     return Population(
         topics, publishers, subscribers, members.ravel(), random_vectors(nodes, random)
     )
+
+
+def shared_population(
+    subscribers: int, nodes: int, topics_per_node: float, seed: int
+) -> Population:
+    """Topics of one publisher each, whose members are drawn from all nodes: a node is in several, by a key for each."""
+    random = np.random.default_rng(seed)
+    size = subscribers + 1
+    topics = max(1, round(nodes * topics_per_node / size))
+    members = np.array([random.choice(nodes, size, replace=False) for _ in range(topics)])
+    members[:, 1:].sort(axis=1)
+    owners = members.ravel().astype(np.int32)
+    return Population(topics, 1, subscribers, owners, random_vectors(nodes, random))

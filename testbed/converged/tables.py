@@ -1,9 +1,43 @@
-"""Routing tables that adapt: ATM-TBPS and PATM-TBPS (Kita 2025, experiment 2)."""
+"""ATM-TBPS and PATM-TBPS beside SG- and PSG-TBPS (Kita 2025, experiment 2)."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from testbed.converged.delay import hops_ms, one_hop_ms
+from testbed.converged.distances import Distances, Strategy, distances
+from testbed.converged.flood import Hops
+from testbed.converged.graph import converge
+from testbed.converged.heard import held_by_keys
+from testbed.converged.population import shared_population
+from testbed.converged.psg import psg_messages, psg_paths
+from testbed.converged.supports import Support, start_nodes
+
 Row = dict[str, Any]
+_PAIRS_AT_ONCE = 4_000_000  # of peers of one topic: some tens of MB
+_Held = NDArray[np.bool_]
+
+
+class Beyond(StrEnum):
+    """How PATM-TBPS reaches the subscribers that the publisher's table does not hold."""
+
+    TABLES = "tables"  # as ATM-TBPS: those it holds pass it on
+    PSG = "psg"  # PSG-TBPS runs beside
+
+
+@dataclass(frozen=True, slots=True)
+class _Published:
+    """One publication of each of a few topics."""
+
+    method: str
+    priority: int
+    paths: Hops  # [topic, subscriber]
+    forwards: NDArray[np.int64]  # [topic]
+    delay_ms: NDArray[np.float64]  # [topic]
 
 
 def measure_tables(
@@ -14,12 +48,87 @@ def measure_tables(
     table_size: int = 60,
     topics_per_node: float = 5.0,
     priorities: Sequence[int] = (1, 5),
+    strategy: str = Strategy.SEARCH,
+    beyond: str = Beyond.TABLES,
 ) -> list[Row]:
     """One trial: `nodes` nodes, each in `topics_per_node` topics on average, each topic of one publisher.
 
     One row for each method and priority: `subscribers`, `nodes`, `trial`, `method` (atm-tbps, patm-tbps, psg-tbps,
     sg-tbps; atm-tbps and sg-tbps know no priority: 1), `priority`, `table_size`, `path`, `forwards` (messages of a
     publication, duplicates too), `one_hop` (share of the deliveries that took one hop), `delay_ms` (as the thesis
-    estimates it).
+    estimates it). `strategy` is that of SG- and PSG-TBPS; support nodes are all participants, since a topic's only
+    publisher could support nobody.
     """
-    raise NotImplementedError
+    random = np.random.SeedSequence([seed, trial, nodes, subscribers])
+    of_people, of_hearing = (int(state) for state in random.generate_state(2, np.uint64))
+    people = shared_population(subscribers, nodes, topics_per_node, of_people)
+    links = converge(people.owners, people.vectors)
+    held = held_by_keys(people, links, table_size, np.random.default_rng(of_hearing))
+    parts: dict[tuple[str, int], list[_Published]] = {}
+    at_once = max(1, _PAIRS_AT_ONCE // people.size**2)
+    for first in range(0, people.topics, at_once):
+        topics = slice(first, min(first + at_once, people.topics))
+        known = distances(people, links, topics, {Strategy(strategy), Strategy.SPLIT})
+        for part in _published(known, held[topics], Strategy(strategy), priorities, Beyond(beyond)):
+            parts.setdefault((part.method, part.priority), []).append(part)
+    return [
+        {
+            "subscribers": subscribers,
+            "nodes": nodes,
+            "trial": trial,
+            "method": method,
+            "priority": priority,
+            "table_size": table_size,
+            "path": float(np.concatenate([part.paths for part in of]).mean()),
+            "forwards": float(np.concatenate([part.forwards for part in of]).mean()),
+            "one_hop": float((np.concatenate([part.paths for part in of]) == 1).mean()),
+            "delay_ms": float(np.concatenate([part.delay_ms for part in of]).mean()),
+        }
+        for (method, priority), of in parts.items()
+    ]
+
+
+def _published(
+    known: Distances, held: _Held, strategy: Strategy, priorities: Sequence[int], beyond: Beyond
+) -> Iterator[_Published]:
+    """One publication of each topic by each method."""
+    alone = known.to_subscribers(strategy)[:, 0]
+    yield _Published("sg-tbps", 1, alone, known.messages[strategy][:, 0], _multihop_ms(alone))
+    by_table = atm_paths(known.to_subscribers(Strategy.SPLIT)[:, 1:], held)
+    once = np.full(len(held), known.subscribers)
+    table_ms = _table_ms(by_table, held)
+    yield _Published("atm-tbps", 1, by_table, once, table_ms)
+    for priority in priorities:
+        starts = start_nodes(known.vectors, 1, priority, Support.NEXT, known.size)
+        paths = psg_paths(known.to_subscribers(strategy), starts)[:, 0]
+        sent = psg_messages(known.messages[strategy], starts)[:, 0]
+        yield _Published("psg-tbps", priority, paths, sent, _multihop_ms(paths))
+        if beyond is Beyond.TABLES:
+            yield _Published("patm-tbps", priority, by_table, once, table_ms)
+            continue
+        paths = np.where(held, np.uint8(1), paths)
+        sent = held.sum(axis=1) + np.where(held.all(axis=1), 0, sent)
+        yield _Published("patm-tbps", priority, paths, sent, _table_ms(paths, held))
+
+
+def atm_paths(hops: Hops, held: _Held) -> Hops:
+    """Hops to each subscriber, `paths[topic, subscriber]`, by a table that holds some of them.
+
+    The publisher sends to those it holds, each of whom takes the stretch up to the next and splits it among its
+    neighbours in the Skip Graph: `hops[topic, from, to]`. The first subscriber is the publisher's neighbour, so it is
+    always held.
+    """
+    number = np.arange(held.shape[1])
+    through = np.maximum.accumulate(np.where(held, number, 0), axis=1)
+    paths: Hops = hops[np.arange(len(held))[:, None], through, number] + np.uint8(1)
+    return paths
+
+
+def _multihop_ms(paths: Hops) -> NDArray[np.float64]:
+    mean: NDArray[np.float64] = paths.mean(axis=1)
+    return hops_ms(mean)
+
+
+def _table_ms(paths: Hops, held: _Held) -> NDArray[np.float64]:
+    """The first hop to as many as the table holds, the others as usual."""
+    return one_hop_ms(held.sum(axis=1)) + hops_ms(np.mean(paths, axis=1) - 1)

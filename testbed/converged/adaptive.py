@@ -1,0 +1,98 @@
+"""Routing tables that adapt: they take in whoever they hear of and let the least useful entry go (Kita 2025, 5.4).
+
+FRT's idea: tables are ordered by a total order, and when a table has grown too large, that entry goes without which
+the best table is left. Of two tables the better one is decided by the first of these that differs:
+
+0. PATM-TBPS only: more subscribers of topics of high priority that the node publishes (the thesis prints the opposite
+   sign, against its own text);
+1. a higher top level, then fewer empty levels below it (an entry's level: how many bits it shares with the table's
+   node);
+2. more subscribers of the node's own topics;
+3. fewer levels that are tied for having the most entries;
+4. the most filled level is a higher one (of several that are tied, the highest);
+5. closer keys, on the right side and then on the left: entry by entry in order of distance; none is farther than any.
+
+The neighbours of each level are sticky: they never go, whatever the order says, since routing would break.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """Whom some nodes have heard of, in this order: `[table, entry]`. Sticky entries come first."""
+
+    there: NDArray[np.bool_]  # false: this table has fewer entries than the longest
+    level: NDArray[np.int64]
+    sticky: NDArray[np.bool_]
+    subscribes: NDArray[np.bool_]  # to a topic of the table's node
+    urgent: NDArray[np.bool_]  # of high priority, and published by it; all false for ATM-TBPS
+    distance: NDArray[
+        np.int64
+    ]  # of its key: positive to the right, negative to the left, all different
+
+
+def adapted(heard: Heard, size: int) -> NDArray[np.bool_]:
+    """Who is still in the tables of `size` when all have been heard: `[table, entry]`. All tables at once."""
+    tables, entries = heard.there.shape
+    held = np.zeros((tables, entries), dtype=bool)
+    counts = np.zeros((tables, heard.level.max() + 1), dtype=np.int64)  # of entries on each level
+    every = np.arange(tables)
+    for entry in range(entries):
+        comes = heard.there[:, entry]
+        held[:, entry] = comes
+        counts[every, heard.level[:, entry]] += comes
+        removable = held[:, : entry + 1] & ~heard.sticky[:, : entry + 1]
+        full = np.flatnonzero((held.sum(axis=1) > size) & removable.any(axis=1))
+        if full.size:
+            goes = _worst(heard, removable[full], counts[full], full, entry + 1)
+            held[full, goes] = False
+            counts[full, heard.level[full, goes]] -= 1
+    return held
+
+
+def _worst(
+    heard: Heard,
+    candidates: NDArray[np.bool_],
+    counts: NDArray[np.int64],
+    tables: NDArray[np.int64],
+    entries: int,
+) -> NDArray[np.int64]:
+    """The entry of each of these tables without which it is best."""
+    level = heard.level[tables, :entries]
+    distance = heard.distance[tables, :entries]
+    top, empty, tied, fullest = (np.take_along_axis(of, level, axis=1) for of in _without(counts))
+    left_first = np.where(distance < 0, -distance + np.abs(distance).max() + 1, distance)
+    for better in (
+        ~heard.urgent[tables, :entries],
+        top,
+        -empty,
+        ~heard.subscribes[tables, :entries],
+        -tied,
+        fullest,
+        left_first,
+    ):
+        value = np.where(candidates, better.astype(np.int64), np.iinfo(np.int64).min)
+        candidates = candidates & (value == value.max(axis=1, keepdims=True))
+    first: NDArray[np.int64] = candidates.argmax(axis=1)
+    return first
+
+
+def _without(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
+    """With one entry less on a level, `[table, level]`: top level, empty levels, fullest levels, the highest."""
+    levels = counts.shape[1]
+    fewer = counts[:, None, :] - np.eye(levels, dtype=np.int64)
+    used = fewer > 0
+    top = _highest(used)
+    empty = (~used & (np.arange(levels) <= top[..., None])).sum(axis=-1)
+    most = fewer == fewer.max(axis=-1, keepdims=True)
+    return top, empty, most.sum(axis=-1), _highest(most)
+
+
+def _highest(of_levels: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """The highest level that is true, on the last axis."""
+    from_top: NDArray[np.int64] = of_levels[..., ::-1].argmax(axis=-1)
+    return of_levels.shape[-1] - 1 - from_top
