@@ -55,6 +55,9 @@ class Divided:
         self._dv = self._asked or max(room - (not self._in_bits), 1)
         self._open = {True: None, False: None}
 
+    def at_once(self, levels: Levels) -> bool:
+        return False
+
     def cut(self, levels: Levels) -> Piece | None:
         if (control := levels.control()) is not None:
             return Piece(self._chunk(Letter.URGENT, control.data), (control,))

@@ -41,6 +41,7 @@ LONGEST_LOOK_S = 0.25
 TELLING_LOOKS = 4  # a packet that takes longer than so many looks tells the rate alone
 
 FIRST_GROWTH, GROWTH, LEAST_GROWTH = 2.0, 1.1, 0.02
+FIRST_WINDOW = 10  # packets
 PLAUSIBLE = 4  # times what was seen
 CLEARLY = 0.2  # of the time that the model gives: so much earlier
 MEMORY_S = 0.02  # or a quarter of the round trip
@@ -107,6 +108,11 @@ class KernelLine:
         if self._starting or self.rate is None or not self._known_rate:
             return None
         return min(self.rate, self._known_rate)
+
+    @property
+    def within_first_window(self) -> bool:
+        """Less is under way than what TCP would send on trust, knowing nothing of the line (RFC 6928)."""
+        return self._unsent < FIRST_WINDOW * self._packet
 
     def on_answer(self, number: int, now: float) -> None:
         pass

@@ -50,6 +50,9 @@ class Cutter(Protocol):
     def on_up(self, room: int) -> None:
         """A connection begins; the other side has begun no message."""
 
+    def at_once(self, levels: Levels) -> bool:
+        """Whether the next piece need not wait until the line is free: nothing could come before it."""
+
     def cut(self, levels: Levels) -> Piece | None:
         """The next piece; None if nothing waits."""
 
@@ -80,12 +83,15 @@ class Paced:
         self._up = True
 
     def next_chunk(self, now: float) -> Chunk | None:
-        if self._in_hand is None and self._up and self._line.free(now):
+        if self._in_hand is None and self._up and self._may_go(now):
             self._in_hand, self._given_at = self._cutter.cut(self._levels), now
             if self._in_hand is not None:
                 for message in self._in_hand.messages:
                     message.begun = True
         return None if self._in_hand is None else self._in_hand.chunk
+
+    def _may_go(self, now: float) -> bool:
+        return self._line.free(now) or self._cutter.at_once(self._levels)
 
     def on_progress(self, unsent_bytes: int, now: float, round_trip_s: float | None = None) -> None:
         piece, self._in_hand = self._in_hand, None

@@ -47,6 +47,9 @@ class WholeMessages:
     def on_up(self, room: int) -> None:
         pass
 
+    def at_once(self, levels: Levels) -> bool:
+        return False
+
     def cut(self, levels: Levels) -> Piece | None:
         message = levels.control()
         for levels_of_class in self._classes:

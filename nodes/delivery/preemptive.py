@@ -7,6 +7,8 @@
   always, since nothing may interrupt it. `dv` sets the length instead.
 - Small messages of one level below 5 that wait together leave together, as far as one packet and `piece_s` go.
 - Control messages go first of all, undivided.
+- Control messages and level 5 do not wait until the line is free: nothing could come before them. But no more than
+  TCP's first window is under way then, so that a long message of level 5 leaves the others their share.
 
 No level starves. While several levels wait, one of `share_every` pieces goes to the level that was passed over
 longest. So a level that waits gets at least one of any 4 x `share_every` + 1 pieces (control messages apart): each of
@@ -51,18 +53,23 @@ class Turns:
 
     def next_level(self, waiting: list[int]) -> int:
         """One of the levels that wait, given with the most urgent first."""
-        level = waiting[0]
-        if len(waiting) == 1:
-            self._since_share = 0
-        elif self._share_every and self._since_share >= self._share_every - 1:
-            level = max(waiting, key=lambda one: self._passed_over[one])
-            self._since_share = 0
-        else:
-            self._since_share += 1
+        level = self.foreseen(waiting)
+        shared = len(waiting) == 1 or self._is_shared(waiting)
+        self._since_share = 0 if shared else self._since_share + 1
         for other in LEVELS:
             passed = other in waiting and other != level
             self._passed_over[other] = self._passed_over[other] + 1 if passed else 0
         return level
+
+    def foreseen(self, waiting: list[int]) -> int:
+        """The level that would be next."""
+        if self._is_shared(waiting):
+            return max(waiting, key=lambda one: self._passed_over[one])
+        return waiting[0]
+
+    def _is_shared(self, waiting: list[int]) -> bool:
+        due = self._share_every and self._since_share >= self._share_every - 1
+        return len(waiting) > 1 and bool(due)
 
 
 class Lengths:
@@ -121,10 +128,18 @@ class Interrupting:
         self._lengths.on_up(room)
         self._turns.begin()
 
+    def at_once(self, levels: Levels) -> bool:
+        """Control messages and emergencies are held back for nobody, as far as TCP itself would send on trust."""
+        if not self._line.within_first_window:
+            return False
+        waiting = _waiting(levels)
+        emergency = bool(waiting) and self._turns.foreseen(waiting) == HIGHEST_PRIORITY
+        return emergency or levels.control() is not None
+
     def cut(self, levels: Levels) -> Piece | None:
         if (control := levels.control()) is not None:
             return Piece(_chunk(Form.WHOLE, HIGHEST_PRIORITY, control.data), (control,))
-        waiting = [level for level in LEVELS if levels.head(level) is not None]
+        waiting = _waiting(levels)
         if not waiting:
             return None
         level = self._turns.next_level(waiting)
@@ -161,6 +176,10 @@ class Interrupting:
                 break
             fitting.append(message)
         return fitting
+
+
+def _waiting(levels: Levels) -> list[int]:
+    return [level for level in LEVELS if levels.head(level) is not None]
 
 
 def _chunk(form: Form, level: int, data: bytes) -> Chunk:

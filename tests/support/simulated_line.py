@@ -1,13 +1,18 @@
-"""A line for tests, exact to the byte: rate, delay either way, packets, acknowledgements; no clock, no chance.
+"""A line for tests, exact to the byte: rate, delay either way, packets, acknowledgements; no clock, and chance by seed.
 
 The kernel takes everything at once and sends packets of at most `mss` bytes, one after the other. Each packet is
-acknowledged when its last byte has arrived.
+acknowledged when its last byte has arrived, and all before it. With jitter each packet and each acknowledgement takes
+its own time, but none overtakes another. A packet that is lost comes `again_s` later, and so does the acknowledgement
+of all behind it; an acknowledgement that is lost is made good by the next one.
 """
 
 from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from random import Random
 
 from nodes.delivery.base import Scheduler
+from nodes.wire import HIGHEST_PRIORITY
 
 HEADERS = 66
 FRAME = 4
@@ -25,16 +30,31 @@ class SimulatedLine:
     slower: tuple[float, float] | None = None  # from this time on: this rate
     cut: tuple[float, float] | None = None  # nothing passes from, until
     every_second: float | None = None  # acknowledge each second packet, or after so many seconds
+    jitter_s: float = 0.0  # either delay varies uniformly by +- so much
+    loss: float = 0.0  # the share of packets, and of acknowledgements, that are lost
+    again_s: float = 0.0
+    seed: int = 1
     handed: int = 0
     _free_at: float = 0.0
     _ends: list[int] = field(default_factory=list)  # stream positions of packets ...
     _through: list[float] = field(default_factory=list)  # ... when they were through
+    _arrived: list[float] = field(default_factory=list)  # ... and at the other side, in order
     _acks: list[float] = field(default_factory=list)
+    _last_ack: float = 0.0  # when the last one came that was not lost
+    _trips: list[float] = field(default_factory=list)  # the shortest round trip, with each packet
     _tokens: float = 0.0
     _tokens_at: float = 0.0
 
     def __post_init__(self) -> None:
         self._tokens = self.bucket
+        self._random = Random(self.seed)
+        self._handshake = self._vary(self.there_s) + self._vary(self.back_s) + 0.0005
+
+    def _vary(self, delay_s: float) -> float:
+        return max(0.0, delay_s + self._random.uniform(-self.jitter_s, self.jitter_s))
+
+    def _is_lost(self) -> bool:
+        return self._random.random() < self.loss
 
     def hand(self, size: int, now: float) -> None:
         size += FRAME
@@ -44,9 +64,29 @@ class SimulatedLine:
             self.handed += part
             self._ends.append(self.handed)
             self._through.append(self._pass(part + HEADERS, now))
-            self._acks.append(self._through[-1] + self.there_s + self.back_s)
-            if self.every_second is not None:
-                self._delay_ack()
+            self._arrive()
+            self._acknowledge(now)
+
+    def _arrive(self) -> None:
+        late = self.again_s if self._is_lost() else 0.0
+        arrived = self._through[-1] + self._vary(self.there_s) + late
+        self._arrived.append(max(arrived, self._arrived[-1] if self._arrived else 0.0))
+
+    def _acknowledge(self, now: float) -> None:
+        ack = max(self._arrived[-1] + self._vary(self.back_s), self._last_ack)
+        trip = min(ack - now, self._trips[-1] if self._trips else self._handshake)
+        self._trips.append(trip)
+        if self._is_lost():
+            self._acks.append(ack + self.again_s)
+        else:
+            self._acks.append(ack)
+            self._last_ack = ack
+            for earlier in reversed(range(len(self._acks) - 1)):
+                if self._acks[earlier] <= ack:
+                    break
+                self._acks[earlier] = ack
+        if self.every_second is not None:
+            self._delay_ack()
 
     def _delay_ack(self) -> None:
         if len(self._acks) % 2 == 0:
@@ -67,9 +107,21 @@ class SimulatedLine:
             self._free_at = self._tokens_at = self.cut[1] + size / rate
         return self._free_at
 
+    def acknowledged(self, now: float) -> int:
+        packets = bisect_right(self._acks, now)
+        return self._ends[packets - 1] if packets else 0
+
     def unsent(self, now: float) -> int:
+        return self.handed - self.acknowledged(now)
+
+    def shortest_round_trip(self, now: float) -> float:
+        """As TCP has seen it: from the handshake on, and of every packet that is acknowledged."""
         acknowledged = bisect_right(self._acks, now)
-        return self.handed - (self._ends[acknowledged - 1] if acknowledged else 0)
+        return self._trips[acknowledged - 1] if acknowledged else self._handshake
+
+    def arrival(self, position: int) -> float:
+        """When all bytes up to this one were at the other side."""
+        return self._arrived[bisect_right(self._ends, position - 1)]
 
     def in_front(self, now: float) -> float:
         """Seconds until all that was handed over is through."""
@@ -107,11 +159,12 @@ def drive(
     until: float,
     room: int = 1444,
     offers: list[tuple[float, bytes, int]] | None = None,
+    given_out: Callable[[int], None] | None = None,
 ) -> Run:
-    """As the shell does it: offer, give out, look when asked to."""
+    """As the shell does it: offer, give out, look when asked to. `given_out` hears of each chunk's first byte."""
     run = Run(line, [], 0, [])
     coming = sorted(offers or [], key=lambda offer: offer[0], reverse=True)
-    now, round_trip = 0.0, line.there_s + line.back_s + 0.0005
+    now = 0.0
     scheduler.on_link_up(room, now)
     while now < until:
         while coming and coming[-1][0] <= now:
@@ -121,11 +174,37 @@ def drive(
             line.hand(len(chunk.data), now)
             run.waits.append((now, line.in_front(now)))
             run.chunks.append((now, len(chunk.data)))
+            if given_out is not None:
+                given_out(chunk.data[0])
         else:
             times = [scheduler.next_deadline(), coming[-1][0] if coming else None, until]
             later = min(time for time in times if time is not None)
             assert later > now - 1e-9, "it looks without end"
             now = max(later, now + 1e-6)
             run.looks += 1
-        scheduler.on_progress(line.unsent(now), now, round_trip)
+        scheduler.on_progress(line.unsent(now), now, line.shortest_round_trip(now))
     return run
+
+
+def burst(
+    scheduler: Scheduler,
+    line: SimulatedLine,
+    sizes: list[int],
+    at: float = 0.0,
+    before: list[tuple[float, bytes, int]] | None = None,
+) -> list[float]:
+    """How long each of several emergencies takes that are offered at once, each small enough for one chunk.
+
+    `before` must have left by then, or it would be taken for one of them.
+    """
+    offers = [*(before or []), *((at, bytes(size), HIGHEST_PRIORITY) for size in sizes)]
+    most_s = sum(len(data) + 2 * HEADERS for _, data, _ in offers) / line.rate
+    until = at + 2 * most_s + 10 * (line.there_s + line.back_s + line.jitter_s + line.again_s) + 1.0
+    run = drive(scheduler, line, until, offers=offers)
+    assert scheduler.queued.messages == 0
+    ends, position = [], 0
+    for handed_at, size in run.chunks:
+        position += size + FRAME
+        if handed_at >= at:
+            ends.append(position)
+    return [line.arrival(end) - at for end in ends[-len(sizes) :]]
