@@ -94,5 +94,6 @@ def _without(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:
 
 def _highest(of_levels: NDArray[np.bool_]) -> NDArray[np.int64]:
     """The highest level that is true, on the last axis."""
-    from_top: NDArray[np.int64] = of_levels[..., ::-1].argmax(axis=-1)
-    return of_levels.shape[-1] - 1 - from_top
+    below_top = of_levels[..., ::-1].argmax(axis=-1)
+    highest: NDArray[np.int64] = of_levels.shape[-1] - 1 - below_top
+    return highest

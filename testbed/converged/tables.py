@@ -131,4 +131,6 @@ def _multihop_ms(paths: Hops) -> NDArray[np.float64]:
 
 def _table_ms(paths: Hops, held: _Held) -> NDArray[np.float64]:
     """The first hop to as many as the table holds, the others as usual."""
-    return one_hop_ms(held.sum(axis=1)) + hops_ms(np.mean(paths, axis=1) - 1)
+    receivers: NDArray[np.float64] = held.sum(axis=1, dtype=np.float64)
+    onward: NDArray[np.float64] = paths.mean(axis=1) - 1
+    return one_hop_ms(receivers) + hops_ms(onward)

@@ -1,0 +1,112 @@
+"""Overlays by the letter, one peer, one hop and one comparison at a time: what the fast ones are held against."""
+
+from collections import deque
+from collections.abc import Sequence
+
+BITS = 64
+Lists = list[
+    dict[int, tuple[int | None, int | None]]
+]  # of each level: of each peer, left and right
+
+
+def shared(one: int, other: int) -> int:
+    """Leading bits that two vectors share."""
+    return BITS - (one ^ other).bit_length()
+
+
+def lists(owners: Sequence[int], vectors: Sequence[int]) -> Lists:
+    """Each level's lists, each made by looking at everybody."""
+    levels: Lists = []
+    for level in range(BITS + 1):
+        links = {}
+        foreign = False
+        for peer, owner in enumerate(owners):
+            same = [
+                other
+                for other in range(len(owners))
+                if shared(vectors[owners[other]], vectors[owner]) >= level
+            ]
+            here = same.index(peer)
+            left = same[here - 1] if here else None
+            right = same[here + 1] if here + 1 < len(same) else None
+            links[peer] = (left, right)
+            foreign |= right is not None and owners[right] != owner
+        if level and not foreign:
+            break
+        levels.append(links)
+    return levels
+
+
+def neighbours(levels: Lists, peer: int) -> set[int]:
+    """Of all levels."""
+    return {near for links in levels for near in links[peer] if near is not None}
+
+
+def flood(levels: Lists, start: int) -> tuple[dict[int, int], int]:
+    """Hops of the first copy to each, and how many copies are sent."""
+    hops = {start: 0}
+    sent = 0
+    waiting: deque[tuple[int, int | None]] = deque([(start, None)])
+    while waiting:
+        peer, came_from = waiting.popleft()
+        for near in sorted(neighbours(levels, peer) - {came_from}):
+            sent += 1
+            if near not in hops:
+                hops[near] = hops[peer] + 1
+                waiting.append((near, peer))
+    return hops, sent
+
+
+def search(levels: Lists, start: int, goal: int) -> list[int]:
+    """The way of a search: from the highest level down, as far as possible without passing the goal."""
+    way = [start]
+    for links in reversed(levels):
+        while way[-1] != goal:
+            left, right = links[way[-1]]
+            near = right if goal > start else left
+            if near is None or (near > goal if goal > start else near < goal):
+                break
+            way.append(near)
+    return way
+
+
+def split(levels: Lists, start: int, low: int, high: int) -> dict[int, list[int]]:
+    """The ways of a message that everyone in `low` to `high` gets: each neighbour takes the stretch up to the next."""
+    ways = {start: [start]}
+    waiting = [(start, low, high)]
+    while waiting:
+        peer, first, last = waiting.pop()
+        near = sorted(neighbours(levels, peer))
+        right = [other for other in near if peer < other <= last]
+        left = [other for other in near if first <= other < peer]
+        for other, until in zip(right, [*(after - 1 for after in right[1:]), last], strict=False):
+            ways[other] = [*ways[peer], other]
+            waiting.append((other, other, until))
+        for other, until in zip(left, [first, *(before + 1 for before in left[:-1])], strict=False):
+            ways[other] = [*ways[peer], other]
+            waiting.append((other, until, other))
+    return ways
+
+
+def wanted_vectors(bits: int, own: int, priority: int) -> list[int]:
+    """PSG-TBPS: the vectors that should start."""
+    space = 2**bits
+    count = max(1, int(1 + (space / 4 - 1) * (priority - 1) / 4))
+    return [(own + number * (space // count)) % space for number in range(count)]
+
+
+def support_nodes(
+    prefixes: Sequence[int], bits: int, publisher: int, priority: int, take_next: bool
+) -> list[int]:
+    """PSG-TBPS: who starts, slot by slot, looking upward through the whole space for each."""
+    starts = [publisher]
+    own = prefixes[publisher]
+    in_order = sorted(range(len(prefixes)), key=lambda peer: (prefixes[peer], peer))
+    for wanted in wanted_vectors(bits, own, priority)[1:]:
+        upward = [peer for peer in in_order if prefixes[peer] >= wanted]
+        upward += [peer for peer in in_order if prefixes[peer] < wanted]
+        if take_next:
+            starts += [peer for peer in upward if peer not in starts][:1]
+        else:
+            starts += [peer for peer in upward if prefixes[peer] == wanted][:1]
+    return starts
