@@ -1,0 +1,166 @@
+"""Charts of reproductions that are made of cells: means over trials with their intervals."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from analysis.charts import WIDTH, of_rows, svg
+from analysis.papers.ways import COLOURS, DASHES, SHAPES
+
+Point = Mapping[str, Any]  # way, at, panel, mean, low, high
+PANEL_HEIGHT = 230
+WIDE_RANGE = 30  # from here on values are drawn on a logarithmic axis
+
+
+def dots(
+    points: Sequence[Point], panels: Sequence[str], axes: tuple[str, str], name: str, label: str
+) -> str:
+    """Named places (`at`) side by side, one panel beside the other; each way has its own colour and shape."""
+    import altair as alt
+
+    rows, ways = _whole(points), _ways(points)
+    at = alt.X("at:N", title=axes[0], sort=None).axis(labelAngle=0)
+    beside = alt.XOffset("way:N", sort=ways)
+    y = _values(rows, axes[1])
+    drawn = [
+        _intervals(y).encode(x=at, xOffset=beside, color=_by_way(alt.Color, ways, COLOURS)),
+        _chart()
+        .mark_point(size=42, strokeWidth=1.6, filled=True)
+        .encode(
+            x=at,
+            xOffset=beside,
+            y=y,
+            color=_by_way(alt.Color, ways, COLOURS),
+            shape=_by_way(alt.Shape, ways, SHAPES),
+        ),
+    ]
+    return _panels(drawn, rows, panels, name, label)
+
+
+def lines(
+    points: Sequence[Point],
+    panels: Sequence[str],
+    axes: tuple[str, str],
+    name: str,
+    label: str,
+    doubling: bool = False,
+) -> str:
+    """Numbers (`at`) along the axis, on which they double if they are chosen so."""
+    import altair as alt
+
+    rows, ways = _whole(points), _ways(points)
+    scale = alt.Scale(type="log", base=2) if doubling else alt.Scale(nice=False)
+    marks = sorted({row["at"] for row in rows}) if doubling else alt.Undefined
+    at = alt.X("at:Q", title=axes[0], scale=scale).axis(values=marks, format=",d", grid=False)
+    y = _values(rows, axes[1])
+    drawn = [
+        _intervals(y).encode(x=at, color=_by_way(alt.Color, ways, COLOURS)),
+        _chart()
+        .mark_line(strokeWidth=2, point={"size": 30} if doubling else False)
+        .encode(
+            x=at,
+            y=y,
+            color=_by_way(alt.Color, ways, COLOURS),
+            strokeDash=_by_way(alt.StrokeDash, ways, DASHES),
+        ),
+    ]
+    return _panels(drawn, rows, panels, name, label)
+
+
+def goals(
+    points: Sequence[Point],
+    limits: Mapping[str, float],
+    axes: tuple[str, str],
+    name: str,
+    label: str,
+) -> str:
+    """Ratios in panels, each with a dashed line that they should stay below."""
+    import altair as alt
+
+    rows, ways = _whole(points), _ways(points)
+    panels = []
+    for panel, limit in limits.items():
+        own = [row for row in rows if row["panel"] == panel]
+        at = alt.X("at:N", title=axes[0], sort=None).axis(labelAngle=0)
+        y = _values([*own, {"mean": limit}], axes[1])
+        dot = of_rows(own).mark_point(size=55, filled=True)
+        line = of_rows([{"mean": limit}]).mark_rule(strokeDash=[5, 4], color="var(--care)")
+        shown = dot.encode(
+            x=at,
+            xOffset=alt.XOffset("way:N", sort=ways),
+            y=y,
+            color=_by_way(alt.Color, ways, COLOURS),
+            shape=_by_way(alt.Shape, ways, SHAPES),
+        )
+        width = WIDTH // len(limits) - 60
+        panels.append(
+            alt.layer(shown, line.encode(y=alt.Y("mean:Q"))).properties(
+                width=width, height=PANEL_HEIGHT, title=panel
+            )
+        )
+    return svg(alt.hconcat(*panels, spacing=30), name, label, height=None)
+
+
+def _whole(points: Iterable[Point]) -> list[dict[str, Any]]:
+    """Where there is no interval, it is nothing wide."""
+    return [
+        {
+            **point,
+            **{side: point["mean"] if point.get(side) is None else point[side] for side in _SIDES},
+        }
+        for point in points
+    ]
+
+
+_SIDES = ("low", "high")
+
+
+def _ways(points: Iterable[Point]) -> list[str]:
+    return list(dict.fromkeys(point["way"] for point in points))
+
+
+def _chart() -> Any:
+    import altair as alt
+
+    return alt.Chart()
+
+
+def _intervals(y: Any) -> Any:
+    import altair as alt
+
+    low = y.copy(deep=True)
+    low.shorthand = "low:Q"
+    return _chart().mark_rule(strokeWidth=1.2, opacity=0.7).encode(y=low, y2=alt.Y2("high:Q"))
+
+
+def _values(rows: Sequence[Point], what: str) -> Any:
+    import altair as alt
+
+    values = [row["mean"] for row in rows]
+    wide = min(values) > 0 and max(values) / min(values) > WIDE_RANGE
+    scale = alt.Scale(type="log", nice=False) if wide else alt.Scale(zero=True)
+    return alt.Y("mean:Q", title=what, scale=scale).axis(tickCount=6, format=",~g")
+
+
+def _panels(
+    drawn: Sequence[Any], rows: list[dict[str, Any]], panels: Sequence[str], name: str, label: str
+) -> str:
+    import altair as alt
+
+    shown = [panel for panel in panels if any(row["panel"] == panel for row in rows)]
+    width = WIDTH // max(1, len(shown)) - 40
+    layered = alt.layer(*drawn).properties(width=width, height=PANEL_HEIGHT)
+    header = alt.Header(title=None, labelColor="var(--quiet)", labelFontSize=12)
+    faceted = layered.facet(
+        data=alt.Data(values=rows),  # type: ignore[no-untyped-call]
+        column=alt.Column("panel:N", sort=shown, header=header),
+        spacing=18,
+    )
+    return svg(faceted, name, label, height=None)
+
+
+def _by_way(channel: Any, ways: Sequence[str], values: Sequence[Any]) -> Any:
+    return (
+        channel("way:N", title=None, sort=list(ways))
+        .scale(domain=list(ways), range=[values[n % len(values)] for n in range(len(ways))])
+        .legend(orient="bottom", columns=2, labelLimit=330, symbolSize=90)
+    )

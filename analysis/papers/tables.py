@@ -1,0 +1,97 @@
+"""What the cells of a reproduction gave, as Parquet in its folder: one file a table, one row a trial and way."""
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from analysis.errors import AnalysisError
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+COLUMNS: Mapping[str, Mapping[str, type]] = {
+    "topics": {
+        "pattern": str,
+        "publishers": int,
+        "subscribers": int,
+        "nodes": int,
+        "trial": int,
+        "method": str,
+        "strategy": str,
+        "priority": int,
+        "support": str,
+        "support_from": str,
+        "path": float,  # hops; mean over publishers of the mean over subscribers
+        "forwards": float,  # messages between nodes for one publication, duplicates included
+        "starts": float,  # nodes that the publication starts from
+        "delay_ms": float,  # by the thesis' model
+        "publications": int,
+        "deliveries": int,
+    },
+    "tables": {
+        "subscribers": int,
+        "nodes": int,
+        "trial": int,
+        "method": str,
+        "priority": int,
+        "table_size": int,
+        "path": float,
+        "forwards": float,
+        "one_hop": float,  # share of the deliveries
+        "delay_ms": float,
+    },
+    "load": {
+        "method": str,
+        "trial": int,
+        "node_rank_group": int,  # 0: the thousand nodes that forward most
+        "sent": float,
+        "received": float,
+        "forwarded": float,
+    },
+    "load_totals": {
+        "method": str,
+        "trial": int,
+        "correlation": float,  # over nodes, of received and forwarded
+        "without_forwards": int,
+        "nodes": int,
+    },
+}
+SHEET = "cells.json"  # which paper the folder is of, and how much of it was computed
+
+
+def write_tables(
+    folder: Path, sheet: Mapping[str, Any], tables: Mapping[str, Iterable[Mapping[str, Any]]]
+) -> None:
+    """The tables, then the sheet: a folder with a sheet is complete."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    arrow = {str: pa.string(), int: pa.int64(), float: pa.float64()}
+    for name, rows in tables.items():
+        schema = pa.schema([(column, arrow[kind]) for column, kind in COLUMNS[name].items()])
+        pq.write_table(
+            pa.Table.from_pylist(list(rows), schema), path_of(folder, name), compression="zstd"
+        )
+    (folder / SHEET).write_text(json.dumps(sheet, indent=2) + "\n")
+
+
+def read_sheet(folder: Path, paper: str) -> dict[str, Any]:
+    """AnalysisError if the folder is of no reproduction of this paper, or not complete."""
+    try:
+        sheet = json.loads((folder / SHEET).read_text())
+    except (OSError, ValueError):
+        sheet = None
+    if not isinstance(sheet, dict) or sheet.get("paper") != paper:
+        raise AnalysisError(
+            f"{folder} is no folder of a reproduction of {paper}", f"`testbed reproduce {paper}`"
+        )
+    return sheet
+
+
+def read_table(spark: "SparkSession", folder: Path, name: str) -> "DataFrame":
+    return spark.read.parquet(str(path_of(folder, name)))
+
+
+def path_of(folder: Path, name: str) -> Path:
+    return folder / f"{name}.parquet"

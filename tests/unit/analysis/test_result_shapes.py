@@ -1,0 +1,54 @@
+"""What programs find in result.json: the same keys and kinds of values from version to version."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.papers.banno2013 import checks as of_banno
+from analysis.papers.banno2013 import figures as banno
+from analysis.papers.kita2025 import checks as of_kita
+from analysis.papers.kita2025 import figures as kita
+from overlay_rows import banno_means, kita_means
+
+GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "papers"
+
+
+def shape(value: Any) -> Any:
+    """Keys and kinds; of a list all that its members have."""
+    if isinstance(value, dict):
+        return {name: shape(one) for name, one in value.items()}
+    if isinstance(value, list):
+        kinds: dict[str, Any] = {}
+        for one in value:
+            found = shape(one)
+            kinds.setdefault(json.dumps(found, sort_keys=True), found)
+        return list(kinds.values())
+    return type(value).__name__
+
+
+def kita_result() -> dict[str, Any]:
+    means = kita_means()
+    return {"figures": kita.figures(*means), "checks": of_kita.checks(*means)}
+
+
+def banno_result() -> dict[str, Any]:
+    topics, load, totals = banno_means()
+    return {
+        "figures": banno.figures(topics, load, totals),
+        "checks": of_banno.checks(topics, totals),
+    }
+
+
+@pytest.mark.parametrize(
+    ("paper", "result"), [("kita2025", kita_result()), ("banno2013", banno_result())]
+)
+def test_results_have_the_shape_that_programs_rely_on(paper: str, result: dict[str, Any]) -> None:
+    figures = {figure["figure"]: shape(figure["cells"]) for figure in result["figures"]}
+    text = json.dumps({"figures": figures, "checks": shape(result["checks"])}, indent=2) + "\n"
+    golden = GOLDEN / f"{paper}-result.json"
+    if os.environ.get("UPDATE_GOLDEN"):
+        golden.write_text(text)
+    assert text == golden.read_text()
