@@ -27,6 +27,19 @@ Backend = Annotated[
         "--backend", help="For papers that are run in labs: netns (which is taken) or docker."
     ),
 ]
+Master = Annotated[
+    str | None,
+    typer.Option(
+        "--master",
+        metavar="URL",
+        help="For papers that are computed: a Spark cluster, spark://HOST:PORT; "
+        "without it all cores of this machine.",
+    ),
+]
+Trials = Annotated[
+    int | None,
+    typer.Option("--trials", min=1, help="For papers that are computed: how often each cell is."),
+]
 Again = Annotated[
     Path | None,
     typer.Option(
@@ -43,12 +56,14 @@ def reproduce(
     paper: PaperName,
     quick: Quick = False,
     backend: Backend = None,
+    master: Master = None,
+    trials: Trials = None,
     again: Again = None,
     as_json: AsJson = False,
 ) -> None:
     """Run a paper's experiments and set its numbers beside ours."""
     with Terminal(as_json) as terminal:
-        known, asked = find_paper(paper), Asked(quick, backend)
+        known, asked = find_paper(paper), Asked(quick, backend, master, trials)
         refuse_strange_options(known, asked, again is not None)
         if again is None:
             folder = new_run(f"reproduced-{paper}").folder

@@ -1,0 +1,38 @@
+"""What is done for a cell: the only thing that whoever computes it calls, on this machine or on another."""
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from testbed.converged import measure_load, measure_tables, measure_topics
+
+Rows = Iterator[tuple[str, dict[str, Any]]]  # each with the name of its table
+
+
+def measure(cell: Mapping[str, Any]) -> Rows:
+    """The rows of a cell (`testbed.papers.cells.Cell.as_plain`)."""
+    return EXPERIMENTS[cell["experiment"]](**cell["arguments"])
+
+
+def _topics(**arguments: Any) -> Rows:
+    for row in measure_topics(**arguments):
+        yield "topics", row
+
+
+def _tables(**arguments: Any) -> Rows:
+    for row in measure_tables(**arguments):
+        yield "tables", row
+
+
+def _load(**arguments: Any) -> Rows:
+    groups, totals = measure_load(**arguments)
+    for row in groups:
+        yield "load", row
+    for row in totals:
+        yield "load_totals", row
+
+
+EXPERIMENTS: Mapping[str, Callable[..., Rows]] = {
+    "topics": _topics,
+    "tables": _tables,
+    "load": _load,
+}

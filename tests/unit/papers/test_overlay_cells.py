@@ -1,0 +1,92 @@
+"""Which cells Banno 2013 and Kita 2025 are made of: complete, each once, and what the workers can do."""
+
+import json
+from collections import Counter
+
+import pytest
+
+from analysis.papers.tables import COLUMNS
+from testbed.papers import banno2013, kita2025
+from testbed.papers.cells import Cell, Extent
+from testbed.papers.measuring import EXPERIMENTS, measure
+
+EXTENTS = [make() for paper in (banno2013, kita2025) for make in (paper.full, paper.quick)]
+TRIALS = 30
+
+
+def named(extent: Extent) -> str:
+    return f"{extent.cells[0].arguments['seed']} {extent.name}"
+
+
+def of(extent: Extent, experiment: str) -> list[Cell]:
+    return [cell for cell in extent.cells if cell.experiment == experiment]
+
+
+def test_kita2025_has_every_pattern_size_number_of_subscribers_and_trial() -> None:
+    whole = kita2025.full()
+    topics = Counter((c.arguments["pattern"], c.arguments["nodes"]) for c in of(whole, "topics"))
+    assert topics == dict.fromkeys(
+        [(pattern, nodes) for pattern in "abcdef" for nodes in (1_000, 10_000, 100_000)], TRIALS
+    )
+    tables = Counter(c.arguments["subscribers"] for c in of(whole, "tables"))
+    assert tables == dict.fromkeys([10, 20, 40, 80, 160, 320, 640, 1_280], TRIALS)
+    assert {c.arguments["table_size"] for c in of(whole, "tables")} == {60}
+
+
+def test_banno2013_has_every_pattern_and_size_and_the_load() -> None:
+    whole = banno2013.full()
+    assert len(of(whole, "topics")) == 6 * 3 * TRIALS
+    assert len(of(whole, "load")) == TRIALS
+    assert {tuple(c.arguments["methods"]) for c in of(whole, "topics")} == {("sg-tbps", "scribe")}
+
+
+@pytest.mark.parametrize("extent", EXTENTS, ids=named)
+def test_no_cell_is_computed_twice_and_all_can_be_sent(extent: Extent) -> None:
+    texts = [json.dumps(cell.as_plain()) for cell in extent.cells]
+    assert len(set(texts)) == len(texts)
+    assert {cell.experiment for cell in extent.cells} <= set(EXPERIMENTS)
+
+
+@pytest.mark.parametrize("extent", EXTENTS, ids=named)
+def test_the_heaviest_are_begun_first(extent: Extent) -> None:
+    weights = [cell.weight for cell in extent.heaviest_first()]
+    assert weights == sorted(weights, reverse=True)
+    assert len(weights) == len(extent.cells)
+
+
+@pytest.mark.parametrize("paper", [banno2013, kita2025], ids=lambda paper: paper.__name__)
+def test_fewer_trials_are_the_first_of_many(paper: object) -> None:
+    whole, few = paper.full(), paper.full(2)  # type: ignore[attr-defined]
+    assert few.trials == 2
+    assert set(map(str, few.cells)) < set(map(str, whole.cells))
+
+
+@pytest.mark.parametrize(
+    "cell",
+    [
+        Cell(
+            "topics",
+            {"pattern": "e", "nodes": 100, "seed": 1, "trial": 3, "methods": ["sg-tbps", "scribe"]},
+            1.0,
+        ),
+        Cell(
+            "tables",
+            {"subscribers": 10, "nodes": 200, "seed": 1, "trial": 3, "table_size": 60},
+            1.0,
+        ),
+        Cell(
+            "load",
+            {"seed": 1, "trial": 3, "topics": 4, "subscribers": 20, "publications": 10},
+            1.0,
+        ),
+    ],
+    ids=lambda cell: cell.experiment,
+)
+def test_a_cell_gives_rows_of_the_tables_that_the_analysis_reads(cell: Cell) -> None:
+    rows = list(measure(json.loads(json.dumps(cell.as_plain()))))
+    assert rows
+    for table, row in rows:
+        assert list(row) == list(COLUMNS[table])
+        assert row["trial"] == 3
+        assert all(isinstance(row[name], kind) for name, kind in COLUMNS[table].items())
+    assert list(measure(cell.as_plain())) == rows
