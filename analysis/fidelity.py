@@ -71,6 +71,8 @@ def _of_dropped(run: Run, watch: Watch | None) -> list[str]:
 
 
 def _of_capture(run: Run, evidence: Evidence) -> list[str]:
+    if run.simulated:  # there is nothing that a capture could have missed
+        return _of_messages(evidence)
     reasons = []
     if not run.captures_wanted:
         return ["The topology switches the capture off: nothing was measured on the links."]
@@ -94,6 +96,11 @@ def _of_capture(run: Run, evidence: Evidence) -> list[str]:
         reasons.append(
             f"{evidence.compressed_messages} messages were compressed by a WebSocket extension and could not be read."
         )
+    return reasons + _of_messages(evidence)
+
+
+def _of_messages(evidence: Evidence) -> list[str]:
+    reasons = []
     if evidence.orphan_pieces:
         reasons.append(
             f"{evidence.orphan_pieces} pieces belong to messages whose beginning is missing from the captures."

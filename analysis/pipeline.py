@@ -1,5 +1,7 @@
 """From a run folder to its metrics and summary: packets -> streams -> messages -> hops -> deliveries.
 
+A simulated run has no packets: its traces are the messages.
+
 Each metric is written as Parquet and read back by the next: the files are the pipeline's own intermediate results.
 """
 
@@ -14,6 +16,7 @@ from analysis.runfolder import Run, read_run
 from analysis.scan import jobs_of, scan
 from analysis.session import open_session
 from analysis.summary import summarize
+from analysis.trace import read_trace, trace_files
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -35,9 +38,7 @@ def _ignore(_stage: str, _done: int, _total: int) -> None:
 def analyze(run_dir: Path, *, emit: Progress = _ignore, master: str = "local[*]") -> dict[str, Any]:
     """Measure a run: writes metrics/*.parquet and summary.json, returns the summary."""
     run = read_run(Path(run_dir).resolve())
-    size = sum(
-        job.size for job in jobs_of(run)
-    )  # and wrong files are found before Spark is started
+    size = _size_of(run)  # and wrong files are found before Spark is started
     emit(STARTING, 0, 1)
     with open_session(master, short=size < SHORT_BYTES) as spark:
         emit(STARTING, 1, 1)
@@ -59,6 +60,12 @@ def measure(spark: "SparkSession", run: Run, emit: Progress = _ignore) -> dict[s
     return summary
 
 
+def _size_of(run: Run) -> float:
+    if run.simulated:
+        return sum(file.stat().st_size for file in trace_files(run))
+    return sum(job.size for job in jobs_of(run))
+
+
 class _Measurement:
     """One run in one session."""
 
@@ -69,14 +76,10 @@ class _Measurement:
         self.emit = emit
 
     def measure(self) -> dict[str, Any]:
-        from analysis.metrics import delay, deliveries, hops, messages, overhead, publications
+        from analysis.metrics import delay, deliveries, hops, overhead, publications
 
         self.emit(READING, 0, 3)
-        scanned = scan(self.spark, self.run).persist()
-        seen = self._keep("messages", messages.messages(scanned), messages.SCHEMA)
-        self.emit(READING, 1, 3)
-        links = self._keep("links", overhead.links(scanned), overhead.LINKS_SCHEMA)
-        scanned.unpersist()
+        seen, links = self._traced() if self.run.simulated else self._scanned()
         self._keep("overhead", overhead.overhead(links), overhead.SCHEMA)
         self.emit(READING, 2, 3)
         logs = self._logs()
@@ -104,6 +107,27 @@ class _Measurement:
         summary = summarize(self.run, self.folder, ignored)
         self.emit(SUMMING, 1, 1)
         return summary
+
+    def _scanned(self) -> "tuple[DataFrame, DataFrame]":
+        """What the captures show: messages, and what links carried."""
+        from analysis.metrics import messages, overhead
+
+        scanned = scan(self.spark, self.run).persist()
+        seen = self._keep("messages", messages.messages(scanned), messages.SCHEMA)
+        self.emit(READING, 1, 3)
+        links = self._keep("links", overhead.links(scanned), overhead.LINKS_SCHEMA)
+        scanned.unpersist()
+        return seen, links
+
+    def _traced(self) -> "tuple[DataFrame, DataFrame]":
+        """The same of a simulated run."""
+        from analysis.metrics import messages, overhead
+
+        seen, links = read_trace(self.spark, self.run)
+        return (
+            self._keep("messages", seen, messages.SCHEMA),
+            self._keep("links", links, overhead.LINKS_SCHEMA),
+        )
 
     def _keep(self, name: str, frame: "DataFrame", schema: str) -> "DataFrame":
         """Write a metric and read it back."""

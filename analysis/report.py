@@ -36,6 +36,7 @@ def _view(run: Run) -> dict[str, Any]:
     receivers, more_receivers = receiver_rows(summary)
     return {
         "summary": summary,
+        "simulated": run.simulated,
         "sentence": sentence,
         "mood": mood,
         "levels": findings.level_rows(summary),
@@ -155,11 +156,12 @@ def _reads_other_files(run: Run) -> bool:
 def commands(run: Run) -> list[tuple[str, str]]:
     """For whoever reads the page anywhere on this machine: paths, not names."""
     folder = shlex.quote(str(run.folder))
+    seen = "traces" if run.simulated else "captures"
     topology, again = str(run.folder / "topology.yaml"), "the same file and seed again"
     if run.manifest.get("source") and _reads_other_files(run):
         topology, again = run.manifest["source"], f"{again}; its text as it was: {topology}"
     return [
         (f"testbed run {shlex.quote(topology)} --backend {run.backend}", again),
-        (f"testbed analyze {folder}", "measure this run's captures again"),
+        (f"testbed analyze {folder}", f"measure this run's {seen} again"),
         (f"testbed report {folder}", "write this page again"),
     ]

@@ -1,4 +1,4 @@
-"""A run folder as the analysis sees it: the manifest, the captures, the logs. Nothing else is ever read."""
+"""A run folder as the analysis sees it: the manifest, the captures or traces, the logs. Nothing else is ever read."""
 
 import ipaddress
 import json
@@ -52,6 +52,11 @@ class Run:
         return str(self.manifest["emulator"]["name"]) if self.manifest["emulator"] else "unknown"
 
     @property
+    def simulated(self) -> bool:
+        """Whether there are traces instead of captures: no packet was ever sent."""
+        return self.trace.is_dir()
+
+    @property
     def captures_wanted(self) -> bool:
         return bool(self.manifest["topology"]["capture"]["enabled"])
 
@@ -59,6 +64,10 @@ class Run:
     def measured_from_ns(self) -> int:
         """Only what was published from here on counts: before, the lab was another one (`up` after an edit)."""
         return int(self.manifest.get("measured_from_ns") or 0)
+
+    @property
+    def trace(self) -> Path:
+        return self.folder / "trace"
 
     @property
     def machine(self) -> Path:

@@ -125,6 +125,11 @@ class RunPlace:
         return self.folder / "pcap"
 
     @property
+    def trace(self) -> Path:
+        """What a simulated run has instead of pcaps."""
+        return self.folder / "trace"
+
+    @property
     def logs(self) -> Path:
         return self.folder / "logs"
 

@@ -11,7 +11,8 @@ from testbed.places import LabPlace, RunPlace
 from testbed.topology.model import Topology
 
 BACKENDS = ("docker", "netns")
-PLANNED = ("simulated", "boards")
+PLANNED = ("boards",)
+SIMULATED = "simulated"  # not a place where a lab can be up: its time does not wait
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,12 @@ class Choice:
 
 
 def known_backend(asked: str | None) -> None:
-    """InputError if there is no such backend."""
+    """InputError if there is no such backend, or none on which a lab can be up."""
+    if asked == SIMULATED:
+        raise InputError(
+            "a simulated lab cannot be up: its time is virtual, and does not stand still for commands",
+            "`testbed simulate FILE` runs the whole scenario; for a lab that stays take docker or netns",
+        )
     if asked in PLANNED:
         raise InputError(
             f"the {asked} backend is not part of this version", f"there is: {', '.join(BACKENDS)}"

@@ -25,6 +25,14 @@ BackendName = Annotated[
     str | None,
     typer.Option("--backend", help="docker or netns; without it the best this machine offers."),
 ]
+RunBackendName = Annotated[
+    str | None,
+    typer.Option(
+        "--backend",
+        help="docker, netns, or simulated (virtual time, as `testbed simulate`); "
+        "without it the best this machine offers.",
+    ),
+]
 AsJson = Annotated[
     bool,
     typer.Option(

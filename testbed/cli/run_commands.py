@@ -1,34 +1,39 @@
-"""Commands on runs: run, analyze, report."""
+"""Commands on runs: run, simulate, analyze, report."""
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
+from testbed.backends.choice import SIMULATED
 from testbed.cli.options import (
     CALIBRATE_SECONDS,
     AsJson,
-    BackendName,
     Calibrate,
     CalibrateSeconds,
     NewName,
+    RunBackendName,
     RunName,
     TopologyFile,
 )
 from testbed.cli.stages import stages
 from testbed.cli.summary import summary_tables
 from testbed.cli.terminal import Terminal
-from testbed.errors import NameTaken, TestbedError
+from testbed.errors import InputError, NameTaken, TestbedError
 from testbed.events import Emit, StageEnded, StageStarted, Warned
 from testbed.jsonfiles import read_json
-from testbed.lab import bring_down, bring_up, play
+from testbed.lab import bring_down, bring_up, play, simulate
+from testbed.lab.simulate import SERVICE_S
 from testbed.places import RunPlace
 from testbed.records import UNFINISHED, lab_names, read_manifest, the_run
 from testbed.topology import load
+from testbed.topology.model import Topology
+from testbed.topology.units import DURATION, parse_duration
 
 
 def register(app: typer.Typer) -> None:
     app.command(epilog="Example: testbed run topologies/demo.yaml")(run)
+    app.command("simulate", epilog="Example: testbed simulate topologies/demo.yaml")(simulate_file)
     app.command(epilog="Example: testbed analyze demo --json")(analyze)
     app.command(epilog="Example: testbed report")(report)
 
@@ -36,7 +41,7 @@ def register(app: typer.Typer) -> None:
 def run(
     file: TopologyFile,
     name: NewName = None,
-    backend: BackendName = None,
+    backend: RunBackendName = None,
     calibrate: Calibrate = False,
     calibrate_seconds: CalibrateSeconds = CALIBRATE_SECONDS,
     as_json: AsJson = False,
@@ -45,6 +50,11 @@ def run(
     with Terminal(as_json) as terminal:
         terminal.if_interrupted = "interrupted; what this command had made was taken back"
         topology = load(file, name=name)
+        if backend == SIMULATED:
+            if calibrate:
+                raise InputError("simulated lines need no calibration", "leave --calibrate out")
+            _simulate_and_show(topology, file, terminal)
+            return
         thorough_s = calibrate_seconds if calibrate else None
         if topology.name in lab_names():
             raise NameTaken(
@@ -61,6 +71,33 @@ def run(
             if topology.name in lab_names():
                 bring_down(topology.name, terminal.emit)
         _analyze_and_show(record.run_place, terminal)
+
+
+def simulate_file(
+    file: TopologyFile,
+    name: NewName = None,
+    service_time: Annotated[
+        str, typer.Option(help="What a node's processor takes for one message.")
+    ] = DURATION.write(SERVICE_S),
+    as_json: AsJson = False,
+) -> None:
+    """Run the whole scenario in virtual time: the nodes' own algorithms on computed lines, the same each time."""
+    with Terminal(as_json) as terminal:
+        terminal.if_interrupted = "interrupted; what this command had made was taken back"
+        try:
+            service_s = parse_duration(service_time)
+        except ValueError as error:
+            raise InputError(
+                f"--service-time: {error}", "write it with its unit, e.g. 1ms"
+            ) from error
+        _simulate_and_show(load(file, name=name), file, terminal, service_s)
+
+
+def _simulate_and_show(
+    topology: Topology, file: Path, terminal: Terminal, service_s: float = SERVICE_S
+) -> None:
+    terminal.if_interrupted = "interrupted; what this command had made was taken back"
+    _analyze_and_show(simulate(topology, file, terminal.emit, service_s), terminal)
 
 
 def analyze(name: RunName = None, as_json: AsJson = False) -> None:

@@ -6,6 +6,7 @@ from rich.table import Table
 from rich.text import Text
 
 from nodes.wire import LEVEL_NAMES
+from testbed.backends.choice import SIMULATED
 
 MOST_RECEIVERS = 10
 
@@ -16,7 +17,8 @@ def summary_tables(summary: dict[str, Any]) -> list[Table | Text]:
 
 
 def _delays(summary: dict[str, Any]) -> Table | Text:
-    title = f"run {summary['run']} ({summary['backend']}, links by {summary['emulator']})"
+    links = "" if summary["backend"] == SIMULATED else f", links by {summary['emulator']}"
+    title = f"run {summary['run']} ({summary['backend']}{links})"
     if not summary["delay_s"]:
         return Text(f"{title}: nothing was delivered")
     table = Table(title=title, caption="delay from publication to the last byte at the receiver")
@@ -93,13 +95,15 @@ def _facts(summary: dict[str, Any]) -> Table:
         f"{wire:,} bytes on all links in {overhead['packets']:,} packets for "
         f"{payload:,} bytes of payload{share}, {overhead['retransmitted_packets']} retransmitted",
     )
-    table.add_row("fidelity", _verdict(fidelity))
+    table.add_row("fidelity", _verdict(fidelity, summary["backend"] == SIMULATED))
     return table
 
 
-def _verdict(fidelity: dict[str, Any]) -> str:
+def _verdict(fidelity: dict[str, Any], simulated: bool) -> str:
     if not fidelity["ok"]:
         return " ".join(fidelity["reasons"])
+    if simulated:
+        return "simulated in virtual time: no packet was sent, no machine was measured"
     if fidelity.get("machine") is None:
         return "nothing speaks against the numbers, but the machine was not watched"
     return "the machine kept up"

@@ -4,6 +4,7 @@ from testbed.lab.down import bring_down
 from testbed.lab.inject import inject
 from testbed.lab.links import LinkView, change_links, known_profile, view_links
 from testbed.lab.play import play
+from testbed.lab.simulate import simulate
 from testbed.lab.status import LabStatus, NodeStatus, lab_status
 from testbed.lab.up import bring_up
 
@@ -18,5 +19,6 @@ __all__ = [
     "known_profile",
     "lab_status",
     "play",
+    "simulate",
     "view_links",
 ]

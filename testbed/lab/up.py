@@ -8,13 +8,13 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from testbed import __version__
 from testbed.backends.base import Backend
 from testbed.backends.choice import Choice, Maker, choose_backend, known_backend, make_backend
 from testbed.errors import InputError, NodeFailure, TestbedError, few
 from testbed.events import Emit, Note, Warned
 from testbed.journal import Journal
 from testbed.lab.apply import apply
+from testbed.lab.begin import begin_run
 from testbed.lab.calibrate import calibrated
 from testbed.lab.guests import save_outputs
 from testbed.lab.links import record_made_anew, tell_of_changed
@@ -26,18 +26,15 @@ from testbed.lab.refusals import (
     say_what_is_not_enforced,
 )
 from testbed.lab.repairs import repairs
-from testbed.machine import machine_facts
 from testbed.places import LabPlace, RunPlace
 from testbed.plan import Actual, Step, StepKind, plan_up
 from testbed.records import (
-    FORMAT,
     UNFINISHED,
     LabRecord,
     extend_manifest,
     forget_lab,
     load_lab,
     locked,
-    make_run_folder,
     new_run,
     read_manifest,
     save_lab,
@@ -137,7 +134,7 @@ def _start_anew(undertaking: Undertaking, choice: Choice) -> LabRecord:
     try:
         undertaking.place.folder.mkdir(parents=True)
         save_lab(undertaking.place, record)  # first of all: `down` must know of the run folder
-        _begin_run(undertaking, run, choice)
+        begin_run(topology, undertaking.source, run, choice)
         backend = undertaking.backend(choice.name, run)
         _apply_and_wait(undertaking, run, backend, plan_up(topology, Actual()))
     except NodeFailure:
@@ -157,33 +154,6 @@ def _take_back(undertaking: Undertaking, backend: Backend, run: RunPlace) -> Non
         return
     forget_lab(undertaking.place)
     shutil.rmtree(run.folder, ignore_errors=True)
-
-
-def _begin_run(undertaking: Undertaking, run: RunPlace, choice: Choice) -> None:
-    make_run_folder(run)
-    shutil.copyfile(undertaking.source, run.topology)
-    update_manifest(
-        run,
-        format=FORMAT,
-        run=run.run,
-        lab=undertaking.topology.name,
-        source=str(undertaking.source.resolve()),
-        status="starting",
-        version=__version__,
-        created_ns=time.time_ns(),
-        backend={"name": choice.name, "reason": choice.reason},
-        emulator=None,
-        topology=to_json(undertaking.topology),
-        numbers=numbers_of(undertaking.topology),
-        measured_from_ns=0,
-        capture=None,
-        play=None,
-        calibration=[],
-        link_changes=[],
-        details={},
-        machine=machine_facts(),
-        warnings=[],
-    )
 
 
 def _bring_in_line(undertaking: Undertaking, known: LabRecord) -> None:

@@ -128,11 +128,20 @@ def test_an_unknown_lab_or_run(testbed):
 
 
 def test_a_backend_that_is_not_there_yet(testbed, repository):
-    done = testbed("up", repository / "topologies" / "minimal.yaml", "--backend", "simulated")
+    done = testbed("up", repository / "topologies" / "minimal.yaml", "--backend", "boards")
     assert (done.returncode, sentence(done)) == (
         2,
-        "the simulated backend is not part of this version",
+        "the boards backend is not part of this version",
     )
+
+
+def test_a_simulated_lab_cannot_be_up(testbed, repository):
+    for command in ("up", "plan"):
+        file = repository / "topologies" / "minimal.yaml"
+        done = testbed(command, file, "--backend", "simulated")
+        assert done.returncode == 2
+        assert "a simulated lab cannot be up" in sentence(done)
+        assert "testbed simulate FILE" in done.stderr
 
 
 def test_wrong_usage_is_one_document_too(testbed):

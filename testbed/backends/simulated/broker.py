@@ -45,7 +45,7 @@ class SimulatedBroker(SimulatedNode):
                 self._greet(side, connection, greeting.check(item.data, self.config.lab))
 
         side.receive_with(take)
-        side.endpoint.sender.on_vanished = lambda: side.end("the peer has vanished")
+        side.endpoint.on_vanished = lambda: side.end("the peer has vanished")
 
     def _greet(self, side: Side, connection: Connection, peer: str) -> None:
         side.greet()

@@ -106,7 +106,7 @@ class SimulatedEdge(SimulatedNode):
 
         side.receive_with(take)
         side.endpoint.on_open = lambda: side.say(REQUEST, request_size)
-        side.endpoint.sender.on_vanished = lambda: side.end("the peer has vanished")
+        side.endpoint.on_vanished = lambda: side.end("the peer has vanished")
         self._patience.set(self.loop.now + round(OPEN_TIMEOUT_S * SECOND))
         side.endpoint.connect()
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from nodes.runtime.connection import PROBE_AFTER_S, PROBE_EVERY_S, VANISHED_AFTER_S
 from nodes.runtime.kernel import segment_room
 from testbed.backends.simulated.loop import SECOND, Loop, Timer
 from testbed.backends.simulated.packets import IP_BYTES, TCP_BYTES, Flow, Kind, Packet
@@ -19,9 +20,11 @@ class Endpoint:
         segment = mtu - IP_BYTES - TCP_BYTES
         self.sender = Sender(loop, outgoing, segment)
         self.receiver = Receiver(loop, incoming, outgoing)
-        self.sender.received_up_to = self.receiver.acknowledged_by_data
+        self.sender.received = self.receiver.acknowledged
         self.on_open: Callable[[], None] = _ignore
+        self.on_vanished: Callable[[], None] = _ignore
         self.on_answer: Callable[[int], None] = lambda number: None
+        self.sender.on_vanished = self._vanish
         self.packet_room = segment_room(segment, masked=client)
         self.client = client
         self._loop = loop
@@ -29,7 +32,9 @@ class Endpoint:
         self._open = False
         self._opened_at = 0
         self._tries = 0
+        self._heard_at = 0
         self._timer = Timer(loop, self.connect)
+        self._silence = Timer(loop, self._on_silence)
         incoming.deliver = self._receive
 
     def connect(self) -> None:
@@ -43,37 +48,41 @@ class Endpoint:
 
     def answer(self, number: int) -> None:
         """One byte by UDP."""
-        self._outgoing.send(Packet(self._outgoing, Kind.ANSWER, number, 1, 0))
+        self._outgoing.send(Packet(self._outgoing, Kind.ANSWER, number, 1))
 
     @property
     def round_trip_s(self) -> float | None:
         """The shortest that TCP has seen."""
-        shortest = self.sender.shortest_ns
+        shortest = self.sender.round_trips.shortest
         return None if shortest is None else shortest / SECOND
 
     def stop(self) -> None:
         """The connection is gone."""
         self._timer.set(None)
+        self._silence.set(None)
         self.sender.stop()
         self.receiver.stop()
 
     def _say(self, kind: Kind) -> None:
         self._tries += 1
         self._opened_at = self._loop.now
-        self._outgoing.send(Packet(self._outgoing, kind, -1, 0, 0))
+        self._outgoing.send(Packet(self._outgoing, kind))
 
     def _receive(self, packet: Packet) -> None:
         kind = packet.kind
+        self._heard_at = self._loop.now
         if kind is Kind.ANSWER:
             self.on_answer(packet.start)
         elif kind is Kind.SYN:
             self._say(Kind.SYN_ACK)
         elif kind is Kind.SYN_ACK:
-            self._outgoing.send(Packet(self._outgoing, Kind.ACK, -1, 0, 0))
+            self._outgoing.send(Packet(self._outgoing, Kind.ACK))
             self._be_open()
+        elif kind is Kind.PROBE:
+            self._outgoing.send(Packet(self._outgoing, Kind.ACK, ack=self.receiver.acknowledged()))
         else:
             self._be_open()
-            self.sender.on_ack(packet.ack, packet.sack)
+            self.sender.on_ack(packet.ack, packet.sack, packet.echo)
             if kind is Kind.DATA:
                 self.receiver.on_data(packet)
 
@@ -82,9 +91,25 @@ class Endpoint:
             return
         self._open = True
         self._timer.set(None)
+        self._silence.set(self._loop.now + PROBE_AFTER_S * SECOND)
         if self._tries == 1:
-            self.sender.on_round_trip(self._loop.now - self._opened_at)
+            self.sender.round_trips.on_sample(self._loop.now - self._opened_at)
         self.on_open()
+
+    def _on_silence(self) -> None:
+        """The keepalive: a peer that has not been heard of for a minute is asked, one of two minutes given up."""
+        silent = self._loop.now - self._heard_at
+        if silent < PROBE_AFTER_S * SECOND:
+            self._silence.set(self._heard_at + PROBE_AFTER_S * SECOND)
+        elif silent < VANISHED_AFTER_S * SECOND:
+            self._outgoing.send(Packet(self._outgoing, Kind.PROBE))
+            self._silence.set(self._loop.now + PROBE_EVERY_S * SECOND)
+        else:
+            self._vanish()
+
+    def _vanish(self) -> None:
+        self.stop()
+        self.on_vanished()
 
 
 def _ignore() -> None:

@@ -3,7 +3,7 @@
 from collections import deque
 from collections.abc import Callable
 from enum import IntEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from testbed.backends.simulated.reading import Ledger
 
@@ -26,22 +26,52 @@ class Kind(IntEnum):
     SYN = 2
     SYN_ACK = 3
     ANSWER = 4  # one byte by UDP
+    PROBE = 5  # is anybody there?
+
+
+class Ack(NamedTuple):
+    """What a packet says of the other direction."""
+
+    up_to: int  # all bytes before this have come
+    sack: int = -1  # where the bytes begin that came out of order, or -1
+    echo: int = -1  # the time stamp of the packet that is acknowledged
+
+
+NOTHING_YET = Ack(0)
 
 
 class Packet:
     """One frame on its way; `place` is how many lines it has crossed."""
 
-    __slots__ = ("ack", "epoch", "flow", "kind", "length", "place", "sack", "size", "start")
+    __slots__ = (
+        "ack",
+        "echo",
+        "epoch",
+        "flow",
+        "kind",
+        "length",
+        "place",
+        "sack",
+        "size",
+        "stamp",
+        "start",
+    )
 
     def __init__(
-        self, flow: "Flow", kind: Kind, start: int, length: int, ack: int, sack: int = -1
+        self,
+        flow: "Flow",
+        kind: Kind,
+        start: int = -1,
+        length: int = 0,
+        ack: "Ack | None" = None,
+        stamp: int = 0,
     ) -> None:
         self.flow = flow
         self.kind = kind
         self.start = start  # of its bytes in the stream; of an answer, its number
         self.length = length
-        self.ack = ack
-        self.sack = sack  # where the bytes begin that came out of order, or -1
+        self.ack, self.sack, self.echo = ack or NOTHING_YET
+        self.stamp = stamp  # when it was sent
         self.place = 0
         self.epoch = 0
         if kind is Kind.ANSWER:

@@ -1,4 +1,4 @@
-"""A scenario in virtual time, from the first packet until nothing happens any more."""
+"""A scenario in virtual time, from the first packet until what is under way has come."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -91,4 +91,4 @@ def _settle(lab: SimulatedLab, expected: Counter[str]) -> None:
 
 def _hand_over(lab: SimulatedLab) -> None:
     """What is under way still comes, as while a real lab is taken down."""
-    lab.loop.run(lab.loop.now + round(HAND_OVER_S * SECOND), stop=lambda: lab.loop.idle)
+    lab.loop.run(lab.loop.now + round(HAND_OVER_S * SECOND))

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from testbed.backends.simulated.loop import SECOND, Loop, Timer
-from testbed.backends.simulated.packets import Flow, Kind, Packet
+from testbed.backends.simulated.packets import Ack, Flow, Kind, Packet
 
 PUT_OFF = SECOND // 25
 FIRST_AT_ONCE = 16  # packets
@@ -27,6 +27,7 @@ class Receiver:
         self._beyond: dict[int, int] = {}  # start -> length
         self._came = 0
         self._owed = 0  # packets not acknowledged
+        self._echo = -1  # the time stamp of the first of them
         self._timer = Timer(loop, self._acknowledge)
 
     def on_data(self, packet: Packet) -> None:
@@ -34,6 +35,8 @@ class Receiver:
         self._came += 1
         self._owed += 1
         in_order = packet.start == self.up_to
+        if self._owed == 1 and packet.start <= self.up_to:
+            self._echo = packet.stamp
         whole_before = not self._beyond
         if in_order:
             self.up_to += packet.length
@@ -50,11 +53,11 @@ class Receiver:
         while items and items[0][0] <= self.up_to:
             self.on_item(items.popleft()[1])
 
-    def acknowledged_by_data(self) -> int:
+    def acknowledged(self) -> Ack:
         """What a packet that leaves now says, so that no other has to."""
         self._owed = 0
         self._timer.set(None)
-        return self.up_to
+        return Ack(self.up_to, -1, self._echo)
 
     def stop(self) -> None:
         """The connection has ended."""
@@ -63,4 +66,5 @@ class Receiver:
     def _acknowledge(self, sack: int = -1) -> None:
         self._owed = 0
         self._timer.set(None)
-        self._outgoing.send(Packet(self._outgoing, Kind.ACK, -1, 0, self.up_to, sack))
+        ack = Ack(self.up_to, sack, self._echo)
+        self._outgoing.send(Packet(self._outgoing, Kind.ACK, ack=ack))

@@ -3,7 +3,8 @@
 Modelled, as Linux does it: segments of at most one packet, sent at once (TCP_NODELAY) while the window allows; what was
 written in small pieces and still waits leaves in full packets; selective acknowledgements; a packet counts as lost when
 three that were sent later have arrived, or one, and a quarter of the shortest round trip has passed (RACK, RFC 8985); a
-probe when the last packets are not acknowledged (TLP, same RFC); the retransmission timer (RFC 6298, at least 200 ms).
+probe when the last packets are not acknowledged (TLP, same RFC); the retransmission timer (RFC 6298, at least 200 ms),
+which is taken back if time stamps show that packets were only late.
 Not modelled: pacing, a receiver that is too slow (its window is never full), ECN.
 """
 
@@ -12,12 +13,11 @@ from collections.abc import Callable
 
 from nodes.runtime.connection import VANISHED_AFTER_S
 from testbed.backends.simulated.loop import SECOND, Loop, Timer
-from testbed.backends.simulated.packets import Flow, Kind, Packet
+from testbed.backends.simulated.packets import NOTHING_YET, Ack, Flow, Kind, Packet
+from testbed.backends.simulated.round_trips import RoundTrips
 from testbed.backends.simulated.window import FIRST_PACKETS, Window
 
 VANISHED_AFTER = VANISHED_AFTER_S * SECOND
-LEAST_RTO, LONGEST_RTO, FIRST_RTO = SECOND // 5, 120 * SECOND, SECOND
-TICK = SECOND // 250  # of the kernel
 ENOUGH = 3  # later packets that have arrived: the one before them is lost
 # What the kernel takes: its buffer is for twice the window; it allows 4.3 kB for a packet, and counts about 2.5 kB.
 BUFFER_WINDOWS = 3.4
@@ -57,10 +57,10 @@ class Sender:
 
     def __init__(self, loop: Loop, flow: Flow, segment: int) -> None:
         self.written = 0
-        self.shortest_ns: int | None = None  # round trip
+        self.round_trips = RoundTrips()
         self.on_room: Callable[[], None] = _ignore
         self.on_vanished: Callable[[], None] = _ignore
-        self.received_up_to: Callable[[], int] = lambda: 0  # acknowledged by what is sent
+        self.received: Callable[[], Ack] = lambda: NOTHING_YET  # acknowledged by what is sent
         self._loop = loop
         self._flow = flow
         self._segment = segment
@@ -75,11 +75,11 @@ class Sender:
         self._orders = 0
         self._newest_arrived = 0  # the highest order of those that have arrived
         self._delivered, self._delivered_at = 0, 0
-        self._smooth_ns, self._vary_ns = 0, 0
         self._backoff = 1
         self._progress_at = 0
         self._heard_at = 0  # or since when there is something to hear of
         self._probed = False
+        self._timed_out_at: int | None = None
         self._judge_at: int | None = None  # then those sent before an arrived one are lost
         self._timer = Timer(loop, self._on_timer)
 
@@ -106,18 +106,16 @@ class Sender:
         self._segments.clear()
         self._lost.clear()
 
-    def on_round_trip(self, took: int) -> None:
-        """RFC 6298, and the shortest of all."""
-        self.shortest_ns = took if self.shortest_ns is None else min(self.shortest_ns, took)
-        if not self._smooth_ns:
-            self._smooth_ns, self._vary_ns = took, took // 2
-            return
-        self._vary_ns += (abs(self._smooth_ns - took) - self._vary_ns) // 4
-        self._smooth_ns += (took - self._smooth_ns) // 8
+    def on_ack(self, ack: int, sack: int, echo: int) -> None:
+        """The other side has all bytes up to `ack`, and the segment that begins at `sack`.
 
-    def on_ack(self, ack: int, sack: int) -> None:
-        """The other side has all bytes up to `ack`, and the segment that begins at `sack`."""
+        `echo` is when the packet was sent that it acknowledges.
+        """
         newest, arrived = None, 0
+        if ack > self._acknowledged and self._timed_out_at is not None:
+            if 0 <= echo < self._timed_out_at:
+                self._undo()
+            self._timed_out_at = None
         while self._segments and self._segments[0].start + self._segments[0].length <= ack:
             segment = self._segments.popleft()
             del self._at[segment.start]
@@ -137,7 +135,7 @@ class Sender:
             self._progress_at = self._heard_at = self._loop.now
             self._backoff, self._probed = 1, False
         if newest is not None:
-            self._learn(newest, arrived)
+            self._learn(newest, arrived, echo)
         self._judge()
         self._push()
         if self.has_room:
@@ -151,14 +149,17 @@ class Sender:
         self._newest_arrived = max(self._newest_arrived, segment.order)
         return 1
 
-    def _learn(self, newest: Segment, packets: int) -> None:
+    def _learn(self, newest: Segment, packets: int, echo: int) -> None:
         now = self._loop.now
         self._delivered_at = now
         if not newest.again:
-            self.on_round_trip(now - newest.sent_at)
-        took = max(now - newest.delivered_at, self.shortest_ns or 0)
+            self.round_trips.on_sample(now - newest.sent_at)
+        elif echo >= 0 and not newest.sacked:
+            self.round_trips.on_sample(now - echo)
+        shortest = self.round_trips.shortest or 0
+        took = max(now - newest.delivered_at, shortest)
         self._window.on_delivered(
-            packets, self._delivered, newest.delivered, took, self.shortest_ns or 0, newest.limited
+            packets, self._delivered, newest.delivered, took, shortest, newest.limited
         )
 
     def _judge(self) -> None:
@@ -177,7 +178,7 @@ class Sender:
             return
         now = self._loop.now
         if self._judge_at is None:
-            self._judge_at = now + (self.shortest_ns or 0) // 4
+            self._judge_at = now + (self.round_trips.shortest or 0) // 4
         if self._sacked >= ENOUGH or now >= self._judge_at:
             self._judge_at = None
             for segment in doubtful:
@@ -197,26 +198,31 @@ class Sender:
                     continue  # it came after all
                 segment.lost, segment.again = False, True
             elif self._next < self.written:
-                segment = Segment(self._next, min(self._segment, self.written - self._next))
-                self._next += segment.length
-                self._segments.append(segment)
-                self._at[segment.start] = segment
+                segment = self._fresh()
             else:
                 break
             self._send(segment)
             self._in_flight += 1
         self._set_timer()
 
+    def _fresh(self) -> Segment:
+        segment = Segment(self._next, min(self._segment, self.written - self._next))
+        self._next += segment.length
+        self._segments.append(segment)
+        self._at[segment.start] = segment
+        return segment
+
     def _send(self, segment: Segment) -> None:
         now = self._loop.now
-        if self._in_flight == 0 and len(self._segments) == 1:
+        if len(self._segments) == 1 and not segment.again:  # there was nothing to hear of before
             self._delivered_at = self._progress_at = self._heard_at = now
         self._orders += 1
         segment.order, segment.sent_at = self._orders, now
         segment.delivered, segment.delivered_at = self._delivered, self._delivered_at
         segment.limited = self._next == self.written
-        ack = self.received_up_to()
-        self._flow.send(Packet(self._flow, Kind.DATA, segment.start, segment.length, ack))
+        self._flow.send(
+            Packet(self._flow, Kind.DATA, segment.start, segment.length, self.received(), now)
+        )
 
     def _set_timer(self) -> None:
         if not self._segments:
@@ -227,42 +233,59 @@ class Sender:
             self._timer.set(self._progress_at + self._patience())
 
     def _patience(self) -> int:
-        if not self._smooth_ns:
-            return FIRST_RTO * self._backoff
-        timeout = self._smooth_ns + max(4 * self._vary_ns, LEAST_RTO)
-        timeout = min(timeout * self._backoff, LONGEST_RTO)
-        if self._probed or self._lost or self._backoff > 1 or self._sacked:
-            return timeout
-        extra = LEAST_RTO if len(self._segments) == 1 else 2 * TICK
-        return min(timeout, 2 * self._smooth_ns + extra)
+        if self._may_probe():
+            return self.round_trips.before_probe(alone=len(self._segments) == 1)
+        return self.round_trips.timeout(self._backoff)
+
+    def _may_probe(self) -> bool:
+        """Once, and only while nothing tells of losses."""
+        trouble = self._probed or self._lost or self._backoff > 1 or self._sacked
+        return self.round_trips.known and not trouble
 
     def _on_timer(self) -> None:
         if self._judge_at is not None:
             self._judge()
             self._push()
             return
-        if self._probed or self._lost or self._backoff > 1 or self._sacked or not self._smooth_ns:
+        if self._may_probe():
+            self._probe()
+        else:
             self._time_out()
-            return
+
+    def _probe(self) -> None:
+        """Something new if there is any, else the last packet again."""
         self._probed = True
         self._progress_at = self._loop.now
-        last = self._segments[-1]
-        last.again = True
-        self._send(last)
+        if self._next < self.written:
+            segment = self._fresh()
+            self._in_flight += 1
+        else:
+            segment = self._segments[-1]
+            segment.again = True
+        self._send(segment)
         self._set_timer()
 
     def _time_out(self) -> None:
         if self._loop.now - self._heard_at > VANISHED_AFTER:
-            self.stop()
             self.on_vanished()
             return
         self._backoff *= 2
         self._progress_at = self._loop.now
+        if self._timed_out_at is None:
+            self._timed_out_at = self._loop.now
         self._window.on_timeout()
         for segment in self._segments:
             if not segment.sacked and not segment.lost:
                 self._lose(segment)
         self._push()
+
+    def _undo(self) -> None:
+        """The packets had only been late: those that were not sent again yet need not be (RFC 4015)."""
+        for segment in self._lost:
+            self._in_flight += segment.lost
+            segment.lost = False
+        self._lost.clear()
+        self._window.on_undo()
 
 
 def _ignore() -> None:

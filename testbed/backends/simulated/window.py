@@ -18,6 +18,7 @@ class Window:
 
     def __init__(self, segment: int) -> None:
         self.packets: float = FIRST_PACKETS
+        self._before_timeout = 0.0
         self._segment = segment
         self._rates: deque[tuple[int, float]] = deque()  # round, bytes a nanosecond; falling
         self._round = 0
@@ -48,10 +49,16 @@ class Window:
         elif self.packets >= max(most, FIRST_PACKETS):
             grown = self.packets
         self.packets = grown
+        self._before_timeout = 0.0
 
     def on_timeout(self) -> None:
         """Nothing has come for long."""
+        self._before_timeout = max(self.packets, self._before_timeout)
         self.packets = 1
+
+    def on_undo(self) -> None:
+        """It was only late."""
+        self.packets = max(self.packets, self._before_timeout)
 
     def _rate(self) -> float:
         return self._rates[0][1] if self._rates else 0.0

@@ -1,0 +1,128 @@
+"""A whole scenario in virtual time: no lab is ever up, but the run folder is like any other."""
+
+import json
+import math
+import platform
+import shutil
+import time
+from dataclasses import asdict
+from pathlib import Path
+
+from testbed.backends.choice import SIMULATED, Choice
+from testbed.errors import MissingCapability, few
+from testbed.events import Emit, Note, StageAdvanced, StageEnded, StageStarted, Warned
+from testbed.lab.begin import begin_run
+from testbed.places import RunPlace
+from testbed.records import new_run, update_manifest
+from testbed.topology import doubts
+from testbed.topology.model import Emulator, NodeKind, Topology
+
+STAGE = "simulating"
+SHOWN_AFTER_S = 2.0  # what is done sooner needs no bar
+SERVICE_S = 0.0005  # what a node's processor takes for a message; measured, docs/simulation.md
+
+
+def simulate(
+    topology: Topology, source: Path, emit: Emit, service_s: float = SERVICE_S
+) -> RunPlace:
+    """Play the topology's scenario; the run's folder, with a trace in the place of captures."""
+    _refuse_guests(topology)
+    _say_what_is_different(topology, emit)
+    for doubt in doubts(topology):
+        emit(Warned(doubt))
+    run = new_run(topology.name)
+    try:
+        _simulate(topology, source, run, emit, service_s)
+    except BaseException:
+        shutil.rmtree(run.folder, ignore_errors=True)
+        raise
+    return run
+
+
+def _refuse_guests(topology: Topology) -> None:
+    if guests := [node.name for node in topology.of_kind(NodeKind.EXTERNAL)]:
+        raise MissingCapability(
+            f"{few(guests)}: external nodes are programs in containers, which cannot be simulated",
+            "use --backend docker, or leave them out",
+        )
+
+
+def _say_what_is_different(topology: Topology, emit: Emit) -> None:
+    if any(node.platform or node.board for node in topology.nodes):
+        emit(Note("platform and class are recorded only: all simulated nodes are equally fast"))
+    if topology.emulator is Emulator.TBF:
+        emit(
+            Note("simulated lines store no credit, as tbf does: a lone packet takes its full time")
+        )
+
+
+def _simulate(
+    topology: Topology, source: Path, run: RunPlace, emit: Emit, service_s: float
+) -> None:
+    # Here, because tables and Parquet are slow to load and most commands need none.
+    from testbed.backends.simulated.lab import SimulatedLab
+    from testbed.backends.simulated.loop import SECOND
+    from testbed.backends.simulated.node import EPOCH_NS
+    from testbed.backends.simulated.playing import play
+    from testbed.backends.simulated.trace import write_trace
+
+    begin_run(topology, source, run, Choice(SIMULATED, "asked for"))
+    run.pcaps.rmdir()
+    began = time.monotonic()
+    lab = SimulatedLab(topology, run, round(service_s * SECOND))
+    bar = _Bar(math.ceil(topology.scenario.duration_s), emit)
+    played = play(lab, bar.on_virtual_seconds)
+    bar.end()
+    counts = write_trace(lab, run.trace)
+    for name, node in lab.nodes.items():
+        run.log(name).write_text("".join(f"{line}\n" for line in node.log.lines))
+    with run.actions.open("w") as file:
+        file.writelines(json.dumps(asdict(action)) + "\n" for action in played.timeline)
+    update_manifest(
+        run,
+        status="down",
+        emulator={"name": SIMULATED, "reason": "all time is virtual"},
+        capture=counts,
+        play={
+            "start_ns": EPOCH_NS + played.start,
+            "end_ns": EPOCH_NS + played.end,
+            "settled": played.settled,
+            "overloaded": False,
+        },
+        details={
+            "events": lab.loop.happened,
+            "service_s": service_s,
+            "simulated_in_s": time.monotonic() - began,
+            "python": platform.python_version(),
+        },
+        machine={},
+    )
+    if not played.settled:
+        emit(
+            Warned(
+                f"{played.expected - played.received} of {played.expected} deliveries were still missing "
+                f"{topology.scenario.settle_s:g} s after the scenario's end; a longer `settle` waits for them"
+            )
+        )
+
+
+class _Bar:
+    """How far virtual time is, for those who have to wait."""
+
+    def __init__(self, total_s: int, emit: Emit) -> None:
+        self._total_s, self._emit = total_s, emit
+        self._began = time.monotonic()
+        self._shown: int | None = None
+
+    def on_virtual_seconds(self, over_s: float) -> None:
+        if self._shown is None:
+            if time.monotonic() - self._began < SHOWN_AFTER_S:
+                return
+            self._shown = 0
+            self._emit(StageStarted(STAGE, self._total_s))
+        self._emit(StageAdvanced(STAGE, int(over_s) - self._shown, "virtual seconds"))
+        self._shown = int(over_s)
+
+    def end(self) -> None:
+        if self._shown is not None:
+            self._emit(StageEnded(STAGE))

@@ -1,0 +1,286 @@
+"""A topology in virtual time: what it must come to by arithmetic, and the same each time."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from analysis.link import TOTALS
+from analysis.messages import SIGHTING
+from testbed.backends.simulated.lab import SimulatedLab
+from testbed.backends.simulated.loop import SECOND
+from testbed.backends.simulated.playing import Played, play
+from testbed.backends.simulated.trace import LINKS, MESSAGES, write_trace
+from testbed.links.changes import Action, Link, Order, as_filed, ordered
+from testbed.places import RunPlace
+from testbed.topology import load
+from testbed.topology.model import Topology
+
+FILE = """
+name: small
+seed: 7
+links:
+  profiles:
+    narrow: {both: {rate: 80kbit/s, delay: 50ms}}
+    shaky: {both: {rate: 80kbit/s, delay: 50ms, jitter: 20ms, loss: 2%}}
+defaults: {link: narrow}
+nodes:
+  broker: {kind: broker, link: lan}
+  gauge: {kind: sensor}
+  office: {kind: subscriber, topics: [alerts, photos]}
+  siren: {kind: subscriber, topics: [alerts]}
+scenario:
+  duration: 20s
+  events:
+    - at: 1s
+      publish: {from: gauge, topic: alerts, priority: 5, size: 1000B, period: 2s, count: 3}
+    - at: 10s
+      publish: {from: gauge, topic: photos, size: 20kB}
+    - at: 10500ms
+      publish: {from: gauge, topic: alerts, priority: 5, size: 200B}
+"""
+
+
+Reading = Callable[..., Topology]
+
+
+@pytest.fixture
+def topology_of(tmp_path: Path) -> Reading:
+    def read(text: str, **changes: Any) -> Topology:
+        file = tmp_path / "small.yaml"
+        file.write_text(text)
+        return replace(load(file), **changes)
+
+    return read
+
+
+def run(topology: Topology, service_ns: int = 0) -> tuple[SimulatedLab, Played]:
+    lab = SimulatedLab(topology, RunPlace(Path("small-run")), service_ns)
+    return lab, play(lab, lambda seconds: None)
+
+
+def sightings(lab: SimulatedLab, folder: Path) -> list[dict[str, Any]]:
+    write_trace(lab, folder)
+    rows: list[dict[str, Any]] = pq.read_table(folder / "messages.parquet").to_pylist()
+    return rows
+
+
+def delays(rows: list[dict[str, Any]], receiver: str) -> list[float]:
+    return [
+        (row["last_ns"] - row["published_ns"]) / SECOND
+        for row in rows
+        if row["link"] == receiver and row["dst"] == receiver and row["kind"] == "PUBLISH"
+    ]
+
+
+def events(lab: SimulatedLab, node: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in lab.nodes[node].log.lines]
+
+
+def test_the_tables_are_those_of_the_analysis() -> None:
+    assert list(MESSAGES) == list(SIGHTING)
+    assert list(LINKS) == list(TOTALS)
+
+
+def test_a_lone_message_takes_what_its_bytes_take_on_each_line(
+    topology_of: Reading, tmp_path: Path
+) -> None:
+    lab, played = run(topology_of(FILE), service_ns=SECOND // 1000)
+    assert (played.expected, played.received, played.settled) == (9, 9, True)
+    rows = sightings(lab, tmp_path / "trace")
+    # 28 bytes of header, the topic, the payload; the frame's head and a mask on the way to the broker; 66 around it
+    up, down = 28 + 6 + 1000 + 4 + 4 + 66, 28 + 6 + 1000 + 4 + 66
+    lan = (up + down) * 8 / 100e6
+    expected = (up + down) / 10_000 + 2 * 0.050 + lan + 2 * 0.001  # two processors
+    assert delays(rows, "siren")[:3] == pytest.approx([expected] * 3, abs=1e-6)
+    assert [row["hops"] for row in rows if row["link"] == "siren" and row["hops"] == 2]
+
+
+@pytest.mark.parametrize(
+    "delivery",
+    [
+        {"method": "fifo"},
+        {"method": "pq-pc"},
+        {"method": "pq-pc", "ack": "udp"},
+        {"method": "dmpq-pc"},
+        {"method": "dmpq-pc", "label": "opcode", "ack": "udp", "dv": 500},
+        {"method": "preemptive"},
+    ],
+    ids=str,
+)
+def test_every_delivery_method_brings_everything_and_all_bytes_are_accounted_for(
+    topology_of: Reading, tmp_path: Path, delivery: dict[str, Any]
+) -> None:
+    lab, played = run(topology_of(f"{FILE}\ndelivery: {json.dumps(delivery)}\n"))
+    assert played.received == played.expected == 9
+    rows = sightings(lab, tmp_path / "trace")
+    assert all(row["complete"] for row in rows)
+    links = pq.read_table(tmp_path / "trace" / "links.parquet").to_pylist()
+    layers = ("ethernet", "ip", "tcp", "retransmitted", "websocket", "label", "header", "payload")
+    for link in links:
+        layered = sum(link[f"{name}_bytes"] for name in (*layers, "control", "answers"))
+        assert layered == link["wire_bytes"], link["link"]
+        assert link["unread_bytes"] == link["missing_bytes"] == 0
+    by_link = {(row["link"], row["direction"]): row for row in links}
+    assert by_link["gauge", "up"]["payload_bytes"] == 3 * 1000 + 20_000 + 200
+    assert by_link["office", "down"]["publish_messages"] == 5
+    assert (by_link["office", "up"]["answer_packets"] > 0) == (delivery.get("ack") == "udp")
+
+
+def test_urgent_first_is_urgent_first_here_too(topology_of: Reading, tmp_path: Path) -> None:
+    late = {}
+    for method in ("fifo", "preemptive"):
+        lab, _ = run(topology_of(f"{FILE}\ndelivery: {{method: {method}}}\n"))
+        rows = sightings(lab, tmp_path / method)
+        late[method] = delays(rows, "siren")[-1]
+    # Under fifo the alert waits for what is left of the photograph, 1.5 s; preemptive lets it pass between pieces.
+    assert late["fifo"] > 1.5
+    assert late["preemptive"] < 0.5
+
+
+def test_the_same_seed_gives_the_same_trace_byte_by_byte_and_another_another(
+    topology_of: Reading, tmp_path: Path
+) -> None:
+    shaky = FILE.replace("link: narrow", "link: shaky")
+
+    def trace(name: str, seed: int) -> list[bytes]:
+        lab, _ = run(topology_of(shaky, seed=seed))
+        write_trace(lab, tmp_path / name)
+        return [
+            (tmp_path / name / f"{table}.parquet").read_bytes() for table in ("messages", "links")
+        ]
+
+    first = trace("first", 7)
+    assert trace("again", 7) == first
+    assert trace("other", 8)[0] != first[0]
+
+
+def test_losses_and_jitter_delay_messages_but_lose_none(
+    topology_of: Reading, tmp_path: Path
+) -> None:
+    lossy = FILE.replace("loss: 2%", "loss: 20%").replace("link: narrow", "link: shaky")
+    lab, played = run(topology_of(lossy))
+    assert played.received == played.expected
+    rows = sightings(lab, tmp_path / "trace")
+    assert max(delays(rows, "siren")) > 0.4
+    links = pq.read_table(tmp_path / "trace" / "links.parquet").to_pylist()
+    assert sum(link["retransmitted_packets"] for link in links) > 0
+
+
+def test_nodes_behind_one_router_share_its_line(topology_of: Reading, tmp_path: Path) -> None:
+    text = """
+name: shared
+links: {profiles: {narrow: {both: {rate: 80kbit/s, delay: 50ms}}}}
+groups:
+  sensors: {kind: sensor, count: 2, router: village}
+nodes:
+  broker: {kind: broker}
+  village: {kind: router, link: narrow}
+  hut: {kind: subscriber, topics: [a], router: village}
+  office: {kind: subscriber, topics: [a]}
+scenario:
+  duration: 2s
+  events:
+    - {at: 1s, publish: {from: "sensors[*]", topic: a, size: 1000B}}
+"""
+    lab, played = run(topology_of(text))
+    assert played.received == 4
+    rows = sightings(lab, tmp_path / "trace")
+    one = (28 + 1 + 1000 + 8 + 66) / 10_000
+    first, second = sorted(delays(rows, "office"))
+    assert first == pytest.approx(one + 0.05, abs=0.001)
+    assert second == pytest.approx(2 * one + 0.05, abs=0.001)
+    ways = {(row["link"], row["direction"]) for row in rows if row["kind"] == "PUBLISH"}
+    assert ("village", "up") in ways
+    assert ("village", "down") in ways  # from the broker back to the hut
+
+
+def test_a_cut_line_delays_what_is_published_until_it_is_restored(
+    topology_of: Reading, tmp_path: Path
+) -> None:
+    topology = topology_of(FILE)
+    lab = SimulatedLab(topology, RunPlace(Path("small-run")), 0)
+    filed = as_filed(topology)
+
+    def order(action: Action) -> Callable[[Any], None]:
+        def change(_: Any) -> None:
+            now: dict[str, Link] = ordered(Order(action), links, filed, "relay")
+            links.update(now)
+            lab.change_links(now)
+
+        return change
+
+    links = {"siren": filed["siren"]}
+    lab.loop.at(4 * SECOND, order(Action.CUT))  # the scenario begins at 2 s
+    lab.loop.at(9 * SECOND, order(Action.RESTORE))
+    played = play(lab, lambda seconds: None)
+    assert played.received == played.expected
+    rows = sightings(lab, tmp_path / "trace")
+    first, second, third, _ = delays(rows, "siren")
+    assert first < 0.4
+    assert second > 3.5  # published at 3 s of the scenario, restored at 7 s
+    assert third > 1.5
+    assert max(delays(rows, "office")[:3]) < 0.4
+
+
+def test_who_has_vanished_for_two_minutes_connects_again_and_gets_the_next_message(
+    topology_of: Reading,
+) -> None:
+    text = FILE.replace("duration: 20s", "duration: 10min").replace("at: 10500ms", "at: 9min")
+    topology = topology_of(text)
+    lab = SimulatedLab(topology, RunPlace(Path("small-run")), 0)
+    filed = as_filed(topology)["siren"]
+    cut = Link(replace(filed.up, cut=True), replace(filed.down, cut=True))
+    lab.loop.at(4 * SECOND, lambda _: lab.change_links({"siren": cut}))
+    lab.loop.at(400 * SECOND, lambda _: lab.change_links({"siren": filed}))
+    played = play(lab, lambda seconds: None)
+    assert played.expected - played.received == 2  # the broker's queue went with the link
+    told = [event["event"] for event in events(lab, "broker") if event.get("peer") == "siren"]
+    assert told == ["connect", "disconnect", "connect"]
+
+
+def test_a_node_that_cannot_connect_is_named(topology_of: Reading) -> None:
+    from testbed.errors import NodeFailure
+
+    hopeless = FILE.replace("loss: 2%", "loss: 100%").replace(
+        "siren: {kind: subscriber", "siren: {kind: subscriber, link: shaky"
+    )
+    with pytest.raises(NodeFailure, match="not connected after 60 s of virtual time: siren"):
+        run(topology_of(hopeless))
+
+
+def test_logs_tell_what_real_nodes_tell(topology_of: Reading) -> None:
+    lab, _ = run(topology_of(FILE))
+    told = events(lab, "siren")
+    assert [event["event"] for event in told] == [
+        "start",
+        "connect",
+        "ready",
+        *["receive"] * 4,
+        "stop",
+    ]
+    assert set(told[3]) == {
+        *("t", "node", "event", "id", "topic", "priority", "size", "hops"),
+        *("published_ns", "origin"),
+    }
+    assert told[-1]["received"] == 4
+    published = [event for event in events(lab, "gauge") if event["event"] == "publish"]
+    assert [event["late_ns"] for event in published] == [0] * 5
+    assert len({event["id"] for event in published}) == 5
+
+
+def test_a_full_queue_drops_and_says_so(topology_of: Reading) -> None:
+    text = f"{FILE}\ndelivery: {{method: fifo, limit_bytes: 20100}}\n".replace(
+        "size: 20kB}", "size: 20kB, period: 100ms, count: 8}"
+    )
+    lab, played = run(topology_of(text))
+    dropped = [event for event in events(lab, "gauge") if event["event"] == "drop"]
+    assert dropped
+    assert "bytes do not fit" in dropped[0]["reason"]
+    assert played.received == played.expected - sum(
+        2 if d["topic"] == "alerts" else 1 for d in dropped
+    )

@@ -1,0 +1,133 @@
+"""A line in virtual time: nothing is lost without being counted, nothing overtakes, nothing is faster than the line."""
+
+from collections.abc import Callable
+from itertools import pairwise
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from testbed.backends.simulated.line import Line
+from testbed.backends.simulated.loop import SECOND, Loop
+from testbed.backends.simulated.packets import Flow, Kind, Packet
+from testbed.backends.simulated.watching import Watch
+from testbed.links.relay.model import LinkModel
+from testbed.topology.model import Shape
+
+MILLISECOND = SECOND // 1000
+
+sendings = st.lists(
+    st.tuples(st.integers(0, 50 * MILLISECOND), st.integers(0, 1448)), min_size=1, max_size=60
+)
+shapes = st.builds(
+    lambda rate, delay, share, loss: Shape(rate, delay, delay * share, loss),
+    rate=st.floats(8e3, 1e8),
+    delay=st.floats(0, 0.5),
+    share=st.floats(0, 1),
+    loss=st.floats(0, 0.5),
+)
+
+
+class Lines:
+    """Some lines in a row, and what comes out behind them."""
+
+    def __init__(self, *chosen: Shape, queue: int = 10**9, seed: int = 1) -> None:
+        self.loop = Loop()
+        self.watches = [Watch(f"link-{number}", "up") for number in range(len(chosen))]
+        self.lines = [
+            Line(self.loop, LinkModel(shape, queue, Random(f"{seed}/{number}")), watch)
+            for number, (shape, watch) in enumerate(zip(chosen, self.watches, strict=True))
+        ]
+        self.flow = Flow("here", "there", tuple(self.lines))
+        self.flow.deliver = lambda packet: self.out.append((self.loop.now, packet))
+        self.sent: list[tuple[int, Packet]] = []
+        self.out: list[tuple[int, Packet]] = []
+
+    def send(self, gaps_and_lengths: list[tuple[int, int]]) -> None:
+        at = 0
+        for gap, length in gaps_and_lengths:
+            at += gap
+            packet = Packet(self.flow, Kind.DATA, len(self.sent), length)
+            self.sent.append((at, packet))
+            self.loop.at(at, self.flow.send, packet)
+
+    def run(self) -> None:
+        self.loop.run(10**6 * SECOND)
+
+    @property
+    def dropped(self) -> int:
+        return sum(line.dropped.total() for line in self.lines)
+
+
+@given(sendings, shapes, st.integers(0, 20_000))
+def test_each_packet_comes_out_or_is_counted_as_dropped(
+    sending: list[tuple[int, int]], shape: Shape, queue: int
+) -> None:
+    lines = Lines(shape, queue=queue)
+    lines.send(sending)
+    lines.run()
+    assert len(lines.out) + lines.dropped == len(sending)
+    out = sum(packet.size for _, packet in lines.out)
+    assert lines.watches[0].wire_bytes == out
+    assert lines.watches[0].packets == len(lines.out)
+
+
+@given(sendings, shapes, shapes)
+def test_no_packet_overtakes_another_over_any_lines(
+    sending: list[tuple[int, int]], first: Shape, second: Shape
+) -> None:
+    lines = Lines(first, second)
+    lines.send(sending)
+    lines.run()
+    came = [packet.start for _, packet in lines.out]
+    assert came == sorted(came)
+
+
+@given(sendings, st.floats(8e3, 1e8), st.floats(0, 0.5))
+def test_the_rate_is_never_exceeded_and_no_packet_is_faster_than_line_and_delay(
+    sending: list[tuple[int, int]], rate: float, delay: float
+) -> None:
+    lines = Lines(Shape(rate_bps=rate, delay_s=delay))
+    lines.send(sending)
+    lines.run()
+    sent_at = {packet.start: at for at, packet in lines.sent}
+    for at, packet in lines.out:
+        assert at - sent_at[packet.start] >= packet.size * 8 * SECOND / rate + delay * SECOND - 1
+    for (before, _), (at, packet) in pairwise(lines.out):
+        assert at - before >= packet.size * 8 * SECOND / rate - 1
+
+
+@given(sendings, shapes)
+def test_the_same_seed_gives_the_same_moments(sending: list[tuple[int, int]], shape: Shape) -> None:
+    def moments() -> list[tuple[int, int]]:
+        lines = Lines(shape)
+        lines.send(sending)
+        lines.run()
+        return [(at, packet.start) for at, packet in lines.out]
+
+    assert moments() == moments()
+
+
+def test_another_seed_gives_another_jitter() -> None:
+    def moments(seed: int) -> list[int]:
+        lines = Lines(Shape(delay_s=0.1, jitter_s=0.05), seed=seed)
+        lines.send([(200 * MILLISECOND, 100)] * 10)
+        lines.run()
+        return [at for at, _ in lines.out]
+
+    assert moments(1) == moments(1)
+    assert moments(1) != moments(2)
+
+
+def cut_at(moment: int) -> Callable[[Lines], None]:
+    return lambda lines: lines.loop.at(moment, lambda _: lines.lines[0].set_cut(True))
+
+
+def test_a_cut_loses_what_is_under_way_and_what_comes_and_afterwards_packets_pass_again() -> None:
+    lines = Lines(Shape(delay_s=0.1))
+    lines.send([(0, 10), (50 * MILLISECOND, 11), (100 * MILLISECOND, 12), (200 * MILLISECOND, 13)])
+    cut_at(120 * MILLISECOND)(lines)
+    lines.loop.at(300 * MILLISECOND, lambda _: lines.lines[0].set_cut(False))
+    lines.run()
+    assert [packet.length for _, packet in lines.out] == [10, 13]
+    assert lines.lines[0].dropped == {"cut": 2}

@@ -1,0 +1,176 @@
+"""TCP in virtual time: every byte arrives, in order, whatever the line loses; and a good line is kept busy."""
+
+from random import Random
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from testbed.backends.simulated.endpoint import Endpoint
+from testbed.backends.simulated.line import Line
+from testbed.backends.simulated.loop import SECOND, Loop
+from testbed.backends.simulated.packets import Flow
+from testbed.backends.simulated.watching import Watch
+from testbed.links.relay.model import LinkModel
+from testbed.topology.model import Shape
+
+MILLISECOND = SECOND // 1000
+
+
+class Pair:
+    """Two sides and a line each way."""
+
+    def __init__(self, there: Shape, back: Shape, queue: int = 60_000, seed: int = 1) -> None:
+        self.loop = Loop()
+        self.watch = Watch("there", "up")
+        self.lines = [
+            Line(self.loop, LinkModel(shape, queue, Random(f"{seed}/{way}")), watch)
+            for way, shape, watch in (
+                ("there", there, self.watch),
+                ("back", back, Watch("back", "down")),
+            )
+        ]
+        out, home = Flow("a", "b", (self.lines[0],)), Flow("b", "a", (self.lines[1],))
+        self.near = Endpoint(self.loop, out, home, 1500, client=True)
+        self.far = Endpoint(self.loop, home, out, 1500, client=False)
+        self.got: list[object] = []
+        self.got_at: list[int] = []
+        self.far.receiver.on_item = self._take
+
+    def _take(self, item: object) -> None:
+        self.got.append(item)
+        self.got_at.append(self.loop.now)
+
+    def run(self, seconds: float) -> None:
+        self.loop.run(self.loop.now + round(seconds * SECOND))
+
+
+@given(
+    st.lists(st.integers(1, 30_000), min_size=1, max_size=20),
+    st.floats(0, 0.3),
+    st.floats(0, 0.3),
+    st.integers(3_000, 60_000),
+    st.booleans(),
+    st.integers(0, 1000),
+)
+@settings(max_examples=60, deadline=None)
+def test_everything_arrives_once_and_in_order_whatever_is_lost(
+    sizes: list[int], lost: float, acks_lost: float, queue: int, prompt: bool, seed: int
+) -> None:
+    pair = Pair(
+        Shape(rate_bps=1e6, delay_s=0.03, jitter_s=0.01, loss=lost),
+        Shape(delay_s=0.03, loss=acks_lost),
+        queue,
+        seed,
+    )
+    pair.far.receiver.prompt = prompt
+    pair.near.on_open = lambda: [pair.near.write(size, n) for n, size in enumerate(sizes)]
+    pair.near.connect()
+    pair.run(3600)
+    assert pair.got == list(range(len(sizes)))
+    assert pair.near.sender.unacknowledged == 0
+
+
+@given(st.floats(8e4, 1e7), st.floats(0, 0.3), st.booleans())
+@settings(max_examples=30, deadline=None)
+def test_a_line_without_losses_is_kept_busy_and_carries_each_byte_once(
+    rate: float, delay: float, prompt: bool
+) -> None:
+    queue = max(30_000, round(rate / 8 * 2 * (delay + 0.05)))  # two round trips' worth
+    pair = Pair(Shape(rate_bps=rate, delay_s=delay), Shape(delay_s=delay), queue)
+    pair.far.receiver.prompt = prompt
+    seconds = 20 + 40 * delay
+    size = round(rate / 8 * seconds)
+    pair.near.on_open = lambda: pair.near.write(size, "all")
+    pair.near.connect()
+    pair.run(10 * seconds)
+    packets = -(-size // 1448)
+    assert pair.got == ["all"]
+    assert sum(pair.watch.streams[pair.near.sender._flow].lengths) == size
+    least_s = (size + 66 * packets) * 8 / rate + 3 * delay
+    assert least_s <= pair.got_at[0] / SECOND <= 1.1 * least_s + 10 * delay
+
+
+def test_on_a_very_slow_line_a_few_packets_are_sent_again_though_they_were_only_late() -> None:
+    pair = Pair(
+        Shape(rate_bps=20_000), Shape()
+    )  # a packet takes 0.6 s, the timer begins with 0.23 s
+    pair.near.on_open = lambda: pair.near.write(50_000, "all")
+    pair.near.connect()
+    pair.run(100)
+    assert pair.got == ["all"]
+    assert 50_000 < sum(pair.watch.streams[pair.near.sender._flow].lengths) < 75_000
+
+
+def test_the_kernel_tells_what_is_not_acknowledged_and_the_shortest_round_trip() -> None:
+    pair = Pair(Shape(rate_bps=80_000, delay_s=0.05), Shape(delay_s=0.05))
+    pair.far.receiver.prompt = True
+    pair.near.connect()
+    pair.run(1)
+    # 74 bytes at 10 kB/s and two delays; the answer's line has no rate
+    assert pair.near.round_trip_s == 0.1074
+    pair.near.write(1000, "x")
+    assert pair.near.sender.unacknowledged == 1000
+    pair.run(0.15)
+    assert pair.near.sender.unacknowledged == 1000  # 0.1066 s on the line, 0.05 s there
+    pair.run(0.1)
+    assert pair.near.sender.unacknowledged == 0
+    assert pair.got == ["x"]
+
+
+def test_a_packet_has_room_for_as_much_as_on_a_real_line() -> None:
+    pair = Pair(Shape(), Shape())
+    assert (pair.near.packet_room, pair.far.packet_room) == (1440, 1444)
+
+
+def test_a_lone_packet_that_is_lost_comes_with_the_probe() -> None:
+    pair = Pair(Shape(delay_s=0.05), Shape(delay_s=0.05))
+    pair.far.receiver.prompt = True
+    pair.near.connect()
+    pair.run(1)
+    pair.lines[0].set_cut(True)
+    pair.near.write(100, "x")
+    pair.lines[0].set_cut(False)  # what was under way is lost
+    began = pair.loop.now
+    pair.run(5)
+    # A round trip of 100 ms and four times how it may vary, of which one sample says 50 ms; then the way there.
+    assert pair.got_at[0] - began == (100 + 4 * 50 + 50) * MILLISECOND
+
+
+def test_after_a_cut_the_timer_has_doubled() -> None:
+    pair = Pair(Shape(delay_s=0.05), Shape(delay_s=0.05))
+    pair.near.connect()
+    pair.run(1)
+    pair.lines[0].set_cut(True)
+    pair.near.write(100, "x")
+    pair.run(20)
+    pair.lines[0].set_cut(False)
+    began = pair.loop.now
+    pair.run(60)
+    waited = (pair.got_at[0] - began) / SECOND
+    assert 0 < waited < 25  # as late as the cut was long, at most
+
+
+def test_who_hears_nothing_for_two_minutes_gives_up() -> None:
+    pair = Pair(Shape(delay_s=0.05), Shape(delay_s=0.05))
+    gone: list[float] = []
+    pair.near.on_vanished = lambda: gone.append(pair.loop.seconds)
+    pair.near.connect()
+    pair.run(1)
+    pair.lines[1].set_cut(True)
+    pair.near.write(100, "x")
+    pair.run(1000)
+    (at,) = gone
+    assert 120 < at < 300
+
+
+def test_an_idle_side_gives_up_too_but_not_while_the_other_answers_its_probes() -> None:
+    pair = Pair(Shape(delay_s=0.05), Shape(delay_s=0.05))
+    gone: list[float] = []
+    pair.far.on_vanished = lambda: gone.append(pair.loop.seconds)
+    pair.near.connect()
+    pair.run(1000)
+    assert gone == []
+    pair.lines[0].set_cut(True)
+    pair.run(1000)
+    (at,) = gone
+    assert 1060 < at < 1200
