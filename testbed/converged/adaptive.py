@@ -20,6 +20,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+_FREE = -1
+
 
 @dataclass(frozen=True, slots=True)
 class Heard:
@@ -38,47 +40,46 @@ class Heard:
 def adapted(heard: Heard, size: int) -> NDArray[np.bool_]:
     """Who is still in the tables of `size` when all have been heard: `[table, entry]`. All tables at once."""
     tables, entries = heard.there.shape
-    held = np.zeros((tables, entries), dtype=bool)
-    counts = np.zeros((tables, heard.level.max() + 1), dtype=np.int64)  # of entries on each level
     every = np.arange(tables)
+    most_sticky = int((heard.there & heard.sticky).sum(axis=1).max())
+    slots = np.full((tables, max(size, most_sticky) + 1), _FREE)
+    free = np.zeros(tables, dtype=np.int64)  # a slot of each table
+    counts = np.zeros((tables, heard.level.max() + 1), dtype=np.int64)  # of entries on each level
     for entry in range(entries):
-        comes = heard.there[:, entry]
-        held[:, entry] = comes
-        counts[every, heard.level[:, entry]] += comes
-        removable = held[:, : entry + 1] & ~heard.sticky[:, : entry + 1]
-        full = np.flatnonzero((held.sum(axis=1) > size) & removable.any(axis=1))
+        come = every[heard.there[:, entry]]
+        slots[come, free[come]] = entry
+        counts[come, heard.level[come, entry]] += 1
+        used = (slots[come] != _FREE).sum(axis=1)
+        free[come] = used
+        full = come[(used > size) & ~heard.sticky[come, entry]]
         if full.size:
-            goes = _worst(heard, removable[full], counts[full], full, entry + 1)
-            held[full, goes] = False
-            counts[full, heard.level[full, goes]] -= 1
+            worst = _worst(heard, full, slots[full], counts[full])
+            counts[full, heard.level[full, slots[full, worst]]] -= 1
+            slots[full, worst] = _FREE
+            free[full] = worst
+    held = np.zeros((tables, entries), dtype=bool)
+    table, slot = np.nonzero(slots != _FREE)
+    held[table, slots[table, slot]] = True
     return held
 
 
 def _worst(
-    heard: Heard,
-    candidates: NDArray[np.bool_],
-    counts: NDArray[np.int64],
-    tables: NDArray[np.int64],
-    entries: int,
+    heard: Heard, tables: NDArray[np.int64], slots: NDArray[np.int64], counts: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """The entry of each of these tables without which it is best."""
-    level = heard.level[tables, :entries]
-    distance = heard.distance[tables, :entries]
-    top, empty, tied, fullest = (np.take_along_axis(of, level, axis=1) for of in _without(counts))
-    left_first = np.where(distance < 0, -distance + np.abs(distance).max() + 1, distance)
-    for better in (
-        ~heard.urgent[tables, :entries],
-        top,
-        -empty,
-        ~heard.subscribes[tables, :entries],
-        -tied,
-        fullest,
-        left_first,
-    ):
-        value = np.where(candidates, better.astype(np.int64), np.iinfo(np.int64).min)
-        candidates = candidates & (value == value.max(axis=1, keepdims=True))
-    first: NDArray[np.int64] = candidates.argmax(axis=1)
-    return first
+    """The slot of each of these tables without whose entry the table is best."""
+    of = tables[:, None], slots
+    candidates = (slots != _FREE) & ~heard.sticky[of]
+    top, empty, tied, fullest = (
+        np.take_along_axis(value, heard.level[of], axis=1) for value in _without(counts)
+    )
+    distance = heard.distance[of]
+    left_first = np.where(distance < 0, np.abs(distance).max() + 1 - distance, distance)
+    better = (~heard.urgent[of], top, -empty, ~heard.subscribes[of], -tied, fullest, left_first)
+    for value in better:
+        left = np.where(candidates, value.astype(np.int64), np.iinfo(np.int64).min)
+        candidates &= left == left.max(axis=1, keepdims=True)
+    worst: NDArray[np.int64] = candidates.argmax(axis=1)
+    return worst
 
 
 def _without(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], ...]:

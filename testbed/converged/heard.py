@@ -5,6 +5,7 @@ one after the other in any order. Others whom it may have heard of change nothin
 """
 
 from enum import StrEnum
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +15,124 @@ from testbed.converged.graph import BITS, NOBODY, Links
 from testbed.converged.population import Population
 
 _Ints = NDArray[np.int64]
+_Bools = NDArray[np.bool_]
 
 
 class TableOf(StrEnum):
-    """Whose table has the size that is given: the thesis does not say."""
+    """What has a table of the size that is given: the thesis does not say."""
 
-    KEY = "key"  # each key has a table: fits what is reported, one hop up to about 50 subscribers with a size of 60
-    NODE = "node"  # all keys of a node share one: with 5 keys it has more sticky entries than that
+    KEY = "key"  # a table for each key: fits the report of one hop up to about 50 subscribers with a size of 60
+    NODE = "node"  # one for all keys of a node: with 5 keys more entries are sticky than it has room for
+
+
+def held_by_keys(
+    people: Population, links: tuple[Links, Links], size: int, random: np.random.Generator
+) -> _Bools:
+    """The subscribers that the publisher's table for each topic holds, `[topic, subscriber]`.
+
+    Such a table knows one topic only, so it is the same by ATM-TBPS and by PATM-TBPS.
+    """
+    own = np.arange(people.topics)[:, None] * people.size
+    near = np.concatenate(links)[:, own[:, 0]].T.astype(np.int64)
+    near.sort(axis=1)
+    sticky = (near != NOBODY) & (people.owners[near] != people.owners[own])
+    sticky[:, 1:] &= near[:, 1:] != near[:, :-1]
+    subscribers = own + 1 + np.arange(people.subscribers)
+    known = np.zeros(len(people.owners), dtype=bool)
+    known[near[sticky & (near // people.size == own // people.size)]] = True
+    coming = random.permuted(subscribers, axis=1)
+    who = np.concatenate([near, coming], axis=1)
+    there = np.concatenate([sticky, ~known[coming]], axis=1)
+    vectors = people.vectors[people.owners]
+    topical = (who // people.size == own // people.size) & there
+    heard = Heard(
+        there=there,
+        level=np.where(there, shared_bits(vectors[own], vectors[who]), 0),
+        sticky=np.broadcast_to(np.arange(who.shape[1]) < near.shape[1], who.shape),
+        subscribes=topical,
+        urgent=np.zeros(who.shape, dtype=bool),
+        distance=who - own,
+    )
+    held = np.zeros(len(people.owners), dtype=bool)
+    held[who[adapted(heard, size) & topical]] = True
+    return np.take(held, subscribers)
+
+
+def held_by_nodes(
+    people: Population,
+    links: tuple[Links, Links],
+    size: int,
+    random: np.random.Generator,
+    urgent: bool,
+) -> _Bools:
+    """The same with one table for each node, in which nodes are entered, by whichever key they were heard of first.
+
+    A node knows the subscribers of all its topics, whether it publishes or subscribes. `urgent`: by PATM-TBPS, all
+    topics being of high priority, so that the subscribers of those that it publishes come first.
+    """
+    size_of_topic = people.size
+    by_node = np.argsort(people.owners, kind="stable")
+    bounds = np.searchsorted(people.owners[by_node], np.arange(len(people.vectors) + 1))
+    nodes, table_of = np.unique(
+        people.owners[::size_of_topic].astype(np.int64), return_inverse=True
+    )
+    near = np.concatenate(links)
+    tables = []
+    for node in nodes:
+        keys = by_node[bounds[node] : bounds[node + 1]]
+        sticky = np.unique(near[:, keys])
+        sticky = sticky[(sticky != NOBODY) & (people.owners[sticky] != node)]
+        publishes = keys % size_of_topic == 0
+        mine = _subscribers(people, keys[publishes] // size_of_topic)
+        others = _subscribers(people, keys[~publishes] // size_of_topic)
+        coming = random.permutation(np.concatenate([mine, others]))
+        who = np.concatenate([sticky, coming[people.owners[coming] != node]])
+        _, first = np.unique(people.owners[who], return_index=True)  # an entry is a node
+        first.sort()
+        tables.append(
+            _Table(
+                people.owners[who[first]],
+                first < len(sticky),
+                np.isin(people.owners[who[first]], people.owners[coming]),
+                np.isin(people.owners[who[first]], people.owners[mine]),
+                who[first] - keys[publishes][0],
+            )
+        )
+    heard, who = _side_by_side(people, nodes, tables, urgent)
+    table, entry = np.nonzero(adapted(heard, size))
+    entered = table * len(people.vectors) + who[table, entry]
+    subscribers = people.owners.reshape(people.topics, size_of_topic)[:, 1:]
+    return np.isin(table_of[:, None] * len(people.vectors) + subscribers, entered)
+
+
+class _Table(NamedTuple):
+    """Whom one node has heard of, in this order."""
+
+    nodes: _Ints
+    sticky: _Bools
+    subscribes: _Bools  # to one of its topics
+    served: _Bools  # subscribes to one that it publishes
+    distance: _Ints
+
+
+def _subscribers(people: Population, topics: _Ints) -> _Ints:
+    """The peers that subscribe to these topics."""
+    return (topics[:, None] * people.size + np.arange(1, people.size)).ravel()
+
+
+def _side_by_side(
+    people: Population, nodes: _Ints, tables: list[_Table], urgent: bool
+) -> tuple[Heard, _Ints]:
+    """All tables as one, the shorter ones filled up; and the nodes that are entered."""
+    shape = len(tables), max(len(table.nodes) for table in tables)
+    there = np.arange(shape[1]) < np.array([[len(table.nodes)] for table in tables])
+    who = np.zeros(shape, dtype=np.int64)
+    distance = np.zeros(shape, dtype=np.int64)
+    sticky, subscribes, served = (np.zeros(shape, dtype=bool) for _ in range(3))
+    for place, filled in enumerate((who, sticky, subscribes, served, distance)):
+        filled[there] = np.concatenate([table[place] for table in tables])
+    level = np.where(there, shared_bits(people.vectors[nodes][:, None], people.vectors[who]), 0)
+    return Heard(there, level, sticky, subscribes, served & urgent, distance), who
 
 
 def shared_bits(vectors: NDArray[np.uint64], others: NDArray[np.uint64]) -> _Ints:
@@ -29,41 +141,3 @@ def shared_bits(vectors: NDArray[np.uint64], others: NDArray[np.uint64]) -> _Int
     # Without the bit behind the leading one, rounding to a float cannot carry into the next power of two.
     _, length = np.frexp((differ & ~(differ >> np.uint64(1))).astype(np.float64))
     return BITS - length.astype(np.int64)
-
-
-def held_by_keys(
-    people: Population, links: tuple[Links, Links], size: int, random: np.random.Generator
-) -> NDArray[np.bool_]:
-    """The subscribers that the publisher's table for this topic holds, `[topic, subscriber]`."""
-    own = np.arange(people.topics)[:, None] * people.size
-    near = np.concatenate(links)[:, own[:, 0]].T.astype(np.int64)
-    near.sort(axis=1)
-    foreign = (near != NOBODY) & (people.owners[near] != people.owners[own])
-    foreign[:, 1:] &= near[:, 1:] != near[:, :-1]
-    subscribers = own + 1 + np.arange(people.subscribers)
-    known = np.zeros(len(people.owners), dtype=bool)
-    sticky_here = foreign & (near // people.size == own // people.size)
-    known[near[sticky_here]] = True
-    coming = random.permuted(subscribers, axis=1)
-    who = np.concatenate([near, coming], axis=1)
-    heard = _heard(
-        people, own, who, near.shape[1], np.concatenate([foreign, ~known[coming]], axis=1)
-    )
-    held = np.zeros(len(people.owners), dtype=bool)
-    held[who[adapted(heard, size) & (who // people.size == own // people.size)]] = True
-    return np.take(held, subscribers)
-
-
-def _heard(
-    people: Population, own: _Ints, who: _Ints, sticky: int, there: NDArray[np.bool_]
-) -> Heard:
-    """Of tables for single keys."""
-    vectors = people.vectors[people.owners]
-    return Heard(
-        there=there,
-        level=np.where(there, shared_bits(vectors[own], vectors[who]), 0),
-        sticky=np.broadcast_to(np.arange(who.shape[1]) < sticky, who.shape),
-        subscribes=(who // people.size == own // people.size) & (who != own),
-        urgent=np.zeros(who.shape, dtype=bool),
-        distance=who - own,
-    )

@@ -11,15 +11,16 @@ from numpy.typing import NDArray
 from testbed.converged.delay import hops_ms, one_hop_ms
 from testbed.converged.distances import Distances, Strategy, distances
 from testbed.converged.flood import Hops
-from testbed.converged.graph import converge
-from testbed.converged.heard import held_by_keys
-from testbed.converged.population import shared_population
+from testbed.converged.graph import Links, converge
+from testbed.converged.heard import TableOf, held_by_keys, held_by_nodes
+from testbed.converged.population import Population, shared_population
 from testbed.converged.psg import psg_messages, psg_paths
 from testbed.converged.supports import Support, start_nodes
 
 Row = dict[str, Any]
 _PAIRS_AT_ONCE = 4_000_000  # of peers of one topic: some tens of MB
-_Held = NDArray[np.bool_]
+HIGH_PRIORITY = 4  # from here on (Kita 2025, 5.4)
+_Held = NDArray[np.bool_]  # [topic, subscriber]
 
 
 class Beyond(StrEnum):
@@ -50,6 +51,7 @@ def measure_tables(
     priorities: Sequence[int] = (1, 5),
     strategy: str = Strategy.SEARCH,
     beyond: str = Beyond.TABLES,
+    table_of: str = TableOf.KEY,
 ) -> list[Row]:
     """One trial: `nodes` nodes, each in `topics_per_node` topics on average, each topic of one publisher.
 
@@ -57,19 +59,22 @@ def measure_tables(
     sg-tbps; atm-tbps and sg-tbps know no priority: 1), `priority`, `table_size`, `path`, `forwards` (messages of a
     publication, duplicates too), `one_hop` (share of the deliveries that took one hop), `delay_ms` (as the thesis
     estimates it). `strategy` is that of SG- and PSG-TBPS; support nodes are all participants, since a topic's only
-    publisher could support nobody.
+    publisher could support nobody. `table_of` and `beyond` choose where the thesis does not say: whose table it is that
+    has `table_size` entries, and how PATM-TBPS goes on where a table ends. The defaults fit what it reports: one hop up
+    to about 50 subscribers, PATM-TBPS and ATM-TBPS about equal in path, and far fewer messages than PSG-TBPS.
     """
     random = np.random.SeedSequence([seed, trial, nodes, subscribers])
     of_people, of_hearing = (int(state) for state in random.generate_state(2, np.uint64))
     people = shared_population(subscribers, nodes, topics_per_node, of_people)
     links = converge(people.owners, people.vectors)
-    held = held_by_keys(people, links, table_size, np.random.default_rng(of_hearing))
+    held = _held(people, links, table_size, TableOf(table_of), of_hearing)
     parts: dict[tuple[str, int], list[_Published]] = {}
     at_once = max(1, _PAIRS_AT_ONCE // people.size**2)
     for first in range(0, people.topics, at_once):
         topics = slice(first, min(first + at_once, people.topics))
         known = distances(people, links, topics, {Strategy(strategy), Strategy.SPLIT})
-        for part in _published(known, held[topics], Strategy(strategy), priorities, Beyond(beyond)):
+        here = {urgent: tables[topics] for urgent, tables in held.items()}
+        for part in _published(known, here, Strategy(strategy), priorities, Beyond(beyond)):
             parts.setdefault((part.method, part.priority), []).append(part)
     return [
         {
@@ -88,27 +93,49 @@ def measure_tables(
     ]
 
 
+def _held(
+    people: Population, links: tuple[Links, Links], size: int, table_of: TableOf, seed: int
+) -> dict[bool, _Held]:
+    """What the tables hold, by ATM-TBPS (false) and by PATM-TBPS if the topics are of high priority (true)."""
+    if table_of is TableOf.KEY:
+        held = held_by_keys(people, links, size, np.random.default_rng(seed))
+        return {False: held, True: held}
+    return {
+        urgent: held_by_nodes(people, links, size, np.random.default_rng(seed), urgent)
+        for urgent in (False, True)
+    }
+
+
 def _published(
-    known: Distances, held: _Held, strategy: Strategy, priorities: Sequence[int], beyond: Beyond
+    known: Distances,
+    held: dict[bool, _Held],
+    strategy: Strategy,
+    priorities: Sequence[int],
+    beyond: Beyond,
 ) -> Iterator[_Published]:
     """One publication of each topic by each method."""
     alone = known.to_subscribers(strategy)[:, 0]
     yield _Published("sg-tbps", 1, alone, known.messages[strategy][:, 0], _multihop_ms(alone))
-    by_table = atm_paths(known.to_subscribers(Strategy.SPLIT)[:, 1:], held)
-    once = np.full(len(held), known.subscribers)
-    table_ms = _table_ms(by_table, held)
-    yield _Published("atm-tbps", 1, by_table, once, table_ms)
+    yield _by_table("atm-tbps", 1, known, held[False])
     for priority in priorities:
         starts = start_nodes(known.vectors, 1, priority, Support.NEXT, known.size)
         paths = psg_paths(known.to_subscribers(strategy), starts)[:, 0]
         sent = psg_messages(known.messages[strategy], starts)[:, 0]
         yield _Published("psg-tbps", priority, paths, sent, _multihop_ms(paths))
+        table = held[priority >= HIGH_PRIORITY]
         if beyond is Beyond.TABLES:
-            yield _Published("patm-tbps", priority, by_table, once, table_ms)
-            continue
-        paths = np.where(held, np.uint8(1), paths)
-        sent = held.sum(axis=1) + np.where(held.all(axis=1), 0, sent)
-        yield _Published("patm-tbps", priority, paths, sent, _table_ms(paths, held))
+            yield _by_table("patm-tbps", priority, known, table)
+        else:
+            paths = np.where(table, np.uint8(1), paths)
+            sent = table.sum(axis=1) + np.where(table.all(axis=1), 0, sent)
+            yield _Published("patm-tbps", priority, paths, sent, _table_ms(paths, table))
+
+
+def _by_table(method: str, priority: int, known: Distances, held: _Held) -> _Published:
+    """Everybody gets one message: from the publisher, or by way of those that it holds."""
+    paths = atm_paths(known.to_subscribers(Strategy.SPLIT)[:, 1:], held)
+    sent = np.full(len(held), known.subscribers)
+    return _Published(method, priority, paths, sent, _table_ms(paths, held))
 
 
 def atm_paths(hops: Hops, held: _Held) -> Hops:

@@ -126,7 +126,7 @@ def _sg(known: Distances) -> Iterator[tuple[Variant, Sums]]:
     for strategy in known.hops:
         paths = known.to_subscribers(strategy)[:, : known.publishers]
         sent = known.messages[strategy][:, : known.publishers]
-        yield Variant("sg-tbps", strategy), _summed(paths, sent, one)
+        yield Variant("sg-tbps", strategy.value), _summed(paths, sent, one)
 
 
 def _psg(known: Distances, priorities: Sequence[int]) -> Iterator[tuple[Variant, Sums]]:
@@ -139,8 +139,8 @@ def _psg(known: Distances, priorities: Sequence[int]) -> Iterator[tuple[Variant,
                 for strategy in _PSG_STRATEGIES:
                     paths = psg_paths(known.to_subscribers(strategy), starts)
                     sent = psg_messages(known.messages[strategy], starts)
-                    variant = Variant("psg-tbps", strategy, priority, support, origin)
-                    yield variant, _summed(paths, sent, count)
+                    choice = strategy.value, priority, support.value, origin.value
+                    yield Variant("psg-tbps", *choice), _summed(paths, sent, count)
 
 
 def _fan(known: Distances, priorities: Sequence[int]) -> Iterator[tuple[Variant, Sums]]:
@@ -150,7 +150,7 @@ def _fan(known: Distances, priorities: Sequence[int]) -> Iterator[tuple[Variant,
         helpers = fan_helpers(known.neighbours, known.publishers, part)
         paths = fan_paths(between, helpers, part)
         every = np.broadcast_to(paths[:, None], (len(paths), known.publishers, known.subscribers))
-        variant = Variant("fan-tbps", Strategy.SPLIT, priority)
+        variant = Variant("fan-tbps", Strategy.SPLIT.value, priority)
         yield variant, _summed(every, np.array([known.subscribers]), np.array([helpers.shape[1]]))
 
 
