@@ -5,6 +5,7 @@ import math
 import platform
 import shutil
 import time
+from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
@@ -70,7 +71,7 @@ def _simulate(
     run.pcaps.rmdir()
     began = time.monotonic()
     lab = SimulatedLab(topology, run, round(service_s * SECOND))
-    bar = _Bar(math.ceil(topology.scenario.duration_s), emit)
+    bar = Bar(math.ceil(topology.scenario.duration_s), emit)
     played = play(lab, bar.on_virtual_seconds)
     bar.end()
     counts = write_trace(lab, run.trace)
@@ -106,17 +107,20 @@ def _simulate(
         )
 
 
-class _Bar:
+class Bar:
     """How far virtual time is, for those who have to wait."""
 
-    def __init__(self, total_s: int, emit: Emit) -> None:
-        self._total_s, self._emit = total_s, emit
-        self._began = time.monotonic()
+    def __init__(
+        self, total_s: int, emit: Emit, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._total_s, self._emit, self._clock = total_s, emit, clock
+        self._began = clock()
         self._shown: int | None = None
 
     def on_virtual_seconds(self, over_s: float) -> None:
+        """So many seconds of the scenario are over."""
         if self._shown is None:
-            if time.monotonic() - self._began < SHOWN_AFTER_S:
+            if self._clock() - self._began < SHOWN_AFTER_S:
                 return
             self._shown = 0
             self._emit(StageStarted(STAGE, self._total_s))
@@ -124,5 +128,6 @@ class _Bar:
         self._shown = int(over_s)
 
     def end(self) -> None:
+        """All of it."""
         if self._shown is not None:
             self._emit(StageEnded(STAGE))
