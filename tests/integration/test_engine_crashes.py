@@ -11,28 +11,31 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import docker
 import pytest
 
 from crashing import Victim, wait_for
 from own_engine import OwnEngine
+from testbed.backends.engine import engine as usual_engine
+from testbed.backends.image import Workshop, ensure_image, own_platform
+from testbed.backends.image_recipe import NodeImage
+from testbed.events import ignore
 from testbed.keeper.processes import marked as marked_processes
 
 pytestmark = [pytest.mark.netns, pytest.mark.docker, pytest.mark.root]
 
 
 @pytest.fixture(scope="module")
-def engine(request: pytest.FixtureRequest) -> Iterator[OwnEngine]:
-    """One of our own, with the node images of the usual one."""
-    usual = docker.from_env(timeout=60)
-    own = OwnEngine(*getattr(request, "param", ()))
+def engine() -> Iterator[OwnEngine]:
+    """One of our own, with the node image of the usual one."""
+    usual = usual_engine()
+    image = ensure_image(NodeImage(own_platform(usual)), Workshop(ignore))
+    own = OwnEngine()
     try:
         own.start()
-        own.take_images_from(usual)
+        own.take_image(image.name, usual)
         yield own
     finally:
         own.end()
-        usual.close()
 
 
 @pytest.fixture
@@ -189,12 +192,22 @@ def test_after_a_reboot_the_lab_can_simply_be_started_again(
     assert sorted(containers(engine)) == ["broker", "horn", "sensor", "siren"]
 
 
-@pytest.mark.parametrize("engine", [("--live-restore",)], indirect=True)
-def test_an_engine_that_restores_what_lives_leaves_the_lab_alone(
-    engine: OwnEngine, lab: Victim
-) -> None:
+@pytest.fixture
+def restoring(engine: OwnEngine) -> Iterator[OwnEngine]:
+    """The same engine, started in the way in which containers outlive it."""
+    engine.kill()
+    engine.start("--live-restore")
+    yield engine
     engine.kill()
     engine.start()
+
+
+def test_an_engine_that_restores_what_lives_leaves_the_lab_alone(
+    restoring: OwnEngine, lab: Victim
+) -> None:
+    engine = restoring
+    engine.kill()
+    engine.start("--live-restore")
     assert set(containers(engine).values()) == {"running"}
     up = lab.up()
     assert "nothing to do" in up.stderr

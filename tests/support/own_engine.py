@@ -13,16 +13,14 @@ from pathlib import Path
 
 import docker
 
-REPOSITORY = "landslide-testbed-node"
 PATIENCE_S = 60.0
 
 
 class OwnEngine:
     """dockerd with the flags of scripts/engine, in a folder of its own; its containerd is its child."""
 
-    def __init__(self, *flags: str) -> None:
+    def __init__(self) -> None:
         self.folder = Path(tempfile.mkdtemp(prefix="tb-engine-", dir="/tmp"))
-        self._flags = flags
         self._log = (self.folder / "log").open("ab")
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -31,14 +29,14 @@ class OwnEngine:
         """For DOCKER_HOST."""
         return f"unix://{self.folder}/sock"
 
-    def start(self) -> None:
+    def start(self, *flags: str) -> None:
         """Also over the remains of a killed one."""
         for left in (self.folder / "pid", self.folder / "exec" / "containerd" / "containerd.pid"):
             left.unlink(missing_ok=True)
         command = ["dockerd", "--data-root", str(self.folder / "data")]
         command += ["--exec-root", str(self.folder / "exec"), "-H", self.address]
         command += ["--pidfile", str(self.folder / "pid"), "--bridge", "none"]
-        command += ["--iptables=false", "--ip6tables=false", *self._flags]
+        command += ["--iptables=false", "--ip6tables=false", *flags]
         self._process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
@@ -77,16 +75,15 @@ class OwnEngine:
         """To look at it; close it."""
         return docker.DockerClient(self.address, timeout=60)
 
-    def take_images_from(self, other: docker.DockerClient) -> None:
-        """The node images, as files: nothing is built or pulled."""
+    def take_image(self, name: str, other: docker.DockerClient) -> None:
+        """Another engine's, as a file: nothing is built or pulled."""
         client = self.client()
         try:
-            for image in other.images.list(name=REPOSITORY):
-                with tempfile.TemporaryFile(dir=self.folder) as archive:
-                    for chunk in image.save(chunk_size=1 << 20, named=image.tags[0]):
-                        archive.write(chunk)
-                    archive.seek(0)
-                    client.images.load(archive)
+            with tempfile.TemporaryFile(dir=self.folder) as archive:
+                for chunk in other.images.get(name).save(chunk_size=1 << 20, named=True):
+                    archive.write(chunk)
+                archive.seek(0)
+                client.images.load(archive)
         finally:
             client.close()
 
