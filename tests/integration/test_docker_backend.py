@@ -73,8 +73,14 @@ def test_a_container_that_somebody_restarted_has_lost_its_link(
 
 
 def test_the_details_name_the_images_without_asking_for_others(
-    backend: DockerBackend, monkeypatch: pytest.MonkeyPatch, places: Path
+    backend: DockerBackend,
+    testbed: Command,
+    testbed_json: Command,
+    monkeypatch: pytest.MonkeyPatch,
+    places: Path,
 ) -> None:
+    """And the image that they name is not removed under the lab."""
+
     def refuse(*_: object) -> None:
         raise AssertionError("no image may be made for the details")
 
@@ -86,15 +92,10 @@ def test_the_details_name_the_images_without_asking_for_others(
     assert (about["id"], about["size"]) == (image.id, image.attrs["Size"])
     assert details["docker"]
 
-
-def test_the_image_of_a_lab_is_not_removed_under_it(
-    backend: DockerBackend, testbed: Command, testbed_json: Command
-) -> None:
-    ((_, image),) = backend.details()["images"].items()
-    answer = testbed_json("image", "remove", image["name"], codes=(3,))
+    answer = testbed_json("image", "remove", about["name"], codes=(3,))
     assert answer["removed"] == []
     (kept,) = answer["in_use"]
-    assert kept["name"] == image["name"]
+    assert kept["name"] == about["name"]
     assert "boxes" in kept["used_by"]
     assert testbed("image", "remove", "alpine").returncode == 2
 
