@@ -114,6 +114,30 @@ def watch(places: Path) -> Watch:
     return Watch(places / "s")
 
 
+@pytest.fixture(scope="session")
+def spark() -> Iterator[Any]:
+    """One Spark session for all tests that are not about how a session comes and goes."""
+    from analysis.session import open_session
+
+    with open_session(short=True) as session:
+        yield session
+
+
+@pytest.fixture
+def analyzed(spark: Any) -> Callable[[Path], Any]:
+    """analyzed(run_folder): the summary; the report is written. As `testbed analyze`, without a Java of its own."""
+    from analysis.pipeline import measure
+    from analysis.report import write_report
+    from analysis.runfolder import read_run
+
+    def analyze(folder: Path) -> Any:
+        summary = measure(spark, read_run(folder))
+        write_report(folder)
+        return summary
+
+    return analyze
+
+
 NOBODY = 65534
 
 

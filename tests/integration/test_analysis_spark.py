@@ -19,7 +19,6 @@ from analysis.pipeline import analyze, measure
 from analysis.report import write_report
 from analysis.runfolder import read_run
 from analysis.scan import packets
-from analysis.session import open_session
 from labelled_streams import write_mixed
 from nodes import wire
 from synthetic_runs import MS, Passing, Publication, StarRun
@@ -44,12 +43,6 @@ PUBLICATIONS = [
         for number in range(30, 37)
     ),
 ]
-
-
-@pytest.fixture(scope="module")
-def spark():
-    with open_session(short=True) as session:
-        yield session
 
 
 @pytest.fixture(scope="module")

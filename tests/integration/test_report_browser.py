@@ -11,7 +11,6 @@ import pytest
 from analysis.pipeline import measure
 from analysis.report import write_report
 from analysis.runfolder import read_run
-from analysis.session import open_session
 from machine_rows import machine_row, write_rows
 from synthetic_runs import START_NS, StarRun, publications
 
@@ -33,7 +32,7 @@ QUIET = (
 
 
 @pytest.fixture(scope="module")
-def report(tmp_path_factory) -> Path:
+def report(spark, tmp_path_factory) -> Path:
     """A run with a lost alert, hostile names in its manifest, and a relay that was late."""
     folder = tmp_path_factory.mktemp("runs") / "seen"
     run = StarRun(
@@ -68,8 +67,7 @@ def report(tmp_path_factory) -> Path:
     )
     late = {3: {"relay_late_max_s": 0.5}}
     write_rows(folder, [machine_row(second, **late.get(second, {})) for second in range(-3, 10)])
-    with open_session(short=True) as spark:
-        measure(spark, read_run(folder))
+    measure(spark, read_run(folder))
     return write_report(folder)
 
 

@@ -1,15 +1,16 @@
 """A small reproduction of Lee 2016, from namespaces to figures."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from analysis.papers.lee2016.delays import by_cell, delays
 from analysis.papers.lee2016.sheet import read_sheet
 from analysis.runfolder import Run
-from analysis.session import open_session
-from testbed.cli.reproductions.lee2016 import measure, run_labs, tables
+from testbed.cli.reproductions.lee2016 import run_labs, tables
 from testbed.cli.terminal import Terminal
 from testbed.papers.lee2016 import Extent, Lab, series, sheet
 from testbed.papers.lee2016.cells import Experiment, cells
@@ -29,12 +30,13 @@ SECOND_NS = 1_000_000_000
 
 @pytest.mark.netns
 @pytest.mark.spark
-def test_cells_side_by_side_become_figures(places: Path) -> None:
+def test_cells_side_by_side_become_figures(places: Path, testbed_json: Callable[..., Any]) -> None:
     terminal, folder = Terminal(as_json=True), places / "result"
     run_labs(Extent((TINY,)), folder, "netns", terminal)
     assert lab_names() == []
-    result = measure(folder, terminal)
-    assert json.loads((folder / "result.json").read_text()) == result
+    said = testbed_json("reproduce", "lee2016", "--from", folder, codes=(0, 3))
+    result = json.loads((folder / "result.json").read_text())
+    assert said == {**result, "report": str(folder / "report.html")}
     assert "<svg" in (folder / "report.html").read_text()
     assert len(tables(result)) == 2
 
@@ -51,32 +53,31 @@ def test_cells_side_by_side_become_figures(places: Path) -> None:
 
 @pytest.mark.spark
 def test_urgent_messages_in_front_count_for_the_bound_and_late_ones_are_censored(
-    tmp_path: Path,
+    spark: Any, tmp_path: Path
 ) -> None:
     paper = sheet(TINY)
     run = Run(tmp_path, {"run": "made-up", "play": {"start_ns": 0}, "paper": paper}, ())
     node = "delay-dmpq-1443-7"
     # published, received: the second comes while the first is under way, the last never arrives
     times = [(0.0, 0.05), (0.04, 0.06), (1.0, 1.01), (2.0, None)]
-    with open_session("local[1]", short=True) as spark:
-        spark.createDataFrame(
-            [
-                (
-                    "delay/dmpq-1443/pm",
-                    node,
-                    f"{number:016x}",
-                    int(sent * SECOND_NS),
-                    None if came is None else int(came * SECOND_NS),
-                    None if came is None else came - sent,
-                )
-                for number, (sent, came) in enumerate(times)
-            ],
-            "topic string, receiver string, id string, published_ns long, received_ns long, delay_s double",
-        ).write.parquet(str(run.metrics / "deliveries.parquet"))
-        plan = read_sheet(run)
-        each = delays(spark, run, plan)
-        rows = sorted((row.asDict() for row in each.collect()), key=lambda row: row["at_s"])
-        cell = by_cell(each, plan.standard_period_s).first().asDict()
+    spark.createDataFrame(
+        [
+            (
+                "delay/dmpq-1443/pm",
+                node,
+                f"{number:016x}",
+                int(sent * SECOND_NS),
+                None if came is None else int(came * SECOND_NS),
+                None if came is None else came - sent,
+            )
+            for number, (sent, came) in enumerate(times)
+        ],
+        "topic string, receiver string, id string, published_ns long, received_ns long, delay_s double",
+    ).write.parquet(str(run.metrics / "deliveries.parquet"))
+    plan = read_sheet(run)
+    each = delays(spark, run, plan)
+    rows = sorted((row.asDict() for row in each.collect()), key=lambda row: row["at_s"])
+    cell = by_cell(each, plan.standard_period_s).first().asDict()
     bound = paper["cells"][node]["bound"]
     assert [row["waiting"] for row in rows] == [0, 1, 0, 0]
     assert rows[1]["bound_s"] == pytest.approx(bound["before_s"] + 2 * bound["each_s"])

@@ -61,7 +61,7 @@ def valleys(repository: Path, places: Path) -> Path:
 
 
 def test_a_mixed_lab_comes_up_is_measured_and_goes_without_a_trace(
-    valleys: Path, testbed: Command, testbed_json: Command, places: Path
+    valleys: Path, testbed: Command, testbed_json: Command, analyzed: Command, places: Path
 ) -> None:
     up = testbed_json("up", valleys, "--backend", "docker", codes=(0, 3))
     containers = marked(LabPlace(places / "s" / "valleys"))
@@ -78,11 +78,10 @@ def test_a_mixed_lab_comes_up_is_measured_and_goes_without_a_trace(
     assert testbed("down", "valleys").returncode == 0
     assert marked(LabPlace(places / "s" / "valleys")) == []
 
-    summary = testbed_json("analyze", up["run"], codes=(0, 3))
-    messages = summary["messages"]
+    run = places / "c" / up["run"]
+    messages = analyzed(run)["messages"]
     assert messages["delivered"] == messages["expected_deliveries"] > 100
     assert messages["lost"] == 0
-    run = places / "c" / up["run"]
     manifest = json.loads((run / "run.json").read_text())
     assert set(manifest["details"]["images"]) >= {"linux/arm64", "linux/arm/v7"}
     assert set(manifest["details"]["limits"]) == {"pi-3", "pi-2"}

@@ -32,18 +32,23 @@ scenario:
 
 
 @pytest.fixture
-def run(places: Path, testbed_json: Command) -> dict[str, Any]:
+def run_folder(places: Path, testbed_json: Command) -> Path:
+    """Of a lab that was played and is down."""
     file = places / "shared.yaml"
     file.write_text(FILE)
-    return dict(testbed_json("run", file, "--backend", "netns", codes=(0, 3)))
+    up = testbed_json("up", file, "--backend", "netns", codes=(0, 3))
+    testbed_json("play", "shared", codes=(0, 3))
+    testbed_json("down", "shared")
+    return Path(up["run_folder"])
 
 
 def test_messages_of_several_sensors_wait_for_each_other_on_the_shared_line(
-    run: dict[str, Any], places: Path
+    run_folder: Path, analyzed: Command
 ) -> None:
+    run = analyzed(run_folder)
     assert run["messages"]["delivered"] == 3
     # 30 kB at 20 kB/s: whoever is last cannot be there before 1.5 s, and who is alone would need 0.5 s
     assert run["delay_s"]["1"]["max"] > 1.4
     assert run["hops"]["1"]["max"] == 2, "a router is no hop of the overlay"
-    manifest = json.loads((places / "c" / run["run"] / "run.json").read_text())
+    manifest = json.loads((run_folder / "run.json").read_text())
     assert manifest["capture"]["valley"]["bytes"] > 30_000

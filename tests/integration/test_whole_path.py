@@ -62,13 +62,16 @@ def check_document(document: dict) -> None:
     "backend", ["netns", pytest.param("docker", marks=[pytest.mark.docker, pytest.mark.root])]
 )
 def test_captures_and_logs_agree_on_every_delivery(
-    backend, testbed_json, watch, places, repository
+    backend, testbed_json, analyzed, watch, repository
 ):
     minimal = repository / "topologies" / "minimal.yaml"
     for _ in range(TRIES):
-        document = testbed_json("run", minimal, "--backend", backend, codes=(0, 3))
+        up = testbed_json("up", minimal, "--backend", backend, codes=(0, 3))
+        for command in ("play", "down"):
+            testbed_json(command, "minimal", codes=(0, 3))
+        folder = Path(up["run_folder"])
+        document = analyzed(folder)
         check_document(document)
-        folder = places / "c" / document["run"]
         captured, logged = captured_delays(folder), logged_delays(folder)
         assert captured.keys() == logged.keys()
         assert document["backend"] == backend
