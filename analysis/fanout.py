@@ -20,7 +20,6 @@ Row = Mapping[str, Any]
 Work = Callable[[Cell], Iterable[tuple[str, Row]]]  # rows, each with the name of its table
 Told = Callable[[int, int], None]  # cells done, of how many
 
-GROUP = "cells"
 SCHEMA = "name string, row string"
 BETWEEN_LOOKS_S = 0.25
 
@@ -34,7 +33,7 @@ def fan_out(
     job.start()
     while job.is_alive():
         job.join(BETWEEN_LOOKS_S)
-        told(min(_done(spark), len(cells) - 1), len(cells))
+        told(min(_done(spark, job.group), len(cells) - 1), len(cells))
     rows = job.rows()
     told(len(cells), len(cells))
     return rows
@@ -45,13 +44,14 @@ class _Job(threading.Thread):
 
     def __init__(self, spark: "SparkSession", work: Work, cells: Sequence[Cell]) -> None:
         super().__init__(daemon=True)
+        self.group = f"cells-{id(self)}"  # by which Spark knows the job
         self._spark, self._work, self._cells = spark, work, cells
         self._table: pa.Table | None = None
         self._trouble: Exception | None = None
 
     def run(self) -> None:
         try:
-            self._spark.sparkContext.setJobGroup(GROUP, "cells", interruptOnCancel=True)
+            self._spark.sparkContext.setJobGroup(self.group, "cells", interruptOnCancel=True)
             places = self._spark.range(0, len(self._cells), 1, len(self._cells))
             self._table = places.mapInArrow(_mapper(self._work, self._cells), SCHEMA).toArrow()
         except Exception as trouble:  # noqa: BLE001 - whatever it is, the main thread tells it
@@ -84,9 +84,9 @@ def _mapper(work: Work, cells: Sequence[Cell]) -> Callable[[Any], Iterator[Any]]
     return compute
 
 
-def _done(spark: "SparkSession") -> int:
+def _done(spark: "SparkSession", group: str) -> int:
     tracker = spark.sparkContext.statusTracker()
-    jobs = (tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(GROUP))
+    jobs = (tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group))
     stages = (tracker.getStageInfo(stage) for job in jobs if job for stage in job.stageIds)
     return sum(stage.numCompletedTasks for stage in stages if stage)
 

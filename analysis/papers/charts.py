@@ -3,11 +3,14 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from analysis.charts import WIDTH, of_rows, svg
+from analysis.charts import WIDTH, log_marks, of_rows, svg
 from analysis.papers.ways import COLOURS, DASHES, SHAPES
 
 Point = Mapping[str, Any]  # way, at, panel, mean, low, high
 PANEL_HEIGHT = 230
+NUMBER = ",.9~g"
+MOST_DECADES = 2  # with marks at 1, 2 and 5
+EDGE = 1.15  # how far a logarithmic axis goes beyond the data
 WIDE_RANGE = 30  # from here on values are drawn on a logarithmic axis
 
 
@@ -137,8 +140,14 @@ def _values(rows: Sequence[Point], what: str) -> Any:
 
     values = [row["mean"] for row in rows]
     wide = min(values) > 0 and max(values) / min(values) > WIDE_RANGE
-    scale = alt.Scale(type="log", nice=False) if wide else alt.Scale(zero=True)
-    return alt.Y("mean:Q", title=what, scale=scale).axis(tickCount=6, format=",~g")
+    if not wide:
+        scale = alt.Scale(zero=True)
+        return alt.Y("mean:Q", title=what, scale=scale).axis(tickCount=6, format=NUMBER)
+    domain = [min(values) / EDGE, max(values) * EDGE]
+    marks = log_marks(domain[0], domain[1], MOST_DECADES)
+    return alt.Y("mean:Q", title=what, scale=alt.Scale(type="log", domain=domain, nice=False)).axis(
+        values=marks, format=NUMBER
+    )
 
 
 def _panels(
@@ -162,5 +171,5 @@ def _by_way(channel: Any, ways: Sequence[str], values: Sequence[Any]) -> Any:
     return (
         channel("way:N", title=None, sort=list(ways))
         .scale(domain=list(ways), range=[values[n % len(values)] for n in range(len(ways))])
-        .legend(orient="bottom", columns=2, labelLimit=330, symbolSize=90)
+        .legend(orient="bottom", columns=2, columnPadding=40, labelLimit=330, symbolSize=90)
     )

@@ -14,8 +14,10 @@ SG, SCRIBE = "sg-tbps", "scribe"
 OF_TOPIC = ("pattern", "publishers", "subscribers", "nodes")
 LOADS = ("sent", "received", "forwarded")
 GROUP = 1_000  # nodes
-CORRELATED = "received and forwarded correlate clearly: who forwards more also receives more"
-UNCORRELATED = "received and forwarded correlate hardly"
+CORRELATED = (
+    "in SG-TBPS received and forwarded correlate clearly: who forwards more also receives more"
+)
+UNCORRELATED = "in Scribe received and forwarded correlate hardly"
 LEAVES = "nodes that forward nothing exist only in SG-TBPS"
 RELATION = {SG: f"{CORRELATED}; {LEAVES}", SCRIBE: UNCORRELATED}
 

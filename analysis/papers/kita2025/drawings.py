@@ -11,6 +11,7 @@ from analysis.papers.ways import title, titles, with_priority
 
 Figure = Mapping[str, Any]
 Cell = Mapping[str, Any]
+THOUSAND = 1_000
 HOPS, MESSAGES = "hops, mean", "messages for one publication"
 OURS_PANELS = {
     "path": ("path_of_psg", PATH_OF_PSG),
@@ -71,7 +72,7 @@ def _ours(name: str, label: str, cells: Sequence[Cell]) -> str | None:
     found = [
         {
             "way": title(cell),
-            "at": f"{cell['pattern']}, {cell['nodes']:,}",
+            "at": f"{cell['pattern']} {cell['nodes'] // THOUSAND}k",
             "panel": panel,
             "mean": cell["ours"][value],
         }
@@ -79,5 +80,5 @@ def _ours(name: str, label: str, cells: Sequence[Cell]) -> str | None:
         for cell in sorted(large, key=lambda cell: order.index(title(cell)))
     ]
     limits = {panel: limit for panel, (_, limit) in OURS_PANELS.items()}
-    axes = ("pattern, nodes", "ours, of PSG-TBPS's")
+    axes = ("pattern and nodes", "ours, of PSG-TBPS's")
     return charts.goals(found, limits, axes, name, label) if found else None

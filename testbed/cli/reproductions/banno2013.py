@@ -42,10 +42,11 @@ def tables(result: Result) -> Sequence[Table]:
     )
 
 
-BANNO2013 = CellPaper(
+PAPER = CellPaper(
     name="banno2013",
     about="pub/sub on a Skip Graph, and Scribe (up to 100,000 nodes, computed)",
     extent=extent,
     paper=paper,
     tables=tables,
-).entry()
+)
+BANNO2013 = PAPER.entry()

@@ -17,6 +17,7 @@ from testbed.cli.reproductions.base import (
     checks_table,
     failed_checks,
 )
+from testbed.cli.reproductions.master import HERE, chosen_master
 from testbed.cli.stages import stages
 from testbed.cli.terminal import Terminal
 from testbed.errors import InputError, TestbedError
@@ -30,8 +31,6 @@ if TYPE_CHECKING:
     from analysis.papers.reproduction import Paper
     from testbed.papers.cells import Extent
 
-HERE = "local[*]"
-MASTERS = ("local", "spark://")
 STARTING, COMPUTING = "starting Spark", "computing the cells"
 
 
@@ -59,12 +58,7 @@ class CellPaper:
 
     def anew(self, asked: Asked, folder: Path, terminal: Terminal) -> Result:
         """All cells, then their figures."""
-        master = asked.master or HERE
-        if not master.startswith(MASTERS):
-            raise InputError(
-                f"--master {master} is none that Spark could be asked for here",
-                "spark://HOST:PORT, or local[4] for four cores of this machine",
-            )
+        master = chosen_master(asked.master)
         return self.run(self.extent(asked), folder, master, terminal)
 
     def run(self, extent: "Extent", folder: Path, master: str, terminal: Terminal) -> Result:

@@ -49,10 +49,11 @@ def tables(result: Result) -> Sequence[Table]:
     return *shown, pivot(words, adaptive, ("subscribers",), with_priority, "path")
 
 
-KITA2025 = CellPaper(
+PAPER = CellPaper(
     name="kita2025",
     about="priorities in pub/sub on Skip Graphs (up to 100,000 nodes, computed)",
     extent=extent,
     paper=paper,
     tables=tables,
-).entry()
+)
+KITA2025 = PAPER.entry()

@@ -1,0 +1,197 @@
+"""Papers made of cells: from Spark's workers to figures, on this machine and on a cluster without our code."""
+
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pyspark
+import pytest
+
+from analysis.errors import AnalysisError
+from analysis.fanout import fan_out
+from analysis.java import find_java
+from analysis.session import open_session
+from testbed.cli.reproductions import kita2025 as command
+from testbed.cli.terminal import Terminal
+from testbed.papers import kita2025
+from testbed.papers.cells import Cell, Extent, topics
+from testbed.papers.measuring import measure
+
+pytestmark = pytest.mark.spark
+
+SMALL = Extent(
+    "small",
+    2,
+    (
+        *(c for c in topics((1_000,), 2, 7, kita2025.METHODS, 1.0) if c.arguments["pattern"] > "b"),
+        *(
+            Cell("tables", {**c.arguments, "nodes": 400}, c.weight)
+            for c in kita2025.tables((10, 80), 2)
+        ),
+    ),
+)
+NO_CODE_BUT = ("numpy", "numpy.libs", "pyarrow")
+PATIENCE_S = 60
+
+
+def test_cells_become_parquet_figures_and_a_page(
+    places: Path, testbed_json: Callable[..., Any]
+) -> None:
+    folder = places / "c" / "small"
+    result = command.PAPER.run(SMALL, folder, "local[2]", Terminal(as_json=True))
+    assert json.loads((folder / "result.json").read_text()) == result
+    assert (result["paper"], result["extent"], result["trials"]) == ("kita2025", "small", 2)
+    assert result["cells"] == len(SMALL.cells) == 12
+    assert "<svg" in (folder / "report.html").read_text()
+
+    rows = pq.read_table(folder / "topics.parquet").to_pylist()
+    assert rows == [row for cell in SMALL.heaviest_first() for row in _topic_rows(cell)]
+    cells = {figure["figure"]: figure["cells"] for figure in result["figures"]}
+    same = [cell["ours"]["of_sg"] for cell in cells["path-1"]]
+    assert same == pytest.approx([1.0] * len(same))
+    assert {cell["ours"]["path"]["trials"] for cell in cells["tables-path"]} == {2}
+    verdicts = {check["check"]: check["ok"] for check in result["checks"]}
+    assert verdicts["PSG-TBPS at priority 1 is SG-TBPS: path and messages differ by nothing"]
+
+    again = testbed_json("reproduce", "kita2025", "--from", folder, codes=(0, 3))
+    assert again == {**result, "report": str(folder / "report.html")}
+
+
+def _topic_rows(cell: Cell) -> list[dict[str, Any]]:
+    return [row for table, row in measure(cell.as_plain()) if table == "topics"]
+
+
+def test_an_interrupt_leaves_no_process_and_no_folder(places: Path, repository: Path) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-m", "testbed", "reproduce", "kita2025"],
+        cwd=repository,
+        env={**os.environ, "TMPDIR": str(places)},
+        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stderr is not None
+        while "computing the cells: " not in process.stderr.readline():
+            assert process.poll() is None
+        assert _processes_of(places)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == 130
+    assert "interrupted; nothing is kept" in said
+    assert not list((places / "c").iterdir())
+    deadline = time.monotonic() + PATIENCE_S
+    while left := _processes_of(places):
+        assert time.monotonic() < deadline, left
+        time.sleep(0.2)
+
+
+def _processes_of(places: Path) -> list[str]:
+    """Who was started with this folder as the place of the captures, but for this test."""
+    mark, found = f"TESTBED_CAPTURES={places / 'c'}".encode(), []
+    for entry in Path("/proc").iterdir():
+        try:
+            if mark in (entry / "environ").read_bytes().split(b"\0"):
+                found.append((entry / "cmdline").read_text().replace("\0", " "))
+        except OSError:
+            continue  # no process, or it has just ended
+    return found
+
+
+@pytest.fixture
+def bare_python(tmp_path: Path) -> Path:
+    """A Python with numpy and pyarrow and nothing of ours."""
+    home = tmp_path / "bare"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", home], check=True)
+    packages = Path(sysconfig.get_path("purelib"))
+    own = next(home.glob("lib/python*/site-packages"))
+    for name in NO_CODE_BUT:
+        if (packages / name).exists():
+            (own / name).symlink_to(packages / name)
+    python = home / "bin" / "python"
+    told = subprocess.run(
+        [python, "-c", "import testbed"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "No module named 'testbed'" in told.stderr
+    return python
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[str]:
+    """A master and one worker on loopback; the address of the master."""
+    home = Path(pyspark.__file__).parent
+    environment = {
+        **os.environ,
+        "JAVA_HOME": str(find_java().path),
+        "SPARK_HOME": str(home),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+    }
+    started = []
+
+    def start(role: str, *arguments: str) -> str:
+        log = tmp_path / f"{role}.log"
+        with log.open("w") as file:
+            process = subprocess.Popen(
+                [
+                    home / "bin" / "spark-class",
+                    f"org.apache.spark.deploy.{role.lower()}.{role}",
+                    *("--host", "127.0.0.1", "--port", "0", "--webui-port", "0"),
+                    *arguments,
+                ],
+                env=environment,
+                stdout=file,
+                stderr=file,
+            )
+        started.append(process)
+        ready = {"Master": r"Starting Spark master at (\S+)", "Worker": r"registered with (\S+)"}
+        deadline = time.monotonic() + PATIENCE_S
+        while not (found := re.search(ready[role], log.read_text())):
+            assert time.monotonic() < deadline, log.read_text()
+            assert process.poll() is None, log.read_text()
+            time.sleep(0.1)
+        return found[1]
+
+    try:
+        master = start("Master")
+        work = str(tmp_path / "work")
+        start("Worker", "--cores", "2", "--memory", "1g", "--work-dir", work, master)
+        yield master
+    finally:
+        for process in reversed(started):
+            process.terminate()
+            process.wait(PATIENCE_S)
+        shutil.rmtree(tmp_path / "work", ignore_errors=True)
+
+
+def test_workers_of_a_cluster_get_our_code(
+    cluster: str, bare_python: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
+    monkeypatch.setenv("PYSPARK_PYTHON", str(bare_python))
+    cells = [cell.as_plain() for cell in SMALL.heaviest_first()]
+    told: list[tuple[int, int]] = []
+    with open_session(cluster, short=True) as spark:
+        found = fan_out(spark, measure, cells, lambda done, of: told.append((done, of)))
+        with pytest.raises(AnalysisError, match="KeyError: 'no such experiment'"):
+            fan_out(spark, measure, [{"experiment": "no such experiment"}], lambda *_: None)
+    expected: dict[str, list[dict[str, Any]]] = {}
+    for cell in cells:
+        for table, row in measure(cell):
+            expected.setdefault(table, []).append(row)
+    assert found == expected
+    assert told[0] == (0, 12)
+    assert told[-1] == (12, 12)
+    assert told == sorted(told)

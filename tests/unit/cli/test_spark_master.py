@@ -1,0 +1,36 @@
+"""Which Spark masters `testbed reproduce --master` takes."""
+
+import socket
+
+import pytest
+
+from testbed.cli.reproductions.master import chosen_master
+from testbed.errors import InputError
+
+
+@pytest.mark.parametrize(
+    ("asked", "taken"), [(None, "local[*]"), ("local[4]", "local[4]"), ("local", "local")]
+)
+def test_without_a_cluster_it_is_this_machine(asked: str | None, taken: str) -> None:
+    assert chosen_master(asked) == taken
+
+
+def test_a_master_that_answers_is_taken_also_if_another_does_not() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        for asked in (f"spark://127.0.0.1:{port}", f"spark://127.0.0.1:1,127.0.0.1:{port}"):
+            assert chosen_master(asked) == asked
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ("yarn", "is none that cells can be sent to"),
+        ("spark://127.0.0.1:1", "no Spark master answers at spark://127.0.0.1:1"),
+        ("spark://127.0.0.1", "HOST:PORT is missing"),
+        ("spark://127.0.0.1:nine", "no Spark master answers"),
+    ],
+)
+def test_what_cannot_serve_is_refused_before_anything_starts(asked: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        chosen_master(asked)
