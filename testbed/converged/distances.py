@@ -53,8 +53,7 @@ def distances(
 ) -> Distances:
     """Of these topics, by these strategies."""
     columns = slice(topics.start * people.size, topics.stop * people.size)
-    left, right = (link[:, columns] - columns.start for link in links)
-    neighbours = neighbours_in_topics(left, right, people.size)
+    neighbours = neighbours_in_topics(links[1][:, columns] - columns.start, people.size)
     vectors = people.peer_vectors[topics]
     hops: dict[Strategy, Hops] = {}
     messages: dict[Strategy, NDArray[np.int64]] = {}

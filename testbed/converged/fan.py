@@ -41,7 +41,7 @@ def fan_helpers(
     """The helper of each part, `helpers[topic, part]`, as a number among the topic's subscribers."""
     size, subscribers = neighbours.size, len(part)
     part_of_peer = np.concatenate([np.full(publishers, -1), part])
-    owner = np.repeat(np.arange(neighbours.topics * size), np.diff(neighbours.first))
+    owner = neighbours.owners
     same = part_of_peer[owner % size] == part_of_peer[neighbours.peers % size]
     near = np.bincount(owner[same], minlength=neighbours.topics * size)
     near = near.reshape(-1, size)[:, publishers:]

@@ -74,8 +74,8 @@ def publications_by_topic(
 
 def sg_load(people: Population, published: _Counts, strategy: Strategy) -> Load:
     """Only a topic's own nodes work for it. Each topic has one publisher, its first peer."""
-    links = converge(people.owners, people.vectors)
-    neighbours = neighbours_in_topics(*links, people.size)
+    _, right = converge(people.owners, people.vectors)
+    neighbours = neighbours_in_topics(right, people.size)
     if strategy is Strategy.FLOOD:
         copies = np.diff(neighbours.first) - 1
         copies[:: people.size] += 1
@@ -96,8 +96,7 @@ def split_children(neighbours: Neighbours) -> _Counts:
     All ways are followed at once: from the first peer, hop by hop to the farthest neighbour not beyond the end.
     """
     peers = len(neighbours.first) - 1
-    owner = np.repeat(np.arange(peers), np.diff(neighbours.first))
-    sorted_links = owner * peers + neighbours.peers
+    sorted_links = neighbours.owners * peers + neighbours.peers
     end = np.flatnonzero(np.arange(peers) % neighbours.size)
     at = end - end % neighbours.size
     children = np.zeros(peers, dtype=np.int64)

@@ -26,16 +26,29 @@ class Neighbours:
         """Of each topic, both directions counted."""
         return np.diff(self.first[:: self.size])
 
+    @property
+    def owners(self) -> NDArray[np.int64]:
+        """Whose neighbour each of `peers` is."""
+        return np.repeat(np.arange(len(self.first) - 1), np.diff(self.first))
 
-def neighbours_in_topics(left: Links, right: Links, size: int) -> Neighbours:
-    """The neighbours inside the topics that the columns of `left` and `right` belong to, `size` columns each.
 
-    The links may lead to peers outside these columns, whose first one counts as peer 0.
+def neighbours_in_topics(right: Links, size: int) -> Neighbours:
+    """The neighbours inside the topics that the columns of `right` belong to, `size` columns each.
+
+    Links may lead to peers outside these columns, whose first one counts as peer 0. A list's next member is never
+    nearer than that of the level below, so whoever is a neighbour on several levels is so on levels that follow.
     """
-    columns = left.shape[1]
-    both = np.concatenate([left, right]).astype(np.int64)
-    peer = np.broadcast_to(np.arange(columns), both.shape)
-    inside = both // size == peer // size
-    ends = np.unique(peer[inside] * columns + both[inside])
-    first = np.searchsorted(ends, np.arange(columns + 1) * columns)
-    return Neighbours(size, first, ends % columns)
+    columns = right.shape[1]
+    last = np.arange(size, columns + size) // size * size  # of each peer's topic, excluded
+    begins, ends = [], []
+    below = np.zeros(columns, dtype=right.dtype)
+    for links in right:
+        new = np.flatnonzero((links > below) & (links < last))
+        begins.append(new)
+        ends.append(links[new].astype(np.int64))
+        below = np.maximum(below, links)
+    begin, end = np.concatenate(begins), np.concatenate(ends)
+    pairs = np.sort(np.concatenate([begin * columns + end, end * columns + begin]))
+    owner, peers = np.divmod(pairs, columns)
+    first = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=columns))])
+    return Neighbours(size, first, peers)

@@ -26,30 +26,49 @@ def _rightward(vectors: NDArray[np.uint64]) -> Hops:
     it makes as many hops there as the list has members between the last one that shares one bit more with the start
     and the key: the members with the other bit since then. That is the same for all starts that share i + 1 bits, so
     it is counted for lists, not for pairs: `walked` has a row for each list that is still shared, a column for each
-    key, and counts the hops on all levels below.
+    key, and counts the hops on the levels below. It changes at members only, so it is counted at those and repeated.
     """
     topics, size = vectors.shape
     hops = np.empty((topics * size, size), dtype=np.uint8)
-    start = np.arange(topics * size)  # those who still share their list with somebody
-    row = start // size  # of `walked`, for each of them
+    member = np.arange(
+        topics * size
+    )  # list after list, each in key order; those alone in a list are done
+    row = member // size  # of `walked`: the list of each
     walked = np.zeros((topics, size), dtype=np.uint8)
     flat = vectors.ravel()
     for level in range(BITS):
-        bit = (flat[start] >> np.uint64(BITS - 1 - level) & np.uint64(1)).astype(np.int64)
-        child = 2 * row + bit
-        own = np.zeros((2 * len(walked), size), dtype=bool)
-        own[child, start % size] = True
-        other = own.reshape(-1, 2, size)[:, ::-1].reshape(-1, size)
-        passed = np.cumsum(other, axis=1, dtype=np.uint16)
-        since = np.maximum.accumulate(np.where(own, passed, 0), axis=1)
-        walked = np.repeat(walked, 2, axis=0) + (passed - since).astype(np.uint8)
-        members = np.bincount(child, minlength=len(walked))
-        alone = members[child] == 1
-        hops[start[alone]] = walked[child[alone]]
-        start, child = start[~alone], child[~alone]
-        if not len(start):
+        bit = (flat[member] >> np.uint64(BITS - 1 - level) & np.uint64(1)).astype(np.int64)
+        halves = np.empty((len(walked), 2, size), dtype=np.uint8)
+        for half in (0, 1):
+            hops_at = _since_the_last(bit == half, row)
+            halves[:, half] = walked + _up_to_the_next(hops_at, row, member % size, size)
+        walked = halves.reshape(-1, size)
+        row = 2 * row + bit
+        order = np.argsort(row, kind="stable")
+        member, row = member[order], row[order]
+        members = np.bincount(row, minlength=len(walked))
+        alone = members[row] == 1
+        hops[member[alone]] = walked[row[alone]]
+        member, row = member[~alone], row[~alone]
+        if not len(member):
             break
         kept = members > 1
         walked = walked[kept]
-        row = (np.cumsum(kept) - 1)[child]
+        row = (np.cumsum(kept) - 1)[row]
     return hops.reshape(topics, size, size)
+
+
+def _since_the_last(is_it: NDArray[np.bool_], row: NDArray[np.int64]) -> NDArray[np.uint8]:
+    """How many places ago each list had the last one that is it; where there was none yet, it does not matter."""
+    place = np.arange(len(row))
+    last = np.maximum.accumulate(np.where(is_it, place, -1))
+    return (place - last).astype(np.uint8)
+
+
+def _up_to_the_next(
+    value: NDArray[np.uint8], row: NDArray[np.int64], column: NDArray[np.int64], size: int
+) -> NDArray[np.uint8]:
+    """Rows of `size`, filled with what stands at their members from there up to the next one's column."""
+    begins = np.diff(row, prepend=-1) != 0
+    upto = np.where(np.append(begins[1:], True), size, np.append(column[1:], 0))
+    return np.repeat(value, upto - np.where(begins, 0, column)).reshape(-1, size)

@@ -13,27 +13,38 @@ from testbed.converged.neighbours import Neighbours
 
 def split_hops(neighbours: Neighbours) -> Hops:
     """Hops of the multicast, `hops[topic, from, to]`."""
-    topics, size = neighbours.topics, neighbours.size
-    peer = np.repeat(np.arange(topics * size), np.diff(neighbours.first))
-    near = np.zeros((topics, size, size), dtype=bool)
-    near[peer // size, peer % size, neighbours.peers % size] = True
-    to_the_right = _rightward(near)
-    to_the_left = _rightward(near[:, ::-1, ::-1])[:, ::-1, ::-1]
-    return np.maximum(to_the_right, to_the_left)
+    size, shape = neighbours.size, (neighbours.topics, neighbours.size, neighbours.size)
+    own, near = neighbours.owners, neighbours.peers
+    to_the_right = _rightward(own[near > own], near[near > own] % size, shape)
+    # Seen from the other end, the left is the right.
+    own, near = len(neighbours.first) - 2 - own[::-1], len(neighbours.first) - 2 - near[::-1]
+    to_the_left = _rightward(own[near > own], near[near > own] % size, shape)
+    return np.maximum(to_the_right, to_the_left[::-1, ::-1, ::-1])
 
 
-def _rightward(near: NDArray[np.bool_]) -> Hops:
-    """The hops to all peers on the right, 0 to those on the left; `near[topic, peer, peer]`: they are neighbours.
+def _rightward(
+    own: NDArray[np.int64], near: NDArray[np.int64], shape: tuple[int, int, int]
+) -> Hops:
+    """The hops to all peers on the right, 0 to those on the left.
 
-    From the last peer of each topic to the first: the way of each is one hop, and then that of a peer on its right.
+    `near` are the neighbours on the right of the peers `own`, ascending, as places in their topic. From the last peer
+    of each topic to the first: the way of each is one hop, and then the way of a peer on its right.
     """
-    topics, size, _ = near.shape
-    hops = np.zeros((topics, size, size), dtype=np.uint8)
+    topics, size, _ = shape
+    # To each key by way of the farthest neighbour before it: each neighbour is repeated up to the next one.
+    lone = np.arange(size - 1, topics * size, size)  # nobody is on the right of these
+    row = np.concatenate([own, lone])
+    place = np.concatenate([near, np.full(topics, size - 1)])
+    order = np.argsort(row, kind="stable")
+    row, place = row[order], place[order]
+    begins = np.diff(row, prepend=-1) != 0
+    ends = np.append(begins[1:], True)
+    upto = np.where(ends, size, np.append(place[1:], 0))
+    farthest = np.repeat(place.astype(np.int32), upto - np.where(begins, 0, place))
+    by_way_of = farthest.reshape(shape) * np.int32(size) + np.arange(size, dtype=np.int32)
+    by_way_of += np.arange(topics, dtype=np.int32)[:, None, None] * np.int32(size * size)
+    hops = np.zeros(shape, dtype=np.uint8)
     flat = hops.reshape(-1)
-    keys = np.arange(size, dtype=np.int64)
-    topic = size * size * np.arange(topics)[:, None]
     for peer in range(size - 2, -1, -1):
-        right = keys[peer + 1 :]
-        farthest = np.maximum.accumulate(np.where(near[:, peer, peer + 1 :], right, 0), axis=1)
-        hops[:, peer, peer + 1 :] = flat[topic + farthest * size + right] + np.uint8(1)
+        hops[:, peer, peer + 1 :] = flat[by_way_of[:, peer, peer + 1 :]] + np.uint8(1)
     return hops
