@@ -14,29 +14,34 @@ def psg_paths(hops: Hops, starts: Starts) -> Hops:
 
     `hops[topic, from, subscriber]`. The publisher begins at once, the others one hop later.
     """
-    topics, size, subscribers = hops.shape
+    topics, _, subscribers = hops.shape
     nobody = np.full((topics, 1, subscribers), _FAR, dtype=np.uint8)
-    rows = np.concatenate([hops, nobody], axis=1).reshape(-1, subscribers)
-    peer = (
-        np.where(starts == NO_START, size, starts) + (size + 1) * np.arange(topics)[:, None, None]
-    )
-    first: Hops = rows[peer[..., 0]]
-    if starts.shape[-1] == 1:
-        return first
-    soonest: Hops = rows[peer[..., 1]]
-    for number in range(2, starts.shape[-1]):
-        np.minimum(soonest, rows[peer[..., number]], out=soonest)
-    np.minimum(first, soonest + np.uint8(1), out=first)
-    return first
+    rows = np.concatenate([hops, nobody], axis=1)  # where `NO_START` leads to
+    rows, row = rows.reshape(-1, subscribers), _rows(starts, rows.shape[1])
+    paths: Hops = rows[row[0]]
+    if len(row) > 1:
+        soonest = rows[row[1]]
+        another = np.empty_like(soonest)
+        for number in range(2, len(row)):
+            np.take(rows, row[number], axis=0, out=another, mode="clip")
+            np.minimum(soonest, another, out=soonest)
+        np.minimum(paths, soonest + np.uint8(1), out=paths)
+    return paths.reshape(*starts.shape[1:], subscribers)
 
 
 def psg_messages(messages: NDArray[np.int64], starts: Starts) -> NDArray[np.int64]:
-    """Messages of each publication: what each start node's multicast sends, and one to each but the publisher.
+    """Messages of each publication, `[topic, publisher]`: what each start node's multicast sends, and one to each.
 
     `messages[topic, start]`. The start nodes know nothing of each other, so nothing is suppressed between them.
     """
-    flat = np.maximum(starts, 0).reshape(len(starts), -1)
-    each = np.take_along_axis(messages, flat, axis=1).reshape(starts.shape)
-    begun = starts != NO_START
-    sent: NDArray[np.int64] = (each * begun).sum(axis=-1) + begun.sum(axis=-1) - 1
-    return sent
+    with_nobody = np.concatenate([messages + 1, np.zeros_like(messages[:, :1])], axis=1)
+    row = _rows(starts, with_nobody.shape[1])
+    sent: NDArray[np.int64] = with_nobody.ravel()[row].sum(axis=0) - 1  # none to the publisher
+    return sent.reshape(starts.shape[1:])
+
+
+def _rows(starts: Starts, per_topic: int) -> NDArray[np.int64]:
+    """Topics side by side, the last row of each is nobody's: `[number, topic and publisher]`."""
+    peer = np.where(starts == NO_START, per_topic - 1, starts)
+    row: NDArray[np.int64] = peer + per_topic * np.arange(starts.shape[1])[:, None]
+    return row.reshape(len(starts), -1)

@@ -37,59 +37,63 @@ def start_count(bits: int, priority: int) -> int:
 
 
 def slots(bits: int, own: NDArray[np.int64], priority: int) -> NDArray[np.int64]:
-    """The vectors that should start, from the publisher's own one upward; a last axis is added to `own`."""
+    """The vectors that should start, from the publisher's own one upward: `[number, ...]` for publishers `own[...]`."""
     count = start_count(bits, priority)
     interval = (1 << bits) // count
-    upward: NDArray[np.int64] = own[..., None] + interval * np.arange(count)
+    upward: NDArray[np.int64] = np.add.outer(interval * np.arange(count), own)
     return upward % (1 << bits)
 
 
 def start_nodes(
     vectors: NDArray[np.uint64], publishers: int, priority: int, support: Support, among: int
 ) -> Starts:
-    """Who starts, `starts[topic, publisher, number]`: peers of the topic, the publisher itself first.
+    """Who starts, `starts[number, topic, publisher]`: peers of the topic, the publisher itself first.
 
     `vectors[topic, peer]` are in key order, publishers first. The first `among` peers of a topic may serve. `NO_START`
-    fills the rest of a row. Those who may serve stand in the order of their bits, of equal ones the smaller key first;
-    a slot looks upward from its own bits in this order, cyclically.
+    is where nobody does. Those who may serve stand in the order of their bits, of equal ones the smaller key first; a
+    slot looks upward from its own bits in this order, cyclically.
     """
-    bits = space_bits(vectors.shape[1])
+    topics, bits = len(vectors), space_bits(vectors.shape[1])
     prefix = (vectors[:, :among] >> np.uint64(BITS - bits)).astype(np.int64)
     order = np.argsort(prefix, axis=1, kind="stable")
     own = prefix[:, :publishers]
     wanted = slots(bits, own, priority)
-    # One search for all topics: each has a space of its own in a long line of them.
-    topic = np.arange(len(vectors))[:, None]
-    line = (np.take_along_axis(prefix, order, axis=1) + (topic << bits)).ravel()
-    found = np.searchsorted(line, wanted + (topic << bits)[..., None]) - among * topic[..., None]
+    # How many stand below each place of each topic's space: where a slot begins to look.
+    topic = np.arange(topics)[:, None]
+    having = np.bincount((prefix + (topic << bits)).ravel(), minlength=topics << bits)
+    having = having.reshape(topics, -1)
+    below = np.cumsum(having, axis=1) - having
+    found = below.ravel()[wanted + (topic << bits)]
+    line = order.ravel()
     if support is Support.EXACT:
-        chosen = _at(order, np.minimum(found, among - 1))
-        starts = np.where(_at(prefix, chosen) == wanted, chosen, NO_START)
-        starts[..., 0] = np.arange(publishers)
+        there = having.ravel()[wanted + (topic << bits)] > 0
+        starts = np.where(there, line[np.minimum(found, among - 1) + among * topic], NO_START)
+        starts[0] = np.arange(publishers)
         return starts
     # How far above the publisher's own place each slot is served: behind the slot before it, so that none serves twice.
     place = np.argsort(order, axis=1)[:, :publishers]
-    above = found - place[..., None] + among * (wanted < own[..., None])
-    above[..., 0] = 0
-    number = np.arange(above.shape[-1])
-    above = number + np.maximum.accumulate(above - number, axis=-1)
-    served = _within_one_round(above.reshape(-1, above.shape[-1]), among).reshape(above.shape)
-    starts = _at(order, (served + place[..., None]) % among)
+    number = np.arange(len(wanted))[:, None, None]
+    above = found - place + among * (wanted < own) - number
+    above[0] = 0
+    above = np.maximum.accumulate(above, axis=0) + number
+    served = _within_one_round(above.reshape(len(above), -1), among).reshape(above.shape)
+    starts = line[(served + place) % among + among * topic]
     return np.where(served == NO_START, NO_START, starts)
-
-
-def _at(values: NDArray[np.int64], places: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Of each topic the values at its own places."""
-    flat = places.reshape(len(places), -1)
-    return np.take_along_axis(values, flat, axis=1).reshape(places.shape)
 
 
 def _within_one_round(above: NDArray[np.int64], among: int) -> NDArray[np.int64]:
     """Slots that would be served by the publisher itself or later go to the first ones above it that are free."""
     late = above >= among
+    columns = np.flatnonzero(late[-1])  # each slot is later than the one before
+    if not columns.size:
+        return above
     served = np.where(late, NO_START, above)
-    for row in np.flatnonzero(late.any(axis=1)):
-        free = np.setdiff1d(np.arange(among), served[row])
-        places = np.flatnonzero(late[row])[: len(free)]
-        served[row, places] = free[: len(places)]
+    taken = np.zeros((among + 1, len(columns)), dtype=bool)  # the last row: of those that are late
+    np.put_along_axis(taken, np.minimum(above[:, columns], among), True, axis=0)
+    taken[among] = True
+    free = np.argsort(taken, axis=0, kind="stable")
+    free[np.take_along_axis(taken, free, axis=0)] = NO_START
+    turn = np.cumsum(late[:, columns], axis=0) - 1
+    instead = np.take_along_axis(free, np.clip(turn, 0, among), axis=0)
+    served[:, columns] = np.where(late[:, columns], instead, served[:, columns])
     return served

@@ -135,7 +135,7 @@ def _psg(known: Distances, priorities: Sequence[int]) -> Iterator[tuple[Variant,
             among = known.size if origin is SupportFrom.PARTICIPANTS else known.publishers
             for support in Support:
                 starts = start_nodes(known.vectors, known.publishers, priority, support, among)
-                count = (starts != NO_START).sum(axis=-1)
+                count = (starts != NO_START).sum(axis=0)
                 for strategy in _PSG_STRATEGIES:
                     paths = psg_paths(known.to_subscribers(strategy), starts)
                     sent = psg_messages(known.messages[strategy], starts)

@@ -21,10 +21,10 @@ from testbed.converged.supports import (
 def test_the_support_nodes_of_the_thesis_example() -> None:
     """5.3.1: five levels, the publisher's vector is 11100, priority 5."""
     assert start_count(5, 5) == 8
-    assert slots(5, np.array([0b11100]), 5).tolist() == [[28, 0, 4, 8, 12, 16, 20, 24]]
+    assert slots(5, np.array(0b11100), 5).tolist() == [28, 0, 4, 8, 12, 16, 20, 24]
     everyone = np.arange(32, dtype=np.uint64) << np.uint64(BITS - 5)
     publisher_first = np.concatenate([everyone[28:], everyone[:28]])
-    (starts,) = start_nodes(publisher_first[None], 1, 5, Support.EXACT, 32)[0]
+    starts = start_nodes(publisher_first[None], 1, 5, Support.EXACT, 32)[:, 0, 0]
     vectors = publisher_first[starts] >> np.uint64(BITS - 5)
     assert vectors.tolist() == [28, 0, 4, 8, 12, 16, 20, 24]
 
@@ -61,7 +61,7 @@ def test_slots_are_served_by_the_next_upward(
     for topic in range(topics):
         prefixes = [vector >> BITS - bits for vector in vectors[topic, :among].tolist()]
         for publisher in range(publishers):
-            found = [peer for peer in starts[topic, publisher].tolist() if peer != NO_START]
+            found = [peer for peer in starts[:, topic, publisher].tolist() if peer != NO_START]
             assert found == support_nodes(
                 prefixes, bits, publisher, priority, support is Support.NEXT
             )
@@ -73,13 +73,13 @@ def test_the_first_arrival_counts_and_all_messages_do(
 ) -> None:
     random = np.random.default_rng(data.draw(st.integers(0, 10_000)))
     hops = random.integers(0, 30, (topics, size, subscribers), dtype=np.uint8)
-    starts = random.integers(NO_START, size, (topics, 2, 5))
-    starts[..., 0] = random.integers(0, size, (topics, 2))
+    starts = random.integers(NO_START, size, (5, topics, 2))
+    starts[0] = random.integers(0, size, (topics, 2))
     messages = random.integers(0, 1_000, (topics, size))
     paths, sent = psg_paths(hops, starts), psg_messages(messages, starts)
     for topic in range(topics):
         for publisher in range(2):
-            own, *others = starts[topic, publisher].tolist()
+            own, *others = starts[:, topic, publisher].tolist()
             others = [other for other in others if other != NO_START]
             for subscriber in range(subscribers):
                 ways = [int(hops[topic, own, subscriber])]
