@@ -7,7 +7,7 @@ from testbed.papers.cells import SIZES, Cell, Extent, topics
 SEED = 2013
 METHODS = ("sg-tbps", "scribe")
 TRIALS, QUICK_TRIALS = 30, 3  # the paper does not tell how many it had
-LOAD_WEIGHT = 1e9  # of the whole overlay of 100,100 nodes
+LOAD_WEIGHT = 1e6
 QUICK_SIZES = SIZES[:2]
 QUICK_LOADS = 1
 
@@ -24,7 +24,7 @@ def quick(trials: int | None = None) -> Extent:
 
 
 def _extent(name: str, sizes: Sequence[int], trials: int, loads: int) -> Extent:
-    return Extent(name, trials, topics(sizes, trials, SEED, METHODS, 1.0) + load(loads))
+    return Extent(name, trials, topics(sizes, trials, SEED, METHODS) + load(loads))
 
 
 def load(trials: int) -> tuple[Cell, ...]:

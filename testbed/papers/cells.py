@@ -39,9 +39,9 @@ class Extent:
 
 
 def topics(
-    sizes: Sequence[int], trials: int, seed: int, methods: Sequence[str], weight: float
+    sizes: Sequence[int], trials: int, seed: int, methods: Sequence[str]
 ) -> tuple[Cell, ...]:
-    """Paths and messages in topics of each pattern. `weight`: of a node in a topic of one."""
+    """Paths and messages in topics of each pattern."""
     return tuple(
         Cell(
             "topics",
@@ -52,7 +52,7 @@ def topics(
                 "trial": trial,
                 "methods": list(methods),
             },
-            weight * nodes * sum(counts),
+            float(nodes * sum(counts)),
         )
         for pattern, counts in PATTERNS.items()
         for nodes in sizes

@@ -24,7 +24,7 @@ def quick(trials: int | None = None) -> Extent:
 
 
 def _extent(name: str, sizes: Sequence[int], subscribers: Sequence[int], trials: int) -> Extent:
-    cells = topics(sizes, trials, SEED, METHODS, 1.0)
+    cells = topics(sizes, trials, SEED, METHODS)
     return Extent(name, trials, cells + tables(subscribers, trials))
 
 

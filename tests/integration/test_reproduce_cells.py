@@ -33,7 +33,7 @@ SMALL = Extent(
     "small",
     2,
     (
-        *(c for c in topics((1_000,), 2, 7, kita2025.METHODS, 1.0) if c.arguments["pattern"] > "b"),
+        *(c for c in topics((1_000,), 2, 7, kita2025.METHODS) if c.arguments["pattern"] > "b"),
         *(
             Cell("tables", {**c.arguments, "nodes": 400}, c.weight)
             for c in kita2025.tables((10, 80), 2)

@@ -50,7 +50,7 @@ def total(method: str, **values: Any) -> Callable[[Row], Row]:
         ({"topics": grown}, 0),
         ({"totals": total("sg-tbps", correlation=0.2)}, 1),
         ({"totals": total("scribe", correlation=-0.2)}, 2),
-        ({"totals": total("scribe", without_forwards=1)}, 3),
+        ({"totals": total("scribe", without_forwards=9_000)}, 3),
         ({"totals": total("sg-tbps", without_forwards=0)}, 3),
     ],
     ids=["paths grow", "no correlation", "a correlation", "leaves in Scribe", "no leaves"],
