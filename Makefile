@@ -17,7 +17,7 @@ demo: $(STAMP) ## run the demo landslide and show delays, hops and overhead
 	@$(BIN)/testbed run topologies/demo.yaml || [ $$? -eq 3 ] # 3: done, with a warning
 
 test: $(STAMP) lint types imports ## all checks and all tests (but those that boot a machine)
-	$(BIN)/python -m pytest -m "not machine" -n 2 --dist loadgroup --no-loadscope-reorder
+	$(BIN)/python -m pytest -m "not machine" -n 2 --no-loadscope-reorder
 
 test-netem: $(STAMP) ## the tests of links on a kernel that has netem, in a virtual machine
 	$(BIN)/python -m pytest -m machine

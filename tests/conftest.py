@@ -9,9 +9,12 @@ import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from side_by_side import Groups, turn
 
 settings.register_profile(
     "default", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
@@ -20,25 +23,10 @@ settings.load_profile("default")
 
 for size in ("COLUMNS", "LINES"):  # of the terminal, which those who run tests side by side set
     os.environ.pop(size, None)
+# Tests start thousands of processes of ours: each would compile our modules anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 REPOSITORY = Path(__file__).resolve().parent.parent
-SHARED_SPARK = "spark"  # the fixture: one session for all tests that only need some session
-# What takes longest begins first, so that no process is left with a long file when the others have ended.
-LONGEST_FIRST = (
-    SHARED_SPARK,
-    "integration/test_crashes.py",
-    "integration/test_engine_crashes.py",
-    "integration/test_readme.py",
-    "integration/test_kill_at_any_moment.py",
-    "integration/test_whole_path.py",
-    "integration/test_guests.py",
-    "integration/test_analysis_interrupted.py",
-    "integration/test_benchmarks.py",
-    "integration/test_image.py",
-    "integration/test_analysis_spark.py",
-    "integration/test_docker_backend.py",
-    "integration/test_reproduce.py",
-)
 
 
 @functools.cache
@@ -77,25 +65,14 @@ def _kernel_has_netem() -> bool:
     return look().capabilities.netem
 
 
-def _together(item: pytest.Item) -> str:
-    """Tests that one process runs one after the other: a file's, and all that share the Spark session."""
-    shared = SHARED_SPARK in getattr(item, "fixturenames", ())
-    return SHARED_SPARK if shared else item.path.relative_to(REPOSITORY / "tests").as_posix()
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Groups:
+    return Groups(config, log)
 
 
-def _when(group: str) -> int:
-    return LONGEST_FIRST.index(group) if group in LONGEST_FIRST else len(LONGEST_FIRST)
-
-
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """What runs together and when, if tests run side by side.
-
-    Where the kernel has no netem, its tests are left to test_netem_machine.py, which boots one that has.
-    """
-    for item in items:
-        item.add_marker(pytest.mark.xdist_group(_together(item)))
-    items.sort(key=lambda item: _when(_together(item)))
+    """The longest first. Where the kernel has no netem, its tests are left to the machine that has (CONTRIBUTING.md)."""
+    items.sort(key=lambda item: turn(item.nodeid))
     of_netem = [item for item in items if item.get_closest_marker("netem")]
     if of_netem and not _kernel_has_netem():
         config.hook.pytest_deselected(items=of_netem)

@@ -1,0 +1,51 @@
+"""Several processes run the tests: which belong to one process, one after the other, and which of these begin first.
+
+xdist's own groups (`--dist loadgroup`) are silently ignored with pytest 9.2, so the rule is ours.
+"""
+
+from xdist.scheduler import LoadScopeScheduling
+
+SPARK = "those that share the Spark session"
+SHARE_SPARK = frozenset(
+    {
+        "test_analysis_spark.py",
+        "test_arm.py",
+        "test_report_browser.py",
+        "test_reproduce.py",
+        "test_scale.py",
+        "test_shared_line.py",
+        "test_whole_path.py",
+    }
+)
+# What takes longest begins first, so that no process is left with a long file when the others have ended.
+LONGEST_FIRST = (
+    SPARK,
+    "test_crashes.py",
+    "test_engine_crashes.py",
+    "test_readme.py",
+    "test_kill_at_any_moment.py",
+    "test_guests.py",
+    "test_analysis_interrupted.py",
+    "test_benchmarks.py",
+    "test_image.py",
+    "test_docker_backend.py",
+)
+
+
+def group(nodeid: str) -> str:
+    """The tests of a file stay together: they may share what is costly to make."""
+    file = nodeid.split("::", maxsplit=1)[0].removeprefix("tests/integration/")
+    return SPARK if file in SHARE_SPARK else file
+
+
+def turn(nodeid: str) -> int:
+    """When its group begins, among the others."""
+    name = group(nodeid)
+    return LONGEST_FIRST.index(name) if name in LONGEST_FIRST else len(LONGEST_FIRST)
+
+
+class Groups(LoadScopeScheduling):
+    """A process that is nearly done gets the next whole group."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return group(nodeid)
