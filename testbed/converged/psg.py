@@ -7,41 +7,48 @@ from testbed.converged.flood import Hops
 from testbed.converged.supports import NO_START, Starts
 
 _FAR = 254  # hops to whoever does not start; one more still fits a byte
+_Ints = NDArray[np.int64]
 
 
-def psg_paths(hops: Hops, starts: Starts) -> Hops:
-    """Hops to each subscriber by the start node that is first, `paths[topic, publisher, subscriber]`.
+class Publications:
+    """One publication of each publisher of some topics of `size`, from the nodes that start (`starts`).
 
-    `hops[topic, from, subscriber]`. The publisher begins at once, the others one hop later.
+    The topics' peers stand in one row of places, and behind each topic's peers is a place for nobody: slots that
+    nobody serves lead there.
     """
-    topics, _, subscribers = hops.shape
-    nobody = np.full((topics, 1, subscribers), _FAR, dtype=np.uint8)
-    rows = np.concatenate([hops, nobody], axis=1)  # where `NO_START` leads to
-    rows, row = rows.reshape(-1, subscribers), _rows(starts, rows.shape[1])
-    paths: Hops = rows[row[0]]
-    if len(row) > 1:
-        soonest = rows[row[1]]
-        another = np.empty_like(soonest)
-        for number in range(2, len(row)):
-            np.take(rows, row[number], axis=0, out=another, mode="clip")
-            np.minimum(soonest, another, out=soonest)
-        np.minimum(paths, soonest + np.uint8(1), out=paths)
-    return paths.reshape(*starts.shape[1:], subscribers)
 
+    def __init__(self, starts: Starts, size: int) -> None:
+        """Lay out the places once, for all that is asked."""
+        _, self.topics, self.publishers = starts.shape
+        nobody = starts == NO_START
+        self.starts: _Ints = len(starts) - nobody.sum(axis=0)  # how many, [topic, publisher]
+        places = np.where(nobody, size, starts) + (size + 1) * np.arange(self.topics)[:, None]
+        self._places: _Ints = places.reshape(len(starts), -1)
 
-def psg_messages(messages: NDArray[np.int64], starts: Starts) -> NDArray[np.int64]:
-    """Messages of each publication, `[topic, publisher]`: what each start node's multicast sends, and one to each.
+    def paths(self, hops: Hops) -> Hops:
+        """Hops to each subscriber by the start node that is first, `paths[topic, publisher, subscriber]`.
 
-    `messages[topic, start]`. The start nodes know nothing of each other, so nothing is suppressed between them.
-    """
-    with_nobody = np.concatenate([messages + 1, np.zeros_like(messages[:, :1])], axis=1)
-    row = _rows(starts, with_nobody.shape[1])
-    sent: NDArray[np.int64] = with_nobody.ravel()[row].sum(axis=0) - 1  # none to the publisher
-    return sent.reshape(starts.shape[1:])
+        `hops[topic, from, subscriber]`. The publisher begins at once, the others one hop later.
+        """
+        subscribers = hops.shape[2]
+        nobody = np.full((self.topics, 1, subscribers), _FAR, dtype=np.uint8)
+        rows = np.concatenate([hops, nobody], axis=1).reshape(-1, subscribers)
+        paths: Hops = rows[self._places[0]]
+        if len(self._places) > 1:
+            soonest = rows[self._places[1]]
+            another = np.empty_like(soonest)
+            for places in self._places[2:]:
+                rows.take(places, axis=0, out=another, mode="clip")
+                np.minimum(soonest, another, out=soonest)
+            np.minimum(paths, soonest + np.uint8(1), out=paths)
+        return paths.reshape(self.topics, self.publishers, subscribers)
 
+    def messages(self, messages: _Ints) -> _Ints:
+        """What each publication sends, `[topic, publisher]`: each start node's multicast, and one to each of them.
 
-def _rows(starts: Starts, per_topic: int) -> NDArray[np.int64]:
-    """Topics side by side, the last row of each is nobody's: `[number, topic and publisher]`."""
-    peer = np.where(starts == NO_START, per_topic - 1, starts)
-    row: NDArray[np.int64] = peer + per_topic * np.arange(starts.shape[1])[:, None]
-    return row.reshape(len(starts), -1)
+        `messages[topic, start]`. The start nodes know nothing of each other, so nothing is suppressed between them.
+        """
+        nobody = np.zeros((self.topics, 1), dtype=np.int64)
+        each = np.concatenate([messages + 1, nobody], axis=1).ravel()
+        sent: _Ints = each.take(self._places).sum(axis=0) - 1  # the publisher needs none
+        return sent.reshape(self.topics, self.publishers)

@@ -14,7 +14,7 @@ from testbed.converged.flood import Hops
 from testbed.converged.graph import Links, converge
 from testbed.converged.heard import TableOf, held_by_keys, held_by_nodes
 from testbed.converged.population import Population, shared_population
-from testbed.converged.psg import psg_messages, psg_paths
+from testbed.converged.psg import Publications
 from testbed.converged.supports import Support, start_nodes
 
 Row = dict[str, Any]
@@ -119,8 +119,9 @@ def _published(
     yield _by_table("atm-tbps", 1, known, held[False])
     for priority in priorities:
         starts = start_nodes(known.vectors, 1, priority, Support.NEXT, known.size)
-        paths = psg_paths(known.to_subscribers(strategy), starts)[:, 0]
-        sent = psg_messages(known.messages[strategy], starts)[:, 0]
+        publications = Publications(starts, known.size)
+        paths = publications.paths(known.to_subscribers(strategy))[:, 0]
+        sent = publications.messages(known.messages[strategy])[:, 0]
         yield _Published("psg-tbps", priority, paths, sent, _multihop_ms(paths))
         table = held[priority >= HIGH_PRIORITY]
         if beyond is Beyond.TABLES:

@@ -12,9 +12,9 @@ from testbed.converged.distances import Distances, Strategy, distances
 from testbed.converged.fan import fan_helpers, fan_parts, fan_paths
 from testbed.converged.graph import converge
 from testbed.converged.population import PATTERNS, Population, population, random_vectors
-from testbed.converged.psg import psg_messages, psg_paths
+from testbed.converged.psg import Publications
 from testbed.converged.scribe import scribe_trees
-from testbed.converged.supports import NO_START, Support, SupportFrom, start_nodes
+from testbed.converged.supports import Support, SupportFrom, start_nodes
 
 Row = dict[str, Any]
 METHODS = ("sg-tbps", "psg-tbps", "scribe", "fan-tbps")
@@ -135,12 +135,12 @@ def _psg(known: Distances, priorities: Sequence[int]) -> Iterator[tuple[Variant,
             among = known.size if origin is SupportFrom.PARTICIPANTS else known.publishers
             for support in Support:
                 starts = start_nodes(known.vectors, known.publishers, priority, support, among)
-                count = (starts != NO_START).sum(axis=0)
+                publications = Publications(starts, known.size)
                 for strategy in _PSG_STRATEGIES:
-                    paths = psg_paths(known.to_subscribers(strategy), starts)
-                    sent = psg_messages(known.messages[strategy], starts)
+                    paths = publications.paths(known.to_subscribers(strategy))
+                    sent = publications.messages(known.messages[strategy])
                     choice = strategy.value, priority, support.value, origin.value
-                    yield Variant("psg-tbps", *choice), _summed(paths, sent, count)
+                    yield Variant("psg-tbps", *choice), _summed(paths, sent, publications.starts)
 
 
 def _fan(known: Distances, priorities: Sequence[int]) -> Iterator[tuple[Variant, Sums]]:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from literal_overlay import support_nodes
 from testbed.converged.graph import BITS
-from testbed.converged.psg import psg_messages, psg_paths
+from testbed.converged.psg import Publications
 from testbed.converged.supports import (
     NO_START,
     Support,
@@ -76,11 +76,13 @@ def test_the_first_arrival_counts_and_all_messages_do(
     starts = random.integers(NO_START, size, (5, topics, 2))
     starts[0] = random.integers(0, size, (topics, 2))
     messages = random.integers(0, 1_000, (topics, size))
-    paths, sent = psg_paths(hops, starts), psg_messages(messages, starts)
+    publications = Publications(starts, size)
+    paths, sent = publications.paths(hops), publications.messages(messages)
     for topic in range(topics):
         for publisher in range(2):
             own, *others = starts[:, topic, publisher].tolist()
             others = [other for other in others if other != NO_START]
+            assert publications.starts[topic, publisher] == 1 + len(others)
             for subscriber in range(subscribers):
                 ways = [int(hops[topic, own, subscriber])]
                 ways += [1 + int(hops[topic, other, subscriber]) for other in others]
