@@ -71,7 +71,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Groups:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """The longest first. Where the kernel has no netem, its tests are left to the machine that has (CONTRIBUTING.md)."""
+    """The longest first. Where the kernel has no netem, its tests are left to the machine that has it."""
     items.sort(key=lambda item: turn(item.nodeid))
     of_netem = [item for item in items if item.get_closest_marker("netem")]
     if of_netem and not _kernel_has_netem():
