@@ -53,7 +53,9 @@ def lines(
     rows, ways = _whole(points), _ways(points)
     scale = alt.Scale(type="log", base=2) if doubling else alt.Scale(nice=False)
     marks = sorted({row["at"] for row in rows}) if doubling else alt.Undefined
-    at = alt.X("at:Q", title=axes[0], scale=scale).axis(values=marks, format=",d", grid=False)
+    at = alt.X("at:Q", title=axes[0], scale=scale).axis(
+        values=marks, format=",d", grid=False, tickCount=4
+    )
     y = _values(rows, axes[1])
     drawn = [
         _intervals(y).encode(x=at, color=_by_way(alt.Color, ways, COLOURS)),

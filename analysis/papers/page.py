@@ -86,7 +86,7 @@ def _text(value: Any) -> str:
     if isinstance(value, Mapping) and set(value) == SPREAD:
         if value["low"] is None:
             return _text(value["mean"])
-        return f"{_text(value['mean'])} ± {_text(value['high'] - value['mean'])}"
+        return f"{_text(value['mean'])} ± {value['high'] - value['mean']:.2g}"
     if isinstance(value, float):
         return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.3g}"
     return f"{value:,}" if isinstance(value, int) else str(value)

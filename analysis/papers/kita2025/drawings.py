@@ -7,7 +7,7 @@ from analysis.papers import charts
 from analysis.papers.kita2025.checks import FORWARDS_OF_PSG, PATH_OF_PSG
 from analysis.papers.kita2025.figures import HIGHEST, LARGE, SUPPORT
 from analysis.papers.points import PATTERN, by_pattern, nodes_panel, nodes_panels, points
-from analysis.papers.ways import title, titles, with_priority
+from analysis.papers.ways import PRIORITISED, title, titles, with_priority
 
 Figure = Mapping[str, Any]
 Cell = Mapping[str, Any]
@@ -33,7 +33,7 @@ def _draw(name: str, label: str, cells: Sequence[Cell]) -> str | None:
         value, axis = ("path", HOPS) if name == "tables-path" else ("forwards", MESSAGES)
         return charts.lines(
             points(
-                cells,
+                filter(_most_urgent, cells),
                 value,
                 at=lambda cell: cell["subscribers"],
                 panel=nodes_panel,
@@ -63,6 +63,11 @@ def _usual(cells: Iterable[Cell]) -> Iterator[Cell]:
     for cell in cells:
         if cell["support"] in ("", SUPPORT) and cell["strategy"] != "split":
             yield cell
+
+
+def _most_urgent(cell: Cell) -> bool:
+    """At priority 1 a method is the one that it builds on."""
+    return cell["method"] not in PRIORITISED or bool(cell["priority"] == HIGHEST)
 
 
 def _ours(name: str, label: str, cells: Sequence[Cell]) -> str | None:
