@@ -1,0 +1,88 @@
+"""What a Skip Graph node asks of its shell, and what it tells the layer above."""
+
+from dataclasses import dataclass
+
+from nodes.overlay.skipgraph.contacts import Contact
+from nodes.overlay.skipgraph.messages import GraphMessage, Multicast
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send the message to the node of this number."""
+
+    node: int
+    message: GraphMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Inserted:
+    """The key stands in the ring, and every multicast that begins from now on reaches it."""
+
+    key: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """The key is out of the ring."""
+
+    key: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """A neighbour at level 0 is another one now."""
+
+    key: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Delivered:
+    """A multicast has reached a peer in its range; a split one may do so twice while neighbours change."""
+
+    key: bytes
+    multicast: Multicast
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """A flood came again, over another link; nothing else happens."""
+
+    multicast: Multicast
+
+
+@dataclass(frozen=True, slots=True)
+class Exhausted:
+    """A multicast has come to the last peer before its range, and the range is empty."""
+
+    key: bytes
+    multicast: Multicast
+
+
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """Somebody's words for whoever has this key in its gap: that is the peer `key` of this node."""
+
+    key: bytes
+    asker: int
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Another node's layer above speaks to ours."""
+
+    sender: int
+    body: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """A search has ended."""
+
+    ticket: int
+    contact: Contact
+    hops: int
+
+
+Event = Inserted | Removed | Moved | Delivered | Repeated | Exhausted | Carried | Told | Result
+Action = Send | Event

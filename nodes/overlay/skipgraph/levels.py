@@ -1,0 +1,138 @@
+"""Levels from 1 on: in level i the peers whose vectors share the first i bits, in key order. They mend themselves.
+
+A peer finds its neighbour in level i by asking along level i - 1, in each direction, for the next one that shares i
+bits (Find); whoever is found takes the asker as neighbour too, if it is nearer than the one it has. Asked when a level
+below has changed, and again and again, one a tick. The answer holds, whatever was known before: so once level 0 is
+right, level 1 becomes right, then level 2, and so on, from any mistake and without anybody noticing a crash.
+
+A node has as many levels as it needs to be alone: level i + 1 exists for all its peers, if one of them has a neighbour
+of another node in level i. (Peers of one node share all their bits, and would never be alone.)
+"""
+
+from collections.abc import Callable
+
+from nodes.overlay.skipgraph import messages as m
+from nodes.overlay.skipgraph.contacts import VECTOR_BITS, Contact
+from nodes.overlay.skipgraph.table import Peer, Sides, Standing, Table
+
+
+class Levels:
+    """The part of a node that keeps the neighbours of its peers above level 0."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def changed(self, peer: Peer, level: int) -> None:
+        """A neighbour in this level is another one: the level above must be looked at."""
+        self._fit_height()
+        if level < len(peer.levels):
+            for rightwards in (False, True):
+                self._find(peer, level + 1, rightwards)
+
+    def _fit_height(self) -> None:
+        peers = self._table.in_ring()
+        height = 0
+        while height < VECTOR_BITS and any(self._meets_others(peer, height) for peer in peers):
+            height += 1
+        for peer in peers:
+            del peer.levels[height:]
+            while len(peer.levels) < height:
+                peer.levels.append(Sides())
+                for rightwards in (False, True):
+                    self._find(peer, len(peer.levels), rightwards)
+
+    def _meets_others(self, peer: Peer, level: int) -> bool:
+        sides = (peer.neighbour(level, rightwards) for rightwards in (False, True))
+        return any(contact is not None and contact.node != peer.me.node for contact in sides)
+
+    def _find(self, peer: Peer, level: int, rightwards: bool) -> None:
+        below = peer.neighbour(level - 1, rightwards)
+        if below is None:
+            self._set(peer, level, rightwards, None)
+        else:
+            self._table.send(below.node, m.Find(below.key, level, rightwards, peer.me))
+
+    def _set(self, peer: Peer, level: int, rightwards: bool, contact: Contact | None) -> None:
+        if peer.neighbour(level, rightwards) == contact:
+            return
+        sides = peer.levels[level - 1]
+        if rightwards:
+            sides.right = contact
+        else:
+            sides.left = contact
+        self.changed(peer, level)
+
+    def on_find(self, find: m.Find) -> None:
+        table = self._table
+        peer = table.peers.get(find.at)
+        if peer is None or not peer.in_ring or not find.level:
+            return
+        asker = find.asker
+        if peer.standing is Standing.LINKED and peer.me.shares(asker, find.level):
+            table.send(asker.node, m.Found(asker.key, find.level, find.rightwards, peer.me))
+            self._meet(peer, find.level, not find.rightwards, asker)
+            return
+        onward = peer.neighbour(find.level - 1, find.rightwards)
+        if onward is None:
+            table.send(asker.node, m.Found(asker.key, find.level, find.rightwards, None))
+        else:
+            message = m.Find(onward.key, find.level, find.rightwards, asker)
+            table.send(onward.node, message)
+
+    def _meet(self, peer: Peer, level: int, rightwards: bool, asker: Contact) -> None:
+        """Somebody has found this peer: is it nearer than who was known?"""
+        if level > len(peer.levels) or (asker.key > peer.key) is not rightwards:
+            return
+        now = peer.neighbour(level, rightwards)
+        if now is not None and self._table.alive(now):
+            nearer = asker.key < now.key if rightwards else asker.key > now.key
+            if not nearer:
+                return
+        self._set(peer, level, rightwards, asker)
+
+    def on_found(self, found: m.Found) -> None:
+        peer = self._table.peers.get(found.at)
+        if peer is None or not peer.in_ring or not 1 <= found.level <= len(peer.levels):
+            return
+        contact = found.contact
+        if contact is not None:
+            right_side = (contact.key > peer.key) is found.rightwards and contact.key != peer.key
+            if not right_side or not peer.me.shares(contact, found.level):
+                return
+        self._set(peer, found.level, found.rightwards, contact)
+
+    def on_bye(self, bye: m.Bye) -> None:
+        self._forget(lambda contact: contact == bye.peer)
+
+    def forget_node(self, node: int) -> None:
+        """The node is dead: none of its peers is a neighbour."""
+        self._forget(lambda contact: contact.node == node)
+
+    def _forget(self, is_gone: Callable[[Contact], bool]) -> None:
+        for peer in self._table.in_ring():
+            for level in range(1, VECTOR_BITS + 1):
+                for rightwards in (False, True):
+                    contact = peer.neighbour(level, rightwards)
+                    if contact is not None and is_gone(contact):
+                        self._set(peer, level, rightwards, None)
+                        if level <= len(peer.levels):
+                            self._find(peer, level, rightwards)
+
+    def farewell(self, peer: Peer) -> None:
+        """The peer has left the ring; its neighbours above level 0 are told."""
+        above = {contact.key: contact for sides in peer.levels for contact in _both(sides)}
+        for contact in above.values():
+            self._table.send(contact.node, m.Bye(peer.me))
+        self._fit_height()
+
+    def tick(self) -> None:
+        """Look after one level of each peer."""
+        for peer in self._table.in_ring():
+            if peer.levels:
+                peer.turn = peer.turn % len(peer.levels) + 1
+                for rightwards in (False, True):
+                    self._find(peer, peer.turn, rightwards)
+
+
+def _both(sides: Sides) -> list[Contact]:
+    return [contact for contact in (sides.left, sides.right) if contact is not None]

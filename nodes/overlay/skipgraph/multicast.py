@@ -1,0 +1,164 @@
+"""To every peer with a key in a range, in one of two ways.
+
+flood: over every link inside the range, both directions, all levels, but not back; a peer passes it on once, when it
+comes first. (A peer, not a node: a key that was inserted meanwhile must pass on what its node has seen before.)
+The first arrival took the shortest path inside the range. Most messages.
+split: each neighbour serves a part of the range, from its own key to the next neighbour's; the leftmost one also all
+that lies farther left. No duplicates while neighbours do not change; longer paths.
+
+What is promised, both ways: a peer that was Inserted before the multicast began, and that stays, gets it, whatever
+inserts and leaves go on meanwhile and however long messages take; provided that no message is lost, that no node
+crashes, and that all keys are in one ring. Why: links to the right at level 0 are exact at every moment (`ring`), and
+every part, and every flood, goes over the one of each peer it reaches; so nobody to the right is passed over. Links to
+the left lead past no settled peer. Links of upper levels may be old: they only carry parts to a peer that may be gone.
+Its node then locates the first peer of the part (a question that anybody may pass on) and sends the part there: the
+multicast itself is only ever handled by nodes with a key in the range, or that had one when it was sent to them.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from nodes.overlay.skipgraph import messages as m
+from nodes.overlay.skipgraph.actions import Delivered, Exhausted, Repeated
+from nodes.overlay.skipgraph.contacts import Contact
+from nodes.overlay.skipgraph.table import Peer, Table
+
+ENTRIES = 30  # tries to find the first peer of a part
+
+
+@dataclass(slots=True)
+class _Entry:
+    """A part whose first peer must be found."""
+
+    multicast: m.Multicast
+    key: bytes
+    tries: int = 0
+
+
+class Multicaster:
+    """The part of a node that serves ranges."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._entries: dict[int, _Entry] = {}
+
+    @property
+    def waiting(self) -> bool:
+        return bool(self._entries)
+
+    def begin(self, multicast: m.Multicast) -> list[m.Locate]:
+        """From this node; questions, if it has no peer in the range or beside it."""
+        for peer in self._table.peers.values():
+            if peer.in_ring and multicast.floor <= peer.key < multicast.high:
+                return self.on_multicast(replace(multicast, at=peer.key))
+        return [self._enter(multicast, multicast.low)]
+
+    def on_multicast(self, multicast: m.Multicast) -> list[m.Locate]:
+        """It came here; questions, if the peer it was meant for is gone."""
+        peer = self._table.peers.get(multicast.at)
+        here = peer is not None and peer.reachable
+        if multicast.way is m.Way.FLOOD:
+            if not self._flood(multicast) and here:
+                self._table.tell(Repeated(multicast))
+        elif peer is not None and here:
+            self._split(peer, multicast)
+        if here:
+            return []
+        flood = multicast.way is m.Way.FLOOD
+        return [self._enter(multicast, multicast.at if flood else multicast.low)]
+
+    # The two ways
+
+    def _flood(self, multicast: m.Multicast) -> bool:
+        """All peers of this node get it at once, each passes it on over its links; whether it was new to one."""
+        onward: dict[Contact, bytes] = {}
+        new = False
+        for peer in self._table.peers.values():
+            inside = multicast.floor <= peer.key < multicast.high
+            if not (inside and peer.reachable and _is_new(peer, multicast)):
+                continue
+            new = True
+            neighbours = list(self._neighbours(peer))
+            self._serve(peer, multicast, neighbours)
+            for contact in neighbours:
+                if multicast.floor <= contact.key < multicast.high and contact.key != multicast.by:
+                    onward.setdefault(contact, peer.key)
+        for contact, by in onward.items():
+            if contact.node != self._table.number:
+                self._table.send(contact.node, replace(multicast, at=contact.key, by=by))
+        return new
+
+    def _split(self, peer: Peer, multicast: m.Multicast) -> None:
+        neighbours = list(self._neighbours(peer))
+        self._serve(peer, multicast, neighbours)
+        for contact, low, high in parts(peer.key, multicast.low, multicast.high, neighbours):
+            self._table.send(contact.node, replace(multicast, at=contact.key, low=low, high=high))
+
+    def _serve(self, peer: Peer, multicast: m.Multicast, neighbours: list[Contact]) -> None:
+        if multicast.low <= peer.key < multicast.high:
+            self._table.tell(Delivered(peer.key, multicast))
+        elif not any(peer.key < contact.key < multicast.high for contact in neighbours):
+            self._table.tell(Exhausted(peer.key, multicast))
+
+    def _neighbours(self, peer: Peer) -> Iterator[Contact]:
+        """Those that are worth sending to."""
+        if peer.in_ring:
+            yield from (contact for contact in peer.neighbours() if self._table.alive(contact))
+        elif peer.right.key > peer.key:
+            yield peer.right  # its claim is under way and may have been taken
+
+    # Entering a range
+
+    def _enter(self, multicast: m.Multicast, key: bytes) -> m.Locate:
+        ticket = self._table.ticket()
+        self._entries[ticket] = _Entry(multicast, key)
+        return m.Locate(key, self._table.number, ticket)
+
+    def on_gap(self, gap: m.Gap) -> None:
+        entry = self._entries.pop(gap.ticket, None)
+        if entry is None:
+            return
+        multicast = entry.multicast
+        flood = multicast.way is m.Way.FLOOD
+        low = multicast.floor if flood else multicast.low
+        for contact in (gap.left, gap.right) if flood else (gap.right,):
+            if low <= contact.key < multicast.high:
+                self._table.send(contact.node, replace(multicast, at=contact.key, by=b""))
+        if flood:
+            self._flood(multicast)
+
+    def tick(self) -> list[m.Locate]:
+        """Questions that are asked again."""
+        again = []
+        for ticket, entry in list(self._entries.items()):
+            entry.tries += 1
+            if entry.tries > ENTRIES:
+                del self._entries[ticket]
+            else:
+                again.append(m.Locate(entry.key, self._table.number, ticket))
+        return again
+
+
+def _is_new(peer: Peer, multicast: m.Multicast) -> bool:
+    seen = peer.seen_words if isinstance(multicast.body, bytes) else peer.seen
+    return seen.add(multicast.identity)
+
+
+def parts(
+    key: bytes, low: bytes, high: bytes, neighbours: list[Contact]
+) -> list[tuple[Contact, bytes, bytes]]:
+    """Who serves what of [low, high) but `key`: each neighbour from its own key to the next one's.
+
+    Of neighbours before the range, the last one serves its beginning; the leftmost of those left of `key` serves all
+    that lies farther left.
+    """
+    shares = []
+    right = sorted({c.key: c for c in neighbours if key < c.key < high}.items())
+    for place, (begin, contact) in enumerate(right):
+        end = right[place + 1][0] if place + 1 < len(right) else high
+        shares.append((contact, max(low, begin), end))
+    left = sorted({c.key: c for c in neighbours if low <= c.key < key}.items())
+    for place, (begin, contact) in enumerate(left):
+        end = left[place + 1][0] if place + 1 < len(left) else key
+        shares.append((contact, low if not place else begin, min(end, high)))
+    return [(contact, begin, end) for contact, begin, end in shares if begin < end]

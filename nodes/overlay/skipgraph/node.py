@@ -1,0 +1,190 @@
+"""A node of a Skip Graph: messages and time in, actions out. No socket, no clock; chance is given.
+
+`now` is in seconds. All that is repeated happens once a period, at a moment that differs from node to node.
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+from nodes.overlay.skipgraph import messages as m
+from nodes.overlay.skipgraph.actions import Action, Carried, Result, Told
+from nodes.overlay.skipgraph.levels import Levels
+from nodes.overlay.skipgraph.multicast import Multicaster
+from nodes.overlay.skipgraph.ring import Ring
+from nodes.overlay.skipgraph.routing import MAX_HOPS, holder, next_hop
+from nodes.overlay.skipgraph.table import Peer, Table
+
+PERIOD_S = 1.0
+
+
+class SkipGraphNode:
+    """One physical node, with any number of keys.
+
+    `introducers` are nodes that may know the way in; without any, the first key founds a graph. `incarnation` must
+    grow whenever a node of this number begins anew, for example with the time of day.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        vector: int,
+        introducers: tuple[int, ...],
+        random: Random,
+        incarnation: int = 0,
+        period_s: float = PERIOD_S,
+    ) -> None:
+        self._table = Table(number, vector, introducers, random, incarnation)
+        self._levels = Levels(self._table)
+        self._ring = Ring(self._table, self._levels)
+        self._multicaster = Multicaster(self._table)
+        self._period_s = period_s
+        self._due: float | None = None
+        self._handlers: dict[type[Any], Callable[[Any], object]] = {
+            m.Locate: self._ring.on_locate,
+            m.Gap: self._on_gap,
+            m.Claim: self._ring.on_claim,
+            m.Claimed: self._ring.on_claimed,
+            m.Unlink: self._ring.on_unlink,
+            m.Unlinked: self._ring.on_unlinked,
+            m.Check: self._ring.on_check,
+            m.Checked: self._ring.on_checked,
+            m.Declined: self._ring.on_declined,
+            m.Gone: self._ring.on_gone,
+            m.Find: self._levels.on_find,
+            m.Found: self._levels.on_found,
+            m.Bye: self._levels.on_bye,
+            m.Seek: self._on_seek,
+            m.Sought: self._on_sought,
+            m.Carry: self._on_carry,
+        }
+
+    @property
+    def number(self) -> int:
+        return self._table.number
+
+    def peer(self, key: bytes) -> Peer | None:
+        """The own peer with this key, to look at."""
+        return self._table.peers.get(key)
+
+    def own_keys(self) -> list[bytes]:
+        """The own keys, also those that come or go."""
+        return list(self._table.peers)
+
+    # What the layer above wants
+
+    def insert(self, key: bytes, now: float) -> list[Action]:
+        """Begin to insert the key; Inserted says that it is done."""
+        self._ring.insert(key)
+        return self._done(now)
+
+    def remove(self, key: bytes, now: float) -> list[Action]:
+        """Begin to take the key out; Removed says that it is done."""
+        self._ring.remove(key)
+        return self._done(now)
+
+    def search(self, key: bytes, now: float) -> tuple[int, list[Action]]:
+        """Look for a key; Result with this ticket tells where the search ended. It may get lost."""
+        ticket = self._table.ticket()
+        self._table.send(self.number, m.Seek(key, self.number, ticket))
+        return ticket, self._done(now)
+
+    def carry(self, key: bytes, body: bytes, now: float) -> list[Action]:
+        """Say something to whoever has the key in its gap. It may get lost."""
+        self._table.send(self.number, m.Carry(key, self.number, 0, body))
+        return self._done(now)
+
+    def multicast(self, multicast: m.Multicast, now: float) -> list[Action]:
+        """Send to all keys in a range; `at` is filled in."""
+        self._ask(self._multicaster.begin(multicast))
+        return self._done(now)
+
+    # What happens
+
+    def on_message(self, sender: int, message: m.GraphMessage, now: float) -> list[Action]:
+        """A message came from the node of this number."""
+        self._table.suspects.pop(sender, None)
+        self._handle(sender, message)
+        return self._done(now)
+
+    def on_peer_lost(self, number: int, now: float) -> list[Action]:
+        """The shell knows that the node is dead."""
+        self._ring.suspect(number)
+        return self._done(now)
+
+    def next_deadline(self) -> float | None:
+        return self._due
+
+    def on_deadline(self, now: float) -> list[Action]:
+        if self._due is not None and now >= self._due:
+            self._due = None
+            self._ring.tick()
+            self._levels.tick()
+            self._ask(self._multicaster.tick())
+        return self._done(now)
+
+    def _handle(self, sender: int, message: m.GraphMessage) -> None:
+        match message:
+            case m.Locate() | m.Unlink() | m.Seek() | m.Carry() if not self._table.in_ring():
+                ticket = message.ticket if isinstance(message, m.Locate) else 0
+                self._table.send(sender, m.Noted(ticket, empty=True))
+            case m.Multicast():
+                self._ask(self._multicaster.on_multicast(message))
+            case m.Noted():
+                self._ring.on_noted(sender, message)
+            case m.Tell():
+                self._table.tell(Told(sender, message.body))
+            case _:
+                self._handlers[type(message)](message)
+
+    def _done(self, now: float) -> list[Action]:
+        table = self._table
+        while table.local:
+            self._handle(table.number, table.local.popleft())
+        if not table.peers and not self._multicaster.waiting:
+            self._due = None
+        elif self._due is None:
+            self._due = now + self._period_s * (0.9 + 0.2 * table.random.random())
+        actions, table.actions = table.actions, []
+        return actions
+
+    def _on_gap(self, gap: m.Gap) -> None:
+        if not self._ring.on_gap(gap):
+            self._multicaster.on_gap(gap)
+
+    def _ask(self, questions: list[m.Locate]) -> None:
+        """Questions of a node that may have no peer any more."""
+        table = self._table
+        for question in questions:
+            alive = [node for node in table.introducers if node not in table.suspects]
+            if table.in_ring():
+                self._ring.on_locate(question)
+            elif alive:
+                table.send(table.random.choice(alive), question)
+
+    def _on_seek(self, seek: m.Seek) -> None:
+        table = self._table
+        exact = table.peers.get(seek.key)
+        end = exact if exact is not None and exact.in_ring else holder(table, seek.key)
+        if end is not None and (end.right.key != seek.key or end is exact):
+            table.send(seek.asker, m.Sought(seek.ticket, end.me, seek.hops))
+        else:
+            onward = next_hop(table, seek.key, exact=True)
+            if end is not None:
+                onward = end.right
+            if onward is not None and seek.hops < MAX_HOPS:
+                table.send(onward.node, replace(seek, hops=seek.hops + 1))
+
+    def _on_sought(self, sought: m.Sought) -> None:
+        self._table.tell(Result(sought.ticket, sought.contact, sought.hops))
+
+    def _on_carry(self, carry: m.Carry) -> None:
+        table = self._table
+        end = holder(table, carry.key)
+        if end is not None:
+            table.tell(Carried(end.key, carry.asker, carry.body))
+            return
+        onward = next_hop(table, carry.key, exact=False)
+        if onward is not None and carry.hops < MAX_HOPS:
+            table.send(onward.node, replace(carry, hops=carry.hops + 1))

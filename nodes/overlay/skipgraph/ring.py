@@ -1,0 +1,168 @@
+"""Level 0: all keys in a ring, each change made by one peer alone, so that the ring is exact at every moment.
+
+The left neighbour decides about its gap, from its own key to its right neighbour's. A link to the right has a number
+that belongs to the peer it points to: how often its left neighbour changed. It goes on with each change, so an old
+message is known by its number. All questions may be lost and are repeated.
+
+Insert, in two steps: Locate is routed to the peer in whose gap the key lies, it answers with the Gap. The new peer
+takes over the gap's right neighbour and sends Claim to the left one, who makes it his right neighbour only if the link
+still has the number of the Gap. (With one step, as first planned, a lost answer would be the end: the next newcomer
+to its left changes the gap, and nobody knows any more whom the first one has to its right.)
+Then the new peer tells its right neighbour (Check). It is *settled*, and only then Inserted, when the right neighbour
+is settled too: whoever goes left from any peer never passes over a settled one, however late messages are.
+A node without peers in the ring asks introducers; if none of them answers or knows a ring, it founds one.
+
+Leave: the peer closes its gap and asks for Unlink, routed to its left neighbour; what concerns its gap meanwhile is
+held and sent on afterwards. Unlink, too, may be repeated: a key that is not there is out.
+
+Crash: each peer checks its right neighbour. No answer: it takes the nearest one it knows and, when that one declines,
+goes left from there, to the first that has lost its left neighbour. A peer that nobody checks locates and claims its
+own place again. Now and then a peer looks its place up through another node: rings that grew apart become one again.
+"""
+
+from nodes.overlay.skipgraph import messages as m
+from nodes.overlay.skipgraph.actions import Removed
+from nodes.overlay.skipgraph.levels import Levels
+from nodes.overlay.skipgraph.links import UNHEARD
+from nodes.overlay.skipgraph.places import Places
+from nodes.overlay.skipgraph.routing import holder
+from nodes.overlay.skipgraph.table import SUSPECTED_TICKS, Peer, Standing, Table
+
+UNANSWERED = 3  # checks, then the right neighbour counts as dead
+SILENT = 8  # ticks, then the left neighbour of a peer counts as dead
+FAREWELLS = 8  # tries to leave in order
+LONGEST_WAIT = 8  # ticks between them
+LOOK_AROUND = 5  # ticks between two looks through another node
+
+
+class Ring(Places):
+    """The part of a node that keeps its peers in the ring, from insert to leave."""
+
+    def __init__(self, table: Table, levels: Levels) -> None:
+        super().__init__(table, levels)
+        self._ticks = 0
+
+    def remove(self, key: bytes) -> None:
+        """Begin to leave; Removed comes when it is done."""
+        peer = self._table.peers.get(key)
+        if peer is None:
+            return
+        peer.again = False
+        if peer.standing is Standing.LEAVING:
+            return
+        if peer.standing is Standing.LINKED:
+            self._leave(peer)
+        elif peer.claim is None:
+            self._finish(peer)
+        else:
+            peer.unwanted = True
+
+    def _leave(self, peer: Peer) -> None:
+        peer.standing, peer.tries, peer.ticket, peer.again = Standing.LEAVING, 0, 0, False
+        self._ask_to_leave(peer)
+
+    def _ask_to_leave(self, peer: Peer) -> None:
+        table = self._table
+        peer.wait = min(2 << peer.tries, LONGEST_WAIT)
+        peer.tries += 1
+        if peer.right == peer.me or peer.tries > FAREWELLS:
+            self._finish(peer)
+            return
+        request = m.Unlink(peer.me, peer.right, peer.right_number)
+        table.send(peer.left.node, request)
+
+    def on_unlink(self, request: m.Unlink) -> None:
+        table = self._table
+        peer = holder(table, request.peer.key)
+        if peer is None:
+            self._pass_on(request.peer.key, request)
+            return
+        if peer.standing is Standing.LEAVING:
+            peer.held.append(request)
+            return
+        if peer.right == request.peer:
+            self._set_right(peer, request.right, request.number + 1)
+            self._check(peer)
+        table.send(request.peer.node, m.Unlinked(request.peer.key))
+
+    def on_unlinked(self, answer: m.Unlinked) -> None:
+        peer = self._table.peers.get(answer.at)
+        if peer is not None and peer.standing is Standing.LEAVING:
+            self._finish(peer)
+
+    def _finish(self, peer: Peer) -> None:
+        table = self._table
+        del table.peers[peer.key]
+        self._levels.farewell(peer)
+        for message in peer.held:
+            table.send(peer.left.node, message)
+        table.tell(Removed(peer.key))
+        if peer.again:
+            self.insert(peer.key)
+
+    def suspect(self, node: int) -> None:
+        """The node is dead, or seems so."""
+        table = self._table
+        if node == table.number:
+            return
+        table.suspects[node] = SUSPECTED_TICKS
+        for peer in list(table.peers.values()):
+            if peer.standing is Standing.LINKED and peer.right.node == node:
+                self._replace_right(peer)
+        self._levels.forget_node(node)
+
+    def tick(self) -> None:
+        table = self._table
+        self._ticks += 1
+        for node in list(table.suspects):
+            table.suspects[node] -= 1
+            if not table.suspects[node]:
+                del table.suspects[node]
+        for peer in list(table.peers.values()):
+            if peer.key in table.peers:
+                self._tick_peer(peer)
+        if self._ticks % LOOK_AROUND == 0:
+            self._look_around()
+
+    def _tick_peer(self, peer: Peer) -> None:
+        peer.wait -= 1
+        if peer.standing is Standing.JOINING:
+            if peer.wait <= 0:
+                self._look_for_place(peer)
+            return
+        if peer.unwanted and peer.standing is Standing.LINKED:
+            self._leave(peer)
+        if peer.right == peer.me:
+            peer.left, peer.unheard = peer.me, 0
+        else:
+            self._tick_neighbours(peer)
+        if peer.standing is Standing.LEAVING and peer.wait <= 0:
+            self._ask_to_leave(peer)
+
+    def _tick_neighbours(self, peer: Peer) -> None:
+        peer.unanswered += 1
+        peer.unheard += 1
+        if peer.unanswered > UNANSWERED and peer.standing is Standing.LINKED:
+            self.suspect(peer.right.node)
+        else:
+            self._check(peer)
+        if peer.unheard == SILENT:
+            self.suspect(peer.left.node)
+        if peer.standing is Standing.LINKED:
+            if peer.unheard < UNHEARD:
+                peer.tries = 0
+            elif peer.wait <= 0:
+                self._look_for_place(peer)
+
+    def _look_around(self) -> None:
+        """One peer asks another node for its own place: is there more than our ring?"""
+        table = self._table
+        linked = [peer for peer in table.peers.values() if peer.standing is Standing.LINKED]
+        if not linked:
+            return
+        peer = table.random.choice(linked)
+        alive = [node for node in table.introducers if node not in table.suspects]
+        if alive:
+            node = alive[self._ticks // LOOK_AROUND % len(alive)]
+            peer.ticket = peer.ticket or table.ticket()
+            table.send(node, m.Locate(peer.key, table.number, peer.ticket))

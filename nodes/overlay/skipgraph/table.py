@@ -1,0 +1,157 @@
+"""All that one node knows: its own peers, their neighbours, and which nodes keep silent."""
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum, auto
+from random import Random
+
+from nodes.overlay.seen import Seen
+from nodes.overlay.skipgraph.actions import Action, Event, Send
+from nodes.overlay.skipgraph.contacts import Contact
+from nodes.overlay.skipgraph.messages import Gap, GraphMessage
+
+SUSPECTED_TICKS = 30  # afterwards a silent node gets another chance
+
+
+class Standing(Enum):
+    """A peer's place in the ring."""
+
+    JOINING = auto()  # not in it, as far as it knows
+    LINKED = auto()
+    LEAVING = auto()  # in it until its left neighbour says otherwise; its own gap is closed
+
+
+@dataclass(slots=True)
+class Sides:
+    """The neighbours in one level above 0."""
+
+    left: Contact | None = None
+    right: Contact | None = None
+
+
+@dataclass(slots=True)
+class Peer:
+    """One key of this node, with its links."""
+
+    me: Contact
+    left_number: int  # of the link from the left: how often the left neighbour changed
+    left: Contact
+    right: Contact
+    right_number: int = 0
+    standing: Standing = Standing.JOINING
+    settled: bool = False
+    unheard: int = 0  # ticks since the left neighbour checked
+    unanswered: int = 0  # checks of the right neighbour
+    successors: tuple[Contact, ...] = ()  # who stands behind the right neighbour
+    levels: list[Sides] = field(default_factory=list)  # from level 1 on
+    turn: int = 0  # whose level is looked after next
+    claim: Gap | None = None  # the place that was asked for
+    ticket: int = 0  # of the question that is open; 0: none
+    tries: int = 0
+    wait: int = 0  # ticks until the next try
+    unwanted: bool = False  # to be removed as soon as it is known where it stands
+    again: bool = False  # to be inserted anew when it has left
+    held: list[GraphMessage] = field(default_factory=list)
+    seen: Seen = field(default_factory=Seen)  # publications that came by flood
+    seen_words: Seen = field(default_factory=Seen)  # the same for words of the layer above
+
+    @property
+    def key(self) -> bytes:
+        return self.me.key
+
+    @property
+    def in_ring(self) -> bool:
+        """Whether others may have it as neighbour, to its own knowledge."""
+        return self.standing is not Standing.JOINING
+
+    @property
+    def reachable(self) -> bool:
+        """Also if its claim was taken and only the answer is still under way."""
+        return self.in_ring or self.claim is not None
+
+    def neighbour(self, level: int, rightwards: bool) -> Contact | None:
+        """In a line, as every level is for all but the ring's own care: the ends have nobody beyond."""
+        if level:
+            if level > len(self.levels):
+                return None
+            sides = self.levels[level - 1]
+            return sides.right if rightwards else sides.left
+        if rightwards:
+            return self.right if self.right.key > self.key else None
+        return self.left if self.left.key < self.key else None
+
+    def neighbours(self) -> Iterator[Contact]:
+        """In all levels and both directions; some more than once."""
+        for level in range(len(self.levels) + 1):
+            for rightwards in (False, True):
+                contact = self.neighbour(level, rightwards)
+                if contact is not None:
+                    yield contact
+
+    def contacts(self) -> Iterator[Contact]:
+        """Everybody it knows: neighbours, those across the end of the ring, and successors."""
+        yield self.left
+        yield self.right
+        yield from self.successors
+        for sides in self.levels:
+            if sides.left is not None:
+                yield sides.left
+            if sides.right is not None:
+                yield sides.right
+
+
+class Table:
+    """The state that the parts of a node share. Messages to itself cost nothing and are handled at once."""
+
+    def __init__(
+        self,
+        number: int,
+        vector: int,
+        introducers: tuple[int, ...],
+        random: Random,
+        incarnation: int,
+    ) -> None:
+        self.number = number
+        self.vector = vector
+        self.introducers = tuple(node for node in introducers if node != number)
+        self.random = random
+        self.peers: dict[bytes, Peer] = {}
+        self.suspects: dict[int, int] = {}  # node -> ticks left
+        self.actions: list[Action] = []
+        self.local: deque[GraphMessage] = deque()
+        self._births = incarnation
+        self._tickets = 0
+
+    def send(self, node: int, message: GraphMessage) -> None:
+        if node == self.number:
+            self.local.append(message)
+        else:
+            self.actions.append(Send(node, message))
+
+    def tell(self, event: Event) -> None:
+        self.actions.append(event)
+
+    def ticket(self) -> int:
+        """A number for a question."""
+        self._tickets = self._tickets % 0xFFFFFFFF + 1
+        return self._tickets
+
+    def birth(self) -> int:
+        """Where the link numbers of a new peer begin: above all that an earlier peer of this key can have had."""
+        self._births += 1
+        return (self._births & 0xFFFFFFFF) << 32
+
+    def alive(self, contact: Contact) -> bool:
+        return contact.node not in self.suspects
+
+    def in_ring(self) -> list[Peer]:
+        return [peer for peer in self.peers.values() if peer.in_ring]
+
+    def known(self) -> Iterator[Contact]:
+        """Everybody that is known and not suspected, own peers too."""
+        for peer in self.in_ring():
+            yield peer.me
+            for contact in peer.contacts():
+                if self.alive(contact):
+                    yield contact

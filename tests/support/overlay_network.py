@@ -1,0 +1,129 @@
+"""Overlay nodes in one process and virtual time: messages late, out of order or lost, nodes crashed, all by a seed."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from random import Random
+from typing import Any
+
+from nodes.overlay.skipgraph.contacts import VECTOR_BITS
+from nodes.overlay.skipgraph.node import SkipGraphNode
+
+
+@dataclass
+class OverlayNetwork:
+    """Nodes by number; each message takes between `fastest` and `slowest` seconds, or is lost."""
+
+    seed: int
+    fastest: float = 0.01
+    slowest: float = 0.05
+    loss: float = 0.0
+    now: float = 0.0
+    nodes: dict[int, Any] = field(default_factory=dict)
+    told: list[tuple[int, Any]] = field(default_factory=list)  # node, action that sends nothing
+    passed: list[tuple[int, int, Any]] = field(default_factory=list)  # sender, receiver, message
+    reliable: Callable[[Any], bool] = lambda message: False
+    listen: Callable[[int, Any], None] = lambda node, action: None
+
+    def __post_init__(self) -> None:
+        self.random = Random(self.seed)
+        self._to_do: list[tuple[float, int, int, tuple[int, Any] | None]] = []
+        self._planned: dict[int, float] = {}
+        self._count = 0
+
+    def act(self, number: int, actions: Iterable[Any]) -> None:
+        """Carry out what a node wants."""
+        for action in actions:
+            if not hasattr(action, "node") or not hasattr(action, "message"):
+                self.told.append((number, action))
+                self.listen(number, action)
+                continue
+            self.passed.append((number, action.node, action.message))
+            if self.random.random() < self.loss and not self.reliable(action.message):
+                continue
+            at = self.now + self.random.uniform(self.fastest, self.slowest)
+            self._push(at, action.node, (number, action.message))
+        self._plan(number)
+
+    def crash(self, number: int) -> None:
+        """Gone without a word."""
+        del self.nodes[number]
+
+    def run(self, seconds: float) -> None:
+        """Let time pass, with all that happens in it."""
+        end = self.now + seconds
+        while self._to_do and self._to_do[0][0] <= end:
+            moment, _, number, arrival = heappop(self._to_do)
+            node = self.nodes.get(number)
+            if node is None:
+                continue
+            self.now = max(self.now, moment)
+            if arrival is not None:
+                self.act(number, node.on_message(*arrival, self.now))
+            elif node.next_deadline() == moment:
+                self.act(number, node.on_deadline(self.now))
+        self.now = end
+
+    def _plan(self, number: int) -> None:
+        due = self.nodes[number].next_deadline() if number in self.nodes else None
+        if due is not None and self._planned.get(number) != due:
+            self._planned[number] = due
+            self._push(due, number, None)
+
+    def _push(self, moment: float, number: int, arrival: tuple[int, Any] | None) -> None:
+        self._count += 1
+        heappush(self._to_do, (moment, self._count, number, arrival))
+
+
+def graph_node(
+    network: OverlayNetwork, number: int, introducers: Iterable[int], vector: int | None = None
+) -> SkipGraphNode:
+    """A new node of a bare Skip Graph in the network; it has no key yet."""
+    if vector is None:
+        vector = Random(f"{network.seed} {number}").getrandbits(VECTOR_BITS)
+    node = SkipGraphNode(
+        number,
+        vector,
+        tuple(introducers),
+        Random(f"{network.seed} {number} {network.now}"),
+        incarnation=int(network.now * 1000),
+    )
+    network.nodes[number] = node
+    return node
+
+
+def expected_links(nodes: Iterable[SkipGraphNode]) -> dict[bytes, list[tuple[Any, Any]]]:
+    """By sorting: for each key, left and right neighbour (keys) in each level, until its node is alone."""
+    owners = {key: node for node in nodes for key in node.own_keys()}
+    vectors = {key: peer.me.vector for key, node in owners.items() if (peer := node.peer(key))}
+    links: dict[bytes, list[tuple[Any, Any]]] = {key: [] for key in owners}
+    for key, found in links.items():
+        for level in range(VECTOR_BITS + 1):
+            alike = sorted(
+                other
+                for other in owners
+                if (vectors[other] ^ vectors[key]) >> (VECTOR_BITS - level) == 0
+            )
+            place = alike.index(key)
+            left = alike[place - 1] if place else None
+            right = alike[place + 1] if place + 1 < len(alike) else None
+            found.append((left, right))
+            if all(owners[other] is owners[key] for other in alike):
+                break
+    return links
+
+
+def actual_links(nodes: Iterable[SkipGraphNode]) -> dict[bytes, list[tuple[Any, Any]]]:
+    """As the nodes have them."""
+    links = {}
+    for node in nodes:
+        for key in node.own_keys():
+            peer = node.peer(key)
+            assert peer is not None
+            assert peer.settled, (key, peer)
+            sides = [
+                (peer.neighbour(level, False), peer.neighbour(level, True))
+                for level in range(len(peer.levels) + 1)
+            ]
+            links[key] = [(a and a.key, b and b.key) for a, b in sides]
+    return links

@@ -1,0 +1,65 @@
+"""After any story of inserts, leaves, crashes, delays and losses, once quiet, every level is what sorting gives."""
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
+
+from nodes.overlay.skipgraph.node import SkipGraphNode
+from overlay_network import OverlayNetwork, actual_links, expected_links, graph_node
+
+NODES = range(1, 9)
+QUIET_S = 150.0
+
+
+class Stories(RuleBasedStateMachine):
+    """Eight nodes; every node may introduce every other."""
+
+    @initialize(
+        seed=st.integers(0, 2**32),
+        slowest=st.sampled_from([0.02, 0.5, 3.0]),
+        loss=st.sampled_from([0.0, 0.1, 0.3]),
+    )
+    def begin(self, seed: int, slowest: float, loss: float) -> None:
+        self.network = OverlayNetwork(seed, slowest=slowest, loss=loss)
+
+    def node(self, number: int) -> SkipGraphNode:
+        """The node of this number; one that crashed begins anew."""
+        if number not in self.network.nodes:
+            graph_node(self.network, number, NODES)
+        node: SkipGraphNode = self.network.nodes[number]
+        return node
+
+    @rule(number=st.sampled_from(NODES), place=st.integers(0, 30))
+    def insert(self, number: int, place: int) -> None:
+        node = self.node(number)
+        self.network.act(number, node.insert(bytes([place, number]), self.network.now))
+
+    @rule(number=st.sampled_from(NODES), which=st.integers(0, 9))
+    def remove(self, number: int, which: int) -> None:
+        node = self.node(number)
+        if own := node.own_keys():
+            self.network.act(number, node.remove(own[which % len(own)], self.network.now))
+
+    @rule(number=st.sampled_from(NODES), noticed_by=st.sets(st.sampled_from(NODES)))
+    def crash(self, number: int, noticed_by: set[int]) -> None:
+        if number in self.network.nodes:
+            self.network.crash(number)
+            for other in noticed_by & set(self.network.nodes):
+                node = self.network.nodes[other]
+                self.network.act(other, node.on_peer_lost(number, self.network.now))
+
+    @rule(seconds=st.floats(0.01, 6))
+    def wait(self, seconds: float) -> None:
+        self.network.run(seconds)
+
+    def teardown(self) -> None:
+        if not hasattr(self, "network"):
+            return
+        self.network.loss, self.network.slowest = 0.0, 0.05
+        self.network.run(QUIET_S)
+        nodes = list(self.network.nodes.values())
+        assert actual_links(nodes) == expected_links(nodes)
+
+
+TestStories = Stories.TestCase
+TestStories.settings = settings(max_examples=120, stateful_step_count=25, deadline=None)
