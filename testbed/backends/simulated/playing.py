@@ -11,6 +11,7 @@ from testbed.errors import NodeFailure, few
 from testbed.scenario import Action, compile_timeline, expected_receivers
 
 PATIENCE_S = 60  # for connecting
+LOOK_NS = SECOND // 100  # how often it is looked whether all are connected
 PAUSE_S = 1  # between the last node's readiness and the scenario
 SLICE_S = 1  # how often it is told how far the time is
 
@@ -50,8 +51,9 @@ def play(lab: SimulatedLab, tell: Tell) -> Played:
 
 def _connect(lab: SimulatedLab) -> None:
     lab.go()
-    if not lab.loop.run(PATIENCE_S * SECOND, stop=lambda: not lab.not_ready()):
-        silent = lab.not_ready()
+    while (silent := lab.not_ready()) and lab.loop.now < PATIENCE_S * SECOND:
+        lab.loop.run(lab.loop.now + LOOK_NS)
+    if silent:
         raise NodeFailure(
             f"not connected after {PATIENCE_S} s of virtual time: {few(silent)}",
             "the line to it may be too slow or lose too much; `testbed validate` shows the file's values",

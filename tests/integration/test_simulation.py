@@ -1,0 +1,134 @@
+"""A simulated run beside a real one of the same file: the same hops, and about the same delays."""
+
+import json
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+import pytest
+
+from testbed.events import ignore
+from testbed.lab import simulate
+from testbed.topology import load
+
+TRIES = 3  # a busy machine delays real nodes, and may need another try
+# Lines without chance. Whatever meets something else on its way is published to the photographs' time only.
+FILE = """
+name: beside
+seed: 5
+links:
+  profiles:
+    slow: {both: {rate: 64kbit/s, delay: 80ms}}
+    narrow: {both: {rate: 128kbit/s, delay: 40ms}}
+    wide: {both: {rate: 2Mbit/s, delay: 10ms}}
+nodes:
+  broker: {kind: broker, link: lan}
+  slow-gauge: {kind: sensor, link: slow}
+  wide-gauge: {kind: sensor, link: wide}
+  village: {kind: router, link: narrow}
+  gauge: {kind: sensor, router: village}
+  siren: {kind: subscriber, link: narrow, topics: [alerts, photos]}
+  office: {kind: subscriber, link: wide, topics: [alerts, photos], delivery: {method: fifo}}
+  hut: {kind: subscriber, router: village, topics: [alerts]}
+delivery: {method: preemptive}
+scenario:
+  duration: 14s
+  settle: 5s
+  events:
+    - {at: 0s, publish: {from: slow-gauge, topic: alerts, priority: 5, size: 200B, period: 1s, count: 5}}
+    - {at: 500ms, publish: {from: wide-gauge, topic: alerts, priority: 5, size: 1kB, period: 1s, count: 5}}
+    - {at: 6s, publish: {from: gauge, topic: alerts, priority: 5, size: 200B, period: 1s, count: 3}}
+    - {at: 10s, publish: {from: wide-gauge, topic: photos, priority: 2, size: 20kB}}
+"""
+
+
+class Reception(NamedTuple):
+    hops: int
+    priority: int
+    delay_s: float
+
+
+def receptions(logs: Path) -> dict[tuple[str, str], Reception]:
+    """(message, receiver) -> what the receiver's log says of it."""
+    logged = (line for log in logs.glob("*.jsonl") for line in log.read_text().splitlines())
+    lines = map(json.loads, logged)
+    return {
+        (line["id"], line["node"]): Reception(
+            line["hops"], line["priority"], (line["t"] - line["published_ns"]) / 1e9
+        )
+        for line in lines
+        if line["event"] == "receive"
+    }
+
+
+def disagreement(
+    real: dict[tuple[str, str], Reception], simulated: dict[tuple[str, str], Reception]
+) -> list[str]:
+    """Lone alerts: nine of ten within 10 ms and 3 %, in the median 5 ms. Photographs, which fill lines: within 25 %."""
+    alerts = [key for key, one in real.items() if one.priority == 5]
+    apart = {key: abs(one.delay_s - simulated[key].delay_s) for key, one in real.items()}
+    middle = median(apart[key] for key in alerts)
+    far = [key for key in alerts if apart[key] > 0.010 + 0.03 * real[key].delay_s]
+    wrong = [key for key in real.keys() - alerts if apart[key] > 0.25 * real[key].delay_s]
+    return [
+        *([f"alerts are {middle:.4f} s apart in the median"] if middle > 0.005 else []),
+        *(
+            f"{key}: {real[key].delay_s:.4f} s, {simulated[key].delay_s:.4f} s simulated"
+            for key in (far if len(far) > len(alerts) / 10 else []) + wrong
+        ),
+    ]
+
+
+@pytest.mark.netns
+def test_a_simulated_run_has_the_hops_and_the_delays_of_a_real_one(
+    testbed_json: Any, places: Path
+) -> None:
+    file = places / "beside.yaml"
+    file.write_text(FILE)
+    simulated = receptions(simulate(load(file), file, ignore).logs)
+    for _ in range(TRIES):
+        folder = Path(testbed_json("up", file, "--backend", "netns", codes=(0, 3))["run_folder"])
+        for command in ("play", "down"):
+            testbed_json(command, "beside", codes=(0, 3))
+        real = receptions(folder / "logs")
+        assert len(real) == 13 * 3 + 2
+        assert {key: one.hops for key, one in real.items()} == {
+            key: one.hops for key, one in simulated.items()
+        }
+        if not (found := disagreement(real, simulated)):
+            break
+    assert found == [], f"in each of {TRIES} runs"
+
+
+@pytest.mark.spark
+def test_simulate_measures_and_reports_like_any_run_and_says_what_it_is(
+    testbed: Any, testbed_json: Any, places: Path, repository: Path
+) -> None:
+    minimal = repository / "topologies" / "minimal.yaml"
+    document = testbed_json("simulate", minimal)
+    assert (document["backend"], document["emulator"]) == ("simulated", "simulated")
+    assert document["messages"]["delivered"] == document["messages"]["expected_deliveries"] == 5
+    assert document["hops"] == {"5": {"mean": 2.0, "max": 2}}
+    assert 0.1 < document["delay_s"]["5"]["p50"] < 0.2  # two lines of 60 ms, 128 kbit/s
+    assert document["fidelity"] == {"ok": True, "reasons": [], "machine": None}
+    report = Path(document["report"])
+    assert "This run was simulated" in report.read_text()
+    logged = receptions(report.parent / "logs")
+    assert max(one.delay_s for one in logged.values()) == document["delay_s"]["5"]["max"]
+
+    again = testbed("run", minimal, "--backend", "simulated")
+    assert again.returncode == 0, again.stderr
+    assert "simulated in virtual time" in again.stdout
+    traces = sorted((places / "c").glob("*/trace/messages.parquet"))
+    assert len(traces) == 2
+    assert traces[0].read_bytes() == traces[1].read_bytes()
+
+
+def test_simulated_lines_are_not_calibrated(testbed: Any, repository: Path) -> None:
+    minimal = repository / "topologies" / "minimal.yaml"
+    done = testbed("run", minimal, "--backend", "simulated", "--calibrate")
+    assert done.returncode == 2
+    assert "simulated lines need no calibration" in done.stderr
+    done = testbed("simulate", minimal, "--service-time", "5")
+    assert done.returncode == 2
+    assert "--service-time" in done.stderr
