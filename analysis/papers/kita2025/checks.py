@@ -104,9 +104,15 @@ def _little_in_small_topics(rows: Sequence[Row]) -> dict[str, Any]:
         "where publishers help, topics of 10 nodes gain at most half of what topics of 1,000 gain"
     )
     told = "; ".join(
-        f"{_reading(way)} {gain:.0%} of {large[way]:.0%}" for way, gain in small.items()
+        f"{_reading(way)} {small[way]:.0%} of {gain:.0%}"
+        for way, gain in large.items()
+        if way in small
     )
-    judged = [gain <= LITTLE * large[way] for way, gain in small.items() if SUPPORT_FROM in way]
+    judged = [
+        small[way] <= LITTLE * gain
+        for way, gain in large.items()
+        if way in small and SUPPORT_FROM in way
+    ]
     return check(name, all(judged) if judged else None, told or NOT_MEASURED)
 
 
@@ -148,19 +154,19 @@ def _several_hops(rows: Sequence[Row]) -> dict[str, Any]:
         if row["method"] in (ATM, PATM) and row["subscribers"] >= SEVERAL_FROM
     ]
     name = "and several hops beyond 100"
-    return all_hold(name, paths, lambda path: path > ABOUT_ONE)
+    return all_hold(name, paths, lambda path: path > ABOUT_ONE, worst="smallest")
 
 
 def _pairs(rows: Sequence[Row], value: str, method: str, other: str) -> list[tuple[float, str]]:
     """One method's value as a part of another's, at the highest priority that each has."""
-    newest = {
+    urgent = {
         (row["method"], row["subscribers"]): row
         for row in sorted(rows, key=lambda row: row["priority"])
     }
     return [
         (row[value]["mean"] / beside[value]["mean"], f"{subscribers} subscribers")
-        for (name, subscribers), row in newest.items()
-        if name == method and (beside := newest.get((other, subscribers)))
+        for (name, subscribers), row in urgent.items()
+        if name == method and (beside := urgent.get((other, subscribers)))
     ]
 
 

@@ -128,6 +128,19 @@ def test_what_was_not_measured_is_neither_right_nor_wrong() -> None:
     assert [check["ok"] for check in checks([], [])] == [None] * 10
 
 
+def test_small_topics_alone_cannot_be_judged_by_large_ones() -> None:
+    topics, tables = kita_means()
+    small = [row for row in topics if row["pattern"] in "def"]
+    verdicts = [check["ok"] for check in checks(small, tables)]
+    assert verdicts == [True, None, None, None, True, True, True, True, None, None]
+
+
+def test_the_worst_number_is_told() -> None:
+    found = [check["found"] for check in checks(*kita_means())]
+    assert found[4] == "6 of 6; largest 1 (patm-tbps, 40 subscribers)"
+    assert found[5] == "6 of 6; smallest 2.12 (patm-tbps, 160 subscribers)"
+
+
 def test_the_page_shows_checks_and_charts_without_scripts() -> None:
     means = kita_means()
     found = figures(*means)
