@@ -3,11 +3,11 @@
 The rule. A publisher knows the keys, vectors and addresses of its topic's subscribers, as PSG-TBPS assumes (it could
 not choose support nodes by vector otherwise). For a publication of priority p to S subscribers, in key order:
 
-1. parts: k = min(S, count(p)), with count(p) as in PSG-TBPS. Subscriber number j (from 0) is in part j * k // S: k
-   stretches of keys whose sizes differ by one at most.
-2. helpers: in each part the member with the most neighbours inside the part; of several the one nearest to the
-   part's middle, of two the smaller key. Two members are neighbours if no member between them shares more bits, or
-   as many, with one of them as they share with each other. So the publisher needs to ask nobody.
+1. parts: k = min(S, count(p)), with count(p) as in PSG-TBPS (`supports.start_count`). Subscriber number j (from 0) is
+   in part j * k // S: k stretches of keys whose sizes differ by one at most.
+2. helpers: in each part the member with the most neighbours inside the part; of several the one nearest to the part's
+   middle, of two the smaller key. Two members are neighbours if everyone between them shares fewer bits with them
+   than they share with each other: the publisher needs to ask nobody.
 3. the publisher sends each helper one message, with the part's first and last key. The helper delivers it and sends
    it on within that range by the Skip Graph's own range multicast, `split`: each neighbour in the range takes the
    stretch from its key up to the next neighbour's, on both sides.
@@ -19,6 +19,9 @@ exactly once, and a publication costs one message per subscriber at every priori
 not more than SG-TBPS, whose way to the first subscriber leads through publishers). At priority 5 a part has about
 four members. In such a part most helpers reach everyone directly, so that hardly anyone is farther than two hops.
 If a helper is gone, the range it was given names all who lack the message; the publisher sends the part to another.
+
+With the same knowledge a publisher could send to everybody itself: one hop, and as many messages in all. But they would
+all leave by its own line, one after the other. Here that line carries k messages, no more than with PSG-TBPS.
 """
 
 import numpy as np

@@ -1,0 +1,56 @@
+"""A converged Skip Graph is what the message protocol builds once nobody comes or goes any more."""
+
+from random import Random
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from overlay_network import OverlayNetwork, actual_links, graph_node
+from testbed.converged import converge
+from testbed.converged.graph import NOBODY
+
+ENOUGH_S = 60.0  # every level of every key is looked after many times
+
+
+@given(st.lists(st.integers(1, 3), min_size=1, max_size=10), st.integers(0, 10_000))
+@settings(max_examples=25)
+def test_converge_builds_what_messages_build(keys_of_node: list[int], seed: int) -> None:
+    """Nodes with some keys each, in any order, insert them one after the other."""
+    random = Random(seed)
+    network = OverlayNetwork(seed)
+    for number, count in enumerate(keys_of_node):
+        node = graph_node(network, number, range(number))
+        for key in range(count):
+            name = random.randbytes(2) + bytes([number, key])
+            network.act(number, node.insert(name, network.now))
+            network.run(1.0)
+    network.run(ENOUGH_S)
+    built = actual_links(network.nodes.values())
+
+    owner = {key: number for number, node in network.nodes.items() for key in node.own_keys()}
+    keys = sorted(owner)
+    vectors = [node.peer(node.own_keys()[0]).me.vector for node in network.nodes.values()]
+    left, right = converge(
+        np.array([owner[key] for key in keys], dtype=np.int32), np.array(vectors, dtype=np.uint64)
+    )
+    for peer, key in enumerate(keys):
+        height = len(built[key])
+        for level in range(max(height, len(left))):
+            expected = built[key][level] if level < height else (None, None)
+            found = (
+                (left[level, peer], right[level, peer]) if level < len(left) else (NOBODY, NOBODY)
+            )
+            assert tuple(None if near == NOBODY else keys[near] for near in found) == _of_others(
+                expected, owner, owner[key], level < len(left)
+            )
+
+
+def _of_others(
+    links: tuple[bytes | None, bytes | None], owner: dict[bytes, int], own: int, counted: bool
+) -> tuple[bytes | None, bytes | None]:
+    """Where a level has no link between nodes at all, `converge` does not count it; the protocol links own keys."""
+    if counted:
+        return links
+    assert all(near is None or owner[near] == own for near in links)
+    return None, None
