@@ -19,6 +19,9 @@ A line that is not kept busy looks early by up to `lead`, so a rate that is too 
 says, nothing is handed over while the kernel holds more than rate x (round trip + slack) and a packet: a line that is
 cut stops us.
 
+On a fast line with jitter single acknowledgements tell nothing; there the bytes under way are bounded instead
+(fast_line.py).
+
 Kept on a simulated line (tests/unit/nodes/test_kernel_line.py): with enough to send it is busy for at least 95 %, and
 what is in front of a new message takes at most the time of one piece, 15 % of a packet's time and 5 ms. The shortest
 round trip must be right: if the delay grows while the connection lives, each piece waits for the difference.
@@ -26,6 +29,8 @@ round trip must be right: if the delay grows while the connection lives, each pi
 
 from collections import deque
 from dataclasses import dataclass
+
+from nodes.delivery.fast_line import FastLine
 
 PACKET_BYTES = 66  # Ethernet, IPv4 and TCP with time stamps, around each packet
 FRAME_BYTES = 4  # in front of each chunk: the WebSocket header (unmasked, 126 to 65,535 bytes)
@@ -35,6 +40,7 @@ LEAD_S, LEAD_PART = (
     0.05,
 )  # so long before the line is free, at least; or this part of a packet's time
 SLACK_S = 0.005
+LEAST_TRIP_S = 0.02  # of a line that may have much jitter
 LOOK_S, LOOK_PART = 0.001, 0.025  # at most so often
 LOOK_EARLY_PART = 0.1  # of a packet's time before its acknowledgement is expected
 LONGEST_LOOK_S = 0.25
@@ -98,6 +104,8 @@ class KernelLine:
         self._jitter_s = 0.0  # acknowledgements may be so late, and the line is as fast as before
         self._was_late = False
         self._known_rate = 0.0  # the last at which the model was right
+        self._fast = FastLine()
+        self._position = 0.0  # bytes acknowledged, headers included
 
     def on_up(self, room: int, now: float) -> None:
         self._begin(room, now)
@@ -122,6 +130,9 @@ class KernelLine:
             return True
         if self.rate is None:
             return False
+        if self._fast.holds:
+            most = self._fast.most_under_way() * self._unit / (self._unit + PACKET_BYTES)
+            return self._unsent + self._unit / 2 <= most
         return now >= self._free_at - self._lead() and self._unsent <= self._most_unsent()
 
     def on_handed(self, size: int, at: float) -> None:
@@ -146,6 +157,8 @@ class KernelLine:
             return None
         if self.rate is None:
             return self._looked + self._pause(self._looked - self._under_way[0].at)
+        if self._fast.holds:
+            return self._looked + max(LOOK_S, self._fast.look_s)
         unit_s = self._unit_s()
         first = self._under_way[0]
         expected = max(self._through, first.at) + min(first.left * first.cost / self.rate, unit_s)
@@ -168,6 +181,7 @@ class KernelLine:
             handed = self._under_way[0]
             part = min(acknowledged, handed.left)
             if handed.at > through:  # the line had nothing to do
+                self._fast.on_pause(handed.at - through)
                 through, since, cost, paused = handed.at, handed.at, 0.0, True
             cost += part * handed.cost
             through += part * handed.cost / (self.rate or HIGHEST_RATE)
@@ -183,9 +197,24 @@ class KernelLine:
             self._set_rate(cost / took)
         else:
             seen = _Seen(through, since, cost, paused, handed_at, self._looked - delay, now - delay)
-            self._through = self._corrected(seen, now)
+            self._position += cost
+            self._follow_fast_line(now, now - handed_at)
+            self._through = seen.latest if self._fast.holds else self._corrected(seen, now)
         self._arrived += 1
         self._foresee()
+
+    def _follow_fast_line(self, now: float, trip_s: float) -> None:
+        """Whether it is one is found out anew with each acknowledgement."""
+        assert self.rate is not None
+        if (self._round_trip_s or 0.0) < LEAST_TRIP_S:
+            return  # what looks like jitter is a token bucket, or the machine
+        looks = (self._looked, now)
+        packet = self._packet + PACKET_BYTES
+        self._fast.on_acknowledged(self._position, looks, trip_s, self.rate, packet)
+        if self._fast.holds:
+            self._starting = False
+            self._set_rate(self._fast.rate)
+            self._known_rate = self._fast.rate
 
     def _corrected(self, seen: _Seen, now: float) -> float:
         """When it was through; and a better rate."""
