@@ -49,6 +49,10 @@ def population(publishers: int, subscribers: int, nodes: int, seed: int) -> Popu
     random = np.random.default_rng(seed)
     size = publishers + subscribers
     topics = nodes // size
+    if not topics:
+        raise ValueError(
+            f"a topic has {size:,} nodes, and there are {nodes:,} only: give at least {size:,}"
+        )
     members = random.permutation(nodes)[: topics * size].reshape(topics, size).astype(np.int32)
     members[:, :publishers].sort(axis=1)
     members[:, publishers:].sort(axis=1)

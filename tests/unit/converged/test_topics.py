@@ -76,3 +76,8 @@ def test_nodes_left_over_are_in_no_topic() -> None:
     assert people.vectors.shape == (13,)
     members = people.owners.reshape(2, 5)
     assert all((part[:-1] < part[1:]).all() for topic in members for part in (topic[:2], topic[2:]))
+
+
+def test_too_few_nodes_are_refused() -> None:
+    with pytest.raises(ValueError, match="a topic has 1,000 nodes, and there are 999 only"):
+        measure_topics("a", 999, seed=1)
