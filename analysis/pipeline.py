@@ -23,9 +23,10 @@ if TYPE_CHECKING:
 
 Progress = Callable[[str, int, int], None]
 SHORT_BYTES = 200_000_000  # of captures; up to here Java is used up before it is optimised
-STARTING, READING, FOLLOWING, SUMMING = (
+STARTING, READING, TRACES, FOLLOWING, SUMMING = (
     "starting Spark",
     "reading the captures",
+    "reading the traces",
     "following the messages",
     "summing up",
 )
@@ -78,17 +79,18 @@ class _Measurement:
     def measure(self) -> dict[str, Any]:
         from analysis.metrics import delay, deliveries, hops, overhead, publications
 
-        self.emit(READING, 0, 3)
+        reading = TRACES if self.run.simulated else READING
+        self.emit(reading, 0, 3)
         seen, links = self._traced() if self.run.simulated else self._scanned()
         self._keep("overhead", overhead.overhead(links), overhead.SCHEMA)
-        self.emit(READING, 2, 3)
+        self.emit(reading, 2, 3)
         logs = self._logs()
         from_ns = self.run.measured_from_ns
         published = self._keep(
             "publications", publications.publications(logs, from_ns), publications.SCHEMA
         )
         ignored = publications.count_before(logs, from_ns) if from_ns else 0
-        self.emit(READING, 3, 3)
+        self.emit(reading, 3, 3)
 
         self.emit(FOLLOWING, 0, 2)
         crossed = self._keep("hops", hops.hops(seen, from_ns), hops.SCHEMA)

@@ -4,6 +4,7 @@ The columns are those of `analysis` (a test compares them); its metrics begin wi
 """
 
 from bisect import bisect_right
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -54,12 +55,7 @@ def write_trace(lab: SimulatedLab, folder: Path) -> dict[str, dict[str, int]]:
     folder.mkdir()
     origins = {node.number: node.name for node in lab.topology.nodes}
     rows: dict[str, list[Any]] = {name: [] for name in MESSAGES.names}
-    links: list[dict[str, Any]] = []
-    for watch in lab.watches:
-        totals = dict.fromkeys(COUNTS, 0) | watch.counts()
-        for flow, seen in watch.streams.items():
-            _Stream(watch, flow, seen).add_to(rows, totals, origins)
-        links.append({"link": watch.link, "direction": watch.direction, **totals})
+    links = [link_row(watch, origins, rows) for watch in lab.watches]
     pq.write_table(pa.table(rows, schema=MESSAGES), folder / "messages.parquet", compression="zstd")
     pq.write_table(pa.Table.from_pylist(links, LINKS), folder / "links.parquet", compression="zstd")
     counted = {node.name: {"packets": 0, "bytes": 0, "dropped": 0} for node in lab.topology.nodes}
@@ -67,6 +63,16 @@ def write_trace(lab: SimulatedLab, folder: Path) -> dict[str, dict[str, int]]:
         counted[row["link"]]["packets"] += row["packets"]
         counted[row["link"]]["bytes"] += row["wire_bytes"]
     return counted
+
+
+def link_row(
+    watch: Watch, origins: Mapping[int, str], rows: dict[str, list[Any]]
+) -> dict[str, Any]:
+    """What one direction of a link carried; the messages in it are added to the rows' columns."""
+    totals = dict.fromkeys(COUNTS, 0) | watch.counts()
+    for flow, seen in watch.streams.items():
+        _Stream(watch, flow, seen).add_to(rows, totals, origins)
+    return {"link": watch.link, "direction": watch.direction, **totals}
 
 
 class _Stream:
@@ -97,7 +103,7 @@ class _Stream:
         }
 
     def add_to(
-        self, rows: dict[str, list[Any]], totals: dict[str, int], origins: dict[int, str]
+        self, rows: dict[str, list[Any]], totals: dict[str, int], origins: Mapping[int, str]
     ) -> None:
         """The messages to the rows, and what they cost to the totals."""
         for name, count in self._totals.items():
@@ -110,9 +116,10 @@ class _Stream:
                     column.append(row[name])
 
     def _row(
-        self, written: Written, totals: dict[str, int], origins: dict[int, str]
+        self, written: Written, totals: dict[str, int], origins: Mapping[int, str]
     ) -> dict[str, Any] | None:
-        runs = [run for run in written.runs if run.at < self._end]
+        # A piece whose label was not seen cannot be told apart from others.
+        runs = [run for run in written.runs if run.at + run.head < self._end]
         present = sum(self._covered(run.begin, run.end) for run in runs)
         header = written.header
         if header is None or present < written.header_bytes:

@@ -11,6 +11,7 @@ import pytest
 
 from analysis.link import TOTALS
 from analysis.messages import SIGHTING
+from nodes.overlay.base import Refuse
 from testbed.backends.simulated.lab import SimulatedLab
 from testbed.backends.simulated.loop import SECOND
 from testbed.backends.simulated.playing import Played, play
@@ -284,3 +285,24 @@ def test_a_full_queue_drops_and_says_so(topology_of: Reading) -> None:
     assert played.received == played.expected - sum(
         2 if d["topic"] == "alerts" else 1 for d in dropped
     )
+
+
+def test_a_peer_that_is_refused_hears_of_it_and_comes_again(topology_of: Reading) -> None:
+    topology = topology_of(FILE)
+    lab = SimulatedLab(topology, RunPlace(Path("small-run")), 0)
+    refusal = [Refuse("siren", "it broke the rules")]
+    lab.loop.at(6 * SECOND, lambda _: lab.nodes["broker"].perform(refusal))
+    played = play(lab, lambda seconds: None)
+    assert played.received == played.expected  # it was back before the next alert
+    told = [
+        (e["event"], e.get("reason")) for e in events(lab, "broker") if e.get("peer") == "siren"
+    ]
+    assert told == [
+        ("connect", None),
+        ("refuse", "it broke the rules"),
+        ("disconnect", "it broke the rules"),
+        ("connect", None),
+    ]
+    at_siren = [event["event"] for event in events(lab, "siren")]
+    assert at_siren.count("connect") == at_siren.count("ready") == 2
+    assert at_siren.count("disconnect") == 1
