@@ -30,8 +30,12 @@ class Distances:
     publishers: int
     vectors: NDArray[np.uint64]  # of each topic, of each peer
     neighbours: Neighbours
-    hops: dict[Strategy, Hops]  # of each topic, from each peer, to each peer
-    messages: dict[Strategy, NDArray[np.int64]]  # of each topic, of a multicast from each peer
+    hops: dict[
+        Strategy, Hops
+    ]  # of each topic, from each peer, to each peer (by `split` to those on its right)
+    messages: dict[
+        Strategy, NDArray[np.int64]
+    ]  # of each topic, of a multicast from each peer to all subscribers
 
     @property
     def size(self) -> int:

@@ -9,8 +9,7 @@ not choose support nodes by vector otherwise). For a publication of priority p t
    middle, of two the smaller key. Two members are neighbours if everyone between them shares fewer bits with them
    than they share with each other: the publisher needs to ask nobody.
 3. the publisher sends each helper one message, with the part's first and last key. The helper delivers it and sends
-   it on within that range by the Skip Graph's own range multicast, `split`: each neighbour in the range takes the
-   stretch from its key up to the next neighbour's, on both sides.
+   it on within that range by the Skip Graph's own range multicast, `split`.
 
 Why it works. Membership vectors are random in key space, so PSG-TBPS' start nodes are scattered: some subscribers are
 near to many of them and some to none, and since no start node knows what the others reach, each one has to serve
@@ -29,18 +28,19 @@ from numpy.typing import NDArray
 
 from testbed.converged.flood import Hops
 from testbed.converged.neighbours import Neighbours
+from testbed.converged.split import leftward_hops
 from testbed.converged.supports import space_bits, start_count
 
+_Ints = NDArray[np.int64]
 
-def fan_parts(size: int, subscribers: int, priority: int) -> NDArray[np.int64]:
+
+def fan_parts(size: int, subscribers: int, priority: int) -> _Ints:
     """The part of each subscriber of a topic of `size`."""
     parts = min(subscribers, start_count(space_bits(size), priority))
     return np.arange(subscribers) * parts // subscribers
 
 
-def fan_helpers(
-    neighbours: Neighbours, publishers: int, part: NDArray[np.int64]
-) -> NDArray[np.int64]:
+def fan_helpers(neighbours: Neighbours, publishers: int, part: _Ints) -> _Ints:
     """The helper of each part, `helpers[topic, part]`, as a number among the topic's subscribers."""
     size, subscribers = neighbours.size, len(part)
     part_of_peer = np.concatenate([np.full(publishers, -1), part])
@@ -58,8 +58,23 @@ def fan_helpers(
     return subscribers - 1 - best % subscribers
 
 
-def fan_paths(hops: Hops, helpers: NDArray[np.int64], part: NDArray[np.int64]) -> Hops:
-    """Hops to each subscriber, `paths[topic, subscriber]`; `hops[topic, from, to]` by `split`, of subscribers."""
-    topic = np.arange(len(hops))[:, None]
-    paths: Hops = hops[topic, helpers[:, part], np.arange(len(part))] + np.uint8(1)
+def fan_paths(
+    neighbours: Neighbours, rightward: Hops, publishers: int, helpers: _Ints, part: _Ints
+) -> Hops:
+    """Hops to each subscriber, `paths[topic, subscriber]`; `rightward` by `split_hops`."""
+    size, subscribers = neighbours.size, len(part)
+    first = np.searchsorted(part, part)  # the first subscriber of each one's part
+    goal = np.arange(subscribers) + publishers
+    helper = helpers[:, part] + publishers
+    topic = np.arange(neighbours.topics)[:, None]
+    paths: Hops = rightward[topic, helper, goal] + np.uint8(1)
+    where, left = np.nonzero(goal < helper)
+    begin = where * size
+    paths[where, left] += leftward_hops(
+        neighbours,
+        rightward,
+        begin + helper[where, left],
+        begin + goal[left],
+        begin + first[left] + publishers,
+    )
     return paths

@@ -144,11 +144,11 @@ def _psg(known: Distances, priorities: Sequence[int]) -> Iterator[tuple[Variant,
 
 
 def _fan(known: Distances, priorities: Sequence[int]) -> Iterator[tuple[Variant, Sums]]:
-    between = known.to_subscribers(Strategy.SPLIT)[:, known.publishers :]
+    rightward = known.hops[Strategy.SPLIT]
     for priority in priorities:
         part = fan_parts(known.size, known.subscribers, priority)
         helpers = fan_helpers(known.neighbours, known.publishers, part)
-        paths = fan_paths(between, helpers, part)
+        paths = fan_paths(known.neighbours, rightward, known.publishers, helpers, part)
         every = np.broadcast_to(paths[:, None], (len(paths), known.publishers, known.subscribers))
         variant = Variant("fan-tbps", Strategy.SPLIT.value, priority)
         yield variant, _summed(every, np.array([known.subscribers]), np.array([helpers.shape[1]]))

@@ -3,6 +3,9 @@
 from collections import deque
 from collections.abc import Sequence
 
+from nodes.overlay.skipgraph.contacts import Contact
+from nodes.overlay.skipgraph.multicast import parts
+
 BITS = 64
 Lists = list[
     dict[int, tuple[int | None, int | None]]
@@ -71,21 +74,21 @@ def search(levels: Lists, start: int, goal: int) -> list[int]:
 
 
 def split(levels: Lists, start: int, low: int, high: int) -> dict[int, list[int]]:
-    """The ways of a message that everyone in `low` to `high` gets: each neighbour takes the stretch up to the next."""
+    """The ways of a message that everyone in `low` to `high` gets, divided as the message protocol divides it."""
     ways = {start: [start]}
-    waiting = [(start, low, high)]
+    waiting = [(start, _key(low), _key(high + 1))]
     while waiting:
-        peer, first, last = waiting.pop()
-        near = sorted(neighbours(levels, peer))
-        right = [other for other in near if peer < other <= last]
-        left = [other for other in near if first <= other < peer]
-        for other, until in zip(right, [*(after - 1 for after in right[1:]), last], strict=False):
-            ways[other] = [*ways[peer], other]
-            waiting.append((other, other, until))
-        for other, until in zip(left, [first, *(before + 1 for before in left[:-1])], strict=False):
-            ways[other] = [*ways[peer], other]
-            waiting.append((other, until, other))
+        peer, first, end = waiting.pop()
+        near = [Contact(_key(other), other, 0) for other in neighbours(levels, peer)]
+        for contact, begin, until in parts(_key(peer), first, end, near):
+            assert contact.node not in ways
+            ways[contact.node] = [*ways[peer], contact.node]
+            waiting.append((contact.node, begin, until))
     return ways
+
+
+def _key(peer: int) -> bytes:
+    return peer.to_bytes(4, "big")
 
 
 def wanted_vectors(bits: int, own: int, priority: int) -> list[int]:

@@ -42,8 +42,8 @@ def test_helpers_serve_their_parts_as_the_rule_says(
     known = distances(people, links, slice(0, topics), {Strategy.SPLIT})
     part = fan_parts(size, subscribers, priority)
     helpers = fan_helpers(known.neighbours, publishers, part)
-    between = known.hops[Strategy.SPLIT][:, publishers:, publishers:]
-    paths = fan_paths(between, helpers, part)
+    rightward = known.hops[Strategy.SPLIT]
+    paths = fan_paths(known.neighbours, rightward, publishers, helpers, part)
     for topic in range(topics):
         vectors = people.peer_vectors[topic, publishers:].tolist()
         levels = lists(range(subscribers), vectors)

@@ -11,6 +11,7 @@ from literal_overlay import flood, lists, search, split
 from testbed.converged.distances import Distances, Strategy, distances
 from testbed.converged.graph import converge
 from testbed.converged.population import Population, population
+from testbed.converged.split import leftward_hops
 
 
 def known(people: Population) -> Distances:
@@ -60,18 +61,35 @@ def test_a_search_takes_the_way_of_the_levels(people: Population) -> None:
 @given(topics_of_any_kind)
 def test_a_split_multicast_reaches_everyone_once(people: Population) -> None:
     found = known(people)
+    everyone = np.arange(people.size)
     for topic, vectors in enumerate(people.peer_vectors.tolist()):
         levels = lists(range(people.size), vectors)
         for start in range(people.size):
             ways = split(levels, start, 0, people.size - 1)
-            assert found.hops[Strategy.SPLIT][topic, start].tolist() == [
-                len(ways[peer]) - 1 for peer in range(people.size)
-            ]
-            links = {
-                pair
-                for peer in range(people.publishers, people.size)
-                for pair in pairwise(ways[peer])
-            }
+            hops = [len(ways[peer]) - 1 for peer in range(people.size)]
+            assert found.hops[Strategy.SPLIT][topic, start, start:].tolist() == hops[start:]
+            first, left = topic * people.size, everyone[:start]
+            assert (
+                hops[:start]
+                == leftward_hops(
+                    found.neighbours,
+                    found.hops[Strategy.SPLIT],
+                    np.full(start, first + start),
+                    first + left,
+                    np.full(start, first),
+                ).tolist()
+            )
+
+
+@given(topics_of_any_kind)
+def test_what_publishers_send_by_split(people: Population) -> None:
+    found = known(people)
+    for topic, vectors in enumerate(people.peer_vectors.tolist()):
+        levels = lists(range(people.size), vectors)
+        for start in range(people.publishers):
+            ways = split(levels, start, start, people.size - 1)
+            to_subscribers = [ways[peer] for peer in range(people.publishers, people.size)]
+            links = {pair for way in to_subscribers for pair in pairwise(way)}
             assert found.messages[Strategy.SPLIT][topic, start] == len(links)
 
 
