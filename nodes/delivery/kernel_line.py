@@ -184,6 +184,7 @@ class KernelLine:
                 self._fast.on_pause(handed.at - through)
                 through, since, cost, paused = handed.at, handed.at, 0.0, True
             cost += part * handed.cost
+            self._position += part * handed.cost
             through += part * handed.cost / (self.rate or HIGHEST_RATE)
             handed_at = handed.at
             acknowledged -= part
@@ -197,7 +198,6 @@ class KernelLine:
             self._set_rate(cost / took)
         else:
             seen = _Seen(through, since, cost, paused, handed_at, self._looked - delay, now - delay)
-            self._position += cost
             self._follow_fast_line(now, now - handed_at)
             self._through = seen.latest if self._fast.holds else self._corrected(seen, now)
         self._arrived += 1
@@ -206,7 +206,7 @@ class KernelLine:
     def _follow_fast_line(self, now: float, trip_s: float) -> None:
         """Whether it is one is found out anew with each acknowledgement."""
         assert self.rate is not None
-        if (self._round_trip_s or 0.0) < LEAST_TRIP_S:
+        if (self._round_trip_s or 0.0) < LEAST_TRIP_S and not self._fast.holds:
             return  # what looks like jitter is a token bucket, or the machine
         looks = (self._looked, now)
         packet = self._packet + PACKET_BYTES

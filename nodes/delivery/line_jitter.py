@@ -11,7 +11,7 @@ from itertools import islice
 
 LOOKED_BACK, GRAINS = 2.0, 8  # jitters; parts of one in which acknowledgements are one
 LEAST = 8  # acknowledgements to look back at
-REMEMBERED, TELLING, RARE = 64, 6, 0.9  # what is seldom later, as after a loss, is no jitter
+REMEMBERED, TELLING, USUAL = 64, 6, 0.9  # nine of ten were at most so high
 TIMES = 1.5  # seldom is it the latest there can be between two of the earliest
 
 Point = tuple[float, float]  # bytes acknowledged in all, when
@@ -67,4 +67,4 @@ class Jitter:
         else:
             self._bumps[-1] = max(self._bumps[-1], bump)
         if len(self._bumps) >= TELLING:
-            self.span_s = TIMES * sorted(self._bumps)[int(RARE * len(self._bumps))]
+            self.span_s = TIMES * sorted(self._bumps)[int(USUAL * len(self._bumps))]

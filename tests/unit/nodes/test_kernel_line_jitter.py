@@ -6,6 +6,7 @@ The lines are those of the profiles (docs/links.md). Jitter of +- j either way l
 import pytest
 
 from nodes.delivery import METHODS
+from nodes.delivery.line_jitter import Jitter
 from simulated_line import HEADERS, Run, SimulatedLine, drive
 
 MSS = 1448
@@ -85,3 +86,17 @@ def test_a_fast_line_that_is_cut_stops_us_and_is_used_again() -> None:
     handed = sum(size + 4 for at, size in run.chunks if at < 5.9)
     assert handed - line.passed(5.9) <= 2 * 900_000 * (0.07 + 0.04)
     assert run.utilisation(8.0, 10.0) >= 0.9
+
+
+def test_jitter_is_what_rises_and_falls_again_and_not_a_line_that_changes() -> None:
+    for lateness, expected in (
+        ([0.0] * 40, 0.0),
+        ([0.002 * number for number in range(40)], 0.0),  # the line has become slower
+        ([-0.002 * number for number in range(40)], 0.0),  # ... faster
+        ([0.02 * (number % 2) for number in range(40)], 1.5 * 0.02),
+    ):
+        jitter = Jitter()
+        for number, late in enumerate(lateness):
+            at = 0.1 * number + late
+            jitter.on_acknowledged(1_000.0 * number, at, at, rate=10_000.0)
+        assert jitter.span_s == pytest.approx(expected, abs=1e-9)
