@@ -121,7 +121,7 @@ FORMS: dict[int, tuple[type[Any], tuple[_Form, ...]]] = {
     16: (m.Sought, (U32, CONTACT, U8)),
     17: (m.Carry, (KEY, U32, U8, BODY)),
     18: (m.Tell, (BODY,)),
-    19: (m.Multicast, (KEY, KEY, WAY, KEY, KEY, KEY, U64, BODY)),
+    19: (m.Multicast, (KEY, KEY, U32, WAY, KEY, KEY, KEY, U64, BODY)),
 }
 _NUMBERS = {kind: number for number, (kind, _) in FORMS.items()}
 _NAMES = {kind: tuple(field.name for field in fields(kind)) for kind, _ in FORMS.values()}

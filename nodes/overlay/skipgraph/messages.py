@@ -196,11 +196,12 @@ class Multicast:
     """To every peer with a key in [low, high); the receiver serves this part of the whole range.
 
     A flood has the same range everywhere; it may also pass peers from `floor` on, who do not want it for themselves.
-    It does not go back to the peer `by` that sent it.
+    It does not go back to the peer `by` that sent it. `origin` is the node where it began.
     """
 
     at: bytes
     by: bytes
+    origin: int
     way: Way
     floor: bytes
     low: bytes

@@ -15,6 +15,7 @@ from nodes.overlay.skipgraph.multicast import Multicaster
 from nodes.overlay.skipgraph.ring import Ring
 from nodes.overlay.skipgraph.routing import MAX_HOPS, holder, next_hop
 from nodes.overlay.skipgraph.table import Peer, Table
+from nodes.wire import Message as Publication
 
 PERIOD_S = 1.0
 
@@ -95,9 +96,28 @@ class SkipGraphNode:
         self._table.send(self.number, m.Carry(key, self.number, 0, body))
         return self._done(now)
 
-    def multicast(self, multicast: m.Multicast, now: float) -> list[Action]:
-        """Send to all keys in a range; `at` is filled in."""
+    def multicast(
+        self,
+        low: bytes,
+        high: bytes,
+        identity: int,
+        body: bytes | Publication,
+        now: float,
+        way: m.Way = m.Way.SPLIT,
+        floor: bytes | None = None,
+    ) -> list[Action]:
+        """Send to all keys in [low, high); a flood may also pass those from `floor` on.
+
+        `identity` is unique among publications, or among multicasts of bytes, as `wire.message_id` makes it.
+        """
+        floor = low if floor is None else floor
+        multicast = m.Multicast(b"", b"", self.number, way, floor, low, high, identity, body)
         self._ask(self._multicaster.begin(multicast))
+        return self._done(now)
+
+    def tell(self, node: int, body: bytes, now: float) -> list[Action]:
+        """Say something to the layer above of another node. It may get lost."""
+        self._table.send(node, m.Tell(body))
         return self._done(now)
 
     # What happens

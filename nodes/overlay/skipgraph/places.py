@@ -25,9 +25,9 @@ class Places(Links):
     def insert(self, key: bytes) -> None:
         """Begin to insert; Inserted comes when it is done."""
         table = self._table
-        if key in table.peers:
-            table.peers[key].unwanted = False
-            table.peers[key].again = True
+        if (peer := table.peers.get(key)) is not None:
+            peer.unwanted = False
+            peer.again = peer.standing is Standing.LEAVING
             return
         me = Contact(key, table.number, table.vector)
         table.peers[key] = Peer(me, table.birth(), me, me)

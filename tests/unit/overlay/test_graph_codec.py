@@ -27,6 +27,7 @@ named = {
     "hops": u8,
     "ticket": u32,
     "asker": u32,
+    "origin": u32,
     "number": u64,
     "own_number": u64,
     "identity": u64,
@@ -98,7 +99,7 @@ def test_what_does_not_fit_is_refused() -> None:
 
 def test_a_publication_carries_its_multicast_as_routing() -> None:
     publication = Message(Kind.PUBLISH, topic="slope", payload=b"rain", message_id=9)
-    multicast = m.Multicast(b"at", b"by", m.Way.SPLIT, b"a", b"b", b"c", 9, publication)
+    multicast = m.Multicast(b"at", b"by", 3, m.Way.SPLIT, b"a", b"b", b"c", 9, publication)
     sent = replace(publication, routing=encode(multicast))
     assert with_publication(decode_wire(encode_wire(sent))) == multicast
     with pytest.raises(WireError, match="Unlinked in the routing"):
@@ -128,7 +129,7 @@ def examples() -> list[m.GraphMessage]:
         m.Sought(1, one, 3),
         m.Carry(b"key", 7, 1, b"body"),
         m.Tell(b"body"),
-        m.Multicast(b"at", b"by", m.Way.SPLIT, b"floor", b"low", b"high", 7 << 32 | 9, b"body"),
+        m.Multicast(b"at", b"by", 3, m.Way.SPLIT, b"floor", b"low", b"high", 7 << 32 | 9, b"body"),
     ]
 
 

@@ -64,8 +64,8 @@ class Changes(RuleBasedStateMachine):
         low, high = ends
         identity = len(self.expected)
         self.expected[identity] = {key for key in self.inserted if low <= key < high}
-        message = m.Multicast(b"", b"", way, low, low, high, identity, b"words")
-        actions = self.network.nodes[number].multicast(message, self.network.now)
+        node = self.network.nodes[number]
+        actions = node.multicast(low, high, identity, b"words", self.network.now, way)
         self.network.act(number, actions)
 
     @rule(seconds=st.floats(0.01, 1.5))
@@ -101,8 +101,8 @@ def test_when_quiet_everybody_in_the_range_gets_it_once(way: m.Way, start: int) 
     network = quiet_network(seed=start)
     network.told.clear()
     network.passed.clear()
-    message = m.Multicast(b"", b"", way, b"\5", b"\5", b"\x12", 7, b"words")
-    network.act(start, network.nodes[start].multicast(message, network.now))
+    node = network.nodes[start]
+    network.act(start, node.multicast(b"\5", b"\x12", 7, b"words", network.now, way))
     network.run(1)
     got = Counter(action.key for _, action in network.told if isinstance(action, Delivered))
     assert got == {bytes([number]): 1 for number in range(5, 18)}

@@ -1,0 +1,11 @@
+"""Topic-based publish/subscribe between brokers, in several methods with one interface (`base.TopicNode`).
+
+A new method is one class and one line here; the conformance suite in `tests/unit/overlay` then runs on it.
+"""
+
+from nodes.overlay.tbps.base import TopicNodeFactory
+from nodes.overlay.tbps.sg import SgTbps
+
+TOPIC_METHODS: dict[str, TopicNodeFactory] = {
+    SgTbps.method: SgTbps,
+}

@@ -1,0 +1,113 @@
+"""Topic-based publish/subscribe on an overlay: the interface of every method, one object a physical node.
+
+Nodes know each other by number. A shell, or the simulator, tells the object what happened and carries out the actions
+it gets back, in their order. `now` is seconds on any steadily growing clock.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Any, Protocol
+
+from nodes.wire import Message
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What a node knows of the overlay before it begins.
+
+    `introducers` are nodes that may know the way in. `incarnation` must grow whenever a node of this number begins
+    anew, for example with the time of day in seconds.
+    """
+
+    number: int
+    introducers: tuple[int, ...] = ()
+    incarnation: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Send the message to the node of this number."""
+
+    node: int
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Deliver:
+    """Hand the publication to the subscribers at this node."""
+
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicate:
+    """Take note: this publication came again, and is not delivered again."""
+
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Withheld:
+    """Take note: nobody subscribes, so this publication is not sent; unless somebody comes very soon."""
+
+    message: Message
+
+
+@dataclass(frozen=True, slots=True)
+class Subscribed:
+    """Whatever is published on the topic from now on comes here."""
+
+    topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class Advertised:
+    """What is published here on the topic is sent at once from now on."""
+
+    topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """The node of this number sent something that has no place here."""
+
+    node: int
+    reason: str
+
+
+Action = Send | Deliver | Duplicate | Withheld | Subscribed | Advertised | Refuse
+
+
+class TopicNode(Protocol):
+    """One node's part of a method."""
+
+    def advertise(self, topic: str, now: float) -> list[Action]:
+        """This node is going to publish on the topic; Advertised says that it stands."""
+
+    def withdraw(self, topic: str, now: float) -> list[Action]:
+        """It is not any more."""
+
+    def subscribe(self, topic: str, now: float) -> list[Action]:
+        """This node wants the topic; Subscribed says that it stands."""
+
+    def unsubscribe(self, topic: str, now: float) -> list[Action]:
+        """Not any more; nothing of it is delivered from now on."""
+
+    def publish(self, message: Message, now: float) -> list[Action]:
+        """Send to all subscribers of the message's topic, which must be advertised (ValueError)."""
+
+    def on_message(self, sender: int, message: Message, now: float) -> list[Action]:
+        """A message came from the node of this number."""
+
+    def on_peer_lost(self, number: int, now: float) -> list[Action]:
+        """The shell knows that the node is dead."""
+
+    def next_deadline(self) -> float | None:
+        """When `on_deadline` wants to be called; None: not at all."""
+
+    def on_deadline(self, now: float) -> list[Action]:
+        """The time has come; also correct when called too early."""
+
+
+TopicNodeFactory = Callable[[Place, Mapping[str, Any], Random], TopicNode]

@@ -1,0 +1,245 @@
+"""A node's keys in the graph, by what it wants of each topic; and publications on their way in and out.
+
+A node that is publisher and subscriber of a topic has only the subscriber's key (Banno 2013). It changes keys without a
+gap: the old one is taken out when the new one is inserted. What is published before the first key is inserted waits.
+"""
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Any
+
+from nodes.overlay.seen import Seen
+from nodes.overlay.skipgraph import actions as graph
+from nodes.overlay.skipgraph.codec import decode, encode, with_publication
+from nodes.overlay.skipgraph.contacts import VECTOR_BITS
+from nodes.overlay.skipgraph.messages import GraphMessage, Multicast, Way
+from nodes.overlay.skipgraph.node import PERIOD_S, SkipGraphNode
+from nodes.overlay.tbps.base import (
+    Action,
+    Advertised,
+    Deliver,
+    Duplicate,
+    Place,
+    Refuse,
+    Send,
+    Subscribed,
+)
+from nodes.overlay.tbps.keys import Role, edge, topic_key, topic_of
+from nodes.parameters import check_known
+from nodes.wire import Kind, Message, WireError
+
+MOST_WAITING = 64  # publications of a topic whose key is not inserted yet; the oldest are forgotten
+WAYS = {"flood": Way.FLOOD, "split": Way.SPLIT}
+PARAMETERS = ("multicast", "period_s")
+
+
+@dataclass(slots=True)
+class Topic:
+    """What this node wants of a topic, and what it has."""
+
+    name: str
+    advertised: bool = False
+    subscribed: bool = False
+    keys: dict[Role, bytes] = field(default_factory=dict)  # inserted
+    waiting: deque[Message] = field(default_factory=lambda: deque(maxlen=MOST_WAITING))
+
+    @property
+    def role(self) -> Role | None:
+        """Which key the node should have."""
+        if self.subscribed:
+            return Role.SUBSCRIBER
+        return Role.PUBLISHER if self.advertised else None
+
+
+class Membership:
+    """A topic node that publishes by multicast to the subscribers' stretch; the methods are made from it."""
+
+    method = ""
+    more_parameters: tuple[str, ...] = ()
+
+    def __init__(self, place: Place, parameters: Mapping[str, Any], random: Random) -> None:
+        check_known(self.method, parameters, (*PARAMETERS, *self.more_parameters))
+        way = parameters.get("multicast", "split")
+        if way not in WAYS:
+            raise ValueError(f"multicast {way!r}; there are {', '.join(WAYS)}")
+        self._way = WAYS[way]
+        self.number = place.number
+        self.graph = SkipGraphNode(
+            place.number,
+            random.getrandbits(VECTOR_BITS),
+            place.introducers,
+            random,
+            place.incarnation,
+            parameters.get("period_s", PERIOD_S),
+        )
+        self._topics: dict[str, Topic] = {}
+        self._seen = Seen()
+        self._out: list[Action] = []
+
+    # What the node wants
+
+    def advertise(self, topic: str, now: float) -> list[Action]:
+        state = self._topic(topic)
+        state.advertised = True
+        if state.keys:
+            self._out.append(Advertised(topic))
+        self._settle_keys(state, now)
+        return self._done()
+
+    def withdraw(self, topic: str, now: float) -> list[Action]:
+        state = self._topic(topic)
+        state.advertised = False
+        state.waiting.clear()
+        self._settle_keys(state, now)
+        return self._done()
+
+    def subscribe(self, topic: str, now: float) -> list[Action]:
+        state = self._topic(topic)
+        state.subscribed = True
+        if Role.SUBSCRIBER in state.keys:
+            self._out.append(Subscribed(topic))
+        self._settle_keys(state, now)
+        return self._done()
+
+    def unsubscribe(self, topic: str, now: float) -> list[Action]:
+        state = self._topic(topic)
+        state.subscribed = False
+        self._settle_keys(state, now)
+        return self._done()
+
+    def publish(self, message: Message, now: float) -> list[Action]:
+        state = self._topics.get(message.topic)
+        if state is None or not state.advertised:
+            raise ValueError(f"topic {message.topic!r} is not advertised here; advertise it first")
+        if state.keys:
+            self._publish(state, message, now)
+        else:
+            state.waiting.append(message)
+        return self._done()
+
+    # What happens
+
+    def on_message(self, sender: int, message: Message, now: float) -> list[Action]:
+        try:
+            self._act(self.graph.on_message(sender, read(message), now), now)
+        except WireError as error:
+            self._out.append(Refuse(sender, str(error)))
+        return self._done()
+
+    def on_peer_lost(self, number: int, now: float) -> list[Action]:
+        self._act(self.graph.on_peer_lost(number, now), now)
+        return self._done()
+
+    def next_deadline(self) -> float | None:
+        return self.graph.next_deadline()
+
+    def on_deadline(self, now: float) -> list[Action]:
+        self._act(self.graph.on_deadline(now), now)
+        return self._done()
+
+    # What a method may do otherwise
+
+    def _publish(self, state: Topic, message: Message, now: float) -> None:
+        """The node has a key in the topic's stretch: send."""
+        self._multicast(message, now)
+
+    def _multicast(self, message: Message, now: float) -> None:
+        topic = message.topic
+        low, high = edge(topic, Role.SUBSCRIBER), edge(topic, Role.SUBSCRIBER + 1)
+        floor = edge(topic, Role.PUBLISHER)
+        self._act(
+            self.graph.multicast(low, high, message.message_id, message, now, self._way, floor), now
+        )
+
+    def _on_event(self, event: graph.Event, now: float) -> None:
+        """Something that membership does not care for."""
+
+    def _on_keys(self, state: Topic, now: float) -> None:
+        """The keys of the topic have changed."""
+
+    # Keys
+
+    def _topic(self, name: str) -> Topic:
+        if name not in self._topics:
+            edge(name, Role.PUBLISHER)  # a name that cannot be a key is refused here
+            self._topics[name] = self._new_topic(name)
+        return self._topics[name]
+
+    def _new_topic(self, name: str) -> Topic:
+        return Topic(name)
+
+    def _settle_keys(self, state: Topic, now: float) -> None:
+        """Have the one key that is wanted; the other goes when it is there."""
+        wanted = state.role
+        for role in Role:
+            key = topic_key(state.name, role, self.number)
+            if role is wanted:
+                self._act(self.graph.insert(key, now), now)
+            elif wanted is None or wanted in state.keys:
+                state.keys.pop(role, None)
+                self._act(self.graph.remove(key, now), now)
+        if wanted is None and not state.keys:
+            self._topics.pop(state.name, None)
+
+    def _inserted(self, key: bytes, now: float) -> None:
+        name = topic_of(key)
+        role = next(role for role in Role if key == topic_key(name, role, self.number))
+        state = self._topics.get(name)
+        if state is None or (role is not state.role and state.role in state.keys):
+            self._act(self.graph.remove(key, now), now)
+            return
+        first = not state.keys
+        state.keys[role] = key
+        if state.subscribed and role is Role.SUBSCRIBER:
+            self._out.append(Subscribed(name))
+        if state.advertised and first:
+            self._out.append(Advertised(name))
+        self._settle_keys(state, now)
+        self._on_keys(state, now)
+        while state.waiting and state.advertised:
+            self._publish(state, state.waiting.popleft(), now)
+
+    # The graph's actions
+
+    def _act(self, actions: list[graph.Action], now: float) -> None:
+        for action in actions:
+            match action:
+                case graph.Send():
+                    self._out.append(Send(action.node, written(action.message, self.number)))
+                case graph.Inserted():
+                    self._inserted(action.key, now)
+                case graph.Delivered(_, Multicast(body=Message() as publication)):
+                    self._deliver(publication)
+                case graph.Repeated(Multicast(body=Message() as publication)):
+                    self._out.append(Duplicate(publication))
+                case _:
+                    self._on_event(action, now)
+
+    def _deliver(self, publication: Message) -> None:
+        state = self._topics.get(publication.topic)
+        if state is None or not state.subscribed:
+            return
+        new = self._seen.add(publication.message_id)
+        self._out.append(Deliver(publication) if new else Duplicate(publication))
+
+    def _done(self) -> list[Action]:
+        out, self._out = self._out, []
+        return out
+
+
+def read(message: Message) -> GraphMessage:
+    """The graph's own message; WireError if it is none."""
+    if message.kind is Kind.OVERLAY:
+        return decode(message.payload)
+    if message.kind is Kind.PUBLISH and message.routing:
+        return with_publication(message)
+    raise WireError(f"{message.kind.name} without routing between nodes of an overlay")
+
+
+def written(message: GraphMessage, number: int) -> Message:
+    """A graph message as it goes to another node."""
+    if isinstance(message, Multicast) and isinstance(message.body, Message):
+        return replace(message.body.forwarded(), routing=encode(message))
+    return Message(Kind.OVERLAY, origin=number, payload=encode(message))

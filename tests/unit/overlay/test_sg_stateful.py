@@ -1,0 +1,132 @@
+"""SG-TBPS under any story: confirmed subscribers miss nothing, strangers pass nothing on, stop and go come right."""
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+
+from nodes.overlay.tbps.keys import Role
+from topic_network import TopicNetwork
+
+NODES = range(1, 8)
+TOPICS = ["slope", "valley"]
+nodes = st.sampled_from(NODES)
+topics = st.sampled_from(TOPICS)
+
+
+class TopicStories(RuleBasedStateMachine):
+    """Nodes come and go in two topics; node 0 is always there, in a topic of its own, and introduces the others."""
+
+    losses = (0.0,)
+    slowest = (0.02, 0.3, 0.8)
+
+    @initialize(seed=st.integers(0, 2**32), way=st.sampled_from(["flood", "split"]), data=st.data())
+    def begin(self, seed: int, way: str, data: st.DataObject) -> None:
+        slowest = data.draw(st.sampled_from(self.slowest))
+        loss = data.draw(st.sampled_from(self.losses))
+        self.network = TopicNetwork("sg-tbps", seed, {"multicast": way}, slowest=slowest, loss=loss)
+        self.network.start(0, [])
+        self.network.subscribe(0, "anchor")
+        for number in NODES:
+            self.network.start(number, [0])
+        self.advertised: set[tuple[int, str]] = set()
+        self.expected: dict[int, tuple[str, set[int]]] = {}
+
+    @rule(number=nodes, topic=topics)
+    def subscribe(self, number: int, topic: str) -> None:
+        self.network.subscribe(number, topic)
+
+    @rule(number=nodes, topic=topics)
+    def unsubscribe(self, number: int, topic: str) -> None:
+        for name, wanted in self.expected.values():
+            if name == topic:
+                wanted.discard(number)
+        self.network.unsubscribe(number, topic)
+
+    @rule(number=nodes, topic=topics)
+    def advertise(self, number: int, topic: str) -> None:
+        self.advertised.add((number, topic))
+        self.network.advertise(number, topic)
+
+    @rule(number=nodes, topic=topics)
+    def withdraw(self, number: int, topic: str) -> None:
+        if (number, topic) in self.advertised:
+            self.network.run(15)  # what is withheld is sent, or thrown away
+            self.advertised.discard((number, topic))
+            self.network.withdraw(number, topic)
+
+    @precondition(lambda self: self.advertised)
+    @rule(data=st.data())
+    def publish(self, data: st.DataObject) -> None:
+        number, topic = data.draw(st.sampled_from(sorted(self.advertised)))
+        wanted = {node for node, name in self.network.subscribed if name == topic}
+        self.expected[self.network.publish(number, topic)] = topic, wanted
+
+    @rule(seconds=st.floats(0.01, 3))
+    def wait(self, seconds: float) -> None:
+        self.network.run(seconds)
+
+    def quiet(self) -> None:
+        """Nothing is lost any more, and all repairs have had their time."""
+        self.network.loss, self.network.slowest = 0.0, 0.05
+        self.network.run(120)
+
+    def check_flows(self) -> None:
+        """A publisher goes exactly if somebody subscribes."""
+        for number, topic in sorted(self.advertised):
+            flow = self.network.nodes[number]._topics[topic]
+            if Role.PUBLISHER in flow.keys:
+                anybody = any(name == topic for _, name in self.network.subscribed)
+                assert flow.going == anybody, (number, topic)
+
+    def check_everybody_reached(self) -> None:
+        """What is published now comes to all subscribers, once."""
+        for number, topic in sorted(self.advertised):
+            identity = self.network.publish(number, topic)
+            self.network.run(10)
+            wanted = {node for node, name in self.network.subscribed if name == topic}
+            assert self.network.receivers(identity) == wanted
+        assert set(self.network.delivered.values()) <= {1}
+
+
+class Changes(TopicStories):
+    """No message is lost and no node crashes."""
+
+    def teardown(self) -> None:
+        if not hasattr(self, "network"):
+            return
+        self.quiet()
+        for identity, (_, wanted) in self.expected.items():
+            assert wanted <= self.network.receivers(identity)
+        assert set(self.network.delivered.values()) <= {1}
+        self.check_flows()
+        self.check_everybody_reached()
+        assert self.network.relays == []
+
+
+class Disasters(TopicStories):
+    """Messages are lost, nodes crash and may come back without memory."""
+
+    losses = (0.0, 0.1, 0.3)
+
+    @rule(number=nodes)
+    def crash(self, number: int) -> None:
+        self.network.crash(number)
+        self.advertised = {entry for entry in self.advertised if entry[0] != number}
+        self.network.start(number, [0])
+
+    def teardown(self) -> None:
+        if not hasattr(self, "network"):
+            return
+        self.quiet()
+        self.check_flows()
+        self.check_everybody_reached()
+
+
+def case(machine: type[TopicStories], examples: int) -> type:
+    found = machine.TestCase
+    found.settings = settings(max_examples=examples, stateful_step_count=25, deadline=None)
+    return found
+
+
+TestChanges = case(Changes, 18)
+TestDisasters = case(Disasters, 18)
