@@ -51,7 +51,12 @@ def lists_of_levels(
         halves = 2 * lists + (bits[order] >> np.uint64(BITS - 1 - level) & np.uint64(1)).astype(int)
         sorting = np.argsort(halves, kind="stable")
         order, halves = order[sorting], halves[sorting]
-        first = np.diff(halves, prepend=-1) != 0
+        first = changes(halves)
         if not (~first[1:] & (owners[order[1:]] != owners[order[:-1]])).any():
             return
         yield order, first
+
+
+def changes(values: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Where another value begins; the first one does."""
+    return np.concatenate([[True], values[1:] != values[:-1]])[: len(values)]

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testbed.converged.flood import Hops
-from testbed.converged.graph import BITS
+from testbed.converged.graph import BITS, changes
 
 
 def search_hops(vectors: NDArray[np.uint64]) -> Hops:
     """Hops of the search, `hops[topic, from, to]`; `vectors[topic, peer]` in key order, all of a topic different."""
-    to_the_right = _rightward(vectors)
-    to_the_left = _rightward(vectors[:, ::-1])[:, ::-1, ::-1]
+    both_ways = _rightward(np.concatenate([vectors, vectors[:, ::-1]]))
+    to_the_right, to_the_left = both_ways[: len(vectors)], both_ways[len(vectors) :, ::-1, ::-1]
     rising = np.arange(vectors.shape[1])
     return np.where(rising[:, None] <= rising, to_the_right, to_the_left)
 
@@ -30,18 +30,18 @@ def _rightward(vectors: NDArray[np.uint64]) -> Hops:
     """
     topics, size = vectors.shape
     hops = np.empty((topics * size, size), dtype=np.uint8)
-    member = np.arange(
-        topics * size
-    )  # list after list, each in key order; those alone in a list are done
-    row = member // size  # of `walked`: the list of each
+    # Peers that are not alone in their list yet, list after list and each in key order; and the row of their list.
+    member = np.arange(topics * size)
+    row = member // size
     walked = np.zeros((topics, size), dtype=np.uint8)
     flat = vectors.ravel()
     for level in range(BITS):
         bit = (flat[member] >> np.uint64(BITS - 1 - level) & np.uint64(1)).astype(np.int64)
-        halves = np.empty((len(walked), 2, size), dtype=np.uint8)
-        for half in (0, 1):
-            hops_at = _since_the_last(bit == half, row)
-            halves[:, half] = walked + _up_to_the_next(hops_at, row, member % size, size)
+        since = np.stack([_since_the_last(bit == half) for half in (0, 1)])
+        begins = changes(row)
+        upto = np.where(np.append(begins[1:], True), size, np.append(member[1:] % size, 0))
+        repeated = np.repeat(since, upto - np.where(begins, 0, member % size), axis=1)
+        halves = walked[:, None] + repeated.reshape(2, len(walked), size).swapaxes(0, 1)
         walked = halves.reshape(-1, size)
         row = 2 * row + bit
         order = np.argsort(row, kind="stable")
@@ -58,17 +58,7 @@ def _rightward(vectors: NDArray[np.uint64]) -> Hops:
     return hops.reshape(topics, size, size)
 
 
-def _since_the_last(is_it: NDArray[np.bool_], row: NDArray[np.int64]) -> NDArray[np.uint8]:
-    """How many places ago each list had the last one that is it; where there was none yet, it does not matter."""
-    place = np.arange(len(row))
-    last = np.maximum.accumulate(np.where(is_it, place, -1))
-    return (place - last).astype(np.uint8)
-
-
-def _up_to_the_next(
-    value: NDArray[np.uint8], row: NDArray[np.int64], column: NDArray[np.int64], size: int
-) -> NDArray[np.uint8]:
-    """Rows of `size`, filled with what stands at their members from there up to the next one's column."""
-    begins = np.diff(row, prepend=-1) != 0
-    upto = np.where(np.append(begins[1:], True), size, np.append(column[1:], 0))
-    return np.repeat(value, upto - np.where(begins, 0, column)).reshape(-1, size)
+def _since_the_last(is_it: NDArray[np.bool_]) -> NDArray[np.uint8]:
+    """How many places ago was the last one that is it; where its list had none yet, it does not matter."""
+    place = np.arange(len(is_it))
+    return (place - np.maximum.accumulate(np.where(is_it, place, -1))).astype(np.uint8)

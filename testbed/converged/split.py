@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testbed.converged.flood import Hops
+from testbed.converged.graph import changes
 from testbed.converged.neighbours import Neighbours
 
 _Peers = NDArray[np.int64]
@@ -28,7 +29,7 @@ def split_hops(neighbours: Neighbours) -> Hops:
     order = np.argsort(row, kind="stable")
     row, place = row[order], place[order]
     # To each key by way of the farthest neighbour before it: each neighbour is repeated up to the next one.
-    begins = np.diff(row, prepend=-1) != 0
+    begins = changes(row)
     upto = np.where(np.append(begins[1:], True), size, np.append(place[1:], 0))
     farthest = np.repeat(place.astype(np.int32), upto - np.where(begins, 0, place))
     in_topic = (np.arange(topics, dtype=np.int32) * np.int32(size * size))[:, None, None]
