@@ -150,6 +150,20 @@ def decode(data: bytes) -> m.GraphMessage:
     return message
 
 
+def write_contacts(contacts: tuple[Contact, ...]) -> bytes:
+    """Contacts in words of a layer above; at most 255."""
+    return CONTACTS.write(contacts)
+
+
+def read_contacts(data: bytes) -> tuple[Contact, ...]:
+    """The same back; WireError for anything else."""
+    reader = _Reader(data)
+    contacts: tuple[Contact, ...] = CONTACTS.read(reader)
+    if reader.rest():
+        raise WireError("bytes after the last contact")
+    return contacts
+
+
 def with_publication(publication: Message) -> m.Multicast:
     """The multicast that the routing section of a publication describes; WireError if it does not."""
     multicast = decode(publication.routing)

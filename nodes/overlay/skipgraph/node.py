@@ -115,6 +115,11 @@ class SkipGraphNode:
         self._ask(self._multicaster.begin(multicast))
         return self._done(now)
 
+    def start_at(self, node: int, multicast: m.Multicast, now: float) -> list[Action]:
+        """Let a peer of another node, `multicast.at`, begin a multicast as if it were its own."""
+        self._table.send(node, multicast)
+        return self._done(now)
+
     def tell(self, node: int, body: bytes, now: float) -> list[Action]:
         """Say something to the layer above of another node. It may get lost."""
         self._table.send(node, m.Tell(body))

@@ -44,7 +44,7 @@ class SgTbps(Membership):
     """A node of SG-TBPS."""
 
     method = "sg-tbps"
-    more_parameters = ("hold_s", "ask_s")
+    more_parameters: tuple[str, ...] = ("hold_s", "ask_s")
 
     def __init__(self, place: Place, parameters: Mapping[str, Any], random: Random) -> None:
         super().__init__(place, parameters, random)
@@ -142,11 +142,13 @@ class SgTbps(Membership):
         if seen is None:
             return
         self._set(flow, seen, now)
-        self._words += 1
         low, high = edge(flow.name, Role.PUBLISHER), edge(flow.name, Role.SUBSCRIBER)
         body = say(Word.GO if seen else Word.STOP, flow.name)
-        identity = message_id(self.number, self._words)
-        self._act(self.graph.multicast(low, high, identity, body, now), now)
+        self._act(self.graph.multicast(low, high, self._next_identity(), body, now), now)
+
+    def _next_identity(self) -> int:
+        self._words += 1
+        return message_id(self.number, self._words)
 
     def _set(self, flow: Flow, going: bool, now: float) -> None:
         flow.going, flow.sure = going, True

@@ -1,6 +1,7 @@
 """Multicast to a range: who is inserted and stays gets it, whatever changes meanwhile; and what it costs when quiet."""
 
 from collections import Counter
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -72,6 +73,23 @@ class Changes(RuleBasedStateMachine):
     def wait(self, seconds: float) -> None:
         self.network.run(seconds)
 
+    @rule(seed=st.integers(0, 2**32))
+    def bustle(self, seed: int) -> None:
+        """Much at once: what single steps seldom make."""
+        random = Random(seed)
+        for _ in range(25):
+            number = random.choice(NODES)
+            match random.choice("iiirrmmmww"):
+                case "i":
+                    self.insert(number, random.randrange(40))
+                case "r":
+                    self.remove(number, random.randrange(9))
+                case "m":
+                    ends = sorted(bytes([random.randrange(42)]) for _ in range(2))
+                    self.multicast(number, random.choice(list(m.Way)), ends)
+                case "w":
+                    self.wait(random.uniform(0, 1.5))
+
     def teardown(self) -> None:
         if not hasattr(self, "network"):
             return
@@ -81,7 +99,7 @@ class Changes(RuleBasedStateMachine):
 
 
 TestChanges = Changes.TestCase
-TestChanges.settings = settings(max_examples=120, stateful_step_count=40, deadline=None)
+TestChanges.settings = settings(max_examples=25, stateful_step_count=12, deadline=None)
 
 
 def quiet_network(seed: int, count: int = 24) -> OverlayNetwork:

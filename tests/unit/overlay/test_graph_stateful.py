@@ -1,5 +1,7 @@
 """After any story of inserts, leaves, crashes, delays and losses, once quiet, every level is what sorting gives."""
 
+from random import Random
+
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
@@ -52,6 +54,22 @@ class Stories(RuleBasedStateMachine):
     def wait(self, seconds: float) -> None:
         self.network.run(seconds)
 
+    @rule(seed=st.integers(0, 2**32))
+    def bustle(self, seed: int) -> None:
+        """Much at once: what single steps seldom make."""
+        random = Random(seed)
+        for _ in range(15):
+            number = random.choice(NODES)
+            match random.choice("iiirwwc"):
+                case "i":
+                    self.insert(number, random.randrange(30))
+                case "r":
+                    self.remove(number, random.randrange(9))
+                case "c":
+                    self.crash(number, set())
+                case "w":
+                    self.wait(random.uniform(0, 4))
+
     def teardown(self) -> None:
         if not hasattr(self, "network"):
             return
@@ -62,4 +80,4 @@ class Stories(RuleBasedStateMachine):
 
 
 TestStories = Stories.TestCase
-TestStories.settings = settings(max_examples=120, stateful_step_count=25, deadline=None)
+TestStories.settings = settings(max_examples=30, stateful_step_count=15, deadline=None)

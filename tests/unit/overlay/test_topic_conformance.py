@@ -123,7 +123,7 @@ strange = st.one_of(
 
 @methods
 @given(messages=st.lists(st.tuples(st.integers(0, 9), strange), max_size=20))
-@settings(deadline=None, max_examples=50, suppress_health_check=[HealthCheck.too_slow])
+@settings(deadline=None, max_examples=12, suppress_health_check=[HealthCheck.too_slow])
 def test_strangers_are_refused_and_change_nothing(
     method: str, parameters: dict[str, str], messages: list[tuple[int, Message]]
 ) -> None:
