@@ -28,7 +28,7 @@ def means(frame: "DataFrame", by: Sequence[str], values: Sequence[str]) -> list[
             sf.stddev_samp(value).alias(f"{value}_deviation"),
         )
     ]
-    grouped = frame.groupBy(*by).agg(sf.count("*").alias("trials"), *told).orderBy(*by)
+    grouped = frame.groupBy(*by).agg(sf.count("*").alias("trials"), *told).collect()
     return [
         {
             **{name: row[name] for name in by},
@@ -37,7 +37,7 @@ def means(frame: "DataFrame", by: Sequence[str], values: Sequence[str]) -> list[
                 for value in values
             },
         }
-        for row in grouped.collect()
+        for row in sorted(grouped, key=lambda row: tuple(row[name] for name in by))
     ]
 
 
