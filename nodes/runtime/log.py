@@ -8,10 +8,50 @@ import os
 import time
 from typing import Any
 
+from nodes.delivery.base import Dropped
+from nodes.wire import MAX_MESSAGE_BYTES, MAX_PAYLOAD_BYTES, Message, decode
+
 
 def hex_id(message_id: int) -> str:
     """A message id as logs and answers show it."""
     return f"{message_id:016x}"
+
+
+def about(message: Message) -> dict[str, Any]:
+    """What `receive` and `duplicate` say of a message."""
+    return {
+        "id": hex_id(message.message_id),
+        "topic": message.topic,
+        "priority": message.priority,
+        "size": len(message.payload),
+        "hops": message.hops,
+        "published_ns": message.published_ns,
+        "origin": message.origin,
+    }
+
+
+def about_published(message: Message, late_ns: int) -> dict[str, Any]:
+    """What `publish` says."""
+    return {
+        "id": hex_id(message.message_id),
+        "topic": message.topic,
+        "priority": message.priority,
+        "size": len(message.payload),
+        "late_ns": late_ns,
+    }
+
+
+def about_dropped(peer: str, dropped: Dropped) -> dict[str, Any]:
+    """What `drop` says of a message on its way to this peer."""
+    message = decode(dropped.data[: MAX_MESSAGE_BYTES - MAX_PAYLOAD_BYTES])
+    return {
+        "id": hex_id(message.message_id),
+        "kind": message.kind.name,
+        "topic": message.topic,
+        "priority": message.priority,
+        "peer": peer,
+        "reason": dropped.reason,
+    }
 
 
 class Log:

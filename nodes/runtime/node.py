@@ -12,8 +12,8 @@ from nodes.runtime.config import NodeConfig
 from nodes.runtime.connection import POLICY_VIOLATION
 from nodes.runtime.lifecycle import CLOSE_S, HAND_OVER_S, Cause, State, after
 from nodes.runtime.link import Link
-from nodes.runtime.log import Log, hex_id
-from nodes.wire import HEADER_SIZE, MAX_TOPIC_BYTES, Message, decode, encode
+from nodes.runtime.log import Log, about, about_dropped
+from nodes.wire import Message, encode
 
 
 class Refused(Exception):
@@ -209,7 +209,7 @@ class Node(ABC):
         """Why this very message was dropped, if it was; others may have been dropped for it."""
         problem = None
         for dropped in self.queue_message(peer, message, data):
-            self._log_drop(peer, dropped)
+            self.log.write("drop", **about_dropped(peer, dropped))
             if dropped.data == data:
                 problem = dropped.reason
         if problem is not None and message.control and (link := self.links.get(peer)) is not None:
@@ -217,30 +217,8 @@ class Node(ABC):
             link.end(f"no room for {message.kind.name}: {problem}", POLICY_VIOLATION)
         return problem
 
-    def _log_drop(self, peer: str, dropped: Dropped) -> None:
-        message = decode(dropped.data[: HEADER_SIZE + MAX_TOPIC_BYTES])
-        self.log.write(
-            "drop",
-            id=hex_id(message.message_id),
-            kind=message.kind.name,
-            topic=message.topic,
-            priority=message.priority,
-            peer=peer,
-            reason=dropped.reason,
-        )
-
     def _log_message(self, event: str, message: Message, arrived_ns: int) -> None:
-        self.log.write(
-            event,
-            t=arrived_ns or time.time_ns(),
-            id=hex_id(message.message_id),
-            topic=message.topic,
-            priority=message.priority,
-            size=len(message.payload),
-            hops=message.hops,
-            published_ns=message.published_ns,
-            origin=message.origin,
-        )
+        self.log.write(event, t=arrived_ns or time.time_ns(), **about(message))
 
     def _set_timer(self) -> None:
         if self._timer is not None:

@@ -6,7 +6,7 @@ from typing import Any
 from nodes.runtime.client import Client
 from nodes.runtime.config import NodeConfig
 from nodes.runtime.lifecycle import State
-from nodes.runtime.log import Log, hex_id, last_counter
+from nodes.runtime.log import Log, about_published, hex_id, last_counter
 from nodes.runtime.node import Refused
 from nodes.runtime.player import Player, timeline
 from nodes.runtime.publisher import Publication, Publisher, publication
@@ -46,15 +46,8 @@ class Sensor(Client):
         message = self._publisher.make(what, published_ns)
         actions = self.core.publish(message, self.now())
         identity = hex_id(message.message_id)
-        self.log.write(
-            "publish",
-            t=published_ns,
-            id=identity,
-            topic=message.topic,
-            priority=message.priority,
-            size=what.size,
-            late_ns=0 if due_ns is None else published_ns - due_ns,
-        )
+        late_ns = 0 if due_ns is None else published_ns - due_ns
+        self.log.write("publish", t=published_ns, **about_published(message, late_ns))
         self.published += 1
         problems = self.perform(actions)
         return identity, problems[0] if problems else None

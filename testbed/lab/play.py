@@ -16,7 +16,7 @@ from testbed.lab.health import how_to_repair, refuse_the_dead, troubles
 from testbed.lab.status import NodeStatus, node_statuses
 from testbed.places import LabPlace
 from testbed.records import LabRecord, extend_manifest, locked, read_manifest, update_manifest
-from testbed.scenario import Action, compile_timeline, expected_receivers
+from testbed.scenario import Action, compile_timeline, expected_deliveries, still_missing
 from testbed.topology.model import NodeKind, Topology, from_json
 
 PLAYING = "playing the scenario"
@@ -89,7 +89,7 @@ def _play(record: LabRecord, emit: Emit, overloaded: bool) -> Played:
     except KeyboardInterrupt:
         extend_manifest(run, warnings=["the scenario was interrupted while it was played"])
         raise
-    expected = _expected_by_receiver(topology, timeline)
+    expected = expected_deliveries(topology, timeline)
     received, settled = _settle(place, topology, before, expected, emit)
     update_manifest(
         run,
@@ -102,12 +102,7 @@ def _play(record: LabRecord, emit: Emit, overloaded: bool) -> Played:
         },
     )
     if not settled and not overloaded:
-        emit(
-            Warned(
-                f"{expected.total() - received} of {expected.total()} deliveries were still missing "
-                f"{topology.scenario.settle_s:g} s after the scenario's end; a longer `settle` waits for them"
-            )
-        )
+        emit(Warned(still_missing(expected.total(), received, topology.scenario.settle_s)))
     return Played(len(timeline), expected.total(), received, settled)
 
 
@@ -147,14 +142,6 @@ def _watch_the_clock(duration_s: float, start_ns: int, emit: Emit) -> None:
             shown = due
         time.sleep(min(POLL_S, max(0.0, duration_s - elapsed_s)))
     emit(StageEnded(PLAYING))
-
-
-def _expected_by_receiver(topology: Topology, timeline: tuple[Action, ...]) -> Counter[str]:
-    expected: Counter[str] = Counter()
-    for topic, times in Counter(action.topic for action in timeline).items():
-        for receiver in expected_receivers(topology, topic):
-            expected[receiver] += times
-    return expected
 
 
 def _settle(

@@ -15,6 +15,7 @@ from testbed.events import Emit, Note, StageAdvanced, StageEnded, StageStarted, 
 from testbed.lab.begin import begin_run
 from testbed.places import RunPlace
 from testbed.records import new_run, update_manifest
+from testbed.scenario import still_missing
 from testbed.topology import doubts
 from testbed.topology.model import Emulator, NodeKind, Topology
 
@@ -99,12 +100,8 @@ def _simulate(
         machine={},
     )
     if not played.settled:
-        emit(
-            Warned(
-                f"{played.expected - played.received} of {played.expected} deliveries were still missing "
-                f"{topology.scenario.settle_s:g} s after the scenario's end; a longer `settle` waits for them"
-            )
-        )
+        settle_s = topology.scenario.settle_s
+        emit(Warned(still_missing(played.expected, played.received, settle_s)))
 
 
 class Bar:

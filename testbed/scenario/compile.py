@@ -4,6 +4,7 @@ Each node draws from a source of its own for each event, so adding a node never 
 """
 
 import random
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -62,6 +63,23 @@ def expected_receivers(topology: Topology, topic: str) -> tuple[str, ...]:
     """The subscribers that should get a message of this topic, in file order."""
     return tuple(
         node.name for node in topology.of_kind(NodeKind.SUBSCRIBER) if topic in node.topics
+    )
+
+
+def expected_deliveries(topology: Topology, timeline: tuple[Action, ...]) -> Counter[str]:
+    """How many messages each subscriber should get."""
+    expected: Counter[str] = Counter()
+    for topic, times in Counter(action.topic for action in timeline).items():
+        for receiver in expected_receivers(topology, topic):
+            expected[receiver] += times
+    return expected
+
+
+def still_missing(expected: int, received: int, settle_s: float) -> str:
+    """A sentence for a scenario that was over before all had come."""
+    return (
+        f"{expected - received} of {expected} deliveries were still missing "
+        f"{settle_s:g} s after the scenario's end; a longer `settle` waits for them"
     )
 
 

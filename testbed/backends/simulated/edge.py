@@ -10,7 +10,7 @@ from nodes.runtime.backoff import Backoff
 from nodes.runtime.config import NodeConfig
 from nodes.runtime.connection import OPEN_TIMEOUT_S
 from nodes.runtime.link_method import LinkMethod
-from nodes.runtime.log import hex_id
+from nodes.runtime.log import about_published
 from nodes.runtime.publisher import Publication, Publisher
 from nodes.wire import Message
 from testbed.backends.simulated.connection import REQUEST, Connection, handshake_sizes
@@ -78,14 +78,7 @@ class SimulatedEdge(SimulatedNode):
 
     def _publish(self, what: Publication) -> None:
         message = self._publisher.make(what, EPOCH_NS + self.loop.now)
-        self.log.write(
-            "publish",
-            id=hex_id(message.message_id),
-            topic=message.topic,
-            priority=message.priority,
-            size=what.size,
-            late_ns=0,
-        )
+        self.log.write("publish", **about_published(message, late_ns=0))
         self.published += 1
         self.later(self.perform, self.core.publish(message, self.loop.seconds))
 

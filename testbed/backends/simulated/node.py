@@ -11,8 +11,8 @@ from typing import Any
 from nodes.delivery.base import Dropped
 from nodes.overlay.base import Action, Deliver, Duplicate, Overlay, Refuse, Send
 from nodes.runtime.config import NodeConfig
-from nodes.runtime.log import hex_id
-from nodes.wire import HEADER_SIZE, MAX_TOPIC_BYTES, Message, decode, encode
+from nodes.runtime.log import about, about_dropped
+from nodes.wire import Message, encode
 from testbed.backends.simulated.connection import Connection
 from testbed.backends.simulated.link import SimulatedLink
 from testbed.backends.simulated.loop import SECOND, Loop, Timer
@@ -120,10 +120,10 @@ class SimulatedNode(ABC):
                     self._send(peer, message, data)
                 case Deliver(message):
                     self.received += 1
-                    self._log_message("receive", message, arrived)
+                    self.log.write("receive", t=arrived, **about(message))
                     self.on_received()
                 case Duplicate(message):
-                    self._log_message("duplicate", message, arrived)
+                    self.log.write("duplicate", t=arrived, **about(message))
                 case Refuse(peer, reason):
                     self._refuse(peer, reason)
         deadline = self.core.next_deadline()
@@ -138,7 +138,7 @@ class SimulatedNode(ABC):
 
     def _send(self, peer: str, message: Message, data: bytes) -> None:
         for dropped in self.queue_message(peer, message, data):
-            self._log_drop(peer, dropped)
+            self.log.write("drop", **about_dropped(peer, dropped))
             if dropped.data == data and message.control:
                 self._break_off(peer, f"no room for {message.kind.name}: {dropped.reason}")
 
@@ -149,31 +149,6 @@ class SimulatedNode(ABC):
     def _break_off(self, peer: str, reason: str) -> None:
         if (connection := self.connection_of(peer)) is not None:
             connection.break_off(reason)
-
-    def _log_drop(self, peer: str, dropped: Dropped) -> None:
-        message = decode(dropped.data[: HEADER_SIZE + MAX_TOPIC_BYTES])
-        self.log.write(
-            "drop",
-            id=hex_id(message.message_id),
-            kind=message.kind.name,
-            topic=message.topic,
-            priority=message.priority,
-            peer=peer,
-            reason=dropped.reason,
-        )
-
-    def _log_message(self, event: str, message: Message, arrived: int | None) -> None:
-        self.log.write(
-            event,
-            t=arrived,
-            id=hex_id(message.message_id),
-            topic=message.topic,
-            priority=message.priority,
-            size=len(message.payload),
-            hops=message.hops,
-            published_ns=message.published_ns,
-            origin=message.origin,
-        )
 
     def _on_timer(self) -> None:
         self.perform(self.core.on_deadline(self.loop.seconds))

@@ -8,7 +8,7 @@ from nodes.runtime.lifecycle import HAND_OVER_S
 from testbed.backends.simulated.lab import SimulatedLab
 from testbed.backends.simulated.loop import SECOND
 from testbed.errors import NodeFailure, few
-from testbed.scenario import Action, compile_timeline, expected_receivers
+from testbed.scenario import Action, compile_timeline, expected_deliveries
 
 PATIENCE_S = 60  # for connecting
 LOOK_NS = SECOND // 100  # how often it is looked whether all are connected
@@ -39,14 +39,14 @@ def play(lab: SimulatedLab, tell: Tell) -> Played:
     _connect(lab)
     start = -(-lab.loop.now // SECOND) * SECOND + PAUSE_S * SECOND
     lab.play(timeline, start)
-    expected = _expected(lab, timeline)
+    expected = expected_deliveries(lab.topology, timeline)
     _advance(lab, start, lab.topology.scenario.duration_s, tell)
     _settle(lab, expected)
-    received = lab.loop.now
+    end = lab.loop.now
     _hand_over(lab)
     lab.stop()
     arrived = sum(min(lab.nodes[name].received, many) for name, many in expected.items())
-    return Played(timeline, start, received, expected.total(), arrived)
+    return Played(timeline, start, end, expected.total(), arrived)
 
 
 def _connect(lab: SimulatedLab) -> None:
@@ -59,14 +59,6 @@ def _connect(lab: SimulatedLab) -> None:
             "the line to it may be too slow or lose too much; `testbed validate` shows the file's values",
             silent,
         )
-
-
-def _expected(lab: SimulatedLab, timeline: tuple[Action, ...]) -> Counter[str]:
-    expected: Counter[str] = Counter()
-    for topic, times in Counter(action.topic for action in timeline).items():
-        for receiver in expected_receivers(lab.topology, topic):
-            expected[receiver] += times
-    return expected
 
 
 def _advance(lab: SimulatedLab, start: int, duration_s: float, tell: Tell) -> None:

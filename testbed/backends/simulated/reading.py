@@ -10,9 +10,24 @@ from typing import NamedTuple
 from nodes.delivery.base import Chunk
 from nodes.delivery.labels import LENGTH_BYTES, LETTERS, Form, Letter, form_and_level
 from nodes.runtime.kernel import MASK_BYTES
-from nodes.wire import HEADER_SIZE, MAX_TOPIC_BYTES, VERSION, Message, WireError, decode
+from nodes.wire import (
+    FIELDS,
+    HEADER,
+    HEADER_SIZE,
+    MAX_MESSAGE_BYTES,
+    MAX_PAYLOAD_BYTES,
+    MAX_TOPIC_BYTES,
+    ROUTED,
+    ROUTING_LENGTH,
+    VERSION,
+    Message,
+    WireError,
+    decode,
+)
 
-LONGEST_HEAD = HEADER_SIZE + MAX_TOPIC_BYTES
+SHORT_HEAD = HEADER_SIZE + MAX_TOPIC_BYTES
+LONGEST_HEAD = MAX_MESSAGE_BYTES - MAX_PAYLOAD_BYTES  # with a routing section
+FLAGS = [field.name for field in FIELDS].index("flags")
 LABEL_BYTES = 1
 
 
@@ -68,16 +83,25 @@ class Written:
         self.runs.append(Run(at, head, begin, begin + len(data)))
 
     @property
-    def header_bytes(self) -> int:
-        """Header and topic."""
+    def needed(self) -> int:
+        """Header and topic: without them nobody knows the message."""
         return HEADER_SIZE + len(self.header.topic.encode()) if self.header else 0
+
+    @property
+    def header_bytes(self) -> int:
+        """These, and a routing section."""
+        routing = self.header.routing if self.header else b""
+        return self.needed + (ROUTING_LENGTH.size + len(routing) if routing else 0)
 
     def _read(self, data: bytes) -> None:
         self._head += data[: LONGEST_HEAD - len(self._head)]
+        if len(self._head) < HEADER_SIZE:
+            return
+        routed = HEADER.unpack_from(self._head)[FLAGS] & ROUTED
         try:
-            header = decode(self._head)
+            header = decode(self._head[: LONGEST_HEAD if routed else SHORT_HEAD])
         except WireError:
-            return  # its topic goes on in the next piece
+            return  # it goes on in the next piece
         self.header, self._head = replace(header, payload=b""), b""
 
 

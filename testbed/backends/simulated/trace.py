@@ -122,14 +122,16 @@ class _Stream:
         runs = [run for run in written.runs if run.at + run.head < self._end]
         present = sum(self._covered(run.begin, run.end) for run in runs)
         header = written.header
-        if header is None or present < written.header_bytes:
+        if header is None or present < written.needed:
             return None
+        length = sum(run.end - run.begin for run in runs)
+        header_bytes = min(written.header_bytes, length)
         frame_bytes = sum(self._covered(run.at, run.at + run.head) for run in runs)
         label_bytes = sum(self._covered(run.at + run.head, run.begin) for run in runs)
         if header.kind is Kind.PUBLISH:
             totals["publish_messages"] += 1
-            self._read(totals, "header_bytes", written.header_bytes)
-            self._read(totals, "payload_bytes", present - written.header_bytes)
+            self._read(totals, "header_bytes", header_bytes)
+            self._read(totals, "payload_bytes", present - header_bytes)
         else:
             totals["control_messages"] += 1
             self._read(totals, "control_bytes", present)
@@ -147,14 +149,14 @@ class _Stream:
             "origin": origins.get(header.origin, f"#{header.origin}"),
             "id": hex_id(header.message_id),
             "topic": header.topic,
-            "payload_bytes": sum(run.end - run.begin for run in runs) - written.header_bytes,
+            "payload_bytes": length - header_bytes,
             "published_ns": header.published_ns,
             "first_ns": self._seen[self._segment(runs[0].at)],
             "last_ns": self._complete[final],
             "complete": written.finished and present == written.size,
             "frames": len(runs),
             "websocket_bytes": frame_bytes,
-            "header_bytes": written.header_bytes,
+            "header_bytes": header_bytes,
             "pieces": len(runs),
             "packets": self._packets(runs),
             "label_bytes": label_bytes,

@@ -45,6 +45,7 @@ def messages(wanted: list[tuple[int, int]]) -> list[wire.Message]:
             published_ns=number,
             topic="landslide/alert",
             payload=bytes(size),
+            routing=bytes(number % 3 * 40),
         )
         for number, (priority, size) in enumerate(wanted)
     ]
@@ -111,10 +112,14 @@ def test_each_message_is_seen_where_and_when_the_analysis_sees_it(
         ("packets", read.packets),
         ("websocket_bytes", read.frame_bytes),
         ("label_bytes", read.label_bytes),
-        ("header_bytes", read.header_bytes),
-        ("payload_bytes", read.payload_size),
     ):
         assert rows[mine] == theirs.tolist(), mine
+    whole = (
+        read.complete
+    )  # of the others, it is not sure where a routing section ends that was cut off
+    assert np.array(rows["header_bytes"])[whole].tolist() == read.header_bytes[whole].tolist()
+    assert np.array(rows["payload_bytes"])[whole].tolist() == read.payload_size[whole].tolist()
     assert totals["retransmitted_bytes"] == int(length.sum()) - stream.covered_bytes
-    assert totals["payload_bytes"] == int(read.payload_seen.sum())
+    if whole.all():
+        assert totals["payload_bytes"] == int(read.payload_seen.sum())
     assert totals["missing_bytes"] == 0
