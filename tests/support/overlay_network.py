@@ -22,13 +22,14 @@ class OverlayNetwork:
     nodes: dict[int, Any] = field(default_factory=dict)
     told: list[tuple[int, Any]] = field(default_factory=list)  # node, action that sends nothing
     passed: list[tuple[int, int, Any]] = field(default_factory=list)  # sender, receiver, message
-    reliable: Callable[[Any], bool] = lambda message: False
+    holds: Callable[[Any], bool] = lambda message: False  # messages that wait for `release`
     listen: Callable[[int, Any], None] = lambda node, action: None
 
     def __post_init__(self) -> None:
         self.random = Random(self.seed)
         self._to_do: list[tuple[float, int, int, tuple[int, Any] | None]] = []
         self._planned: dict[int, float] = {}
+        self._held: list[tuple[int, int, Any]] = []
         self._count = 0
 
     def act(self, number: int, actions: Iterable[Any]) -> None:
@@ -39,11 +40,21 @@ class OverlayNetwork:
                 self.listen(number, action)
                 continue
             self.passed.append((number, action.node, action.message))
-            if self.random.random() < self.loss and not self.reliable(action.message):
+            if self.random.random() < self.loss:
+                continue
+            if self.holds(action.message):
+                self._held.append((number, action.node, action.message))
                 continue
             at = self.now + self.random.uniform(self.fastest, self.slowest)
             self._push(at, action.node, (number, action.message))
         self._plan(number)
+
+    def release(self) -> None:
+        """What was held arrives now."""
+        self.holds = lambda message: False
+        for sender, receiver, message in self._held:
+            self._push(self.now, receiver, (sender, message))
+        self._held.clear()
 
     def crash(self, number: int) -> None:
         """Gone without a word."""
