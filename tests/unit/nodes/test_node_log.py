@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from nodes.runtime.log import Log, hex_id, last_counter
-from nodes.wire import message_id
+from nodes.delivery.base import Dropped
+from nodes.runtime.log import Log, about_dropped, hex_id, last_counter
+from nodes.wire import Kind, Message, encode, message_id
 
 
 def test_each_event_is_in_the_file_as_soon_as_it_happened(tmp_path: Path) -> None:
@@ -84,3 +85,22 @@ def test_what_the_disk_takes_in_pieces_is_written_whole(
     log.write("start", kind="sensor")
     log.close()
     assert json.loads(path.read_text())["kind"] == "sensor"
+
+
+def test_a_dropped_message_is_told_of_whatever_stands_in_front_of_its_payload() -> None:
+    message = Message(
+        Kind.PUBLISH,
+        priority=4,
+        message_id=7,
+        topic="t" * 255,
+        routing=bytes(65_535),
+        payload=bytes(1_000),
+    )
+    assert about_dropped("siren", Dropped(encode(message), 4, "no room")) == {
+        "id": "0000000000000007",
+        "kind": "PUBLISH",
+        "topic": "t" * 255,
+        "priority": 4,
+        "peer": "siren",
+        "reason": "no room",
+    }
