@@ -21,6 +21,9 @@ class Core(Protocol):
     def on_message(self, sender: int, message: Any, now: float) -> Iterable[Any]:
         """A message came from the node of this number; actions."""
 
+    def on_peer_lost(self, number: int, now: float) -> Iterable[Any]:
+        """What was sent to that node did not arrive, it is gone; actions."""
+
     def next_deadline(self) -> float | None:
         """When `on_deadline` wants to be called; None: not at all."""
 
@@ -36,6 +39,7 @@ class Network:
 
     `destination_of(action)` is the number of the node that gets `action.message`, or None if the action sends nothing.
     `make_node(number)` makes a core. `delay_ns` is the time under way, or a function (sender, receiver) of it.
+    Who sends to a node that is gone hears of it `lost_after_ns` after the message would have arrived; None: never.
     """
 
     def __init__(
@@ -45,6 +49,7 @@ class Network:
         destination_of: Callable[[Any], int | None],
         delay_ns: int | Callable[[int, int], int],
         notice: Callable[[int, Any, float], object] | None = None,
+        lost_after_ns: int | None = None,
     ) -> None:
         self.loop = loop
         self.nodes: dict[int, Core] = {}
@@ -54,6 +59,7 @@ class Network:
         self._destination_of = destination_of
         self._delay_ns = delay_ns
         self._notice = notice
+        self._lost_after_ns = lost_after_ns
         self._timers: dict[int, Timer] = {}
         self._gone: set[int] = set()
 
@@ -94,10 +100,17 @@ class Network:
 
     def _arrive(self, under_way: tuple[int, int, Any]) -> None:
         sender, to, message = under_way
-        if to in self._gone:
-            self.lost += 1
-        else:
+        if to not in self._gone:
             self._perform(to, self.node(to).on_message(sender, message, self.loop.seconds))
+            return
+        self.lost += 1
+        if self._lost_after_ns is not None:
+            self.loop.at(self.loop.now + self._lost_after_ns, self._tell_lost, (sender, to))
+
+    def _tell_lost(self, link: tuple[int, int]) -> None:
+        sender, gone = link
+        if sender in self.nodes and gone in self._gone:
+            self._perform(sender, self.nodes[sender].on_peer_lost(gone, self.loop.seconds))
 
     def _set_timer(self, number: int) -> None:
         deadline = self.nodes[number].next_deadline()

@@ -91,9 +91,14 @@ class Echo:
         self.number = number
         self.deadline: float | None = None
         self.called: list[float] = []
+        self.missed: list[tuple[int, float]] = []
 
     def on_message(self, sender: int, message: int, now: float) -> list[Any]:
         return [To(sender, message - 1)] if message else [Noted(now)]
+
+    def on_peer_lost(self, number: int, now: float) -> list[Any]:
+        self.missed.append((number, now))
+        return [Noted(now)]
 
     def next_deadline(self) -> float | None:
         return self.deadline
@@ -120,7 +125,9 @@ class Noted:
         self.at = at
 
 
-def network_of_echoes(delay: Any = 1000) -> tuple[Any, list[tuple[int, float]], list[int]]:
+def network_of_echoes(
+    delay: Any = 1000, **how: Any
+) -> tuple[Any, list[tuple[int, float]], list[int]]:
     from testbed.backends.simulated.network import Network
 
     noted: list[tuple[int, float]] = []
@@ -136,6 +143,7 @@ def network_of_echoes(delay: Any = 1000) -> tuple[Any, list[tuple[int, float]], 
         lambda action: action.number if isinstance(action, To) else None,
         delay,
         lambda number, action, now: noted.append((number, action.at)),
+        **how,
     )
     return network, noted, made
 
@@ -176,3 +184,16 @@ def test_what_is_sent_to_a_node_that_is_gone_is_lost_until_there_is_a_new_one() 
     network.tell(1, lambda node, now: [To(2, 0)])
     network.loop.run(10_000)
     assert (network.lost, [number for number, _ in noted], made) == (1, [2], [1, 2])
+
+
+def test_who_sends_to_a_node_that_is_gone_hears_of_it_if_that_is_wanted() -> None:
+    network, noted, _ = network_of_echoes(lost_after_ns=3000)
+    network.kill(2)
+    network.tell(1, lambda node, now: [To(2, 0)])
+    network.loop.run(10_000)
+    assert network.node(1).missed == [(2, 4000 / 1e9)]
+    assert noted == [(1, 4000 / 1e9)]
+    network.tell(1, lambda node, now: [To(2, 0)])
+    network.revive(2)  # before the message arrives
+    network.loop.run(20_000)
+    assert len(network.node(1).missed) == 1
