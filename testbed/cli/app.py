@@ -10,6 +10,7 @@ import typer
 from testbed import __version__
 from testbed.cli import (
     file_commands,
+    graph_command,
     image_commands,
     lab_commands,
     link_commands,
@@ -57,6 +58,7 @@ for commands in (
     lab_commands,
     link_commands,
     file_commands,
+    graph_command,
     profile_commands,
     image_commands,
     machine_commands,

@@ -1,0 +1,81 @@
+"""Drawn examples show what the nodes' own code does."""
+
+import json
+import xml.etree.ElementTree as ET
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from nodes.overlay.tbps import TOPIC_METHODS
+from testbed.cli.app import app
+from testbed.graphs.example import Example, Formed, form
+from testbed.graphs.svg import lists, svg
+
+
+def run(*arguments: str) -> str:
+    shown = CliRunner().invoke(app, ["graph", *arguments], env={"COLUMNS": "200"})
+    assert shown.exit_code == 0, shown.output
+    return shown.stdout
+
+
+@pytest.fixture(scope="module", params=TOPIC_METHODS)
+def formed(request: pytest.FixtureRequest) -> Formed:
+    return form(Example(request.param))
+
+
+def test_every_subscriber_is_reached_and_nobody_takes_more_hops_than_there_are(
+    formed: Formed,
+) -> None:
+    example = formed.example
+    subscribers = set(example.numbers[example.publishers :])
+    assert set(formed.reached) == subscribers
+    for number, hops in formed.reached.items():
+        assert hops == min(hop.number for hop in formed.hops if hop.dst == number)
+
+
+def test_lists_are_in_key_order_and_share_the_bits_that_stand_beside_them(formed: Formed) -> None:
+    assert [len(lists(formed.peers, 0)), len(lists(formed.peers, 0)[0][1])] == [1, 10]
+    for level in range(formed.levels):
+        for bits, members in lists(formed.peers, level):
+            assert len(bits) == level
+            assert all(peer.bits(level) == bits for peer in members)
+            assert all(one.number < other.number for one, other in pairwise(members))
+
+
+def test_the_drawing_has_an_arc_for_each_message(formed: Formed) -> None:
+    drawing = ET.fromstring(svg(formed))
+    arcs = [one for one in drawing.iter() if one.get("class") == "hop"]
+    assert len(arcs) == len(formed.hops)
+
+
+def test_the_same_example_is_drawn_alike_each_time() -> None:
+    example = Example("sg-tbps", seed=7)
+    assert svg(form(example)) == svg(form(example))
+
+
+def test_programs_get_the_same_as_people(tmp_path: Path) -> None:
+    told = json.loads(run("--overlay", "sg-tbps", "--json", "-o", str(tmp_path / "a.svg")))
+    shown = run("--overlay", "sg-tbps")
+    assert f"{len(told['messages'])} messages, 7 of 7 subscribers" in shown
+    assert (tmp_path / "a.svg").read_text() == svg(form(Example("sg-tbps")))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--overlay", "rings"), "there is no overlay method 'rings'"),
+        (("--overlay", "sg-tbps", "--set", "flood"), "--set 'flood' is not NAME=VALUE"),
+        (("--overlay", "sg-tbps", "--set", "multicast=shout"), "multicast 'shout'; there are"),
+        (("--overlay", "sg-tbps", "--subscribers", "500"), "503 nodes cannot be drawn"),
+        (("--overlay", "sg-tbps", "-o", "/nowhere/a.svg"), "/nowhere/a.svg cannot be written"),
+    ],
+)
+def test_what_cannot_be_drawn_is_told_with_a_way_out(
+    arguments: tuple[str, ...], words: str
+) -> None:
+    shown = CliRunner().invoke(app, ["graph", *arguments])
+    assert shown.exit_code == 2
+    assert words in shown.output
+    assert "→" in shown.output
