@@ -1,4 +1,4 @@
-"""The first bytes of messages, where header, topic and the length of the routing stand, however small the pieces are that brought them."""
+"""The first bytes of messages: header, topic and length of the routing, however small the pieces that brought them."""
 
 from dataclasses import dataclass
 from typing import Any
