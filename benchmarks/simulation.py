@@ -102,7 +102,7 @@ def _message_rate() -> float:
 def _lab(report: Report, file: Path, folder: Path) -> None:
     topology = load(file)
     began = time.process_time()
-    lab = SimulatedLab(topology, RunPlace(folder), service_ns=500_000)
+    lab = SimulatedLab(topology, RunPlace(folder), service_ns=1_000_000)
     play(lab, lambda seconds: None)
     took = time.process_time() - began
     report.took(topology.name, took)

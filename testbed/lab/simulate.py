@@ -21,7 +21,7 @@ from testbed.topology.model import Emulator, NodeKind, Topology
 
 STAGE = "simulating"
 SHOWN_AFTER_S = 2.0  # what is done sooner needs no bar
-SERVICE_S = 0.0005  # what a node's processor takes for a message; measured, docs/simulation.md
+SERVICE_S = 0.001  # what a node's processor takes for a message; measured, docs/simulation.md
 
 
 def simulate(

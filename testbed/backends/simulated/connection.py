@@ -29,6 +29,7 @@ class Owner(Protocol):
 
     loop: Loop
     config: NodeConfig
+    service_ns: int
 
     def later(self, call: Callable[[Any], object], argument: Any) -> None:
         """The processor does this when it has done all before."""
@@ -75,6 +76,7 @@ class Side:
             method,
             scheduler,
             lambda link, message: self.owner.handle(link, message, self._arrived),
+            self.owner.service_ns,
         )
         self.owner.link_up(self.link)
 

@@ -30,6 +30,7 @@ class SimulatedLink:
         method: LinkMethod,
         scheduler: Scheduler,
         handle: Handle,
+        read_after_ns: int,
     ) -> None:
         self.peer = peer
         self.scheduler = scheduler
@@ -39,6 +40,7 @@ class SimulatedLink:
         self._needs: Needs = method.needs
         self._assembler = method.assembler()
         self._handle = handle
+        self._read_after_ns = read_after_ns  # what has come
         self._writing = False  # a chunk is given out, and the kernel has no room for it
         self._chunks_received = 0
         self._woken = False
@@ -46,7 +48,8 @@ class SimulatedLink:
 
     def begin(self) -> None:
         """The connection is this link's from now on; to be called before anything is offered."""
-        self.endpoint.receiver.prompt = self._needs.prompt_acks
+        if self._needs.prompt_acks:
+            self.endpoint.receiver.put_off_ns = self._read_after_ns
         self.endpoint.on_answer = self._on_answer
         self.endpoint.sender.on_room = self._on_room
         self.scheduler.on_link_up(self.endpoint.packet_room, self._loop.seconds)

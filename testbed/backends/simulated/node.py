@@ -46,7 +46,7 @@ class SimulatedNode(ABC):
         self.published = 0
         self.received = 0
         self.on_received: Callable[[], None] = _ignore
-        self._service_ns = service_ns
+        self.service_ns = service_ns
         self._busy_until = 0
         self._was_ready = False
         self._timer = Timer(loop, self._on_timer)
@@ -63,7 +63,7 @@ class SimulatedNode(ABC):
 
     def later(self, call: Callable[[Any], object], argument: Any) -> None:
         """The processor does this when it has done all before."""
-        self._busy_until = max(self._busy_until, self.loop.now) + self._service_ns
+        self._busy_until = max(self._busy_until, self.loop.now) + self.service_ns
         self.loop.at(self._busy_until, call, argument)
 
     def stop(self) -> None:

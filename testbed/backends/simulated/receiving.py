@@ -1,7 +1,8 @@
 """TCP's receiving side, in virtual time: bytes in their order, and acknowledgements.
 
-Each packet is acknowledged at once where the link's method wants that, where packets are missing, and at the beginning
-of a connection; else every second one, or after 40 ms, as Linux does it. What is sent the other way acknowledges, too.
+Each packet is acknowledged at once where packets are missing, and at the beginning of a connection; else every second
+one, or after 40 ms, as Linux does it. Where the link's method wants it sooner, the program says so when it reads. What
+is sent the other way acknowledges, too.
 """
 
 from collections.abc import Callable
@@ -18,7 +19,7 @@ class Receiver:
     """The bytes from the other side to this one."""
 
     def __init__(self, loop: Loop, incoming: Flow, outgoing: Flow) -> None:
-        self.prompt = False
+        self.put_off_ns = PUT_OFF  # how long an acknowledgement may wait
         self.on_item: Callable[[Any], None] = lambda item: None
         self.up_to = 0  # all before this has come
         self._loop = loop
@@ -45,10 +46,10 @@ class Receiver:
         elif packet.start > self.up_to:
             self._beyond[packet.start] = packet.length
         ordinary = in_order and whole_before
-        if not ordinary or self.prompt or self._owed > 1 or self._came <= FIRST_AT_ONCE:
+        if not ordinary or self._owed > 1 or self._came <= FIRST_AT_ONCE:
             self._acknowledge(packet.start if packet.start > self.up_to else -1)
         else:
-            self._timer.set(self._loop.now + PUT_OFF)
+            self._timer.set(self._loop.now + self.put_off_ns)
         items = self._incoming.items
         while items and items[0][0] <= self.up_to:
             self.on_item(items.popleft()[1])

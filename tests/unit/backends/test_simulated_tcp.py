@@ -9,6 +9,7 @@ from testbed.backends.simulated.endpoint import Endpoint
 from testbed.backends.simulated.line import Line
 from testbed.backends.simulated.loop import SECOND, Loop
 from testbed.backends.simulated.packets import Flow
+from testbed.backends.simulated.receiving import PUT_OFF
 from testbed.backends.simulated.watching import Watch
 from testbed.links.relay.model import LinkModel
 from testbed.topology.model import Shape
@@ -62,7 +63,7 @@ def test_everything_arrives_once_and_in_order_whatever_is_lost(
         queue,
         seed,
     )
-    pair.far.receiver.prompt = prompt
+    pair.far.receiver.put_off_ns = 0 if prompt else PUT_OFF
     pair.near.on_open = lambda: [pair.near.write(size, n) for n, size in enumerate(sizes)]
     pair.near.connect()
     pair.run(3600)
@@ -77,7 +78,7 @@ def test_a_line_without_losses_is_kept_busy_and_carries_each_byte_once(
 ) -> None:
     queue = max(30_000, round(rate / 8 * 2 * (delay + 0.05)))  # two round trips' worth
     pair = Pair(Shape(rate_bps=rate, delay_s=delay), Shape(delay_s=delay), queue)
-    pair.far.receiver.prompt = prompt
+    pair.far.receiver.put_off_ns = 0 if prompt else PUT_OFF
     seconds = 20 + 40 * delay
     size = round(rate / 8 * seconds)
     pair.near.on_open = lambda: pair.near.write(size, "all")
@@ -103,7 +104,7 @@ def test_on_a_very_slow_line_a_few_packets_are_sent_again_though_they_were_only_
 
 def test_the_kernel_tells_what_is_not_acknowledged_and_the_shortest_round_trip() -> None:
     pair = Pair(Shape(rate_bps=80_000, delay_s=0.05), Shape(delay_s=0.05))
-    pair.far.receiver.prompt = True
+    pair.far.receiver.put_off_ns = 0
     pair.near.connect()
     pair.run(1)
     # 74 bytes at 10 kB/s and two delays; the answer's line has no rate
@@ -124,7 +125,7 @@ def test_a_packet_has_room_for_as_much_as_on_a_real_line() -> None:
 
 def test_a_lone_packet_that_is_lost_comes_with_the_probe() -> None:
     pair = Pair(Shape(delay_s=0.05), Shape(delay_s=0.05))
-    pair.far.receiver.prompt = True
+    pair.far.receiver.put_off_ns = 0
     pair.near.connect()
     pair.run(1)
     pair.lines[0].set_cut(True)
