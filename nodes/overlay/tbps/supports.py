@@ -22,10 +22,14 @@ def space_bits(participants: int) -> int:
     return max(1, ceil(log2(max(participants, 1))))
 
 
+def start_count(bits: int, priority: int) -> int:
+    """How many nodes start: the publisher alone at priority 1, a quarter of the space at 5."""
+    return max(1, floor(1 + ((1 << bits) / 4 - 1) * (priority - 1) / 4))
+
+
 def slots(bits: int, own: int, priority: int) -> list[int]:
     """The vectors that should start, the publisher's own one first."""
-    space = 1 << bits
-    count = max(1, floor(1 + (space / 4 - 1) * (priority - 1) / 4))
+    space, count = 1 << bits, start_count(bits, priority)
     return [(own + number * (space // count)) % space for number in range(count)]
 
 
