@@ -65,6 +65,7 @@ class Links:
         if peer is None or peer.standing is not Standing.LINKED:
             return
         if (peer.right.key, peer.right_number) == (answer.right, answer.number):
+            peer.gone.add(answer.right)
             self._replace_right(peer)
 
     def _replace_right(self, peer: Peer) -> None:
@@ -90,8 +91,6 @@ class Links:
         peer.right, peer.right_number, peer.unanswered = right, number, 0
         if changed:
             self._changed(peer)
-            if not peer.settled:
-                self._check(peer)
 
     def _set_left(self, peer: Peer, left: Contact, number: int) -> None:
         changed = peer.left != left

@@ -149,6 +149,8 @@ class Places(Links):
                 peer.successors = (peer.right, *peer.successors)[:SUCCESSORS]
                 self._set_right(peer, claim.peer, claim.own_number + 1)
                 self._confirm_claim(peer)
+                if not peer.settled:
+                    self._check(peer)
                 return
         self.on_locate(m.Locate(claim.peer.key, claim.peer.node, claim.ticket))
 
@@ -180,7 +182,7 @@ class Places(Links):
             return
         peer.unanswered = 0
         if between(peer.key, answer.left.key, peer.right.key):
-            if self._table.alive(answer.left):
+            if self._table.alive(answer.left) and answer.left.key not in peer.gone:
                 self._set_right(peer, answer.left, 0)
                 self._check(peer)
         elif peer.wait <= 0:

@@ -142,6 +142,7 @@ class Ring(Places):
     def _tick_neighbours(self, peer: Peer) -> None:
         peer.unanswered += 1
         peer.unheard += 1
+        peer.gone.clear()
         if peer.unanswered > UNANSWERED and peer.standing is Standing.LINKED:
             self.suspect(peer.right.node)
         else:

@@ -143,3 +143,22 @@ def test_two_rings_that_nobody_introduced_become_one() -> None:
     network.run(120)
     nodes = list(network.nodes.values())
     assert actual_links(nodes) == expected_links(nodes)
+
+
+def test_a_peer_that_is_gone_is_not_asked_again_and_again() -> None:
+    network = ring(b"b", b"f", b"m", b"p")
+    node: SkipGraphNode = network.nodes[0]
+    peer = node.peer(b"b")
+    assert peer is not None
+    gone, number = peer.right, peer.right_number
+
+    def checks(message: m.GraphMessage) -> list[bytes]:
+        sent = [a.message for a in node.on_message(2, message, network.now) if isinstance(a, Send)]
+        return [check.at for check in sent if isinstance(check, m.Check)]
+
+    assert checks(m.Gone(b"b", gone.key, number)) == [b"m"], "the next one, once"
+    declined = m.Declined(b"b", peer.right, peer.right_number, gone)
+    assert checks(declined) == [], "its left neighbour is the one that is gone: wait"
+    network.run(20)
+    nodes = list(network.nodes.values())
+    assert actual_links(nodes) == expected_links(nodes)

@@ -11,6 +11,7 @@ from overlay_network import OverlayNetwork, actual_links, expected_links, graph_
 
 NODES = range(1, 9)
 QUIET_S = 150.0
+MOST_A_SECOND = 40  # messages of one key; a storm has thousands
 
 
 class Stories(RuleBasedStateMachine):
@@ -76,6 +77,11 @@ class Stories(RuleBasedStateMachine):
         self.network.loss, self.network.slowest = 0.0, 0.05
         self.network.run(QUIET_S)
         nodes = list(self.network.nodes.values())
+        keys = sum(len(node.own_keys()) for node in nodes)
+        before = len(self.network.passed)
+        self.network.run(10)
+        assert len(self.network.passed) - before <= 10 * MOST_A_SECOND * keys
+        assert before <= self.network.now * MOST_A_SECOND * len(NODES) * 8
         assert actual_links(nodes) == expected_links(nodes)
 
 

@@ -2,10 +2,12 @@
 
 import pytest
 
+from nodes.overlay.skipgraph.codec import decode
+from nodes.overlay.skipgraph.messages import Tell
 from nodes.overlay.tbps.keys import Role, edge, stands_in, topic_key, topic_of
 from nodes.overlay.tbps.sg import Flow, SgTbps
 from nodes.overlay.tbps.words import Word, hear, say
-from nodes.wire import WireError
+from nodes.wire import Kind, WireError
 from topic_network import TopicNetwork
 
 PUBLISHERS = range(1, 6)
@@ -101,9 +103,16 @@ def test_when_the_rendezvous_point_goes_its_neighbour_takes_over() -> None:
 def test_a_publisher_that_goes_in_vain_is_stopped_by_the_rendezvous_point() -> None:
     network = publishers()
     flow(network, 2).going = True  # it has missed the word
+    network.passed.clear()
     network.publish(2, "slope")
     network.run(1)
     assert going(network) == [False] * 5
+    words = say(Word.STOP, "slope")
+    assert (5, 2, words) in [
+        (sender, to, decode(message.payload).body)
+        for sender, to, message in network.passed
+        if message.kind is Kind.OVERLAY and isinstance(decode(message.payload), Tell)
+    ]
 
 
 def test_a_publisher_that_stands_still_in_vain_finds_out() -> None:
