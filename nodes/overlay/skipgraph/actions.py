@@ -51,6 +51,14 @@ class Repeated:
 
 
 @dataclass(frozen=True, slots=True)
+class Missed:
+    """A multicast was sent to a peer that this node has no more; it goes its way nevertheless."""
+
+    key: bytes
+    multicast: Multicast
+
+
+@dataclass(frozen=True, slots=True)
 class Exhausted:
     """A multicast has come to the last peer before its range, and the range is empty."""
 
@@ -84,5 +92,7 @@ class Result:
     hops: int
 
 
-Event = Inserted | Removed | Moved | Delivered | Repeated | Exhausted | Carried | Told | Result
+Event = (
+    Inserted | Removed | Moved | Delivered | Repeated | Missed | Exhausted | Carried | Told | Result
+)
 Action = Send | Event

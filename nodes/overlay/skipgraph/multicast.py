@@ -13,13 +13,15 @@ every part, and every flood, goes over the one of each peer it reaches; so nobod
 the left lead past no settled peer. Links of upper levels may be old: they only carry parts to a peer that may be gone.
 Its node then locates the first peer of the part (a question that anybody may pass on) and sends the part there: the
 multicast itself is only ever handled by nodes with a key in the range, or that had one when it was sent to them.
+A multicast that another node lets a peer begin (`by` is the peer itself) must not count on a claim that may be refused:
+only a left neighbour knows that it has been taken. Such a peer locates, too.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from nodes.overlay.skipgraph import messages as m
-from nodes.overlay.skipgraph.actions import Delivered, Exhausted, Repeated
+from nodes.overlay.skipgraph.actions import Delivered, Exhausted, Missed, Repeated
 from nodes.overlay.skipgraph.contacts import Contact
 from nodes.overlay.skipgraph.table import Peer, Table
 
@@ -51,12 +53,15 @@ class Multicaster:
         for peer in self._table.peers.values():
             if peer.in_ring and multicast.floor <= peer.key < multicast.high:
                 return self.on_multicast(replace(multicast, at=peer.key))
-        return [self._enter(multicast, multicast.low)]
+        return self._enter(multicast, multicast.low)
 
     def on_multicast(self, multicast: m.Multicast) -> list[m.Locate]:
         """It came here; questions, if the peer it was meant for is gone."""
         peer = self._table.peers.get(multicast.at)
-        here = peer is not None and peer.reachable
+        if peer is None:
+            self._table.tell(Missed(multicast.at, multicast))
+        begins = multicast.by == multicast.at
+        here = peer is not None and (peer.in_ring if begins else peer.reachable)
         if multicast.way is m.Way.FLOOD:
             if not self._flood(multicast) and here:
                 self._table.tell(Repeated(multicast))
@@ -65,7 +70,7 @@ class Multicaster:
         if here:
             return []
         flood = multicast.way is m.Way.FLOOD
-        return [self._enter(multicast, multicast.at if flood else multicast.low)]
+        return self._enter(multicast, multicast.at if flood else multicast.low)
 
     # The two ways
 
@@ -109,10 +114,20 @@ class Multicaster:
 
     # Entering a range
 
-    def _enter(self, multicast: m.Multicast, key: bytes) -> m.Locate:
+    def _enter(self, multicast: m.Multicast, key: bytes) -> list[m.Locate]:
         ticket = self._table.ticket()
         self._entries[ticket] = _Entry(multicast, key)
-        return m.Locate(key, self._table.number, ticket)
+        return self._questions(ticket)
+
+    def _questions(self, ticket: int) -> list[m.Locate]:
+        """None, if nobody is left here who knows the way: then the origin of the multicast is asked."""
+        table, entry = self._table, self._entries[ticket]
+        question = m.Locate(entry.key, table.number, ticket)
+        origin = entry.multicast.origin
+        if table.in_ring() or table.introducers or origin == table.number:
+            return [question]
+        table.send(origin, question)
+        return []
 
     def on_gap(self, gap: m.Gap) -> None:
         entry = self._entries.pop(gap.ticket, None)
@@ -129,13 +144,13 @@ class Multicaster:
 
     def tick(self) -> list[m.Locate]:
         """Questions that are asked again."""
-        again = []
+        again: list[m.Locate] = []
         for ticket, entry in list(self._entries.items()):
             entry.tries += 1
             if entry.tries > ENTRIES:
                 del self._entries[ticket]
             else:
-                again.append(m.Locate(entry.key, self._table.number, ticket))
+                again.extend(self._questions(ticket))
         return again
 
 

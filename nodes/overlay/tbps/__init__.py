@@ -4,10 +4,12 @@ A new method is one class and one line here; the conformance suite in `tests/uni
 """
 
 from nodes.overlay.tbps.base import TopicNodeFactory
+from nodes.overlay.tbps.fan import FanTbps
 from nodes.overlay.tbps.psg import PsgTbps
 from nodes.overlay.tbps.sg import SgTbps
 
 TOPIC_METHODS: dict[str, TopicNodeFactory] = {
     SgTbps.method: SgTbps,
     PsgTbps.method: PsgTbps,
+    FanTbps.method: FanTbps,
 }
