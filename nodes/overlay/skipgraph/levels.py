@@ -29,17 +29,28 @@ class Levels:
             for rightwards in (False, True):
                 self._find(peer, level + 1, rightwards)
 
+    def stand(self) -> None:
+        """The neighbours are said to be right: nobody is asked, levels end where they must."""
+        height = self._height()
+        for peer in self._table.in_ring():
+            del peer.levels[height:]
+            peer.levels.extend(Sides() for _ in range(height - len(peer.levels)))
+
     def _fit_height(self) -> None:
-        peers = self._table.in_ring()
-        height = 0
-        while height < VECTOR_BITS and any(self._meets_others(peer, height) for peer in peers):
-            height += 1
-        for peer in peers:
+        height = self._height()
+        for peer in self._table.in_ring():
             del peer.levels[height:]
             while len(peer.levels) < height:
                 peer.levels.append(Sides())
                 for rightwards in (False, True):
                     self._find(peer, len(peer.levels), rightwards)
+
+    def _height(self) -> int:
+        peers = self._table.in_ring()
+        height = 0
+        while height < VECTOR_BITS and any(self._meets_others(peer, height) for peer in peers):
+            height += 1
+        return height
 
     def _meets_others(self, peer: Peer, level: int) -> bool:
         sides = (peer.neighbour(level, rightwards) for rightwards in (False, True))

@@ -3,13 +3,14 @@
 `now` is in seconds. All that is repeated happens once a period, at a moment that differs from node to node.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from random import Random
 from typing import Any
 
 from nodes.overlay.skipgraph import messages as m
 from nodes.overlay.skipgraph.actions import Action, Carried, Result, Told
+from nodes.overlay.skipgraph.known_places import KnownPlace, stand
 from nodes.overlay.skipgraph.levels import Levels
 from nodes.overlay.skipgraph.multicast import Multicaster
 from nodes.overlay.skipgraph.ring import Ring
@@ -74,6 +75,12 @@ class SkipGraphNode:
         return list(self._table.peers)
 
     # What the layer above wants
+
+    def begin_at(self, places: Iterable[KnownPlace], now: float) -> list[Action]:
+        """Stand in a graph that is known from outside; for a node that has no key yet. Nothing is sent or told."""
+        stand(self._table, places)
+        self._levels.stand()
+        return self._done(now)
 
     def insert(self, key: bytes, now: float) -> list[Action]:
         """Begin to insert the key; Inserted says that it is done."""

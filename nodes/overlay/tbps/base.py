@@ -17,12 +17,13 @@ class Place:
     """What a node knows of the overlay before it begins.
 
     `introducers` are nodes that may know the way in. `incarnation` must grow whenever a node of this number begins
-    anew, for example with the time of day in seconds.
+    anew, for example with the time of day in seconds. `vector` is its membership vector; None: it is drawn.
     """
 
     number: int
     introducers: tuple[int, ...] = ()
     incarnation: int = 0
+    vector: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -68,7 +68,7 @@ class Membership:
         self.number = place.number
         self.graph = SkipGraphNode(
             place.number,
-            random.getrandbits(VECTOR_BITS),
+            random.getrandbits(VECTOR_BITS) if place.vector is None else place.vector,
             place.introducers,
             random,
             place.incarnation,

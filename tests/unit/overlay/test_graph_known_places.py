@@ -1,0 +1,116 @@
+"""A Skip Graph whose nodes begin at known places is one that messages would have built, and no message changes it."""
+
+from random import Random
+from typing import Any
+
+import pytest
+
+from nodes.overlay.skipgraph.actions import Inserted, Moved, Removed
+from nodes.overlay.skipgraph.contacts import Contact
+from nodes.overlay.skipgraph.known_places import KnownPlace
+from nodes.overlay.skipgraph.links import SUCCESSORS
+from nodes.overlay.skipgraph.messages import Check, Declined, Find, Gone
+from overlay_network import OverlayNetwork, actual_links, expected_links, graph_node
+
+LONG_S = 30.0
+
+
+def known_places(contacts: list[Contact]) -> dict[bytes, KnownPlace]:
+    """By sorting, for nodes of one key each."""
+    ring = sorted(contacts, key=lambda contact: contact.key)
+    places = {}
+    for at, own in enumerate(ring):
+        levels = []
+        for level in range(1, 64):
+            alike = [contact for contact in ring if contact.shares(own, level)]
+            place = alike.index(own)
+            left = alike[place - 1] if place else None
+            right = alike[place + 1] if place + 1 < len(alike) else None
+            if left is None and right is None:
+                break
+            levels.append((left, right))
+        behind = tuple(ring[(at + 2 + more) % len(ring)] for more in range(SUCCESSORS))
+        left, right = ring[at - 1], ring[(at + 1) % len(ring)]
+        places[own.key] = KnownPlace(own.key, left, right, behind, tuple(levels))
+    return places
+
+
+def standing(count: int, seed: int) -> OverlayNetwork:
+    random = Random(seed)
+    network = OverlayNetwork(seed)
+    contacts = [
+        Contact(random.randbytes(4), number, random.getrandbits(64)) for number in range(count)
+    ]
+    places = known_places(contacts)
+    for contact in contacts:
+        others = random.sample(range(count), min(3, count))
+        node = graph_node(network, contact.node, others, contact.vector)
+        network.act(contact.node, node.begin_at([places[contact.key]], network.now))
+    return network
+
+
+def state(network: OverlayNetwork) -> list[Any]:
+    """All that a node knows of its neighbours."""
+    peers = [node.peer(key) for node in network.nodes.values() for key in node.own_keys()]
+    return [
+        (
+            p.me,
+            p.left,
+            p.left_number,
+            p.right,
+            p.right_number,
+            p.settled,
+            p.successors,
+            str(p.levels),
+        )
+        for p in peers
+    ]
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 40])
+def test_it_is_exact_and_no_message_changes_it(count: int) -> None:
+    network = standing(count, seed=count)
+    assert not network.passed
+    assert actual_links(network.nodes.values()) == expected_links(network.nodes.values())
+    before = state(network)
+    network.run(LONG_S)
+    assert state(network) == before
+    assert not network.told
+    said = {type(message) for _, _, message in network.passed}
+    assert not said & {Declined, Gone}
+    if count > 2:
+        assert {Check, Find} <= said
+
+
+def test_others_come_and_go_in_it_as_in_any_graph() -> None:
+    network = standing(40, seed=7)
+    random = Random("others")
+    for number in range(40, 60):
+        node = graph_node(network, number, random.sample(range(40), 8))
+        network.act(number, node.insert(random.randbytes(4), network.now))
+        network.run(0.01)
+    leaving = random.sample(range(40), 20)
+    for number in leaving:
+        node = network.nodes[number]
+        network.act(number, node.remove(node.own_keys()[0], network.now))
+        network.run(0.01)
+    network.run(60.0)
+    events = [(number, type(event)) for number, event in network.told]
+    assert {number for number, kind in events if kind is Inserted} == set(range(40, 60))
+    assert {number for number, kind in events if kind is Removed} == set(leaving)
+    assert any(kind is Moved for _, kind in events)
+    assert actual_links(network.nodes.values()) == expected_links(network.nodes.values())
+    assert len(actual_links(network.nodes.values())) == 40
+
+
+def test_a_key_that_has_left_a_known_place_comes_back() -> None:
+    """Its links begin with numbers above those that it had."""
+    network = standing(10, seed=3)
+    node = network.nodes[4]
+    (key,) = node.own_keys()
+    network.act(4, node.remove(key, network.now))
+    network.act(4, node.insert(key, network.now))
+    network.run(60.0)
+    assert (4, Removed(key)) in network.told
+    assert (4, Inserted(key)) in network.told
+    assert actual_links(network.nodes.values()) == expected_links(network.nodes.values())
