@@ -69,7 +69,7 @@ class FanTbps(Rostered):
         if self._budget is not None:
             count = min(count, self._budget)
         low, high = edge(topic, Role.SUBSCRIBER), edge(topic, Role.SUBSCRIBER + 1)
-        return fan_parts(subscribers, count, low, high, self._own_key(topic))
+        return fan_parts(subscribers, count, low, high)
 
     def on_peer_lost(self, number: int, now: float) -> list[Action]:
         actions = super().on_peer_lost(number, now)
@@ -81,9 +81,8 @@ class FanTbps(Rostered):
             if lost is None or lost.node != number:
                 self._sent.append(entry)
                 continue
-            topic = entry.message.topic
-            known, own = self._subscribers(topic, now), self._own_key(topic)
-            for part in parts_around(entry.part, lost, known, own):
+            known = self._subscribers(entry.message.topic, now)
+            for part in parts_around(entry.part, lost, known):
                 # By split: a flood would stop at those who have it already.
                 self._serve(part, entry.message, Way.SPLIT, now)
         return actions + self._done()
@@ -122,7 +121,3 @@ class FanTbps(Rostered):
         """Those that are known, in key order."""
         known = self._roster(topic).known(now)
         return [contact for contact in known if stands_in(contact.key, topic, Role.SUBSCRIBER)]
-
-    def _own_key(self, topic: str) -> bytes:
-        own = self._own_contact(topic)
-        return b"" if own is None else own.key

@@ -3,7 +3,7 @@
 Subscriber j of S, in key order, is in part j * k // S: k stretches whose sizes differ by one at most. The helper of a
 part is the member with the most neighbours inside it; of several the one nearest to its middle, of two the smaller key.
 Members are neighbours if everyone between them shares fewer bits with them than they share with each other: vectors
-tell. A publisher that subscribes, too, serves its own part itself.
+tell.
 
 Ranges leave no gap: the first begins and the last ends where the topic's subscribers do, and each ends where the next
 one begins, at its first member. So a subscriber that is not known lies in exactly one of them.
@@ -25,13 +25,8 @@ class Part:
     helper: Contact | None
 
 
-def fan_parts(
-    subscribers: Sequence[Contact], count: int, low: bytes, high: bytes, own: bytes
-) -> list[Part]:
-    """[low, high) in so many parts, by its known subscribers in key order; fewer if these are fewer.
-
-    `own` is the publisher's own key.
-    """
+def fan_parts(subscribers: Sequence[Contact], count: int, low: bytes, high: bytes) -> list[Part]:
+    """[low, high) in so many parts, by its known subscribers in key order; fewer if these are fewer."""
     size = len(subscribers)
     count = min(size, count)
     begins = [-(-number * size // count) for number in range(count)]
@@ -39,15 +34,13 @@ def fan_parts(
         Part(
             subscribers[begin].key if begin else low,
             subscribers[end].key if end < size else high,
-            choose_helper(subscribers[begin:end], own),
+            choose_helper(subscribers[begin:end]),
         )
         for begin, end in pairwise([*begins, size])
     ]
 
 
-def parts_around(
-    part: Part, lost: Contact, subscribers: Sequence[Contact], own: bytes
-) -> list[Part]:
+def parts_around(part: Part, lost: Contact, subscribers: Sequence[Contact]) -> list[Part]:
     """The part again, when its helper has crashed: what lies before it, and what lies behind.
 
     Within each of the two, nobody's way leads over the one that is lost.
@@ -56,17 +49,17 @@ def parts_around(
     for low, high in ((part.low, lost.key), (lost.key + b"\0", part.high)):
         if low < high:
             members = [contact for contact in subscribers if low <= contact.key < high]
-            pieces.append(Part(low, high, choose_helper(members, own) if members else None))
+            pieces.append(Part(low, high, choose_helper(members) if members else None))
     return pieces
 
 
-def choose_helper(members: Sequence[Contact], own: bytes) -> Contact:
+def choose_helper(members: Sequence[Contact]) -> Contact:
     """Who serves these, a stretch in key order."""
     near = neighbours_inside([contact.vector for contact in members])
 
-    def rank(place: int) -> tuple[bool, int, int, int]:
+    def rank(place: int) -> tuple[int, int, int]:
         off_middle = abs(2 * place - len(members) + 1)
-        return members[place].key != own, -near[place], off_middle, place
+        return -near[place], off_middle, place
 
     return members[min(range(len(members)), key=rank)]
 

@@ -1,9 +1,10 @@
 """Who takes part in a topic, as each of its publishers knows it: for methods that send to nodes they pick themselves.
 
 Whoever has inserted a key says so to all publishers (PRESENT, by multicast to their stretch), and again now and then;
-one who leaves says ABSENT; a new publisher asks its neighbours in the topic for theirs (ROSTER, answered by PRESENT).
-Who has not been heard of for a long time is forgotten. A roster may be old: it only decides whom to send to besides
-those whom the multicast reaches anyway.
+one who leaves says ABSENT. A new publisher asks the publishers beside it for theirs (ROSTER, answered by PRESENT), and
+if there are none, all subscribers; whom it has asked passes on for a while what it hears of later. Who has not been
+heard of for a long time is forgotten. Only who stands among the publishers hears these words, and has a roster.
+A roster may be old: nobody's delivery may depend on it.
 """
 
 from collections.abc import Iterable
@@ -14,6 +15,7 @@ from nodes.overlay.skipgraph.contacts import Contact
 from nodes.wire import WireError
 
 MOST_IN_ONE = 200  # contacts in a message
+LATE_S = 10.0  # words do not take longer: an older PRESENT may come in such a time after ABSENT
 
 
 class RosterWord(IntEnum):
@@ -50,12 +52,21 @@ class Roster:
     def __init__(self, forget_s: float) -> None:
         self._forget_s = forget_s
         self._heard: dict[bytes, tuple[Contact, float]] = {}
+        self._gone: dict[bytes, float] = {}
 
-    def add(self, contact: Contact, now: float) -> None:
+    def add(self, contact: Contact, now: float) -> bool:
+        """Whether it is new. One who has just gone is not believed to be here."""
+        if now - self._gone.get(contact.key, -LATE_S) < LATE_S:
+            return False
+        new = contact.key not in self._heard
         self._heard[contact.key] = contact, now
+        return new
 
-    def drop(self, contact: Contact) -> None:
-        self._heard.pop(contact.key, None)
+    def drop(self, contact: Contact, now: float) -> bool:
+        """Whether it was known."""
+        self._gone = {key: at for key, at in self._gone.items() if now - at < LATE_S}
+        self._gone[contact.key] = now
+        return self._heard.pop(contact.key, None) is not None
 
     def drop_node(self, node: int) -> None:
         self._heard = {k: entry for k, entry in self._heard.items() if entry[0].node != node}

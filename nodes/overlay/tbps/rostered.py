@@ -1,4 +1,8 @@
-"""SG-TBPS with a roster: what the methods have in common whose publishers know who takes part (`roster`)."""
+"""SG-TBPS with a roster: what the methods have in common whose publishers know who takes part (`roster`).
+
+A publisher that subscribes, too, stands among the subscribers (Banno 2013): it has no roster, and publishes as with
+SG-TBPS, from inside the stretch.
+"""
 
 from collections.abc import Mapping
 from random import Random
@@ -8,9 +12,10 @@ from nodes.overlay.skipgraph import actions as graph
 from nodes.overlay.skipgraph.contacts import Contact
 from nodes.overlay.skipgraph.messages import Multicast
 from nodes.overlay.tbps.base import Action, Place
-from nodes.overlay.tbps.keys import Role, edge, topic_of
+from nodes.overlay.tbps.keys import Role, edge, stands_in, topic_of
 from nodes.overlay.tbps.membership import Topic
 from nodes.overlay.tbps.roster import (
+    LATE_S,
     Roster,
     RosterWord,
     hear_contacts,
@@ -29,6 +34,7 @@ class Rostered(SgTbps):
     def __init__(self, place: Place, parameters: Mapping[str, Any], random: Random) -> None:
         super().__init__(place, parameters, random)
         self._rosters: dict[str, Roster] = {}
+        self._asked: dict[tuple[str, int], float] = {}  # topic, who has asked, until when
         self._present_at: float | None = None
 
     def next_deadline(self) -> float | None:
@@ -50,14 +56,25 @@ class Rostered(SgTbps):
     def _on_keys(self, state: Topic, now: float) -> None:
         super()._on_keys(state, now)
         self._present_at = self._present_at or now + PRESENT_S
+        if Role.PUBLISHER in state.keys:
+            self._ask_for_roster(state, now)
+        else:
+            self._rosters.pop(state.name, None)
         self._say_present(state, now)
-        own = self._own_contact(state.name)
-        peer = None if own is None else self.graph.peer(own.key)
-        if own is not None and peer is not None and state.advertised:
-            for neighbour in (peer.neighbour(0, False), peer.neighbour(0, True)):
-                if neighbour is not None and topic_of(neighbour.key) == state.name:
-                    for words in say_contacts(RosterWord.ROSTER, [own]):
-                        self._act(self.graph.tell(neighbour.node, words, now), now)
+
+    def _ask_for_roster(self, state: Topic, now: float) -> None:
+        peer = self.graph.peer(state.keys[Role.PUBLISHER])
+        if peer is None:
+            return
+        (words,) = say_contacts(RosterWord.ROSTER, [peer.me])
+        beside = [peer.neighbour(0, rightwards) for rightwards in (False, True)]
+        publishers = [c for c in beside if c and stands_in(c.key, state.name, Role.PUBLISHER)]
+        for contact in publishers:
+            self._act(self.graph.tell(contact.node, words, now), now)
+        if not publishers:
+            low, high = edge(state.name, Role.SUBSCRIBER), edge(state.name, Role.SUBSCRIBER + 1)
+            identity = self._next_identity()
+            self._act(self.graph.multicast(low, high, identity, words, now), now)
 
     def _on_event(self, event: graph.Event, now: float) -> None:
         match event:
@@ -75,21 +92,40 @@ class Rostered(SgTbps):
         word, contacts = hear_contacts(body)
         for contact in contacts:
             topic = topic_of(contact.key)
-            if topic not in self._topics:
-                continue
-            roster = self._roster(topic)
             if word is RosterWord.ROSTER:
-                for words in say_contacts(RosterWord.PRESENT, roster.known(now)):
-                    self._act(self.graph.tell(contact.node, words, now), now)
+                self._answer(topic, contact.node, now)
+            if self._flow(topic) is None:
+                continue
             if word is RosterWord.ABSENT:
-                roster.drop(contact)
+                new = self._roster(topic).drop(contact, now)
             else:
-                roster.add(contact, now)
+                new = self._roster(topic).add(contact, now)
+            if new:
+                self._pass_on(topic, word, contact, now)
+
+    def _answer(self, topic: str, asker: int, now: float) -> None:
+        """A new publisher gets what is known here, and for a while what is heard of later."""
+        own = self._own_contact(topic)
+        known = [] if own is None else [own]
+        if self._flow(topic) is not None:
+            known = self._roster(topic).known(now)
+            self._asked[topic, asker] = now + LATE_S
+        for words in say_contacts(RosterWord.PRESENT, known):
+            self._act(self.graph.tell(asker, words, now), now)
+
+    def _pass_on(self, topic: str, word: RosterWord, contact: Contact, now: float) -> None:
+        self._asked = {asker: until for asker, until in self._asked.items() if until >= now}
+        kind = RosterWord.ABSENT if word is RosterWord.ABSENT else RosterWord.PRESENT
+        for name, asker in self._asked:
+            if name == topic and asker != contact.node:
+                for words in say_contacts(kind, [contact]):
+                    self._act(self.graph.tell(asker, words, now), now)
 
     def _say_present(self, state: Topic, now: float) -> None:
         own = self._own_contact(state.name)
         if own is not None:
-            self._roster(state.name).add(own, now)
+            if Role.PUBLISHER in state.keys:
+                self._roster(state.name).add(own, now)
             self._multicast_words(state.name, RosterWord.PRESENT, own, now)
 
     def _multicast_words(self, topic: str, word: RosterWord, contact: Contact, now: float) -> None:
