@@ -74,6 +74,10 @@ class SkipGraphNode:
         """The own keys, also those that come or go."""
         return list(self._table.peers)
 
+    def suspects(self, number: int) -> bool:
+        """Whether this node is taken for dead."""
+        return number in self._table.suspects
+
     # What the layer above wants
 
     def begin_at(self, places: Iterable[KnownPlace], now: float) -> list[Action]:
