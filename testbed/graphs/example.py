@@ -13,7 +13,7 @@ from nodes.overlay.skipgraph.contacts import VECTOR_BITS
 from nodes.overlay.skipgraph.node import SkipGraphNode
 from nodes.overlay.tbps import TOPIC_METHODS
 from nodes.overlay.tbps.base import Action, Deliver, Place, Send, TopicNode
-from nodes.overlay.tbps.keys import Role, topic_key
+from nodes.overlay.tbps.keys import Role
 from nodes.wire import Kind, Message, message_id
 from testbed.backends.simulated.loop import SECOND, Loop
 from testbed.backends.simulated.network import Network
@@ -161,8 +161,10 @@ def _begin(example: Example, number: int, watched: _Watched, now: float) -> list
 def _drawn(watched: Any, example: Example, number: int) -> DrawnPeer:
     node: GraphedNode = watched.node
     role = example.role(number)
-    peer = node.graph.peer(topic_key(TOPIC, role, number))
-    assert peer is not None, f"node {number} has no key in the graph"
+    peers = [node.graph.peer(key) for key in node.graph.own_keys()]
+    assert len(peers) == 1, f"node {number} has {len(peers)} keys in the graph"
+    peer = peers[0]
+    assert peer is not None
     right: list[int | None] = []
     for level in range(len(peer.levels) + 1):
         neighbours = [peer.neighbour(level, rightwards) for rightwards in (False, True)]

@@ -14,6 +14,11 @@ from overlay_network import OverlayNetwork
 FAREWELL_S = 6.0  # so long others may not know yet that a node takes part no more
 
 
+def parameter_sets(method: str) -> list[dict[str, str]]:
+    """The parameters under which a method is tested: each of its ways, or none."""
+    return [{"multicast": way} for way in TOPIC_METHODS[method].ways] or [{}]
+
+
 class TopicNetwork(OverlayNetwork):
     """Nodes of one method. Every message really goes through its bytes."""
 
@@ -31,11 +36,12 @@ class TopicNetwork(OverlayNetwork):
         self._took_part: dict[tuple[int, str], float] = {}
         self._published = 0
 
-    def start(self, number: int, introducers: Iterable[int]) -> Any:
+    def start(self, number: int, introducers: Iterable[int], vector: int | None = None) -> Any:
         """A node, perhaps anew after a crash."""
-        place = Place(number, tuple(introducers), incarnation=int(self.now * 1000))
+        place = Place(number, tuple(introducers), int(self.now * 1000), vector)
         random = Random(f"{self.seed} {number} {self.now}")
         self.nodes[number] = TOPIC_METHODS[self.method](place, self.parameters, random)
+        self.act(number, [])
         return self.nodes[number]
 
     def act(self, number: int, actions: Iterable[Any]) -> None:
@@ -46,7 +52,7 @@ class TopicNetwork(OverlayNetwork):
                 if action.message.kind is Kind.PUBLISH:
                     self._look_for_relays(action.node, action.message)
         super().act(number, actions)
-        if number in self.nodes:
+        if number in self.nodes and TOPIC_METHODS[self.method].relay_free:
             for key in self.nodes[number].graph.own_keys():
                 self._took_part[number, topic_of(key)] = self.now
 

@@ -4,7 +4,7 @@ Nodes know each other by number. A shell, or the simulator, tells the object wha
 it gets back, in their order. `now` is seconds on any steadily growing clock.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import Any, Protocol
@@ -111,4 +111,12 @@ class TopicNode(Protocol):
         """The time has come; also correct when called too early."""
 
 
-TopicNodeFactory = Callable[[Place, Mapping[str, Any], Random], TopicNode]
+class TopicNodeFactory(Protocol):
+    """A method: makes its nodes, and says what it promises besides what all of them do."""
+
+    relay_free: bool  # nobody handles publications of topics that he takes no part in
+    stops: bool  # publishers send nothing while nobody subscribes
+    ways: tuple[str, ...]  # values of its parameter `multicast`; none: it has none
+
+    def __call__(self, place: Place, parameters: Mapping[str, Any], random: Random, /) -> TopicNode:
+        """A node at this place."""

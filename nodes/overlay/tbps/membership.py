@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from random import Random
-from typing import Any
+from typing import Any, ClassVar
 
 from nodes.overlay.seen import Seen
 from nodes.overlay.skipgraph import actions as graph
@@ -57,6 +57,9 @@ class Membership:
     """A topic node that publishes by multicast to the subscribers' stretch; the methods are made from it."""
 
     method = ""
+    relay_free: ClassVar[bool] = True
+    stops: ClassVar[bool] = False
+    ways: ClassVar[tuple[str, ...]] = tuple(WAYS)
     more_parameters: tuple[str, ...] = ()
 
     def __init__(self, place: Place, parameters: Mapping[str, Any], random: Random) -> None:

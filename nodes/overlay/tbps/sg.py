@@ -44,6 +44,7 @@ class SgTbps(Membership):
     """A node of SG-TBPS."""
 
     method = "sg-tbps"
+    stops = True
     more_parameters: tuple[str, ...] = ("hold_s", "ask_s")
 
     def __init__(self, place: Place, parameters: Mapping[str, Any], random: Random) -> None:

@@ -1,0 +1,360 @@
+"""Scribe on the same Skip Graph, the rival of SG-TBPS (Banno 2013, 2.2): a tree for each topic.
+
+Every node has one key in the graph, its number, whatever it subscribes to. A topic's hash leads to its root, by
+membership vectors (`compass`). The ways of the subscribers to the root, reversed, are the topic's tree (`branches`).
+A publisher looks for the root once, remembers it, and sends to it directly; from there everything goes down the tree.
+So nodes pass on what they take no part in, and publishers send also if nobody subscribes.
+
+When the root changes, because nodes come or crash: children and publishers find the new one as they renew, each
+`renew_s` seconds, and the old one joins the tree of the new one. A publication that comes to a node that is the root no
+more serves those below it and is passed on towards the root. A new node does not take itself for a root at once.
+What is promised: a subscriber that was confirmed before the publication, and that stays, is delivered it exactly once,
+if no message is lost and the graph has not changed for a while (the lists of all levels, and `renew_s`). Subscriptions
+may come and go. Else publications may miss subscribers: those that were sent to a crashed root until the publisher
+has found the next, and those below a crashed node, or below one of two roots, until the branches are renewed. A
+publisher whose shell knows of the crash (`on_peer_lost`) keeps what it publishes until it knows the next root.
+"""
+
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from hashlib import blake2b
+from random import Random
+from typing import Any, ClassVar
+
+from nodes.overlay.seen import Seen
+from nodes.overlay.skipgraph import actions as graph
+from nodes.overlay.skipgraph.codec import decode
+from nodes.overlay.skipgraph.contacts import VECTOR_BITS
+from nodes.overlay.skipgraph.node import PERIOD_S, SkipGraphNode
+from nodes.overlay.tbps.base import (
+    Action,
+    Advertised,
+    Deliver,
+    Duplicate,
+    Place,
+    Refuse,
+    Send,
+    Subscribed,
+)
+from nodes.overlay.tbps.branches import Branches
+from nodes.overlay.tbps.compass import Bearing, Compass
+from nodes.overlay.tbps.keys import Role, edge
+from nodes.overlay.tbps.membership import written
+from nodes.overlay.tbps.scribe_words import (
+    Answer,
+    Ask,
+    Join,
+    Joined,
+    Leave,
+    Look,
+    Root,
+    ScribeWord,
+    hear_scribe,
+    say_scribe,
+)
+from nodes.parameters import check_known
+from nodes.wire import Kind, Message, WireError, encode_topic
+
+RENEW_S = 5.0
+FORGET_AFTER = 3  # renewals without a word
+UNSURE_PERIODS = 3  # after a node has come, before it takes itself for a root
+MOST_WAITING = 64  # publications of a topic whose root is not known yet; the oldest are forgotten
+MOST_HELD = 256  # what is passed on as soon as the way is known; the oldest are forgotten
+MOST_HOPS = 255
+
+
+class Toward(IntEnum):
+    """The routing section of a publication, one byte."""
+
+    ROOT = 1
+    LEAVES = 2
+
+
+@dataclass(slots=True)
+class Source:
+    """A topic that this node publishes."""
+
+    root: int | None = None
+    told: bool = False  # that it stands
+    waiting: deque[Message] = field(default_factory=lambda: deque(maxlen=MOST_WAITING))
+
+
+def topic_hash(topic: str) -> int:
+    """Where the topic's root is looked for; the same everywhere and always."""
+    return int.from_bytes(blake2b(encode_topic(topic), digest_size=VECTOR_BITS // 8).digest())
+
+
+def node_key(number: int) -> bytes:
+    """The one key of a node."""
+    return number.to_bytes(4)
+
+
+class Scribe:
+    """A node of Scribe."""
+
+    method = "scribe"
+    relay_free: ClassVar[bool] = False
+    stops: ClassVar[bool] = False
+    ways: ClassVar[tuple[str, ...]] = ()
+
+    def __init__(self, place: Place, parameters: Mapping[str, Any], random: Random) -> None:
+        check_known(self.method, parameters, ("period_s", "renew_s"))
+        self._period_s = float(parameters.get("period_s", PERIOD_S))
+        self._renew_s = float(parameters.get("renew_s", RENEW_S))
+        self.number = place.number
+        self.graph = SkipGraphNode(
+            place.number,
+            random.getrandbits(VECTOR_BITS) if place.vector is None else place.vector,
+            place.introducers,
+            random,
+            place.incarnation,
+            self._period_s,
+        )
+        self._random = random
+        self._tickets = (place.incarnation & 0xFFFFFFFF) << 32
+        self.compass = Compass(
+            lambda: self.graph.peer(node_key(self.number)), self._tell, self._next_ticket
+        )
+        self.branches = Branches(
+            self._heading,
+            self._tell,
+            self._next_ticket,
+            lambda topic: self._out.append(Subscribed(topic)),
+            FORGET_AFTER * self._renew_s,
+        )
+        self._sources: dict[str, Source] = {}
+        self._held: deque[Look | Message] = deque(maxlen=MOST_HELD)
+        self._seen = Seen()
+        self._out: list[Action] = []
+        self._now = 0.0
+        self._begun = False
+        self._sure_at: float | None = None  # None: not in the graph yet
+        self._tick_at: float | None = None
+        self._renew_at = 0.0
+
+    # What the node wants
+
+    def advertise(self, topic: str, now: float) -> list[Action]:
+        edge(topic, Role.PUBLISHER)  # every method refuses the same topics
+        self._begin(now)
+        source = self._sources.setdefault(topic, Source())
+        source.told = False
+        if source.root is None:
+            self._on_look(Look(self.number, 0, topic))
+        else:
+            self._on_root(source.root, Root(topic))
+        return self._done()
+
+    def withdraw(self, topic: str, now: float) -> list[Action]:
+        self._begin(now)
+        self._sources.pop(topic, None)
+        return self._done()
+
+    def subscribe(self, topic: str, now: float) -> list[Action]:
+        edge(topic, Role.SUBSCRIBER)
+        self._begin(now)
+        self.branches.subscribe(topic)
+        return self._done()
+
+    def unsubscribe(self, topic: str, now: float) -> list[Action]:
+        self._begin(now)
+        self.branches.unsubscribe(topic)
+        return self._done()
+
+    def publish(self, message: Message, now: float) -> list[Action]:
+        source = self._sources.get(message.topic)
+        if source is None:
+            raise ValueError(f"topic {message.topic!r} is not advertised here; advertise it first")
+        self._begin(now)
+        if source.root is None:
+            source.waiting.append(message)
+        else:
+            self._to_root(source.root, message)
+        return self._done()
+
+    # What happens
+
+    def on_message(self, sender: int, message: Message, now: float) -> list[Action]:
+        self._begin(now)
+        try:
+            if message.kind is Kind.OVERLAY:
+                self._act(self.graph.on_message(sender, decode(message.payload), now))
+            else:
+                self._on_publication(sender, message)
+        except WireError as error:
+            self._out.append(Refuse(sender, str(error)))
+        return self._done()
+
+    def on_peer_lost(self, number: int, now: float) -> list[Action]:
+        self._begin(now)
+        self._act(self.graph.on_peer_lost(number, now))
+        self.branches.forget_node(number)
+        for source in self._sources.values():
+            if source.root == number:
+                source.root = None
+        return self._done()
+
+    def next_deadline(self) -> float | None:
+        if not self._begun:
+            return 0.0  # at once: every node has its key
+        moments = [at for at in (self.graph.next_deadline(), self._tick_at) if at is not None]
+        return min(moments, default=None)
+
+    def on_deadline(self, now: float) -> list[Action]:
+        self._begin(now)
+        if self._tick_at is not None and now >= self._tick_at:
+            self._tick_at = None
+            self._tick()
+        self._act(self.graph.on_deadline(now))
+        return self._done()
+
+    # The node itself
+
+    def _begin(self, now: float) -> None:
+        """Every call begins here: the first one inserts the key, unless the graph stands already."""
+        self._now = now
+        if self._begun:
+            return
+        self._begun = True
+        if self.graph.own_keys():
+            self._sure_at = now
+        self._act(self.graph.insert(node_key(self.number), now))
+
+    def _tick(self) -> None:
+        renew = self._now >= self._renew_at
+        if renew:
+            self._renew_at = self._now + self._renew_s
+        self.compass.tick(renew)
+        self.branches.tick(renew, self._now)
+        self._go_on()
+        for topic, source in self._sources.items():
+            if renew or source.root is None:
+                self._on_look(Look(self.number, 0, topic))
+
+    def _done(self) -> list[Action]:
+        if self._tick_at is None and (self.branches or self._sources or self._held):
+            self._tick_at = self._now + self._period_s * (0.9 + 0.2 * self._random.random())
+        out, self._out = self._out, []
+        return out
+
+    def _next_ticket(self) -> int:
+        self._tickets += 1
+        return self._tickets
+
+    def _heading(self, topic: str) -> int | Bearing:
+        heading = self.compass.heading(topic_hash(topic))
+        sure = self._sure_at is not None and self._now >= self._sure_at
+        return heading if sure or heading is not Bearing.HERE else Bearing.UNKNOWN
+
+    # Words
+
+    def _tell(self, node: int, word: ScribeWord) -> None:
+        self._act(self.graph.tell(node, say_scribe(word), self._now))
+
+    def _act(self, actions: list[graph.Action]) -> None:
+        for action in actions:
+            match action:
+                case graph.Send():
+                    self._out.append(Send(action.node, written(action.message, self.number)))
+                case graph.Told(sender, body):
+                    self._hear(sender, hear_scribe(body))
+                case graph.Inserted():
+                    self._sure_at = self._now + UNSURE_PERIODS * self._period_s
+
+    def _hear(self, sender: int, word: ScribeWord) -> None:
+        match word:
+            case Ask():
+                self.compass.on_ask(word)
+            case Answer():
+                self.compass.on_answer(word)
+                self.branches.look()
+                self._go_on()
+            case Join():
+                self.branches.on_join(sender, word, self._now)
+            case Joined():
+                self.branches.on_joined(sender, word)
+            case Leave():
+                self.branches.on_leave(sender, word)
+            case Look():
+                self._on_look(word)
+            case Root():
+                self._on_root(sender, word)
+
+    # Roots and publications
+
+    def _on_look(self, look: Look) -> None:
+        heading = self._heading(look.topic)
+        if heading is Bearing.HERE:
+            self._tell(look.asker, Root(look.topic))
+        elif heading is Bearing.UNKNOWN:
+            if look not in self._held:
+                self._held.append(look)
+        elif isinstance(heading, int) and look.hops < MOST_HOPS:
+            self._tell(heading, replace(look, hops=look.hops + 1))
+
+    def _on_root(self, node: int, root: Root) -> None:
+        source = self._sources.get(root.topic)
+        if source is None:
+            return
+        source.root = node
+        if not source.told:
+            source.told = True
+            self._out.append(Advertised(root.topic))
+        while source.waiting:
+            self._to_root(node, source.waiting.popleft())
+
+    def _to_root(self, root: int, message: Message) -> None:
+        if root == self.number:
+            self._serve(message)
+            self._climb(message)
+        else:
+            self._send(root, message, Toward.ROOT)
+
+    def _on_publication(self, sender: int, message: Message) -> None:
+        if message.kind is not Kind.PUBLISH or len(message.routing) != 1:
+            raise WireError(f"{message.kind.name} without the routing of Scribe")
+        try:
+            toward = Toward(message.routing[0])
+        except ValueError:
+            raise WireError(f"a publication toward {message.routing[0]}") from None
+        publication = replace(message, routing=b"")
+        new = self._serve(publication)
+        if toward is Toward.ROOT and new:
+            self._climb(publication)
+        if toward is Toward.LEAVES and self.branches.get(message.topic) is None:
+            self.branches.refuse(sender, message.topic)
+
+    def _serve(self, message: Message) -> bool:
+        """Deliver, and pass on to the children, what comes for the first time; whether it does."""
+        if not self._seen.add(message.message_id):
+            self._out.append(Duplicate(message))
+            return False
+        branch = self.branches.get(message.topic)
+        if branch is not None:
+            if branch.subscribed:
+                self._out.append(Deliver(message))
+            for child in branch.children:
+                self._send(child, message, Toward.LEAVES)
+        return True
+
+    def _climb(self, message: Message) -> None:
+        """On to the root, if this is not it."""
+        heading = self._heading(message.topic)
+        if heading is Bearing.UNKNOWN:
+            self._held.append(message)
+        elif isinstance(heading, int):
+            self._send(heading, message, Toward.ROOT)
+
+    def _go_on(self) -> None:
+        """With what was held until the way is known."""
+        held, self._held = self._held, deque(maxlen=MOST_HELD)
+        for one in held:
+            if isinstance(one, Look):
+                self._on_look(one)
+            else:
+                self._climb(one)
+
+    def _send(self, node: int, message: Message, toward: Toward) -> None:
+        self._out.append(Send(node, replace(message.forwarded(), routing=bytes([toward]))))

@@ -1,0 +1,207 @@
+"""Scribe: the same trees as in converged overlays, pruned when nobody wants them, and mended after crashes."""
+
+from random import Random
+
+import numpy as np
+import pytest
+
+from nodes.overlay.skipgraph.contacts import VECTOR_BITS, vector_of
+from nodes.overlay.tbps.scribe import topic_hash
+from testbed.converged.scribe import ScribeTrees, scribe_trees
+from topic_network import TopicNetwork
+
+TOPIC = "slope"
+FORM_S = 60.0  # until all lists are right
+RENEWED_S = 40.0  # until a crash is noticed, the graph is mended and the branches are renewed
+
+
+def formed(
+    vectors: list[int], seed: int = 1, parameters: dict[str, float] | None = None
+) -> TopicNetwork:
+    """A graph of nodes with these vectors; nobody wants anything yet."""
+    network = TopicNetwork("scribe", seed, parameters or {})
+    for number, vector in enumerate(vectors):
+        network.start(number, [0], vector)
+        network.run(0.2)
+    network.run(FORM_S)
+    return network
+
+
+def drawn(seed: int, nodes: int) -> list[int]:
+    random = Random(seed)
+    return [random.getrandbits(VECTOR_BITS) for _ in range(nodes)]
+
+
+def converged(vectors: list[int], topic: str, subscribers: list[int]) -> ScribeTrees:
+    return scribe_trees(
+        np.array(vectors, dtype=np.uint64),
+        np.array([topic_hash(topic)], dtype=np.uint64),
+        np.array([subscribers]),
+    )
+
+
+def links(network: TopicNetwork, topic: str) -> set[tuple[int, int]]:
+    """Child and parent, as both of them know it."""
+    up, down = set(), set()
+    for number, node in network.nodes.items():
+        branch = node.branches.get(topic)
+        if branch is not None:
+            down |= {(child, number) for child in branch.children}
+            if branch.parent is not None:
+                up.add((number, branch.parent))
+    assert up == down
+    return up
+
+
+def test_a_worked_example() -> None:
+    # In the list of all, 0 and 1 have the wrong first bit: the nearest with the right one is 2, to the right; 6 has it
+    # beside it, at 5. In the list of those that share it, 2, 3, 5, the next with the right second bit after 2 is 3, and
+    # of 3 and 5 it is 5 that has the third: alone there, it is the root.
+    bits = format(topic_hash(TOPIC), f"0{VECTOR_BITS}b")
+    first, second, third = (str(1 - int(bit)) for bit in bits[:3])
+    vectors = [
+        first + "00",
+        first + "01",
+        bits[0] + second + "0",
+        bits[:2] + third,
+        first + "10",
+        bits[:3],
+        first + "11",
+    ]
+    network = formed([vector_of(each) for each in vectors])
+    network.subscribe(0, TOPIC)
+    network.subscribe(6, TOPIC)
+    network.advertise(4, TOPIC)
+    network.run(5)
+    assert {(0, TOPIC), (6, TOPIC)} <= network.subscribed
+    assert links(network, TOPIC) == {(0, 1), (1, 2), (2, 3), (3, 5), (6, 5)}
+    identity = network.publish(4, TOPIC)
+    network.run(2)
+    sent = [(sender, receiver) for sender, receiver, _ in network.publications()]
+    assert sorted(sent) == [(1, 0), (2, 1), (3, 2), (4, 5), (5, 3), (5, 6)]
+    assert {number: network.hops[number, identity] for number in (0, 6)} == {0: 5, 6: 2}
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_trees_and_paths_are_those_of_converged_overlays(seed: int) -> None:
+    random = Random(seed)
+    vectors = drawn(seed, random.randint(2, 30))
+    network = formed(vectors, seed)
+    for topic in ("slope", "valley", "bridge"):
+        subscribers = random.sample(range(len(vectors)), random.randint(1, len(vectors)))
+        publisher = random.randrange(len(vectors))
+        network.advertise(publisher, topic)
+        for number in subscribers:
+            network.subscribe(number, topic)
+        network.run(10)
+        trees = converged(vectors, topic, subscribers)
+        assert links(network, topic) == set(zip(trees.child, trees.parent, strict=True))
+        identity = network.publish(publisher, topic)
+        network.run(5)
+        first = int(publisher != trees.roots[0])  # hop to the root
+        depths = dict(zip(subscribers, trees.depths[0], strict=True))
+        hops = {number: network.hops[number, identity] for number in subscribers}
+        assert hops == {number: first + depth for number, depth in depths.items()}
+
+
+def test_branches_that_nobody_wants_any_more_are_gone() -> None:
+    vectors = drawn(3, 20)
+    network = formed(vectors)
+    for number in range(0, 20, 2):
+        network.subscribe(number, TOPIC)
+    network.run(5)
+    for number in range(2, 20, 2):
+        network.unsubscribe(number, TOPIC)
+    network.run(5)
+    trees = converged(vectors, TOPIC, [0])
+    assert links(network, TOPIC) == set(zip(trees.child, trees.parent, strict=True))
+    network.unsubscribe(0, TOPIC)
+    network.run(5)
+    assert all(node.branches.get(TOPIC) is None for node in network.nodes.values())
+
+
+def test_nobody_subscribes_and_publications_go_to_the_root_all_the_same() -> None:
+    vectors = drawn(4, 12)
+    root = converged(vectors, TOPIC, [0]).roots[0]
+    network = formed(vectors)
+    publisher = (root + 1) % 12
+    network.advertise(publisher, TOPIC)
+    network.run(5)
+    for _ in range(3):
+        network.publish(publisher, TOPIC)
+    network.run(2)
+    assert [entry[:2] for entry in network.publications()] == [(publisher, root)] * 3
+
+
+@pytest.mark.parametrize("told", [True, False])
+@pytest.mark.parametrize("seed", range(3))
+def test_root_and_forwarders_crash_and_the_rest_find_each_other_again(
+    seed: int, told: bool
+) -> None:
+    vectors = drawn(seed + 10, 20)
+    subscribers, publisher = list(range(0, 20, 3)), 1
+    network = formed(vectors, seed)
+    network.advertise(publisher, TOPIC)
+    for number in subscribers:
+        network.subscribe(number, TOPIC)
+    network.run(5)
+    trees = converged(vectors, TOPIC, subscribers)
+    for number in {int(trees.roots[0]), int(trees.parent[0])} - {publisher, 0}:
+        network.crash(number)
+        for other in list(network.nodes) if told else []:
+            network.act(other, network.nodes[other].on_peer_lost(number, network.now))
+    network.run(RENEWED_S)
+    identity = network.publish(publisher, TOPIC)
+    network.run(3)
+    assert network.receivers(identity) == set(subscribers) & set(network.nodes)
+    assert set(network.delivered.values()) == {1}
+
+
+def test_a_better_root_comes_and_the_old_one_serves_until_all_know() -> None:
+    random = Random(5)
+    target = topic_hash(TOPIC)
+    vectors = [random.getrandbits(VECTOR_BITS) for _ in range(12)]
+    network = formed(vectors)
+    network.advertise(1, TOPIC)
+    for number in range(2, 12, 2):
+        network.subscribe(number, TOPIC)
+    network.run(5)
+    network.start(12, [0], target)  # agrees with the hash in all bits
+    published = []
+    for _ in range(60):
+        published.append(network.publish(1, TOPIC))
+        network.run(0.5)
+    wanted = set(range(2, 12, 2))
+    assert all(network.receivers(identity) == wanted for identity in published)
+    assert set(network.delivered.values()) == {1}
+    assert network.publications()[-1][0] != 1
+    assert {receiver for sender, receiver, _ in network.publications() if sender == 1} >= {12}
+    trees = converged([*vectors, target], TOPIC, sorted(wanted))
+    assert links(network, TOPIC) == set(zip(trees.child, trees.parent, strict=True))
+
+
+def test_children_that_do_not_renew_are_forgotten() -> None:
+    vectors = drawn(6, 10)
+    network = formed(vectors, parameters={"renew_s": 2.0})
+    root = int(converged(vectors, TOPIC, [0]).roots[0])
+    far = next(n for n in range(1, 10) if n != root)
+    network.subscribe(far, TOPIC)
+    network.run(5)
+    assert links(network, TOPIC)
+    network.crash(far)
+    network.run(30)
+    assert all(node.branches.get(TOPIC) is None for node in network.nodes.values())
+
+
+def test_publications_wait_until_the_root_is_known() -> None:
+    network = formed(drawn(8, 10))
+    network.subscribe(2, TOPIC)
+    network.run(5)
+    network.start(10, [0])
+    network.advertise(10, TOPIC)
+    early = network.publish(10, TOPIC)
+    assert (10, TOPIC) not in network.advertised
+    assert network.publications() == []
+    network.run(10)
+    assert (10, TOPIC) in network.advertised
+    assert network.receivers(early) == {2}
