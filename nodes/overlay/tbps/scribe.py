@@ -15,10 +15,8 @@ has found the next, and those below a crashed node, or below one of two roots, u
 publisher whose shell knows of the crash (`on_peer_lost`) keeps what it publishes until it knows the next root.
 """
 
-from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from enum import IntEnum
+from dataclasses import replace
 from hashlib import blake2b
 from random import Random
 from typing import Any, ClassVar
@@ -39,6 +37,7 @@ from nodes.overlay.tbps.base import (
     Subscribed,
 )
 from nodes.overlay.tbps.branches import Branches
+from nodes.overlay.tbps.climbing import Climbing
 from nodes.overlay.tbps.compass import Bearing, Compass
 from nodes.overlay.tbps.keys import Role, edge
 from nodes.overlay.tbps.membership import written
@@ -51,34 +50,18 @@ from nodes.overlay.tbps.scribe_words import (
     Look,
     Root,
     ScribeWord,
+    Toward,
     hear_scribe,
     say_scribe,
+    toward_of,
 )
+from nodes.overlay.tbps.sources import Sources
 from nodes.parameters import check_known
 from nodes.wire import Kind, Message, WireError, encode_topic
 
 RENEW_S = 5.0
 FORGET_AFTER = 3  # renewals without a word
 UNSURE_PERIODS = 3  # after a node has come, before it takes itself for a root
-MOST_WAITING = 64  # publications of a topic whose root is not known yet; the oldest are forgotten
-MOST_HELD = 256  # what is passed on as soon as the way is known; the oldest are forgotten
-MOST_HOPS = 255
-
-
-class Toward(IntEnum):
-    """The routing section of a publication, one byte."""
-
-    ROOT = 1
-    LEAVES = 2
-
-
-@dataclass(slots=True)
-class Source:
-    """A topic that this node publishes."""
-
-    root: int | None = None
-    told: bool = False  # that it stands
-    waiting: deque[Message] = field(default_factory=lambda: deque(maxlen=MOST_WAITING))
 
 
 def topic_hash(topic: str) -> int:
@@ -124,8 +107,16 @@ class Scribe:
             lambda topic: self._out.append(Subscribed(topic)),
             FORGET_AFTER * self._renew_s,
         )
-        self._sources: dict[str, Source] = {}
-        self._held: deque[Look | Message] = deque(maxlen=MOST_HELD)
+        self._climbing = Climbing(
+            self._heading,
+            self._tell,
+            lambda node, message: self._send(node, message, Toward.ROOT),
+        )
+        self._sources = Sources(
+            lambda topic: self._climbing.climb(Look(self.number, 0, topic)),
+            self._to_root,
+            lambda topic: self._out.append(Advertised(topic)),
+        )
         self._seen = Seen()
         self._out: list[Action] = []
         self._now = 0.0
@@ -139,17 +130,12 @@ class Scribe:
     def advertise(self, topic: str, now: float) -> list[Action]:
         edge(topic, Role.PUBLISHER)  # every method refuses the same topics
         self._begin(now)
-        source = self._sources.setdefault(topic, Source())
-        source.told = False
-        if source.root is None:
-            self._on_look(Look(self.number, 0, topic))
-        else:
-            self._on_root(source.root, Root(topic))
+        self._sources.advertise(topic)
         return self._done()
 
     def withdraw(self, topic: str, now: float) -> list[Action]:
         self._begin(now)
-        self._sources.pop(topic, None)
+        self._sources.withdraw(topic)
         return self._done()
 
     def subscribe(self, topic: str, now: float) -> list[Action]:
@@ -164,14 +150,8 @@ class Scribe:
         return self._done()
 
     def publish(self, message: Message, now: float) -> list[Action]:
-        source = self._sources.get(message.topic)
-        if source is None:
-            raise ValueError(f"topic {message.topic!r} is not advertised here; advertise it first")
         self._begin(now)
-        if source.root is None:
-            source.waiting.append(message)
-        else:
-            self._to_root(source.root, message)
+        self._sources.publish(message)
         return self._done()
 
     # What happens
@@ -191,9 +171,7 @@ class Scribe:
         self._begin(now)
         self._act(self.graph.on_peer_lost(number, now))
         self.branches.forget_node(number)
-        for source in self._sources.values():
-            if source.root == number:
-                source.root = None
+        self._sources.forget_node(number)
         return self._done()
 
     def next_deadline(self) -> float | None:
@@ -228,13 +206,11 @@ class Scribe:
             self._renew_at = self._now + self._renew_s
         self.compass.tick(renew)
         self.branches.tick(renew, self._now)
-        self._go_on()
-        for topic, source in self._sources.items():
-            if renew or source.root is None:
-                self._on_look(Look(self.number, 0, topic))
+        self._climbing.go_on()
+        self._sources.tick(renew)
 
     def _done(self) -> list[Action]:
-        if self._tick_at is None and (self.branches or self._sources or self._held):
+        if self._tick_at is None and (self.branches or self._sources or self._climbing):
             self._tick_at = self._now + self._period_s * (0.9 + 0.2 * self._random.random())
         out, self._out = self._out, []
         return out
@@ -270,7 +246,7 @@ class Scribe:
             case Answer():
                 self.compass.on_answer(word)
                 self.branches.look()
-                self._go_on()
+                self._climbing.go_on()
             case Join():
                 self.branches.on_join(sender, word, self._now)
             case Joined():
@@ -278,51 +254,25 @@ class Scribe:
             case Leave():
                 self.branches.on_leave(sender, word)
             case Look():
-                self._on_look(word)
+                self._climbing.climb(word)
             case Root():
-                self._on_root(sender, word)
+                self._sources.on_root(sender, word.topic)
 
-    # Roots and publications
-
-    def _on_look(self, look: Look) -> None:
-        heading = self._heading(look.topic)
-        if heading is Bearing.HERE:
-            self._tell(look.asker, Root(look.topic))
-        elif heading is Bearing.UNKNOWN:
-            if look not in self._held:
-                self._held.append(look)
-        elif isinstance(heading, int) and look.hops < MOST_HOPS:
-            self._tell(heading, replace(look, hops=look.hops + 1))
-
-    def _on_root(self, node: int, root: Root) -> None:
-        source = self._sources.get(root.topic)
-        if source is None:
-            return
-        source.root = node
-        if not source.told:
-            source.told = True
-            self._out.append(Advertised(root.topic))
-        while source.waiting:
-            self._to_root(node, source.waiting.popleft())
+    # Publications
 
     def _to_root(self, root: int, message: Message) -> None:
         if root == self.number:
             self._serve(message)
-            self._climb(message)
+            self._climbing.climb(message)
         else:
             self._send(root, message, Toward.ROOT)
 
     def _on_publication(self, sender: int, message: Message) -> None:
-        if message.kind is not Kind.PUBLISH or len(message.routing) != 1:
-            raise WireError(f"{message.kind.name} without the routing of Scribe")
-        try:
-            toward = Toward(message.routing[0])
-        except ValueError:
-            raise WireError(f"a publication toward {message.routing[0]}") from None
+        toward = toward_of(message)
         publication = replace(message, routing=b"")
         new = self._serve(publication)
         if toward is Toward.ROOT and new:
-            self._climb(publication)
+            self._climbing.climb(publication)
         if toward is Toward.LEAVES and self.branches.get(message.topic) is None:
             self.branches.refuse(sender, message.topic)
 
@@ -338,23 +288,6 @@ class Scribe:
             for child in branch.children:
                 self._send(child, message, Toward.LEAVES)
         return True
-
-    def _climb(self, message: Message) -> None:
-        """On to the root, if this is not it."""
-        heading = self._heading(message.topic)
-        if heading is Bearing.UNKNOWN:
-            self._held.append(message)
-        elif isinstance(heading, int):
-            self._send(heading, message, Toward.ROOT)
-
-    def _go_on(self) -> None:
-        """With what was held until the way is known."""
-        held, self._held = self._held, deque(maxlen=MOST_HELD)
-        for one in held:
-            if isinstance(one, Look):
-                self._on_look(one)
-            else:
-                self._climb(one)
 
     def _send(self, node: int, message: Message, toward: Toward) -> None:
         self._out.append(Send(node, replace(message.forwarded(), routing=bytes([toward]))))

@@ -1,16 +1,19 @@
 """What nodes of Scribe say to each other: one byte for the kind, whole numbers in big-endian, the topic last.
 
-Ask     level, bit, rightwards (1 byte each), steps (4), asker (4), ticket (8)
-Answer  level, rightwards (1 byte each), steps (4), ticket (8)
-Join, Joined, Leave  ticket (8), topic          Look  asker (4), hops (1), topic          Root  topic
+    Ask     level, bit, rightwards (1 byte each), steps (4), asker (4), ticket (8)
+    Answer  level, rightwards (1 byte each), steps (4), ticket (8)
+    Join, Joined, Leave  ticket (8), topic          Look  asker (4), hops (1), topic          Root  topic
+
+The routing section of a publication is one byte: whether it goes up or down.
 """
 
 import struct
 from dataclasses import astuple, dataclass
+from enum import IntEnum
 from typing import Any
 
 from nodes.overlay.skipgraph.contacts import VECTOR_BITS
-from nodes.wire import WireError, encode_topic
+from nodes.wire import Kind, Message, WireError, encode_topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,13 @@ class Root:
     topic: str
 
 
+class Toward(IntEnum):
+    """Where a publication goes."""
+
+    ROOT = 1
+    LEAVES = 2
+
+
 ScribeWord = Ask | Answer | Join | Joined | Leave | Look | Root
 
 # number -> kind, its numbers, and whether a topic stands behind them
@@ -117,3 +127,13 @@ def hear_scribe(data: bytes) -> ScribeWord:
     if isinstance(word, Ask | Answer) and (word.level >= VECTOR_BITS or word.rightwards > 1):
         raise WireError(f"level {word.level}, side {word.rightwards}: there is no such list")
     return word
+
+
+def toward_of(message: Message) -> Toward:
+    """Where the publication goes; WireError if it is none, or does not say."""
+    if message.kind is not Kind.PUBLISH or len(message.routing) != 1:
+        raise WireError(f"{message.kind.name} without the routing of Scribe")
+    try:
+        return Toward(message.routing[0])
+    except ValueError:
+        raise WireError(f"a publication toward {message.routing[0]}") from None

@@ -1,0 +1,80 @@
+"""Topics that a node of Scribe publishes: their roots, found and remembered, and what waits until they are known."""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from nodes.wire import Message
+
+MOST_WAITING = 64  # publications of a topic whose root is not known; the oldest are forgotten
+
+
+@dataclass(slots=True)
+class Source:
+    """One of them."""
+
+    root: int | None = None
+    told: bool = False  # that the root is known
+    waiting: deque[Message] = field(default_factory=lambda: deque(maxlen=MOST_WAITING))
+
+
+class Sources:
+    """All of a node. `look` sends for a topic's root, `send` publishes to it, `confirm` hears that it is known."""
+
+    def __init__(
+        self,
+        look: Callable[[str], None],
+        send: Callable[[int, Message], None],
+        confirm: Callable[[str], None],
+    ) -> None:
+        self._look = look
+        self._send = send
+        self._confirm = confirm
+        self._sources: dict[str, Source] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._sources)
+
+    def advertise(self, topic: str) -> None:
+        source = self._sources.setdefault(topic, Source())
+        source.told = False
+        if source.root is None:
+            self._look(topic)
+        else:
+            self.on_root(source.root, topic)
+
+    def withdraw(self, topic: str) -> None:
+        self._sources.pop(topic, None)
+
+    def publish(self, message: Message) -> None:
+        """To the root, as soon as it is known; ValueError if the topic is not advertised."""
+        source = self._sources.get(message.topic)
+        if source is None:
+            raise ValueError(f"topic {message.topic!r} is not advertised here; advertise it first")
+        if source.root is None:
+            source.waiting.append(message)
+        else:
+            self._send(source.root, message)
+
+    def on_root(self, node: int, topic: str) -> None:
+        source = self._sources.get(topic)
+        if source is None:
+            return
+        source.root = node
+        if not source.told:
+            source.told = True
+            self._confirm(topic)
+        while source.waiting:
+            self._send(node, source.waiting.popleft())
+
+    def forget_node(self, number: int) -> None:
+        """It is dead."""
+        for source in self._sources.values():
+            if source.root == number:
+                source.root = None
+
+    def tick(self, renew: bool) -> None:
+        """Look for roots that are not known; for all, if it is time to renew."""
+        for topic, source in self._sources.items():
+            if renew or source.root is None:
+                self._look(topic)
