@@ -19,6 +19,7 @@ from nodes.overlay.skipgraph.table import Peer, Table
 from nodes.wire import Message as Publication
 
 PERIOD_S = 1.0
+DETOUR = 32  # hops that it counts: nodes without peers do not send a question round among themselves for long
 
 
 class SkipGraphNode:
@@ -163,8 +164,7 @@ class SkipGraphNode:
     def _handle(self, sender: int, message: m.GraphMessage) -> None:
         match message:
             case m.Locate() | m.Unlink() | m.Seek() | m.Carry() if not self._table.in_ring():
-                ticket = message.ticket if isinstance(message, m.Locate) else 0
-                self._table.send(sender, m.Noted(ticket, empty=True))
+                self._on_routed_in_vain(sender, message)
             case m.Multicast():
                 self._ask(self._multicaster.on_multicast(message))
             case m.Noted():
@@ -173,6 +173,24 @@ class SkipGraphNode:
                 self._table.tell(Told(sender, message.body))
             case _:
                 self._handlers[type(message)](message)
+
+    def _on_routed_in_vain(
+        self, sender: int, message: m.Locate | m.Unlink | m.Seek | m.Carry
+    ) -> None:
+        """Somebody has an old link to this node, which has no peer in the ring any more: he is told so.
+
+        A question for a place that somebody else has sent on, or one for leave, goes on by an introducer: who asked
+        would wait in vain.
+        """
+        table = self._table
+        ticket = message.ticket if isinstance(message, m.Locate) else 0
+        table.send(sender, m.Noted(ticket, empty=True))
+        sent_on = isinstance(message, m.Locate) and message.asker != sender
+        alive = [node for node in table.introducers if node not in table.suspects]
+        if (sent_on or isinstance(message, m.Unlink)) and alive:
+            onward = replace(message, hops=message.hops + DETOUR)
+            if onward.hops < MAX_HOPS:
+                table.send(table.random.choice(alive), onward)
 
     def _done(self, now: float) -> list[Action]:
         table = self._table

@@ -22,6 +22,7 @@ own place again. Now and then a peer looks its place up through another node: ri
 
 from nodes.overlay.skipgraph import messages as m
 from nodes.overlay.skipgraph.actions import Removed
+from nodes.overlay.skipgraph.contacts import Contact
 from nodes.overlay.skipgraph.levels import Levels
 from nodes.overlay.skipgraph.links import UNHEARD
 from nodes.overlay.skipgraph.places import Places
@@ -62,14 +63,23 @@ class Ring(Places):
         self._ask_to_leave(peer)
 
     def _ask_to_leave(self, peer: Peer) -> None:
-        table = self._table
         peer.wait = min(2 << peer.tries, LONGEST_WAIT)
         peer.tries += 1
         if peer.right == peer.me or peer.tries > FAREWELLS:
             self._finish(peer)
-            return
+        else:
+            self._request_unlink(peer)
+
+    def _request_unlink(self, peer: Peer) -> None:
         request = m.Unlink(peer.me, peer.right, peer.right_number)
-        table.send(peer.left.node, request)
+        self._table.send(peer.left.node, request)
+
+    def _set_left(self, peer: Peer, left: Contact, number: int) -> None:
+        """One that leaves asks its new left neighbour, too: the old one may be gone, and the question with it."""
+        changed = peer.left != left
+        super()._set_left(peer, left, number)
+        if changed and peer.standing is Standing.LEAVING:
+            self._request_unlink(peer)
 
     def on_unlink(self, request: m.Unlink) -> None:
         table = self._table

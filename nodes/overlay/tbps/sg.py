@@ -100,8 +100,10 @@ class SgTbps(Membership):
                 for flow in self._flows():
                     if flow.keys[Role.PUBLISHER] == event.key:
                         self._look(flow, now)
-            case graph.Exhausted(key, Multicast(body=Message() as publication) as multicast):
-                if stands_in(key, publication.topic, Role.PUBLISHER):  # repair 1
+            case graph.Exhausted(_, Multicast(body=Message() as publication) as multicast):
+                own = self._flow(publication.topic)
+                # It may be a part of the range only that is empty: the rendezvous point looks for itself.
+                if own is not None and self._rendezvous(own) is False:  # repair 1
                     self._tell(multicast.origin, Word.STOP, publication.topic, now)
             case graph.Carried(_, sender, body) | graph.Told(sender, body):
                 self._hear(sender, body, now)

@@ -9,7 +9,7 @@ from nodes.overlay.skipgraph.actions import Inserted, Moved, Removed
 from nodes.overlay.skipgraph.contacts import Contact
 from nodes.overlay.skipgraph.known_places import KnownPlace
 from nodes.overlay.skipgraph.links import SUCCESSORS
-from nodes.overlay.skipgraph.messages import Check, Declined, Find, Gone
+from nodes.overlay.skipgraph.messages import Check, Declined, Find, Gap, Gone, Locate, Noted
 from overlay_network import OverlayNetwork, actual_links, expected_links, graph_node
 
 LONG_S = 30.0
@@ -35,7 +35,7 @@ def known_places(contacts: list[Contact]) -> dict[bytes, KnownPlace]:
     return places
 
 
-def standing(count: int, seed: int) -> OverlayNetwork:
+def standing(count: int, seed: int, introducers: int = 3) -> OverlayNetwork:
     random = Random(seed)
     network = OverlayNetwork(seed)
     contacts = [
@@ -43,7 +43,7 @@ def standing(count: int, seed: int) -> OverlayNetwork:
     ]
     places = known_places(contacts)
     for contact in contacts:
-        others = random.sample(range(count), min(3, count))
+        others = random.sample(range(count), min(introducers, count))
         node = graph_node(network, contact.node, others, contact.vector)
         network.act(contact.node, node.begin_at([places[contact.key]], network.now))
     return network
@@ -114,3 +114,32 @@ def test_a_key_that_has_left_a_known_place_comes_back() -> None:
     assert (4, Removed(key)) in network.told
     assert (4, Inserted(key)) in network.told
     assert actual_links(network.nodes.values()) == expected_links(network.nodes.values())
+
+
+def test_neighbours_that_leave_at_the_same_time_do_not_wait_for_each_other() -> None:
+    """A question to one who has just left is asked again when the new left neighbour says that it is."""
+    network = standing(30, seed=5, introducers=0)
+    network.fastest = network.slowest = 0.02
+    ring = sorted(network.nodes.values(), key=lambda node: node.own_keys()[0])
+    leaving = Random(5).sample(ring[5:25], 20)
+    for node in leaving:
+        network.act(node.number, node.remove(node.own_keys()[0], network.now))
+        network.run(0.01)
+    network.run(0.5)
+    gone = {number for number, event in network.told if isinstance(event, Removed)}
+    assert gone == {node.number for node in ring[5:25]}
+
+
+def test_a_question_that_comes_over_an_old_link_finds_its_way() -> None:
+    """One who has no key any more hands it to an introducer of its own; whoever has the old link is told."""
+    network = standing(30, seed=6)
+    ring = sorted(network.nodes.values(), key=lambda node: node.own_keys()[0])
+    left, gone, asker = ring[3], ring[4], ring[20]
+    (key,) = gone.own_keys()
+    network.act(gone.number, gone.remove(key, network.now))
+    network.run(0.5)
+    network.act(gone.number, gone.on_message(left.number, Locate(key, asker.number, 77, 1), 1.0))
+    network.run(0.5)
+    answers = [message for _, to, message in network.passed if to == asker.number]
+    assert [gap.ticket for gap in answers if isinstance(gap, Gap)] == [77]
+    assert (gone.number, left.number, Noted(77, empty=True)) in network.passed
