@@ -40,6 +40,7 @@ class Network:
     `destination_of(action)` is the number of the node that gets `action.message`, or None if the action sends nothing.
     `make_node(number)` makes a core. `delay_ns` is the time under way, or a function (sender, receiver) of it.
     Who sends to a node that is gone hears of it `lost_after_ns` after the message would have arrived; None: never.
+    `watch` is told of each message as it is sent.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class Network:
         delay_ns: int | Callable[[int, int], int],
         notice: Callable[[int, Any, float], object] | None = None,
         lost_after_ns: int | None = None,
+        watch: Callable[[Any], object] | None = None,
     ) -> None:
         self.loop = loop
         self.nodes: dict[int, Core] = {}
@@ -60,6 +62,7 @@ class Network:
         self._delay_ns = delay_ns
         self._notice = notice
         self._lost_after_ns = lost_after_ns
+        self._watch = watch
         self._timers: dict[int, Timer] = {}
         self._gone: set[int] = set()
 
@@ -91,6 +94,8 @@ class Network:
             to = self._destination_of(action)
             if to is not None:
                 self.sent += 1
+                if self._watch is not None:
+                    self._watch(action.message)
                 took = delay if isinstance(delay, int) else delay(number, to)
                 loop.at(loop.now + took, self._arrive, (number, to, action.message))
             elif self._notice is not None:
