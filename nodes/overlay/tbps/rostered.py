@@ -54,12 +54,11 @@ class Rostered(SgTbps):
         return super().on_peer_lost(number, now)
 
     def _on_keys(self, state: Topic, now: float) -> None:
+        self._rosters.pop(state.name, None)  # of an earlier time; nobody told what happened since
         super()._on_keys(state, now)
         self._present_at = self._present_at or now + PRESENT_S
         if Role.PUBLISHER in state.keys:
             self._ask_for_roster(state, now)
-        else:
-            self._rosters.pop(state.name, None)
         self._say_present(state, now)
 
     def _ask_for_roster(self, state: Topic, now: float) -> None:
