@@ -46,8 +46,12 @@ def lines(
     name: str,
     label: str,
     doubling: bool = False,
+    with_zero: bool = False,
 ) -> str:
-    """Numbers (`at`) along the axis, on which they double if they are chosen so."""
+    """Numbers (`at`) along the axis, on which they double if they are chosen so.
+
+    `with_zero`: values on an axis that is logarithmic from 1 on and still has a place for 0.
+    """
     import altair as alt
 
     rows, ways = _whole(points), _ways(points)
@@ -56,7 +60,7 @@ def lines(
     at = alt.X("at:Q", title=axes[0], scale=scale).axis(
         values=marks, format=",d", grid=False, tickCount=4
     )
-    y = _values(rows, axes[1])
+    y = _values_with_zero(rows, axes[1]) if with_zero else _values(rows, axes[1])
     drawn = [
         _intervals(y).encode(x=at, color=_by_way(alt.Color, ways, COLOURS)),
         _chart()
@@ -150,6 +154,15 @@ def _values(rows: Sequence[Point], what: str) -> Any:
     return alt.Y("mean:Q", title=what, scale=alt.Scale(type="log", domain=domain, nice=False)).axis(
         values=marks, format=NUMBER
     )
+
+
+def _values_with_zero(rows: Sequence[Point], what: str) -> Any:
+    import altair as alt
+
+    most = max(row["mean"] for row in rows)
+    marks = [0, *(10**decade for decade in range(len(str(int(most)))))]
+    scale = alt.Scale(type="symlog", constant=1, domain=[0, most * EDGE], nice=False)
+    return alt.Y("mean:Q", title=what, scale=scale).axis(values=marks, format=NUMBER)
 
 
 def _panels(

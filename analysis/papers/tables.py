@@ -56,6 +56,25 @@ COLUMNS: Mapping[str, Mapping[str, type]] = {
         "without_forwards": int,
         "nodes": int,
     },
+    "stopping": {
+        "method": str,
+        "publishers": int,
+        "nodes": int,
+        "trial": int,
+        "kind": str,  # publication, word (stop, go and the like), control (of the graph)
+        "t_ms": int,  # where the bin begins
+        "messages": int,
+    },
+    "stopping_totals": {
+        "method": str,
+        "publishers": int,
+        "nodes": int,
+        "trial": int,
+        "publications": int,
+        "withheld": int,  # by stopped publishers
+        "owed": int,  # deliveries to subscribers that were confirmed before and stayed
+        "lost": int,  # of them
+    },
 }
 SHEET = "cells.json"  # which paper the folder is of, and how much of it was computed
 

@@ -8,27 +8,44 @@ SEED = 2013
 METHODS = ("sg-tbps", "scribe")
 TRIALS, QUICK_TRIALS = 30, 3  # the paper does not tell how many it had
 LOAD_WEIGHT = 1e6
+STOPPING = {100: 1e9, 10: 1e8}  # publishers, and how long it takes beside others
 QUICK_SIZES = SIZES[:2]
 QUICK_LOADS = 1
+STOPPING_NODES, QUICK_STOPPING_NODES = 100_000, 1_000
 
 
 def full(trials: int | None = None) -> Extent:
-    """All that a converged overlay can tell."""
+    """All of it."""
     count = trials or TRIALS
-    return _extent("full", SIZES, count, count)
+    return _extent("full", SIZES, count, count, STOPPING_NODES)
 
 
 def quick(trials: int | None = None) -> Extent:
     """Without the largest overlays, and few trials; the load once."""
-    return _extent("quick", QUICK_SIZES, trials or QUICK_TRIALS, QUICK_LOADS)
+    return _extent("quick", QUICK_SIZES, trials or QUICK_TRIALS, QUICK_LOADS, QUICK_STOPPING_NODES)
 
 
-def _extent(name: str, sizes: Sequence[int], trials: int, loads: int) -> Extent:
-    return Extent(name, trials, topics(sizes, trials, SEED, METHODS) + load(loads))
+def _extent(
+    name: str, sizes: Sequence[int], trials: int, loads: int, stopping_nodes: int
+) -> Extent:
+    cells = topics(sizes, trials, SEED, METHODS) + load(loads) + stopping(stopping_nodes)
+    return Extent(name, trials, cells)
 
 
 def load(trials: int) -> tuple[Cell, ...]:
     """100 topics of 1 publisher and 1,000 subscribers each, publishing by a power law."""
     return tuple(
         Cell("load", {"seed": SEED, "trial": trial}, LOAD_WEIGHT) for trial in range(trials)
+    )
+
+
+def stopping(nodes: int) -> tuple[Cell, ...]:
+    """Subscribers come and go: one run each, since it is a course over time and no mean."""
+    return tuple(
+        Cell(
+            "stopping",
+            {"publishers": publishers, "nodes": nodes, "seed": SEED, "trial": 0},
+            weight,
+        )
+        for publishers, weight in STOPPING.items()
     )

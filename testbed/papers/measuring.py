@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from testbed.converged import measure_load, measure_tables, measure_topics
+from testbed.protocol_runs import measure_stopping
 
 Rows = Iterator[tuple[str, dict[str, Any]]]  # each with the name of its table
 
@@ -31,8 +32,17 @@ def _load(**arguments: Any) -> Rows:
         yield "load_totals", row
 
 
+def _stopping(**arguments: Any) -> Rows:
+    moments, totals = measure_stopping(**arguments)
+    for row in moments:
+        yield "stopping", row
+    for row in totals:
+        yield "stopping_totals", row
+
+
 EXPERIMENTS: Mapping[str, Callable[..., Rows]] = {
     "topics": _topics,
     "tables": _tables,
     "load": _load,
+    "stopping": _stopping,
 }

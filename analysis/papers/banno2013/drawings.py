@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from analysis.papers import charts
+from analysis.papers.banno2013 import stopping
 from analysis.papers.banno2013.figures import LOADS
 from analysis.papers.points import PATTERN, by_pattern, nodes_panels
 from analysis.papers.ways import METHODS
@@ -24,6 +25,8 @@ def drawings(figures: Iterable[Figure]) -> dict[str, str]:
             drawn[name] = charts.dots(found, nodes_panels(cells), axes, name, label)
         if cells and name == "load":
             drawn[name] = _load(cells, name, label)
+        if cells and name == stopping.NAME:
+            drawn[name] = stopping.drawing(cells, label)
     return drawn
 
 

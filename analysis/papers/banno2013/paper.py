@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from analysis.papers.banno2013 import stopping
 from analysis.papers.banno2013.checks import checks
 from analysis.papers.banno2013.drawings import drawings
 from analysis.papers.banno2013.figures import LOADS, OF_TOPIC, figures
@@ -22,6 +23,8 @@ WORDS = Words(
         "Overlays are built as they are when nobody joins or leaves, and every publication of every topic is followed."
         " Path: hops to the first copy that arrives. Messages: all that nodes send each other for one publication,"
         " duplicates included.",
+        "Stopping: SG-TBPS by its own protocol in virtual time, each message 10 ms under way;"
+        " Scribe by a model of its tree.",
     ),
 )
 
@@ -35,7 +38,11 @@ def measure(spark: "SparkSession", folder: Path) -> Findings:
         ("method", "nodes"),
         ("correlation", "without_forwards"),
     )
-    return Findings(figures(topics, load, totals), checks(topics, totals))
+    moments, stopped = stopping.read(spark, folder)
+    return Findings(
+        [*figures(topics, load, totals), stopping.figure(moments)],
+        [*checks(topics, totals), *stopping.checks(moments, stopped)],
+    )
 
 
 BANNO2013 = Paper("banno2013", WORDS, measure, drawings)

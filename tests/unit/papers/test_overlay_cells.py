@@ -37,6 +37,8 @@ def test_banno2013_has_every_pattern_and_size_and_the_load() -> None:
     whole = banno2013.full()
     assert len(of(whole, "topics")) == 6 * 3 * TRIALS
     assert len(of(whole, "load")) == TRIALS
+    assert {c.arguments["publishers"] for c in of(whole, "stopping")} == {10, 100}
+    assert {c.arguments["nodes"] for c in of(whole, "stopping")} == {100_000}
     assert {tuple(c.arguments["methods"]) for c in of(whole, "topics")} == {("sg-tbps", "scribe")}
 
 
@@ -77,6 +79,11 @@ def test_fewer_trials_are_the_first_of_many(paper: object) -> None:
         Cell(
             "load",
             {"seed": 1, "trial": 3, "topics": 4, "subscribers": 20, "publications": 10},
+            1.0,
+        ),
+        Cell(
+            "stopping",
+            {"publishers": 2, "nodes": 100, "seed": 1, "trial": 3, "subscribers": 5},
             1.0,
         ),
     ],
