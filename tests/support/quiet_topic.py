@@ -1,0 +1,58 @@
+"""One topic whose nodes have found their places, and the same topic as converged overlays compute it."""
+
+from typing import Any
+
+import numpy as np
+
+from nodes.overlay.skipgraph.codec import with_publication
+from nodes.overlay.tbps.keys import Role, topic_key
+from testbed.converged.distances import Distances, Strategy, distances
+from testbed.converged.graph import converge
+from testbed.converged.population import Population
+from topic_network import TopicNetwork
+
+TOPIC = "slope"
+TICK = 0.02  # every message takes as long, so the first arrival has come over the fewest hops
+
+
+def quiet_topic(
+    method: str, publishers: int, subscribers: int, seed: int = 1, **parameters: Any
+) -> TopicNetwork:
+    """Publishers 0 to P - 1, then the subscribers; nobody comes or goes any more."""
+    network = TopicNetwork(method, seed, parameters, fastest=TICK, slowest=TICK)
+    for number in range(publishers + subscribers):
+        network.start(number, [0])
+        (network.advertise if number < publishers else network.subscribe)(number, TOPIC)
+        network.run(0.5)
+    network.run(40)
+    network.passed.clear()
+    return network
+
+
+def follow(network: TopicNetwork, publisher: int, priority: int = 1) -> tuple[dict[int, int], int]:
+    """Publish once: hops to each who got it, and how many messages brought it nearer to somebody.
+
+    Others make sure that nobody stands before the first subscriber that a publisher knows: nobody does, when it is
+    quiet, but only the last publisher can tell.
+    """
+    before = len(network.publications())
+    identity = network.publish(publisher, TOPIC, priority)
+    network.run(0.5)
+    hops = {node: hops for (node, message), hops in network.hops.items() if message == identity}
+    sent = (with_publication(message) for _, _, message in network.publications()[before:])
+    keys = [topic_key(TOPIC, Role.SUBSCRIBER, node) for node in hops]
+    return hops, sum(any(part.low <= key < part.high for key in keys) for part in sent)
+
+
+def computed(network: TopicNetwork, publishers: int) -> Distances:
+    """Of the same keys and vectors."""
+    size = len(network.nodes)
+    roles = [Role.PUBLISHER if number < publishers else Role.SUBSCRIBER for number in range(size)]
+    peers = [
+        network.nodes[number].graph.peer(topic_key(TOPIC, role, number))
+        for number, role in enumerate(roles)
+    ]
+    vectors = np.array([peer.me.vector for peer in peers], dtype=np.uint64)
+    people = Population(1, publishers, size - publishers, np.arange(size, dtype=np.int32), vectors)
+    links = converge(people.owners, people.vectors)
+    return distances(people, links, slice(0, 1), {Strategy.SPLIT, Strategy.FLOOD})
