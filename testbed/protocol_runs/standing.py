@@ -28,6 +28,7 @@ class StandingGraph:
         self._place_of_node = np.full(len(people.vectors), NOBODY)
         self._place_of_node[owners] = np.arange(len(owners))
         self._left, self._right = converge(owners, people.vectors)
+        self._contacts: dict[int, Contact] = {}
 
     @property
     def standing(self) -> list[int]:
@@ -63,6 +64,11 @@ class StandingGraph:
         return None if place == NOBODY else self._contact(place)
 
     def _contact(self, place: int) -> Contact:
+        if place not in self._contacts:
+            self._contacts[place] = self._new_contact(place)
+        return self._contacts[place]
+
+    def _new_contact(self, place: int) -> Contact:
         peer = int(self._peers[place])
         node = int(self._people.owners[peer])
         topic, rank = divmod(peer, self._people.size)

@@ -22,7 +22,7 @@ from testbed.protocol_runs.plan import Stopping
 from testbed.protocol_runs.standing import StandingGraph, topic_name
 
 NEVER_S = 1e9  # between two ticks of a node that only stands
-FORM_NS = 20 * SECOND  # after the last one has come: all levels are right
+FORM_NS = 5 * SECOND  # after the last one has come: all levels are right
 DRAIN_NS = SECOND  # at the end, for what is under way
 MS = SECOND // 1000
 INTRODUCERS = 4
