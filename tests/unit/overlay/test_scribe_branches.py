@@ -1,0 +1,141 @@
+"""Branches of Scribe under messages that come late, and ways that change; and their words as bytes."""
+
+from itertools import count
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodes.overlay.tbps.branches import Branches
+from nodes.overlay.tbps.compass import Bearing
+from nodes.overlay.tbps.scribe_words import (
+    Answer,
+    Ask,
+    Join,
+    Joined,
+    Leave,
+    Look,
+    Root,
+    ScribeWord,
+    hear_scribe,
+    say_scribe,
+)
+from nodes.wire import WireError
+
+TOPIC = "slope"
+PARENT, OTHER, CHILD = 7, 8, 9
+FORGET_S = 15.0
+
+
+class Place:
+    """A node's branches, with a way that the test chooses."""
+
+    def __init__(self, heading: int | Bearing) -> None:
+        self.heading = heading
+        self.told: list[tuple[int, ScribeWord]] = []
+        self.confirmed: list[str] = []
+        self.branches = Branches(
+            lambda topic: self.heading,
+            lambda node, word: self.told.append((node, word)),
+            count(1).__next__,
+            self.confirmed.append,
+            FORGET_S,
+        )
+
+    def children(self) -> set[int]:
+        branch = self.branches.get(TOPIC)
+        return set() if branch is None else set(branch.children)
+
+
+def test_a_late_leave_does_not_undo_a_newer_join() -> None:
+    root = Place(Bearing.HERE)
+    root.branches.on_join(CHILD, Join(5, TOPIC), 0.0)
+    root.branches.on_leave(CHILD, Leave(4, TOPIC))
+    assert root.children() == {CHILD}
+    root.branches.on_leave(CHILD, Leave(5, TOPIC))
+    assert root.branches.get(TOPIC) is None
+
+
+def test_a_child_is_confirmed_when_the_branch_stands_up_to_the_root() -> None:
+    place = Place(PARENT)
+    place.branches.on_join(CHILD, Join(5, TOPIC), 0.0)
+    ((_, join),) = place.told
+    assert place.told == [(PARENT, join)]
+    assert isinstance(join, Join)
+    place.branches.on_joined(PARENT, Joined(join.ticket + 1, TOPIC))  # of another time
+    place.branches.on_joined(OTHER, Joined(join.ticket, TOPIC))
+    assert len(place.told) == 1
+    place.branches.on_joined(PARENT, Joined(join.ticket, TOPIC))
+    assert place.told[1:] == [(CHILD, Joined(5, TOPIC))]
+
+
+def test_a_node_in_the_tree_passes_no_join_on() -> None:
+    root = Place(Bearing.HERE)
+    root.branches.subscribe(TOPIC)
+    assert root.confirmed == [TOPIC]
+    place = Place(PARENT)
+    place.branches.subscribe(TOPIC)
+    ((_, join),) = place.told
+    assert isinstance(join, Join)
+    place.branches.on_joined(PARENT, Joined(join.ticket, TOPIC))
+    assert place.confirmed == [TOPIC]
+    place.branches.on_join(CHILD, Join(5, TOPIC), 0.0)
+    assert place.told[1:] == [(CHILD, Joined(5, TOPIC))]
+
+
+def test_the_old_parent_is_left_when_the_new_one_has_confirmed() -> None:
+    place = Place(PARENT)
+    place.branches.subscribe(TOPIC)
+    place.branches.on_joined(PARENT, Joined(1, TOPIC))
+    place.heading = OTHER
+    place.branches.tick(renew=False, now=1.0)
+    assert place.told[1:] == [(OTHER, Join(2, TOPIC))]
+    place.branches.on_joined(OTHER, Joined(2, TOPIC))
+    assert place.told[2:] == [(PARENT, Leave(2, TOPIC))]
+    assert place.confirmed == [TOPIC]
+
+
+def test_who_does_not_renew_is_forgotten_and_the_branch_with_him() -> None:
+    place = Place(PARENT)
+    place.branches.on_join(CHILD, Join(5, TOPIC), 0.0)
+    place.branches.tick(renew=True, now=FORGET_S)
+    assert place.children() == {CHILD}
+    place.branches.tick(renew=True, now=FORGET_S + 0.1)
+    assert place.branches.get(TOPIC) is None
+    assert place.told[-1] == (PARENT, Leave(1, TOPIC))
+
+
+u8, u32, u64 = (st.integers(0, 2**bits - 1) for bits in (8, 32, 64))
+levels, flags, topics = st.integers(0, 63), st.integers(0, 1), st.text(max_size=20)
+words: st.SearchStrategy[ScribeWord] = st.one_of(
+    st.builds(Ask, levels, flags, flags, u32, u32, u64),
+    st.builds(Answer, levels, flags, u32, u64),
+    st.builds(Join, u64, topics),
+    st.builds(Joined, u64, topics),
+    st.builds(Leave, u64, topics),
+    st.builds(Look, u32, u8, topics),
+    st.builds(Root, topics),
+)
+
+
+@given(words)
+def test_words_come_back_from_their_bytes(word: ScribeWord) -> None:
+    assert hear_scribe(say_scribe(word)) == word
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\x01",
+        say_scribe(Ask(1, 0, 1, 2, 3, 4))[:-1],
+        say_scribe(Ask(1, 0, 1, 2, 3, 4)) + b"x",
+        say_scribe(Ask(64, 0, 1, 2, 3, 4)),
+        say_scribe(Answer(1, 2, 3, 4)),
+        say_scribe(Root("")) + b"\xff",
+        say_scribe(Root("")) + b"x" * 256,
+    ],
+)
+def test_other_bytes_are_refused(data: bytes) -> None:
+    with pytest.raises(WireError):
+        hear_scribe(data)
