@@ -174,12 +174,13 @@ def test_a_helper_that_is_only_about_to_come_does_not_serve_by_links_it_may_neve
 
 
 @pytest.mark.parametrize("way", ["split", "flood"])
-@pytest.mark.parametrize("priority", [1, 3, 5])
-@pytest.mark.parametrize("told_after_s", [0.0, 0.5, 20.0])
+@pytest.mark.parametrize("priority", [1, 4])
+@pytest.mark.parametrize("told_after_s", [0.0, 20.0])
+@pytest.mark.parametrize("seed", [2, 4])
 def test_a_crashed_helper_costs_nobody_a_publication(
-    way: str, priority: int, told_after_s: float
+    way: str, priority: int, told_after_s: float, seed: int
 ) -> None:
-    network = quiet(multicast=way)
+    network = quiet_topic("fan-tbps", PUBLISHERS, SUBSCRIBERS, seed, multicast=way)
     lost = helpers(network, 1, priority)[-1]
     identity = network.publish(1, TOPIC, priority)
     network.crash(lost)
