@@ -224,3 +224,13 @@ def test_publications_wait_until_the_root_is_known() -> None:
     network.run(10)
     assert (10, TOPIC) in network.advertised
     assert network.receivers(early) == {2}
+
+
+def test_a_new_node_does_not_take_itself_for_a_root_at_once() -> None:
+    network = TopicNetwork("scribe", 1, {})
+    network.start(1, [])
+    network.advertise(1, TOPIC)
+    network.run(2.9)
+    assert network.advertised == set()
+    network.run(2)
+    assert network.advertised == {(1, TOPIC)}
