@@ -79,3 +79,9 @@ def test_what_cannot_be_drawn_is_told_with_a_way_out(
     assert shown.exit_code == 2
     assert words in shown.output
     assert "→" in shown.output
+
+
+@pytest.mark.parametrize("method", ["sg-tbps", "psg-tbps", "fan-tbps", "scribe"])
+def test_the_documentation_shows_what_the_code_does_now(method: str, repository: Path) -> None:
+    drawn = repository / "docs" / "images" / f"overlay-{method}.svg"
+    assert drawn.read_text() == svg(form(Example(method))), f"testbed graph --overlay {method}"
