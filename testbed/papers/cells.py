@@ -1,6 +1,7 @@
-"""Cells: a paper's experiments on converged overlays, cut into pieces that need nothing of each other.
+"""Cells: a paper's experiments on overlays, cut into pieces that need nothing of each other.
 
-A cell is one call of a function of `testbed.converged`; all that chance decides follows from its seed and trial.
+A cell is one call of a function of `testbed.converged` or `testbed.protocol_runs`; all that chance decides follows from
+its seed and trial.
 """
 
 from collections.abc import Mapping, Sequence

@@ -15,6 +15,7 @@ message is lost, no node crashes, one ring), but one: helpers may crash, if the 
 - What comes twice by this is known by its id and delivered once.
 """
 
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Mapping
 from random import Random
@@ -42,7 +43,7 @@ class _Sent(NamedTuple):
     message: Message
 
 
-class Parted(Rostered):
+class Parted(Rostered, ABC):
     """A node that publishes in parts."""
 
     more_parameters = (*Rostered.more_parameters, "keep_s")
@@ -52,9 +53,9 @@ class Parted(Rostered):
         self._keep_s = float(parameters.get("keep_s", KEEP_S))
         self._sent: deque[_Sent] = deque(maxlen=MOST_KEPT)
 
+    @abstractmethod
     def parts(self, topic: str, priority: int, now: float) -> list[Part]:
         """How a publication of this priority would be cut; none if no subscriber is known."""
-        raise NotImplementedError
 
     def on_peer_lost(self, number: int, now: float) -> list[Action]:
         actions = super().on_peer_lost(number, now)
