@@ -8,6 +8,8 @@
 Big-endian. One message is one WebSocket message, so the payload's length needs no field of its own.
 If `flags` has ROUTED, a routing section stands between topic and payload: its length in 2 bytes, then at least one byte
 that only the overlay between brokers understands (which part of a range the receiver is to serve, for example).
+A publication with CUSTODY is answered with TAKEN by whoever gets it, when it and all to whom it passed it on have it.
+One with REPEATED is meant for the receiver alone: it was published before, and is not passed on between brokers.
 The scapy layer (`testbed.capture.layer`) and the Spark decoder (`analysis.decode`) are derived from `FIELDS`.
 """
 
@@ -37,7 +39,7 @@ FIELDS: tuple[Field, ...] = (
     Field("kind", 1, "what the message is for, see Kind"),
     Field("priority", 1, "1 (routine) to 5 (emergency): the Japanese warning levels"),
     Field("hops", 1, "overlay links crossed when the message arrives over this one"),
-    Field("flags", 2, "1: a routing section stands between topic and payload; else zero"),
+    Field("flags", 2, "sum of: 1 a routing section, 2 custody, 4 repeated (below); else zero"),
     Field("topic_length", 2, "bytes of UTF-8 topic after the fixed part"),
     Field("origin", 4, "number of the node that made the message"),
     Field("message_id", 8, "unique in a run: origin in the upper, a counter in the lower 32 bits"),
@@ -48,7 +50,7 @@ _CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 HEADER = struct.Struct("!" + "".join(_CODES[field.size] for field in FIELDS))
 HEADER_SIZE = HEADER.size
 MAX_TOPIC_BYTES = 255
-ROUTED = 1  # in `flags`
+ROUTED, CUSTODY, REPEATED = 1, 2, 4  # in `flags`
 ROUTING_LENGTH = struct.Struct("!H")
 MAX_ROUTING_BYTES = 0xFFFF
 # What one message may be: control, queues and links all take exactly so much.
@@ -68,6 +70,11 @@ class Kind(IntEnum):
     UNSUBSCRIBE = 4
     PUBLISH = 5
     OVERLAY = 6  # between brokers, about the overlay itself; payload: its own binary form
+    TAKEN = 7  # the message of this id is in good hands; payload: which copy of it (`nodes.overlay.custody`)
+    ADVERTISE = 8  # the sender is going to publish on the topic
+    ADVERTISED = 9  # what it publishes there goes out at once from now on
+    MISSED = 10  # of what was published on the topic lately, the sender wants what it has not; payload: what it has
+    BEAT = 11  # the sender is alive
 
 
 class WireError(ValueError):

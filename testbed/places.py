@@ -74,6 +74,11 @@ class LabPlace:
         return self.folder / "lab.json"
 
     @property
+    def secret(self) -> Path:
+        """What only the lab's nodes know."""
+        return self.folder / "secret"
+
+    @property
     def keeper_socket(self) -> Path:
         return self.folder / "keeper" / "ctl"
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from benchmarks.support.commands import timed
 from testbed.backends.container_recipe import INSIDE, node_container
-from testbed.backends.node_files import node_config, write_node_files
+from testbed.backends.node_files import lab_secret, node_config, write_node_files
 from testbed.errors import MissingCapability, TestbedError
 from testbed.places import LabPlace, RunPlace
 from testbed.topology import load
@@ -70,7 +70,8 @@ class Compose:
         services = {}
         for node in self._topology.nodes:
             log = f"{INSIDE}/logs/{node.name}.jsonl"
-            config = node_config(self._topology, node, self._run, f"{INSIDE}/node/ctl", log)
+            control, secret = f"{INSIDE}/node/ctl", lab_secret(lab)
+            config = node_config(self._topology, node, self._run, control, log, secret)
             write_node_files(lab, node, config, "")
             services[node.name] = service(
                 node_container(self._image, node, lab, self._run, program)

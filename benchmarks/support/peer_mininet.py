@@ -11,7 +11,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.backends.node_files import node_config, write_node_files
+from testbed.backends.node_files import lab_secret, node_config, write_node_files
 from testbed.errors import MissingCapability, TestbedError
 from testbed.places import LabPlace, RunPlace
 from testbed.topology import load
@@ -60,7 +60,7 @@ def _write_hosts(source: Path, folder: Path) -> Path:
     hosts = []
     for node in topology.nodes:
         control = str(lab.node_control(node.name))
-        config = node_config(topology, node, run, control, str(run.log(node.name)))
+        config = node_config(topology, node, run, control, str(run.log(node.name)), lab_secret(lab))
         path = write_node_files(lab, node, config, "")
         command = [sys.executable, "-IS", str(program), str(path)]
         rate_mbit = (topology.profile(node.profile).up.rate_bps or 0) / 1e6

@@ -1,33 +1,50 @@
 """Who gets a message: the interface of every overlay, without socket, clock or global randomness.
 
-A node's shell (`nodes.runtime`, later the simulator) tells a core what happened and carries out the actions it
-gets back, in their order. `now` is seconds on any steadily growing clock; a core only compares and adds.
+A node's shell (`nodes.runtime`, `testbed.backends.simulated`) tells a core what happened and carries out the actions
+it gets back, in their order. `now` is seconds on any steadily growing clock; a core only compares and adds.
 A link is named by the node at its other end, be that a sensor, a subscriber or another broker; between two
-nodes there is at most one.
+nodes there is at most one. A broker's shell makes links to other brokers when there is something to send to them, and
+closes those that are not used, in order, when there are too many.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from random import Random
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from nodes.wire import Message
 
 Peer = str
 
 
+class BrokerName(NamedTuple):
+    """How a broker is called: links have names, overlays have numbers."""
+
+    name: Peer
+    number: int
+
+
 @dataclass(frozen=True, slots=True)
 class Station:
-    """What a core knows of its own place in the lab."""
+    """What a core knows of its own place in the lab.
+
+    `brokers` are those that this node may have links with, the nearest first, itself not among them; `seeds` those
+    through which a broker joins the overlay. `incarnation` grows with each start of this node.
+    """
 
     name: str
     number: int
-    brokers: tuple[Peer, ...] = ()  # the brokers of the lab that this node may have links with
+    brokers: tuple[BrokerName, ...] = ()
+    seeds: tuple[BrokerName, ...] = ()
+    incarnation: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """Queue the message on the link to this peer."""
+    """Queue the message on the link to this peer; if it is a broker without a link, make one.
+
+    What cannot be sent because there is no link to a guest, or none to a broker can be made, is dropped.
+    """
 
     peer: Peer
     message: Message
@@ -55,17 +72,57 @@ class Duplicate:
     message: Message
 
 
-Action = Send | Deliver | Refuse | Duplicate
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """End the link to this peer, which is silent; to the core it is down already."""
+
+    peer: Peer
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Others are responsible for this publication of this node now."""
+
+    message_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Write into the log what happened in the overlay: `event` and what belongs to it, as JSON values."""
+
+    event: str
+    details: Mapping[str, Any]
+
+
+Action = Send | Deliver | Refuse | Duplicate | Drop | Taken | Note
 
 
 class Overlay(Protocol):
     """One node's part of an overlay."""
 
+    @property
+    def ready(self) -> bool:
+        """Whether the node can do its work, as far as the overlay goes."""
+
+    @property
+    def left(self) -> bool:
+        """After `leave`: nothing is left to be done."""
+
+    def leave(self, now: float) -> list[Action]:
+        """The node is going to stop: hand over what it is responsible for, and leave in order."""
+
     def on_link_up(self, peer: Peer, now: float) -> list[Action]:
         """Both sides have said HELLO."""
 
-    def on_link_down(self, peer: Peer, now: float) -> list[Action]:
-        """The link is gone, with everything that was queued on it at a broker."""
+    def on_link_down(self, peer: Peer, now: float, orderly: bool = False) -> list[Action]:
+        """The link is gone, with everything that was queued on it at a broker.
+
+        `orderly`: one side closed it because it was not used, with nothing under way; the peer lives.
+        """
+
+    def on_unreachable(self, peer: Peer, now: float) -> list[Action]:
+        """There was something to send to this broker, and no link to it can be made: it does not answer."""
 
     def on_message(self, peer: Peer, message: Message, now: float) -> list[Action]:
         """A whole message came in over the link to `peer`."""

@@ -25,6 +25,10 @@ class Edge:
         """The link is up and the broker has all subscriptions."""
         return self._up and self._confirmed.issuperset(self._topics)
 
+    @property
+    def left(self) -> bool:
+        return True
+
     def publish(self, message: Message, now: float) -> list[Action]:
         """The application here has something to say."""
         return [Send(self._home, message)]
@@ -36,9 +40,15 @@ class Edge:
             for topic in self._topics
         ]
 
-    def on_link_down(self, peer: Peer, now: float) -> list[Action]:
+    def on_link_down(self, peer: Peer, now: float, orderly: bool = False) -> list[Action]:
         self._up = False
         self._confirmed.clear()
+        return []
+
+    def on_unreachable(self, peer: Peer, now: float) -> list[Action]:
+        return []
+
+    def leave(self, now: float) -> list[Action]:
         return []
 
     def on_message(self, peer: Peer, message: Message, now: float) -> list[Action]:
@@ -50,7 +60,7 @@ class Edge:
                 if message.topic in self._topics:
                     self._confirmed.add(message.topic)
                 return []
-            case Kind.HELLO | Kind.SUBSCRIBE | Kind.UNSUBSCRIBE | Kind.OVERLAY:
+            case _:
                 return [Refuse(peer, f"{message.kind.name} from a broker to a node at the edge")]
 
     def next_deadline(self) -> float | None:

@@ -24,12 +24,26 @@ class Star:
         self._subscribers: dict[str, dict[Peer, None]] = {}
         self._wanted: dict[Peer, dict[str, None]] = {}
 
+    @property
+    def ready(self) -> bool:
+        return True
+
+    @property
+    def left(self) -> bool:
+        return True
+
     def on_link_up(self, peer: Peer, now: float) -> list[Action]:
         return []
 
-    def on_link_down(self, peer: Peer, now: float) -> list[Action]:
+    def on_link_down(self, peer: Peer, now: float, orderly: bool = False) -> list[Action]:
         for topic in list(self._wanted.get(peer, {})):
             self._forget(peer, topic)
+        return []
+
+    def on_unreachable(self, peer: Peer, now: float) -> list[Action]:
+        return []
+
+    def leave(self, now: float) -> list[Action]:
         return []
 
     def on_message(self, peer: Peer, message: Message, now: float) -> list[Action]:
@@ -43,7 +57,7 @@ class Star:
             case Kind.UNSUBSCRIBE:
                 self._forget(peer, message.topic)
                 return []
-            case Kind.HELLO | Kind.SUBSCRIBED | Kind.OVERLAY:
+            case _:
                 return [Refuse(peer, f"{message.kind.name} has no place on an open link")]
 
     def next_deadline(self) -> float | None:

@@ -1,6 +1,7 @@
 """A broker: it listens, and its overlay core decides who gets what."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -48,7 +49,8 @@ class Broker(Node):
 
     def __init__(self, config: NodeConfig, log: Log) -> None:
         make_core = overlay.METHODS[config.overlay.method]
-        core = make_core(config.station, config.overlay.parameters, config.random("overlay"))
+        station = config.station(incarnation=int(time.time()))
+        core = make_core(station, config.overlay.parameters, config.random("overlay"))
         super().__init__(config, log, core)
         self._default = LinkMethod(config.delivery)
         self._methods = {peer: LinkMethod(chosen) for peer, chosen in config.deliveries.items()}

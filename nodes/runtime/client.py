@@ -42,7 +42,7 @@ class Client(Node):
 
     def __init__(self, config: NodeConfig, log: Log) -> None:
         self._home = config.brokers[0]
-        super().__init__(config, log, Edge(config.station, self._home.name, config.topics))
+        super().__init__(config, log, Edge(config.station(), self._home.name, config.topics))
         self._method = LinkMethod(config.delivery)
         self._queue = self._method.scheduler()
         self._connecting: asyncio.Task[None] | None = None

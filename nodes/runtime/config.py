@@ -8,9 +8,10 @@ from typing import Any
 
 from nodes import delivery, overlay
 from nodes.kinds import OURS, NodeKind
-from nodes.overlay.base import Station
+from nodes.overlay.base import BrokerName, Station
 from nodes.wire import MAX_SUBSCRIPTIONS, WireError, encode_topic
 
+MAX_NUMBER = 2**32 - 1  # of a node, as it stands in messages
 MAX_SOCKET_PATH = 107  # of a Unix socket, unix(7)
 
 
@@ -39,6 +40,7 @@ class BrokerPlace:
     """A broker and where it listens."""
 
     name: str
+    number: int
     at: Endpoint
 
 
@@ -58,13 +60,22 @@ class NodeConfig:
     delivery: Method
     deliveries: Mapping[str, Method]  # a broker's: peer -> its link's method, where it is another
     listen: Endpoint | None
-    brokers: tuple[BrokerPlace, ...]
+    brokers: tuple[BrokerPlace, ...]  # the others; of a sensor or subscriber, the nearest first
+    seeds: tuple[str, ...]  # a broker's: names of those through which it joins
     topics: tuple[str, ...]
+    secret: bytes  # of the lab: who does not know it is refused
+    journal: str | None  # a sensor's: where it keeps what nobody has taken yet
 
-    @property
-    def station(self) -> Station:
+    def station(self, incarnation: int = 0) -> Station:
         """The node as its overlay core sees it."""
-        return Station(self.name, self.number, tuple(broker.name for broker in self.brokers))
+        names = {broker.name: BrokerName(broker.name, broker.number) for broker in self.brokers}
+        return Station(
+            self.name,
+            self.number,
+            tuple(names.values()),
+            tuple(names[seed] for seed in self.seeds),
+            incarnation,
+        )
 
     def random(self, purpose: str) -> Random:
         """A source of chance for one purpose: the same in each run with the same seed."""
@@ -96,7 +107,7 @@ def parse(data: Any) -> NodeConfig:
         lab=whole.text("lab"),
         run=whole.text("run"),
         name=whole.text("name"),
-        number=whole.number("number", 0, 2**32 - 1),
+        number=whole.number("number", 0, MAX_NUMBER),
         kind=NodeKind(kind_name),
         control=whole.text("control"),
         log=whole.text("log"),
@@ -105,13 +116,18 @@ def parse(data: Any) -> NodeConfig:
         delivery=_method(whole, "delivery", tuple(delivery.METHODS)),
         deliveries=_deliveries(whole),
         listen=None if whole.value("listen") is None else _endpoint(whole.object("listen")),
-        brokers=tuple(BrokerPlace(b.text("name"), _endpoint(b)) for b in whole.objects("brokers")),
-        topics=_topics(whole.value("topics")),
+        brokers=tuple(_broker(place) for place in whole.objects("brokers")),
+        seeds=tuple(whole.texts("seeds")),
+        topics=_topics(whole.texts("topics")),
+        secret=whole.text("secret").encode(),
+        journal=None if whole.value("journal") is None else whole.text("journal"),
     )
     if config.kind is NodeKind.BROKER and config.listen is None:
         raise ConfigError("a broker needs `listen` with host and port")
     if config.kind is not NodeKind.BROKER and not config.brokers:
         raise ConfigError(f"a {config.kind} needs at least one entry in `brokers`")
+    if unknown := set(config.seeds).difference(broker.name for broker in config.brokers):
+        raise ConfigError(f"seeds names {min(unknown)!r}, which is not in `brokers`")
     if len(config.control.encode()) > MAX_SOCKET_PATH:
         raise ConfigError(
             f"control has a path of more than {MAX_SOCKET_PATH} bytes; take a shorter one"
@@ -156,6 +172,12 @@ class _Object:
             raise ConfigError(f"{self.prefix}{name} must be a list")
         return [_Object(item, f"{self.prefix}{name}[{i}]") for i, item in enumerate(values)]
 
+    def texts(self, name: str) -> list[str]:
+        values = self.value(name)
+        if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+            raise ConfigError(f"{self.prefix}{name} must be a list of texts")
+        return values
+
     def mapping(self, name: str) -> dict[str, Any]:
         value = self.value(name)
         if not isinstance(value, dict):
@@ -165,6 +187,11 @@ class _Object:
 
 def _endpoint(data: _Object) -> Endpoint:
     return Endpoint(data.text("host"), data.number("port", 1, 65535))
+
+
+def _broker(data: _Object) -> BrokerPlace:
+    number = data.number("number", 0, MAX_NUMBER)
+    return BrokerPlace(data.text("name"), number, _endpoint(data))
 
 
 def _method(whole: _Object, name: str, known: tuple[str, ...]) -> Method:
@@ -183,9 +210,7 @@ def _deliveries(whole: _Object) -> dict[str, Method]:
     }
 
 
-def _topics(values: Any) -> tuple[str, ...]:
-    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        raise ConfigError("topics must be a list of texts")
+def _topics(values: list[str]) -> tuple[str, ...]:
     for value in values:
         try:
             encode_topic(value)

@@ -7,9 +7,19 @@ from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from nodes.delivery.base import Dropped
-from nodes.overlay.base import Action, Deliver, Duplicate, Overlay, Refuse, Send
+from nodes.overlay.base import (
+    Action,
+    Deliver,
+    Drop,
+    Duplicate,
+    Note,
+    Overlay,
+    Refuse,
+    Send,
+    Taken,
+)
 from nodes.runtime.config import NodeConfig
-from nodes.runtime.connection import POLICY_VIOLATION
+from nodes.runtime.connection import GOING_AWAY, POLICY_VIOLATION
 from nodes.runtime.lifecycle import CLOSE_S, HAND_OVER_S, Cause, State, after
 from nodes.runtime.link import Link
 from nodes.runtime.log import Log, about, about_dropped
@@ -62,6 +72,9 @@ class Node(ABC):
 
     def quiet(self) -> None:  # noqa: B027 - a node without plans has nothing to give up
         """Begin nothing new: the node is about to stop."""
+
+    def forget(self, message_id: int) -> None:  # noqa: B027 - a node that keeps nothing has nothing to forget
+        """Others are responsible for this publication now."""
 
     def publish(self, topic: Any, priority: Any, size: Any) -> str:
         """Publish now; the message's id."""
@@ -195,6 +208,13 @@ class Node(ABC):
                 case Refuse(peer, reason):
                     if peer in self.links:
                         self.refuse(self.links[peer], reason)
+                case Drop(peer, reason):
+                    if (link := self.links.get(peer)) is not None:
+                        link.end(reason, GOING_AWAY)
+                case Taken(message_id):
+                    self.forget(message_id)
+                case Note(event, details):
+                    self.log.write(event, **details)
         self._set_timer()
         return problems
 

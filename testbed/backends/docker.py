@@ -21,7 +21,7 @@ from testbed.backends.guest_recipe import (
 from testbed.backends.guests import guests_of, wait_for_ports
 from testbed.backends.image import Workshop
 from testbed.backends.local import LocalBackend, check_socket_paths
-from testbed.backends.node_files import node_config
+from testbed.backends.node_files import lab_secret, node_config
 from testbed.errors import MissingCapability, TestbedError
 from testbed.events import Emit, Warned
 from testbed.keeper.processes import POLITE_S
@@ -206,7 +206,8 @@ class DockerBackend(LocalBackend):
     def _run_container(self, node: Node) -> int:
         """Start a node's container; the pid of its process."""
         control, log = f"{INSIDE}/node/ctl", f"{INSIDE}/logs/{node.name}.jsonl"
-        config = node_config(self._topology, node, self._run, control, log)
+        secret = lab_secret(self._lab)
+        config = node_config(self._topology, node, self._run, control, log, secret)
         self._write(node, config)
         fittings = self._fitted([node])
         given = fittings.holder() if node.external else fittings.ours(node)

@@ -5,7 +5,7 @@ from typing import Any
 
 from testbed.backends.base import Done
 from testbed.backends.local import LocalBackend
-from testbed.backends.node_files import node_config
+from testbed.backends.node_files import lab_secret, node_config
 from testbed.keeper.client import NodeProcess
 from testbed.topology.model import Node
 
@@ -17,10 +17,10 @@ class NetnsBackend(LocalBackend):
 
     def _create(self, nodes: Sequence[Node], done: Done) -> None:
         """A namespace and a process each, waiting at its gate."""
-        processes = []
+        processes, secret = [], lab_secret(self._lab)
         for node in nodes:
             control, log = self._lab.node_control(node.name), self._run.log(node.name)
-            config = node_config(self._topology, node, self._run, str(control), str(log))
+            config = node_config(self._topology, node, self._run, str(control), str(log), secret)
             path = self._write(node, config)
             stderr = self._run.logs / f"{node.name}.stderr"
             processes.append(NodeProcess(node.name, path, stderr))

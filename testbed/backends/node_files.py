@@ -1,7 +1,9 @@
 """node.json: what a node is told, written before it starts; and the fingerprint by which a change is noticed."""
 
 import ipaddress
-from pathlib import Path
+import os
+import secrets
+from pathlib import Path, PurePath
 from typing import Any
 
 from testbed.jsonfiles import read_json, write_json
@@ -11,13 +13,15 @@ from testbed.topology.model import Method, Node, NodeKind, Topology
 
 BROKER_PORT = 9000
 FINGERPRINT = "fingerprint"  # a field of node.json that nodes do not read
+SEEDS = 3  # brokers through which the others join
 
 
 def node_config(
-    topology: Topology, node: Node, run: RunPlace, control: str, log: str
+    topology: Topology, node: Node, run: RunPlace, control: str, log: str, secret: str
 ) -> dict[str, Any]:
     """The contents of node.json; `control` and `log` are paths as the node itself sees them."""
     brokers = [broker for broker in topology.of_kind(NodeKind.BROKER) if broker.name != node.name]
+    seeds = [broker.name for broker in topology.of_kind(NodeKind.BROKER)[:SEEDS]]
     listen = {"host": node.address, "port": BROKER_PORT} if node.kind is NodeKind.BROKER else None
     return {
         "lab": topology.name,
@@ -32,9 +36,28 @@ def node_config(
         "delivery": _method(topology.delivery_of(node)),
         "deliveries": _other_deliveries(topology) if node.kind is NodeKind.BROKER else {},
         "listen": listen,
-        "brokers": [{"name": b.name, "host": b.address, "port": BROKER_PORT} for b in brokers],
+        "brokers": [
+            {"name": b.name, "number": b.number, "host": b.address, "port": BROKER_PORT}
+            for b in brokers
+        ],
+        "seeds": [name for name in seeds if listen and name != node.name],
         "topics": list(node.topics),
+        "secret": secret,
+        "journal": str(PurePath(control).with_name("journal"))
+        if node.kind is NodeKind.SENSOR
+        else None,
     }
+
+
+def lab_secret(lab: LabPlace) -> str:
+    """What only the nodes of this lab know; made when it is first asked for."""
+    try:
+        made = os.open(lab.secret, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return lab.secret.read_text()
+    with os.fdopen(made, "w") as file:
+        file.write(secret := secrets.token_hex(16))
+    return secret
 
 
 def write_node_files(lab: LabPlace, node: Node, config: dict[str, Any], fingerprint: str) -> Path:

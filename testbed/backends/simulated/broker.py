@@ -16,7 +16,7 @@ class SimulatedBroker(SimulatedNode):
 
     def __init__(self, loop: Loop, config: NodeConfig, service_ns: int) -> None:
         make_core = overlay.METHODS[config.overlay.method]
-        core = make_core(config.station, config.overlay.parameters, config.random("overlay"))
+        core = make_core(config.station(), config.overlay.parameters, config.random("overlay"))
         super().__init__(loop, config, core, service_ns)
         self._default = LinkMethod(config.delivery)
         self._methods = {peer: LinkMethod(chosen) for peer, chosen in config.deliveries.items()}

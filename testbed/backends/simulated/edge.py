@@ -32,7 +32,7 @@ class SimulatedEdge(SimulatedNode):
     ) -> None:
         self._home = config.brokers[0]
         super().__init__(
-            loop, config, Edge(config.station, self._home.name, config.topics), service_ns
+            loop, config, Edge(config.station(), self._home.name, config.topics), service_ns
         )
         self._method = LinkMethod(config.delivery)
         self._queue = self._method.scheduler()

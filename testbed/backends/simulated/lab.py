@@ -84,7 +84,9 @@ class SimulatedLab:
         return Line(self.loop, LinkModel(shape, room, chance), watch)
 
     def _node(self, node: Node, run: RunPlace, service_ns: int) -> SimulatedNode:
-        config: NodeConfig = parse(node_config(self.topology, node, run, "none", "none"))
+        config: NodeConfig = parse(
+            node_config(self.topology, node, run, "none", "none", secret="simulated")
+        )
         if node.kind is NodeKind.BROKER:
             return SimulatedBroker(self.loop, config, service_ns)
         return SimulatedEdge(self.loop, config, service_ns, self._connect)

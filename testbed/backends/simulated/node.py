@@ -9,7 +9,17 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from nodes.delivery.base import Dropped
-from nodes.overlay.base import Action, Deliver, Duplicate, Overlay, Refuse, Send
+from nodes.overlay.base import (
+    Action,
+    Deliver,
+    Drop,
+    Duplicate,
+    Note,
+    Overlay,
+    Refuse,
+    Send,
+    Taken,
+)
 from nodes.runtime.config import NodeConfig
 from nodes.runtime.log import about, about_dropped
 from nodes.wire import Message, encode
@@ -126,6 +136,12 @@ class SimulatedNode(ABC):
                     self.log.write("duplicate", t=arrived, **about(message))
                 case Refuse(peer, reason):
                     self._refuse(peer, reason)
+                case Drop(peer, reason):
+                    self._break_off(peer, reason)
+                case Taken():
+                    pass  # nothing is kept on disk
+                case Note(event, details):
+                    self.log.write(event, **details)
         deadline = self.core.next_deadline()
         self._timer.set(None if deadline is None else round(deadline * SECOND))
 

@@ -27,7 +27,7 @@ RUN = RunPlace(Path("/runs/valley-1"))
 
 
 def told(node: Node) -> dict[str, object]:
-    return node_config(TOPOLOGY, node, RUN, "/lab/ctl", "/runs/log")
+    return node_config(TOPOLOGY, node, RUN, "/lab/ctl", "/runs/log", "secret")
 
 
 def test_a_broker_listens_on_its_own_address() -> None:
@@ -40,7 +40,9 @@ def test_the_others_know_the_broker() -> None:
     for node in (SENSOR, LISTENER):
         config = told(node)
         assert config["listen"] is None
-        assert config["brokers"] == [{"name": "hub", "host": "10.77.0.1", "port": 9000}]
+        assert config["brokers"] == [
+            {"name": "hub", "number": 1, "host": "10.77.0.1", "port": 9000}
+        ]
     assert told(LISTENER)["topics"] == ["alert"]
 
 
@@ -56,7 +58,7 @@ def test_both_ends_of_a_link_are_told_its_delivery() -> None:
     nodes = (BROKER, replace(SENSOR, delivery=own), replace(LISTENER, delivery=TOPOLOGY.delivery))
     topology = replace(TOPOLOGY, nodes=nodes)
     hub, sensor, town = (
-        parse(node_config(topology, node, RUN, "/lab/ctl", "/runs/log")) for node in nodes
+        parse(node_config(topology, node, RUN, "/lab/ctl", "/runs/log", "secret")) for node in nodes
     )
     assert sensor.delivery.parameters == {"limit_bytes": 5000}
     assert hub.deliveries == {"s1": sensor.delivery}  # what differs from the lab's

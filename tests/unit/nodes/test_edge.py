@@ -3,12 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.overlay.base import Deliver, Duplicate, Refuse, Send, Station
+from nodes.overlay.base import BrokerName, Deliver, Duplicate, Refuse, Send, Station
 from nodes.overlay.edge import Edge
 from nodes.overlay.seen import MAX_ORIGINS, WINDOW, Seen
 from nodes.wire import Kind, Message, message_id
 
-ME = Station("c1", 3, ("b1",))
+ME = Station("c1", 3, (BrokerName("b1", 1),))
 
 
 def subscribe(topic: str) -> Message:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from nodes.kinds import NodeKind
-from nodes.overlay.base import Station
+from nodes.overlay.base import BrokerName, Station
 from nodes.runtime.config import BrokerPlace, ConfigError, Endpoint, Method, load, parse
 from nodes.wire import MAX_SUBSCRIPTIONS
 
@@ -24,19 +24,24 @@ GOOD: dict[str, Any] = {
     "delivery": {"method": "fifo", "parameters": {"limit_bytes": 5}},
     "deliveries": {"s1": {"method": "fifo", "parameters": {"limit_bytes": 6}}},
     "listen": None,
-    "brokers": [{"name": "b1", "host": "10.77.0.1", "port": 7000}],
+    "brokers": [{"name": "b1", "number": 1, "host": "10.77.0.1", "port": 7000}],
+    "seeds": ["b1"],
     "topics": ["rain", "alert", "rain"],
+    "secret": "of the slope",
+    "journal": None,
 }
 
 
 def test_a_good_configuration_is_understood() -> None:
     config = parse(GOOD)
     assert config.kind is NodeKind.SUBSCRIBER
-    assert config.brokers == (BrokerPlace("b1", Endpoint("10.77.0.1", 7000)),)
+    assert config.brokers == (BrokerPlace("b1", 1, Endpoint("10.77.0.1", 7000)),)
     assert config.topics == ("rain", "alert")
     assert config.delivery.parameters == {"limit_bytes": 5}
     assert config.deliveries == {"s1": Method("fifo", {"limit_bytes": 6})}
-    assert config.station == Station("c1", 3, ("b1",))
+    b1 = BrokerName("b1", 1)
+    assert config.station(17) == Station("c1", 3, (b1,), seeds=(b1,), incarnation=17)
+    assert config.secret == b"of the slope"
 
 
 def test_chance_depends_on_seed_node_and_purpose_only() -> None:
@@ -76,6 +81,9 @@ def test_whatever_is_missing_is_named(name: str) -> None:
         ({"kind": "broker"}, "a broker needs `listen`"),
         ({"control": "/" + "x" * 107}, "take a shorter one"),
         ({"topics": "rain"}, "topics must be a list of texts"),
+        ({"seeds": ["b2"]}, "seeds names 'b2', which is not in `brokers`"),
+        ({"secret": ""}, "secret is ''; it must be a text, not empty"),
+        ({"journal": 5}, "journal is 5; it must be a text, not empty"),
         ({"topics": [f"t{i}" for i in range(MAX_SUBSCRIPTIONS + 1)]}, "has 1025; at most 1024"),
         ({"topics": ["x" * 256]}, "topics: topic of 256 bytes"),
         ({"topics": ["\ud800"]}, "cannot be written as UTF-8"),

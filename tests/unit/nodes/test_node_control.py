@@ -40,8 +40,11 @@ def config(folder: Path, kind: str) -> NodeConfig:
             "delivery": {"method": "fifo", "parameters": {}},
             "deliveries": {},
             "listen": place,
-            "brokers": [{"name": "b1", **place}],
+            "brokers": [{"name": "b1", "number": 2, **place}],
+            "seeds": [],
             "topics": [],
+            "secret": "of the slope",
+            "journal": None,
         }
     )
 
@@ -234,10 +237,18 @@ class Clockwork:
         self.due: float | None = due
         self.woken_at: list[float] = []
 
+    ready = left = True
+
+    def leave(self, now: float) -> list[Action]:
+        return []
+
     def on_link_up(self, peer: str, now: float) -> list[Action]:
         return []
 
-    def on_link_down(self, peer: str, now: float) -> list[Action]:
+    def on_link_down(self, peer: str, now: float, orderly: bool = False) -> list[Action]:
+        return []
+
+    def on_unreachable(self, peer: str, now: float) -> list[Action]:
         return []
 
     def on_message(self, peer: str, message: Message, now: float) -> list[Action]:

@@ -7,10 +7,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodes.overlay import METHODS
-from nodes.overlay.base import Action, Deliver, Duplicate, Overlay, Refuse, Send, Station
+from nodes.overlay.base import (
+    Action,
+    BrokerName,
+    Deliver,
+    Duplicate,
+    Overlay,
+    Refuse,
+    Send,
+    Station,
+)
 from nodes.wire import MAX_SUBSCRIPTIONS, Kind, Message, encode
 
-STATION = Station("b1", 1, ("b1", "b2"))
+STATION = Station("b1", 1, (BrokerName("b2", 2),))
 
 happenings = st.lists(
     st.tuples(
