@@ -5,34 +5,17 @@ The queue to the broker outlives the connection: what is published in between go
 
 import asyncio
 
-from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import ConnectionClosed, WebSocketException
-
 from nodes.delivery.base import Dropped
 from nodes.overlay.edge import Edge
-from nodes.runtime import greeting, labelling
-from nodes.runtime.answers import Answers, AnswerSocket
+from nodes.runtime import greeting
 from nodes.runtime.backoff import Backoff
 from nodes.runtime.config import NodeConfig
-from nodes.runtime.connection import (
-    GOING_AWAY,
-    OPEN_TIMEOUT_S,
-    POLICY_VIOLATION,
-    SETTINGS,
-    LinkConnection,
-    broken_rule,
-    close,
-    watch_for_vanished_peer,
-)
-from nodes.runtime.link import Link
+from nodes.runtime.connection import GOING_AWAY
+from nodes.runtime.dialing import FAILURES, dial
 from nodes.runtime.link_method import LinkMethod
 from nodes.runtime.log import Log
 from nodes.runtime.node import Node
 from nodes.wire import Message
-
-
-class HomeConnection(LinkConnection, ClientConnection):
-    """The connection to the home broker."""
 
 
 class Client(Node):
@@ -79,8 +62,8 @@ class Client(Node):
         backoff, last_problem = Backoff(self.config.random("reconnect")), ""
         while not self._leaving:
             try:
-                link = await self._connect()
-            except (OSError, TimeoutError, WebSocketException, greeting.Unwelcome) as error:
+                link = await dial(self.config, self._home, self._method, self._queue)
+            except FAILURES as error:
                 problem = str(error) or type(error).__name__
                 if problem != last_problem:  # a broker that is away for long is worth one line
                     event = "refuse" if isinstance(error, greeting.Unwelcome) else "unreachable"
@@ -93,56 +76,3 @@ class Client(Node):
                 backoff.on_link_lost(self.now() - began)
             if not self._leaving:
                 await asyncio.sleep(backoff.next_wait())
-
-    async def _connect(self) -> Link:
-        home = self._home
-        connection = await connect(
-            f"ws://{home.at.host}:{home.at.port}/",
-            user_agent_header=None,
-            proxy=None,
-            create_connection=HomeConnection,
-            extensions=[labelling.Offer()] if self._method.needs.bits else None,
-            **SETTINGS,
-        )
-        assert isinstance(connection, HomeConnection)
-        watch_for_vanished_peer(connection.line)
-        await self._greet(connection)
-        return Link(
-            home.name,
-            connection,
-            self._queue,
-            self._method.assembler(),
-            self._method.needs,
-            self._open_answers(connection),
-        )
-
-    def _open_answers(self, connection: HomeConnection) -> Answers | None:
-        if not self._method.needs.answers:
-            return None
-        try:
-            line = AnswerSocket(connection.local_address)
-            return line.with_peer(connection.remote_address, alone=True)
-        except OSError as error:
-            connection.transport.abort()
-            raise OSError(f"no UDP socket for answers: {error}") from error
-
-    async def _greet(self, connection: HomeConnection) -> None:
-        """Say HELLO, hear HELLO."""
-        config = self.config
-        try:
-            await connection.send(greeting.hello(config.name, config.number, config.lab))
-            async with asyncio.timeout(OPEN_TIMEOUT_S):
-                said = await connection.receive_plain()
-            greeting.check(said, config.lab, self._home.name)
-            if self._method.needs.bits and not connection.labelled:
-                raise greeting.Unwelcome(f"{self._home.name} does not know {labelling.NAME}")
-        except ConnectionClosed as closed:
-            if (problem := broken_rule(closed)) is not None:
-                raise greeting.Unwelcome(problem) from closed
-            raise
-        except (TimeoutError, greeting.Unwelcome) as error:
-            await close(connection, str(error) or "no HELLO in time", POLICY_VIOLATION)
-            raise
-        except asyncio.CancelledError:
-            connection.transport.abort()
-            raise

@@ -11,9 +11,9 @@ from websockets.asyncio.server import ServerConnection, serve
 
 from nodes.runtime.answers import Answers, AnswerSocket
 from nodes.runtime.broker import GuestConnection
-from nodes.runtime.client import HomeConnection
 from nodes.runtime.config import Method
 from nodes.runtime.connection import NORMAL, SETTINGS, LinkConnection
+from nodes.runtime.dialing import DialledConnection
 from nodes.runtime.labelling import Acceptance, Offer
 from nodes.runtime.link import Link
 from nodes.runtime.link_method import LinkMethod
@@ -72,9 +72,9 @@ async def link_pair(variant: Method) -> AsyncIterator[tuple[End, End]]:
             f"ws://127.0.0.1:{listening.getsockname()[1]}/",
             proxy=None,
             extensions=[Offer()] if method.needs.bits else None,
-            **{**SETTINGS, "create_connection": HomeConnection},
+            **{**SETTINGS, "create_connection": DialledConnection},
         )
-        assert isinstance(here, HomeConnection)
+        assert isinstance(here, DialledConnection)
         ends = [
             End(method, connection, _answers(connection) if method.needs.answers else None)
             for connection in (here, await arrived)

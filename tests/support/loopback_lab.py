@@ -13,6 +13,7 @@ from typing import Any
 from testbed.control import ControlError, request
 
 PATIENCE_S = 60
+SECRET = "of the slope"
 
 
 def until(true: Callable[[], Any]) -> Any:
@@ -108,8 +109,11 @@ class Lab:
             "delivery": {"method": "fifo", "parameters": {}},
             "deliveries": {},
             "listen": place if kind == "broker" else None,
-            "brokers": [] if kind == "broker" else [{"name": "b1", **place}],
+            "brokers": [] if kind == "broker" else [{"name": "b1", "number": 1, **place}],
+            "seeds": [],
             "topics": [],
+            "secret": SECRET,
+            "journal": None,
             **more,
         }
         node = RunningNode(self.folder, self.command, config)

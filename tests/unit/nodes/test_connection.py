@@ -5,8 +5,8 @@ import socket
 import time
 
 from nodes.runtime.broker import GuestConnection
-from nodes.runtime.client import HomeConnection
 from nodes.runtime.connection import VANISHED_AFTER_S, LinkConnection, watch_for_vanished_peer
+from nodes.runtime.dialing import DialledConnection
 
 PATIENCE_S = 60
 
@@ -45,5 +45,5 @@ def test_a_peer_that_takes_nothing_more_ends_the_connection() -> None:
 
 
 def test_both_ends_note_the_time_when_bytes_are_read() -> None:
-    for end in (GuestConnection, HomeConnection):
+    for end in (GuestConnection, DialledConnection):
         assert end.data_received is LinkConnection.data_received

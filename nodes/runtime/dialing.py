@@ -1,0 +1,79 @@
+"""Connecting to a broker, as sensors, subscribers and other brokers do it: WebSocket, HELLO, and it is a link."""
+
+import asyncio
+
+from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed, WebSocketException
+
+from nodes.delivery.base import Scheduler
+from nodes.runtime import greeting, labelling
+from nodes.runtime.answers import Answers, AnswerSocket
+from nodes.runtime.config import BrokerPlace, NodeConfig
+from nodes.runtime.connection import (
+    POLICY_VIOLATION,
+    SETTINGS,
+    LinkConnection,
+    broken_rule,
+    close,
+    watch_for_vanished_peer,
+)
+from nodes.runtime.link import Link
+from nodes.runtime.link_method import LinkMethod
+
+ANSWER_WITHIN_S = 10.0  # a broker that lets us wait for longer, before or after the WebSocket handshake, is not there
+FAILURES = (OSError, TimeoutError, WebSocketException, greeting.Unwelcome)  # all that `dial` raises
+
+
+class DialledConnection(LinkConnection, ClientConnection):
+    """A connection that this side has made."""
+
+
+async def dial(
+    config: NodeConfig, broker: BrokerPlace, method: LinkMethod, queue: Scheduler
+) -> Link:
+    """A link to this broker, with this queue in front of it; one of FAILURES if there is none to be had."""
+    connection = await connect(
+        f"ws://{broker.at.host}:{broker.at.port}/",
+        user_agent_header=None,
+        proxy=None,
+        create_connection=DialledConnection,
+        extensions=[labelling.Offer()] if method.needs.bits else None,
+        **{**SETTINGS, "open_timeout": ANSWER_WITHIN_S},
+    )
+    assert isinstance(connection, DialledConnection)
+    watch_for_vanished_peer(connection.line)
+    await _greet(connection, config, broker.name, method)
+    answers = _open_answers(connection) if method.needs.answers else None
+    return Link(broker.name, connection, queue, method.assembler(), method.needs, answers)
+
+
+async def _greet(
+    connection: DialledConnection, config: NodeConfig, broker: str, method: LinkMethod
+) -> None:
+    """Say HELLO, hear HELLO."""
+    try:
+        await connection.send(greeting.hello(config.name, config.number, config.lab))
+        async with asyncio.timeout(ANSWER_WITHIN_S):
+            said = await connection.receive_plain()
+        greeting.check(said, config.lab, broker)
+        if method.needs.bits and not connection.labelled:
+            raise greeting.Unwelcome(f"{broker} does not know {labelling.NAME}")
+    except ConnectionClosed as closed:
+        if (problem := broken_rule(closed)) is not None:
+            raise greeting.Unwelcome(problem) from closed
+        raise
+    except (TimeoutError, greeting.Unwelcome) as error:
+        await close(connection, str(error) or "no HELLO in time", POLICY_VIOLATION)
+        raise
+    except asyncio.CancelledError:
+        connection.transport.abort()
+        raise
+
+
+def _open_answers(connection: DialledConnection) -> Answers:
+    try:
+        line = AnswerSocket(connection.local_address)
+        return line.with_peer(connection.remote_address, alone=True)
+    except OSError as error:
+        connection.transport.abort()
+        raise OSError(f"no UDP socket for answers: {error}") from error
