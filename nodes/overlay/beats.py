@@ -1,0 +1,117 @@
+"""Signs of life: whom to ask for one, and who is dead.
+
+    heard ---- interval ----> ask ---- interval ----> ask ---- interval ----> dead
+
+Anything that comes from a peer is a sign of life. The interval is `beat_s`, and longer for a node with so many links
+that its beats would cost more than `beat_budget`. Who is asked answers with a beat, unless it has sent something within
+the last `beat_s`: the asker, who has heard nothing for longer than that, asked before this came.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from nodes.overlay.base import Peer
+from nodes.overlay.promises import Promises
+from nodes.wire import Kind, Message
+
+QUESTION, ANSWER = b"?", b""  # the payload of a BEAT
+# One beat as a packet: header and payload, WebSocket frame with mask, IP and TCP with time stamps. A silent link costs
+# either side one beat an interval, be it the question or the answer.
+BEAT_COST = 28 + 1 + 6 + 52
+QUESTIONS = 2  # without an answer, then the peer is dead
+
+
+def beat(number: int, payload: bytes) -> Message:
+    """A question or an answer from the node of this number."""
+    return Message(Kind.BEAT, origin=number, payload=payload)
+
+
+class Due(NamedTuple):
+    """What is to be done about silent peers."""
+
+    ask: tuple[Peer, ...] = ()
+    dead: tuple[Peer, ...] = ()
+
+
+@dataclass(slots=True)
+class _Silence:
+    heard_at: float
+    next_at: float  # when something is due, if nothing is heard
+    asked: int = 0  # questions since it was last heard
+    sent_at: float | None = None
+
+
+class Beats:
+    """The links of one node."""
+
+    def __init__(self, promises: Promises) -> None:
+        self._beat_s = promises.beat_s
+        self._budget = promises.beat_budget
+        self._links: dict[Peer, _Silence] = {}
+        self._look_at: float | None = None  # nothing is due before
+
+    @property
+    def interval(self) -> float:
+        """How long a peer may be silent until it is asked; 0 if nobody is ever asked."""
+        if self._beat_s is None:
+            return 0.0
+        return max(self._beat_s, len(self._links) * BEAT_COST / self._budget)
+
+    def up(self, peer: Peer, now: float) -> None:
+        """There is a link to the peer."""
+        if self._beat_s is None:
+            return
+        silence = self._links[peer] = _Silence(now, now)
+        silence.next_at = now + self.interval
+        if self._look_at is None or silence.next_at < self._look_at:
+            self._look_at = silence.next_at
+
+    def down(self, peer: Peer) -> None:
+        """There is none any more."""
+        self._links.pop(peer, None)
+        if not self._links:
+            self._look_at = None
+
+    def heard(self, peer: Peer, at: float) -> None:
+        """Something came from the peer, whatever it was; also correct when told late or twice."""
+        silence = self._links.get(peer)
+        if silence is not None and at > silence.heard_at:
+            silence.heard_at = at
+            silence.next_at = max(silence.next_at, at + self.interval)
+            silence.asked = 0
+
+    def sent(self, peer: Peer, now: float) -> None:
+        """Something was sent to the peer, whatever it was."""
+        if (silence := self._links.get(peer)) is not None:
+            silence.sent_at = now
+
+    def must_answer(self, peer: Peer, now: float) -> bool:
+        """Whether a question that came just now needs an answer of its own."""
+        silence = self._links.get(peer)
+        if silence is None or silence.sent_at is None or self._beat_s is None:
+            return True
+        return now - silence.sent_at >= self._beat_s
+
+    def next_deadline(self) -> float | None:
+        """When `due` wants to be asked; nothing is due before, and perhaps nothing then."""
+        return self._look_at
+
+    def due(self, now: float) -> Due:
+        """Whom to ask now, and who is dead; the dead are no longer watched."""
+        if self._look_at is None or now < self._look_at:
+            return Due()
+        interval = self.interval
+        ask, dead = [], []
+        for peer, silence in self._links.items():
+            if silence.next_at > now:
+                continue
+            if silence.asked == QUESTIONS:
+                dead.append(peer)
+            else:
+                ask.append(peer)
+                silence.asked += 1
+                silence.next_at = now + interval
+        for peer in dead:
+            del self._links[peer]
+        self._look_at = min((each.next_at for each in self._links.values()), default=None)
+        return Due(tuple(ask), tuple(dead))

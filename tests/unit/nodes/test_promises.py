@@ -1,0 +1,55 @@
+"""What an overlay promises, as its parameters say it."""
+
+from typing import Any
+
+import pytest
+
+from nodes.overlay.promises import PARAMETERS, Promises, promises
+from nodes.parameters import ParameterError
+
+
+def test_an_overlay_of_many_brokers_takes_custody_from_level_3_on() -> None:
+    usual = promises("sg-tbps", {})
+    assert usual == Promises(custody_from=3, retain_s=600, beat_s=5, beat_budget=100, max_links=24)
+    assert [level for level in range(1, 6) if usual.custody(level)] == [3, 4, 5]
+
+
+def test_a_star_promises_nothing_unless_asked_to() -> None:
+    usual = promises("star", {})
+    assert (usual.custody_from, usual.beat_s) == (None, None)
+    assert not any(usual.custody(level) for level in range(1, 6))
+    asked = promises("star", {"custody_from": 5, "beat_s": 2})
+    assert (asked.custody_from, asked.beat_s) == (5, 2)
+
+
+def test_every_parameter_can_be_chosen_and_those_of_the_method_are_left_alone() -> None:
+    chosen = {"custody_from": 1, "retain_s": 60, "beat_s": 0.5, "beat_budget": 7, "max_links": 3}
+    assert set(chosen) == set(PARAMETERS)
+    assert promises("sg-tbps", {**chosen, "multicast": "bidirectional"}) == Promises(
+        1, 60, 0.5, 7, 3
+    )
+    assert not promises("sg-tbps", {"custody_from": "never"}).custody(5)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("custody_from", 0),
+        ("custody_from", 6),
+        ("custody_from", True),
+        ("custody_from", "always"),
+        ("custody_from", 3.0),
+        ("custody_from", None),
+        ("retain_s", 0),
+        ("retain_s", 1e9),
+        ("beat_s", -1),
+        ("beat_s", "5"),
+        ("beat_budget", 0),
+        ("beat_budget", 1.5),
+        ("max_links", 1),
+    ],
+)
+def test_a_wrong_value_is_named_with_what_is_possible(name: str, value: Any) -> None:
+    with pytest.raises(ParameterError, match=f"sg-tbps's {name} is .*; it takes") as caught:
+        promises("sg-tbps", {name: value})
+    assert caught.value.name == name
