@@ -8,6 +8,8 @@ from enum import StrEnum
 from itertools import groupby
 from typing import Any
 
+from nodes.kinds import EDGE
+from nodes.overlay.promises import STAR
 from testbed.topology.model import Node, NodeKind, Topology
 
 
@@ -48,8 +50,11 @@ class Actual:
 class Fingerprints:
     """What the nodes of a topology are made from: if a node's own changes, it is made anew.
 
-    Nodes of ours depend on the brokers: a broker that goes with its link cannot say good-bye, and who only listens
-    would wait for it in vain.
+    In a star all nodes of ours depend on the broker: one that goes with its link cannot say good-bye, and who only
+    listens would wait for it in vain. In an overlay of several brokers a node hears by its beats that its broker is
+    gone, and moves on. So a sensor or subscriber depends on what it is told: which brokers, and their addresses. A
+    broker is told of all brokers: one more or less makes all brokers anew, but only those at the edge whose own
+    brokers are other ones now.
     """
 
     def __init__(self, topology: Topology) -> None:
@@ -62,18 +67,26 @@ class Fingerprints:
                 "seed": topology.seed,
             }
         )
-        self._program = _written(
-            {
-                "overlay": asdict(topology.overlay),
-                "delivery": asdict(topology.delivery),
-                "deliveries": _deliveries(topology),
-                "brokers": [self._own(node) for node in topology.of_kind(NodeKind.BROKER)],
-            }
-        )
+        brokers = topology.of_kind(NodeKind.BROKER)
+        self._addresses = {node.name: (node.name, node.number, node.address) for node in brokers}
+        star = topology.overlay.method == STAR
+        methods = {
+            "overlay": asdict(topology.overlay),
+            "delivery": asdict(topology.delivery),
+            "deliveries": _deliveries(topology),
+        }
+        whole = [self._own(node) for node in brokers] if star else [*self._addresses.values()]
+        self._program = _written({**methods, "brokers": whole})
+        self._edge_program = self._program if star else _written({"overlay": methods["overlay"]})
 
     def of(self, node: Node) -> str:
         """One node's."""
-        program = self._program if node.ours else b""
+        program = b""
+        if node.kind in EDGE:
+            told = [self._addresses[home] for home in node.homes]
+            program = self._edge_program + _written({"told": told})
+        elif node.ours:
+            program = self._program
         return hashlib.sha256(self._links + program + _written(self._own(node))).hexdigest()[:16]
 
     def _own(self, node: Node) -> dict[str, Any]:
@@ -92,7 +105,7 @@ def _deliveries(topology: Topology) -> dict[str, Any]:
     return {name: asdict(chosen) for name, chosen in topology.other_deliveries.items()}
 
 
-def _written(made_from: dict[str, Any]) -> bytes:
+def _written(made_from: Mapping[str, Any]) -> bytes:
     return json.dumps(made_from, sort_keys=True).encode()
 
 

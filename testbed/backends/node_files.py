@@ -20,7 +20,9 @@ def node_config(
     topology: Topology, node: Node, run: RunPlace, control: str, log: str, secret: str
 ) -> dict[str, Any]:
     """The contents of node.json; `control` and `log` are paths as the node itself sees them."""
-    brokers = [broker for broker in topology.of_kind(NodeKind.BROKER) if broker.name != node.name]
+    brokers = [topology.node(name) for name in node.homes] or [
+        broker for broker in topology.of_kind(NodeKind.BROKER) if broker.name != node.name
+    ]
     seeds = [broker.name for broker in topology.of_kind(NodeKind.BROKER)[:SEEDS]]
     listen = {"host": node.address, "port": BROKER_PORT} if node.kind is NodeKind.BROKER else None
     return {

@@ -40,10 +40,10 @@ def load_text(
 
 
 def doubts(topology: Topology) -> tuple[str, ...]:
-    """What is allowed but hardly meant, as sentences: topics without a subscriber, or without a publisher."""
-    from testbed.topology import unmatched_topics
+    """What is allowed but hardly meant, as sentences: topics that do not meet, an overlay of one broker."""
+    from testbed.topology import brokers, unmatched_topics
 
-    return unmatched_topics.doubts(topology)
+    return (*brokers.doubts(topology), *unmatched_topics.doubts(topology))
 
 
 def json_schema() -> dict[str, Any]:

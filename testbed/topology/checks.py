@@ -190,8 +190,8 @@ def parameter() -> Checked:
     return Checked(check, {"type": ["string", "number", "boolean"]})
 
 
-def selectors() -> Checked:
-    """Which nodes: one selector or a list of them, still as texts."""
+def selectors(nobody: str = "nothing happens") -> Checked:
+    """Which nodes: one selector or a list of them, still as texts; `nobody`: what an empty list comes to."""
     hint = 'write a node\'s name or "sensors[*]", "sensors[0]", "sensors[1..3]", or a list of these'
 
     def check(value: object) -> tuple[str, ...]:
@@ -202,7 +202,7 @@ def selectors() -> Checked:
             if not isinstance(item, str):
                 raise refuse(f"nodes are expected here, not {described(item)}", hint, index)
         if not several:
-            raise refuse("an empty list: nobody publishes", hint)
+            raise refuse(f"an empty list: {nobody}", hint)
         if len(several) > MAX_SELECTORS:
             raise refuse(f"more than {MAX_SELECTORS} selectors", "make a group of these nodes")
         return tuple(several)

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from nodes.wire import MAX_SUBSCRIPTIONS
 from testbed.topology.checking import Checking
+from testbed.topology.chosen_homes import place_at_homes
 from testbed.topology.guests import check_guest, external
 from testbed.topology.hints import quoted, with_article
 from testbed.topology.link_deliveries import of_node
@@ -56,7 +57,8 @@ def expand(checking: Checking, profiles: LinkProfiles) -> tuple[Node, ...]:
             f"a group and a node are both called {quoted(name)}",
             "rename one of them",
         )
-    return place_behind_routers(checking, tuple(nodes.values()), origin)
+    placed = place_behind_routers(checking, tuple(nodes.values()), origin)
+    return place_at_homes(checking, placed)
 
 
 def _unnumbered(checking: Checking, profiles: LinkProfiles) -> Iterator[tuple[Path, Node]]:

@@ -102,6 +102,7 @@ class Node:
     router: str | None = None  # name of the node whose link this one shares
     external: External | None = None  # of nodes of that kind
     delivery: Method | None = None  # of a sensor's or subscriber's link, both ways; None: the lab's
+    homes: tuple[str, ...] = ()  # brokers that a sensor or subscriber is told of, the nearest first
 
     @property
     def ours(self) -> bool:
@@ -225,6 +226,7 @@ def from_json(data: dict[str, Any]) -> Topology:
                 "at": (at[0], at[1]) if at else None,
                 "external": _external(external) if external else None,
                 "delivery": method(delivery) if delivery else None,
+                "homes": tuple(value.get("homes", ())),
             }
         )
 

@@ -45,6 +45,8 @@ OverlayName = Annotated[str, checks.choice("overlay method", OVERLAY_METHODS)]
 DeliveryName = Annotated[str, checks.choice("delivery method", DELIVERY_METHODS)]
 Parameter = Annotated[str | int | float | bool, checks.parameter()]
 Selectors = Annotated[tuple[str, ...], checks.selectors()]
+Publishers = Annotated[tuple[str, ...], checks.selectors("nobody publishes")]
+Homes = Annotated[tuple[str, ...], checks.selectors("leave `home` out for the nearest brokers")]
 Router = Annotated[str | None, foreign.router()]
 Image = Annotated[str | None, foreign.image()]
 Package = Annotated[str, foreign.package()]
@@ -157,6 +159,10 @@ class RawMember(RawHardware):
     router: Router = Field(
         None, description='node of kind router whose link it shares, or "group[*]" to take turns'
     )
+    home: Homes = Field(
+        (),
+        description="brokers of a sensor or subscriber, before all others and in this order; default: the nearest",
+    )
     image: Image = Field(None, description="container image of an external node")
     packages: list[Package] = Field(
         [], description="or: Debian packages from which its image is made"
@@ -187,7 +193,7 @@ class RawNode(RawMember):
 class RawPublish(Section):
     """Who publishes what, how often."""
 
-    nodes: Selectors = Field(
+    nodes: Publishers = Field(
         alias="from",
         description='sensors: a name, "group[*]", "group[0]", "group[1..3]", or a list',
     )

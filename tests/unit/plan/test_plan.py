@@ -174,3 +174,28 @@ def test_any_sequence_of_files_ends_in_exactly_the_last_one(tmp_path_factory, fi
         expected = {node.name for node in topology.nodes}
         assert actual.created == actual.wired == actual.started == expected
         assert plan_up(topology, actual) == ()
+
+
+def meshed(brokers: int = 2) -> Topology:
+    """Brokers b-0, b-1, ...; s-0 and s-1 are at the first two."""
+    nodes = [
+        *(Node(f"b-{i}", i + 10, NodeKind.BROKER, "lan", address=f"b{i}") for i in range(brokers)),
+        *(Node(f"s-{i}", i + 1, NodeKind.SENSOR, "lan", homes=(f"b-{i}",)) for i in range(2)),
+    ]
+    return Topology("mesh", 1, (Profile("lan"),), tuple(nodes), overlay=Method("sg-tbps"))
+
+
+def test_one_broker_more_makes_all_brokers_anew_but_nobody_whose_own_brokers_stay():
+    before = meshed()
+    assert made_anew(before, meshed(3)) == {"b-0", "b-1"}
+    assert made_anew(before, moved(meshed(3), "s-1", homes=("b-2",))) == {"b-0", "b-1", "s-1"}
+
+
+def test_a_node_whose_broker_has_another_address_is_told():
+    before = meshed()
+    assert made_anew(before, moved(before, "b-1", address="x")) == {"b-0", "b-1", "s-1"}
+
+
+def test_a_brokers_line_is_no_concern_of_its_guests_in_an_overlay_that_survives_brokers():
+    before = replace(meshed(), profiles=(Profile("lan"), Profile("line")))
+    assert made_anew(before, moved(before, "b-1", profile="line")) == {"b-1"}

@@ -1,0 +1,103 @@
+"""The nodes that selectors of a file mean, for one purpose: looked up, and each wrong one told at its place."""
+
+from collections.abc import Callable
+
+from testbed.topology.checking import Checking
+from testbed.topology.model import Node
+from testbed.topology.selectors import Members, SelectorError, Stretch, merged, select
+from testbed.topology.source_map import Path
+
+Objection = Callable[[Node], tuple[str, str] | None]  # why this node cannot be meant: message, hint
+
+
+class Selection:
+    """The nodes that can be meant. The same selection is looked up once, however often it occurs."""
+
+    def __init__(
+        self, checking: Checking, nodes: tuple[Node, ...], objection: Objection | None = None
+    ) -> None:
+        self._checking = checking
+        self._objection = objection
+        self._by_name = {node.name: node for node in nodes}
+        self._by_group: dict[str, list[Node]] = {}
+        for node in nodes:
+            if node.group is not None:
+                self._by_group.setdefault(node.group, []).append(node)
+        self._members = Members(frozenset(self._by_name), checking.counts)
+        self._chosen: dict[tuple[str, ...], tuple[Node, ...]] = {}
+
+    def of(self, path: Path, selectors: tuple[str, ...]) -> tuple[Node, ...]:
+        """The nodes meant by the selectors that stand at this path, each once, in file order."""
+        if selectors in self._chosen:
+            return self._chosen[selectors]
+        names: set[str] = set()
+        stretches: set[Stretch] = set()
+        clear = True
+        for index, selector in enumerate(selectors):
+            match self._select(self._where(path, index), selector):
+                case Stretch() as stretch:
+                    stretches.add(stretch)
+                case str(name):
+                    names.add(name)
+                case None:
+                    clear = False
+        chosen = {name: self._by_name[name] for name in names}
+        for stretch in merged(stretches):
+            chosen.update((node.name, node) for node in self._nodes(stretch))
+        nodes = tuple(sorted(chosen.values(), key=lambda node: node.number))
+        if clear:  # else the same problem is to be shown wherever it occurs
+            self._chosen[selectors] = nodes
+        return nodes
+
+    def in_order(self, path: Path, selectors: tuple[str, ...]) -> tuple[Node, ...]:
+        """The nodes meant, each once, in the order in which they are written; few, so nothing is kept."""
+        chosen: dict[str, Node] = {}
+        for index, selector in enumerate(selectors):
+            match self._select(self._where(path, index), selector):
+                case Stretch() as stretch:
+                    chosen.update((node.name, node) for node in self._nodes(stretch))
+                case str(name):
+                    chosen[name] = self._by_name[name]
+        return tuple(chosen.values())
+
+    def _where(self, path: Path, index: int) -> Path:
+        where = (*path, index)
+        return where if where in self._checking.document.source.values else path  # not in a list
+
+    def _nodes(self, stretch: Stretch) -> list[Node]:
+        return self._by_group.get(stretch.group, [])[stretch.indices.start : stretch.indices.stop]
+
+    def _select(self, where: Path, selector: str) -> str | Stretch | None:
+        """What the selector means; None if it is wrong, or what it names is."""
+        if not self._by_name or not self._checkable(selector):
+            return None
+        try:
+            found = select(selector, self._members)
+        except SelectorError as error:
+            self._checking.value(where, str(error), error.hint)
+            return None
+        match found:
+            case Stretch():
+                first = next(iter(self._nodes(found)), None)  # a group's members are of one kind
+            case str():
+                first = self._by_name[found]
+            case None:
+                first = None
+        if first is not None and (problem := self._against(first)):
+            self._checking.value(where, *problem)
+            return None
+        return found
+
+    def _checkable(self, selector: str) -> bool:
+        """Whether what the selector names is itself in order; if not, that problem is enough."""
+        shaped = self._checking.shaped
+        name = selector.split("[", 1)[0]
+        group = name.rpartition("-")[0]  # if it is the name of a member
+        unclear: set[Path] = {("groups",), ("nodes",), ("groups", name), ("nodes", name)}
+        return not unclear & shaped.wrong and (not group or shaped.sound("groups", group))
+
+    def _against(self, node: Node) -> tuple[str, str] | None:
+        origin = ("groups", node.group) if node.group else ("nodes", node.name)
+        if self._objection is None or not self._checking.shaped.sound(*origin, "kind"):
+            return None
+        return self._objection(node)
