@@ -6,11 +6,13 @@ import numpy as np
 import numpy.typing as npt
 
 from nodes.wire import (
+    CUSTODY,
     FIELDS,
     HEADER_SIZE,
     HIGHEST_PRIORITY,
     LOWEST_PRIORITY,
     MAX_TOPIC_BYTES,
+    REPEATED,
     ROUTED,
     ROUTING_LENGTH,
     VERSION,
@@ -22,6 +24,7 @@ Array = npt.NDArray[Any]
 LAYOUT = np.dtype([(field.name, f">u{field.size}") for field in FIELDS])
 KINDS = frozenset(int(kind) for kind in Kind)
 PLACE = {field.name: number for number, field in enumerate(FIELDS)}
+FLAGS = ROUTED | CUSTODY | REPEATED
 
 
 def masks(data: bytes, at: Array, payload_at: Array) -> Array:
@@ -47,7 +50,7 @@ def gather(data: bytes, at: Array, masks: Array, width: int) -> Array:
 
 def usual_flags(header: Array) -> Array:
     """Which of the headers have no flag but those that are known."""
-    usual: Array = header["flags"] & ~np.uint16(ROUTED) == 0
+    usual: Array = header["flags"] & ~np.uint16(FLAGS) == 0
     return usual
 
 
@@ -93,7 +96,7 @@ def possible_header(fields: tuple[int, ...], room: int) -> bool:
         fields[PLACE["version"]] == VERSION
         and fields[PLACE["kind"]] in KINDS
         and LOWEST_PRIORITY <= fields[PLACE["priority"]] <= HIGHEST_PRIORITY
-        and fields[PLACE["flags"]] & ~ROUTED == 0
+        and fields[PLACE["flags"]] & ~FLAGS == 0
         and topic_length <= MAX_TOPIC_BYTES
         and HEADER_SIZE + topic_length <= room
     )

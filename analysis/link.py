@@ -176,6 +176,7 @@ def _connection(
     openings, closings = flags & SYN > 0, flags & FIN > 0
     first = which[openings]
     loaded = which[(packets.payload_len[which] > 0) & ~openings]
+    opening = int(packets.seq[first[0]] + 1) & 0xFFFFFFFF if len(first) else None
     stream = reassemble(
         packets.data,
         packets.seq[loaded],
@@ -183,7 +184,7 @@ def _connection(
         packets.payload_seen[loaded],
         packets.payload_at[loaded],
         packets.ts_ns[loaded],
-        int(packets.seq[first[0]] + 1) & 0xFFFFFFFF if len(first) else None,
+        opening,
     )
     bare_fins = int((closings & (packets.payload_len[which] == 0)).sum())
     total["connections"] += int(len(first) > 0 or len(loaded) > 0)
@@ -196,11 +197,31 @@ def _connection(
     fresh = stream.covered_bytes
     total["retransmitted_bytes"] += sent - fresh - stream.stray
     total["unread_bytes"] += fresh + stream.stray
+    if fresh < len(stream.data):
+        end = len(stream.data) if opening is None else _taken(packets, which, opening, stream)
+        total["missing_bytes"] += end - int(stream.covered(np.array([0]), np.array([end]))[0])
     if fresh:
         sample = loaded[0]
         _messages(
             stream, int(packets.ip_src[sample]), int(packets.ip_dst[sample]), direction, seen, total
         )
+
+
+def _taken(packets: Packets, which: Array, opening: int, stream: Stream) -> int:
+    """How much of the stream the other side has acknowledged: where a node dies, the rest never came anywhere."""
+    one = which[0]
+    back = (
+        packets.is_tcp
+        & (packets.ip_src == packets.ip_dst[one])
+        & (packets.ip_dst == packets.ip_src[one])
+        & (packets.src_port == packets.dst_port[one])
+        & (packets.dst_port == packets.src_port[one])
+        & (packets.flags & ACK > 0)
+    )
+    back[:one] = False
+    taken = (packets.ack[back] - opening) & 0xFFFFFFFF
+    within = taken[taken <= len(stream.data) + 1]  # others are of a connection on the same ports
+    return min(int(within.max(initial=0)), len(stream.data))
 
 
 def _messages(
@@ -234,4 +255,3 @@ def _messages(
     total["control_messages"] += int((~publish).sum())
     total["compressed_messages"] += messages.compressed
     total["orphan_pieces"] += messages.orphan_pieces
-    total["missing_bytes"] += len(stream.data) - stream.covered_bytes

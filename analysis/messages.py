@@ -10,9 +10,10 @@ import pyarrow as pa
 
 from analysis import decode
 from analysis.chunks import pieces_of
-from analysis.heads import heads_of
+from analysis.heads import Heads, heads_of
 from analysis.streams import Stream
 from analysis.websocket import Walk
+from analysis.words import UNKNOWN, words_of
 from nodes.wire import HEADER_SIZE, Kind
 
 Array = npt.NDArray[Any]
@@ -41,6 +42,9 @@ SIGHTING = pa.struct(
         ("pieces", pa.int32()),
         ("packets", pa.int32()),
         ("label_bytes", pa.int64()),
+        ("flags", pa.int32()),
+        ("word", pa.int32()),
+        ("saying", pa.int32()),
     ]
 )
 KIND_NAMES = {int(kind): kind.name for kind in Kind}
@@ -75,6 +79,8 @@ class Messages:
     header_bytes: Array  # bytes of our header, topic and routing
     payload_size: Array  # as sent, as far as the frames tell
     payload_seen: Array
+    words: Array  # of OVERLAY messages, see `analysis.words`
+    sayings: Array
     orphan_pieces: int  # chunks of messages whose beginning is missing
     compressed: int  # WebSocket messages that cannot be read because an extension changed them
 
@@ -110,6 +116,7 @@ def read_messages(stream: Stream, found: Walk) -> Messages:
     seen = stream.covered(pieces.begin, inside)
     begins, ends = stream.segment(pieces.at), stream.segment(inside - 1)
     there = pieces.finished & (_sums(seen, first) == length)
+    words, sayings = _words(heads, header, np.flatnonzero(good), there[good], header_bytes)
     return Messages(
         header=header,
         topics=decode.topics(
@@ -126,9 +133,22 @@ def read_messages(stream: Stream, found: Walk) -> Messages:
         header_bytes=header_bytes,
         payload_size=length[good] - header_bytes,
         payload_seen=np.maximum(_sums(seen, first)[good] - header_bytes, 0),
+        words=words,
+        sayings=sayings,
         orphan_pieces=int(chunks[~good & pieces.doubtful].sum()),
         compressed=int(chunks[compressed].sum()) + pieces.strange,
     )
+
+
+def _words(
+    heads: Heads, header: Array, rows: Array, there: Array, payload_at: Array
+) -> tuple[Array, Array]:
+    """What is said in the OVERLAY messages that are all there."""
+    words, sayings = np.full((2, len(rows)), UNKNOWN, np.int64)
+    telling = np.flatnonzero((header["kind"] == int(Kind.OVERLAY)) & there)
+    if len(telling):
+        words[telling], sayings[telling] = words_of(heads, rows[telling], payload_at[telling])
+    return words, sayings
 
 
 def _sums(column: Array, first: Array) -> Array:
@@ -185,6 +205,9 @@ class Sightings:
             "pieces": messages.pieces,
             "packets": messages.packets,
             "label_bytes": messages.label_bytes,
+            "flags": header["flags"],
+            "word": _known(messages.words),
+            "saying": _known(messages.sayings),
         }
         self.parts.append(
             pa.StructArray.from_arrays(
@@ -203,6 +226,10 @@ class Sightings:
 
 def _repeated(text: str, count: int) -> pa.Array:
     return pa.array([text]).take(pa.array(np.zeros(count, np.int64)))
+
+
+def _known(numbers: Array) -> pa.Array:
+    return pa.array(numbers.astype(np.int32), mask=numbers == UNKNOWN)
 
 
 def _as(column: Any, kind: pa.DataType) -> pa.Array:

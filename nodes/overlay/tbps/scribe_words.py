@@ -97,7 +97,8 @@ _FORMS: dict[int, tuple[type[Any], struct.Struct, bool]] = {
     206: (Look, struct.Struct("!IB"), True),
     207: (Root, struct.Struct("!"), True),
 }
-_NUMBERS = {kind: number for number, (kind, _, _) in _FORMS.items()}
+WORDS = {number: kind for number, (kind, _, _) in _FORMS.items()}
+_NUMBERS = {kind: number for number, kind in WORDS.items()}
 
 
 def say_scribe(word: ScribeWord) -> bytes:

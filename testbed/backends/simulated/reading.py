@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from nodes.delivery.base import Chunk
 from nodes.delivery.labels import LENGTH_BYTES, LETTERS, Form, Letter, form_and_level
+from nodes.overlay.skipgraph import codec
 from nodes.runtime.kernel import MASK_BYTES
 from nodes.wire import (
     FIELDS,
@@ -20,6 +21,7 @@ from nodes.wire import (
     ROUTED,
     ROUTING_LENGTH,
     VERSION,
+    Kind,
     Message,
     WireError,
     decode,
@@ -72,6 +74,8 @@ class Written:
     header: Message | None = None  # without payload; None until all of it is written
     size: int = 0
     finished: bool = False
+    word: int | None = None  # of an OVERLAY message: which one it is
+    saying: int | None = None  # and what the layer above says in it
     runs: list[Run] = field(default_factory=list)
     _head: bytes = b""
 
@@ -102,7 +106,20 @@ class Written:
             header = decode(self._head[: LONGEST_HEAD if routed else SHORT_HEAD])
         except WireError:
             return  # it goes on in the next piece
+        if header.kind is Kind.OVERLAY:
+            self.word, self.saying = _words(header.payload)
         self.header, self._head = replace(header, payload=b""), b""
+
+
+def _words(payload: bytes) -> tuple[int | None, int | None]:
+    """The number of a word of the Skip Graph, and the first byte of what the layer above says in it."""
+    if not payload:
+        return None, None
+    try:
+        body = getattr(codec.decode(payload), "body", b"")
+    except WireError:  # the end of the payload is not known here; a body before it would be
+        body = b""
+    return payload[0], body[0] if body else None
 
 
 class Ledger:

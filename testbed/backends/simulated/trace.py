@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nodes.runtime.log import hex_id
-from nodes.wire import Kind
+from nodes.wire import ROUTED, Kind
 from testbed.backends.simulated.lab import SimulatedLab
 from testbed.backends.simulated.node import EPOCH_NS
 from testbed.backends.simulated.packets import Flow
@@ -31,6 +31,7 @@ MESSAGES = pa.schema(
         *((name, pa.int64()) for name in ("websocket_bytes", "header_bytes")),
         *((name, pa.int32()) for name in ("pieces", "packets")),
         ("label_bytes", pa.int64()),
+        *((name, pa.int32()) for name in ("flags", "word", "saying")),
     ]
 )
 COUNTS = (
@@ -160,6 +161,9 @@ class _Stream:
             "pieces": len(runs),
             "packets": self._packets(runs),
             "label_bytes": label_bytes,
+            "flags": header.flags | (ROUTED if header.routing else 0),
+            "word": written.word,
+            "saying": written.saying,
         }
 
     def _packets(self, runs: list[Run]) -> int:

@@ -291,3 +291,30 @@ def test_every_kind_of_message_has_its_name(kind):
     line(captures).send(SENSOR, frame(wire.encode(wire.Message(kind))), START_NS + 90 * MS)
     (row,), _ = seen(captures, SENSOR)
     assert row["kind"] == kind.name
+
+
+def test_what_a_dying_node_never_got_through_is_not_missing_from_the_capture():
+    captures = Captures()
+    made = line(captures, mss=400)
+    made.decide = lambda *_: Passing(up=False)
+    made.send(SENSOR, frame(publish(1), b"mask"), START_NS + 100 * MS)
+    made.decide = lambda *_: WELL
+    made.send(SENSOR, frame(publish(2), b"mask"), START_NS + 101 * MS)
+    _, dead = seen(captures, SENSOR)
+    assert dead["up"]["missing_bytes"] == 0
+    made.acknowledge(BROKER, START_NS + 150 * MS)
+    _, alive = seen(captures, SENSOR)
+    assert alive["up"]["missing_bytes"] == len(frame(publish(1), b"mask"))
+
+
+@pytest.mark.parametrize("flags", [0, wire.CUSTODY, wire.CUSTODY | wire.REPEATED])
+def test_a_publication_behind_a_gap_is_read_whatever_its_flags(flags):
+    captures = Captures()
+    made = line(captures)
+    made.decide = lambda *_: Passing(up=False)
+    made.send(SENSOR, frame(publish(1), b"mask"), START_NS + 100 * MS)
+    made.decide = lambda *_: WELL
+    told = wire.Message(wire.Kind.PUBLISH, flags=flags, topic="alert", routing=b"\1")
+    made.send(SENSOR, frame(wire.encode(told), b"mask"), START_NS + 101 * MS)
+    (row,), _ = seen(captures, SENSOR)
+    assert row["flags"] == flags | wire.ROUTED

@@ -1,0 +1,90 @@
+"""What brokers say to each other is told by the first bytes of their messages, however these were sent."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.link import read_link
+from analysis.messages import LinkPlace
+from analysis.pcap import parse
+from analysis.words import SAYINGS, WORDS
+from nodes import wire
+from nodes.overlay.skipgraph import codec
+from nodes.overlay.skipgraph.messages import Carry, Multicast, Tell, Way
+from nodes.overlay.tbps.words import Word, say
+from synthetic_runs import MS, START_NS, Captures, Host, Line, frame, frames
+from testbed.backends.simulated.reading import _words
+
+GOLDEN = Path(__file__).parents[2] / "golden" / "nodes" / "graph_messages.txt"
+ONE, OTHER = Host("one", 1, "10.77.0.1"), Host("other", 2, "10.77.0.2")
+NAMES = {0x0A4D0001: "one", 0x0A4D0002: "other"}
+PLACE = LinkPlace("one", 0x0A4D0001, int.from_bytes(ONE.mac), NAMES, {1: "one", 2: "other"})
+
+
+def sent(data: bytes) -> list[dict]:
+    """What a capture shows of these bytes from `one` to `other`."""
+    captures = Captures()
+    line = Line(captures, ONE, OTHER)
+    line.open(START_NS)
+    line.send(ONE, data, START_NS + 100 * MS)
+    sightings, _ = read_link(parse(captures.pcap("one")), PLACE)
+    return sightings.to_pylist()
+
+
+def overlay_message(payload: bytes, **more) -> bytes:
+    return wire.encode(wire.Message(wire.Kind.OVERLAY, origin=1, payload=payload, **more))
+
+
+@pytest.mark.parametrize("mask", [b"", b"\x81\x32\x53\x94"])
+def test_every_word_of_the_skip_graph_is_known_by_its_name(mask):
+    lines = [line.split() for line in GOLDEN.read_text().splitlines()]
+    messages = [overlay_message(bytes.fromhex(told)) for _, told in lines]
+    found = sent(b"".join(frame(message, mask) for message in messages))
+    assert [WORDS[row["word"]] for row in found] == [name for name, _ in lines]
+    for row, (name, _) in zip(found, lines, strict=True):
+        assert row["saying"] == (ord("b") if name in ("Carry", "Tell", "Multicast") else None)
+
+
+keys = st.binary(max_size=40)
+carriers = st.one_of(
+    st.builds(Tell, st.just(say(Word.STOP, "rain"))),
+    st.builds(Carry, keys, st.just(7), st.just(1), st.just(say(Word.STOP, "rain"))),
+    st.builds(
+        Multicast,
+        keys,
+        keys,
+        st.just(7),
+        st.sampled_from(Way),
+        keys,
+        keys,
+        keys,
+        st.just(9),
+        st.just(say(Word.STOP, "rain")),
+    ),
+)
+
+
+@given(carriers, st.binary(min_size=4, max_size=4), st.lists(st.integers(1, 200), max_size=3))
+def test_what_the_layer_above_says_is_found_behind_any_keys_and_in_divided_messages(
+    word, mask, cuts
+):
+    payload = codec.encode(word)
+    (row,) = sent(frames(overlay_message(payload), cuts, mask))
+    assert (WORDS[row["word"]], SAYINGS[row["saying"]]) == (type(word).__name__, "stop")
+    assert _words(payload) == (row["word"], row["saying"])
+
+
+def test_other_messages_say_no_words_and_flags_are_told():
+    message = wire.Message(
+        wire.Kind.PUBLISH, flags=wire.CUSTODY | wire.REPEATED, payload=b"\1", routing=b"\2"
+    )
+    (row,) = sent(frame(wire.encode(message)))
+    assert (row["word"], row["saying"], row["flags"]) == (None, None, 7)
+
+
+def test_an_overlay_message_without_payload_is_no_word():
+    (row,) = sent(frame(overlay_message(b"")))
+    assert (row["word"], row["saying"]) == (None, None)
+    assert _words(b"") == (None, None)
