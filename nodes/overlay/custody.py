@@ -1,0 +1,40 @@
+"""TAKEN: the answer to a publication with custody, and which copy of it is meant.
+
+A broker may get the same publication several times, for several parts of the overlay, each with its own routing section.
+The checksum of that section tells the copies apart.
+"""
+
+import struct
+from zlib import crc32
+
+from nodes.wire import CUSTODY, Kind, Message, WireError
+
+_MARK = struct.Struct("!I")
+
+
+def has_custody(message: Message) -> bool:
+    """Whether it is a publication that is answered with TAKEN."""
+    return message.kind is Kind.PUBLISH and bool(message.flags & CUSTODY)
+
+
+def copy_mark(message: Message) -> int:
+    """What tells this copy of a publication from others."""
+    return crc32(message.routing)
+
+
+def taken(number: int, message: Message) -> Message:
+    """The answer of the node of this number to this copy."""
+    return Message(
+        Kind.TAKEN,
+        origin=number,
+        message_id=message.message_id,
+        payload=_MARK.pack(copy_mark(message)),
+    )
+
+
+def taken_copy(answer: Message) -> int:
+    """The mark of the copy that a TAKEN means; WireError if it does not say."""
+    if len(answer.payload) != _MARK.size:
+        raise WireError(f"TAKEN with {len(answer.payload)} bytes of payload; it has {_MARK.size}")
+    mark: int = _MARK.unpack(answer.payload)[0]
+    return mark

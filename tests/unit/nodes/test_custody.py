@@ -1,0 +1,33 @@
+"""TAKEN says which copy of which publication it answers."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodes.overlay.custody import copy_mark, has_custody, taken, taken_copy
+from nodes.wire import CUSTODY, REPEATED, Kind, Message, WireError, decode, encode
+
+
+@given(st.binary(max_size=40), st.integers(0, 2**64 - 1))
+def test_an_answer_names_the_copy_that_it_answers(routing: bytes, identity: int) -> None:
+    copy = Message(Kind.PUBLISH, flags=CUSTODY, message_id=identity, topic="a", routing=routing)
+    answer = decode(encode(taken(9, copy)))
+    assert (answer.kind, answer.origin, answer.message_id) == (Kind.TAKEN, 9, identity)
+    assert taken_copy(answer) == copy_mark(copy)
+
+
+def test_copies_for_other_parts_of_the_overlay_are_told_apart() -> None:
+    marks = {copy_mark(Message(Kind.PUBLISH, routing=routing)) for routing in (b"", b"a", b"b")}
+    assert len(marks) == 3
+
+
+def test_only_publications_with_the_flag_are_answered() -> None:
+    assert has_custody(Message(Kind.PUBLISH, flags=CUSTODY | REPEATED))
+    assert not has_custody(Message(Kind.PUBLISH, flags=REPEATED))
+    assert not has_custody(Message(Kind.OVERLAY, flags=CUSTODY))
+
+
+@pytest.mark.parametrize("payload", [b"", b"123", b"12345"])
+def test_an_answer_that_does_not_say_which_copy_is_an_error(payload: bytes) -> None:
+    with pytest.raises(WireError, match="TAKEN with"):
+        taken_copy(Message(Kind.TAKEN, payload=payload))
