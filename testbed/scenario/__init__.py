@@ -7,11 +7,15 @@ from testbed.scenario.compile import (
     expected_receivers,
     still_missing,
 )
+from testbed.scenario.incidents import Incident, compile_incidents, without_the_fallen
 
 __all__ = [
     "Action",
+    "Incident",
+    "compile_incidents",
     "compile_timeline",
     "expected_deliveries",
     "expected_receivers",
     "still_missing",
+    "without_the_fallen",
 ]

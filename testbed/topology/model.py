@@ -16,6 +16,8 @@ __all__ = [
     "Capture",
     "Emulator",
     "External",
+    "Fault",
+    "FaultKind",
     "Method",
     "Node",
     "NodeKind",
@@ -133,6 +135,31 @@ class Publish:
     per_period: int = 1
 
 
+class FaultKind(StrEnum):
+    """What can go wrong, and be mended."""
+
+    CRASH = "crash"  # the node's process is gone, without a word
+    STOP = "stop"  # it is asked to end, and leaves in order
+    RESTART = "restart"  # those of the nodes that are down begin again
+    CUT = "cut"  # nothing passes the node's link any more
+    HEAL = "heal"  # it passes again
+
+    @property
+    def of_links(self) -> bool:
+        """Whether it happens to the links of nodes, not to the nodes."""
+        return self in (FaultKind.CUT, FaultKind.HEAL)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that happens to nodes or their links at `at_s`; to this share of those named (seeded)."""
+
+    at_s: float
+    kind: FaultKind
+    nodes: tuple[str, ...]
+    share: float = 1.0
+
+
 @dataclass(frozen=True, slots=True)
 class Scenario:
     """What happens, and for how long."""
@@ -140,6 +167,7 @@ class Scenario:
     duration_s: float = 0.0
     settle_s: float = 10.0  # at the end, wait at most this long for messages still under way
     publish: tuple[Publish, ...] = ()
+    faults: tuple[Fault, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,10 +274,16 @@ def from_json(data: dict[str, Any]) -> Topology:
             scenario["duration_s"],
             scenario["settle_s"],
             tuple(Publish(**{**p, "nodes": tuple(p["nodes"])}) for p in scenario["publish"]),
+            tuple(_fault(value) for value in scenario.get("faults", ())),
         ),
         capture=Capture(**data["capture"]),
         prefix=data["prefix"],
     )
+
+
+def _fault(value: dict[str, Any]) -> Fault:
+    kind, nodes = FaultKind(value["kind"]), tuple(value["nodes"])
+    return Fault(value["at_s"], kind, nodes, value["share"])
 
 
 def _external(value: dict[str, Any]) -> External:

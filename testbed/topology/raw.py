@@ -219,11 +219,32 @@ class RawPublish(Section):
     )
 
 
+class RawMend(Section):
+    """Nodes that are mended, or whose links are."""
+
+    nodes: Selectors = Field(description='a name, "group[*]", "group[0]", "group[1..3]", or a list')
+
+
+class RawFault(RawMend):
+    """Nodes to which something happens, or to whose links."""
+
+    share: Share = Field(
+        None, description="how many of them, chosen by the seed, as in 20%; default: all"
+    )
+
+
 class RawEvent(Section):
-    """Something that happens at a time."""
+    """Something that happens at a time: exactly one of the keys beside `at`."""
+
+    model_config = ConfigDict(json_schema_extra={"minProperties": 2, "maxProperties": 2})
 
     at: Duration = Field(description="time since the scenario's start, as in 5s")
-    publish: RawPublish = Field(description="messages that begin to be published")
+    publish: RawPublish | None = Field(None, description="messages that begin to be published")
+    crash: RawFault | None = Field(None, description="nodes are gone, without a word")
+    stop: RawFault | None = Field(None, description="nodes end, and leave in order")
+    restart: RawMend | None = Field(None, description="nodes that are down begin again")
+    cut: RawFault | None = Field(None, description="nothing passes the links of these nodes")
+    heal: RawMend | None = Field(None, description="links that were cut work again")
 
 
 class RawScenario(Section):

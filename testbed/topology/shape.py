@@ -23,7 +23,7 @@ _EXAMPLES = {
     "topic": "add `topic: alerts`",
     "size": "add `size: 300B`",
     "at": "add `at: 0s`",
-    "publish": "add `publish:` with `from`, `topic` and `size`",
+    "nodes": 'add `nodes: "brokers[*]"`',
     "duration": "add `duration: 20s`",
 }
 
