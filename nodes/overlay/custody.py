@@ -1,20 +1,30 @@
 """TAKEN: the answer to a publication with custody, and which copy of it is meant.
 
-A broker may get the same publication several times, for several parts of the overlay, each with a routing section of its
-own. The checksum of that section tells the copies apart.
+A broker may get the same publication several times, for several parts of the overlay, each with another routing section.
+The checksum of that section tells the copies apart.
 """
 
 import struct
 from zlib import crc32
 
-from nodes.wire import CUSTODY, Kind, Message, WireError
+from nodes.wire import CUSTODY, FIELDS, HEADER, Kind, Message, WireError
 
 _MARK = struct.Struct("!I")
+_KIND, _FLAGS = (
+    next(place for place, field in enumerate(FIELDS) if field.name == name)
+    for name in ("kind", "flags")
+)
 
 
 def has_custody(message: Message) -> bool:
     """Whether it is a publication that is answered with TAKEN."""
     return message.kind is Kind.PUBLISH and bool(message.flags & CUSTODY)
+
+
+def encoded_with_custody(data: bytes) -> bool:
+    """The same of an encoded message."""
+    header = HEADER.unpack_from(data)
+    return header[_KIND] == Kind.PUBLISH and bool(header[_FLAGS] & CUSTODY)
 
 
 def copy_mark(message: Message) -> int:

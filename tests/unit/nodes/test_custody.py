@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.overlay.custody import copy_mark, has_custody, taken, taken_copy
+from nodes.overlay.custody import (
+    copy_mark,
+    encoded_with_custody,
+    has_custody,
+    taken,
+    taken_copy,
+)
 from nodes.wire import CUSTODY, REPEATED, Kind, Message, WireError, decode, encode
 
 
@@ -22,9 +28,11 @@ def test_copies_for_other_parts_of_the_overlay_are_told_apart() -> None:
 
 
 def test_only_publications_with_the_flag_are_answered() -> None:
-    assert has_custody(Message(Kind.PUBLISH, flags=CUSTODY | REPEATED))
-    assert not has_custody(Message(Kind.PUBLISH, flags=REPEATED))
-    assert not has_custody(Message(Kind.OVERLAY, flags=CUSTODY))
+    for kind in Kind:
+        for flags in (0, CUSTODY, REPEATED, CUSTODY | REPEATED):
+            message = Message(kind, flags=flags)
+            wanted = kind is Kind.PUBLISH and bool(flags & CUSTODY)
+            assert has_custody(message) == encoded_with_custody(encode(message)) == wanted
 
 
 @pytest.mark.parametrize("payload", [b"", b"123", b"12345"])
