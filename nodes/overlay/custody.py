@@ -1,7 +1,7 @@
 """TAKEN: the answer to a publication with custody, and which copy of it is meant.
 
-A broker may get the same publication several times, for several parts of the overlay, each with another routing section.
-The checksum of that section tells the copies apart.
+A broker may get the same publication several times, for several parts of the overlay, with other routing sections. The
+checksum of that section tells the copies apart.
 """
 
 import struct

@@ -31,6 +31,7 @@ class Promises:
     beat_s: float | None = BEAT_S  # a link that is silent for so long is asked; None: never
     beat_budget: int = BEAT_BUDGET  # bytes/s that the beats of a node may cost
     max_links: int = MAX_LINKS  # to other brokers
+    advertise: bool = True  # brokers want to know early what will be published
 
     def custody(self, level: int) -> bool:
         """Whether publications of this level travel with custody."""
@@ -47,6 +48,7 @@ def promises(method: str, parameters: Mapping[str, Any]) -> Promises:
         beat_s=seconds(method, parameters, "beat_s", BEAT_S, most=3600) if beats else None,
         beat_budget=whole_number(method, parameters, "beat_budget", BEAT_BUDGET, least=1),
         max_links=whole_number(method, parameters, "max_links", MAX_LINKS, least=2),
+        advertise=promising,
     )
 
 

@@ -7,6 +7,7 @@ import asyncio
 
 from nodes.delivery.base import Dropped
 from nodes.overlay.edge import Edge
+from nodes.overlay.promises import promises
 from nodes.runtime import greeting
 from nodes.runtime.backoff import Backoff
 from nodes.runtime.config import NodeConfig
@@ -25,7 +26,8 @@ class Client(Node):
 
     def __init__(self, config: NodeConfig, log: Log) -> None:
         self._home = config.brokers[0]
-        super().__init__(config, log, Edge(config.station(), self._home.name, config.topics))
+        promised = promises(config.overlay.method, config.overlay.parameters)
+        super().__init__(config, log, Edge(config.station(), promised, config.topics))
         self._method = LinkMethod(config.delivery)
         self._queue = self._method.scheduler()
         self._connecting: asyncio.Task[None] | None = None

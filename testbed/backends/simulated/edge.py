@@ -5,6 +5,7 @@ from typing import Any
 
 from nodes.delivery.base import Dropped
 from nodes.overlay.edge import Edge
+from nodes.overlay.promises import promises
 from nodes.runtime import greeting
 from nodes.runtime.backoff import Backoff
 from nodes.runtime.config import NodeConfig
@@ -31,9 +32,8 @@ class SimulatedEdge(SimulatedNode):
         self, loop: Loop, config: NodeConfig, service_ns: int, make_connection: Connect
     ) -> None:
         self._home = config.brokers[0]
-        super().__init__(
-            loop, config, Edge(config.station(), self._home.name, config.topics), service_ns
-        )
+        promised = promises(config.overlay.method, config.overlay.parameters)
+        super().__init__(loop, config, Edge(config.station(), promised, config.topics), service_ns)
         self._method = LinkMethod(config.delivery)
         self._queue = self._method.scheduler()
         self._make_connection = make_connection

@@ -1,26 +1,71 @@
-"""Sensors and subscribers at the edge, and their memory of what they have seen."""
+"""Sensors and subscribers at the edge: what they say, keep and answer."""
 
-from hypothesis import given
-from hypothesis import strategies as st
+from dataclasses import replace
 
-from nodes.overlay.base import BrokerName, Deliver, Duplicate, Refuse, Send, Station
+import pytest
+
+from nodes.overlay import digest
+from nodes.overlay.base import (
+    Action,
+    BrokerName,
+    Deliver,
+    Drop,
+    Duplicate,
+    Note,
+    Refuse,
+    Send,
+    Station,
+    Taken,
+)
+from nodes.overlay.beats import ANSWER, QUESTION, beat
+from nodes.overlay.custody import taken
 from nodes.overlay.edge import Edge
-from nodes.overlay.seen import MAX_ORIGINS, WINDOW, Seen
-from nodes.wire import Kind, Message, message_id
+from nodes.overlay.heard import Heard
+from nodes.overlay.owed import AGAIN_S, MAX_REPEATED
+from nodes.overlay.promises import Promises, promises
+from nodes.wire import (
+    CUSTODY,
+    MAX_PAYLOAD_BYTES,
+    MAX_SUBSCRIPTIONS,
+    REPEATED,
+    Kind,
+    Message,
+    message_id,
+)
 
-ME = Station("c1", 3, (BrokerName("b1", 1),))
+ME = Station("c1", 3, (BrokerName("b1", 1), BrokerName("b2", 2)))
+STAR = promises("star", {})
+QUIET = Promises(beat_s=None)  # custody, no beats
 
 
-def subscribe(topic: str) -> Message:
-    return Message(Kind.SUBSCRIBE, origin=3, topic=topic)
+def say(kind: Kind, topic: str, payload: bytes = b"") -> Message:
+    return Message(kind, origin=3, topic=topic, payload=payload)
+
+
+def alert(counter: int, level: int = 5, topic: str = "rain", size: int = 4) -> Message:
+    """As the application publishes it."""
+    identity = message_id(3, counter)
+    return Message(Kind.PUBLISH, level, 1, 0, 3, identity, 7, topic, bytes(size))
+
+
+def kept(message: Message) -> Message:
+    """As it goes out with custody."""
+    return replace(message, flags=CUSTODY)
+
+
+def said(actions: list[Action]) -> list[Message]:
+    return [action.message for action in actions if isinstance(action, Send)]
+
+
+# As in a star
 
 
 def test_a_subscriber_is_ready_when_all_topics_are_confirmed() -> None:
-    edge = Edge(ME, "b1", ("rain", "tilt"))
+    edge = Edge(ME, STAR, ("rain", "tilt"))
     assert not edge.ready
     assert edge.on_link_up("b1", 0) == [
-        Send("b1", subscribe("rain")),
-        Send("b1", subscribe("tilt")),
+        Send("b1", say(Kind.SUBSCRIBE, "rain")),
+        Send("b1", say(Kind.SUBSCRIBE, "tilt")),
     ]
     edge.on_message("b1", Message(Kind.SUBSCRIBED, topic="rain"), 1)
     assert not edge.ready
@@ -29,71 +74,288 @@ def test_a_subscriber_is_ready_when_all_topics_are_confirmed() -> None:
 
 
 def test_a_sensor_is_ready_when_connected() -> None:
-    edge = Edge(ME, "b1", ())
+    edge = Edge(ME, STAR)
     assert not edge.ready
     assert edge.on_link_up("b1", 0) == []
     assert edge.ready
 
 
-def test_after_a_break_a_subscriber_subscribes_again() -> None:
-    edge = Edge(ME, "b1", ("rain",))
+def test_in_a_star_a_break_changes_nothing_but_that_it_subscribes_again() -> None:
+    edge = Edge(ME, STAR, ("rain",))
     edge.on_link_up("b1", 0)
     edge.on_message("b1", Message(Kind.SUBSCRIBED, topic="rain"), 1)
+    edge.on_message("b1", alert(1), 1)
+    edge.publish(alert(2), 1)
+    assert edge.advertise(["tilt"], 1) == []
     assert edge.on_link_down("b1", 2) == []
     assert not edge.ready
-    assert edge.on_link_up("b1", 3) == [Send("b1", subscribe("rain"))]
+    assert edge.on_link_up("b1", 3) == [Send("b1", say(Kind.SUBSCRIBE, "rain"))]
     assert not edge.ready
+    assert edge.next_deadline() is None
 
 
-def test_what_is_published_goes_to_the_home_broker_also_without_a_link() -> None:
-    message = Message(Kind.PUBLISH, topic="rain")
-    assert Edge(ME, "b1", ()).publish(message, 0) == [Send("b1", message)]
+def test_without_custody_what_is_published_goes_to_the_home_broker_also_without_a_link() -> None:
+    edge = Edge(ME, STAR)
+    assert edge.publish(alert(1), 0) == [Send("b1", alert(1))]
+    edge.on_link_up("b2", 1)
+    assert edge.publish(alert(2), 1) == [Send("b2", alert(2))]
+    edge.on_link_down("b2", 2)
+    assert edge.publish(alert(3), 2) == [Send("b2", alert(3))]
+    assert edge.left
 
 
 def test_a_publication_is_delivered_once() -> None:
-    edge = Edge(ME, "b1", ("rain",))
+    edge = Edge(ME, STAR, ("rain",))
     edge.on_link_up("b1", 0)
     message = Message(Kind.PUBLISH, message_id=message_id(2, 1), topic="rain")
     assert edge.on_message("b1", message, 1) == [Deliver(message)]
     assert edge.on_message("b1", message, 2) == [Duplicate(message)]
 
 
-def test_a_broker_that_subscribes_at_the_edge_is_refused() -> None:
-    edge = Edge(ME, "b1", ())
-    (action,) = edge.on_message("b1", Message(Kind.SUBSCRIBE, topic="rain"), 1)
+@pytest.mark.parametrize("kind", [Kind.SUBSCRIBE, Kind.OVERLAY, Kind.MISSED, Kind.ADVERTISE])
+def test_what_only_a_broker_is_told_is_refused(kind: Kind) -> None:
+    edge = Edge(ME, QUIET)
+    edge.on_link_up("b1", 0)
+    (action,) = edge.on_message("b1", Message(kind, topic="rain"), 1)
     assert isinstance(action, Refuse)
 
 
-@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, WINDOW - 1)), max_size=60))
-def test_within_the_window_every_repetition_is_recognised(ids: list[tuple[int, int]]) -> None:
-    seen, model = Seen(), set()
-    for origin, counter in ids:
-        assert seen.add(message_id(origin, counter)) == ((origin, counter) not in model)
-        model.add((origin, counter))
-
-
-@given(st.lists(st.integers(0, 2**32 - 1), max_size=60))
-def test_what_is_new_is_never_taken_for_a_repetition(counters: list[int]) -> None:
-    seen, model = Seen(), set()
-    for counter in counters:
-        new = seen.add(message_id(1, counter))
-        assert new or counter in model
-        model.add(counter)
-
-
-def test_made_up_origins_do_not_fill_the_memory_and_who_speaks_is_not_forgotten() -> None:
-    seen = Seen()
-    assert seen.add(message_id(0, 1))
-    assert seen.add(message_id(1, 1))
-    for origin in range(2, 3 * MAX_ORIGINS):
-        assert seen.add(message_id(origin, 1))
-        assert not seen.add(message_id(0, 1))
-    assert seen.origins == MAX_ORIGINS
-    assert seen.add(message_id(1, 1))  # so long ago that it counts as new
-
-
 def test_a_confirmation_of_what_nobody_asked_for_changes_nothing() -> None:
-    edge = Edge(ME, "b1", ("rain",))
+    edge = Edge(ME, STAR, ("rain",))
     edge.on_link_up("b1", 0)
     assert edge.on_message("b1", Message(Kind.SUBSCRIBED, topic="tilt"), 1) == []
     assert not edge.ready
+
+
+# What a sensor keeps
+
+
+def test_an_alert_is_kept_until_it_is_taken() -> None:
+    edge = Edge(ME, QUIET)
+    edge.on_link_up("b1", 0)
+    assert edge.publish(alert(1), 1) == [Send("b1", kept(alert(1)))]
+    assert (edge.owed, edge.left) == (1, False)
+    assert edge.on_message("b1", taken(1, alert(1)), 2) == [Taken(message_id(3, 1))]
+    assert edge.on_message("b1", taken(1, alert(1)), 2) == []
+    assert (edge.owed, edge.left) == (0, True)
+
+
+def test_levels_without_custody_go_out_as_they_are() -> None:
+    edge = Edge(ME, QUIET)
+    edge.on_link_up("b1", 0)
+    assert said(edge.publish(alert(1, level=2), 1)) == [alert(1, level=2)]
+    assert said(edge.publish(alert(2, level=3), 1)) == [kept(alert(2, level=3))]
+    assert edge.owed == 1
+
+
+def test_what_nobody_took_goes_to_the_next_broker_the_most_urgent_first() -> None:
+    edge = Edge(ME, QUIET)
+    edge.publish(alert(1, level=3), 0)
+    edge.on_link_up("b1", 0)
+    edge.publish(alert(2, level=5), 1)
+    edge.on_link_down("b1", 2)
+    assert edge.publish(alert(3, level=3), 3) == []
+    assert edge.on_link_up("b2", 4) == [
+        Send("b2", say(Kind.ADVERTISE, "rain")),
+        Send("b2", kept(alert(2, level=5))),
+        Send("b2", kept(alert(1, level=3))),
+        Send("b2", kept(alert(3, level=3))),
+    ]
+
+
+def test_what_is_not_taken_on_a_living_link_is_sent_again_ever_more_rarely() -> None:
+    edge = Edge(ME, QUIET)
+    edge.on_link_up("b1", 0)
+    edge.publish(alert(1), 0)
+    assert edge.next_deadline() == AGAIN_S
+    assert edge.on_deadline(AGAIN_S - 1) == []
+    assert said(edge.on_deadline(AGAIN_S)) == [kept(alert(1))]
+    assert edge.on_deadline(2 * AGAIN_S) == []
+    assert said(edge.on_deadline(3 * AGAIN_S)) == [kept(alert(1))]
+    edge.on_message("b1", taken(1, alert(1)), 200)
+    assert edge.on_deadline(1e9) == []
+    assert edge.next_deadline() is None
+
+
+def test_without_a_link_nothing_is_sent_again() -> None:
+    edge = Edge(ME, QUIET)
+    edge.on_link_up("b1", 0)
+    edge.publish(alert(1), 0)
+    edge.on_link_down("b1", 1)
+    assert edge.next_deadline() is None
+    assert edge.on_deadline(1e9) == []
+
+
+def test_after_a_break_what_was_taken_lately_is_repeated_for_the_brokers_memory() -> None:
+    edge = Edge(ME, Promises(beat_s=None, retain_s=100))
+    edge.on_link_up("b1", 0)
+    for counter in range(1, MAX_REPEATED + 3):
+        edge.publish(alert(counter), 0)
+        edge.on_message("b1", taken(1, alert(counter)), counter)
+    edge.on_link_down("b1", 70)
+    repeated = [m for m in said(edge.on_link_up("b2", 70)) if m.kind is Kind.PUBLISH]
+    assert repeated == [
+        replace(alert(counter), flags=CUSTODY | REPEATED) for counter in range(3, MAX_REPEATED + 3)
+    ]
+    edge.on_link_down("b2", 71)
+    late = [m for m in said(edge.on_link_up("b1", 150)) if m.kind is Kind.PUBLISH]
+    assert [m.message_id for m in late] == [message_id(3, c) for c in range(51, MAX_REPEATED + 3)]
+
+
+def test_a_large_message_is_not_repeated_and_pushes_nothing_out() -> None:
+    edge = Edge(ME, QUIET)
+    edge.on_link_up("b1", 0)
+    for message in (alert(1), alert(2, size=100_000)):
+        edge.publish(message, 0)
+        edge.on_message("b1", taken(1, message), 1)
+    edge.on_link_down("b1", 2)
+    again = [m.message_id for m in said(edge.on_link_up("b1", 3)) if m.kind is Kind.PUBLISH]
+    assert again == [message_id(3, 1)]
+
+
+def test_what_a_journal_held_goes_out_with_the_first_link() -> None:
+    edge = Edge(ME, QUIET)
+    assert edge.restore([kept(alert(1)), kept(alert(2))], 0) == []
+    assert edge.owed == 2
+    assert said(edge.on_link_up("b1", 1)) == [
+        say(Kind.ADVERTISE, "rain"),
+        kept(alert(1)),
+        kept(alert(2)),
+    ]
+
+
+def test_if_too_much_is_owed_the_least_urgent_and_newest_makes_room_and_the_log_says_so() -> None:
+    edge = Edge(ME, QUIET)
+    half = MAX_PAYLOAD_BYTES // 2
+    edge.publish(alert(1, level=3, size=half), 0)
+    edge.publish(alert(2, level=3, size=half), 0)
+    (note,) = edge.publish(alert(3, level=4, size=half), 0)
+    assert isinstance(note, Note)
+    assert note.event == "drop"
+    assert note.details["id"] == f"{message_id(3, 2):016x}"
+    again = [m.message_id & 0xFF for m in said(edge.on_link_up("b1", 1)) if m.kind is Kind.PUBLISH]
+    assert again == [3, 1]
+
+
+def test_what_finds_no_room_goes_out_once_without_custody_and_the_log_says_so() -> None:
+    edge = Edge(ME, QUIET)
+    edge.on_link_up("b1", 0)
+    edge.publish(alert(1, size=MAX_PAYLOAD_BYTES), 0)
+    note, sending = edge.publish(alert(2, size=MAX_PAYLOAD_BYTES), 0)
+    assert isinstance(note, Note)
+    assert note.event == "overflow"
+    assert sending == Send("b1", alert(2, size=MAX_PAYLOAD_BYTES))
+    assert edge.owed == 1
+
+
+def test_an_answer_that_does_not_say_which_copy_is_refused() -> None:
+    edge = Edge(ME, QUIET)
+    edge.on_link_up("b1", 0)
+    edge.publish(alert(1), 0)
+    (action,) = edge.on_message("b1", Message(Kind.TAKEN, message_id=message_id(3, 1)), 1)
+    assert isinstance(action, Refuse)
+    assert edge.owed == 1
+
+
+def test_what_will_be_published_is_advertised_once_on_each_link() -> None:
+    edge = Edge(ME, QUIET)
+    assert edge.advertise(["rain", "tilt", "rain"], 0) == []
+    both = [say(Kind.ADVERTISE, "rain"), say(Kind.ADVERTISE, "tilt")]
+    assert said(edge.on_link_up("b1", 1)) == both
+    assert edge.advertise(["rain"], 2) == []
+    assert said(edge.advertise(["snow"], 2)) == [say(Kind.ADVERTISE, "snow")]
+    assert edge.on_message("b1", Message(Kind.ADVERTISED, topic="rain"), 3) == []
+    edge.on_link_down("b1", 4)
+    assert said(edge.on_link_up("b2", 5)) == [*both, say(Kind.ADVERTISE, "snow")]
+
+
+def test_no_more_topics_are_advertised_than_a_broker_takes() -> None:
+    edge = Edge(ME, QUIET)
+    edge.advertise((f"t{i}" for i in range(2 * MAX_SUBSCRIPTIONS)), 0)
+    assert len(said(edge.on_link_up("b1", 1))) == MAX_SUBSCRIPTIONS
+
+
+# What a subscriber answers
+
+
+def test_a_subscriber_answers_when_the_application_has_it_and_again_when_it_comes_again() -> None:
+    edge = Edge(ME, QUIET, ("rain",))
+    edge.on_link_up("b1", 0)
+    message = Message(Kind.PUBLISH, 5, flags=CUSTODY, message_id=message_id(9, 1), topic="rain")
+    answer = Send("b1", taken(3, message))
+    assert edge.on_message("b1", message, 1) == [Deliver(message), answer]
+    again = replace(message, flags=CUSTODY | REPEATED)
+    assert edge.on_message("b1", again, 2) == [Duplicate(again), answer]
+
+
+def test_an_alert_that_comes_again_after_thousands_of_others_is_recognised() -> None:
+    edge = Edge(ME, QUIET, ("rain",))
+    edge.on_link_up("b1", 0)
+    first = Message(Kind.PUBLISH, 5, flags=CUSTODY, message_id=message_id(9, 1), topic="rain")
+    edge.on_message("b1", first, 0)
+    for counter in range(2, 3000):
+        routine = Message(Kind.PUBLISH, 1, message_id=message_id(9, counter), topic="rain")
+        edge.on_message("b1", routine, 1)
+    assert isinstance(edge.on_message("b1", first, 2)[0], Duplicate)
+
+
+def test_after_a_break_a_subscriber_says_of_each_topic_what_it_has_of_the_last_time() -> None:
+    edge = Edge(ME, Promises(beat_s=None, retain_s=100), ("rain", "tilt"))
+    assert len(said(edge.on_link_up("b1", 0))) == 2, "who was never there has missed nothing"
+    for counter, at in ((1, 10.0), (2, 60.0), (3, 90.0)):
+        identity = message_id(9, counter)
+        heard = Message(Kind.PUBLISH, 5, flags=CUSTODY, message_id=identity, topic="rain")
+        edge.on_message("b1", heard, at)
+    edge.on_link_down("b1", 110)
+    subscribe_rain, subscribe_tilt, rain, tilt = said(edge.on_link_up("b2", 120))
+    assert (subscribe_rain.kind, subscribe_tilt.kind) == (Kind.SUBSCRIBE, Kind.SUBSCRIBE)
+    assert (rain.kind, rain.topic, tilt) == (Kind.MISSED, "rain", say(Kind.MISSED, "tilt"))
+    has = digest.decode(rain.payload)
+    assert [counter for counter in (1, 2, 3, 4) if message_id(9, counter) in has] == [2, 3]
+
+
+def test_a_subscriber_that_was_started_again_knows_what_it_had_and_asks_for_the_rest() -> None:
+    edge = Edge(ME, QUIET, ("rain",))
+    edge.resume([Heard(message_id(9, 1), "rain", -50.0)], others=[message_id(9, 2)])
+    _, missed = said(edge.on_link_up("b1", 0))
+    assert message_id(9, 1) in digest.decode(missed.payload)
+    for counter in (1, 2):
+        message = Message(Kind.PUBLISH, 5, message_id=message_id(9, counter), topic="rain")
+        assert edge.on_message("b1", message, 1) == [Duplicate(message)]
+
+
+# Signs of life
+
+
+def test_a_silent_broker_is_asked_and_then_given_up() -> None:
+    edge = Edge(ME, Promises(beat_s=5), ("rain",))
+    edge.on_link_up("b1", 0)
+    question = [Send("b1", beat(3, QUESTION))]
+    assert edge.next_deadline() == 5
+    assert edge.on_deadline(5) == question
+    assert edge.on_deadline(10) == question
+    (drop,) = edge.on_deadline(15)
+    assert isinstance(drop, Drop)
+    assert (edge.home, edge.ready) == (None, False)
+    assert edge.on_message("b1", Message(Kind.SUBSCRIBED, topic="rain"), 16) == []
+    assert edge.on_link_down("b1", 17) == []
+    assert edge.next_deadline() is None
+
+
+def test_a_broker_from_which_bytes_come_is_not_given_up() -> None:
+    edge = Edge(ME, Promises(beat_s=5))
+    edge.on_link_up("b1", 0)
+    edge.on_deadline(5)
+    edge.on_deadline(10)
+    edge.on_life("b1", 12)
+    assert edge.on_deadline(15) == []
+    assert edge.home == "b1"
+
+
+def test_a_question_is_answered_unless_something_else_was_just_sent() -> None:
+    edge = Edge(ME, Promises(beat_s=5))
+    edge.on_link_up("b1", 0)
+    question = beat(1, QUESTION)
+    assert edge.on_message("b1", question, 1) == [Send("b1", beat(3, ANSWER))]
+    assert edge.on_message("b1", question, 2) == []
+    assert edge.on_message("b1", beat(1, ANSWER), 9) == []

@@ -16,7 +16,7 @@ def test_an_overlay_of_many_brokers_takes_custody_from_level_3_on() -> None:
 
 def test_a_star_promises_nothing_unless_asked_to() -> None:
     usual = promises("star", {})
-    assert (usual.custody_from, usual.beat_s) == (None, None)
+    assert (usual.custody_from, usual.beat_s, usual.advertise) == (None, None, False)
     assert not any(usual.custody(level) for level in range(1, 6))
     asked = promises("star", {"custody_from": 5, "beat_s": 2})
     assert (asked.custody_from, asked.beat_s) == (5, 2)

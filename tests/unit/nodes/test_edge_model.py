@@ -1,0 +1,182 @@
+"""A node at the edge against a simple model, while links break at any moment with what is on them."""
+
+from dataclasses import replace
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from nodes.overlay.base import (
+    Action,
+    BrokerName,
+    Deliver,
+    Drop,
+    Duplicate,
+    Send,
+    Station,
+    Taken,
+)
+from nodes.overlay.beats import ANSWER, QUESTION, beat
+from nodes.overlay.custody import has_custody, taken
+from nodes.overlay.edge import Edge
+from nodes.overlay.promises import Promises
+from nodes.wire import CUSTODY, REPEATED, Kind, Message, encode, message_id
+
+PROMISES = Promises(custody_from=3, beat_s=5.0, retain_s=600.0)
+OTHER = 9  # the node that publishes what this one is handed
+
+
+class EdgeModel(RuleBasedStateMachine):
+    """One node that publishes and subscribes; brokers that take what they get when the rules say so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        brokers = (BrokerName("b1", 1), BrokerName("b2", 2))
+        self.edge = Edge(Station("c1", 3, brokers), PROMISES, ("rain",))
+        self.now = 0.0
+        self.home: str | None = None
+        self.on_the_way: list[Message] = []  # to the broker, on this link
+        self.published: list[int] = []  # with custody
+        self.at_brokers: set[int] = set()
+        self.taken: set[int] = set()
+        self.best_effort_lost_or_there = 0
+        self.delivered: list[int] = []
+        self.handed_over: set[int] = set()
+
+    def act(self, actions: list[Action]) -> None:
+        for action in actions:
+            match action:
+                case Send(peer, message):
+                    encode(message)
+                    if has_custody(message) or message.control:
+                        assert peer == self.home, "sent over a link that is not there"
+                    if self.home is not None:
+                        self.on_the_way.append(message)
+                case Deliver(message):
+                    self.delivered.append(message.message_id)
+                case Taken(identity):
+                    assert identity not in self.taken, "told twice"
+                    self.taken.add(identity)
+                case Drop(peer, _):
+                    assert peer == self.home
+                    self.break_link()
+                case Duplicate(message):
+                    assert message.message_id in self.delivered
+
+    def break_link(self) -> None:
+        self.home = None
+        self.on_the_way.clear()
+
+    @precondition(lambda self: self.home is None)
+    @rule(peer=st.sampled_from(["b1", "b2"]))
+    def a_link_comes_up_and_all_that_is_owed_goes_over_it(self, peer: str) -> None:
+        self.home = peer
+        self.act(self.edge.on_link_up(peer, self.now))
+        fresh = [m for m in self.on_the_way if has_custody(m) and not m.flags & REPEATED]
+        assert {m.message_id for m in fresh} == set(self.published) - self.taken
+        assert len(fresh) == len({m.message_id for m in fresh})
+        levels = [m.priority for m in fresh]
+        assert levels == sorted(levels, reverse=True)
+        repeated = {m.message_id for m in self.on_the_way if m.flags & REPEATED}
+        assert repeated <= self.taken
+
+    @precondition(lambda self: self.home is not None)
+    @rule()
+    def a_link_breaks_with_what_is_on_it(self) -> None:
+        peer, self.home = self.home, None
+        self.on_the_way.clear()
+        assert peer is not None
+        self.act(self.edge.on_link_down(peer, self.now))
+
+    @rule(level=st.integers(1, 5))
+    def the_application_publishes(self, level: int) -> None:
+        identity = message_id(3, len(self.published) + self.best_effort_lost_or_there + 1)
+        if level >= 3:
+            self.published.append(identity)
+        else:
+            self.best_effort_lost_or_there += 1
+        message = Message(Kind.PUBLISH, level, origin=3, message_id=identity, topic="tilt")
+        self.act(self.edge.publish(message, self.now))
+
+    @precondition(lambda self: self.on_the_way)
+    @rule(count=st.integers(1, 5))
+    def some_of_it_arrives(self, count: int) -> None:
+        arrived, self.on_the_way = self.on_the_way[:count], self.on_the_way[count:]
+        for message in arrived:
+            if has_custody(message):
+                self.at_brokers.add(message.message_id)
+            if message.kind is Kind.SUBSCRIBE:
+                confirmation = Message(Kind.SUBSCRIBED, topic=message.topic)
+                self.act(self.edge.on_message(self.home or "", confirmation, self.now))
+
+    @precondition(lambda self: self.home is not None and self.at_brokers)
+    @rule(data=st.data())
+    def a_broker_takes_something_perhaps_again(self, data: st.DataObject) -> None:
+        identity = data.draw(st.sampled_from(sorted(self.at_brokers)))
+        answer = taken(1, Message(Kind.PUBLISH, message_id=identity))
+        self.act(self.edge.on_message(self.home or "", answer, self.now))
+        assert identity in self.taken
+
+    @precondition(lambda self: self.home is not None)
+    @rule(
+        counter=st.integers(1, 6) | st.integers(2000, 2003),
+        level=st.integers(1, 5),
+        again=st.booleans(),
+    )
+    def a_broker_hands_something_over_perhaps_again(
+        self, counter: int, level: int, again: bool
+    ) -> None:
+        identity = message_id(OTHER, counter * 6 + level)
+        flags = (CUSTODY if level >= 3 else 0) | (REPEATED if again else 0)
+        message = Message(
+            Kind.PUBLISH, level, origin=OTHER, flags=flags, message_id=identity, topic="rain"
+        )
+        before = len(self.on_the_way)
+        self.act(self.edge.on_message(self.home or "", message, self.now))
+        self.handed_over.add(identity)
+        answers = self.on_the_way[before:]
+        assert answers == ([taken(3, message)] if level >= 3 else [])
+
+    @precondition(lambda self: self.home is not None)
+    @rule(payload=st.sampled_from([QUESTION, ANSWER]))
+    def a_beat_comes(self, payload: bytes) -> None:
+        self.act(self.edge.on_message(self.home or "", beat(1, payload), self.now))
+
+    @rule(seconds=st.floats(0, 40))
+    def time_passes(self, seconds: float) -> None:
+        until = self.now + seconds
+        while (deadline := self.edge.next_deadline()) is not None and deadline <= until:
+            self.now = max(self.now, deadline)
+            self.act(self.edge.on_deadline(self.now))
+        self.now = until
+
+    @invariant()
+    def what_is_published_is_owed_until_it_is_taken(self) -> None:
+        assert self.edge.owed == len(set(self.published) - self.taken)
+
+    @invariant()
+    def the_application_gets_each_publication_once_if_it_is_not_older_than_the_window(self) -> None:
+        with_custody = [each for each in self.delivered if (each & 0xFFFFFFFF) % 6 >= 3]
+        assert len(with_custody) == len(set(with_custody))
+        assert set(self.delivered) == self.handed_over
+
+    @invariant()
+    def the_node_knows_its_home(self) -> None:
+        assert self.edge.home == self.home
+
+    def teardown(self) -> None:
+        """In the end a link stays, and nothing stays owed."""
+        if self.home is None:
+            self.a_link_comes_up_and_all_that_is_owed_goes_over_it("b2")
+        self.time_passes(0)
+        sent = {m.message_id for m in self.on_the_way if has_custody(m)} | self.at_brokers
+        assert set(self.published) - self.taken <= sent
+        for identity in set(self.published) - self.taken:
+            copy = replace(Message(Kind.PUBLISH), message_id=identity)
+            self.act(self.edge.on_message(self.home or "", taken(1, copy), self.now))
+        assert self.edge.owed == 0
+        assert self.taken == set(self.published)
+
+
+TestEdgeModel = EdgeModel.TestCase
+TestEdgeModel.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)

@@ -1,0 +1,46 @@
+"""The memory of message ids: what is new is never taken for a repetition, and nobody can fill it."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodes.overlay.heard import MAX_HEARD, Heard, HeardLately
+from nodes.overlay.seen import MAX_ORIGINS, WINDOW, Seen
+from nodes.wire import message_id
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, WINDOW - 1)), max_size=60))
+def test_within_the_window_every_repetition_is_recognised(ids: list[tuple[int, int]]) -> None:
+    seen, model = Seen(), set()
+    for origin, counter in ids:
+        assert seen.add(message_id(origin, counter)) == ((origin, counter) not in model)
+        model.add((origin, counter))
+
+
+@given(st.lists(st.integers(0, 2**32 - 1), max_size=60))
+def test_what_is_new_is_never_taken_for_a_repetition(counters: list[int]) -> None:
+    seen, model = Seen(), set()
+    for counter in counters:
+        new = seen.add(message_id(1, counter))
+        assert new or counter in model
+        model.add(counter)
+
+
+def test_made_up_origins_do_not_fill_the_memory_and_who_speaks_is_not_forgotten() -> None:
+    seen = Seen()
+    assert seen.add(message_id(0, 1))
+    assert seen.add(message_id(1, 1))
+    for origin in range(2, 3 * MAX_ORIGINS):
+        assert seen.add(message_id(origin, 1))
+        assert not seen.add(message_id(0, 1))
+    assert seen.origins == MAX_ORIGINS
+    assert seen.add(message_id(1, 1))  # so long ago that it counts as new
+
+
+def test_of_those_with_custody_the_newest_are_remembered_and_the_oldest_go() -> None:
+    heard = HeardLately()
+    for counter in range(MAX_HEARD + 1):
+        heard.add(Heard(message_id(1, counter), "rain", float(counter)))
+    assert message_id(1, 0) not in heard
+    assert message_id(1, 1) in heard
+    newest = heard.since(MAX_HEARD - 1.0, ["rain", "tilt"])
+    assert newest == {"rain": [message_id(1, MAX_HEARD), message_id(1, MAX_HEARD - 1)], "tilt": []}
