@@ -17,22 +17,26 @@ from nodes.overlay.base import (
     Send,
     Station,
 )
-from nodes.wire import MAX_SUBSCRIPTIONS, Kind, Message, encode
+from nodes.overlay.mesh import guests
+from nodes.wire import CUSTODY, REPEATED, Kind, Message, encode
 
-STATION = Station("b1", 1, (BrokerName("b2", 2),))
+STATION = Station("b1", 1, (BrokerName("b2", 2), BrokerName("b3", 3)))
+BROKERS = {"b2", "b3"}
 
 happenings = st.lists(
     st.tuples(
-        st.sampled_from(["up", "down", "message", "time"]),
-        st.sampled_from(["b2", "s1", "c1", "c2"]),
+        st.sampled_from(["up", "down", "away", "lost", "message", "message", "time", "leave"]),
+        st.sampled_from(["b2", "b3", "s1", "c1", "c2"]),
         st.builds(
             Message,
             kind=st.sampled_from(Kind),
             priority=st.integers(1, 5),
             hops=st.integers(1, 255),
+            flags=st.sampled_from([0, CUSTODY, REPEATED, CUSTODY | REPEATED]),
             message_id=st.integers(0, 9),
-            topic=st.sampled_from(["", "a", "b"]),
+            topic=st.sampled_from(["", "a", "b", "zero\0byte"]),
             payload=st.binary(max_size=4),
+            routing=st.one_of(st.just(b""), st.binary(max_size=2)),
         ),
     ),
     max_size=40,
@@ -46,25 +50,41 @@ def happen(core: Overlay, story: list[tuple[str, str, Message]]) -> list[list[Ac
     for now, (what, peer, message) in enumerate(story):
         if what == "time":
             answers.append(core.on_deadline(now))
+        elif what == "leave":
+            answers.append(core.leave(now))
         elif what == "up" and peer not in up:
             up.add(peer)
             answers.append(core.on_link_up(peer, now))
-        elif what == "down" and peer in up:
+        elif what in ("down", "away") and peer in up:
             up.discard(peer)
-            answers.append(core.on_link_down(peer, now))
+            answers.append(core.on_link_down(peer, now, orderly=what == "away"))
+        elif what == "lost" and peer in BROKERS:
+            up.discard(peer)
+            answers.append(core.on_unreachable(peer, now))
         elif what == "message" and peer in up:
             answers.append(core.on_message(peer, message, now))
         for action in answers[-1] if answers else []:
-            if isinstance(action, Send | Refuse):
-                assert action.peer in up, "an action for a link that is not there"
+            if isinstance(action, Send):
+                assert action.peer in up | BROKERS, "a message to a guest that is not there"
         deadline = core.next_deadline()
         assert deadline is None or isinstance(deadline, float)
     return answers
 
 
+def settle(core: Overlay, now: float) -> list[Action]:
+    """Let time pass until the core has done what its guests want; all that it wanted meanwhile."""
+    actions: list[Action] = []
+    while not core.ready:
+        deadline = core.next_deadline()
+        assert deadline is not None, "it waits for nothing, and is not ready"
+        now = max(now, deadline)
+        actions += core.on_deadline(now)
+    return actions
+
+
 @pytest.mark.parametrize("method", METHODS)
 @given(story=happenings)
-@settings(deadline=None)
+@settings(deadline=None, max_examples=25)
 def test_the_same_story_and_seed_give_the_same_actions(
     method: str, story: list[tuple[str, str, Message]]
 ) -> None:
@@ -75,7 +95,7 @@ def test_the_same_story_and_seed_give_the_same_actions(
 
 @pytest.mark.parametrize("method", METHODS)
 @given(story=happenings)
-@settings(deadline=None)
+@settings(deadline=None, max_examples=25)
 def test_actions_can_be_carried_out(method: str, story: list[tuple[str, str, Message]]) -> None:
     for actions in happen(METHODS[method](STATION, {}, Random(7)), story):
         for action in actions:
@@ -92,12 +112,13 @@ def test_a_subscriber_on_the_same_broker_gets_what_a_sensor_publishes(method: st
     core.on_link_up("s1", 0.0)
     core.on_link_up("c1", 1.0)
     confirmed = core.on_message("c1", Message(Kind.SUBSCRIBE, topic="alert"), 2.0)
+    confirmed += settle(core, 2.0)
     assert any(
         isinstance(action, Send) and action.peer == "c1" and action.message.kind is Kind.SUBSCRIBED
         for action in confirmed
     )
     published = Message(Kind.PUBLISH, priority=5, message_id=1, topic="alert", payload=b"go")
-    sent = core.on_message("s1", published, 3.0)
+    sent = core.on_message("s1", published, 60.0) + settle(core, 60.0)
     assert Send("c1", published.forwarded()) in sent
     assert not any(isinstance(action, Send) and action.peer == "s1" for action in sent)
 
@@ -109,23 +130,71 @@ def test_a_parameter_that_does_not_exist_is_named(method: str) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_one_guest_cannot_subscribe_without_end(method: str) -> None:
+def test_what_an_overlay_promises_is_chosen_by_parameters(method: str) -> None:
+    METHODS[method](STATION, {"custody_from": 5, "retain_s": 60, "beat_s": 2}, Random(7))
+    with pytest.raises(ValueError, match=f"{method}'s custody_from is 'always'"):
+        METHODS[method](STATION, {"custody_from": "always"}, Random(7))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_one_guest_cannot_subscribe_or_publish_without_end(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    most = 20
+    monkeypatch.setattr(guests, "MAX_SUBSCRIPTIONS", most)
     core = METHODS[method](STATION, {}, Random(7))
     core.on_link_up("c1", 0.0)
     core.on_link_up("c2", 0.0)
 
-    def subscribe(peer: str, topic: str) -> list[Action]:
-        return core.on_message(peer, Message(Kind.SUBSCRIBE, topic=topic), 1.0)
-
-    def refused(actions: list[Action]) -> bool:
+    def say(peer: str, topic: str, kind: Kind = Kind.SUBSCRIBE) -> bool:
+        """Whether that was refused."""
+        actions = core.on_message(peer, Message(kind, topic=topic), 1.0)
         return any(isinstance(action, Refuse) for action in actions)
 
-    assert not any(refused(subscribe("c1", f"t{i}")) for i in range(MAX_SUBSCRIPTIONS))
-    assert not refused(subscribe("c1", "t0")), "a repetition is no more than before"
-    assert refused(subscribe("c1", "one more"))
-    assert not refused(subscribe("c2", "one more")), "another guest has its own number"
-    core.on_message("c1", Message(Kind.UNSUBSCRIBE, topic="t0"), 2.0)
-    assert not refused(subscribe("c1", "one more"))
+    assert not any(say("c1", f"t{i}") for i in range(most))
+    assert not say("c1", "t0"), "a repetition is no more than before"
+    assert say("c1", "one more")
+    assert not say("c2", "one more"), "another guest has its own number"
+    say("c1", "t0", Kind.UNSUBSCRIBE)
+    assert not say("c1", "one more")
     core.on_link_down("c1", 3.0)
     core.on_link_up("c1", 4.0)
-    assert not refused(subscribe("c1", "another"))
+    assert not say("c1", "another")
+    assert not any(say("c2", f"t{i}", Kind.PUBLISH) for i in range(most))
+    assert say("c2", "one more", Kind.ADVERTISE)
+
+
+NONSENSE = [
+    ("s1", Message(Kind.OVERLAY, payload=b"x")),
+    ("s1", Message(Kind.PUBLISH, topic="a", routing=b"x")),
+    ("s1", Message(Kind.SUBSCRIBED, topic="a")),
+    ("s1", Message(Kind.HELLO)),
+    ("s1", Message(Kind.TAKEN, payload=b"x")),
+    ("s1", Message(Kind.BEAT, payload=b"hello")),
+    ("s1", Message(Kind.MISSED, topic="a")),
+    ("s1", Message(Kind.PUBLISH, flags=REPEATED, topic="a")),
+    ("b2", Message(Kind.SUBSCRIBE, topic="a")),
+    ("b2", Message(Kind.PUBLISH, topic="a")),
+    ("b2", Message(Kind.PUBLISH, topic="a", routing=b"\xff")),
+    ("b2", Message(Kind.OVERLAY, payload=b"\xff")),
+    ("b2", Message(Kind.MISSED, topic="a")),
+]
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_who_talks_nonsense_is_refused(method: str) -> None:
+    for peer, message in NONSENSE:
+        core = METHODS[method](STATION, {}, Random(7))
+        core.on_link_up(peer, 0.0)
+        refusals = [a for a in core.on_message(peer, message, 1.0) if isinstance(a, Refuse)]
+        assert [each.peer for each in refusals] == [peer], message
+
+
+@pytest.mark.parametrize("method", [name for name in METHODS if name != "star"])
+def test_a_topic_that_cannot_be_a_key_is_refused(method: str) -> None:
+    core = METHODS[method](STATION, {}, Random(7))
+    core.on_link_up("c1", 0.0)
+    for kind in (Kind.SUBSCRIBE, Kind.ADVERTISE, Kind.PUBLISH):
+        (refusal,) = core.on_message("c1", Message(kind, topic="zero\0byte"), 1.0)
+        assert isinstance(refusal, Refuse)
+    assert core.ready

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from nodes.overlay.base import Refuse, Send, Station
-from nodes.overlay.star import Star
+from nodes.overlay.star import star
 from nodes.wire import Kind, Message
 
 peers = st.sampled_from(["s1", "s2", "c1", "c2", "c3"])
@@ -19,7 +19,7 @@ class StarModel(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.star = Star(Station("b1", 1), {}, Random(0))
+        self.star = star(Station("b1", 1), {}, Random(0))
         self.up: set[str] = set()
         self.wanted: set[tuple[str, str]] = set()
         self.now = 0.0

@@ -1,0 +1,108 @@
+"""A broker's guests and what they want, told to the topic method between brokers."""
+
+from abc import ABC, abstractmethod
+
+from nodes.overlay.base import Action, Peer, Send
+from nodes.overlay.mesh.guests import Interests, Lingering
+from nodes.overlay.tbps import base as topics
+from nodes.overlay.tbps.base import TopicNode
+from nodes.wire import MAX_SUBSCRIPTIONS, Kind, Message, WireError
+
+
+class Attending(ABC):
+    """The side of a broker that its guests see. WireError: the guest asks for what cannot be."""
+
+    def __init__(self, number: int, node: TopicNode, linger_s: float) -> None:
+        self._number = number
+        self._node = node
+        self._subscriptions, self._advertisements = Interests(), Interests()
+        self._lingering = Lingering(linger_s)
+        self._stands: set[str] = set()  # subscriptions that the overlay has confirmed
+        self._goes: set[str] = set()  # advertisements that it has
+        self._to_tell: dict[tuple[Peer, str], None] = {}  # who waits for ADVERTISED
+        self._out: list[Action] = []
+        self._now = 0.0
+
+    @abstractmethod
+    def _perform(self, actions: list[topics.Action]) -> None:
+        """Do what the topic method wants."""
+
+    @property
+    def ready(self) -> bool:
+        """Whether all that guests have asked for stands."""
+        wanted = all(topic in self._stands for topic in self._subscriptions.topics())
+        return wanted and all(topic in self._goes for topic in self._advertisements.topics())
+
+    # Guests
+
+    def _subscribe(self, guest: Peer, topic: str) -> None:
+        if not self._subscriptions.has(guest, topic) and self._subscriptions.full(guest):
+            raise WireError(f"more than {MAX_SUBSCRIPTIONS} subscriptions")
+        first = topic not in self._subscriptions
+        actions = self._node.subscribe(topic, self._now) if first else []
+        self._subscriptions.add(guest, topic)
+        if topic in self._stands:
+            self._out.append(self._confirmation(guest, Kind.SUBSCRIBED, topic))
+        self._perform(actions)
+
+    def _unsubscribe(self, guest: Peer, topic: str) -> None:
+        if not self._subscriptions.has(guest, topic):
+            return
+        self._subscriptions.remove(guest, topic)
+        if topic not in self._subscriptions:
+            self._stands.discard(topic)
+            self._perform(self._node.unsubscribe(topic, self._now))
+
+    def _advertise(self, guest: Peer, topic: str) -> None:
+        if self._advertisements.has(guest, topic):
+            return
+        if self._advertisements.full(guest):
+            raise WireError(f"more than {MAX_SUBSCRIPTIONS} topics to publish on")
+        known = self._lingering.end(topic) or topic in self._advertisements
+        actions = [] if known else self._node.advertise(topic, self._now)
+        self._advertisements.add(guest, topic)
+        self._perform(actions)
+
+    def _on_advertise(self, guest: Peer, topic: str) -> None:
+        self._advertise(guest, topic)
+        self._to_tell[guest, topic] = None
+        self._tell_advertised(topic)
+
+    def _guest_gone(self, guest: Peer) -> None:
+        for topic in self._subscriptions.of(guest):
+            self._unsubscribe(guest, topic)
+        for topic in self._advertisements.of(guest):
+            self._advertisements.remove(guest, topic)
+            self._to_tell.pop((guest, topic), None)
+            if topic not in self._advertisements:
+                self._lingering.begin(topic, self._now)
+        self._withdraw()
+
+    def _withdraw(self) -> None:
+        """What nobody has advertised for a while."""
+        for topic in self._lingering.due(self._now):
+            self._goes.discard(topic)
+            self._perform(self._node.withdraw(topic, self._now))
+
+    # The overlay
+
+    def _subscribed(self, topic: str) -> None:
+        if topic in self._stands or topic not in self._subscriptions:
+            return
+        self._stands.add(topic)
+        guests = self._subscriptions.guests(topic)
+        self._out += [self._confirmation(guest, Kind.SUBSCRIBED, topic) for guest in guests]
+
+    def _advertised(self, topic: str) -> None:
+        self._goes.add(topic)
+        self._tell_advertised(topic)
+
+    def _tell_advertised(self, topic: str) -> None:
+        if topic not in self._goes:
+            return
+        for guest, name in [pair for pair in self._to_tell if pair[1] == topic]:
+            del self._to_tell[guest, name]
+            self._out.append(self._confirmation(guest, Kind.ADVERTISED, topic))
+
+    def _confirmation(self, guest: Peer, kind: Kind, topic: str) -> Action:
+        return Send(guest, Message(kind, origin=self._number, topic=topic))

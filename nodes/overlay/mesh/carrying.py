@@ -1,0 +1,191 @@
+"""Publications at a broker: handed to its guests, remembered, and answered for."""
+
+from collections import OrderedDict
+from math import inf
+
+from nodes.overlay import digest
+from nodes.overlay.base import Note, Peer, Refuse, Send
+from nodes.overlay.custody import has_custody, taken
+from nodes.overlay.mesh.attending import Attending
+from nodes.overlay.mesh.catching_up import CatchingUp
+from nodes.overlay.mesh.duties import Duties, Duty, copy_of
+from nodes.overlay.mesh.memory import Memory
+from nodes.overlay.seen import Seen
+from nodes.overlay.tbps import base as topics
+from nodes.overlay.tbps.base import TopicNode
+from nodes.wire import Message, WireError
+
+MAX_SOURCES = 4096  # publications whose guest is remembered
+
+
+class Carrying(Attending):
+    """A broker's guests, and the publications that come from them and to them."""
+
+    def __init__(self, number: int, node: TopicNode, linger_s: float, retain_s: float) -> None:
+        super().__init__(number, node, linger_s)
+        self._duties = Duties(number, retain_s)
+        self._memory = Memory(retain_s)
+        self._catching_up = CatchingUp(self._memory)
+        self._seen = Seen()
+        self._sources: OrderedDict[int, Peer] = OrderedDict()  # message id -> guest
+        self._waiting: dict[str, list[tuple[Message, Duty]]] = {}  # for the advertisement
+        self._cause: Duty | None = None  # because of which the topic method acts
+
+    def _because(self, duty: Duty | None, actions: list[topics.Action]) -> None:
+        """Do what the topic method wants, as a part of this duty."""
+        before, self._cause = self._cause, duty
+        self._perform(actions)
+        self._cause = before
+
+    # From guests and other brokers
+
+    def _on_publication(self, guest: Peer, message: Message) -> None:
+        """A guest publishes."""
+        self._advertise(guest, message.topic)
+        self._sources[message.message_id] = guest
+        while len(self._sources) > MAX_SOURCES:
+            self._sources.popitem(last=False)
+        if not has_custody(message):
+            self._perform(self._node.publish(message, self._now))
+        elif not self._is_known(guest, message):
+            duty = self._open(guest, message)
+            if duty is None or message.topic in self._goes:
+                self._because(duty, self._node.publish(message, self._now))
+            else:
+                self._duties.hold(duty, inf)
+                self._waiting.setdefault(message.topic, []).append((message, duty))
+
+    def _advertised(self, topic: str) -> None:
+        super()._advertised(topic)
+        for message, duty in self._waiting.pop(topic, []):
+            self._duties.release(duty)
+            self._because(duty, self._node.publish(message, self._now))
+
+    def _on_part(self, peer: Peer, number: int, message: Message) -> None:
+        """Another broker passes a publication on, with a part of its way."""
+        duty = None
+        if has_custody(message):
+            if self._is_known(peer, message):
+                return
+            duty = self._open(peer, message)
+        actions = self._node.on_message(number, message, self._now)
+        if duty is not None and any(isinstance(action, topics.Refuse) for action in actions):
+            self._duties.drop(duty)
+            duty = None
+        self._because(duty, actions)
+
+    def _on_repeated(self, peer: Peer, message: Message) -> None:
+        """It was published before: for the memory, and for those guests here who may have missed it."""
+        if not has_custody(message):
+            raise WireError("a repeated publication without custody")
+        if self._is_known(peer, message):
+            return
+        duty = self._open(peer, message)
+        lacking = self._catching_up.without(message.topic, message.message_id, self._now)
+        new = self._seen.add(message.message_id)
+        receivers = self._subscriptions.guests(message.topic) if new else lacking
+        self._hand_out(message.forwarded(), [each for each in receivers if each != peer], duty)
+
+    def _is_known(self, peer: Peer, message: Message) -> bool:
+        """Whether this copy came before; if its duty is done, it is answered at once."""
+        copy = copy_of(peer, message)
+        if self._duties.is_closed(copy):
+            self._out.append(Send(peer, taken(self._number, message)))
+            return True
+        return self._duties.is_open(copy)
+
+    def _open(self, peer: Peer, message: Message) -> Duty | None:
+        self._memory.remember(message, self._now)
+        duty = self._duties.open(peer, message, self._now)
+        if duty is None:
+            self._out.append(Note("no-room", {"id": f"{message.message_id:016x}", "peer": peer}))
+        return duty
+
+    # To guests and other brokers
+
+    def _deliver(self, message: Message) -> None:
+        """The overlay has brought a publication."""
+        # Only a publication with custody may have come before, as a repetition.
+        if has_custody(message) and not self._seen.add(message.message_id):
+            return
+        source = self._sources.get(message.message_id)
+        guests = [each for each in self._subscriptions.guests(message.topic) if each != source]
+        self._hand_out(message.forwarded(), guests, self._cause)
+
+    def _hand_out(self, message: Message, guests: list[Peer], duty: Duty | None) -> None:
+        for guest in guests:
+            self._out.append(Send(guest, message))
+            self._pass(guest, message, duty)
+
+    def _pass(self, peer: Peer, message: Message, duty: Duty | None) -> None:
+        """A copy goes out; if nothing that came in just now is the cause, it is of a publication that waited."""
+        if not has_custody(message):
+            return
+        if duty is None and (duty := self._duties.of(message.message_id)) is not None:
+            self._duties.release(duty)
+        duty = duty or self._duties.open(None, message, self._now)
+        if duty is not None:
+            self._duties.passed(duty, peer, message, self._now)
+
+    def _withheld(self, message: Message, until: float) -> None:
+        """Nobody subscribes; until then it may be sent yet, if somebody comes."""
+        details = {"id": f"{message.message_id:016x}", "topic": message.topic}
+        self._out.append(Note("withheld", details))
+        if self._cause is not None:
+            self._duties.hold(self._cause, until)
+
+    # What was missed
+
+    def _on_missed(self, guest: Peer, message: Message) -> None:
+        topic, now = message.topic, self._now
+        if not self._subscriptions.has(guest, topic):
+            raise WireError("MISSED for a topic without a subscription")
+        there = digest.decode(message.payload)
+        self._catching_up.begin(guest, topic, message.payload, there, now)
+        for missing in self._memory.missing(topic, there, now):
+            self._catching_up.without(topic, missing.message_id, now)
+            self._out.append(Send(guest, missing))
+        self._ask_again()
+
+    def _ask_again(self) -> None:
+        """The publishers' brokers, for topics whose time has come.
+
+        Until the own subscription stands, something could be missed again: then they are asked when it does.
+        """
+        for topic in self._catching_up.due(self._now):
+            if topic in self._stands:
+                words = self._catching_up.words(topic, self._now)
+                self._perform(self._node.ask(topic, words, self._now))
+
+    def _ask_for_all(self, first: float) -> None:
+        """For all that guests subscribe to, from this moment on."""
+        for topic in self._subscriptions.topics():
+            self._catching_up.ask(topic, first)
+
+    def _subscribed(self, topic: str) -> None:
+        super()._subscribed(topic)
+        if self._catching_up.anybody(topic):
+            self._catching_up.ask(topic, self._now)
+
+    def _answer(self, peer: Peer, asked: topics.Asked) -> None:
+        """Another broker wants what it has missed."""
+        try:
+            there = digest.decode(asked.words)
+        except WireError as error:
+            self._out.append(Refuse(peer, str(error)))
+            return
+        for missing in self._memory.missing(asked.topic, there, self._now):
+            self._out.append(Send(peer, missing))
+            self._pass(peer, missing, self._duties.open(None, missing, self._now))
+
+    # Guests that go
+
+    def _unsubscribe(self, guest: Peer, topic: str) -> None:
+        super()._unsubscribe(guest, topic)
+        if topic not in self._subscriptions:
+            self._catching_up.stop(topic)
+
+    def _guest_gone(self, guest: Peer) -> None:
+        super()._guest_gone(guest)
+        self._catching_up.forget(guest)
+        self._duties.take_from(guest)

@@ -1,0 +1,79 @@
+"""What the guests of a broker want: subscriptions, which go with the guest, and advertisements, which stay for a while.
+
+A sensor that loses its link comes back soon, here or elsewhere; if its advertisement went at once, the broker would
+change keys in the overlay each time.
+"""
+
+from nodes.overlay.base import Peer
+from nodes.wire import MAX_SUBSCRIPTIONS
+
+
+class Interests:
+    """Who wants which topics: one relation, seen from both sides.
+
+    Dicts as ordered sets: the order of forwarding must not depend on hashes.
+    """
+
+    def __init__(self) -> None:
+        self._topics: dict[Peer, dict[str, None]] = {}
+        self._guests: dict[str, dict[Peer, None]] = {}
+
+    def __contains__(self, topic: str) -> bool:
+        """Whether anybody wants it."""
+        return topic in self._guests
+
+    def topics(self) -> list[str]:
+        return list(self._guests)
+
+    def of(self, guest: Peer) -> list[str]:
+        return list(self._topics.get(guest, ()))
+
+    def guests(self, topic: str) -> list[Peer]:
+        return list(self._guests.get(topic, ()))
+
+    def has(self, guest: Peer, topic: str) -> bool:
+        return topic in self._topics.get(guest, ())
+
+    def full(self, guest: Peer) -> bool:
+        """Whether the guest has as many topics as one may have."""
+        return len(self._topics.get(guest, ())) >= MAX_SUBSCRIPTIONS
+
+    def add(self, guest: Peer, topic: str) -> None:
+        self._topics.setdefault(guest, {})[topic] = None
+        self._guests.setdefault(topic, {})[guest] = None
+
+    def remove(self, guest: Peer, topic: str) -> None:
+        _remove(self._topics, guest, topic)
+        _remove(self._guests, topic, guest)
+
+
+class Lingering:
+    """Topics that nobody advertises any more, and when that is to be told to the others."""
+
+    def __init__(self, linger_s: float) -> None:
+        self._linger_s = linger_s
+        self._until: dict[str, float] = {}
+
+    def begin(self, topic: str, now: float) -> None:
+        self._until.setdefault(topic, now + self._linger_s)
+
+    def end(self, topic: str) -> bool:
+        """Somebody advertises it again; whether it lingered."""
+        return self._until.pop(topic, None) is not None
+
+    def next_deadline(self) -> float | None:
+        return min(self._until.values(), default=None)
+
+    def due(self, now: float) -> list[str]:
+        over = [topic for topic, until in self._until.items() if until <= now]
+        for topic in over:
+            del self._until[topic]
+        return over
+
+
+def _remove(table: dict[str, dict[str, None]], key: str, member: str) -> None:
+    """Take the member out of the set under this key, and an empty set out of the table."""
+    members = table.get(key, {})
+    members.pop(member, None)
+    if not members:
+        table.pop(key, None)

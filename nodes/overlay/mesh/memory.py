@@ -1,0 +1,64 @@
+"""What was published lately, with custody: for those who missed it. Bounded in time and in bytes."""
+
+from collections import OrderedDict
+from dataclasses import replace
+from typing import NamedTuple
+
+from nodes.overlay.digest import Digest
+from nodes.wire import REPEATED, Message
+
+MAX_BYTES = 32 << 20
+OVERHEAD = 500  # bytes of a publication in memory besides its payload
+
+
+class _Kept(NamedTuple):
+    until: float
+    message: Message
+
+
+class Memory:
+    """Publications by id; those that are remembered longest go first."""
+
+    def __init__(self, retain_s: float, max_bytes: int = MAX_BYTES) -> None:
+        self._retain_s = retain_s
+        self._max_bytes = max_bytes
+        self._kept: OrderedDict[int, _Kept] = OrderedDict()
+        self.bytes = 0
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def remember(self, message: Message, now: float) -> None:
+        """Keep it; what is known already keeps its time."""
+        if message.message_id not in self._kept:
+            kept = replace(message, routing=b"", flags=message.flags | REPEATED)
+            self._kept[message.message_id] = _Kept(now + self._retain_s, kept)
+            self.bytes += _size(message)
+        self._forget(now)
+
+    def missing(self, topic: str, there: Digest, now: float) -> list[Message]:
+        """Of this topic, all that is not there; as it is sent to those who have missed it."""
+        self._forget(now)
+        return [
+            kept.message.forwarded()
+            for identity, kept in self._kept.items()
+            if kept.message.topic == topic and identity not in there
+        ]
+
+    def ids(self, topic: str, now: float) -> list[int]:
+        """What is remembered of this topic, the newest first."""
+        self._forget(now)
+        kept = reversed(self._kept.items())
+        return [identity for identity, one in kept if one.message.topic == topic]
+
+    def _forget(self, now: float) -> None:
+        while self._kept:
+            identity, oldest = next(iter(self._kept.items()))
+            if oldest.until > now and self.bytes <= self._max_bytes:
+                return
+            del self._kept[identity]
+            self.bytes -= _size(oldest.message)
+
+
+def _size(message: Message) -> int:
+    return len(message.payload) + OVERHEAD

@@ -1,0 +1,250 @@
+"""A broker among others: its guests on one side, a topic method between brokers (`TopicNode`) on the other.
+
+Rules. A guest's subscription is confirmed when the overlay's stands; it goes with the guest. An advertisement stays for
+a while (`attending`). What is delivered here goes to the guests that want the topic, one hop older, not back to where
+it came from. A publication with custody is a duty (`duties`) until all to whom it was passed on have answered; if one
+of them cannot be reached, the overlay serves by another way whom that one should have served. Who comes back, or has
+lost a peer, asks for what it has missed (`catching_up`); everybody answers from his own `memory` (`carrying`).
+A link to another broker that breaks is tried again at once, by a beat: then either it stands, and what was not answered
+is sent again over it, or the other is lost.
+"""
+
+from collections.abc import Mapping
+from random import Random
+from typing import Any
+
+from nodes.overlay.base import Action, Drop, Note, Peer, Refuse, Send, Station
+from nodes.overlay.beats import ANSWER, QUESTION, Beats, beat
+from nodes.overlay.custody import taken_copy
+from nodes.overlay.mesh.carrying import Carrying
+from nodes.overlay.mesh.duties import Copy
+from nodes.overlay.promises import PARAMETERS, promises
+from nodes.overlay.skipgraph.node import PERIOD_S
+from nodes.overlay.tbps import base as topics
+from nodes.overlay.tbps.base import Place, TopicNodeFactory
+from nodes.overlay.tbps.sg import HOLD_S
+from nodes.wire import REPEATED, Kind, Message, WireError
+
+LINGER_S = 60.0
+REPAIR_PERIODS = 3  # after a peer was lost, before others are asked for what was missed
+
+
+class Mesh(Carrying):
+    """A broker's part of an overlay of many brokers, with any topic method."""
+
+    def __init__(
+        self,
+        method: str,
+        make_node: TopicNodeFactory,
+        station: Station,
+        parameters: Mapping[str, Any],
+        random: Random,
+        linger_s: float = LINGER_S,
+    ) -> None:
+        own = promises(method, parameters)
+        others = {name: value for name, value in parameters.items() if name not in PARAMETERS}
+        seeds = tuple(seed.number for seed in station.seeds if seed.number != station.number)
+        place = Place(station.number, seeds, station.incarnation)
+        super().__init__(station.number, make_node(place, others, random), linger_s, own.retain_s)
+        self._numbers = {broker.name: broker.number for broker in station.brokers}
+        self._names = {broker.number: broker.name for broker in station.brokers}
+        self._hold_s = float(others.get("hold_s", HOLD_S))
+        self._repair_s = REPAIR_PERIODS * float(others.get("period_s", PERIOD_S))
+        self._beats = Beats(own)
+        self._up: set[Peer] = set()
+        self._lost: set[Peer] = set()
+        self._leaving = False
+
+    @property
+    def left(self) -> bool:
+        return self._leaving and self._node.left and not self._duties
+
+    def leave(self, now: float) -> list[Action]:
+        self._now = now
+        self._leaving = True
+        self._waiting.clear()
+        self._duties.drop_held()
+        self._perform(self._node.leave(now))
+        return self._done()
+
+    # Links
+
+    def on_link_up(self, peer: Peer, now: float) -> list[Action]:
+        self._now = now
+        self._up.add(peer)
+        self._beats.up(peer, now)
+        again = self._duties.cut_copies(peer, now)
+        self._out += [Send(peer, message) for message in again]
+        if again:
+            self._out.append(Note("resent", {"peer": peer, "messages": len(again)}))
+        self._is_back(peer)
+        return self._done()
+
+    def _is_back(self, peer: Peer) -> None:
+        """If it was lost: perhaps this broker was cut off, not the other."""
+        if peer in self._lost:
+            self._lost.discard(peer)
+            self._ask_for_all(self._now + self._repair_s)
+
+    def on_link_down(self, peer: Peer, now: float, orderly: bool = False) -> list[Action]:
+        self._now = now
+        if peer in self._up:
+            self._link_down(peer, orderly)
+        return self._done()
+
+    def _link_down(self, peer: Peer, orderly: bool) -> None:
+        self._up.discard(peer)
+        self._beats.down(peer)
+        if peer not in self._numbers:
+            self._guest_gone(peer)
+        elif not orderly:
+            self._duties.on_cut(peer)
+            self._out.append(Send(peer, beat(self._number, QUESTION)))
+
+    def on_unreachable(self, peer: Peer, now: float) -> list[Action]:
+        number = self._numbers.get(peer)
+        if number is None:
+            return []
+        self._now = now
+        if peer not in self._lost:
+            self._lost.add(peer)
+            self._out.append(Note("lost-peer", {"peer": peer}))
+            self._ask_for_all(now + self._repair_s)
+        self._perform(self._node.on_peer_lost(number, now))
+        unanswered = self._duties.take_from(peer)
+        for duty, message in unanswered:
+            if message.routing:
+                self._because(duty, self._node.serve_again(message, now))
+        if unanswered:
+            self._out.append(Note("served-again", {"peer": peer, "messages": len(unanswered)}))
+        return self._done()
+
+    # Time
+
+    def next_deadline(self) -> float | None:
+        moments = (
+            self._node.next_deadline(),
+            self._duties.next_deadline(),
+            self._beats.next_deadline(),
+            self._lingering.next_deadline(),
+            self._catching_up.next_deadline(),
+        )
+        return min((moment for moment in moments if moment is not None), default=None)
+
+    def on_deadline(self, now: float) -> list[Action]:
+        self._now = now
+        self._watch_links()
+        self._watch_duties()
+        self._withdraw()
+        self._ask_again()
+        self._perform(self._node.on_deadline(now))
+        return self._done()
+
+    def _watch_links(self) -> None:
+        due = self._beats.due(self._now)
+        self._out += [Send(peer, beat(self._number, QUESTION)) for peer in due.ask]
+        for peer in due.dead:
+            self._out.append(Drop(peer, "silent for too long"))
+            self._link_down(peer, orderly=False)
+
+    def _watch_duties(self) -> None:
+        due = self._duties.due(self._now)
+        for peer, message in due.again:
+            self._out.append(Send(peer, message))
+            self._out.append(Note("resent", {"peer": peer, "messages": 1}))
+        self._out += [Note("given-up", {"id": f"{identity:016x}"}) for identity in due.given_up]
+
+    # Messages
+
+    def on_message(self, peer: Peer, message: Message, now: float) -> list[Action]:
+        self._now = now
+        self._beats.heard(peer, now)
+        number = self._numbers.get(peer)
+        try:
+            if message.kind is Kind.TAKEN:
+                self._duties.on_taken(Copy(peer, message.message_id, taken_copy(message)))
+            elif message.kind is Kind.BEAT:
+                self._on_beat(peer, message)
+            elif number is not None:
+                self._on_broker(peer, number, message)
+            elif not self._leaving:
+                self._on_guest(peer, message)
+        except WireError as error:
+            self._out.append(Refuse(peer, str(error)))
+        return self._done()
+
+    def _on_beat(self, peer: Peer, message: Message) -> None:
+        if message.payload not in (QUESTION, ANSWER):
+            raise WireError("a BEAT that is neither question nor answer")
+        if message.payload == QUESTION and self._beats.must_answer(peer, self._now):
+            self._out.append(Send(peer, beat(self._number, ANSWER)))
+
+    def _on_broker(self, peer: Peer, number: int, message: Message) -> None:
+        match message.kind:
+            case Kind.OVERLAY:
+                self._perform(self._node.on_message(number, message, self._now))
+            case Kind.PUBLISH if message.routing:
+                self._on_part(peer, number, message)
+            case Kind.PUBLISH if message.flags & REPEATED:
+                self._on_repeated(peer, message)
+            case _:
+                raise WireError(f"{message.kind.name} has no place between brokers")
+
+    def _on_guest(self, guest: Peer, message: Message) -> None:
+        if message.routing:
+            raise WireError("routing in a guest's message; only brokers route")
+        match message.kind:
+            case Kind.PUBLISH if message.flags & REPEATED:
+                self._advertise(guest, message.topic)
+                self._on_repeated(guest, message)
+            case Kind.PUBLISH:
+                self._on_publication(guest, message)
+            case Kind.SUBSCRIBE:
+                self._subscribe(guest, message.topic)
+            case Kind.UNSUBSCRIBE:
+                self._unsubscribe(guest, message.topic)
+            case Kind.ADVERTISE:
+                self._on_advertise(guest, message.topic)
+            case Kind.MISSED:
+                self._on_missed(guest, message)
+            case _:
+                raise WireError(f"{message.kind.name} has no place on an open link")
+
+    # What the topic method wants
+
+    def _perform(self, actions: list[topics.Action]) -> None:
+        for action in actions:
+            match action:
+                case topics.Send(number, message):
+                    self._send(number, message)
+                case topics.Deliver(message):
+                    self._deliver(message)
+                case topics.Withheld(message):
+                    self._withheld(message, self._now + self._hold_s)
+                case topics.Subscribed(topic):
+                    self._subscribed(topic)
+                case topics.Advertised(topic):
+                    self._advertised(topic)
+                case topics.Refuse(number, reason):
+                    if (peer := self._names.get(number)) is not None:
+                        self._out.append(Refuse(peer, reason))
+                case topics.Asked(number):
+                    if (peer := self._names.get(number)) is not None:
+                        self._answer(peer, action)
+
+    def _send(self, number: int, message: Message) -> None:
+        peer = self._names.get(number)
+        if peer is None:
+            return  # nobody has such a number; the overlay finds out that it does not answer
+        self._out.append(Send(peer, message))
+        self._pass(peer, message, self._cause)
+
+    def _done(self) -> list[Action]:
+        """What is to be done; duties that are over are answered."""
+        answers = self._duties.close(self._node.holds)
+        self._out += [Send(peer, answer) for peer, answer in answers]
+        out, self._out = self._out, []
+        for action in out:
+            if isinstance(action, Send):
+                self._beats.sent(action.peer, self._now)
+        return out
