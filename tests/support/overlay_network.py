@@ -24,6 +24,8 @@ class OverlayNetwork:
     passed: list[tuple[int, int, Any]] = field(default_factory=list)  # sender, receiver, message
     holds: Callable[[Any], bool] = lambda message: False  # messages that wait for `release`
     listen: Callable[[int, Any], None] = lambda node, action: None
+    # A message has come to a node that is not there: sender, receiver, message.
+    in_vain: Callable[[int, int, Any], None] = lambda sender, receiver, message: None
 
     def __post_init__(self) -> None:
         self.random = Random(self.seed)
@@ -66,10 +68,11 @@ class OverlayNetwork:
         while self._to_do and self._to_do[0][0] <= end:
             moment, _, number, arrival = heappop(self._to_do)
             node = self.nodes.get(number)
-            if node is None:
-                continue
             self.now = max(self.now, moment)
-            if arrival is not None:
+            if node is None:
+                if arrival is not None:
+                    self.in_vain(arrival[0], number, arrival[1])
+            elif arrival is not None:
                 self.act(number, node.on_message(*arrival, self.now))
             elif node.next_deadline() == moment:
                 self.act(number, node.on_deadline(self.now))

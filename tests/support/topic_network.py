@@ -81,12 +81,12 @@ class TopicNetwork(OverlayNetwork):
         self.advertised.discard((number, topic))
         self.act(number, self.nodes[number].withdraw(topic, self.now))
 
-    def publish(self, number: int, topic: str, priority: int = 1) -> int:
+    def publish(self, number: int, topic: str, priority: int = 1, flags: int = 0) -> int:
         """Its message id."""
         self._published += 1
         identity = message_id(number, self._published)
         message = Message(
-            Kind.PUBLISH, priority, hops=0, origin=number, message_id=identity, topic=topic
+            Kind.PUBLISH, priority, 0, flags, origin=number, message_id=identity, topic=topic
         )
         self.act(number, self.nodes[number].publish(message, self.now))
         return identity

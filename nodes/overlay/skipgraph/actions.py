@@ -30,7 +30,7 @@ class Removed:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """A neighbour at level 0 is another one now."""
+    """A neighbour at level 0 is another one now, or is sure to be the right one."""
 
     key: bytes
 

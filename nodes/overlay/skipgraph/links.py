@@ -49,6 +49,9 @@ class Links:
         peer.unanswered = 0
         peer.right_number = max(peer.right_number, answer.number)
         peer.successors = answer.successors
+        if peer.unsure:
+            peer.unsure = False
+            self._table.tell(Moved(peer.key))
         # Multicasts never cross the end of the line: there, the right neighbour need not be settled.
         if answer.settled or peer.right.key <= peer.key:
             self._settle(peer)
@@ -76,6 +79,7 @@ class Links:
                 nearest = contact
         peer.successors = tuple(c for c in peer.successors if c.key != peer.right.key)
         self._set_right(peer, nearest, peer.left_number if nearest == peer.me else 0)
+        peer.unsure = True
         self._check(peer)
 
     def _linked(self, peer: Peer, left: Contact, number: int) -> None:
@@ -88,7 +92,7 @@ class Links:
 
     def _set_right(self, peer: Peer, right: Contact, number: int) -> None:
         changed = peer.right != right
-        peer.right, peer.right_number, peer.unanswered = right, number, 0
+        peer.right, peer.right_number, peer.unanswered, peer.unsure = right, number, 0, False
         if changed:
             self._changed(peer)
 

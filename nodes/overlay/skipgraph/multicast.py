@@ -15,6 +15,11 @@ Its node then locates the first peer of the part (a question that anybody may pa
 multicast itself is only ever handled by nodes with a key in the range, or that had one when it was sent to them.
 A multicast that another node lets a peer begin (`by` is the peer itself) must not count on a claim that may be refused:
 only a left neighbour knows that it has been taken. Such a peer locates, too.
+
+Where a node beside the way is known to be dead, nobody is passed over either: a stretch that only the dead one could
+have served, or behind which somebody may stand who is not known yet, is located as well, until the ring is whole there.
+`around`: the same for a part that was sent to a node and did not arrive. A flood goes on from both sides of the dead
+peer: whoever it cut off is connected with one of them by level 0.
 """
 
 from collections.abc import Iterator
@@ -24,8 +29,12 @@ from nodes.overlay.skipgraph import messages as m
 from nodes.overlay.skipgraph.actions import Delivered, Exhausted, Missed, Repeated
 from nodes.overlay.skipgraph.contacts import Contact
 from nodes.overlay.skipgraph.table import Peer, Table
+from nodes.wire import CUSTODY
+from nodes.wire import Message as Publication
 
-ENTRIES = 30  # tries to find the first peer of a part
+ENTRIES = (
+    30  # tries to find the first peer of a part; without end, if somebody is responsible for it
+)
 
 
 @dataclass(slots=True)
@@ -48,6 +57,11 @@ class Multicaster:
     def waiting(self) -> bool:
         return bool(self._entries)
 
+    def held(self) -> set[int]:
+        """The ids of publications of which a part waits for its first peer."""
+        bodies = (entry.multicast.body for entry in self._entries.values())
+        return {body.message_id for body in bodies if isinstance(body, Publication)}
+
     def begin(self, multicast: m.Multicast) -> list[m.Locate]:
         """From this node; questions, if it has no peer in the range or beside it."""
         for peer in self._table.peers.values():
@@ -62,27 +76,61 @@ class Multicaster:
             self._table.tell(Missed(multicast.at, multicast))
         begins = multicast.by == multicast.at
         here = peer is not None and (peer.in_ring if begins else peer.reachable)
+        questions: list[m.Locate] = []
         if multicast.way is m.Way.FLOOD:
-            if not self._flood(multicast) and here:
+            served = self._flood(multicast)
+            if not served and here:
                 self._table.tell(Repeated(multicast))
+            for each in served:
+                questions += self._beside(each, multicast)
         elif peer is not None and here:
             self._split(peer, multicast)
-        if here:
-            return []
+            questions += self._beside(peer, multicast)
+        if not here:
+            flood = multicast.way is m.Way.FLOOD
+            questions += self._enter(multicast, multicast.at if flood else multicast.low)
+        return questions
+
+    def around(self, multicast: m.Multicast) -> list[m.Locate]:
+        """It was sent to the peer `at`, whose node is dead: questions for those who serve its part instead."""
+        at = multicast.at
+        if multicast.way is m.Way.FLOOD:
+            return self._enter(multicast, at)
+        before = self._enter_part(multicast, multicast.low, min(multicast.high, at))
+        return before + self._enter_part(multicast, max(multicast.low, at + b"\0"), multicast.high)
+
+    def _beside(self, peer: Peer, multicast: m.Multicast) -> list[m.Locate]:
+        """Questions for stretches beside a peer that it could not give to anybody, as its neighbours have died."""
+        questions: list[m.Locate] = []
+        neighbours = list(self._neighbours(peer))
+        right = [c.key for c in neighbours if c.key > peer.key]
+        left = [c for c in neighbours if multicast.low <= c.key < peer.key]
         flood = multicast.way is m.Way.FLOOD
-        return self._enter(multicast, multicast.at if flood else multicast.low)
+        if peer.unsure:
+            begin, end = peer.key + b"\0", min([multicast.high, *right])
+            if flood and begin < multicast.high:
+                questions += self._enter(multicast, begin)
+            elif not flood:
+                questions += self._enter_part(multicast, max(multicast.low, begin), end)
+        if peer.left.key < peer.key and not self._table.alive(peer.left):
+            if flood and multicast.floor <= peer.left.key:
+                questions += self._enter(multicast, peer.left.key)
+            elif not flood and not left:
+                end = min(multicast.high, peer.key)
+                questions += self._enter_part(multicast, multicast.low, end)
+        return questions
 
     # The two ways
 
-    def _flood(self, multicast: m.Multicast) -> bool:
-        """All peers of this node get it at once, each passes it on over its links; whether it was new to one."""
+    def _flood(self, multicast: m.Multicast) -> list[Peer]:
+        """All peers of this node get it at once, each passes it on over its links; those to which it was new."""
         onward: dict[Contact, bytes] = {}
-        new = False
+        new = []
         for peer in self._table.peers.values():
             inside = multicast.floor <= peer.key < multicast.high
             if not (inside and peer.reachable and _is_new(peer, multicast)):
                 continue
-            new = True
+            new.append(peer)
             neighbours = list(self._neighbours(peer))
             self._serve(peer, multicast, neighbours)
             for contact in neighbours:
@@ -114,6 +162,12 @@ class Multicaster:
 
     # Entering a range
 
+    def _enter_part(self, multicast: m.Multicast, low: bytes, high: bytes) -> list[m.Locate]:
+        if low >= high:
+            return []
+        part = replace(multicast, at=b"", by=b"", floor=low, low=low, high=high)
+        return self._enter(part, low)
+
     def _enter(self, multicast: m.Multicast, key: bytes) -> list[m.Locate]:
         ticket = self._table.ticket()
         self._entries[ticket] = _Entry(multicast, key)
@@ -130,15 +184,20 @@ class Multicaster:
         return []
 
     def on_gap(self, gap: m.Gap) -> None:
-        entry = self._entries.pop(gap.ticket, None)
+        """Who stands there is sent the part; if it is one that has died, the question is asked again later."""
+        entry = self._entries.get(gap.ticket)
         if entry is None:
             return
         multicast = entry.multicast
         flood = multicast.way is m.Way.FLOOD
         low = multicast.floor if flood else multicast.low
-        for contact in (gap.left, gap.right) if flood else (gap.right,):
-            if low <= contact.key < multicast.high:
-                self._table.send(contact.node, replace(multicast, at=contact.key, by=b""))
+        beside = (gap.left, gap.right) if flood else (gap.right,)
+        inside = [contact for contact in beside if low <= contact.key < multicast.high]
+        if not all(map(self._table.alive, inside)):
+            return
+        del self._entries[gap.ticket]
+        for contact in inside:
+            self._table.send(contact.node, replace(multicast, at=contact.key, by=b""))
         if flood:
             self._flood(multicast)
 
@@ -147,11 +206,16 @@ class Multicaster:
         again: list[m.Locate] = []
         for ticket, entry in list(self._entries.items()):
             entry.tries += 1
-            if entry.tries > ENTRIES:
+            if entry.tries > ENTRIES and not _has_custody(entry.multicast):
                 del self._entries[ticket]
             else:
                 again.extend(self._questions(ticket))
         return again
+
+
+def _has_custody(multicast: m.Multicast) -> bool:
+    body = multicast.body
+    return isinstance(body, Publication) and bool(body.flags & CUSTODY)
 
 
 def _is_new(peer: Peer, multicast: m.Multicast) -> bool:

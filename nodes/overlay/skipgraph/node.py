@@ -75,6 +75,11 @@ class SkipGraphNode:
         """The own keys, also those that come or go."""
         return list(self._table.peers)
 
+    @property
+    def left(self) -> bool:
+        """Whether it has no key, and no publication waits."""
+        return not self._table.peers and not self._multicaster.held()
+
     def suspects(self, number: int) -> bool:
         """Whether this node is taken for dead."""
         return number in self._table.suspects
@@ -131,6 +136,15 @@ class SkipGraphNode:
         """Let a peer of another node, `multicast.at`, begin a multicast as if it were its own."""
         self._table.send(node, multicast)
         return self._done(now)
+
+    def serve_again(self, multicast: m.Multicast, now: float) -> list[Action]:
+        """A part went to the peer `multicast.at`, whose node is dead: others serve it, as soon as they are found."""
+        self._ask(self._multicaster.around(multicast))
+        return self._done(now)
+
+    def holds(self, message_id: int) -> bool:
+        """Whether parts of this publication wait, because the first peer of each is not known yet."""
+        return message_id in self._multicaster.held()
 
     def tell(self, node: int, body: bytes, now: float) -> list[Action]:
         """Say something to the layer above of another node. It may get lost."""

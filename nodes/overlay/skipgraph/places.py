@@ -73,13 +73,14 @@ class Places(Links):
         peer = holder(table, question.key)
         if peer is not None and peer.standing is Standing.LEAVING:
             peer.held.append(question)
-        elif peer is not None:
+        elif peer is not None and not peer.unsure:
             gap = m.Gap(question.ticket, peer.me, peer.right, peer.right_number)
             table.send(question.asker, gap)
         else:
             if not question.hops and question.asker != table.number:
                 table.send(question.asker, m.Noted(question.ticket, empty=False))
-            self._pass_on(question.key, question)
+            if peer is None:
+                self._pass_on(question.key, question)
 
     def _pass_on(self, key: bytes, message: m.Locate | m.Unlink) -> None:
         onward = next_hop(self._table, key, exact=False)
@@ -184,6 +185,7 @@ class Places(Links):
         if between(peer.key, answer.left.key, peer.right.key):
             if self._table.alive(answer.left) and answer.left.key not in peer.gone:
                 self._set_right(peer, answer.left, 0)
+                peer.unsure = True
                 self._check(peer)
         elif peer.wait <= 0:
             self._look_for_place(peer)

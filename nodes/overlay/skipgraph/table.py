@@ -43,6 +43,7 @@ class Peer:
     settled: bool = False
     unheard: int = 0  # ticks since the left neighbour checked
     unanswered: int = 0  # checks of the right neighbour
+    unsure: bool = False  # the right neighbour replaced a dead one: others may stand before it
     gone: set[bytes] = field(default_factory=set)  # who turned out to be no more, in this tick
     successors: tuple[Contact, ...] = ()  # who stands behind the right neighbour
     levels: list[Sides] = field(default_factory=list)  # from level 1 on

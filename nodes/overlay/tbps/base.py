@@ -77,7 +77,16 @@ class Refuse:
     reason: str
 
 
-Action = Send | Deliver | Duplicate | Withheld | Subscribed | Advertised | Refuse
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """The node `sender` puts these words before those that publish on the topic, of which this node is one."""
+
+    sender: int
+    topic: str
+    words: bytes
+
+
+Action = Send | Deliver | Duplicate | Withheld | Subscribed | Advertised | Refuse | Asked
 
 
 class TopicNode(Protocol):
@@ -97,6 +106,26 @@ class TopicNode(Protocol):
 
     def publish(self, message: Message, now: float) -> list[Action]:
         """Send to all subscribers of the message's topic, which must be advertised (ValueError)."""
+
+    def ask(self, topic: str, words: bytes, now: float) -> list[Action]:
+        """Put the words before the nodes that publish on the topic, once; Scribe: before the topic's root."""
+
+    def leave(self, now: float) -> list[Action]:
+        """The node wants nothing any more, and goes out of the overlay in order."""
+
+    @property
+    def left(self) -> bool:
+        """After `leave`: it is out, and nothing waits here."""
+
+    def serve_again(self, message: Message, now: float) -> list[Action]:
+        """A publication, as a Send of this node had it, went to a node that is gone (`on_peer_lost` was called).
+
+        Those whom that one should have served are served by another way; some may get it twice. The Sends may come in
+        later calls, when the way has been found: until then the node `holds` the publication.
+        """
+
+    def holds(self, message_id: int) -> bool:
+        """Whether this publication waits here, because the way is not known yet: more Sends of it will come."""
 
     def on_message(self, sender: int, message: Message, now: float) -> list[Action]:
         """A message came from the node of this number."""

@@ -39,7 +39,9 @@ class Branch:
 
 
 class Branches:
-    """All of a node. `heading` tells the next node to a topic's root; `confirm` hears of subscriptions that stand."""
+    """All of a node. `heading` tells the next node to a topic's root, `confirm` hears of subscriptions that stand,
+    `welcome` of new children.
+    """
 
     def __init__(
         self,
@@ -47,12 +49,14 @@ class Branches:
         tell: Callable[[int, ScribeWord], None],
         ticket: Callable[[], int],
         confirm: Callable[[str], None],
+        welcome: Callable[[int, str], None],
         forget_s: float,
     ) -> None:
         self._heading = heading
         self._tell = tell
         self._ticket = ticket
         self._confirm = confirm
+        self._welcome = welcome
         self._forget_s = forget_s
         self._branches: dict[str, Branch] = {}
 
@@ -75,6 +79,13 @@ class Branches:
             branch.subscribed = False
             self._prune(branch)
 
+    def leave(self) -> None:
+        """The node goes: parents forget it, and children have to look for another way."""
+        for branch in list(self._branches.values()):
+            branch.subscribed = False
+            branch.children.clear()
+            self._prune(branch)
+
     def on_join(self, node: int, join: Join, now: float) -> None:
         branch = self._grown(join.topic)
         child = branch.children.get(node)
@@ -84,6 +95,8 @@ class Branches:
         self._steer(branch)
         if branch.stands:
             self._stand(branch)
+        if child is None:
+            self._welcome(node, join.topic)
 
     def on_joined(self, node: int, joined: Joined) -> None:
         branch = self._branches.get(joined.topic)

@@ -1,51 +1,49 @@
-"""What goes up to a topic's root: questions for it (Look), and publications that came to a node that is not it.
-
-While the next hop is not known, they are held.
-"""
+"""What goes up to a topic's root, node by node; while the next one is not known, it is held."""
 
 from collections import deque
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 
 from nodes.overlay.tbps.compass import Bearing
-from nodes.overlay.tbps.scribe_words import Look, Root, ScribeWord
+from nodes.overlay.tbps.scribe_words import Look, Question
 from nodes.wire import Message
 
 MOST_HELD = 256  # the oldest are forgotten
-MOST_HOPS = 255
+Climber = (
+    Look | Question | Message
+)  # questions for the root or to it, and publications that came to another node
 
 
 class Climbing:
-    """A node's part in it. `heading` tells the next node to a topic's root, `send` passes a publication on to it."""
+    """A node's part in it: `heading` tells the next node to a topic's root, `onward` sends to it, `arrive` is there."""
 
     def __init__(
         self,
         heading: Callable[[str], int | Bearing],
-        tell: Callable[[int, ScribeWord], None],
-        send: Callable[[int, Message], None],
+        onward: Callable[[int, Climber], None],
+        arrive: Callable[[Climber], None],
     ) -> None:
         self._heading = heading
-        self._tell = tell
-        self._send = send
-        self._held: deque[Look | Message] = deque(maxlen=MOST_HELD)
+        self._onward = onward
+        self._arrive = arrive
+        self._held: deque[Climber] = deque(maxlen=MOST_HELD)
 
     def __bool__(self) -> bool:
         """Whether something is held."""
         return bool(self._held)
 
-    def climb(self, one: Look | Message) -> None:
+    def __iter__(self) -> Iterator[Climber]:
+        """What is held."""
+        return iter(self._held)
+
+    def climb(self, one: Climber) -> None:
         """One hop up, if this node is not the root."""
         heading = self._heading(one.topic)
-        if heading is Bearing.UNKNOWN:
-            if one not in self._held:
-                self._held.append(one)
-        elif isinstance(one, Message):
-            if isinstance(heading, int):
-                self._send(heading, one)
+        if isinstance(heading, int):
+            self._onward(heading, one)
         elif heading is Bearing.HERE:
-            self._tell(one.asker, Root(one.topic))
-        elif isinstance(heading, int) and one.hops < MOST_HOPS:
-            self._tell(heading, replace(one, hops=one.hops + 1))
+            self._arrive(one)
+        elif one not in self._held:
+            self._held.append(one)
 
     def go_on(self) -> None:
         """With what was held."""

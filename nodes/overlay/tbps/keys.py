@@ -38,3 +38,8 @@ def stands_in(key: bytes, topic: str, role: Role) -> bool:
 def topic_of(key: bytes) -> str:
     """The topic of a key that `topic_key` made."""
     return key.partition(b"\0")[0].decode()
+
+
+def node_of(key: bytes) -> int:
+    """The number of the node that has a key that `topic_key` made."""
+    return int.from_bytes(key[-4:])

@@ -19,6 +19,7 @@ from nodes.overlay.skipgraph.node import PERIOD_S, SkipGraphNode
 from nodes.overlay.tbps.base import (
     Action,
     Advertised,
+    Asked,
     Deliver,
     Duplicate,
     Place,
@@ -27,8 +28,9 @@ from nodes.overlay.tbps.base import (
     Subscribed,
 )
 from nodes.overlay.tbps.keys import Role, edge, topic_key, topic_of
+from nodes.overlay.tbps.words import hear_question, is_question, say_question
 from nodes.parameters import check_known
-from nodes.wire import Kind, Message, WireError
+from nodes.wire import Kind, Message, WireError, message_id
 
 MOST_WAITING = 64  # publications of a topic whose key is not inserted yet; the oldest are forgotten
 WAYS = {"flood": Way.FLOOD, "split": Way.SPLIT}
@@ -79,6 +81,7 @@ class Membership:
         )
         self._topics: dict[str, Topic] = {}
         self._seen = Seen()
+        self._words = place.incarnation
         self._out: list[Action] = []
 
     # What the node wants
@@ -122,6 +125,33 @@ class Membership:
             state.waiting.append(message)
         return self._done()
 
+    def ask(self, topic: str, words: bytes, now: float) -> list[Action]:
+        """To the whole stretch of the topic: who publishes and subscribes stands among the subscribers."""
+        low, high = edge(topic, Role.PUBLISHER), edge(topic, Role.SUBSCRIBER + 1)
+        body = say_question(topic, words)
+        self._act(self.graph.multicast(low, high, self._next_identity(), body, now), now)
+        return self._done()
+
+    def leave(self, now: float) -> list[Action]:
+        for state in list(self._topics.values()):
+            state.advertised = state.subscribed = False
+            self._settle_keys(state, now)
+        return self._done()
+
+    @property
+    def left(self) -> bool:
+        return self.graph.left
+
+    def serve_again(self, message: Message, now: float) -> list[Action]:
+        multicast = with_publication(message)
+        unsent = replace(message, routing=b"", hops=message.hops - 1)
+        self._serve_again(replace(multicast, body=unsent), unsent, now)
+        return self._done()
+
+    def holds(self, message_id: int) -> bool:
+        waiting = (message for state in self._topics.values() for message in state.waiting)
+        return self.graph.holds(message_id) or any(m.message_id == message_id for m in waiting)
+
     # What happens
 
     def on_message(self, sender: int, message: Message, now: float) -> list[Action]:
@@ -155,6 +185,10 @@ class Membership:
         self._act(
             self.graph.multicast(low, high, message.message_id, message, now, self._way, floor), now
         )
+
+    def _serve_again(self, multicast: Multicast, message: Message, now: float) -> None:
+        """A part went to a dead node: serve it by others."""
+        self._act(self.graph.serve_again(multicast, now), now)
 
     def _on_event(self, event: graph.Event, now: float) -> None:
         """Something that membership does not care for."""
@@ -217,6 +251,10 @@ class Membership:
                     self._deliver(publication)
                 case graph.Repeated(Multicast(body=Message() as publication)):
                     self._out.append(Duplicate(publication))
+                case graph.Delivered(_, Multicast(origin=sender, body=bytes() as body)) if (
+                    is_question(body)
+                ):
+                    self._on_question(sender, body)
                 case _:
                     self._on_event(action, now)
 
@@ -226,6 +264,17 @@ class Membership:
             return
         new = self._seen.add(publication.message_id)
         self._out.append(Deliver(publication) if new else Duplicate(publication))
+
+    def _on_question(self, sender: int, body: bytes) -> None:
+        topic, words = hear_question(body)
+        state = self._topics.get(topic)
+        if state is not None and state.advertised and sender != self.number:
+            self._out.append(Asked(sender, topic, words))
+
+    def _next_identity(self) -> int:
+        """Of a multicast of words."""
+        self._words += 1
+        return message_id(self.number, self._words)
 
     def _done(self) -> list[Action]:
         out, self._out = self._out, []

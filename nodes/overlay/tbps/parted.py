@@ -11,7 +11,8 @@ message is lost, no node crashes, one ring), but one: helpers may crash, if the 
 - A helper that has left, or is only about to come, locates the first peer of its part and sends the part there, and
   tells the publisher that it is absent (what is known may be old).
 - The publisher keeps parts for a while. When a helper is lost, it serves what lies before and behind the dead one
-  again, each by a member there. Nothing acknowledges a part: that would be a message more for each of them.
+  again, each by a member there. Nothing acknowledges a part: that would be a message more for each of them. (Those of
+  publications with custody are acknowledged, and not kept here: the layer above knows which did not arrive.)
 - What comes twice by this is known by its id and delivered once.
 """
 
@@ -25,11 +26,11 @@ from nodes.overlay.skipgraph import actions as graph
 from nodes.overlay.skipgraph.contacts import Contact
 from nodes.overlay.skipgraph.messages import Multicast, Way
 from nodes.overlay.tbps.base import Action, Place
-from nodes.overlay.tbps.keys import Role, stands_in
+from nodes.overlay.tbps.keys import Role, node_of, stands_in
 from nodes.overlay.tbps.parts import Part, parts_around
 from nodes.overlay.tbps.roster import RosterWord, say_contacts
 from nodes.overlay.tbps.rostered import Rostered
-from nodes.wire import Message
+from nodes.wire import CUSTODY, Message
 
 KEEP_S = 30.0
 MOST_KEPT = 1024  # parts; the oldest are forgotten
@@ -66,12 +67,22 @@ class Parted(Rostered, ABC):
                 continue
             if lost is None or lost.node != number:
                 self._sent.append(entry)
-                continue
-            known = self._subscribers(entry.message.topic, now)
-            for part in parts_around(entry.part, lost, known):
-                # By split: a flood would stop at those who have it already.
-                self._serve(part, entry.message, Way.SPLIT, now)
+            else:
+                self._serve_around(entry.part, lost, entry.message, now)
         return actions + self._done()
+
+    def _serve_again(self, multicast: Multicast, message: Message, now: float) -> None:
+        if multicast.origin != self.number or multicast.by != multicast.at:
+            super()._serve_again(multicast, message, now)
+            return
+        lost = Contact(multicast.at, node_of(multicast.at), 0)
+        part = Part(multicast.low, multicast.high, lost)
+        self._serve_around(part, lost, message, now)
+
+    def _serve_around(self, part: Part, lost: Contact, message: Message, now: float) -> None:
+        for piece in parts_around(part, lost, self._subscribers(message.topic, now)):
+            # By split: a flood would stop at those who have it already.
+            self._serve(piece, message, Way.SPLIT, now)
 
     def _multicast(self, message: Message, now: float) -> None:
         parts = self.parts(message.topic, message.priority, now)
@@ -92,7 +103,7 @@ class Parted(Rostered, ABC):
         self._act(self.graph.start_at(helper.node, start, now), now)
         while self._sent and self._sent[0].until < now:
             self._sent.popleft()
-        if helper.node != self.number:
+        if helper.node != self.number and not message.flags & CUSTODY:
             self._sent.append(_Sent(now + self._keep_s, part, message))
 
     def _on_event(self, event: graph.Event, now: float) -> None:
@@ -104,6 +115,10 @@ class Parted(Rostered, ABC):
                 super()._on_event(event, now)
 
     def _subscribers(self, topic: str, now: float) -> list[Contact]:
-        """Those that are known, in key order."""
-        known = self._roster(topic).known(now)
-        return [contact for contact in known if stands_in(contact.key, topic, Role.SUBSCRIBER)]
+        """Those that are known and not taken for dead, in key order."""
+        return [
+            contact
+            for contact in self._roster(topic).known(now)
+            if stands_in(contact.key, topic, Role.SUBSCRIBER)
+            and not self.graph.suspects(contact.node)
+        ]

@@ -41,6 +41,7 @@ class PsgTbps(Rostered):
         serving = known
         if self._support_from == "publishers":
             serving = [c for c in known if stands_in(c.key, topic, Role.PUBLISHER)]
+        serving = [contact for contact in serving if not self.graph.suspects(contact.node)]
         participants = self._participants(topic, now)
         return support_nodes(own, serving, participants, priority, self._support)
 

@@ -12,7 +12,8 @@ What is promised: a subscriber that was confirmed before the publication, and th
 if no message is lost and the graph has not changed for a while (the lists of all levels, and `renew_s`). Subscriptions
 may come and go. Else publications may miss subscribers: those that were sent to a crashed root until the publisher
 has found the next, and those below a crashed node, or below one of two roots, until the branches are renewed. A
-publisher whose shell knows of the crash (`on_peer_lost`) keeps what it publishes until it knows the next root.
+publisher whose shell knows of the crash (`on_peer_lost`) keeps what it publishes until it knows the next root. With
+custody nobody is missed: `traffic` says why.
 """
 
 from collections.abc import Mapping
@@ -21,7 +22,6 @@ from hashlib import blake2b
 from random import Random
 from typing import Any, ClassVar
 
-from nodes.overlay.seen import Seen
 from nodes.overlay.skipgraph import actions as graph
 from nodes.overlay.skipgraph.codec import decode
 from nodes.overlay.skipgraph.contacts import VECTOR_BITS
@@ -29,15 +29,14 @@ from nodes.overlay.skipgraph.node import PERIOD_S, SkipGraphNode
 from nodes.overlay.tbps.base import (
     Action,
     Advertised,
-    Deliver,
-    Duplicate,
+    Asked,
     Place,
     Refuse,
     Send,
     Subscribed,
 )
 from nodes.overlay.tbps.branches import Branches
-from nodes.overlay.tbps.climbing import Climbing
+from nodes.overlay.tbps.climbing import Climber, Climbing
 from nodes.overlay.tbps.compass import Bearing, Compass
 from nodes.overlay.tbps.keys import Role, edge
 from nodes.overlay.tbps.membership import written
@@ -48,19 +47,22 @@ from nodes.overlay.tbps.scribe_words import (
     Joined,
     Leave,
     Look,
+    Question,
     Root,
     ScribeWord,
-    Toward,
+    course_of,
     hear_scribe,
     say_scribe,
-    toward_of,
 )
 from nodes.overlay.tbps.sources import Sources
+from nodes.overlay.tbps.traffic import Traffic
 from nodes.parameters import check_known
-from nodes.wire import Kind, Message, WireError, encode_topic
+from nodes.wire import Kind, Message, WireError, encode_topic, message_id
 
 RENEW_S = 5.0
 FORGET_AFTER = 3  # renewals without a word
+KEEP_S = 60.0  # for new children, what somebody is responsible for: at least, and until branches are renewed
+MOST_HOPS = 255
 UNSURE_PERIODS = 3  # after a node has come, before it takes itself for a root
 
 
@@ -105,19 +107,24 @@ class Scribe:
             self._tell,
             self._next_ticket,
             lambda topic: self._out.append(Subscribed(topic)),
+            self._welcome,
             FORGET_AFTER * self._renew_s,
         )
-        self._climbing = Climbing(
+        self._climbing = Climbing(self._heading, self._send_up, self._arrive)
+        self._traffic = Traffic(
+            self.branches,
+            self._climbing.climb,
             self._heading,
-            self._tell,
-            lambda node, message: self._send(node, message, Toward.ROOT),
+            self._next_attempt,
+            self._do,
+            max(KEEP_S, FORGET_AFTER * self._renew_s),
         )
         self._sources = Sources(
             lambda topic: self._climbing.climb(Look(self.number, 0, topic)),
-            self._to_root,
+            lambda root, message: self._traffic.publish(root, self.number, message, self._now),
             lambda topic: self._out.append(Advertised(topic)),
         )
-        self._seen = Seen()
+        self._attempts = place.incarnation
         self._out: list[Action] = []
         self._now = 0.0
         self._begun = False
@@ -154,6 +161,33 @@ class Scribe:
         self._sources.publish(message)
         return self._done()
 
+    def ask(self, topic: str, words: bytes, now: float) -> list[Action]:
+        self._begin(now)
+        self._climbing.climb(Question(self.number, 0, topic, words))
+        return self._done()
+
+    def leave(self, now: float) -> list[Action]:
+        self._begin(now)
+        self.branches.leave()
+        self._sources.leave()
+        self._act(self.graph.remove(node_key(self.number), now))
+        return self._done()
+
+    @property
+    def left(self) -> bool:
+        return self.graph.left
+
+    def serve_again(self, message: Message, now: float) -> list[Action]:
+        self._begin(now)
+        self._traffic.serve_again(message, now)
+        return self._done()
+
+    def holds(self, message_id: int) -> bool:
+        waiting = [
+            one for one in (*self._climbing, *self._sources.waiting()) if _is(one, message_id)
+        ]
+        return bool(waiting) or self._traffic.holds(message_id)
+
     # What happens
 
     def on_message(self, sender: int, message: Message, now: float) -> list[Action]:
@@ -162,7 +196,7 @@ class Scribe:
             if message.kind is Kind.OVERLAY:
                 self._act(self.graph.on_message(sender, decode(message.payload), now))
             else:
-                self._on_publication(sender, message)
+                self._traffic.on_publication(sender, message, now)
         except WireError as error:
             self._out.append(Refuse(sender, str(error)))
         return self._done()
@@ -208,9 +242,11 @@ class Scribe:
         self.branches.tick(renew, self._now)
         self._climbing.go_on()
         self._sources.tick(renew)
+        self._traffic.tick(self._now)
 
     def _done(self) -> list[Action]:
-        if self._tick_at is None and (self.branches or self._sources or self._climbing):
+        busy = self.branches or self._sources or self._climbing or self._traffic
+        if self._tick_at is None and busy:
             self._tick_at = self._now + self._period_s * (0.9 + 0.2 * self._random.random())
         out, self._out = self._out, []
         return out
@@ -219,10 +255,38 @@ class Scribe:
         self._tickets += 1
         return self._tickets
 
+    def _next_attempt(self) -> int:
+        self._attempts += 1
+        return message_id(self.number, self._attempts)
+
     def _heading(self, topic: str) -> int | Bearing:
         heading = self.compass.heading(topic_hash(topic))
+        if isinstance(heading, int):
+            return Bearing.UNKNOWN if self.graph.suspects(heading) else heading
         sure = self._sure_at is not None and self._now >= self._sure_at
         return heading if sure or heading is not Bearing.HERE else Bearing.UNKNOWN
+
+    def _do(self, action: Action) -> None:
+        self._out.append(action)
+
+    def _welcome(self, child: int, topic: str) -> None:
+        self._traffic.welcome(child, topic)
+
+    def _send_up(self, node: int, one: Climber) -> None:
+        if isinstance(one, Message):
+            self._traffic.send(node, one, course_of(one))
+        elif one.hops < MOST_HOPS:
+            self._tell(node, replace(one, hops=one.hops + 1))
+
+    def _arrive(self, one: Climber) -> None:
+        """This node is the root."""
+        match one:
+            case Look():
+                self._tell(one.asker, Root(one.topic))
+            case Question():
+                self._out.append(Asked(one.asker, one.topic, one.words))
+            case Message():
+                self._traffic.on_top(one)
 
     # Words
 
@@ -253,41 +317,11 @@ class Scribe:
                 self.branches.on_joined(sender, word)
             case Leave():
                 self.branches.on_leave(sender, word)
-            case Look():
+            case Look() | Question():
                 self._climbing.climb(word)
             case Root():
                 self._sources.on_root(sender, word.topic)
 
-    # Publications
 
-    def _to_root(self, root: int, message: Message) -> None:
-        if root == self.number:
-            self._serve(message)
-            self._climbing.climb(message)
-        else:
-            self._send(root, message, Toward.ROOT)
-
-    def _on_publication(self, sender: int, message: Message) -> None:
-        toward = toward_of(message)
-        publication = replace(message, routing=b"")
-        new = self._serve(publication)
-        if toward is Toward.ROOT and new:
-            self._climbing.climb(publication)
-        if toward is Toward.LEAVES and self.branches.get(message.topic) is None:
-            self.branches.refuse(sender, message.topic)
-
-    def _serve(self, message: Message) -> bool:
-        """Deliver, and pass on to the children, what comes for the first time; whether it does."""
-        if not self._seen.add(message.message_id):
-            self._out.append(Duplicate(message))
-            return False
-        branch = self.branches.get(message.topic)
-        if branch is not None:
-            if branch.subscribed:
-                self._out.append(Deliver(message))
-            for child in branch.children:
-                self._send(child, message, Toward.LEAVES)
-        return True
-
-    def _send(self, node: int, message: Message, toward: Toward) -> None:
-        self._out.append(Send(node, replace(message.forwarded(), routing=bytes([toward]))))
+def _is(one: Climber, message_id: int) -> bool:
+    return isinstance(one, Message) and one.message_id == message_id

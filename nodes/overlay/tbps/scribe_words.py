@@ -3,16 +3,19 @@
     Ask     level, bit, rightwards (1 byte each), steps (4), asker (4), ticket (8)
     Answer  level, rightwards (1 byte each), steps (4), ticket (8)
     Join, Joined, Leave  ticket (8), topic          Look  asker (4), hops (1), topic          Root  topic
+    Question  asker (4), hops (1), length of the topic (1), topic, words of the layer above
 
-The routing section of a publication is one byte: whether it goes up or down.
+The routing section of a publication is one byte: whether it goes up or down; if it goes up once more after a crash,
+the number of that attempt (8) follows.
 """
 
 import struct
 from dataclasses import astuple, dataclass
 from enum import IntEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from nodes.overlay.skipgraph.contacts import VECTOR_BITS
+from nodes.overlay.tbps.words import read_question, write_question
 from nodes.wire import Kind, Message, WireError, encode_topic
 
 
@@ -78,6 +81,16 @@ class Root:
     topic: str
 
 
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Passed on to the topic's root, and handed to the layer above."""
+
+    asker: int
+    hops: int
+    topic: str
+    words: bytes
+
+
 class Toward(IntEnum):
     """Where a publication goes."""
 
@@ -85,7 +98,18 @@ class Toward(IntEnum):
     LEAVES = 2
 
 
-ScribeWord = Ask | Answer | Join | Joined | Leave | Look | Root
+class Course(NamedTuple):
+    """The routing section of a publication. `attempt`: a number if it goes up once more after a crash, else 0."""
+
+    toward: Toward
+    attempt: int = 0
+
+    def written(self) -> bytes:
+        return bytes([self.toward]) + (_ATTEMPT.pack(self.attempt) if self.attempt else b"")
+
+
+_ATTEMPT = struct.Struct("!Q")
+ScribeWord = Ask | Answer | Join | Joined | Leave | Look | Root | Question
 
 # number -> kind, its numbers, and whether a topic stands behind them
 _FORMS: dict[int, tuple[type[Any], struct.Struct, bool]] = {
@@ -96,6 +120,7 @@ _FORMS: dict[int, tuple[type[Any], struct.Struct, bool]] = {
     205: (Leave, struct.Struct("!Q"), True),
     206: (Look, struct.Struct("!IB"), True),
     207: (Root, struct.Struct("!"), True),
+    208: (Question, struct.Struct("!IB"), True),
 }
 WORDS = {number: kind for number, (kind, _, _) in _FORMS.items()}
 _NUMBERS = {kind: number for number, kind in WORDS.items()}
@@ -106,8 +131,13 @@ def say_scribe(word: ScribeWord) -> bytes:
     number = _NUMBERS[type(word)]
     _, form, topical = _FORMS[number]
     values = astuple(word)
-    numbers, topic = (values[:-1], encode_topic(values[-1])) if topical else (values, b"")
-    return bytes([number]) + form.pack(*numbers) + topic
+    if isinstance(word, Question):
+        values, rest = values[:-2], write_question(word.topic, word.words)
+    elif topical:
+        values, rest = values[:-1], encode_topic(values[-1])
+    else:
+        rest = b""
+    return bytes([number]) + form.pack(*values) + rest
 
 
 def hear_scribe(data: bytes) -> ScribeWord:
@@ -118,23 +148,33 @@ def hear_scribe(data: bytes) -> ScribeWord:
     end = 1 + form.size
     if len(data) < end or (len(data) > end and not topical):
         raise WireError(f"{kind.__name__} of {len(data)} bytes")
-    try:
-        topic = [data[end:].decode()] if topical else []
-    except UnicodeDecodeError:
-        raise WireError("topic is not UTF-8") from None
-    for name in topic:
-        encode_topic(name)
-    word: ScribeWord = kind(*form.unpack(data[1:end]), *topic)
+    rest: tuple[str | bytes, ...] = ()
+    if kind is Question:
+        rest = read_question(data[end:])
+    elif topical:
+        rest = (_topic(data[end:]),)
+    word: ScribeWord = kind(*form.unpack(data[1:end]), *rest)
     if isinstance(word, Ask | Answer) and (word.level >= VECTOR_BITS or word.rightwards > 1):
         raise WireError(f"level {word.level}, side {word.rightwards}: there is no such list")
     return word
 
 
-def toward_of(message: Message) -> Toward:
-    """Where the publication goes; WireError if it is none, or does not say."""
-    if message.kind is not Kind.PUBLISH or len(message.routing) != 1:
-        raise WireError(f"{message.kind.name} without the routing of Scribe")
+def _topic(data: bytes) -> str:
     try:
-        return Toward(message.routing[0])
+        topic = data.decode()
+    except UnicodeDecodeError:
+        raise WireError("topic is not UTF-8") from None
+    encode_topic(topic)  # one that is too long is refused
+    return topic
+
+
+def course_of(message: Message) -> Course:
+    """Where the publication goes; WireError if it is none, or does not say."""
+    routing = message.routing
+    if message.kind is not Kind.PUBLISH or len(routing) not in (1, 1 + _ATTEMPT.size):
+        raise WireError(f"{message.kind.name} without the routing of Scribe")
+    attempt = _ATTEMPT.unpack(routing[1:])[0] if routing[1:] else 0
+    try:
+        return Course(Toward(routing[0]), attempt)
     except ValueError:
-        raise WireError(f"a publication toward {message.routing[0]}") from None
+        raise WireError(f"a publication toward {routing[0]}") from None

@@ -24,7 +24,7 @@ from nodes.overlay.tbps.base import Action, Place, Withheld
 from nodes.overlay.tbps.keys import Role, edge, stands_in
 from nodes.overlay.tbps.membership import Membership, Topic
 from nodes.overlay.tbps.words import Word, hear, say
-from nodes.wire import Message, message_id
+from nodes.wire import Message
 
 HOLD_S = 10.0
 ASK_S = 5.0
@@ -52,7 +52,6 @@ class SgTbps(Membership):
         self._hold_s = float(parameters.get("hold_s", HOLD_S))
         self._ask_s = float(parameters.get("ask_s", ASK_S))
         self._ask_at: float | None = None
-        self._words = place.incarnation
 
     def next_deadline(self) -> float | None:
         moments = [at for at in (self.graph.next_deadline(), self._ask_at) if at is not None]
@@ -117,9 +116,9 @@ class SgTbps(Membership):
     # Stop and go
 
     def _rendezvous(self, flow: Flow) -> bool | None:
-        """At the rendezvous point: are there subscribers? None: this node is not it."""
+        """At the rendezvous point: are there subscribers? None: this node is not it, or cannot tell now."""
         peer = self.graph.peer(flow.keys[Role.PUBLISHER])
-        if peer is None or not peer.in_ring:
+        if peer is None or not peer.in_ring or peer.unsure:
             return None
         right = peer.neighbour(0, True)
         if right is not None and stands_in(right.key, flow.name, Role.PUBLISHER):
@@ -148,10 +147,6 @@ class SgTbps(Membership):
         low, high = edge(flow.name, Role.PUBLISHER), edge(flow.name, Role.SUBSCRIBER)
         body = say(Word.GO if seen else Word.STOP, flow.name)
         self._act(self.graph.multicast(low, high, self._next_identity(), body, now), now)
-
-    def _next_identity(self) -> int:
-        self._words += 1
-        return message_id(self.number, self._words)
 
     def _set(self, flow: Flow, going: bool, now: float) -> None:
         flow.going, flow.sure = going, True

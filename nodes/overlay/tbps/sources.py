@@ -46,6 +46,14 @@ class Sources:
     def withdraw(self, topic: str) -> None:
         self._sources.pop(topic, None)
 
+    def leave(self) -> None:
+        """Nothing is published here any more."""
+        self._sources.clear()
+
+    def waiting(self) -> list[Message]:
+        """What waits until a root is known."""
+        return [message for source in self._sources.values() for message in source.waiting]
+
     def publish(self, message: Message) -> None:
         """To the root, as soon as it is known; ValueError if the topic is not advertised."""
         source = self._sources.get(message.topic)

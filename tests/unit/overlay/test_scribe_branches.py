@@ -34,11 +34,13 @@ class Place:
         self.heading = heading
         self.told: list[tuple[int, ScribeWord]] = []
         self.confirmed: list[str] = []
+        self.welcomed: list[int] = []
         self.branches = Branches(
             lambda topic: self.heading,
             lambda node, word: self.told.append((node, word)),
             count(1).__next__,
             self.confirmed.append,
+            lambda child, topic: self.welcomed.append(child),
             FORGET_S,
         )
 

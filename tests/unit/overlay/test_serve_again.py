@@ -1,0 +1,167 @@
+"""Nodes die before they pass a publication on: those who sent to them serve everybody else by another way."""
+
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from nodes.overlay.skipgraph.contacts import vector_of
+from nodes.overlay.tbps import TOPIC_METHODS
+from nodes.overlay.tbps.base import Asked
+from nodes.wire import CUSTODY, Kind, Message
+from topic_network import TopicNetwork, parameter_sets
+
+TOPIC = "slope"
+PUBLISHERS, SUBSCRIBERS = range(3), range(3, 17)
+BOTH = 16  # publishes, too
+SMALL = {"atm-tbps": {"table_size": 6}, "patm-tbps": {"table_size": 6}}  # others must pass it on
+METHODS: list[tuple[str, dict[str, Any]]] = [
+    (name, {**each, **SMALL.get(name, {})})
+    for name in TOPIC_METHODS
+    for each in parameter_sets(name)
+]
+METHODS.append(("patm-tbps", {"beyond": "psg", "table_size": 6}))
+methods = pytest.mark.parametrize(("method", "parameters"), METHODS)
+REPAIR_S = 40.0
+
+
+class Shells:
+    """What the shells of a network do: who cannot be reached is gone, and what was sent to it is served again."""
+
+    def __init__(self, network: TopicNetwork) -> None:
+        self._network = network
+        network.in_vain = self._in_vain
+        self.served_again = 0
+
+    def _in_vain(self, sender: int, receiver: int, message: Message) -> None:
+        network = self._network
+        if sender not in network.nodes:
+            return
+        node = network.nodes[sender]
+        network.act(sender, node.on_peer_lost(receiver, network.now))
+        if message.kind is Kind.PUBLISH:
+            self.served_again += 1
+            network.act(sender, node.serve_again(message, network.now))
+
+
+def grown(method: str, parameters: dict[str, Any], seed: int) -> TopicNetwork:
+    """One topic, quiet; every node knows three that introduce it."""
+    network = TopicNetwork(method, seed, parameters)
+    for number in (*PUBLISHERS, *SUBSCRIBERS):
+        network.start(number, range(3))
+        if number in PUBLISHERS or number == BOTH:
+            network.advertise(number, TOPIC)
+        if number in SUBSCRIBERS:
+            network.subscribe(number, TOPIC)
+        network.run(0.5)
+    network.run(12)
+    return network
+
+
+def helpers(network: TopicNetwork, publisher: int, priority: int) -> list[int]:
+    """Nodes that pass a publication on, but the publisher; the first of them is one it sends to itself."""
+    before = len(network.publications())
+    network.publish(publisher, TOPIC, priority, CUSTODY)
+    network.run(3)
+    sent = network.publications()[before:]
+    passing = sorted({sender for sender, _, _ in sent} - {publisher})
+    near = {receiver for sender, receiver, _ in sent if sender == publisher}
+    return sorted(passing, key=lambda node: node not in near)
+
+
+@methods
+@pytest.mark.parametrize("priority", [1, 5])
+def test_whoever_dies_first_all_others_get_it(
+    method: str, parameters: dict[str, str], priority: int
+) -> None:
+    publisher = 1
+    example = grown(method, parameters, 3)
+    passing = helpers(example, publisher, priority)
+    assert passing, "nobody passes it on"
+    for victim in passing[:: max(1, len(passing) // 3)]:
+        network = grown(method, parameters, 3)
+        Shells(network)
+        network.crash(victim)
+        identity = network.publish(publisher, TOPIC, priority, CUSTODY)
+        network.run(REPAIR_S)
+        assert network.receivers(identity) == {node for node, _ in network.subscribed}, victim
+        assert set(network.delivered.values()) == {1}
+        assert not any(node.holds(identity) for node in network.nodes.values())
+
+
+@pytest.mark.parametrize("way", ["flood", "split"])
+def test_who_stands_behind_the_dead_one_is_reached_when_the_ring_is_whole(way: str) -> None:
+    network = TopicNetwork("sg-tbps", 1, {"multicast": way})
+    vectors = {0: "0", 1: "10", 2: "11"}  # 0 has no link to 2
+    for number, bits in vectors.items():
+        network.start(number, [0], vector_of(bits))
+        (network.subscribe if number else network.advertise)(number, TOPIC)
+        network.run(2)
+    network.run(10)
+    shells = Shells(network)
+    network.crash(1)
+    identity = network.publish(0, TOPIC, flags=CUSTODY)
+    network.run(0.5)
+    assert shells.served_again == 1
+    assert network.nodes[0].holds(identity), "whoever is responsible is told that it is not done"
+    network.run(REPAIR_S)
+    assert network.receivers(identity) == {2}
+    assert not network.nodes[0].holds(identity)
+
+
+@given(
+    seed=st.integers(0, 2**32),
+    method=st.sampled_from(METHODS),
+    victims=st.sets(st.sampled_from([*PUBLISHERS[1:], *SUBSCRIBERS]), min_size=1, max_size=4),
+    after_s=st.floats(0, 0.3),
+)
+@settings(deadline=None, max_examples=8, suppress_health_check=[HealthCheck.too_slow])
+def test_several_die_while_it_spreads_and_all_others_get_it(
+    seed: int, method: tuple[str, dict[str, Any]], victims: set[int], after_s: float
+) -> None:
+    network = grown(*method, seed)
+    Shells(network)
+    identity = network.publish(0, TOPIC, 5, CUSTODY)
+    network.run(after_s)
+    for victim in victims:
+        network.crash(victim)
+    network.run(2 * REPAIR_S)
+    assert network.receivers(identity) >= {node for node, _ in network.subscribed}
+    assert set(network.delivered.values()) <= {1}
+    assert not any(node.holds(identity) for node in network.nodes.values())
+
+
+@methods
+def test_a_question_comes_to_all_who_publish(method: str, parameters: dict[str, Any]) -> None:
+    network = grown(method, parameters, 5)
+    network.told.clear()
+    network.act(7, network.nodes[7].ask(TOPIC, b"what I have", network.now))
+    network.run(3)
+    asked = [(node, action) for node, action in network.told if isinstance(action, Asked)]
+    assert {action for _, action in asked} == {Asked(7, TOPIC, b"what I have")}
+    heard = [node for node, _ in asked]
+    if method == "scribe":
+        assert len(heard) == 1, "the root"
+    else:
+        assert sorted(heard) == [*PUBLISHERS, BOTH]
+
+
+@methods
+def test_who_leaves_in_order_is_out_and_misses_to_nobody(
+    method: str, parameters: dict[str, Any]
+) -> None:
+    network = grown(method, parameters, 6)
+    for number in (2, 5, BOTH):
+        node = network.nodes[number]
+        assert not node.left
+        network.subscribed.discard((number, TOPIC))
+        network.act(number, node.leave(network.now))
+    network.run(3)
+    for number in (2, 5, BOTH):
+        assert network.nodes[number].left
+        network.crash(number)
+    network.run(20 if method == "scribe" else 0)  # branches are renewed
+    identity = network.publish(1, TOPIC)
+    network.run(3)
+    assert network.receivers(identity) == {node for node, _ in network.subscribed}
