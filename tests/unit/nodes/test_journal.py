@@ -1,0 +1,187 @@
+"""A sensor's journal: what survives a crash at any byte, and what a disk that does not write can do to it."""
+
+import errno
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nodes.runtime import journal as module
+from nodes.runtime.journal import TIDY_FROM_BYTES, Journal, What, pack, unpack
+from nodes.wire import CUSTODY, Kind, Message, encode, message_id
+
+
+def alert(counter: int, size: int = 5) -> Message:
+    identity = message_id(3, counter)
+    payload = bytes(counter % 256 for _ in range(size))
+    return Message(Kind.PUBLISH, 5, 1, CUSTODY, 3, identity, 7, "tilt", payload)
+
+
+def owed(path: Path, run: str = "r1") -> list[int]:
+    """The counters of what a sensor that is started now would find."""
+    journal = Journal(str(path), run)
+    try:
+        return [message.message_id & 0xFFFFFFFF for message in journal.owed()]
+    finally:
+        journal.close()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "journal"
+
+
+def test_what_nobody_has_taken_is_there_after_a_crash(path: Path) -> None:
+    journal = Journal(str(path), "r1")
+    for counter in (1, 2, 3):
+        journal.add(alert(counter))
+    journal.taken(message_id(3, 2))
+    journal.taken(message_id(3, 9))  # not in it
+    again = Journal(str(path), "r1")  # nothing was closed
+    assert again.owed() == [alert(1), alert(3)]
+    assert again.highest_id == message_id(3, 3)
+    journal.close()
+    again.close()
+
+
+def test_the_journal_of_another_run_is_begun_anew(path: Path) -> None:
+    journal = Journal(str(path), "r1")
+    journal.add(alert(1))
+    journal.close()
+    assert owed(path, "r2") == []
+    assert owed(path, "r1") == []
+
+
+operations = st.lists(
+    st.tuples(st.sampled_from(["add", "add", "taken"]), st.integers(1, 6)), max_size=10
+)
+
+
+@given(operations)
+@settings(max_examples=25, deadline=None)
+def test_cut_at_any_byte_it_tells_what_was_whole_and_goes_on_from_there(
+    story: list[tuple[str, int]],
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "journal")
+        journal = Journal(str(path), "r1")
+        model: dict[int, None] = {}
+        at_size = {0: [], journal.size: []}  # how long the file was: what was owed then
+        for what, counter in story:
+            if what == "add" and counter not in model:
+                journal.add(alert(counter))
+                model[counter] = None
+            elif what == "taken":
+                journal.taken(message_id(3, counter))
+                model.pop(counter, None)
+            at_size[journal.size] = list(model)
+        journal.close()
+        data = path.read_bytes()
+        assert len(data) == max(at_size)
+        for cut in range(len(data) + 1):
+            path.write_bytes(data[:cut])
+            whole = at_size[max(size for size in at_size if size <= cut)]
+            assert owed(path) == whole
+            going_on = Journal(str(path), "r1")
+            going_on.add(alert(99))
+            going_on.close()
+            assert owed(path) == [*whole, 99]
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_some_records_and_the_rest_is_ignored(rest: bytes) -> None:
+    record = pack(What.MESSAGE, b"abc")
+    first, *others = unpack(record + rest)
+    assert (first.what, first.body, first.end) == (What.MESSAGE, b"abc", len(record))
+    assert all(other.end <= len(record + rest) for other in others)
+
+
+@pytest.mark.parametrize("at", range(len(pack(What.MESSAGE, b"abc"))))
+def test_a_changed_byte_is_noticed(at: int) -> None:
+    record = bytearray(pack(What.MESSAGE, b"abc"))
+    record[at] ^= 1
+    assert list(unpack(bytes(record))) == []
+
+
+def test_the_file_stays_small_however_much_is_published(path: Path) -> None:
+    journal = Journal(str(path), "r1")
+    journal.add(alert(1))
+    for counter in range(2, 500):
+        journal.add(alert(counter, size=1000))
+        journal.taken(message_id(3, counter))
+        assert path.stat().st_size < TIDY_FROM_BYTES + 2000
+    assert (owed(path), journal.owed()) == ([1], [alert(1)])
+    journal.taken(message_id(3, 1))
+    journal.close()
+    again = Journal(str(path), "r1")
+    assert (again.owed(), again.highest_id) == ([], message_id(3, 499))
+    again.close()
+
+
+def test_a_full_journal_refuses_what_does_not_fit_and_keeps_what_it_has(path: Path) -> None:
+    journal = Journal(str(path), "r1", limit=5000)
+    for counter in range(1, 5):
+        journal.add(alert(counter, size=1000))
+    with pytest.raises(OSError, match=r"the journal has .* of 5000 bytes"):
+        journal.add(alert(5, size=1000))
+    journal.taken(message_id(3, 2))
+    journal.add(alert(6, size=1000))
+    journal.close()
+    assert owed(path) == [1, 3, 4, 6]
+    assert path.stat().st_size <= 5000
+
+
+class FullDisk:
+    """Writes so many bytes, and then no more."""
+
+    def __init__(self, room: int) -> None:
+        self.room = room
+        self._pwrite = os.pwrite
+
+    def pwrite(self, file: int, data: bytes, at: int) -> int:
+        some = data[: self.room]
+        if not some:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        self.room -= len(some)
+        return self._pwrite(file, some, at)
+
+
+@pytest.mark.parametrize("room", range(len(pack(What.MESSAGE, encode(alert(2))))))
+def test_a_record_that_a_full_disk_tore_hides_nothing_that_comes_later(
+    path: Path, monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
+    journal = Journal(str(path), "r1")
+    journal.add(alert(1))
+    with monkeypatch.context() as patched:
+        patched.setattr(module.os, "pwrite", FullDisk(room).pwrite)
+        with pytest.raises(OSError, match="No space left"):
+            journal.add(alert(2))
+    journal.add(alert(3))
+    journal.close()
+    assert owed(path) == [1, 3]
+
+
+def test_if_there_is_no_room_to_tidy_up_the_old_file_stays(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    journal = Journal(str(path), "r1", limit=5000)
+    for counter in range(1, 5):
+        journal.add(alert(counter, size=1000))
+    journal.taken(message_id(3, 1))
+    with monkeypatch.context() as patched:
+        patched.setattr(module.os, "pwrite", FullDisk(1500).pwrite)
+        with pytest.raises(OSError, match="No space left"):
+            journal.add(alert(5, size=1000))
+    assert [each.name for each in path.parent.iterdir()] == ["journal"]
+    assert owed(path) == [2, 3, 4]
+    journal.add(alert(5, size=1000))
+    journal.close()
+    assert owed(path) == [2, 3, 4, 5]
+
+
+def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="No such file"):
+        Journal(str(tmp_path / "nowhere" / "journal"), "r1")
