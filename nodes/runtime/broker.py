@@ -9,11 +9,13 @@ from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
 from nodes import overlay
+from nodes.delivery.base import Dropped, Scheduler
 from nodes.runtime import greeting, labelling
 from nodes.runtime.answers import AnswerSocket
 from nodes.runtime.config import NodeConfig
 from nodes.runtime.connection import (
     GOING_AWAY,
+    NORMAL,
     OPEN_TIMEOUT_S,
     POLICY_VIOLATION,
     SETTINGS,
@@ -22,17 +24,40 @@ from nodes.runtime.connection import (
     close,
     watch_for_vanished_peer,
 )
+from nodes.runtime.dialing import OTHER_WAY
+from nodes.runtime.doorstep import Complaints, Doorstep
 from nodes.runtime.lifecycle import State
 from nodes.runtime.link import Link
 from nodes.runtime.link_method import LinkMethod
 from nodes.runtime.log import Log
 from nodes.runtime.node import Node, NodeFailed
+from nodes.runtime.switchboard import Switchboard
+from nodes.wire import Kind, Message
+
+STOPS = "the broker stops"
+
+
+class NotNow(Exception):
+    """The peer is who it says, but no link is wanted now; the text says why."""
 
 
 class GuestConnection(LinkConnection, ServerConnection):
-    """A connection from a guest; `on_stranger` is told if the guest does not even speak WebSocket."""
+    """A connection from a guest. `on_arrival` and `on_end` are told of it; `on_stranger`, if it does not even speak
+    WebSocket."""
 
+    on_arrival: "Callable[[GuestConnection], None] | None" = None
+    on_end: "Callable[[GuestConnection], None]"
     on_stranger: "Callable[[GuestConnection, str], None]"
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        if self.on_arrival is not None:
+            self.on_arrival(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        if self.on_arrival is not None:
+            self.on_end(self)
 
     async def handshake(self, *arguments: Any, **more: Any) -> None:
         try:
@@ -54,12 +79,20 @@ class Broker(Node):
         super().__init__(config, log, core)
         self._default = LinkMethod(config.delivery)
         self._methods = {peer: LinkMethod(chosen) for peer, chosen in config.deliveries.items()}
+        self._board = Switchboard(config, self.links, self.serve, self._unreachable)
+        self._doorstep: Doorstep[GuestConnection] = Doorstep()
+        self._complaints = Complaints()
         self._server: Server | None = None
         self._answers: AnswerSocket | None = None
+        self._leaving = False
 
     @property
     def ready(self) -> bool:
-        return self._server is not None and self._server.is_serving()
+        return self._server is not None and self._server.is_serving() and self.core.ready
+
+    @property
+    def queued(self) -> int:
+        return super().queued + self._board.queued
 
     async def open(self) -> None:
         listen = self.config.listen
@@ -78,24 +111,29 @@ class Broker(Node):
             )
         except OSError as error:
             raise NodeFailed(f"cannot listen on {listen.host}:{listen.port}: {error}") from error
+        self.perform(self.core.on_deadline(self.now()))  # a core may have plans from the beginning
 
-    async def close(self) -> None:
-        if self._server is not None:
-            for link in self.links.values():
-                link.end("the broker stops", GOING_AWAY)
-            self._server.close(code=GOING_AWAY, reason="the broker stops")
-            await self._server.wait_closed()
-        if self._answers is not None:
-            self._answers.close()
+    # Links
 
-    def _connection(self, *arguments: Any, **more: Any) -> GuestConnection:
-        connection = GuestConnection(*arguments, **more)
-        connection.on_stranger = self._turn_away
-        return connection
+    def link_up(self, link: Link) -> None:
+        link.used = self.now()
+        super().link_up(link)
+        self._board.trim()
 
-    def _turn_away(self, connection: ServerConnection, reason: str) -> None:
-        if self.state is State.RUNNING:  # a node that stops ends connections itself
-            self.log.write("refuse", peer=_address(connection), reason=reason)
+    def queue_message(self, peer: str, message: Message, data: bytes) -> tuple[Dropped, ...]:
+        link = self.links.get(peer)
+        if link is not None and not link.parting:
+            if message.kind is not Kind.BEAT:
+                link.used = self.now()
+            return link.offer(data, message.priority, control=message.control)
+        if self._board.knows(peer):
+            return self._board.queue(peer, message, data)
+        return (Dropped(data, message.priority, f"there is no link to {peer}"),)
+
+    def _unreachable(self, peer: str, reason: str) -> None:
+        self.log.write("unreachable", peer=peer, reason=reason)
+        self.perform(self.core.on_unreachable(peer, self.now()))
+        self.note_readiness()
 
     async def _receive_guest(self, connection: ServerConnection) -> None:
         assert isinstance(connection, GuestConnection)
@@ -103,18 +141,19 @@ class Broker(Node):
         peer = await self._greet(connection)
         if peer is None:
             return
+        self._doorstep.leave(connection)
         if (older := self.links.get(peer)) is not None:
             self.link_down(older, "replaced by a newer connection")
             older.end("replaced by a newer connection", POLICY_VIOLATION)
-        await self.serve(self._link(peer, connection))
+        await self.serve(self._link(peer, connection, self._board.adopt(peer)))
 
-    def _link(self, peer: str, connection: GuestConnection) -> Link:
+    def _link(self, peer: str, connection: GuestConnection, queue: Scheduler | None) -> Link:
         method = self._method_of(peer)
         known = self._answers if method.needs.answers else None
         return Link(
             peer,
             connection,
-            method.scheduler(),
+            method.scheduler() if queue is None else queue,
             method.assembler(),
             method.needs,
             None if known is None else known.with_peer(connection.remote_address),
@@ -123,25 +162,87 @@ class Broker(Node):
     def _method_of(self, peer: str) -> LinkMethod:
         return self._methods.get(peer, self._default)
 
+    # Who comes
+
+    def _connection(self, *arguments: Any, **more: Any) -> GuestConnection:
+        connection = GuestConnection(*arguments, **more)
+        connection.on_arrival = self._make_room
+        connection.on_end = self._doorstep.leave
+        connection.on_stranger = self._turn_away
+        return connection
+
+    def _make_room(self, connection: GuestConnection) -> None:
+        address = connection.remote_address
+        longest = self._doorstep.enter(connection, address[0] if address else "")
+        if longest is not None:
+            self._turn_away(longest, "too many at the door without a proof")
+            longest.transport.abort()
+
+    def _turn_away(self, connection: ServerConnection, reason: str) -> None:
+        if self.state is not State.RUNNING:
+            return  # a node that stops ends connections itself
+        if (unsaid := self._complaints.worth_a_line(self.now())) is not None:
+            more = {"unsaid": unsaid} if unsaid else {}
+            self.log.write("refuse", peer=_address(connection), reason=reason, **more)
+
     async def _greet(self, connection: GuestConnection) -> str | None:
-        """Hear HELLO, answer HELLO; the peer's name, or None if it may not stay."""
-        config = self.config
+        """Hear HELLO, answer HELLO, hear the proof; the peer's name, or None if it may not stay."""
+        host = greeting.Host(greeting.Card.of(self.config), greeting.new_nonce())
         try:
             async with asyncio.timeout(OPEN_TIMEOUT_S):
-                peer = greeting.check(await connection.receive_plain(), config.lab)
-            if self._method_of(peer).needs.bits and not connection.labelled:
-                raise greeting.Unwelcome(f"{peer} must offer {labelling.NAME}: its labels need it")
-            await connection.send(greeting.hello(config.name, config.number, config.lab))
+                peer, answer = host.answer(await connection.receive_plain())
+                if self._method_of(peer).needs.bits and not connection.labelled:
+                    raise greeting.Unwelcome(
+                        f"{peer} must offer {labelling.NAME}: its labels need it"
+                    )
+                self._check_wanted(peer)
+                connection.expect_proof(greeting.PROOF_HELLO_BYTES)
+                await connection.send(answer)
+                host.admit(await connection.receive_plain())
+            self._check_wanted(peer)
+            connection.trust()
             return peer
         except ConnectionClosed as closed:
             if (problem := broken_rule(closed)) is not None:
                 self._turn_away(connection, problem)
-            return None
+        except NotNow as not_now:
+            reason = str(not_now)
+            await close(connection, reason, NORMAL if reason == OTHER_WAY else GOING_AWAY)
         except (TimeoutError, greeting.Unwelcome) as error:
             reason = str(error) or "no HELLO in time"
             self._turn_away(connection, reason)
             await close(connection, reason, POLICY_VIOLATION)
-            return None
+        return None
+
+    def _check_wanted(self, peer: str) -> None:
+        if self._board.declines(peer):
+            raise NotNow(OTHER_WAY)
+        if self._leaving and not self._board.knows(peer):
+            raise NotNow(STOPS)
+
+    # The end
+
+    def quiet(self) -> None:
+        self._leaving = True
+        if self._server is not None:
+            self.perform(self.core.leave(self.now()))
+
+    def unfinished(self) -> bool:
+        """Guests may go when they have what is queued for them; other brokers are needed until the core has left."""
+        for peer, link in self.links.items():
+            if link.idle and not self._board.knows(peer):
+                link.end(STOPS, GOING_AWAY)
+        return super().unfinished() or not self.core.left
+
+    async def close(self) -> None:
+        for link in self.links.values():
+            link.end(STOPS, GOING_AWAY)
+        await self._board.close()
+        if self._server is not None:
+            self._server.close(code=GOING_AWAY, reason=STOPS)
+            await self._server.wait_closed()
+        if self._answers is not None:
+            self._answers.close()
 
 
 def _address(connection: ServerConnection) -> str:

@@ -5,7 +5,8 @@ Settings, and why:
 - no WebSocket pings: on a narrow line with a long queue their answers come too late and end healthy connections;
   TCP itself finds a vanished peer, see `watch_for_vanished_peer`;
 - write_limit 0: `send` returns when all bytes are with the kernel, so "queued" means what it says;
-- no message longer than `wire.MAX_MESSAGE_BYTES`; a connection that brings one is ended;
+- no message longer than `wire.MAX_MESSAGE_BYTES`, and none longer than a HELLO before the peer has given its proof;
+  a connection that brings one is ended when its head is read;
 - TCP_NODELAY, which asyncio sets by itself: a piece shorter than a packet must not wait for the one before it.
 """
 
@@ -16,14 +17,19 @@ from typing import Any
 
 from websockets.asyncio.connection import Connection
 from websockets.exceptions import ConnectionClosed
-from websockets.protocol import CLIENT
+from websockets.protocol import CLIENT, CONNECTING, OPEN
 
 from nodes.delivery.base import Chunk
 from nodes.runtime import kernel, labelling
+from nodes.runtime.greeting import MAX_HELLO_BYTES
 from nodes.wire import MAX_MESSAGE_BYTES
 
 OPEN_TIMEOUT_S = 30.0  # also for HELLO
 CLOSE_TIMEOUT_S = 1.0
+BEFORE_PROOF_BYTES = 2 * MAX_HELLO_BYTES  # what is read of a peer before its proof: HTTP and HELLO
+MAX_UNREAD_BYTES = (
+    MAX_MESSAGE_BYTES + 65_536
+)  # what may wait, below a scheduler, until the peer reads
 PROBE_AFTER_S, PROBE_EVERY_S, PROBES = 60, 20, 3
 VANISHED_AFTER_S = PROBE_AFTER_S + PROBES * PROBE_EVERY_S
 
@@ -32,7 +38,7 @@ SETTINGS: dict[str, Any] = {
     "open_timeout": OPEN_TIMEOUT_S,
     "ping_interval": None,
     "close_timeout": CLOSE_TIMEOUT_S,
-    "max_size": MAX_MESSAGE_BYTES,
+    "max_size": MAX_HELLO_BYTES,  # until `trust`
     "write_limit": 0,
 }
 
@@ -50,12 +56,65 @@ class LinkConnection(Connection):
 
     arrived_ns = 0
     prompt_acks = False  # whether what was read is acknowledged at once
+    _may_read: int | None = BEFORE_PROOF_BYTES  # None: the peer has given its proof
+    _held: bytes | None = (
+        None  # what came behind its proof, before that was checked; None: nothing may
+    )
 
     def data_received(self, data: bytes) -> None:
         self.arrived_ns = time.time_ns()
         if self.prompt_acks:
             kernel.acknowledge_now(self.line)
+        if self._may_read is not None:
+            data = self._allowed(data)
         super().data_received(data)
+        if self._held:
+            self._hold()
+        if self.transport.get_write_buffer_size() > MAX_UNREAD_BYTES:
+            self.transport.abort()  # it asks for answers (pings) that it does not read
+
+    def expect_proof(self, size: int) -> None:
+        """The peer's next message has exactly so many bytes; what comes behind it waits for `trust`."""
+        self.protocol.max_message_size = size
+        self._may_read, self._held = kernel.masked_frame(size), b""
+
+    def trust(self) -> None:
+        """The peer has given its proof: from now on all that it sends is read."""
+        held, self._held, self._may_read = self._held or b"", None, None
+        self.protocol.max_message_size = MAX_MESSAGE_BYTES
+        if len(held) > BEFORE_PROOF_BYTES:
+            self.transport.resume_reading()
+        if held and self.protocol.state is OPEN:
+            super().data_received(held)
+
+    def _allowed(self, data: bytes) -> bytes:
+        """As much of it as may be read before the peer's proof was checked."""
+        assert self._may_read is not None
+        if self.protocol.state not in (CONNECTING, OPEN):
+            return data  # the library throws it away
+        now, later = data[: self._may_read], data[self._may_read :]
+        self._may_read -= len(now)
+        if self._held is not None:
+            self._held += later
+        elif later:
+            self._too_much()
+            return b""
+        return now
+
+    def _hold(self) -> None:
+        if self.protocol.state is not OPEN:
+            self._held = b""  # the peer was refused
+        elif len(self._held or b"") > BEFORE_PROOF_BYTES:
+            self.transport.pause_reading()
+
+    def _too_much(self) -> None:
+        reason = f"more than {BEFORE_PROOF_BYTES} bytes before its proof"
+        if self.protocol.state is CONNECTING:
+            self.protocol.handshake_exc = ValueError(reason)
+            self.transport.abort()
+        else:
+            self.protocol.fail(TOO_BIG, reason)
+            self.send_data()
 
     @property
     def line(self) -> socket.socket:
@@ -114,14 +173,17 @@ def watch_for_vanished_peer(line: socket.socket, after_s: float = VANISHED_AFTER
     line.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(after_s * 1000))
 
 
-async def close(connection: Connection, reason: str, code: int) -> None:
+async def close(
+    connection: Connection, reason: str, code: int, within_s: float = CLOSE_TIMEOUT_S
+) -> None:
     """Close with a reason; a close frame has room for 123 bytes of it (RFC 6455, 5.5).
 
     The library's own time limit begins when the close frame is with the kernel; on a jammed line it never is.
     """
+    connection.close_timeout = within_s
     short = reason.encode(errors="replace")[:123].decode(errors="ignore")
     try:
-        async with asyncio.timeout(2 * CLOSE_TIMEOUT_S):
+        async with asyncio.timeout(2 * within_s):
             await connection.close(code, short)
     except TimeoutError:
         connection.transport.abort()

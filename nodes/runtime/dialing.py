@@ -1,6 +1,7 @@
 """Connecting to a broker, as sensors, subscribers and other brokers do it: WebSocket, HELLO, and it is a link."""
 
 import asyncio
+from collections.abc import Callable
 
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, WebSocketException
@@ -24,14 +25,30 @@ ANSWER_WITHIN_S = 10.0  # a broker that lets us wait for longer, before or after
 FAILURES = (OSError, TimeoutError, WebSocketException, greeting.Unwelcome)  # all that `dial` raises
 
 
+OTHER_WAY = (
+    "called the other way"  # why a broker closes the connection of one that it is calling itself
+)
+
+
+class CalledTheOtherWay(ConnectionError):
+    """The broker that was called is calling at the same time, and its connection is the one to keep."""
+
+
 class DialledConnection(LinkConnection, ClientConnection):
     """A connection that this side has made."""
 
 
 async def dial(
-    config: NodeConfig, broker: BrokerPlace, method: LinkMethod, queue: Scheduler
+    config: NodeConfig,
+    broker: BrokerPlace,
+    method: LinkMethod,
+    queue: Scheduler,
+    on_answer: Callable[[], None] | None = None,
 ) -> Link:
-    """A link to this broker, with this queue in front of it; one of FAILURES if there is none to be had."""
+    """A link to this broker, with this queue in front of it; one of FAILURES if there is none to be had.
+
+    `on_answer` is called when somebody is there, before HELLO.
+    """
     connection = await connect(
         f"ws://{broker.at.host}:{broker.at.port}/",
         user_agent_header=None,
@@ -41,6 +58,8 @@ async def dial(
         **{**SETTINGS, "open_timeout": ANSWER_WITHIN_S},
     )
     assert isinstance(connection, DialledConnection)
+    if on_answer is not None:
+        on_answer()
     watch_for_vanished_peer(connection.line)
     await _greet(connection, config, broker.name, method)
     answers = _open_answers(connection) if method.needs.answers else None
@@ -50,15 +69,20 @@ async def dial(
 async def _greet(
     connection: DialledConnection, config: NodeConfig, broker: str, method: LinkMethod
 ) -> None:
-    """Say HELLO, hear HELLO."""
+    """Say HELLO, hear HELLO, give the proof."""
+    caller = greeting.Caller(greeting.Card.of(config), broker, greeting.new_nonce())
     try:
-        await connection.send(greeting.hello(config.name, config.number, config.lab))
+        await connection.send(caller.first())
         async with asyncio.timeout(ANSWER_WITHIN_S):
             said = await connection.receive_plain()
-        greeting.check(said, config.lab, broker)
+        proof = caller.answer(said)
         if method.needs.bits and not connection.labelled:
             raise greeting.Unwelcome(f"{broker} does not know {labelling.NAME}")
+        connection.trust()
+        await connection.send(proof)
     except ConnectionClosed as closed:
+        if closed.rcvd is not None and closed.rcvd.reason == OTHER_WAY:
+            raise CalledTheOtherWay(f"{broker} is calling itself") from closed
         if (problem := broken_rule(closed)) is not None:
             raise greeting.Unwelcome(problem) from closed
         raise

@@ -49,6 +49,11 @@ def segment_room(segment: int, *, masked: bool) -> int:
     return left - 10
 
 
+def masked_frame(size: int) -> int:
+    """How long the frame of a WebSocket message of so many bytes is, toward the server."""
+    return size + MASK_BYTES + (2 if size <= 125 else 4 if size <= 0xFFFF else 10)
+
+
 def acknowledge_now(line: socket.socket) -> None:
     """Send the acknowledgement that TCP puts off by up to 40 ms. To be said at each read: the kernel forgets it."""
     if line.fileno() >= 0:

@@ -8,6 +8,8 @@ from websockets.exceptions import ConnectionClosed
 from nodes.delivery.base import Assembler, Chunk, Dropped, Needs, Scheduler
 from nodes.runtime.answers import Answers
 from nodes.runtime.connection import (
+    GOING_AWAY,
+    NORMAL,
     PROTOCOL_ERROR,
     LinkConnection,
     broken_rule,
@@ -20,10 +22,16 @@ Handle = Callable[["Link", Message, int], None]  # link, message, when its last 
 Refusal = Callable[["Link", str], None]  # link, reason
 
 NOTHING = Needs()
+NOT_USED = "not used"  # why a link between brokers is closed in order
+PART_WITHIN_S = 10.0
 
 
 class Link:
-    """A connection to a peer that has said HELLO."""
+    """A connection to a peer that has said HELLO.
+
+    When it has ended, `orderly` says that it was closed because it was not used, with nothing lost; `sent_away` that
+    the peer is about to stop.
+    """
 
     def __init__(
         self,
@@ -41,6 +49,11 @@ class Link:
         self._needs = needs
         self._answers = answers
         self._chunks_received = 0
+        self.used = 0.0  # when something other than a sign of life went over it, either way
+        self.orderly = False
+        self.sent_away = False
+        self.parting = False  # whether this side is closing it in order
+        self.over = asyncio.Event()
         self._work = asyncio.Event()  # something has changed: the scheduler may have a chunk now
         self._ending: str | None = None  # why this side closes
         self._closing: asyncio.Task[None] | None = None
@@ -59,6 +72,11 @@ class Link:
         return dropped
 
     @property
+    def idle(self) -> bool:
+        """Whether nothing waits here or is under way to the peer."""
+        return not self.scheduler.queued.messages and not self.under_way
+
+    @property
     def under_way(self) -> int:
         """Bytes that the kernel has and the peer's kernel has not."""
         return self._connection.unsent_bytes()
@@ -68,6 +86,18 @@ class Link:
         if self._ending is None:
             self._ending = reason
             self._closing = asyncio.create_task(close(self._connection, reason, code))
+
+    def part(self) -> None:
+        """Close it in order, since it is not used: what the peer has sent until it hears of that is still taken."""
+        if self._ending is None:
+            self._ending, self.parting = NOT_USED, True
+            goodbye = close(self._connection, NOT_USED, NORMAL, PART_WITHIN_S)
+            self._closing = asyncio.create_task(goodbye)
+
+    def cut(self, reason: str) -> None:
+        """End it at once, without a word: the peer does not listen."""
+        self._ending = self._ending or reason
+        self._connection.transport.abort()
 
     async def run(self, handle: Handle, refuse: Refusal) -> str:
         """Serve the connection until it ends; why it ended. `refuse` is told of what the peer should not have sent."""
@@ -84,6 +114,7 @@ class Link:
             sender.result()  # raises what went wrong there
         if self._closing is not None:
             await self._closing
+        self.over.set()
         return self._ending or reason
 
     async def _receive(self, handle: Handle, refuse: Refusal) -> str:
@@ -91,7 +122,7 @@ class Link:
             while True:
                 chunk = await self._connection.receive_chunk()
                 arrived_ns = self._connection.arrived_ns
-                if self._ending is not None:
+                if self._ending is not None and not self.parting:
                     continue  # until the close is answered
                 if self._answers is not None:
                     self._answers.send(self._chunks_received)
@@ -106,7 +137,15 @@ class Link:
         except ConnectionClosed as closed:
             if self._ending is None and (problem := broken_rule(closed)) is not None:
                 refuse(self, problem)
+            self._note_end(closed)
             return why_closed(closed)
+
+    def _note_end(self, closed: ConnectionClosed) -> None:
+        if (heard := closed.rcvd) is None:
+            return
+        self.sent_away = heard.code == GOING_AWAY
+        by_peer = self._ending is None and (heard.code, heard.reason) == (NORMAL, NOT_USED)
+        self.orderly = self.parting or (by_peer and not self.scheduler.queued.messages)
 
     def _unpack(self, chunk: Chunk | str) -> list[Message]:
         if isinstance(chunk, str):

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+import traceback
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any, NoReturn
@@ -19,11 +20,11 @@ from nodes.overlay.base import (
     Taken,
 )
 from nodes.runtime.config import NodeConfig
-from nodes.runtime.connection import GOING_AWAY, POLICY_VIOLATION
+from nodes.runtime.connection import POLICY_VIOLATION
 from nodes.runtime.lifecycle import CLOSE_S, HAND_OVER_S, Cause, State, after
 from nodes.runtime.link import Link
 from nodes.runtime.log import Log, about, about_dropped
-from nodes.wire import Message, encode
+from nodes.wire import Kind, Message, encode
 
 
 class Refused(Exception):
@@ -125,10 +126,11 @@ class Node(ABC):
     async def _hand_over(self) -> None:
         """What is queued goes to the kernel, and from there to the peers: a close would overtake it on a slow line."""
         end = asyncio.get_running_loop().time() + HAND_OVER_S
-        while self._unfinished() and asyncio.get_running_loop().time() < end:
+        while self.unfinished() and asyncio.get_running_loop().time() < end:
             await asyncio.sleep(0.02)
 
-    def _unfinished(self) -> bool:
+    def unfinished(self) -> bool:
+        """Whether something is still to be handed over before the node stops."""
         return bool(self.queued) or any(link.under_way for link in self.links.values())
 
     def depend_on(self, task: "asyncio.Task[None]") -> None:
@@ -158,17 +160,18 @@ class Node(ABC):
 
     def link_down(self, link: Link, reason: str) -> None:
         """The link is gone, if it is still the one to this peer."""
+        if self._forget(link, reason):
+            self.perform(self.core.on_link_down(link.peer, self.now(), link.orderly))
+            self.note_readiness()
+
+    def _forget(self, link: Link, reason: str) -> bool:
+        """Whether it was still the link to its peer."""
         if self.links.get(link.peer) is not link:
-            return
+            return False
         del self.links[link.peer]
-        self.log.write(
-            "disconnect",
-            peer=link.peer,
-            reason=reason,
-            queued=link.scheduler.queued.messages,
-        )
-        self.perform(self.core.on_link_down(link.peer, self.now()))
-        self.note_readiness()
+        queued = link.scheduler.queued.messages
+        self.log.write("disconnect", peer=link.peer, reason=reason, queued=queued)
+        return True
 
     async def serve(self, link: Link) -> None:
         """From HELLO to the end of the link."""
@@ -183,9 +186,17 @@ class Node(ABC):
 
     def handle(self, link: Link, message: Message, arrived_ns: int) -> None:
         """A message came in."""
-        if self.links.get(link.peer) is link:
-            self.perform(self.core.on_message(link.peer, message, self.now()), arrived_ns)
-            self.note_readiness()
+        if self.links.get(link.peer) is not link:
+            return
+        now = self.now()
+        if message.kind is not Kind.BEAT:
+            link.used = now
+        try:
+            self.perform(self.core.on_message(link.peer, message, now), arrived_ns)
+        except Exception as error:  # noqa: BLE001 - whatever a peer says, it does not end this node
+            traceback.print_exc()
+            self.refuse(link, f"{message.kind.name} that this node cannot handle: {error!r}")
+        self.note_readiness()
 
     # Carrying out
 
@@ -210,7 +221,8 @@ class Node(ABC):
                         self.refuse(self.links[peer], reason)
                 case Drop(peer, reason):
                     if (link := self.links.get(peer)) is not None:
-                        link.end(reason, GOING_AWAY)
+                        self._forget(link, reason)
+                        link.cut(reason)
                 case Taken(message_id):
                     self.forget(message_id)
                 case Note(event, details):
@@ -241,11 +253,14 @@ class Node(ABC):
         self.log.write(event, t=arrived_ns or time.time_ns(), **about(message))
 
     def _set_timer(self) -> None:
+        """A timer that comes too early does no harm and stays: deadlines are put off with almost every message."""
+        if (deadline := self.core.next_deadline()) is None:
+            return
         if self._timer is not None:
+            if self._timer.when() <= deadline:
+                return
             self._timer.cancel()
-            self._timer = None
-        if (deadline := self.core.next_deadline()) is not None:
-            self._timer = asyncio.get_running_loop().call_at(deadline, self._on_timer)
+        self._timer = asyncio.get_running_loop().call_at(deadline, self._on_timer)
 
     def _on_timer(self) -> None:
         self._timer = None

@@ -11,10 +11,9 @@ from websockets.frames import Frame, Opcode
 from websockets.sync.client import connect
 
 from link_pair import VARIANTS, title
-from loopback_lab import PATIENCE_S, Lab, RunningNode, received, until
+from loopback_lab import PATIENCE_S, Lab, RunningNode, introduce, received, until
 from nodes.delivery.labels import BITS, Letter
 from nodes.runtime.config import Method
-from nodes.runtime.greeting import hello
 from nodes.runtime.labelling import Offer, agreed
 from nodes.wire import MAX_MESSAGE_BYTES, Kind, Message, encode
 
@@ -88,8 +87,8 @@ def ended(lab: Lab, name: str, *chunks: tuple[bytes, int], labels: bool = False)
     """Say HELLO and these chunks; how the broker ends it."""
     address, offers = f"ws://127.0.0.1:{lab.port}/", [Offer()] if labels else None
     with connect(address, proxy=None, compression=None, extensions=offers) as line:
-        line.send(hello(name, 99, "slope"))
         with suppress(ConnectionClosed):
+            introduce(line, name)
             for data, bits in chunks:
                 if (label := agreed(line.protocol)) is not None:
                     label.say = bits

@@ -5,16 +5,19 @@ import socket
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from websockets.exceptions import ConnectionClosed
+from websockets.frames import Frame, Opcode
 from websockets.sync.client import ClientConnection, connect
 from websockets.sync.server import ServerConnection, serve
 
-from loopback_lab import PATIENCE_S, Lab, received, until
-from nodes.runtime.greeting import hello
+from loopback_lab import PATIENCE_S, Lab, card, introduce, received, until
+from nodes.runtime.connection import BEFORE_PROOF_BYTES
+from nodes.runtime.greeting import MAX_HELLO_BYTES, Caller, Host, new_nonce
 from nodes.wire import (
     MAX_MESSAGE_BYTES,
     MAX_PAYLOAD_BYTES,
@@ -39,6 +42,13 @@ def stranger(lab: Lab, *messages: bytes | str) -> str:
         return say(line, *messages)
 
 
+def guest(lab: Lab, name: str, *messages: bytes | str) -> str:
+    """The same from one that knows the secret."""
+    with connect(f"ws://127.0.0.1:{lab.port}/", proxy=None, compression=None) as line:
+        introduce(line, name)
+        return say(line, *messages)
+
+
 def say(line: ClientConnection, *messages: bytes | str) -> str:
     with suppress(ConnectionClosed):
         for message in messages:
@@ -48,28 +58,29 @@ def say(line: ClientConnection, *messages: bytes | str) -> str:
     return f"{line.close_code} {line.close_reason}"
 
 
-def fourteen(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    assert len(events) <= 14
-    return events if len(events) == 14 else []
+def as_many(events: list[dict[str, Any]], number: int) -> list[dict[str, Any]]:
+    assert len(events) <= number
+    return events if len(events) == number else []
 
 
-def test_hostile_guests_are_shown_the_door_and_the_broker_goes_on(lab: Lab) -> None:
+def test_strangers_are_shown_the_door_and_the_broker_goes_on(lab: Lab) -> None:
     broker, sensor, subscriber = lab.trio()
-    good = hello("x1", 99, "slope")
+    good = Caller(card("x1"), "b1", new_nonce()).first()
     assert "text message" in stranger(lab, "hello?")
     assert "not a HELLO: 3 bytes" in stranger(lab, b"\0\1\2")
     assert "this node speaks 1" in stranger(lab, b"\x09" + good[1:])
-    assert "is of the lab 'valley'; this is 'slope'" in stranger(lab, hello("x1", 99, "valley"))
+    other = Caller(replace(card("x1"), lab="valley"), "b1", new_nonce()).first()
+    assert "is of the lab 'valley'; this is 'slope'" in stranger(lab, other)
     assert "PUBLISH before HELLO" in stranger(lab, encode(Message(Kind.PUBLISH, topic="alert")))
-    assert "without name and lab" in stranger(
-        lab, encode(Message(Kind.HELLO, payload=b"[" * 100_000))
-    )
-    assert stranger(lab, good, b"garbage").startswith("1002 7 bytes")
-    assert stranger(lab, good, "text").startswith("1002 a text message")
-    assert "HELLO has no place" in stranger(lab, good, good)
-    assert stranger(lab, good, bytes(MAX_MESSAGE_BYTES + 1)).startswith("1009")
-    assert stranger(lab, bytes(MAX_MESSAGE_BYTES + 1)).startswith("1009")
-    for noise in (os.urandom(5000) + b"\r\n", b"GET / HTTP/1.1\r\n\r\n", b""):
+    assert "without name" in stranger(lab, encode(Message(Kind.HELLO, payload=b"[" * 3_000)))
+    assert "x1 gives no proof" in stranger(lab, good, good[:28] + b"{}")
+    assert "x1 does not know" in stranger(lab, good, good[:28] + b'{"proof": "00"}')
+    assert "PUBLISH before HELLO" in stranger(lab, good, encode(Message(Kind.PUBLISH)))
+    for too_long in (MAX_HELLO_BYTES + 1, MAX_MESSAGE_BYTES + 1):
+        assert stranger(lab, bytes(too_long)).startswith("1009")
+        assert stranger(lab, good, bytes(too_long)).startswith("1009")
+    endless = b"GET / HTTP/1.1\r\n" + b"x: y\r\n" * BEFORE_PROOF_BYTES
+    for noise in (os.urandom(5000) + b"\r\n", b"GET / HTTP/1.1\r\n\r\n", b"", endless):
         with socket.create_connection(("127.0.0.1", lab.port)) as line, suppress(ConnectionError):
             line.sendall(noise)
             line.shutdown(socket.SHUT_WR)
@@ -78,11 +89,41 @@ def test_hostile_guests_are_shown_the_door_and_the_broker_goes_on(lab: Lab) -> N
 
     identity = sensor.publish()
     until(lambda: received(subscriber) == [identity])
-    reasons = [refused["reason"] for refused in until(lambda: fourteen(broker.events("refuse")))]
-    assert sum(f"exceeds limit of {MAX_MESSAGE_BYTES} bytes" in reason for reason in reasons) == 2
-    assert sum("no WebSocket handshake: " in reason for reason in reasons) == 3
+    refused = until(lambda: as_many(broker.events("refuse"), 17))
+    reasons = [record["reason"] for record in refused]
+    assert sum("no WebSocket handshake: " in reason for reason in reasons) == 4
     assert broker.complaints.read_text() == ""
     assert broker.ask("status")["peers"] == ["c1", "s1"]
+
+
+def test_guests_that_break_the_rules_are_shown_the_door_and_the_broker_goes_on(lab: Lab) -> None:
+    broker, sensor, subscriber = lab.trio()
+    assert guest(lab, "x1", b"garbage").startswith("1002 7 bytes")
+    assert guest(lab, "x1", "text").startswith("1002 a text message")
+    hello = Caller(card("x1"), "b1", new_nonce()).first()
+    assert "HELLO has no place" in guest(lab, "x1", hello)
+    assert guest(lab, "x1", bytes(MAX_MESSAGE_BYTES + 1)).startswith("1009")
+
+    identity = sensor.publish()
+    until(lambda: received(subscriber) == [identity])
+    refused = until(lambda: as_many(broker.events("refuse"), 4))
+    assert all(record["peer"] == "x1" for record in refused)
+    assert broker.complaints.read_text() == ""
+    assert broker.ask("status")["peers"] == ["c1", "s1"]
+
+
+def test_messages_right_behind_the_proof_are_taken_however_large(lab: Lab) -> None:
+    _, _, subscriber = lab.trio()
+    large = Message(Kind.PUBLISH, topic="alert", message_id=7, payload=bytes(1_000_000))
+    with connect(f"ws://127.0.0.1:{lab.port}/", proxy=None, compression=None) as line:
+        caller = Caller(card("x1"), "b1", new_nonce())
+        line.send(caller.first())
+        proof = caller.answer(line.recv(timeout=PATIENCE_S))
+        frames = [
+            Frame(Opcode.BINARY, data).serialize(mask=True) for data in (proof, encode(large))
+        ]
+        line.socket.sendall(b"".join(frames))
+        until(lambda: received(subscriber) == ["0000000000000007"])
 
 
 def test_a_guest_that_never_speaks_does_not_keep_the_broker_from_stopping(lab: Lab) -> None:
@@ -94,19 +135,18 @@ def test_a_guest_that_never_speaks_does_not_keep_the_broker_from_stopping(lab: L
 def test_a_node_that_comes_twice_replaces_itself(lab: Lab) -> None:
     broker, _, _ = lab.trio()
     with connect(f"ws://127.0.0.1:{lab.port}/", proxy=None, compression=None) as older:
-        older.send(hello("x1", 99, "slope"))
+        introduce(older, "x1")
         until(lambda: "x1" in broker.ask("status")["peers"])
         with connect(f"ws://127.0.0.1:{lab.port}/", proxy=None, compression=None) as newer:
-            newer.send(hello("x1", 99, "slope"))
+            introduce(newer, "x1")
             assert "replaced by a newer connection" in say(older)
-            assert newer.recv(timeout=PATIENCE_S)  # HELLO
             assert broker.ask("status")["peers"] == ["c1", "s1", "x1"]
 
 
-def test_a_broker_of_another_lab_is_refused_by_its_guests(lab: Lab) -> None:
+def test_a_broker_that_does_not_know_the_secret_is_refused_by_its_guests(lab: Lab) -> None:
     def impostor(line: ServerConnection) -> None:
-        line.recv()
-        line.send(hello("b1", 1, "valley"))
+        _, answer = Host(card("b1", secret="a guess"), new_nonce()).answer(line.recv())
+        line.send(answer)
         line.recv()
 
     with serve(impostor, "127.0.0.1", lab.port, compression=None) as server:
@@ -115,7 +155,7 @@ def test_a_broker_of_another_lab_is_refused_by_its_guests(lab: Lab) -> None:
         try:
             sensor = lab.node("sensor", "s1").go()
             (refused,) = until(lambda: sensor.events("refuse"))
-            assert "is of the lab 'valley'" in refused["reason"]
+            assert refused["reason"] == "b1 does not know the lab's secret"
             assert not sensor.ask("status")["ready"]
             assert sensor.stop() == 0
         finally:
@@ -155,6 +195,6 @@ def test_a_subscriber_becomes_ready_however_small_the_queues_are(lab: Lab) -> No
 def test_a_guest_that_wants_too_much_is_refused(lab: Lab) -> None:
     broker = lab.node("broker", "b1").go().ready()
     wishes = [encode(Message(Kind.SUBSCRIBE, topic=f"t{i}")) for i in range(MAX_SUBSCRIPTIONS + 1)]
-    assert "1002 more than 1024 subscriptions" in stranger(lab, hello("x1", 99, "slope"), *wishes)
+    assert "1002 more than 1024 subscriptions" in guest(lab, "x1", *wishes)
     (refused,) = broker.events("refuse")
     assert (refused["peer"], refused["reason"]) == ("x1", "more than 1024 subscriptions")

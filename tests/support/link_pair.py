@@ -40,6 +40,7 @@ class End:
 
     def __init__(self, method: LinkMethod, connection: LinkConnection, answers: Answers | None):
         scheduler, assembler = method.scheduler(), method.assembler()
+        connection.trust()
         self.link = Link("peer", connection, scheduler, assembler, method.needs, answers)
         self.got: list[Message] = []
         self.refusals: list[str] = []

@@ -10,6 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from websockets.sync.client import ClientConnection
+
+from nodes.runtime.greeting import Caller, Card, new_nonce
 from testbed.control import ControlError, request
 
 PATIENCE_S = 60
@@ -138,3 +141,15 @@ class Lab:
 
 def received(node: RunningNode) -> list[str]:
     return [record["id"] for record in node.events("receive")]
+
+
+def card(name: str, secret: str = SECRET) -> Card:
+    """What a guest of the lab says of itself."""
+    return Card(name, 99, "slope", secret.encode())
+
+
+def introduce(line: ClientConnection, name: str, broker: str = "b1") -> None:
+    """Say HELLO, hear HELLO, give the proof."""
+    caller = Caller(card(name), broker, new_nonce())
+    line.send(caller.first())
+    line.send(caller.answer(line.recv(timeout=PATIENCE_S)))

@@ -119,6 +119,8 @@ class FullLink:
     """A link that takes nothing, and remembers being ended."""
 
     peer = "c1"
+    parting = False
+    used = 0.0
 
     def __init__(self) -> None:
         self.ended: list[str] = []

@@ -1,19 +1,156 @@
-"""HELLO, and the patience before the next try."""
+"""HELLO with its proofs, and the patience before the next try."""
 
+import json
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nodes.runtime.backoff import CAP_S, FIRST_S, Backoff
-from nodes.runtime.greeting import Unwelcome, check, hello
-from nodes.wire import Kind, Message, encode
+from nodes.runtime.greeting import (
+    MAX_HELLO_BYTES,
+    MAX_NAME,
+    PROOF_HELLO_BYTES,
+    Caller,
+    Card,
+    Host,
+    Unwelcome,
+    new_nonce,
+)
+from nodes.wire import Kind, Message, decode, encode
+
+SECRET = b"of the slope"
+SENSOR = Card("s1", 2, "slope", SECRET)
+BROKER = Card("b1", 1, "slope", SECRET)
 
 
-def test_a_hello_of_the_same_lab_is_welcome() -> None:
-    assert check(hello("s1", 2, "slope"), "slope") == "s1"
-    assert check(hello("b1", 1, "slope"), "slope", expected="b1") == "b1"
+def words(said: bytes) -> dict[str, Any]:
+    told = json.loads(decode(said).payload)
+    assert isinstance(told, dict)
+    return told
+
+
+def say(**told: Any) -> bytes:
+    return encode(Message(Kind.HELLO, payload=json.dumps(told).encode()))
+
+
+def shake(caller: Card = SENSOR, host: Card = BROKER, meant: str = "b1") -> tuple[bytes, str]:
+    """A whole handshake: the host's answer, and whom it has admitted."""
+    one, other = Caller(caller, meant, new_nonce()), Host(host, new_nonce())
+    claimed, answer = other.answer(one.first())
+    assert claimed == caller.name
+    return answer, other.admit(one.answer(answer))
+
+
+def test_two_nodes_that_know_the_secret_believe_each_other() -> None:
+    _, admitted = shake()
+    assert admitted == "s1"
+
+
+@given(st.text(min_size=1, max_size=MAX_NAME).filter(lambda name: name != "b1"), st.binary())
+def test_any_name_and_any_secret_will_do_and_the_first_hello_fits(name: str, secret: bytes) -> None:
+    caller = Card(name, 7, "slope", secret)
+    assert len(Caller(caller, "b1", new_nonce()).first()) <= MAX_HELLO_BYTES
+    _, admitted = shake(caller, Card("b1", 1, "slope", secret))
+    assert admitted == name
+
+
+def test_the_second_hello_has_always_the_same_length() -> None:
+    for card in (SENSOR, Card("n" * MAX_NAME, 2**32 - 1, "slope", SECRET)):
+        caller, host = Caller(card, "b1", new_nonce()), Host(BROKER, new_nonce())
+        _, answer = host.answer(caller.first())
+        assert len(caller.answer(answer)) == PROOF_HELLO_BYTES
+
+
+def test_a_caller_refuses_a_host_that_does_not_know_the_secret() -> None:
+    with pytest.raises(Unwelcome, match="b1 does not know the lab's secret"):
+        shake(host=Card("b1", 1, "slope", b"another"))
+
+
+def test_a_host_refuses_a_caller_that_does_not_know_the_secret() -> None:
+    host, guess = Host(BROKER, new_nonce()), Card("s1", 2, "slope", b"a guess")
+    caller = Caller(guess, "b1", new_nonce())
+    _, answer = host.answer(caller.first())
+    heard = words(answer)
+    with pytest.raises(Unwelcome, match="b1 does not know"):
+        caller.answer(answer)
+    impostor = Host(Card("b1", 1, "slope", b"a guess"), heard["nonce"])
+    _, fitting = impostor.answer(caller.first())  # so that the caller goes on
+    with pytest.raises(Unwelcome, match="s1 does not know the lab's secret"):
+        host.admit(caller.answer(fitting))
+
+
+def test_a_recorded_handshake_is_worth_nothing_on_another_connection() -> None:
+    caller, first_host = Caller(SENSOR, "b1", new_nonce()), Host(BROKER, new_nonce())
+    _, answer = first_host.answer(caller.first())
+    proof = caller.answer(answer)
+    assert first_host.admit(proof) == "s1"
+    later = Host(BROKER, new_nonce())
+    later.answer(caller.first())
+    with pytest.raises(Unwelcome, match="s1 does not know"):
+        later.admit(proof)
+    with pytest.raises(Unwelcome, match="b1 does not know"):
+        Caller(SENSOR, "b1", new_nonce()).answer(answer)
+
+
+def test_a_proof_is_bound_to_both_names() -> None:
+    nonces = new_nonce(), new_nonce()
+    caller, host = Caller(SENSOR, "b1", nonces[0]), Host(BROKER, nonces[1])
+    _, answer = host.answer(caller.first())
+    proof = caller.answer(answer)
+    other = Host(BROKER, nonces[1])
+    other.answer(say(name="s2", lab="slope", nonce=nonces[0]))
+    with pytest.raises(Unwelcome, match="s2 does not know"):
+        other.admit(proof)
+
+
+def test_the_hosts_proof_cannot_be_given_back_as_the_callers() -> None:
+    host = Host(BROKER, new_nonce())
+    _, answer = host.answer(Caller(SENSOR, "b1", new_nonce()).first())
+    with pytest.raises(Unwelcome, match="s1 does not know"):
+        host.admit(say(proof=words(answer)["proof"]))
+    with pytest.raises(Unwelcome, match="s1 does not know"):
+        host.admit(answer)
+
+
+def test_who_gives_back_the_nonce_or_the_name_that_it_was_told_is_refused() -> None:
+    nonce = new_nonce()
+    with pytest.raises(Unwelcome, match="gives back the nonce"):
+        Host(BROKER, nonce).answer(say(name="s1", lab="slope", nonce=nonce))
+    with pytest.raises(Unwelcome, match="gives back the nonce"):
+        Caller(SENSOR, "b1", nonce).answer(say(name="b1", lab="slope", nonce=nonce, proof="00"))
+    with pytest.raises(Unwelcome, match="the name of this node itself"):
+        Host(BROKER, nonce).answer(say(name="b1", lab="slope", nonce=new_nonce()))
+
+
+@pytest.mark.parametrize("proof", [{}, {"proof": None}])
+def test_a_hello_without_a_proof_is_refused_by_both_sides(proof: dict[str, Any]) -> None:
+    host = Host(BROKER, new_nonce())
+    host.answer(say(name="s1", lab="slope", nonce=new_nonce()))
+    with pytest.raises(Unwelcome, match="s1 gives no proof"):
+        host.admit(say(**proof))
+    with pytest.raises(Unwelcome, match="b1 gives no proof"):
+        Caller(SENSOR, "b1", new_nonce()).answer(
+            say(name="b1", lab="slope", nonce=new_nonce(), **proof)
+        )
+
+
+@pytest.mark.parametrize("proof", [5, "", "ä", "\ud800", "00" * 32, ["00"], {"a": 1}, "0" * 3000])
+def test_a_proof_of_any_other_kind_is_wrong(proof: Any) -> None:
+    host = Host(BROKER, new_nonce())
+    host.answer(say(name="s1", lab="slope", nonce=new_nonce()))
+    with pytest.raises(Unwelcome, match="s1 does not know the lab's secret"):
+        host.admit(say(proof=proof))
+
+
+def test_a_proof_before_the_first_hello_is_refused() -> None:
+    with pytest.raises(Unwelcome, match="a proof before the first HELLO"):
+        Host(BROKER, new_nonce()).admit(say(proof="00" * 32))
+
+
+FIRST = Caller(SENSOR, "b1", new_nonce()).first()
 
 
 @pytest.mark.parametrize(
@@ -21,26 +158,40 @@ def test_a_hello_of_the_same_lab_is_welcome() -> None:
     [
         ("hello", "a text message instead of HELLO"),
         (b"", "not a HELLO: 0 bytes"),
-        (b"\x02" + hello("s1", 2, "slope")[1:], "version 2; this node speaks 1"),
+        (b"\x02" + FIRST[1:], "version 2; this node speaks 1"),
         (encode(Message(Kind.SUBSCRIBE, topic="t")), "SUBSCRIBE before HELLO"),
-        (encode(Message(Kind.HELLO, payload=b"{")), "HELLO without name and lab"),
-        (encode(Message(Kind.HELLO, payload=b"5")), "HELLO without name and lab"),
-        (encode(Message(Kind.HELLO, payload=b"\xff")), "HELLO without name and lab"),
-        (encode(Message(Kind.HELLO, payload=b'{"name": 5, "lab": "slope"}')), "cannot be one"),
-        (hello("", 2, "slope"), "cannot be one"),
-        (hello("s1", 2, "valley"), "s1 is of the lab 'valley'; this is 'slope'"),
-        (hello("b2", 2, "slope"), "b2 answered where b1 should be"),
+        (encode(Message(Kind.HELLO, payload=b"{")), "HELLO without name, lab and nonce"),
+        (encode(Message(Kind.HELLO, payload=b"5")), "HELLO without name, lab and nonce"),
+        (encode(Message(Kind.HELLO, payload=b"\xff")), "HELLO without name, lab and nonce"),
+        (encode(Message(Kind.HELLO, payload=b"[" * 4000)), "HELLO without name, lab and nonce"),
+        (say(name="s1", lab="slope"), "HELLO without name, lab and nonce"),
+        (say(name=5, lab="slope", nonce="00" * 16), "a name that cannot be one"),
+        (say(name="", lab="slope", nonce="00" * 16), "a name that cannot be one"),
+        (say(name="s1", lab="slope", nonce="00"), "a nonce that cannot be one"),
+        (say(name="s1", lab="slope", nonce=5), "a nonce that cannot be one"),
+        (say(name="s1", lab="valley", nonce="00" * 16), "of the lab 'valley'; this is 'slope'"),
+        (say(name="s1", lab=[1], nonce="00" * 16), r"of the lab '\[1\]'; this is 'slope'"),
     ],
 )
-def test_anything_else_is_not(said: bytes | str, reason: str) -> None:
+def test_anything_else_is_no_hello(said: bytes | str, reason: str) -> None:
     with pytest.raises(Unwelcome, match=reason):
-        check(said, "slope", expected="b1")
+        Host(BROKER, new_nonce()).answer(said)
+    with pytest.raises(Unwelcome, match=reason):
+        Caller(SENSOR, "b1", new_nonce()).answer(said)
+
+
+def test_another_broker_than_the_one_that_was_called_is_refused() -> None:
+    with pytest.raises(Unwelcome, match="b1 answered where b2 should be"):
+        shake(meant="b2")
 
 
 @given(st.binary(max_size=200))
-def test_any_payload_is_a_name_or_unwelcome(payload: bytes) -> None:
+def test_any_payload_is_unwelcome(payload: bytes) -> None:
+    said = encode(Message(Kind.HELLO, payload=payload))
     with pytest.raises(Unwelcome):
-        check(encode(Message(Kind.HELLO, payload=payload)), "slope")
+        Host(BROKER, new_nonce()).answer(said)
+    with pytest.raises(Unwelcome):
+        Caller(SENSOR, "b1", new_nonce()).answer(said)
 
 
 def row(backoff: Backoff, length: int = 12) -> list[float]:
