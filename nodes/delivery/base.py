@@ -19,7 +19,8 @@ from typing import Any, Protocol
 
 from nodes.wire import HEADER_SIZE, MAX_SUBSCRIPTIONS, MAX_TOPIC_BYTES
 
-CONTROL_BYTES = MAX_SUBSCRIPTIONS * (HEADER_SIZE + MAX_TOPIC_BYTES)  # all that one node may want
+# All that one node may want: to subscribe and to ask for what it missed, topic by topic; and what it says that it has.
+CONTROL_BYTES = 2 * MAX_SUBSCRIPTIONS * (HEADER_SIZE + MAX_TOPIC_BYTES) + 128 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,9 @@ class Scheduler(Protocol):
 
         Publications stay queued. Control messages are forgotten: the next connection begins with its own.
         """
+
+    def withdraw(self, unwanted: Callable[[bytes], bool]) -> None:
+        """Forget the publications for which this is true, while there is no connection: somebody else keeps them."""
 
     def next_deadline(self) -> float | None:
         """When the method wants to hear of progress, although it gave out no chunk; None: no need."""

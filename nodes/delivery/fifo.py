@@ -5,7 +5,7 @@ what waits already is older, and first come is first served.
 """
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from nodes.delivery.base import CONTROL_BYTES, Chunk, Dropped, Needs, Queued
@@ -64,6 +64,10 @@ class Fifo:
             self._in_hand = None
         self._waiting = deque(waiting for waiting in self._waiting if not waiting.control)
         self._bytes[True] = 0
+
+    def withdraw(self, unwanted: Callable[[bytes], bool]) -> None:
+        self._waiting = deque(waiting for waiting in self._waiting if not unwanted(waiting.data))
+        self._bytes[False] = sum(len(waiting.data) for waiting in self._waiting)
 
     def next_deadline(self) -> float | None:
         return None

@@ -8,7 +8,7 @@ Control messages wait apart, in room of their own.
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 from nodes.delivery.base import CONTROL_BYTES, Dropped, Queued
@@ -106,6 +106,12 @@ class Levels:
                 if not message.begun:
                     break
                 message.sent, message.begun = 0, False
+
+    def withdraw(self, unwanted: Callable[[bytes], bool]) -> None:
+        """Forget the publications for which this is true; none of them has begun to leave."""
+        for level, queue in self._queues.items():
+            self._queues[level] = deque(each for each in queue if not unwanted(each.data))
+            self._bytes[level] = sum(len(each.data) for each in self._queues[level])
 
     def _could_go(self, level: int) -> int:
         """Bytes that a message of this level may displace."""

@@ -4,6 +4,7 @@ What pq-pc, dmpq-pc and preemptive have in common. They differ in which piece is
 that the line is free (`Line`).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -111,6 +112,9 @@ class Paced:
         self._in_hand = None
         self._up = False
         self._levels.begin_anew()
+
+    def withdraw(self, unwanted: Callable[[bytes], bool]) -> None:
+        self._levels.withdraw(unwanted)
 
     def next_deadline(self) -> float | None:
         if not self._up or self._in_hand is not None:

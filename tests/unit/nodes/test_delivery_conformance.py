@@ -162,3 +162,32 @@ def test_control_messages_go_with_their_connection_and_publications_stay(
     assert scheduler.queued == Queued(1, 5)
     scheduler.on_link_up(ROOM, 0.0)
     assert arriving(assembler, drain(scheduler)) == [b"alert"]
+
+
+@pytest.mark.parametrize("method", METHODS)
+@given(messages=offers, sent=st.integers(0, 10))
+@settings(deadline=None)
+def test_between_two_connections_what_somebody_else_keeps_can_be_withdrawn(
+    method: str, messages: list[tuple[bytes, int]], sent: int
+) -> None:
+    scheduler, before = both_sides(method)
+    for data, priority in messages:
+        scheduler.offer(data, priority, 0.0)
+    scheduler.offer(b"subscribe", 1, 0.0, control=True)
+    arrived = []
+    for _ in range(sent):
+        if (chunk := scheduler.next_chunk(0.0)) is not None:
+            arrived += before.on_chunk(chunk)
+        scheduler.on_progress(0, 0.0)
+    scheduler.next_chunk(0.0)
+    scheduler.on_link_lost(0.0)
+    left = [data for data, _ in messages]
+    for data in arrived:
+        if data in left:
+            left.remove(data)
+    scheduler.withdraw(lambda data: data[0] % 2 == 0)
+    staying = [data for data in left if data[0] % 2 == 1]
+    assert scheduler.queued == Queued(len(staying), sum(map(len, staying)))
+    scheduler.on_link_up(ROOM, 0.0)
+    after = METHODS[method].assembler({})
+    assert sorted(arriving(after, drain(scheduler))) == sorted(staying)
