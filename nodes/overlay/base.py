@@ -124,6 +124,9 @@ class Overlay(Protocol):
     def on_unreachable(self, peer: Peer, now: float) -> list[Action]:
         """There was something to send to this broker, and no link to it can be made: it does not answer."""
 
+    def on_life(self, peer: Peer, at: float) -> None:
+        """Bytes came from the peer, or it acknowledged some: it lives, whether or not a whole message comes soon."""
+
     def on_message(self, peer: Peer, message: Message, now: float) -> list[Action]:
         """A whole message came in over the link to `peer`."""
 
