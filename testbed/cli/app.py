@@ -9,6 +9,7 @@ import typer
 
 from testbed import __version__
 from testbed.cli import (
+    compare_command,
     file_commands,
     graph_command,
     image_commands,
@@ -54,6 +55,7 @@ def _common(
 
 for commands in (
     run_commands,
+    compare_command,
     reproduce_command,
     lab_commands,
     link_commands,

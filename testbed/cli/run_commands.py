@@ -113,7 +113,7 @@ def report(
     """Write report.html of a run; analyses it first if that was not done yet."""
     with Terminal(as_json) as terminal:
         place = the_run(name)
-        summary = read_json(place.folder / "summary.json") or _analyze(place, terminal.emit)
+        summary = read_json(place.folder / "summary.json") or analyze_run(place, terminal.emit)
         path = _write_report(place, terminal.emit)
         terminal.document({"run": place.run, "report": str(path)})
         terminal.show(f"report: {path}")
@@ -124,7 +124,7 @@ def _analyze_and_show(place: RunPlace, terminal: Terminal) -> None:
     terminal.if_interrupted = (
         f"interrupted; the captures in {place.folder} are complete: `testbed analyze {place.run}`"
     )
-    summary = _analyze(place, terminal.emit)
+    summary = analyze_run(place, terminal.emit)
     path = _write_report(place, terminal.emit)
     terminal.document({**summary, "report": str(path)})
     terminal.show(*summary_tables(summary), f"report: {path}")
@@ -136,14 +136,15 @@ def _say_doubts(summary: dict[str, Any], terminal: Terminal) -> None:
         terminal.emit(Warned(reason))
 
 
-def _analyze(place: RunPlace, emit: Emit) -> dict[str, Any]:
+def analyze_run(place: RunPlace, emit: Emit) -> dict[str, Any]:
+    """Measure a run; TestbedError if it cannot be."""
     from analysis.errors import AnalysisError
-    from analysis.pipeline import analyze as analyze_run
+    from analysis.pipeline import analyze as measure_run
 
     if read_manifest(place)["status"] in UNFINISHED:
         emit(Warned("the lab of this run is still up: its captures are not complete"))
     try:
-        return analyze_run(place.folder, emit=stages(emit))
+        return measure_run(place.folder, emit=stages(emit))
     except AnalysisError as error:
         raise TestbedError(error.message, error.hint) from error
 

@@ -246,7 +246,10 @@ class StarRun:
             lines = made.logs.get(host.name, [])
             text = "".join(json.dumps(line) + "\n" for line in lines)
             (folder / "logs" / f"{host.name}.jsonl").write_text(text)
-        document = {**_manifest(self, folder.name), **manifest}
+        members = [
+            (host, kind, self.topics if kind == "subscriber" else ()) for host, kind in self.hosts()
+        ]
+        document = {**manifest_of(members, folder.name), **manifest}
         (folder / "run.json").write_text(json.dumps(document))
         return made
 
@@ -376,7 +379,11 @@ class _Maker:
         self.logs[host.name].append({"t": at_ns, "node": host.name, "event": event, **more})
 
 
-def _manifest(run: StarRun, name: str) -> dict[str, Any]:
+Member = tuple[Host, str, Sequence[str]]  # kind, and the topics that it wants
+
+
+def manifest_of(members: Sequence[Member], name: str, overlay: str = "star") -> dict[str, Any]:
+    """run.json of a run of ten seconds that begins a second after START_NS."""
     shape = {"rate_bps": None, "delay_s": 0.005, "jitter_s": 0.0, "loss": 0.0, "queue_bytes": None}
     nodes = [
         {
@@ -386,13 +393,13 @@ def _manifest(run: StarRun, name: str) -> dict[str, Any]:
             "profile": "lan" if kind == "broker" else "3g",
             "group": None,
             "index": 0,
-            "topics": list(run.topics) if kind == "subscriber" else [],
+            "topics": list(topics),
             "at": None,
             "platform": None,
             "board": None,
             "address": host.address,
         }
-        for host, kind in run.hosts()
+        for host, kind, topics in members
     ]
     return {
         "format": 1,
@@ -411,14 +418,14 @@ def _manifest(run: StarRun, name: str) -> dict[str, Any]:
                 {"name": "3g", "up": shape, "down": shape, "mtu": 1500},
             ],
             "nodes": nodes,
-            "overlay": {"method": "star", "parameters": []},
+            "overlay": {"method": overlay, "parameters": []},
             "delivery": {"method": "fifo", "parameters": []},
             "emulator": "relay",
             "scenario": {"duration_s": 10.0, "settle_s": 10.0, "publish": []},
             "capture": {"enabled": True, "snaplen": 65535},
             "prefix": "10.77.0.0/16",
         },
-        "capture": {host.name: {"packets": 1, "bytes": 1, "dropped": 0} for host, _ in run.hosts()},
+        "capture": {host.name: {"packets": 1, "bytes": 1, "dropped": 0} for host, _, _ in members},
         "play": {
             "start_ns": START_NS + 1_000 * MS,
             "end_ns": START_NS + 11_000 * MS,

@@ -1,0 +1,179 @@
+"""Runs side by side: what each took, as ratios to the first; and message by message, if they are of one scenario.
+
+Message ids are made of the publisher's number and a counter, so the same scenario and seed give the same ids in every
+run: simulated or real, whatever the overlay.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from analysis.facts import method
+from analysis.findings import read_summary
+from analysis.runfolder import Run
+
+Emit = Callable[[str, int, int], None]
+STAGE = "comparing"
+KEYS = ["id", "receiver"]
+SAME = ("topic", "priority", "payload_bytes")  # of what is one message
+QUANTILES = ("p50", "p95", "p99", "max")
+PATH = "\x1f"  # stands in no node's name
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the runs."""
+
+    run: Run
+    summary: dict[str, Any]
+
+
+def side(run: Run) -> Side:
+    """AnalysisError if it was not analysed."""
+    return Side(run, read_summary(run))
+
+
+def compare(sides: Sequence[Side], emit: Emit = lambda *_: None) -> dict[str, Any]:
+    """The document: `runs` in their order; `ratios` and `pairs` of all but the first, to the first."""
+    emit(STAGE, 0, len(sides))
+    runs = [figures(one) for one in sides]
+    first = sides[0]
+    table = _delivered(first.run)
+    emit(STAGE, 1, len(sides))
+    pairs = []
+    for number, other in enumerate(sides[1:], start=2):
+        reason = difference(first.run, other.run)
+        told = {"reason": reason} if reason else pairs_of(table, _delivered(other.run))
+        pairs.append({"run": other.run.name, **told})
+        emit(STAGE, number, len(sides))
+    ratios = [{"run": one["run"], **ratios_of(runs[0], one)} for one in runs[1:]]
+    return {"runs": runs, "ratios": ratios, "pairs": pairs}
+
+
+def figures(one: Side) -> dict[str, Any]:
+    """A run in the numbers that are compared; null what is not known."""
+    summary, run = one.summary, one.run
+    messages, overhead = summary["messages"], summary["overhead"]
+    overlay = summary.get("overlay") or {}
+    payload = overhead["payload_bytes"]
+    return {
+        "run": run.name,
+        "backend": run.backend,
+        "overlay": method(run.manifest["topology"]["overlay"]),
+        "expected": messages["expected_deliveries"],
+        "delivered": messages["delivered"],
+        "lost": messages["lost"],
+        "handed_twice": messages.get("handed_twice"),
+        "levels": {
+            level: {
+                **{name: count[name] for name in ("expected", "delivered", "lost")},
+                **{name: summary["delay_s"].get(level, {}).get(name) for name in QUANTILES},
+                "hops_mean": summary["hops"].get(level, {}).get("mean"),
+                "hops_max": summary["hops"].get(level, {}).get("max"),
+            }
+            for level, count in sorted(summary["by_priority"].items(), reverse=True)
+        },
+        "copies_per_publication": overlay.get("copies_per_publication"),
+        "control_bytes_per_s": overlay.get("control", {}).get("bytes_per_s_per_broker"),
+        "overhead": overhead["wire_bytes"] / payload if payload else None,
+    }
+
+
+def ratios_of(first: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """The other's figures as multiples of the first's; null where one of them has none, or the first has zero."""
+    levels = {
+        level: {
+            name: _ratio(first["levels"][level][name], told[name])
+            for name in (*QUANTILES, "hops_mean", "hops_max")
+        }
+        for level, told in other["levels"].items()
+        if level in first["levels"]
+    }
+    names = ("copies_per_publication", "control_bytes_per_s", "overhead")
+    return {"levels": levels, **{name: _ratio(first[name], other[name]) for name in names}}
+
+
+def _ratio(first: float | None, other: float | None) -> float | None:
+    return other / first if first and other is not None else None
+
+
+def difference(first: Run, other: Run) -> str:
+    """Why the messages of these runs cannot be set beside each other; empty if they can."""
+    one, two = first.manifest["topology"], other.manifest["topology"]
+    if one["seed"] != two["seed"]:
+        return f"its seed is {two['seed']}, not {one['seed']}"
+    if _cast(one) != _cast(two):
+        return "its sensors and subscribers are others, have other numbers, or want other topics"
+    if one["scenario"]["publish"] != two["scenario"]["publish"]:
+        return "other messages are published in its scenario"
+    return ""
+
+
+def _cast(topology: dict[str, Any]) -> dict[int, tuple[str, str, tuple[str, ...]]]:
+    """Everybody who publishes or wants something: brokers may be others."""
+    return {
+        node["number"]: (node["name"], node["kind"], tuple(sorted(node["topics"])))
+        for node in topology["nodes"]
+        if node["kind"] in ("sensor", "subscriber")
+    }
+
+
+def _delivered(run: Run) -> pa.Table:
+    """The deliveries that were made, each path as one word."""
+    columns = [*KEYS, *SAME, "hops", "path", "delay_s", "status"]
+    table = pq.read_table(run.metrics / "deliveries.parquet", columns=columns)
+    table = table.filter(pc.field("status") == "delivered").drop_columns("status")
+    paths = pc.binary_join(table["path"], PATH)
+    return table.set_column(table.schema.get_field_index("path"), "path", paths)
+
+
+def pairs_of(first: pa.Table, other: pa.Table) -> dict[str, Any]:
+    """Of the deliveries that both runs made: how many took as many hops, the same way, and how long they took.
+
+    `delays`: by level, the delay in the other run as a multiple of that in the first: least 5 %, median, 95 %.
+    """
+    both = first.join(other, KEYS, join_type="inner", right_suffix="_other")
+    same = _equal(both, SAME[0])
+    for name in SAME[1:]:
+        same = pc.and_(same, _equal(both, name))
+    strange = both.num_rows - _count(same)
+    both = both.filter(same)
+    return {
+        "pairs": both.num_rows,
+        "only_first": first.num_rows - both.num_rows - strange,
+        "only_this": other.num_rows - both.num_rows - strange,
+        "other_messages": strange,
+        "same_hops": _count(_equal(both, "hops")),
+        "same_paths": _count(_equal(both, "path")),
+        "delays": _delays(both),
+    }
+
+
+def _delays(both: pa.Table) -> dict[str, dict[str, float]]:
+    one, other = (both[name].to_numpy() for name in ("delay_s", "delay_s_other"))
+    levels = both["priority"].to_numpy()
+    found = {}
+    for level in sorted(set(levels.tolist()), reverse=True):
+        mine = (levels == level) & (one > 0)
+        if mine.any():
+            p05, p50, p95 = np.percentile(other[mine] / one[mine], (5, 50, 95))
+            found[str(level)] = {
+                "pairs": int(mine.sum()),
+                "p05": float(p05),
+                "p50": float(p50),
+                "p95": float(p95),
+            }
+    return found
+
+
+def _equal(both: pa.Table, name: str) -> pa.ChunkedArray:
+    return pc.equal(both[name], both[f"{name}_other"])
+
+
+def _count(flags: pa.ChunkedArray) -> int:
+    return int(pc.sum(flags).as_py() or 0)

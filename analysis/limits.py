@@ -1,0 +1,94 @@
+"""Judging a comparison: how much more than the first run each other may take. Pure: a document in, verdicts out."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+TOLERANCE = 1e-9  # of numbers that were computed by another way
+
+
+class Found(NamedTuple):
+    """A value that a limit is about, and of what it is."""
+
+    of: str
+    value: float | None
+
+
+class Kind(NamedTuple):
+    """What can be limited; `find` gives all values of a comparison that must not be above the limit."""
+
+    about: str
+    find: Callable[[Mapping[str, Any]], Iterator[Found]]
+
+
+def _by_level(*names: str) -> Callable[[Mapping[str, Any]], Iterator[Found]]:
+    def find(document: Mapping[str, Any]) -> Iterator[Found]:
+        for run in document["ratios"]:
+            for level, told in run["levels"].items():
+                for name in names:
+                    yield Found(f"{name} of level {level} in {run['run']}", told[name])
+
+    return find
+
+
+def _ratio(name: str) -> Callable[[Mapping[str, Any]], Iterator[Found]]:
+    def find(document: Mapping[str, Any]) -> Iterator[Found]:
+        for run in document["ratios"]:
+            yield Found(run["run"], run[name])
+
+    return find
+
+
+def _count(name: str) -> Callable[[Mapping[str, Any]], Iterator[Found]]:
+    def find(document: Mapping[str, Any]) -> Iterator[Found]:
+        for run in document["runs"]:
+            yield Found(run["run"], run[name])
+
+    return find
+
+
+def _differing(name: str) -> Callable[[Mapping[str, Any]], Iterator[Found]]:
+    def find(document: Mapping[str, Any]) -> Iterator[Found]:
+        for run in document["pairs"]:
+            count = run.get("pairs")
+            yield Found(run["run"], 1 - run[name] / count if count else None)
+
+    return find
+
+
+KINDS = {
+    "delay": Kind(
+        "median and 95 % of the delay of each level, of the first's", _by_level("p50", "p95")
+    ),
+    **{
+        name: Kind(f"{name} of the delay of each level, of the first's", _by_level(name))
+        for name in ("p50", "p95", "p99", "max")
+    },
+    "hops": Kind("mean hops of each level, of the first's", _by_level("hops_mean")),
+    "copies": Kind("copies a publication, of the first's", _ratio("copies_per_publication")),
+    "control": Kind("control bytes/s a broker, of the first's", _ratio("control_bytes_per_s")),
+    "overhead": Kind("bytes on links for a byte of payload, of the first's", _ratio("overhead")),
+    "lost": Kind("deliveries lost in each run", _count("lost")),
+    "handed-twice": Kind(
+        "deliveries handed to an application twice, in each run", _count("handed_twice")
+    ),
+    "other-hops": Kind("share of the same messages with other hop counts", _differing("same_hops")),
+    "other-paths": Kind("share of the same messages on other paths", _differing("same_paths")),
+}
+
+
+def judge(document: Mapping[str, Any], limits: Iterable[tuple[str, float]]) -> list[dict[str, Any]]:
+    """For each limit the worst value; `found` is null if there is nothing that it could be held against."""
+    verdicts = []
+    for name, at_most in limits:
+        known = [one for one in KINDS[name].find(document) if one.value is not None]
+        worst = max(known, key=lambda one: one.value or 0.0, default=None)
+        verdicts.append(
+            {
+                "limit": name,
+                "at_most": at_most,
+                "found": worst.value if worst else None,
+                "of": worst.of if worst else None,
+                "ok": worst is not None and (worst.value or 0.0) <= at_most + TOLERANCE,
+            }
+        )
+    return verdicts

@@ -1,0 +1,125 @@
+"""A comparison of runs as tables."""
+
+from collections.abc import Callable
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from nodes.wire import LEVEL_NAMES
+from testbed.cli.summary import seconds
+
+DELAYS = {"p50": "delay p50", "p95": "delay p95", "p99": "delay p99", "max": "delay max"}
+HOPS = {"hops_mean": "hops mean", "hops_max": "hops max"}
+WHOLE = {
+    "copies_per_publication": "copies a publication",
+    "control_bytes_per_s": "control bytes/s a broker",
+    "overhead": "bytes for a byte of payload",
+}
+NONE = "–"
+
+
+def comparison_tables(document: dict[str, Any]) -> list[Table | Text]:
+    """All runs side by side; then, for those of the first one's scenario, message by message; then the limits."""
+    return [_side_by_side(document), *_pairs(document), *_limits(document)]
+
+
+def _side_by_side(document: dict[str, Any]) -> Table:
+    runs, ratios = document["runs"], document["ratios"]
+    table = Table(title="runs side by side", caption="× is the multiple of the first run")
+    table.add_column("")
+    for run in runs:
+        table.add_column(f"{run['run']}\n{run['overlay']}, {run['backend']}", justify="right")
+    table.add_row("delivered", *(f"{run['delivered']} of {run['expected']}" for run in runs))
+    table.add_row("lost", *(str(run["lost"]) for run in runs))
+    table.add_row("handed twice", *(_value(run["handed_twice"], str) for run in runs))
+    for name, title in WHOLE.items():
+        table.add_row(title, *_cells(runs, ratios, name, _plain))
+    for level in sorted({level for run in runs for level in run["levels"]}, reverse=True):
+        table.add_section()
+        here, times = _of_level(runs, level), _of_level(ratios, level)
+        title = f"level {level} {LEVEL_NAMES[int(level)]}: lost"
+        table.add_row(title, *(_lost(told) for told in here), style="bold")
+        for name, title in DELAYS.items():
+            table.add_row(f"  {title}", *_cells(here, times, name, seconds))
+        for name, title in HOPS.items():
+            table.add_row(f"  {title}", *_cells(here, times, name, _plain))
+    return table
+
+
+def _of_level(runs: list[dict[str, Any]], level: str) -> list[dict[str, Any]]:
+    return [run["levels"].get(level, {}) for run in runs]
+
+
+def _cells(
+    values: list[dict[str, Any]],
+    ratios: list[dict[str, Any]],
+    name: str,
+    write: Callable[[float], str],
+) -> list[str]:
+    """The value of each run, and of all but the first its ratio."""
+    told = [_value(value.get(name), write) for value in values]
+    times = [ratio.get(name) for ratio in ratios]
+    return told[:1] + [
+        cell if ratio is None else f"{cell}  ×{ratio:.2f}"
+        for cell, ratio in zip(told[1:], times, strict=True)
+    ]
+
+
+def _lost(told: dict[str, Any]) -> str:
+    return f"{told['lost']} of {told['expected']}" if told else NONE
+
+
+def _value(value: Any, write: Callable[[Any], str]) -> str:
+    return NONE if value is None else write(value)
+
+
+def _plain(value: float) -> str:
+    return f"{value:,.2f}" if value < 1000 else f"{value:,.0f}"
+
+
+def _pairs(document: dict[str, Any]) -> list[Table | Text]:
+    first = document["runs"][0]["run"]
+    compared = [one for one in document["pairs"] if not one.get("reason")]
+    told: list[Table | Text] = [
+        Text(f"{one['run']} is of another scenario than {first}: {one['reason']}")
+        for one in document["pairs"]
+        if one.get("reason")
+    ]
+    if not compared:
+        return told
+    table = Table(
+        title=f"the same message at the same receiver, beside {first}",
+        caption="delays as multiples of the first run's, message by message",
+    )
+    for column in ("run", "pairs", "same hops", "same path", "level"):
+        table.add_column(column, justify="left" if column == "run" else "right")
+    for column in ("delay p5", "p50", "p95"):
+        table.add_column(column, justify="right")
+    for one in compared:
+        counts = [
+            one["run"],
+            str(one["pairs"]),
+            *(_share(one, n) for n in ("same_hops", "same_paths")),
+        ]
+        for level, delay in one["delays"].items() or [(NONE, None)]:
+            times = [f"×{delay[name]:.2f}" if delay else NONE for name in ("p05", "p50", "p95")]
+            table.add_row(*counts, level, *times)
+            counts = [""] * len(counts)
+    return [table, *told]
+
+
+def _share(one: dict[str, Any], name: str) -> str:
+    return f"{one[name] / one['pairs']:.1%}" if one["pairs"] else NONE
+
+
+def _limits(document: dict[str, Any]) -> list[Table]:
+    if not document["limits"]:
+        return []
+    table = Table("limit", "at most", "found", "of", "", title="limits")
+    for one in document["limits"]:
+        verdict = "[green]kept[/]" if one["ok"] else "[bold red]exceeded[/]"
+        table.add_row(
+            one["limit"], f"{one['at_most']:g}", f"{one['found']:.4g}", one["of"], verdict
+        )
+    return [table]

@@ -1,0 +1,292 @@
+"""Runs side by side: ratios, the same messages, and limits with an exit code."""
+
+import copy
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from analysis.comparison import pairs_of
+from analysis.limits import KINDS, judge
+from synthetic_runs import Host, manifest_of
+from testbed.cli.app import app
+from testbed.cli.compare_command import read_limit
+from testbed.errors import InputError
+
+Row = tuple[str, str, int, list[str], float]  # id, receiver, priority, path, delay
+
+SLOW_WAY = ["slope", "a", "b", "town"]
+FAST_WAY = ["slope", "a", "town"]
+ROWS: list[Row] = [
+    ("1", "town", 5, SLOW_WAY, 0.2),
+    ("2", "town", 5, SLOW_WAY, 0.4),
+    ("3", "town", 1, SLOW_WAY, 1.0),
+]
+
+
+def table(rows: list[Row]) -> pa.Table:
+    columns = [*zip(*rows, strict=True)] or [[]] * 5
+    return pa.table(
+        {
+            "id": pa.array(columns[0], pa.string()),
+            "receiver": pa.array(columns[1], pa.string()),
+            "topic": pa.array(["alert"] * len(rows), pa.string()),
+            "priority": pa.array(columns[2], pa.int32()),
+            "payload_bytes": pa.array([200] * len(rows), pa.int64()),
+            "hops": pa.array([len(path) - 1 for path in columns[3]], pa.int32()),
+            "path": pa.array([[*path] for path in columns[3]], pa.list_(pa.string())),
+            "delay_s": pa.array(columns[4], pa.float64()),
+            "status": pa.array(["delivered"] * len(rows), pa.string()),
+        }
+    )
+
+
+def summary(rows: list[Row], lost: int = 0) -> dict[str, Any]:
+    levels = sorted({row[2] for row in rows}, reverse=True)
+    of = {level: [row for row in rows if row[2] == level] for level in levels}
+    return {
+        "messages": {
+            "published": 3,
+            "expected_deliveries": len(rows) + lost,
+            "delivered": len(rows),
+            "lost": lost,
+            "duplicates": 0,
+            "handed_twice": 0,
+        },
+        "delay_s": {
+            str(level): {
+                "n": len(mine),
+                **{name: max(row[4] for row in mine) for name in ("p50", "p95", "p99", "max")},
+            }
+            for level, mine in of.items()
+        },
+        "hops": {
+            str(level): {
+                "mean": sum(len(row[3]) - 1 for row in mine) / len(mine),
+                "max": max(len(row[3]) - 1 for row in mine),
+            }
+            for level, mine in of.items()
+        },
+        "overhead": {"payload_bytes": 1000, "wire_bytes": 2000 + 500 * lost},
+        "by_priority": {
+            str(level): {
+                "expected": len(mine) + lost * (level == levels[0]),
+                "delivered": len(mine),
+                "lost": lost * (level == levels[0]),
+            }
+            for level, mine in of.items()
+        },
+        "overlay": {
+            "copies_per_publication": sum(len(row[3]) - 1 for row in rows) / 3,
+            "control": {"bytes_per_s_per_broker": 40.0},
+        },
+        "fidelity": {"ok": True, "reasons": [], "machine": None},
+    }
+
+
+def write_run(folder: Path, rows: list[Row], lost: int = 0, **topology: Any) -> Path:
+    """An analysed run with these deliveries."""
+    (folder / "metrics").mkdir(parents=True)
+    members = [
+        (Host("a", 1, "10.77.0.1"), "broker", ()),
+        (Host("slope", 2, "10.77.0.2"), "sensor", ()),
+        (Host("town", 3, "10.77.0.3"), "subscriber", ("alert",)),
+    ]
+    manifest = manifest_of(members, folder.name, "sg-tbps")
+    manifest["topology"] |= topology
+    (folder / "run.json").write_text(json.dumps(manifest))
+    (folder / "summary.json").write_text(json.dumps(summary(rows, lost)))
+    pq.write_table(table(rows), folder / "metrics" / "deliveries.parquet")
+    return folder
+
+
+@pytest.fixture
+def first(tmp_path: Path) -> Path:
+    return write_run(tmp_path / "first", ROWS)
+
+
+def compare(*words: object) -> tuple[int, Any]:
+    done = CliRunner().invoke(app, ["compare", *map(str, words), "--json"])
+    return done.exit_code, json.loads(done.stdout)
+
+
+def slower(times: float, way: list[str] = SLOW_WAY) -> list[Row]:
+    return [(*row[:3], way, row[4] * times) for row in ROWS]
+
+
+def test_a_run_is_told_as_multiples_of_the_first(first: Path, tmp_path: Path) -> None:
+    other = write_run(tmp_path / "other", slower(1.5, FAST_WAY)[:2], lost=1)
+    code, told = compare(first, other)
+    assert code == 0
+    assert [run["run"] for run in told["runs"]] == ["first", "other"]
+    assert (told["runs"][1]["delivered"], told["runs"][1]["lost"]) == (2, 1)
+    ratio = told["ratios"][0]
+    assert ratio["levels"]["5"]["p95"] == pytest.approx(1.5)
+    assert ratio["levels"]["5"]["hops_mean"] == pytest.approx(2 / 3)
+    assert "1" not in ratio["levels"]
+    assert ratio["overhead"] == pytest.approx(2.5 / 2)
+    assert ratio["control_bytes_per_s"] == 1.0
+    assert (told["limits"], told["ok"]) == ([], True)
+
+
+def test_the_same_messages_are_compared_one_by_one(first: Path, tmp_path: Path) -> None:
+    rows = [ROWS[0], (*ROWS[1][:3], FAST_WAY, 0.8), ("9", "town", 5, SLOW_WAY, 0.1)]
+    _, told = compare(first, write_run(tmp_path / "other", rows))
+    assert told["pairs"] == [
+        {
+            "run": "other",
+            "pairs": 2,
+            "only_first": 1,
+            "only_this": 1,
+            "other_messages": 0,
+            "same_hops": 1,
+            "same_paths": 1,
+            "delays": {
+                "5": {
+                    "pairs": 2,
+                    "p05": pytest.approx(1.05),
+                    "p50": pytest.approx(1.5),
+                    "p95": pytest.approx(1.95),
+                }
+            },
+        }
+    ]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from("12345"),
+            st.sampled_from(["town", "east"]),
+            st.integers(1, 5),
+            st.sampled_from([SLOW_WAY, FAST_WAY]),
+            st.floats(0.01, 9),
+        ),
+        unique_by=lambda row: row[:2],
+    )
+)
+def test_a_run_beside_itself_is_the_same_in_everything(rows: list[Row]) -> None:
+    joined = table(rows).drop_columns("status")
+    paths = pa.array([">".join(row[3]) for row in rows], pa.string())
+    joined = joined.set_column(joined.schema.get_field_index("path"), "path", paths)
+    told = pairs_of(joined, joined)
+    assert told["pairs"] == told["same_hops"] == told["same_paths"] == len(rows)
+    assert (told["only_first"], told["only_this"], told["other_messages"]) == (0, 0, 0)
+    assert sum(delay["pairs"] for delay in told["delays"].values()) == len(rows)
+    assert all(delay["p05"] == delay["p95"] == 1.0 for delay in told["delays"].values())
+
+
+@pytest.mark.parametrize(
+    ("limit", "code"),
+    [
+        ("delay=1.5", 0),
+        ("delay=1.49", 1),
+        ("max=1.6", 0),
+        ("hops=1.0", 0),
+        ("hops=0.6", 1),
+        ("copies=0.67", 0),
+        ("control=1", 0),
+        ("control=0.9", 1),
+        ("overhead=1", 0),
+        ("lost=0", 0),
+        ("handed-twice=0", 0),
+        ("other-hops=1", 0),
+        ("other-hops=0.99", 1),
+        ("other-paths=0.5", 1),
+    ],
+)
+def test_a_limit_decides_the_exit_code(first: Path, tmp_path: Path, limit: str, code: int) -> None:
+    other = write_run(tmp_path / "other", slower(1.5, FAST_WAY))
+    found, told = compare(first, other, "--limit", limit)
+    assert (found, told["ok"]) == (code, code == 0)
+    assert told["limits"][0]["limit"] == limit.partition("=")[0]
+
+
+def test_the_worst_of_several_runs_is_judged(first: Path, tmp_path: Path) -> None:
+    fine = write_run(tmp_path / "fine", slower(1.1))
+    slow = write_run(tmp_path / "slow", slower(3.0))
+    code, told = compare(first, slow, fine, "--limit", "delay=1.2", "--limit", "hops=1")
+    assert code == 1
+    assert [one["ok"] for one in told["limits"]] == [False, True]
+    assert told["limits"][0]["of"].endswith("in slow")
+
+
+def test_runs_of_other_scenarios_are_told_beside_each_other_but_not_message_by_message(
+    first: Path, tmp_path: Path
+) -> None:
+    other = write_run(tmp_path / "other", ROWS, seed=2)
+    code, told = compare(first, other)
+    assert (code, told["pairs"]) == (0, [{"run": "other", "reason": "its seed is 2, not 1"}])
+    scenario = {"duration_s": 10.0, "settle_s": 10.0, "publish": [{"topic": "rain"}]}
+    third = write_run(tmp_path / "third", ROWS, scenario=scenario)
+    assert "published" in compare(first, third)[1]["pairs"][0]["reason"]
+    code, told = compare(first, other, "--limit", "other-hops=0")
+    assert code == 2
+    assert "its seed is 2" in told["error"]["hint"]
+
+
+def test_another_number_of_sensors_is_another_scenario(first: Path, tmp_path: Path) -> None:
+    other = write_run(tmp_path / "other", ROWS)
+    manifest = json.loads((other / "run.json").read_text())
+    more = copy.deepcopy(manifest["topology"]["nodes"][1]) | {"name": "hill", "number": 4}
+    manifest["topology"]["nodes"].append(more)
+    (other / "run.json").write_text(json.dumps(manifest))
+    assert "sensors" in compare(first, other)[1]["pairs"][0]["reason"]
+
+
+@pytest.mark.parametrize("words", [("first",), ("first", "first")])
+def test_one_run_alone_is_refused(
+    first: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(first.parent)
+    code, told = compare(*words)
+    assert code == 2
+    assert "error" in told
+
+
+@pytest.mark.parametrize("text", ["hops", "hops=", "hops=many", "hops=-1", "hops=nan", "hopps=1"])
+def test_a_limit_that_says_nothing_is_refused(text: str) -> None:
+    with pytest.raises(InputError):
+        read_limit(text)
+
+
+def test_a_limit_on_what_no_run_has_is_not_kept() -> None:
+    nothing = {"runs": [], "ratios": [], "pairs": []}
+    for name in KINDS:
+        (verdict,) = judge(nothing, [(name, 9.0)])
+        assert (verdict["found"], verdict["ok"]) == (None, False)
+
+
+def test_the_tables_say_it_to_people(first: Path, tmp_path: Path) -> None:
+    other = write_run(tmp_path / "other", slower(1.5, FAST_WAY))
+    shown = CliRunner().invoke(
+        app,
+        ["compare", str(first), str(other), "--limit", "delay=1.2"],
+        env={"COLUMNS": "160"},
+    )
+    assert shown.exit_code == 1
+    for words in ("sg-tbps, netns", "600.0 ms  ×1.50", "2.00  ×0.67", "0.0%", "exceeded"):
+        assert words in shown.output
+    assert "delay is 1.5" in shown.output
+
+
+def test_a_run_of_an_earlier_version_is_compared_as_far_as_it_is_known(
+    first: Path, tmp_path: Path
+) -> None:
+    old = write_run(tmp_path / "old", ROWS)
+    told = json.loads((old / "summary.json").read_text())
+    del told["overlay"]
+    del told["messages"]["handed_twice"]
+    (old / "summary.json").write_text(json.dumps(told))
+    code, document = compare(first, old)
+    assert code == 0
+    assert document["runs"][1]["copies_per_publication"] is None
+    assert document["ratios"][0]["levels"]["5"]["p50"] == 1.0
+    shown = CliRunner().invoke(app, ["compare", str(first), str(old)])
+    assert "testbed analyze old" in shown.output
