@@ -1,56 +1,136 @@
-"""A broker in virtual time: it greets whoever comes, and its overlay core decides who gets what."""
+"""A broker in virtual time: it greets whoever comes, calls other brokers when there is something to send to them, and
+its overlay core decides who gets what.
+"""
 
 from typing import Any
 
 from nodes import overlay
-from nodes.runtime import greeting
+from nodes.delivery.base import Dropped
+from nodes.runtime.broker import STOPS
 from nodes.runtime.config import NodeConfig
+from nodes.runtime.connection import GOING_AWAY, NORMAL, POLICY_VIOLATION
+from nodes.runtime.dialing import OTHER_WAY
+from nodes.runtime.greeting import FIXED_NONCES, Card, Host
 from nodes.runtime.link_method import LinkMethod
-from testbed.backends.simulated.connection import RESPONSE, Connection, Side
-from testbed.backends.simulated.loop import Loop
-from testbed.backends.simulated.node import SimulatedNode
+from nodes.wire import Kind, Message
+from testbed.backends.simulated.connection import RESPONSE, Ending, Side
+from testbed.backends.simulated.dial import Connect
+from testbed.backends.simulated.link import SimulatedLink
+from testbed.backends.simulated.loop import SECOND, Loop
+from testbed.backends.simulated.node import EPOCH_NS, SimulatedLog, SimulatedNode
+from testbed.backends.simulated.switchboard import SimulatedSwitchboard
 
 
 class SimulatedBroker(SimulatedNode):
     """The broker's shell."""
 
-    def __init__(self, loop: Loop, config: NodeConfig, service_ns: int) -> None:
+    def __init__(
+        self, log: SimulatedLog, loop: Loop, config: NodeConfig, service_ns: int, connect: Connect
+    ) -> None:
         make_core = overlay.METHODS[config.overlay.method]
-        core = make_core(config.station(), config.overlay.parameters, config.random("overlay"))
-        super().__init__(loop, config, core, service_ns)
+        station = config.station(incarnation=(EPOCH_NS + loop.now) // SECOND)
+        core = make_core(station, config.overlay.parameters, config.random("overlay"))
+        super().__init__(log, loop, config, core, service_ns)
         self._default = LinkMethod(config.delivery)
         self._methods = {peer: LinkMethod(chosen) for peer, chosen in config.deliveries.items()}
-        self._connections: dict[str, Connection] = {}
+        self._board = SimulatedSwitchboard(self, connect)
         self._listens = False
 
     @property
     def ready(self) -> bool:
-        return self._listens
+        return self._listens and self.core.ready
+
+    @property
+    def listens(self) -> bool:
+        """Whether somebody can connect."""
+        return self._listens and self.alive
 
     def go(self) -> None:
         self._listens = True
+        self.perform(self.core.on_deadline(self.loop.seconds))
         self.note_readiness()
 
-    def connection_of(self, peer: str) -> Connection | None:
-        return self._connections.get(peer)
+    # Links
 
-    def receive_guest(self, connection: Connection, response_size: int) -> None:
+    def link_up(self, link: SimulatedLink) -> None:
+        link.used = self.loop.now
+        super().link_up(link)
+        self._board.on_up(link)
+
+    def link_down(self, link: SimulatedLink, ending: Ending) -> None:
+        super().link_down(link, ending)
+        self._board.on_down(link)
+
+    def queue_message(self, peer: str, message: Message, data: bytes) -> tuple[Dropped, ...]:
+        link = self.links.get(peer)
+        if link is not None and not link.parting:
+            if message.kind is not Kind.BEAT:
+                link.used = self.loop.now
+            return link.offer(data, message.priority, control=message.control)
+        if self._board.knows(peer):
+            return self._board.queue(peer, message, data)
+        return (Dropped(data, message.priority, f"there is no link to {peer}"),)
+
+    def unreachable(self, peer: str, reason: str) -> None:
+        """No link to this broker can be made."""
+        self.log.write("unreachable", peer=peer, reason=reason)
+        self.perform(self.core.on_unreachable(peer, self.loop.seconds))
+        self.note_readiness()
+
+    # Who comes
+
+    def receive_guest(self, side: Side, response_size: int) -> None:
         """Somebody connects; the rest follows from what comes."""
-        side = connection.server
+        host = Host(Card.of(self.config), FIXED_NONCES[1])
+        greeted = False
 
         def take(item: Any) -> None:
+            nonlocal greeted
             if isinstance(item, str):
                 side.say(RESPONSE, response_size)
+            elif not greeted:
+                greeted = True
+                peer, answer = host.answer(item.data)
+                if self._wants(side, peer):
+                    side.greet(answer)
             else:
-                self._greet(side, connection, greeting.check(item.data, self.config.lab))
+                self._admit(side, host.admit(item.data))
 
         side.receive_with(take)
-        side.endpoint.on_vanished = lambda: side.end("the peer has vanished")
 
-    def _greet(self, side: Side, connection: Connection, peer: str) -> None:
-        side.greet()
-        if (older := self._connections.get(peer)) is not None:
-            older.server.end("replaced by a newer connection")
-        self._connections[peer] = connection
+    def _admit(self, side: Side, peer: str) -> None:
+        if not self._wants(side, peer):
+            return
+        self.end_link(peer, "replaced by a newer connection", POLICY_VIOLATION)
+        queue = self._board.adopt(peer)
         method = self._methods.get(peer, self._default)
-        side.open(peer, method, method.scheduler())
+        side.open(peer, method, method.scheduler() if queue is None else queue)
+
+    def _wants(self, side: Side, peer: str) -> bool:
+        """Whether a link with this peer is wanted now; if not, it is told."""
+        if self._board.declines(peer):
+            side.close(OTHER_WAY, NORMAL)
+        elif self.leaving and not self._board.knows(peer):
+            side.close(STOPS, GOING_AWAY)
+        return not side.ended
+
+    # The end
+
+    def crash(self) -> None:
+        super().crash()
+        self._board.close()
+
+    def quiet(self) -> None:
+        self.perform(self.core.leave(self.loop.seconds))
+
+    @property
+    def handed_over(self) -> bool:
+        """Guests may go when they have what is queued for them; other brokers are needed until the core has left."""
+        for peer, link in list(self.links.items()):
+            if link.idle and not self._board.knows(peer):
+                self.end_link(peer, STOPS, GOING_AWAY)
+        return super().handed_over and not self._board.queued
+
+    def end(self) -> None:
+        super().end()
+        self._board.close()

@@ -1,27 +1,61 @@
-"""A WebSocket connection between an edge node and its broker, from the first packet on: TCP, HTTP, HELLO, link.
+"""A WebSocket connection between a node and a broker, from the first packet to the last: TCP, HTTP, HELLO, link, close.
 
 The sizes of HTTP's messages are those that the library itself makes; only their lengths matter here.
 """
 
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from websockets.client import ClientProtocol
+from websockets.frames import Close
 from websockets.server import ServerProtocol
 from websockets.uri import parse_uri
 
 from nodes.delivery.base import Chunk, Scheduler
-from nodes.runtime import greeting, labelling
+from nodes.runtime import labelling
 from nodes.runtime.config import NodeConfig
+from nodes.runtime.connection import GOING_AWAY, NORMAL
+from nodes.runtime.dialing import OTHER_WAY
+from nodes.runtime.link import NOT_USED, PART_WITHIN_S
 from nodes.runtime.link_method import LinkMethod
 from nodes.wire import Message
-from testbed.backends.simulated.endpoint import Endpoint
+from testbed.backends.simulated.endpoint import END, Endpoint
 from testbed.backends.simulated.link import SimulatedLink, write
-from testbed.backends.simulated.loop import Loop
+from testbed.backends.simulated.loop import SECOND, Loop
 from testbed.backends.simulated.packets import Flow
+from testbed.backends.simulated.reading import frame_head
 
 REQUEST, RESPONSE = "request", "response"
+
+
+class Farewell(NamedTuple):
+    """A WebSocket's close frame."""
+
+    code: int
+    reason: str
+
+    @property
+    def size(self) -> int:
+        """Its bytes, without the frame's head."""
+        return 2 + len(self.reason.encode())
+
+    def __str__(self) -> str:
+        said = Close(self.code, self.reason)
+        return f"received {said}; then sent {said}"
+
+
+class Ending(NamedTuple):
+    """Why a connection is over.
+
+    `orderly`: it was closed because it was not used, with nothing lost; `sent_away`: the peer is about to stop;
+    `other_way`: the peer is calling itself.
+    """
+
+    reason: str
+    orderly: bool = False
+    sent_away: bool = False
+    other_way: bool = False
 
 
 class Owner(Protocol):
@@ -30,6 +64,7 @@ class Owner(Protocol):
     loop: Loop
     config: NodeConfig
     service_ns: int
+    sides: "dict[Side, None]"  # its connections
 
     def later(self, call: Callable[[Any], object], argument: Any) -> None:
         """The processor does this when it has done all before."""
@@ -40,7 +75,7 @@ class Owner(Protocol):
     def link_up(self, link: SimulatedLink) -> None:
         """Both sides have said HELLO."""
 
-    def link_down(self, link: SimulatedLink, reason: str) -> None:
+    def link_down(self, link: SimulatedLink, ending: Ending) -> None:
         """The link is gone."""
 
 
@@ -52,19 +87,20 @@ class Side:
         self.endpoint = endpoint
         self.link: SimulatedLink | None = None
         self.ended = False
+        self.on_failed: Callable[[Ending], None] = lambda ending: None  # before it is a link
         self._outgoing = outgoing
         self._arrived = 0
+        endpoint.on_vanished = lambda: self.lose("the peer has vanished")
+        owner.sides[self] = None
 
     def say(self, item: str, size: int) -> None:
         """A message of HTTP."""
-        self._outgoing.ledger.note_handshake(size)
+        self._outgoing.ledger.note_protocol(self.endpoint.sender.written, size)
         self.endpoint.write(size, item)
 
-    def greet(self) -> None:
+    def greet(self, hello: bytes) -> None:
         """HELLO."""
-        config = self.owner.config
-        chunk = Chunk(greeting.hello(config.name, config.number, config.lab))
-        write(self.endpoint, self._outgoing, chunk)
+        write(self.endpoint, self._outgoing, Chunk(hello))
 
     def open(self, peer: str, method: LinkMethod, scheduler: Scheduler) -> None:
         """From now on it is a link."""
@@ -90,33 +126,82 @@ class Side:
             item, self._arrived = come
             if self.ended:
                 return
-            if self.link is not None:
+            if isinstance(item, Farewell):
+                self._on_farewell(item)
+            elif item is END:
+                self.endpoint.finish()
+                self._over(Ending("no close frame received or sent"))
+            elif self.link is not None:
                 self.link.on_chunk(item)
             else:
                 take(item)
 
         self.endpoint.receiver.on_item = on_item
 
-    def end(self, reason: str) -> None:
-        """The connection is gone for this side."""
+    def close(self, reason: str, code: int) -> None:
+        """This side ends it, and the other hears of it as soon as what was written before has come."""
         if not self.ended:
-            self.ended = True
+            self._say(Farewell(code, reason))
+            self.endpoint.finish()
+            self._over(Ending(reason))
+
+    def part(self) -> None:
+        """Close it in order, since it is not used: what the peer has sent until it hears of that is still taken."""
+        if self.ended or self.link is None or self.link.parting:
+            return
+        self.link.parting = True
+        self._say(Farewell(NORMAL, NOT_USED))
+        patience = self.owner.loop.now + round(PART_WITHIN_S * SECOND)
+        self.owner.loop.at(patience, lambda _: self.lose(NOT_USED))
+
+    def cut(self, reason: str) -> None:
+        """End it at once, without a word: the peer does not listen."""
+        if not self.ended:
+            self.endpoint.finish()
+            self._over(Ending(reason))
+
+    def lose(self, reason: str) -> None:
+        """The kernel has given up, or this side has: nothing more is sent."""
+        if not self.ended:
+            self._outgoing.items.clear()
             self.endpoint.stop()
-            if self.link is not None:
-                self.owner.link_down(self.link, reason)
+            self._over(Ending(reason))
 
+    def crash(self) -> None:
+        """The node's process is gone, and is told nothing more; its kernel ends the stream."""
+        self.ended = True
+        if self.link is not None:
+            self.link.end()
+        self.endpoint.finish()
 
-class Connection:
-    """Both sides."""
+    def _on_farewell(self, farewell: Farewell) -> None:
+        link = self.link
+        parting = link is not None and link.parting
+        if not parting:
+            self._say(farewell)
+        self.endpoint.finish()
+        unused = farewell == (NORMAL, NOT_USED)
+        self._over(
+            Ending(
+                NOT_USED if parting else str(farewell),
+                parting or (unused and link is not None and not link.scheduler.queued.messages),
+                farewell.code == GOING_AWAY,
+                farewell.reason == OTHER_WAY,
+            )
+        )
 
-    def __init__(self, client: Side, server: Side) -> None:
-        self.client = client
-        self.server = server
+    def _say(self, farewell: Farewell) -> None:
+        size = farewell.size + frame_head(farewell.size, masked=self.endpoint.client)
+        self._outgoing.ledger.note_protocol(self.endpoint.sender.written, size)
+        self.endpoint.write(size, farewell)
 
-    def break_off(self, reason: str) -> None:
-        """One side ends it, and the other hears of it."""
-        self.server.end(reason)
-        self.client.end(reason)
+    def _over(self, ending: Ending) -> None:
+        self.ended = True
+        self.owner.sides.pop(self, None)
+        if self.link is not None:
+            self.owner.link_down(self.link, ending)
+        else:
+            self.on_failed(ending)
 
 
 @lru_cache

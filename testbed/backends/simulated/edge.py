@@ -1,26 +1,36 @@
-"""A sensor or subscriber in virtual time: one link to the home broker, made again whenever it breaks."""
+"""A sensor or subscriber in virtual time: one link to one of its brokers, made again whenever it breaks."""
 
-from collections.abc import Callable
-from typing import Any
+import json
+from dataclasses import dataclass, field
 
 from nodes.delivery.base import Dropped
+from nodes.overlay.custody import encoded_with_custody
 from nodes.overlay.edge import Edge
+from nodes.overlay.heard import Heard
 from nodes.overlay.promises import promises
-from nodes.runtime import greeting
 from nodes.runtime.backoff import Backoff
 from nodes.runtime.config import NodeConfig
-from nodes.runtime.connection import OPEN_TIMEOUT_S
+from nodes.runtime.homes import Homes
 from nodes.runtime.link_method import LinkMethod
 from nodes.runtime.log import about_published
 from nodes.runtime.publisher import Publication, Publisher
 from nodes.wire import Message
-from testbed.backends.simulated.connection import REQUEST, Connection, handshake_sizes
+from testbed.backends.simulated.connection import Ending
+from testbed.backends.simulated.dial import Connect, Dial
 from testbed.backends.simulated.link import SimulatedLink
-from testbed.backends.simulated.loop import SECOND, Loop, Timer
-from testbed.backends.simulated.node import EPOCH_NS, SimulatedNode
+from testbed.backends.simulated.loop import SECOND, Loop
+from testbed.backends.simulated.node import EPOCH_NS, SimulatedLog, SimulatedNode
 
-Connect = Callable[["SimulatedEdge", int], Connection]  # and the size of HTTP's answer
 Moment = tuple[int, Publication]  # when it is due
+
+
+@dataclass(slots=True)
+class Disk:
+    """What a node finds again when it is started again."""
+
+    published: int = 0  # how many messages it has made
+    owed: dict[int, Message] = field(default_factory=dict)  # its journal
+    to_come: list[Moment] = field(default_factory=list)  # what it is to publish
 
 
 class SimulatedEdge(SimulatedNode):
@@ -29,29 +39,47 @@ class SimulatedEdge(SimulatedNode):
     core: Edge
 
     def __init__(
-        self, loop: Loop, config: NodeConfig, service_ns: int, make_connection: Connect
+        self,
+        log: SimulatedLog,
+        loop: Loop,
+        config: NodeConfig,
+        service_ns: int,
+        connect: Connect,
+        disk: Disk,
     ) -> None:
-        self._home = config.brokers[0]
         promised = promises(config.overlay.method, config.overlay.parameters)
-        super().__init__(loop, config, Edge(config.station(), promised, config.topics), service_ns)
+        again = bool(log.lines)
+        super().__init__(
+            log, loop, config, Edge(config.station(), promised, config.topics), service_ns
+        )
+        self._promises = promised
         self._method = LinkMethod(config.delivery)
         self._queue = self._method.scheduler()
-        self._make_connection = make_connection
-        self._connection: Connection | None = None
-        self._backoff = Backoff(config.random("reconnect"))
+        self._connect_to = connect
+        self._dial: Dial | None = None
+        self._homes = Homes(config.brokers, Backoff(config.random("reconnect")))
+        self._problems: dict[str, str] = {}  # broker: why it could not be reached the last time
         self._up_since = 0
-        self._patience = Timer(loop, self._give_up)
-        self._publisher = Publisher(config.number, 0)
+        self._disk = disk
+        self._publisher = Publisher(config.number, disk.published)
+        if again and promised.custody_from is not None:
+            self._remember()
 
     @property
     def ready(self) -> bool:
         return self.core.ready
 
     def go(self) -> None:
+        self.perform(self.core.restore(self._disk.owed.values(), self.loop.seconds))
         self._connect()
+        self._play()
 
-    def connection_of(self, peer: str) -> Connection | None:
-        return self._connection
+    def play(self, moments: list[Moment]) -> None:
+        """Publish at these moments, in the order of time; one that is started again goes on with the rest."""
+        self._disk.to_come = moments
+        self._play()
+
+    # Links
 
     def queue_message(self, peer: str, message: Message, data: bytes) -> tuple[Dropped, ...]:
         if peer in self.links:
@@ -59,57 +87,91 @@ class SimulatedEdge(SimulatedNode):
         now = self.loop.seconds
         return self._queue.offer(data, message.priority, now, control=message.control)
 
-    def play(self, moments: list[Moment]) -> None:
-        """Publish at these moments, in the order of time."""
-        if moments:
-            due, _ = moments[0]
-            self.loop.at(due, self._publish_next, (moments, 0))
+    def link_up(self, link: SimulatedLink) -> None:
+        self._up_since = self.loop.now
+        self._problems.pop(link.peer, None)
+        super().link_up(link)
 
-    def link_down(self, link: SimulatedLink, reason: str) -> None:
-        super().link_down(link, reason)
-        self._backoff.on_link_lost((self.loop.now - self._up_since) / SECOND)
-        self._connect_later()
+    def link_down(self, link: SimulatedLink, ending: Ending) -> None:
+        self._queue.withdraw(encoded_with_custody)  # the core keeps these
+        super().link_down(link, ending)
+        self._after_link(sent_away=ending.sent_away)
+
+    def _cut_link(self, peer: str, reason: str) -> None:
+        super()._cut_link(peer, reason)
+        self._queue.withdraw(encoded_with_custody)
+        self._after_link(sent_away=False)
+
+    def _after_link(self, sent_away: bool) -> None:
+        if not self.alive:
+            return
+        lived_s = (self.loop.now - self._up_since) / SECOND
+        self._connect_after(self._homes.on_link_lost(lived_s, sent_away))
+
+    def _connect(self, _: None = None) -> None:
+        if self.alive:
+            self._dial = Dial(
+                self._homes.next, self._method, self._queue, self._connect_to, self._on_failed
+            )
+
+    def _on_failed(self, dial: Dial, ending: Ending) -> None:
+        peer, problem = dial.broker.name, ending.reason
+        if problem != self._problems.get(peer):  # one that is away for long: one line
+            self.log.write("unreachable", peer=peer, reason=problem)
+        self._problems[peer] = problem
+        self._connect_after(self._homes.on_unreachable())
+
+    def _connect_after(self, wait_s: float) -> None:
+        self.loop.at(self.loop.now + round(wait_s * SECOND), self._connect)
+
+    # Publishing
+
+    def forget(self, message_id: int) -> None:
+        self._disk.owed.pop(message_id, None)
+
+    def _play(self) -> None:
+        moments = [moment for moment in self._disk.to_come if moment[0] >= self.loop.now]
+        self._disk.to_come = moments
+        if moments:
+            topics = dict.fromkeys(what.topic for _, what in moments)
+            self.perform(self.core.advertise(topics, self.loop.seconds))
+            self.loop.at(moments[0][0], self._publish_next, (moments, 0))
 
     def _publish_next(self, plan: tuple[list[Moment], int]) -> None:
         moments, place = plan
+        if not self.alive or self.leaving:
+            return
         self._publish(moments[place][1])
         if place + 1 < len(moments):
             self.loop.at(moments[place + 1][0], self._publish_next, (moments, place + 1))
 
     def _publish(self, what: Publication) -> None:
         message = self._publisher.make(what, EPOCH_NS + self.loop.now)
+        self._disk.published += 1
+        if self._promises.custody(message.priority):
+            self._disk.owed[message.message_id] = message
         self.log.write("publish", **about_published(message, late_ns=0))
         self.published += 1
         self.later(self.perform, self.core.publish(message, self.loop.seconds))
 
-    def _connect(self, _: None = None) -> None:
-        at, labelled = self._home.at, self._method.needs.bits
-        request_size, response_size = handshake_sizes(at.host, at.port, labelled)
-        connection = self._connection = self._make_connection(self, response_size)
-        side = connection.client
+    # The time before
 
-        def take(item: Any) -> None:
-            if isinstance(item, str):
-                side.greet()
-                return
-            greeting.check(item.data, self.config.lab, self._home.name)
-            self._patience.set(None)
-            self._up_since = self.loop.now
-            side.open(self._home.name, self._method, self._queue)
+    def _remember(self) -> None:
+        """What it was handed before it was started again stands in its log."""
+        told = [json.loads(line) for line in self.log.lines]
+        if any(line["event"] == "ready" for line in told):
+            self.core.resume(
+                Heard(
+                    int(line["id"], 16),
+                    line["topic"],
+                    line["priority"],
+                    (line["t"] - EPOCH_NS) / SECOND,
+                )
+                for line in told
+                if line["event"] == "receive"
+            )
 
-        side.receive_with(take)
-        side.endpoint.on_open = lambda: side.say(REQUEST, request_size)
-        side.endpoint.on_vanished = lambda: side.end("the peer has vanished")
-        self._patience.set(self.loop.now + round(OPEN_TIMEOUT_S * SECOND))
-        side.endpoint.connect()
-
-    def _give_up(self) -> None:
-        """Nobody has answered for so long."""
-        assert self._connection is not None
-        self.log.write("unreachable", peer=self._home.name, reason="timed out")
-        self._connection.client.end("timed out")
-        self._connect_later()
-
-    def _connect_later(self) -> None:
-        wait = round(self._backoff.next_wait() * SECOND)
-        self.loop.at(self.loop.now + wait, self._connect)
+    def crash(self) -> None:
+        super().crash()
+        if self._dial is not None:
+            self._dial.abandon()

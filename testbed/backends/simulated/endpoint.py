@@ -1,4 +1,8 @@
-"""One side of a TCP connection in virtual time, from its opening on. Nobody says goodbye: the time ends first."""
+"""One side of a TCP connection in virtual time, from its opening to its end.
+
+A stream ends with one byte more (really with an empty packet that counts like a byte): it is sent again until it is
+acknowledged, as everything else. The program may be gone by then; its kernel does that.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +13,8 @@ from testbed.backends.simulated.loop import SECOND, Loop, Timer
 from testbed.backends.simulated.packets import IP_BYTES, TCP_BYTES, Flow, Kind, Packet
 from testbed.backends.simulated.receiving import Receiver
 from testbed.backends.simulated.sending import Sender
+
+END = object()  # what a program gets when the other side's stream has ended
 
 
 class Endpoint:
@@ -23,13 +29,15 @@ class Endpoint:
         self.sender.received = self.receiver.acknowledged
         self.on_open: Callable[[], None] = _ignore
         self.on_vanished: Callable[[], None] = _ignore
+        self.on_refused: Callable[[], None] = _ignore
+        self.admits: Callable[[], bool] = lambda: True  # whether somebody listens here
         self.on_answer: Callable[[int], None] = lambda number: None
         self.sender.on_vanished = self._vanish
         self.packet_room = segment_room(segment, masked=client)
         self.client = client
         self._loop = loop
         self._outgoing = outgoing
-        self._open = False
+        self._open, self._gone = False, False
         self._opened_at = 0
         self._tries = 0
         self._heard_at = 0
@@ -56,8 +64,26 @@ class Endpoint:
         shortest = self.sender.round_trips.shortest
         return None if shortest is None else shortest / SECOND
 
+    @property
+    def heard_s(self) -> float:
+        """When the other side was heard of last: data, or that it has some."""
+        return self._heard_at / SECOND
+
+    def finish(self) -> None:
+        """The program is done with it: what it has written still goes out, and then the end of the stream."""
+        self.receiver.on_item = lambda item: None
+        self.on_open = self.on_vanished = self.on_refused = _ignore
+        self._timer.set(None)
+        self._silence.set(None)
+        if self._open:
+            self._outgoing.ledger.note_protocol(self.sender.written, 1)
+            self.write(1, END)
+        else:
+            self.stop()
+
     def stop(self) -> None:
-        """The connection is gone."""
+        """The connection is gone: whoever still sends is told so."""
+        self._gone = True
         self._timer.set(None)
         self._silence.set(None)
         self.sender.stop()
@@ -70,11 +96,18 @@ class Endpoint:
 
     def _receive(self, packet: Packet) -> None:
         kind = packet.kind
+        if self._gone:
+            if kind is not Kind.RESET and kind is not Kind.ANSWER:
+                self._outgoing.send(Packet(self._outgoing, Kind.RESET))
+            return
         self._heard_at = self._loop.now
         if kind is Kind.ANSWER:
             self.on_answer(packet.start)
         elif kind is Kind.SYN:
-            self._say(Kind.SYN_ACK)
+            self._say(Kind.SYN_ACK if self.admits() else Kind.RESET)
+        elif kind is Kind.RESET:
+            self.stop()
+            (self.on_vanished if self._open else self.on_refused)()
         elif kind is Kind.SYN_ACK:
             self._outgoing.send(Packet(self._outgoing, Kind.ACK))
             self._be_open()

@@ -1,18 +1,19 @@
 """A topology as a lab in virtual time: lines, nodes, and the ways between them. Pure: it reads and writes nothing."""
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Callable, Mapping
 from itertools import groupby
 
 from nodes.runtime.config import NodeConfig, parse
 from nodes.runtime.publisher import publication
 from testbed.backends.node_files import node_config
 from testbed.backends.simulated.broker import SimulatedBroker
-from testbed.backends.simulated.connection import Connection, Side
-from testbed.backends.simulated.edge import SimulatedEdge
+from testbed.backends.simulated.connection import Side
+from testbed.backends.simulated.edge import Disk, SimulatedEdge
 from testbed.backends.simulated.endpoint import Endpoint
 from testbed.backends.simulated.line import Line
 from testbed.backends.simulated.loop import Loop
-from testbed.backends.simulated.node import SimulatedNode
+from testbed.backends.simulated.node import SimulatedLog, SimulatedNode
 from testbed.backends.simulated.packets import Flow
 from testbed.backends.simulated.watching import Watch
 from testbed.links.changes import BOTH, DOWN, UP, Link, as_filed
@@ -20,8 +21,8 @@ from testbed.links.relay.model import LinkModel
 from testbed.links.seeds import direction_random
 from testbed.links.sizes import queue_bytes
 from testbed.places import RunPlace
-from testbed.scenario import Action
-from testbed.topology.model import Node, NodeKind, Topology
+from testbed.scenario import Action, Incident
+from testbed.topology.model import FaultKind, Node, NodeKind, Topology
 
 
 class SimulatedLab:
@@ -37,9 +38,50 @@ class SimulatedLab:
             (watch.link, watch.direction): self._line(watch, as_filed(topology)[watch.link])
             for watch in self.watches
         }
+        self._run, self._service_ns = run, service_ns
+        self._logs = {node.name: SimulatedLog(self.loop, node.name) for node in topology.ours}
+        self._disks = {node.name: Disk() for node in topology.ours}
+        self._received_before: Counter[str] = Counter()  # by those that are no more
+        self._on_received: dict[str, Callable[[], None]] = {}
         self.nodes: dict[str, SimulatedNode] = {
-            node.name: self._node(node, run, service_ns) for node in topology.ours
+            node.name: self._node(node) for node in topology.ours
         }
+
+    def received(self, name: str) -> int:
+        """How many messages were handed to the application there, also before the node was started again."""
+        return self._received_before[name] + self.nodes[name].received
+
+    def watch(self, name: str, on_received: Callable[[], None]) -> None:
+        """Be told of each message that is handed to the application there."""
+        self._on_received[name] = self.nodes[name].on_received = on_received
+
+    # What happens to it
+
+    def strike(self, incident: Incident) -> None:
+        """Nodes or links fail, or are mended, now."""
+        match incident.kind:
+            case FaultKind.CRASH:
+                for name in incident.nodes:
+                    self.nodes[name].crash()
+            case FaultKind.STOP:
+                for name in incident.nodes:
+                    self.nodes[name].terminate()
+            case FaultKind.RESTART:
+                for name in incident.nodes:
+                    self._restart(name)
+            case FaultKind.CUT | FaultKind.HEAL:
+                for name in incident.nodes:
+                    for direction in BOTH:
+                        self.lines[name, direction].set_cut(incident.kind is FaultKind.CUT)
+
+    def _restart(self, name: str) -> None:
+        old = self.nodes[name]
+        if old.alive:
+            old.end()  # it has not finished leaving
+        self._received_before[name] += old.received
+        node = self.nodes[name] = self._node(self.topology.node(name))
+        node.on_received = self._on_received.get(name, node.on_received)
+        node.go()
 
     def change_links(self, links: Mapping[str, Link]) -> None:
         """Shapes and cuts of these links from now on."""
@@ -83,28 +125,42 @@ class SimulatedLab:
         chance = direction_random(self.topology.seed, watch.link, watch.direction)
         return Line(self.loop, LinkModel(shape, room, chance), watch)
 
-    def _node(self, node: Node, run: RunPlace, service_ns: int) -> SimulatedNode:
+    def _node(self, node: Node) -> SimulatedNode:
         config: NodeConfig = parse(
-            node_config(self.topology, node, run, "none", "none", secret="simulated")
+            node_config(self.topology, node, self._run, "none", "none", secret="simulated")
         )
-        if node.kind is NodeKind.BROKER:
-            return SimulatedBroker(self.loop, config, service_ns)
-        return SimulatedEdge(self.loop, config, service_ns, self._connect)
 
-    def _connect(self, client: SimulatedEdge, response_size: int) -> Connection:
-        near = self.topology.node(client.config.name)
-        far = self.topology.node(client.config.brokers[0].name)
-        broker = self.nodes[far.name]
-        assert isinstance(broker, SimulatedBroker)
+        def connect(broker: str, response_size: int) -> Side:
+            return self._connect(made, broker, response_size)
+
+        log = self._logs[node.name]
+        made: SimulatedNode
+        if node.kind is NodeKind.BROKER:
+            made = SimulatedBroker(log, self.loop, config, self._service_ns, connect)
+        else:
+            disk = self._disks[node.name]
+            made = SimulatedEdge(log, self.loop, config, self._service_ns, connect, disk)
+        return made
+
+    def _connect(self, client: SimulatedNode, broker: str, response_size: int) -> Side:
+        near, far = self.topology.node(client.config.name), self.topology.node(broker)
         there = Flow(near.name, far.name, self._route(near, far))
         back = Flow(far.name, near.name, self._route(far, near))
         mtu = min(self._mtu(node) for node in self._on_the_way(near, far))
-        connection = Connection(
-            Side(client, Endpoint(self.loop, there, back, mtu, client=True), there),
-            Side(broker, Endpoint(self.loop, back, there, mtu, client=False), back),
-        )
-        broker.receive_guest(connection, response_size)
-        return connection
+        server = Endpoint(self.loop, back, there, mtu, client=False)
+        met: list[Side] = []
+
+        def admits() -> bool:
+            """Whoever listens there when the first packet comes has the other side."""
+            host = self.nodes[far.name]
+            assert isinstance(host, SimulatedBroker)
+            if not met and host.listens:
+                met.append(Side(host, server, back))
+                host.receive_guest(met[0], response_size)
+            return bool(met)
+
+        server.admits = admits
+        return Side(client, Endpoint(self.loop, there, back, mtu, client=True), there)
 
     def _route(self, near: Node, far: Node) -> tuple[Line, ...]:
         """Up to the core, or to the router that both are behind, and down again."""

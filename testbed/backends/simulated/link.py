@@ -35,6 +35,8 @@ class SimulatedLink:
         self.peer = peer
         self.scheduler = scheduler
         self.endpoint = endpoint
+        self.used = 0  # when something other than a sign of life went over it, either way
+        self.parting = False  # whether this side is closing it in order
         self._loop = loop
         self._outgoing = outgoing
         self._needs: Needs = method.needs
@@ -44,6 +46,7 @@ class SimulatedLink:
         self._writing = False  # a chunk is given out, and the kernel has no room for it
         self._chunks_received = 0
         self._woken = False
+        self._ended = False
         self._timer = Timer(loop, self._wake)
 
     def begin(self) -> None:
@@ -55,6 +58,16 @@ class SimulatedLink:
         self.scheduler.on_link_up(self.endpoint.packet_room, self._loop.seconds)
         self._work()
 
+    @property
+    def idle(self) -> bool:
+        """Whether nothing waits here or is under way to the peer."""
+        return not self.scheduler.queued.messages and not self.under_way
+
+    @property
+    def under_way(self) -> int:
+        """Bytes that the kernel has and the peer's kernel has not."""
+        return self.endpoint.sender.unacknowledged
+
     def offer(self, data: bytes, priority: int, *, control: bool = False) -> tuple[Dropped, ...]:
         """Queue an encoded message; what was dropped because of it."""
         dropped = self.scheduler.offer(data, priority, self._loop.seconds, control=control)
@@ -63,9 +76,8 @@ class SimulatedLink:
 
     def end(self) -> None:
         """The connection is gone."""
+        self._ended = True
         self._timer.set(None)
-        self._outgoing.items.clear()
-        self.endpoint.stop()
         self.scheduler.on_link_lost(self._loop.seconds)
 
     def on_chunk(self, chunk: Chunk) -> None:
@@ -84,7 +96,7 @@ class SimulatedLink:
 
     def _wake(self, _: None = None) -> None:
         self._woken = False
-        if not self._writing:
+        if not self._writing and not self._ended:
             self._progress()
             self._send()
 
@@ -108,7 +120,7 @@ class SimulatedLink:
         write(self.endpoint, self._outgoing, chunk)
 
     def _on_room(self) -> None:
-        if self._writing:
+        if self._writing and not self._ended:
             self._writing = False
             self._progress()
             self._send()
@@ -120,6 +132,8 @@ class SimulatedLink:
         )
 
     def _on_answer(self, number: int) -> None:
+        if self._ended:
+            return
         self.scheduler.on_answer(number, self._loop.seconds)
         self._work()
 

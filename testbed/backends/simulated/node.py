@@ -1,11 +1,13 @@
 """A node in virtual time: the same overlay and delivery cores as in `nodes.runtime`, the same events in its log.
 
 Its processor does one thing after the other: each thing that comes, and each publication, takes the service time.
+A node that has crashed or stopped is never used again: one that begins anew is another object, with the same log.
 """
 
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
+from math import ceil
 from typing import Any
 
 from nodes.delivery.base import Dropped
@@ -21,13 +23,16 @@ from nodes.overlay.base import (
     Taken,
 )
 from nodes.runtime.config import NodeConfig
+from nodes.runtime.connection import GOING_AWAY, POLICY_VIOLATION, PROTOCOL_ERROR
+from nodes.runtime.lifecycle import HAND_OVER_S
 from nodes.runtime.log import about, about_dropped
-from nodes.wire import Message, encode
-from testbed.backends.simulated.connection import Connection
+from nodes.wire import Kind, Message, encode
+from testbed.backends.simulated.connection import Ending, Side
 from testbed.backends.simulated.link import SimulatedLink
 from testbed.backends.simulated.loop import SECOND, Loop, Timer
 
 EPOCH_NS = 10**18  # what virtual time calls its beginning: ns since 1970, a date in 2001
+HANDED_OVER_LOOK = SECOND // 50  # how often a node that stops looks whether all is handed over
 
 
 class SimulatedLog:
@@ -45,20 +50,25 @@ class SimulatedLog:
 
 
 class SimulatedNode(ABC):
-    """One node; the subclasses say how it gets its links."""
+    """One node, from its start to its end; the subclasses say how it gets its links."""
 
-    def __init__(self, loop: Loop, config: NodeConfig, core: Overlay, service_ns: int) -> None:
+    def __init__(
+        self, log: SimulatedLog, loop: Loop, config: NodeConfig, core: Overlay, service_ns: int
+    ) -> None:
         self.loop = loop
         self.config = config
         self.core = core
-        self.log = SimulatedLog(loop, config.name)
+        self.log = log
         self.links: dict[str, SimulatedLink] = {}
+        self.sides: dict[Side, None] = {}
         self.published = 0
         self.received = 0
+        self.alive = True
         self.on_received: Callable[[], None] = _ignore
         self.service_ns = service_ns
         self._busy_until = 0
         self._was_ready = False
+        self._leaves_until: int | None = None
         self._timer = Timer(loop, self._on_timer)
         self.log.write("start", kind=config.kind, pid=None, run=config.run)
 
@@ -71,14 +81,69 @@ class SimulatedNode(ABC):
     def ready(self) -> bool:
         """Whether the node can do its work."""
 
+    @property
+    def leaving(self) -> bool:
+        """Whether it was asked to stop."""
+        return self._leaves_until is not None
+
     def later(self, call: Callable[[Any], object], argument: Any) -> None:
         """The processor does this when it has done all before."""
         self._busy_until = max(self._busy_until, self.loop.now) + self.service_ns
-        self.loop.at(self._busy_until, call, argument)
+        self.loop.at(self._busy_until, self._do, (call, argument))
+
+    def _do(self, work: tuple[Callable[[Any], object], Any]) -> None:
+        if self.alive:
+            call, argument = work
+            call(argument)
+
+    # The end
 
     def stop(self) -> None:
         """The time ends."""
+        if self.alive:
+            self._log_stop()
+
+    def _log_stop(self) -> None:
         self.log.write("stop", published=self.published, received=self.received)
+
+    def crash(self) -> None:
+        """The process is gone."""
+        self.alive = False
+        self._timer.set(None)
+        for side in self.sides:
+            side.crash()
+
+    def terminate(self) -> None:
+        """Leave in order: what is queued is handed over, at most so long as a real node takes for it."""
+        if not self.leaving:
+            self._leaves_until = self.loop.now + round(HAND_OVER_S * SECOND)
+            self.quiet()
+            self._look_whether_all_is_handed_over()
+
+    def quiet(self) -> None:  # noqa: B027 - a node without plans has nothing to give up
+        """Begin nothing new: the node is about to stop."""
+
+    @property
+    def handed_over(self) -> bool:
+        """Whether nothing is left to be done for others."""
+        return self.core.left and all(link.idle for link in self.links.values())
+
+    def _look_whether_all_is_handed_over(self, _: None = None) -> None:
+        assert self._leaves_until is not None
+        if not self.alive:
+            return
+        if not self.handed_over and self.loop.now < self._leaves_until:
+            self.loop.at(self.loop.now + HANDED_OVER_LOOK, self._look_whether_all_is_handed_over)
+            return
+        self.end()
+
+    def end(self) -> None:
+        """The last words."""
+        self.alive = False
+        self._timer.set(None)
+        for side in list(self.sides):
+            side.close("the node stops", GOING_AWAY)
+        self._log_stop()
 
     # Links
 
@@ -90,26 +155,30 @@ class SimulatedNode(ABC):
         self.perform(self.core.on_link_up(link.peer, self.loop.seconds))
         self.note_readiness()
 
-    def link_down(self, link: SimulatedLink, reason: str) -> None:
+    def link_down(self, link: SimulatedLink, ending: Ending) -> None:
         """The link is gone, if it is still the one to this peer."""
-        if self.links.get(link.peer) is not link:
+        if not self._forget_link(link, ending.reason) or not self.alive:
             return
-        del self.links[link.peer]
+        self.perform(self.core.on_link_down(link.peer, self.loop.seconds, ending.orderly))
+        self.note_readiness()
+
+    def _forget_link(self, link: SimulatedLink, reason: str) -> bool:
+        """Whether it was still the link to its peer."""
         queued = link.scheduler.queued.messages
         link.end()
+        if self.links.get(link.peer) is not link:
+            return False
+        del self.links[link.peer]
         self.log.write("disconnect", peer=link.peer, reason=reason, queued=queued)
-        self.perform(self.core.on_link_down(link.peer, self.loop.seconds))
-        self.note_readiness()
+        return True
 
     def handle(self, link: SimulatedLink, message: Message, arrived: int) -> None:
         """A message came in."""
         if self.links.get(link.peer) is link:
+            if message.kind is not Kind.BEAT:
+                link.used = self.loop.now
             self.perform(self.core.on_message(link.peer, message, self.loop.seconds), arrived)
             self.note_readiness()
-
-    @abstractmethod
-    def connection_of(self, peer: str) -> Connection | None:
-        """What a link to this peer stands on."""
 
     def note_readiness(self) -> None:
         """Log when the node becomes ready, again after each time that it was not."""
@@ -135,15 +204,21 @@ class SimulatedNode(ABC):
                 case Duplicate(message):
                     self.log.write("duplicate", t=arrived, **about(message))
                 case Refuse(peer, reason):
-                    self._refuse(peer, reason)
+                    self.log.write("refuse", peer=peer, reason=reason)
+                    self.end_link(peer, reason, PROTOCOL_ERROR)
                 case Drop(peer, reason):
-                    self._break_off(peer, reason)
-                case Taken():
-                    pass  # nothing is kept on disk
+                    self._cut_link(peer, reason)
+                case Taken(message_id):
+                    self.forget(message_id)
                 case Note(event, details):
                     self.log.write(event, **details)
         deadline = self.core.next_deadline()
-        self._timer.set(None if deadline is None else round(deadline * SECOND))
+        # At least a nanosecond from now: a core that is asked a rounding error too early does not stop the time.
+        later = None if deadline is None else max(ceil(deadline * SECOND), self.loop.now + 1)
+        self._timer.set(later)
+
+    def forget(self, message_id: int) -> None:  # noqa: B027 - a node that keeps nothing has nothing to forget
+        """Others are responsible for this publication now."""
 
     def queue_message(self, peer: str, message: Message, data: bytes) -> tuple[Dropped, ...]:
         """Put the message on the queue to this peer; what was dropped because of it."""
@@ -156,17 +231,28 @@ class SimulatedNode(ABC):
         for dropped in self.queue_message(peer, message, data):
             self.log.write("drop", **about_dropped(peer, dropped))
             if dropped.data == data and message.control:
-                self._break_off(peer, f"no room for {message.kind.name}: {dropped.reason}")
+                reason = f"no room for {message.kind.name}: {dropped.reason}"
+                self.end_link(peer, reason, POLICY_VIOLATION)
 
-    def _refuse(self, peer: str, reason: str) -> None:
-        self.log.write("refuse", peer=peer, reason=reason)
-        self._break_off(peer, reason)
+    def side_of(self, peer: str) -> Side | None:
+        """What the link to this peer stands on."""
+        link = self.links.get(peer)
+        return next((side for side in self.sides if side.link is link), None) if link else None
 
-    def _break_off(self, peer: str, reason: str) -> None:
-        if (connection := self.connection_of(peer)) is not None:
-            connection.break_off(reason)
+    def end_link(self, peer: str, reason: str, code: int) -> None:
+        """Close the link to this peer, if there is one."""
+        if (side := self.side_of(peer)) is not None:
+            side.close(reason, code)
+
+    def _cut_link(self, peer: str, reason: str) -> None:
+        """The core knows already that it is down."""
+        if (side := self.side_of(peer)) is not None:
+            self._forget_link(self.links[peer], reason)
+            side.cut(reason)
 
     def _on_timer(self) -> None:
+        for peer, link in self.links.items():
+            self.core.on_life(peer, link.endpoint.heard_s)
         self.perform(self.core.on_deadline(self.loop.seconds))
         self.note_readiness()
 

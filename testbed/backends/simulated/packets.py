@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 ETHERNET_BYTES, IP_BYTES, UDP_BYTES = 14, 20, 8
 TCP_BYTES = 32  # with time stamps
+BARE_TCP_BYTES = 20
 OPENING_TCP_BYTES = 40  # also largest segment, window scale, selective acknowledgements
 SACK_BYTES = 12  # one block
 ANSWER_BYTES = ETHERNET_BYTES + IP_BYTES + UDP_BYTES + 1
@@ -27,6 +28,7 @@ class Kind(IntEnum):
     SYN_ACK = 3
     ANSWER = 4  # one byte by UDP
     PROBE = 5  # is anybody there?
+    RESET = 6  # nobody listens here
 
 
 class Ack(NamedTuple):
@@ -84,6 +86,8 @@ class Packet:
         """The TCP header."""
         if self.kind is Kind.SYN or self.kind is Kind.SYN_ACK:
             return OPENING_TCP_BYTES
+        if self.kind is Kind.RESET:
+            return BARE_TCP_BYTES
         return TCP_BYTES if self.sack < 0 else TCP_BYTES + SACK_BYTES
 
 

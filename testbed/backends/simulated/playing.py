@@ -8,7 +8,13 @@ from nodes.runtime.lifecycle import HAND_OVER_S
 from testbed.backends.simulated.lab import SimulatedLab
 from testbed.backends.simulated.loop import SECOND
 from testbed.errors import NodeFailure, few
-from testbed.scenario import Action, compile_timeline, expected_deliveries
+from testbed.scenario import (
+    Action,
+    compile_incidents,
+    compile_timeline,
+    expected_deliveries,
+    without_the_fallen,
+)
 
 PATIENCE_S = 60  # for connecting
 LOOK_NS = SECOND // 100  # how often it is looked whether all are connected
@@ -35,9 +41,12 @@ class Played:
 
 def play(lab: SimulatedLab, tell: Tell) -> Played:
     """Connect, publish, settle; NodeFailure if some cannot connect."""
-    timeline = compile_timeline(lab.topology)
+    incidents = compile_incidents(lab.topology)
+    timeline = without_the_fallen(compile_timeline(lab.topology), incidents)
     _connect(lab)
     start = -(-lab.loop.now // SECOND) * SECOND + PAUSE_S * SECOND
+    for incident in incidents:
+        lab.loop.at(start + incident.at_ns, lab.strike, incident)
     lab.play(timeline, start)
     expected = expected_deliveries(lab.topology, timeline)
     _advance(lab, start, lab.topology.scenario.duration_s, tell)
@@ -45,7 +54,7 @@ def play(lab: SimulatedLab, tell: Tell) -> Played:
     end = lab.loop.now
     _hand_over(lab)
     lab.stop()
-    arrived = sum(min(lab.nodes[name].received, many) for name, many in expected.items())
+    arrived = sum(min(lab.received(name), many) for name, many in expected.items())
     return Played(timeline, start, end, expected.total(), arrived)
 
 
@@ -70,14 +79,14 @@ def _advance(lab: SimulatedLab, start: int, duration_s: float, tell: Tell) -> No
 
 def _settle(lab: SimulatedLab, expected: Counter[str]) -> None:
     """Until all have what they should, at most so long as the scenario says."""
-    waiting = {name for name, many in expected.items() if lab.nodes[name].received < many}
+    waiting = {name for name, many in expected.items() if lab.received(name) < many}
 
     def on_received(name: str) -> None:
-        if lab.nodes[name].received >= expected[name]:
+        if lab.received(name) >= expected[name]:
             waiting.discard(name)
 
     for name in sorted(waiting):
-        lab.nodes[name].on_received = lambda name=name: on_received(name)  # type: ignore[misc]
+        lab.watch(name, lambda name=name: on_received(name))  # type: ignore[misc]
     if waiting:
         settle = round(lab.topology.scenario.settle_s * SECOND)
         lab.loop.run(lab.loop.now + settle, stop=lambda: not waiting)

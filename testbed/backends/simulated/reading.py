@@ -123,16 +123,16 @@ def _words(payload: bytes) -> tuple[int | None, int | None]:
 
 
 class Ledger:
-    """All messages of a stream, in the order in which they begin, and how much of it is handshake."""
+    """All messages of a stream, in the order in which they begin, and what of it belongs to the connection itself."""
 
     def __init__(self) -> None:
         self.messages: list[Written] = []
-        self.handshake = 0
+        self.protocol: list[tuple[int, int]] = []  # stretches: HTTP, a close, the end
         self._open: dict[object, Written] = {}
 
-    def note_handshake(self, size: int) -> None:
-        """Before everything else: HTTP."""
-        self.handshake += size
+    def note_protocol(self, at: int, size: int) -> None:
+        """So many bytes from here on are no message."""
+        self.protocol.append((at, at + size))
 
     def note(self, at: int, chunk: Chunk, head: int) -> None:
         """A chunk is written, its frame from `at` on, with a head of so many bytes."""

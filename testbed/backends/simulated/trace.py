@@ -109,7 +109,8 @@ class _Stream:
         """The messages to the rows, and what they cost to the totals."""
         for name, count in self._totals.items():
             totals[name] += count
-        self._read(totals, "websocket_bytes", self._covered(0, self._flow.ledger.handshake))
+        for begin, end in self._flow.ledger.protocol:
+            self._read(totals, "websocket_bytes", self._covered(begin, end))
         for written in self._flow.ledger.messages:
             row = self._row(written, totals, origins)
             if row is not None:

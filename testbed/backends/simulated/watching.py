@@ -47,7 +47,7 @@ class Watch:
             seen.starts.append(packet.start)
             seen.lengths.append(packet.length)
             seen.times.append(now)
-        elif kind is Kind.ACK or kind is Kind.PROBE:
+        elif kind is Kind.ACK or kind is Kind.PROBE or kind is Kind.RESET:
             self.acks += 1
         elif (packet.flow, kind) in self._opened:
             self.repeated_openings += 1

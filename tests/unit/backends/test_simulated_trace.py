@@ -55,7 +55,7 @@ def written(chunks: list[Chunk], masked: bool) -> tuple[Flow, bytes]:
     """The stream, and what was noted while it was written."""
     flow = Flow("gauge", "broker", ())
     data = REQUEST
-    flow.ledger.note_handshake(len(REQUEST))
+    flow.ledger.note_protocol(0, len(REQUEST))
     for chunk, frame in zip(chunks, framed(chunks, MASK if masked else b""), strict=True):
         head = frame_head(len(chunk.data), masked)
         assert head + len(chunk.data) == len(frame)

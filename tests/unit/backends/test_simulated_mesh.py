@@ -1,0 +1,191 @@
+"""Many brokers in virtual time: links on demand, faults, and every urgent message exactly once."""
+
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nodes.overlay import METHODS
+from testbed.backends.simulated.lab import SimulatedLab
+from testbed.backends.simulated.loop import SECOND
+from testbed.backends.simulated.playing import Played, play
+from testbed.backends.simulated.trace import COUNTS, link_row, write_trace
+from testbed.places import RunPlace
+from testbed.scenario import Incident
+from testbed.topology import load_text
+from testbed.topology.model import FaultKind, NodeKind, Topology
+
+FILE = """
+name: mesh
+seed: 3
+defaults: {link: mvno-128k, broker: {link: hspa-7.2m}}
+groups:
+  halls: {kind: broker, count: 5}
+  gauges: {kind: sensor, count: 4}
+  sirens: {kind: subscriber, count: 3, topics: [alerts]}
+overlay: {method: sg-tbps}
+delivery: {method: preemptive}
+scenario:
+  duration: 40s
+  settle: 40s
+  events:
+    - at: 1s
+      publish: {from: "gauges[*]", topic: alerts, priority: 5, size: 200B, period: 3s, spread: 2s}
+"""
+FAULTS = """
+    - at: 5s
+      crash: {nodes: "halls[*]", share: 20%}
+    - at: 12s
+      cut: {nodes: "halls[*]", share: 20%}
+    - at: 16s
+      stop: {nodes: "halls[*]", share: 20%}
+    - at: 25s
+      restart: {nodes: "halls[*]"}
+    - at: 30s
+      heal: {nodes: "halls[*]"}
+"""
+
+
+def run(topology: Topology) -> tuple[SimulatedLab, Played]:
+    lab = SimulatedLab(topology, RunPlace(Path("mesh-run")), SECOND // 1000)
+    return lab, play(lab, lambda seconds: None)
+
+
+def events(lab: SimulatedLab, *names: str) -> list[dict[str, Any]]:
+    lines = (line for name in names or lab.nodes for line in lab.nodes[name].log.lines)
+    return [json.loads(line) for line in lines]
+
+
+def received(lab: SimulatedLab) -> Counter[tuple[str, str]]:
+    return Counter((e["node"], e["id"]) for e in events(lab) if e["event"] == "receive")
+
+
+@pytest.mark.parametrize("method", [name for name in METHODS if name != "star"])
+def test_every_method_brings_everything_once_over_links_between_brokers(method: str) -> None:
+    lab, played = run(load_text(FILE.replace("sg-tbps", method), "mesh"))
+    assert played.received == played.expected > 100
+    assert set(received(lab).values()) == {1}
+    brokers = {node.name for node in lab.topology.of_kind(NodeKind.BROKER)}
+    between = [e for e in events(lab, *brokers) if e["event"] == "connect" and e["peer"] in brokers]
+    assert between
+    assert not [e for e in events(lab) if e["event"] in ("refuse", "drop")]
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_nothing_urgent_is_lost_or_doubled_while_brokers_and_lines_fail(seed: int) -> None:
+    lab, played = run(replace(load_text(FILE + FAULTS, "mesh"), seed=seed))
+    assert played.received == played.expected > 100
+    assert set(received(lab).values()) == {1}
+    told = Counter(e["event"] for e in events(lab))
+    assert told["unreachable"]
+    assert told["lost-peer"]
+
+
+def test_faults_are_the_same_each_time(tmp_path: Path) -> None:
+    topology = load_text(FILE + FAULTS, "mesh")
+    traces = []
+    for name in ("one", "other"):
+        lab, _ = run(topology)
+        write_trace(lab, tmp_path / name)
+        logs = [lab.nodes[node].log.lines for node in lab.nodes]
+        traces.append((logs, (tmp_path / name / "messages.parquet").read_bytes()))
+    assert traces[0] == traces[1]
+
+
+def test_all_bytes_are_accounted_for_whatever_ends() -> None:
+    lab, _ = run(load_text(FILE + FAULTS, "mesh"))
+    rows: dict[str, list[Any]] = {}
+    layers = ("ethernet", "ip", "tcp", "retransmitted", "websocket", "label", "header", "payload")
+    for watch in lab.watches:
+        row = link_row(watch, {}, rows)
+        assert set(COUNTS) < set(row)
+        layered = sum(row[f"{name}_bytes"] for name in (*layers, "control", "answers", "unread"))
+        assert layered == row["wire_bytes"], watch.link
+
+
+def at(lab: SimulatedLab, second: float, kind: FaultKind, *names: str) -> None:
+    incident = Incident(0, kind, names)
+    lab.loop.at(round(second * SECOND), lab.strike, incident)
+
+
+def home_of(lab: SimulatedLab, name: str) -> str:
+    (home,) = lab.nodes[name].links
+    return home
+
+
+def test_who_loses_its_broker_tries_it_once_more_and_moves_to_the_next() -> None:
+    topology = load_text(FILE, "mesh")
+    first, second, *_ = topology.node("sirens-0").homes
+    lab = SimulatedLab(topology, RunPlace(Path("mesh-run")), 0)
+    at(lab, 10, FaultKind.CRASH, first)
+    play(lab, lambda seconds: None)
+    tried = [
+        (e["event"], e["peer"])
+        for e in events(lab, "sirens-0")
+        if e["event"] in ("connect", "disconnect", "unreachable")
+    ]
+    assert tried == [
+        ("connect", first),
+        ("disconnect", first),
+        ("unreachable", first),
+        ("connect", second),
+    ]
+    assert home_of(lab, "sirens-0") == second
+
+
+def test_a_broker_that_stops_in_order_sends_its_guests_away_at_once() -> None:
+    topology = load_text(FILE, "mesh")
+    first, second, *_ = topology.node("sirens-0").homes
+    lab = SimulatedLab(topology, RunPlace(Path("mesh-run")), 0)
+    at(lab, 10, FaultKind.STOP, first)
+    play(lab, lambda seconds: None)
+    told = {
+        e["event"]: e["t"] / SECOND - 1e9
+        for e in events(lab, "sirens-0")
+        if e["event"] in ("disconnect", "connect")
+    }
+    assert 10 < told["disconnect"] < told["connect"] < 11.5
+    assert home_of(lab, "sirens-0") == second
+    assert [e["event"] for e in events(lab, first)][-1] == "stop"
+
+
+def test_a_sensor_that_crashes_sends_what_nobody_had_taken_when_it_is_back() -> None:
+    topology = load_text(FILE, "mesh")
+    lab = SimulatedLab(topology, RunPlace(Path("mesh-run")), 0)
+    at(lab, 9.99, FaultKind.CUT, "gauges-0")
+    at(lab, 18, FaultKind.CRASH, "gauges-0")
+    at(lab, 19, FaultKind.HEAL, "gauges-0")
+    at(lab, 20, FaultKind.RESTART, "gauges-0")
+    play(lab, lambda seconds: None)
+    published = {e["id"]: e["t"] for e in events(lab, "gauges-0") if e["event"] == "publish"}
+    while_cut = [identity for identity, t in published.items() if 10 < t / SECOND - 1e9 < 18]
+    assert while_cut
+    assert len(set(published)) == len(published)
+    for identity in published:
+        assert all(received(lab)[siren, identity] == 1 for siren in ("sirens-0", "sirens-1"))
+
+
+def test_a_subscriber_that_was_down_is_told_what_it_missed_and_nothing_twice() -> None:
+    topology = load_text(FILE, "mesh")
+    lab = SimulatedLab(topology, RunPlace(Path("mesh-run")), 0)
+    at(lab, 12, FaultKind.CRASH, "sirens-0")
+    at(lab, 25, FaultKind.RESTART, "sirens-0")
+    played = play(lab, lambda seconds: None)
+    assert played.received == played.expected
+    assert set(received(lab).values()) == {1}
+
+
+def test_links_between_brokers_that_nobody_uses_are_closed_in_order() -> None:
+    many = FILE.replace("count: 5", "count: 12").replace("sg-tbps}", "sg-tbps, max_links: 2}")
+    lab, played = run(load_text(many, "mesh"))
+    assert played.received == played.expected
+    closed = [
+        e["reason"]
+        for e in events(lab)
+        if e["event"] == "disconnect" and "halls" in e["node"] and "halls" in e["peer"]
+    ]
+    assert "not used" in closed
+    assert set(closed) <= {"not used", "received 1000 (OK) not used; then sent 1000 (OK) not used"}
