@@ -195,11 +195,12 @@ class Broker(Node):
                     raise greeting.Unwelcome(
                         f"{peer} must offer {labelling.NAME}: its labels need it"
                     )
-                self._check_wanted(peer)
+                self._check_wanted(peer, proven=False)
                 connection.expect_proof(greeting.PROOF_HELLO_BYTES)
-                await connection.send(answer)
-                host.admit(await connection.receive_plain())
-            self._check_wanted(peer)
+                with self._board.at_door(peer):
+                    await connection.send(answer)
+                    host.admit(await connection.receive_plain())
+            self._check_wanted(peer, proven=True)
             connection.trust()
             return peer
         except ConnectionClosed as closed:
@@ -214,8 +215,8 @@ class Broker(Node):
             await close(connection, reason, POLICY_VIOLATION)
         return None
 
-    def _check_wanted(self, peer: str) -> None:
-        if self._board.declines(peer):
+    def _check_wanted(self, peer: str, *, proven: bool) -> None:
+        if self._board.declines(peer, proven=proven):
             raise NotNow(OTHER_WAY)
         if self._leaving and not self._board.knows(peer):
             raise NotNow(STOPS)

@@ -1,7 +1,7 @@
 """Connecting to a broker, as sensors, subscribers and other brokers do it: WebSocket, HELLO, and it is a link."""
 
 import asyncio
-from collections.abc import Callable
+from typing import Protocol
 
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, WebSocketException
@@ -38,17 +38,24 @@ class DialledConnection(LinkConnection, ClientConnection):
     """A connection that this side has made."""
 
 
+class Follower(Protocol):
+    """Who wants to know how far a call is."""
+
+    def on_answer(self) -> None:
+        """Somebody is there; HELLO comes next."""
+
+    async def before_proof(self) -> None:
+        """The broker has given its proof; when this returns it gets this side's, and the link stands."""
+
+
 async def dial(
     config: NodeConfig,
     broker: BrokerPlace,
     method: LinkMethod,
     queue: Scheduler,
-    on_answer: Callable[[], None] | None = None,
+    follower: Follower | None = None,
 ) -> Link:
-    """A link to this broker, with this queue in front of it; one of FAILURES if there is none to be had.
-
-    `on_answer` is called when somebody is there, before HELLO.
-    """
+    """A link to this broker, with this queue in front of it; one of FAILURES if there is none to be had."""
     connection = await connect(
         f"ws://{broker.at.host}:{broker.at.port}/",
         user_agent_header=None,
@@ -58,16 +65,20 @@ async def dial(
         **{**SETTINGS, "open_timeout": ANSWER_WITHIN_S},
     )
     assert isinstance(connection, DialledConnection)
-    if on_answer is not None:
-        on_answer()
+    if follower is not None:
+        follower.on_answer()
     watch_for_vanished_peer(connection.line)
-    await _greet(connection, config, broker.name, method)
+    await _greet(connection, config, broker.name, method, follower)
     answers = _open_answers(connection) if method.needs.answers else None
     return Link(broker.name, connection, queue, method.assembler(), method.needs, answers)
 
 
 async def _greet(
-    connection: DialledConnection, config: NodeConfig, broker: str, method: LinkMethod
+    connection: DialledConnection,
+    config: NodeConfig,
+    broker: str,
+    method: LinkMethod,
+    follower: Follower | None,
 ) -> None:
     """Say HELLO, hear HELLO, give the proof."""
     caller = greeting.Caller(greeting.Card.of(config), broker, greeting.new_nonce())
@@ -79,6 +90,8 @@ async def _greet(
         if method.needs.bits and not connection.labelled:
             raise greeting.Unwelcome(f"{broker} does not know {labelling.NAME}")
         connection.trust()
+        if follower is not None:
+            await follower.before_proof()
         await connection.send(proof)
     except ConnectionClosed as closed:
         if closed.rcvd is not None and closed.rcvd.reason == OTHER_WAY:

@@ -1,40 +1,46 @@
 """A broker's links to other brokers: made when there is something to send, closed in order when they are too many.
 
 Whichever of two brokers has made the connection, it is one link, named by the other broker. What is to be sent while
-this side is calling waits in the queue of the link to come. If two brokers call each other at once, the connection
-that the one with the lower number has made is kept.
+this side is calling waits in the queue of the link to come.
+
+If two brokers call each other at once, the connection that the one with the lower number has made is kept: it declines
+the other's when its own is answered, and the other holds back its proof for a moment while that one stands at its door.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 
 from nodes.delivery.base import Dropped, Scheduler
 from nodes.overlay.promises import promises
 from nodes.runtime import dialing
 from nodes.runtime.backoff import Backoff
 from nodes.runtime.config import BrokerPlace, NodeConfig
-from nodes.runtime.dialing import ANSWER_WITHIN_S, FAILURES, CalledTheOtherWay
+from nodes.runtime.dialing import ANSWER_WITHIN_S, FAILURES, CalledTheOtherWay, Follower
 from nodes.runtime.link import Link
 from nodes.runtime.link_method import LinkMethod
 from nodes.wire import Message
 
-Dial = Callable[
-    [NodeConfig, BrokerPlace, LinkMethod, Scheduler, Callable[[], None]], Awaitable[Link]
-]
+Dial = Callable[[NodeConfig, BrokerPlace, LinkMethod, Scheduler, Follower], Awaitable[Link]]
 UNUSED_S = 2.0  # a link that was used since is not closed, even if there are too many
 LOOK_AGAIN_S = 1.0
+HOLD_BACK_S = 2.0  # for one at the door who has proven nothing yet
 
 
 class Call:
     """One attempt to get a link, and what waits for it."""
 
-    def __init__(self, queue: Scheduler) -> None:
+    def __init__(self, queue: Scheduler, before_proof: Callable[[], Awaitable[None]]) -> None:
         self.queue = queue
         self.answered = False  # the other side speaks: the connection will stand in a moment
         self.task: asyncio.Task[None]
+        self._before_proof = before_proof
 
     def on_answer(self) -> None:
         self.answered = True
+
+    async def before_proof(self) -> None:
+        await self._before_proof()
 
 
 class Switchboard:
@@ -61,6 +67,7 @@ class Switchboard:
         self._method = LinkMethod(config.delivery)
         self._most = promises(config.overlay.method, config.overlay.parameters).max_links
         self._calls: dict[str, Call] = {}
+        self._at_door: dict[str, asyncio.Event] = {}
         self._made: dict[str, tuple[Link, float]] = {}  # links that this side has made, and when
         self._backoffs: dict[str, Backoff] = {}
         self._not_before: dict[str, float] = {}
@@ -82,21 +89,43 @@ class Switchboard:
         if self._closed:
             return (Dropped(data, message.priority, "the broker stops"),)
         if (call := self._calls.get(peer)) is None:
-            call = self._calls[peer] = Call(self._method.scheduler())
+            call = Call(self._method.scheduler(), lambda: self._hold_back(peer))
+            self._calls[peer] = call
             call.task = asyncio.create_task(self._run(peer, call))
             self._tasks.add(call.task)
             call.task.add_done_callback(self._tasks.discard)
         return call.queue.offer(data, message.priority, _now(), control=message.control)
 
-    def declines(self, peer: str) -> bool:
-        """Whether a connection from this broker is not wanted, because this side's own to it goes before."""
+    def declines(self, peer: str, *, proven: bool) -> bool:
+        """Whether a connection from this broker is not wanted, because this side's own to it goes before.
+
+        One that has given its proof stands already for the other side, and what follows may have been sent.
+        """
         broker = self._brokers.get(peer)
         if broker is None or broker.number < self._config.number:
             return False
         if (call := self._calls.get(peer)) is not None:
-            return call.answered
+            return call.answered and not proven
         link, since = self._made.get(peer, (None, 0.0))
         return link is not None and _now() - since < ANSWER_WITHIN_S
+
+    @contextmanager
+    def at_door(self, peer: str) -> Iterator[None]:
+        """Somebody says that it is this node, and has not proven it yet."""
+        over = self._at_door[peer] = asyncio.Event()
+        try:
+            yield
+        finally:
+            over.set()
+            if self._at_door.get(peer) is over:
+                del self._at_door[peer]
+
+    async def _hold_back(self, peer: str) -> None:
+        over = self._at_door.get(peer)
+        if over is not None and self._brokers[peer].number < self._config.number:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(HOLD_BACK_S):
+                    await over.wait()
 
     def adopt(self, peer: str) -> Scheduler | None:
         """This broker's own connection stands: call it no more; what waits for it."""
@@ -139,7 +168,7 @@ class Switchboard:
         await asyncio.sleep(self._not_before.get(peer, 0.0) - _now())
         broker = self._brokers[peer]
         try:
-            link = await self._dial(self._config, broker, self._method, call.queue, call.on_answer)
+            link = await self._dial(self._config, broker, self._method, call.queue, call)
         except FAILURES as error:
             if isinstance(error, CalledTheOtherWay):
                 call.answered = False

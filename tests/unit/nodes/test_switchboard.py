@@ -1,0 +1,227 @@
+"""Links between brokers: called on demand, one for each two, closed in order when there are too many."""
+
+import asyncio
+import socket
+from pathlib import Path
+
+import pytest
+
+from brokers_at_home import AtHome, brokers, configs, install, until
+from nodes.overlay.base import Drop
+from nodes.runtime import dialing, switchboard
+from nodes.wire import Kind
+
+
+@pytest.fixture(autouse=True)
+def _recording(monkeypatch: pytest.MonkeyPatch) -> None:
+    install(monkeypatch.setitem)
+
+
+def numbers(told: list[tuple[object, ...]]) -> list[object]:
+    return [what[2] for what in told]
+
+
+def test_a_broker_calls_another_when_there_is_something_to_send(tmp_path: Path) -> None:
+    async def live() -> None:
+        async with brokers(tmp_path, 2) as (one, two):
+            for number in range(1, 4):
+                one.send("b2", number)
+            await until(lambda: len(two.heard("message")) == 3)
+            assert two.core.heard == [("up", "b1"), *(("message", "b1", n) for n in (1, 2, 3))]
+            two.send("b1", 4)
+            await until(lambda: one.heard("message"))
+            assert one.core.heard == [("up", "b2"), ("message", "b2", 4)]
+            assert (list(one.broker.links), list(two.broker.links)) == (["b2"], ["b1"])
+
+    asyncio.run(live())
+
+
+def test_a_broker_that_nobody_is_at_home_at_is_unreachable_and_what_waited_is_dropped(
+    tmp_path: Path,
+) -> None:
+    async def live() -> None:
+        first, absent = configs(tmp_path, 2)
+        one = await AtHome(first).go()
+        one.send("b2", 1)
+        await until(lambda: one.heard("unreachable", "b2"))
+        assert one.broker.queued == 0
+        (told,) = one.logged("unreachable")
+        assert told["peer"] == "b2"
+        assert "refused" in told["reason"] or "Connect call failed" in told["reason"]
+        two = await AtHome(absent).go()
+        one.send("b2", 2)
+        await until(lambda: numbers(two.heard("message")) == [2])
+        for node in (one, two):
+            await node.stop()
+
+    asyncio.run(live())
+
+
+def test_one_that_takes_calls_and_says_nothing_is_unreachable_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dialing, "ANSWER_WITHIN_S", 0.2)
+
+    async def live() -> None:
+        first, silent = configs(tmp_path, 2)
+        assert silent.listen is not None
+        with socket.create_server((silent.listen.host, silent.listen.port)):
+            one = await AtHome(first).go()
+            one.send("b2", 1)
+            await until(lambda: one.heard("unreachable", "b2"))
+            await one.stop()
+
+    asyncio.run(live())
+
+
+def test_a_broker_that_takes_no_calls_is_not_called_a_hundred_times_a_second(
+    tmp_path: Path,
+) -> None:
+    async def live() -> None:
+        first, _ = configs(tmp_path, 2)
+        one = await AtHome(first).go()
+        end = asyncio.get_running_loop().time() + 1.0
+        while asyncio.get_running_loop().time() < end:
+            one.send("b2")
+            await asyncio.sleep(0.005)
+        assert 3 <= len(one.heard("unreachable")) <= 8
+        await one.stop()
+
+    asyncio.run(live())
+
+
+@pytest.mark.parametrize("first", ["b1", "b2"])
+@pytest.mark.parametrize("steps", range(0, 24, 2))
+def test_two_that_call_each_other_at_once_have_one_link_and_nothing_is_lost(
+    tmp_path: Path, steps: int, first: str
+) -> None:
+    async def live() -> None:
+        async with brokers(tmp_path, 2) as both:
+            one, two = both if first == "b1" else reversed(both)
+            here, there = one.config.name, two.config.name
+            one.send(there, 1)
+            for _ in range(steps):  # so far is the one with its call when the other begins
+                await asyncio.sleep(0)
+            two.send(here, 2)
+            await until(lambda: one.heard("message") and two.heard("message"))
+            one.send(there, 3)
+            two.send(here, 4)
+            await until(lambda: len(one.heard("message")) + len(two.heard("message")) == 4)
+            assert one.core.heard == [("up", there), ("message", there, 2), ("message", there, 4)]
+            assert two.core.heard == [("up", here), ("message", here, 1), ("message", here, 3)]
+
+    asyncio.run(live())
+
+
+def test_too_many_links_are_closed_in_order_the_one_unused_for_longest_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(switchboard, "UNUSED_S", 0.05)
+    monkeypatch.setattr(switchboard, "LOOK_AGAIN_S", 0.02)
+
+    async def live() -> None:
+        async with brokers(tmp_path, 4, max_links=2) as (one, two, three, four):
+            for number, other in ((1, two), (2, three), (3, four)):
+                one.send(other.config.name, number)
+                await until(lambda other=other: other.heard("message"))
+            await until(lambda: one.heard("down"))
+            await until(lambda: two.heard("down"))
+            assert one.heard("down") == [("down", "b2", True)]
+            assert two.heard("down") == [("down", "b1", True)]
+            assert sorted(one.broker.links) == ["b3", "b4"]
+            one.send("b2", 5)
+            await until(lambda: numbers(two.heard("message")) == [1, 5])
+            await until(lambda: len(one.broker.links) == 2)
+            assert one.heard("down") == [("down", "b2", True), ("down", "b3", True)]
+            assert all(not three.heard("down", "b1", False) for three in (two, three, four))
+
+    asyncio.run(live())
+
+
+def test_a_sign_of_life_does_not_keep_a_link(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(switchboard, "UNUSED_S", 0.05)
+    monkeypatch.setattr(switchboard, "LOOK_AGAIN_S", 0.02)
+
+    async def live() -> None:
+        async with brokers(tmp_path, 4, max_links=2) as (one, *others):
+            for other in others:
+                one.send(other.config.name, 1)
+                await until(lambda other=other: other.heard("message"))
+                one.send("b2", kind=Kind.BEAT)
+            await until(lambda: one.heard("down"))
+            assert one.heard("down") == [("down", "b2", True)]
+
+    asyncio.run(live())
+
+
+def test_what_comes_while_a_link_is_closed_in_order_is_heard_and_answered_over_a_new_one(
+    tmp_path: Path,
+) -> None:
+    async def live() -> None:
+        async with brokers(tmp_path, 2) as (one, two):
+            one.core.answers = True
+            one.send("b2", 1)
+            await until(lambda: two.heard("message"))
+            two.send("b1", 2, size=3_000_000)
+            for _ in range(3):  # its first bytes are with the kernel, and nobody has read them
+                await asyncio.sleep(0)
+            one.broker.links["b2"].part()
+            await until(lambda: 2 in numbers(two.heard("message")))
+            assert numbers(one.heard("message")) == [2]
+            assert one.heard("down") == [("down", "b2", True)]
+
+    asyncio.run(live())
+
+
+def test_a_link_that_was_dropped_is_gone_at_once_and_the_next_message_calls_again(
+    tmp_path: Path,
+) -> None:
+    async def live() -> None:
+        async with brokers(tmp_path, 2) as (one, two):
+            one.send("b2", 1)
+            await until(lambda: two.heard("message"))
+            one.broker.perform([Drop("b2", "silent")])
+            assert one.broker.links == {}
+            one.send("b2", 2)
+            await until(lambda: numbers(two.heard("message")) == [1, 2])
+            assert one.heard("down") == []  # the core knew
+            assert two.heard("down") == [("down", "b1", False)]
+
+    asyncio.run(live())
+
+
+def test_a_broker_that_was_started_again_replaces_its_old_link(tmp_path: Path) -> None:
+    async def live() -> None:
+        async with brokers(tmp_path, 2) as (one, two):
+            one.send("b2", 1)
+            await until(lambda: two.heard("message"))
+            again = AtHome(one.config)  # the old process has vanished without a word
+            again.send("b2", 2)
+            await until(lambda: numbers(two.heard("message")) == [1, 2])
+            assert two.core.heard[2:] == [("down", "b1", False), ("up", "b1"), ("message", "b1", 2)]
+            await again.broker.close()
+
+    asyncio.run(live())
+
+
+def test_a_broker_leaves_when_its_core_has_left_and_goes_on_serving_brokers_until_then(
+    tmp_path: Path,
+) -> None:
+    async def live() -> None:
+        async with brokers(tmp_path, 2) as (one, two):
+            one.core.left = False
+            one.send("b2", 1)
+            await until(lambda: two.heard("message"))
+            one.broker.terminate()
+            await until(lambda: one.heard("leave"))
+            one.send("b2", 2)
+            await until(lambda: numbers(two.heard("message")) == [1, 2])
+            assert two.heard("down") == []
+            one.core.left = True
+            assert one.life is not None
+            await one.life
+            await until(lambda: two.heard("down"))
+
+    asyncio.run(live())
