@@ -153,6 +153,10 @@ class LinkConnection(Connection):
         """What the kernel holds and the peer has not acknowledged."""
         return kernel.unsent_bytes(self.line)
 
+    def traffic(self) -> kernel.Traffic:
+        """What has gone over it."""
+        return kernel.traffic(self.line)
+
     def shortest_round_trip_s(self) -> float | None:
         """The shortest round trip that TCP has seen; None: not known."""
         return kernel.shortest_round_trip_s(self.line)

@@ -4,9 +4,13 @@ import fcntl
 import socket
 import struct
 import termios
+from typing import NamedTuple
 
 _UNKNOWN = 0xFFFF_FFFF
-_MIN_RTT_AT = 148  # tcpi_min_rtt in struct tcp_info (linux/tcp.h): microseconds, 32 bits
+# In struct tcp_info (linux/tcp.h), all of 32 bits but the counts of bytes:
+_LAST_RECEIVED_AT = 52  # tcpi_last_data_recv and tcpi_last_ack_recv: milliseconds ago
+_BYTES_AT = 120  # tcpi_bytes_acked and tcpi_bytes_received: 64 bits
+_MIN_RTT_AT = 148  # tcpi_min_rtt: microseconds
 MASK_BYTES = 4  # toward the server (RFC 6455, 5.3)
 _LEAST_SEGMENT = 536  # RFC 9293, 3.7.1
 
@@ -28,6 +32,30 @@ def shortest_round_trip_s(line: socket.socket) -> float | None:
         return None
     (microseconds,) = struct.unpack_from("I", told, _MIN_RTT_AT)
     return None if microseconds == _UNKNOWN else microseconds / 1e6
+
+
+class Traffic(NamedTuple):
+    """What has gone over a connection."""
+
+    received: int  # bytes from the peer
+    received_ago_s: float  # the last of them
+    acknowledged: int  # bytes that the peer has
+    acknowledged_ago_s: float
+
+
+NO_TRAFFIC = Traffic(0, 0.0, 0, 0.0)
+
+
+def traffic(line: socket.socket) -> Traffic:
+    """What TCP has sent and received; nothing if the connection is closed, or the kernel does not tell."""
+    if line.fileno() < 0:
+        return NO_TRAFFIC
+    told = line.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _MIN_RTT_AT)
+    if len(told) < _MIN_RTT_AT:
+        return NO_TRAFFIC
+    received_ms, acknowledged_ms = struct.unpack_from("II", told, _LAST_RECEIVED_AT)
+    acknowledged, received = struct.unpack_from("QQ", told, _BYTES_AT)
+    return Traffic(received, received_ms / 1e3, acknowledged, acknowledged_ms / 1e3)
 
 
 def packet_room(line: socket.socket, *, masked: bool) -> int:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from websockets.exceptions import ConnectionClosed
 
 from nodes.delivery.base import Assembler, Chunk, Dropped, Needs, Scheduler
+from nodes.runtime import kernel
 from nodes.runtime.answers import Answers
 from nodes.runtime.connection import (
     GOING_AWAY,
@@ -49,6 +50,7 @@ class Link:
         self._needs = needs
         self._answers = answers
         self._chunks_received = 0
+        self._traffic = kernel.NO_TRAFFIC
         self.used = 0.0  # when something other than a sign of life went over it, either way
         self.orderly = False
         self.sent_away = False
@@ -80,6 +82,19 @@ class Link:
     def under_way(self) -> int:
         """Bytes that the kernel has and the peer's kernel has not."""
         return self._connection.unsent_bytes()
+
+    def lived_ago_s(self) -> float | None:
+        """How long ago the peer gave a sign of life; None: it gave none since this was last asked.
+
+        A long message on a narrow line is one long before it is whole. What the peer's kernel acknowledges says
+        little of the process behind it, but that its answer could not come yet, as long as something is under way.
+        """
+        before, self._traffic = self._traffic, self._connection.traffic()
+        if self._traffic.received > before.received:
+            return self._traffic.received_ago_s
+        if self._traffic.acknowledged > before.acknowledged and not self.idle:
+            return self._traffic.acknowledged_ago_s
+        return None
 
     def end(self, reason: str, code: int = PROTOCOL_ERROR) -> None:
         """Close from this side; nothing more is taken, and `run` returns the reason."""

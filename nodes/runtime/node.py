@@ -264,7 +264,11 @@ class Node(ABC):
 
     def _on_timer(self) -> None:
         self._timer = None
-        self.perform(self.core.on_deadline(self.now()))
+        now = self.now()
+        for peer, link in self.links.items():
+            if (ago_s := link.lived_ago_s()) is not None:
+                self.core.on_life(peer, now - ago_s)
+        self.perform(self.core.on_deadline(now))
         self.note_readiness()
 
     def now(self) -> float:

@@ -7,9 +7,11 @@ from contextlib import contextmanager
 import pytest
 
 from nodes.runtime.kernel import (
+    NO_TRAFFIC,
     acknowledge_now,
     packet_room,
     shortest_round_trip_s,
+    traffic,
     unsent_bytes,
 )
 
@@ -72,6 +74,23 @@ def test_the_round_trip_of_a_connection_is_known_and_of_a_closed_one_is_not() ->
 def test_of_a_socket_without_a_peer_no_round_trip_is_known() -> None:
     with socket.socket() as alone:
         assert shortest_round_trip_s(alone) is None
+
+
+def test_what_went_over_a_connection_is_counted_and_timed() -> None:
+    with pair() as (here, there):
+        there.sendall(b"12345")
+        assert here.recv(100) == b"12345"
+        here.sendall(b"123")
+        assert there.recv(100) == b"123"
+        there.sendall(b"6")  # carries the acknowledgement
+        assert here.recv(100) == b"6"
+        first = traffic(here)
+        assert first.received == 6
+        assert first.acknowledged == 3 + 1  # for TCP the SYN is a byte, too
+        assert 0 <= first.received_ago_s < 10
+        assert 0 <= first.acknowledged_ago_s < 10
+        here.close()
+        assert traffic(here) == NO_TRAFFIC
 
 
 def left_after_read(prompt: bool) -> list[int]:

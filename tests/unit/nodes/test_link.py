@@ -10,6 +10,7 @@ from websockets.frames import Close
 
 from nodes.delivery.base import Chunk, Dropped, Needs, Queued
 from nodes.delivery.fifo import Fifo, Whole
+from nodes.runtime.kernel import NO_TRAFFIC, Traffic
 from nodes.runtime.link import Link
 from nodes.wire import Kind, Message, encode
 
@@ -31,6 +32,8 @@ class FakeConnection:
 
     arrived_ns = 77
     prompt_acks = False
+    has_seen = NO_TRAFFIC
+    unsent = 5
 
     def __init__(self, *incoming: bytes | str | Chunk, jams_after: int = 1_000_000) -> None:
         self.sent: list[bytes] = []
@@ -59,7 +62,10 @@ class FakeConnection:
         return 1444
 
     def unsent_bytes(self) -> int:
-        return 5
+        return self.unsent
+
+    def traffic(self) -> Traffic:
+        return self.has_seen
 
     def shortest_round_trip_s(self) -> float:
         return 0.25
@@ -352,5 +358,24 @@ def test_a_peer_that_breaks_the_rules_of_websockets_is_refused_and_one_that_goes
         for said, expected in zip(listener.refusals, refusals, strict=True):
             assert expected in said
             assert reason == said
+
+    run(story)
+
+
+def test_a_part_of_a_message_is_a_sign_of_life_and_so_is_what_the_peer_takes_of_a_long_one() -> (
+    None
+):
+    async def story() -> None:
+        connection = FakeConnection()
+        link = Link("b1", connection, Fifo({}), Whole({}))  # type: ignore[arg-type]
+        assert link.lived_ago_s() is None
+        connection.has_seen = Traffic(10, 0.5, 0, 9.0)
+        assert link.lived_ago_s() == 0.5
+        assert link.lived_ago_s() is None, "that is known already"
+        connection.has_seen = Traffic(10, 7.0, 99, 0.25)
+        assert link.lived_ago_s() == 0.25
+        connection.unsent = 0
+        connection.has_seen = Traffic(10, 7.0, 199, 0.25)
+        assert link.lived_ago_s() is None, "it has everything; now it could speak for itself"
 
     run(story)
