@@ -63,6 +63,10 @@ class Edge:
         """Publications that nobody has taken yet."""
         return len(self._owed)
 
+    def owes(self, message_id: int) -> bool:
+        """Whether this publication is kept here until somebody takes it."""
+        return message_id in self._owed
+
     @property
     def ready(self) -> bool:
         """The link is up and the broker has all subscriptions."""
@@ -102,14 +106,13 @@ class Edge:
         """Before this node was started, it published these, and nobody has taken them."""
         return [action for message in messages for action in self.publish(message, now)]
 
-    def resume(self, heard: Iterable[Heard], others: Iterable[int]) -> None:
-        """This node was started before, and was handed these with custody, and others without; the oldest first."""
+    def resume(self, before: Iterable[Heard]) -> None:
+        """This node was ready before it was started again, and had been handed these, the oldest first."""
         self._again = True
-        for each in heard:
-            self._heard.add(each)
-            self._seen.add(each.message_id)
-        for message_id in others:
-            self._seen.add(message_id)
+        for heard in before:
+            self._seen.add(heard.message_id)
+            if self._promises.custody(heard.level):
+                self._heard.add(heard)
 
     # What happens to it
 
@@ -187,7 +190,7 @@ class Edge:
         custody = has_custody(message)
         new = message.message_id not in self._heard and self._seen.add(message.message_id)
         if custody and new:
-            self._heard.add(Heard(message.message_id, message.topic, now))
+            self._heard.add(Heard(message.message_id, message.topic, message.priority, now))
         actions: list[Action] = [Deliver(message) if new else Duplicate(message)]
         if custody:  # in this order: whoever hears TAKEN may rely on it that the application has it
             actions += self._send([taken(self._station.number, message)], now)

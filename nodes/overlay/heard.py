@@ -12,10 +12,11 @@ MAX_HEARD = 8192
 
 
 class Heard(NamedTuple):
-    """A publication with custody that was handed to the application."""
+    """A publication that was handed to the application."""
 
     message_id: int
     topic: str
+    level: int
     at: float
 
 

@@ -1,11 +1,14 @@
-"""What sensors and subscribers share: one link to the home broker, made again whenever it breaks.
+"""What sensors and subscribers share: one link, to one broker after the other, made again whenever it breaks.
 
 The queue to the broker outlives the connection: what is published in between goes out, in order, after the reconnect.
+Publications with custody leave the queue with the connection: the core keeps them and sends them again.
 """
 
 import asyncio
+from typing import Any
 
 from nodes.delivery.base import Dropped
+from nodes.overlay.custody import encoded_with_custody
 from nodes.overlay.edge import Edge
 from nodes.overlay.promises import promises
 from nodes.runtime import greeting
@@ -13,6 +16,8 @@ from nodes.runtime.backoff import Backoff
 from nodes.runtime.config import NodeConfig
 from nodes.runtime.connection import GOING_AWAY
 from nodes.runtime.dialing import FAILURES, dial
+from nodes.runtime.homes import Homes
+from nodes.runtime.link import Link
 from nodes.runtime.link_method import LinkMethod
 from nodes.runtime.log import Log
 from nodes.runtime.node import Node
@@ -25,9 +30,10 @@ class Client(Node):
     core: Edge
 
     def __init__(self, config: NodeConfig, log: Log) -> None:
-        self._home = config.brokers[0]
-        promised = promises(config.overlay.method, config.overlay.parameters)
-        super().__init__(config, log, Edge(config.station(), promised, config.topics))
+        self.promises = promises(config.overlay.method, config.overlay.parameters)
+        super().__init__(config, log, Edge(config.station(), self.promises, config.topics))
+        self._homes = Homes(config.brokers, Backoff(config.random("reconnect")))
+        self._problems: dict[str, str] = {}  # broker: why it could not be reached the last time
         self._method = LinkMethod(config.delivery)
         self._queue = self._method.scheduler()
         self._connecting: asyncio.Task[None] | None = None
@@ -40,6 +46,12 @@ class Client(Node):
     @property
     def queued(self) -> int:
         return self._queue.queued.messages
+
+    def unfinished(self) -> bool:
+        return super().unfinished() or not self.core.left
+
+    def status(self) -> dict[str, Any]:
+        return {**super().status(), "home": self.core.home, "owed": self.core.owed}
 
     def queue_message(self, peer: str, message: Message, data: bytes) -> tuple[Dropped, ...]:
         if peer in self.links:
@@ -54,27 +66,37 @@ class Client(Node):
         if self._connecting is None:
             return
         self._leaving = True
-        if (link := self.links.get(self._home.name)) is not None:
-            link.end("the node stops", GOING_AWAY)
+        if self.links:
+            for link in self.links.values():
+                link.end("the node stops", GOING_AWAY)
         else:
             self._connecting.cancel()
         await asyncio.wait([self._connecting])
 
     async def _stay_connected(self) -> None:
-        backoff, last_problem = Backoff(self.config.random("reconnect")), ""
         while not self._leaving:
-            try:
-                link = await dial(self.config, self._home, self._method, self._queue)
-            except FAILURES as error:
-                problem = str(error) or type(error).__name__
-                if problem != last_problem:  # a broker that is away for long is worth one line
-                    event = "refuse" if isinstance(error, greeting.Unwelcome) else "unreachable"
-                    self.log.write(event, peer=self._home.name, reason=problem)
-                last_problem = problem
+            link = await self._call()
+            if link is None:
+                wait = self._homes.on_unreachable()
             else:
                 began = self.now()
                 await self.serve(link)
-                last_problem = ""
-                backoff.on_link_lost(self.now() - began)
-            if not self._leaving:
-                await asyncio.sleep(backoff.next_wait())
+                self._queue.withdraw(encoded_with_custody)
+                wait = self._homes.on_link_lost(self.now() - began, link.sent_away)
+            if wait and not self._leaving:
+                await asyncio.sleep(wait)
+
+    async def _call(self) -> Link | None:
+        """A link to the broker whose turn it is; None: it cannot be reached."""
+        home = self._homes.next
+        try:
+            link = await dial(self.config, home, self._method, self._queue)
+        except FAILURES as error:
+            problem = str(error) or type(error).__name__
+            if problem != self._problems.get(home.name):  # one that is away for long: one line
+                event = "refuse" if isinstance(error, greeting.Unwelcome) else "unreachable"
+                self.log.write(event, peer=home.name, reason=problem)
+            self._problems[home.name] = problem
+            return None
+        self._problems.pop(home.name, None)
+        return link

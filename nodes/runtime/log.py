@@ -6,7 +6,9 @@ A full disk or a power cut can leave a torn line at the end. Whoever goes on wri
 import json
 import os
 import time
-from typing import Any
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 from nodes.delivery.base import Dropped
 from nodes.wire import MAX_MESSAGE_BYTES, MAX_PAYLOAD_BYTES, Message, decode
@@ -81,19 +83,55 @@ class Log:
             raise SystemExit(f"{self._node}: cannot write its log: {error}") from error
 
 
-def last_counter(path: str) -> int:
-    """The highest message counter this node may have used before, 0 if none: a node that is started again goes on
-    from there, so that an id stays unique in a run. A torn line counts as the publication that it may have been."""
-    highest = 0
+def _records(path: str) -> Iterator[Any]:
+    """What a log tells, line by line; None for a line that was torn. Nothing if there is no log."""
     try:
         with open(path, "rb") as lines:  # noqa: PTH123 - pathlib costs a node memory
             for line in lines:
                 try:
-                    record = json.loads(line)
-                    if record["event"] == "publish":
-                        highest = max(highest, int(record["id"], 16) & 0xFFFFFFFF)
-                except (ValueError, TypeError, KeyError):
-                    highest += 1
+                    yield json.loads(line)
+                except ValueError:
+                    yield None
     except FileNotFoundError:
-        return 0
+        return
+
+
+class HandedOver(NamedTuple):
+    """A publication that the application got."""
+
+    message_id: int
+    topic: str
+    priority: int
+    t: int  # ns since 1970
+
+
+MAX_HANDED_OVER = 8192
+
+
+def handed_over(path: str) -> list[HandedOver] | None:
+    """What a node that is started again got before, the oldest first and the newest of it; None: it was never ready."""
+    ready = False
+    newest: deque[HandedOver] = deque(maxlen=MAX_HANDED_OVER)
+    for record in _records(path):
+        try:
+            ready |= record["event"] == "ready"
+            if record["event"] == "receive":
+                identity = int(record["id"], 16)
+                priority, t = int(record["priority"]), int(record["t"])
+                newest.append(HandedOver(identity, str(record["topic"]), priority, t))
+        except (ValueError, TypeError, KeyError):
+            continue
+    return list(newest) if ready else None
+
+
+def last_counter(path: str) -> int:
+    """The highest message counter this node may have used before, 0 if none: a node that is started again goes on
+    from there, so that an id stays unique in a run. A torn line counts as the publication that it may have been."""
+    highest = 0
+    for record in _records(path):
+        try:
+            if record["event"] == "publish":
+                highest = max(highest, int(record["id"], 16) & 0xFFFFFFFF)
+        except (ValueError, TypeError, KeyError):
+            highest += 1
     return highest

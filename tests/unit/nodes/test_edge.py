@@ -135,6 +135,7 @@ def test_an_alert_is_kept_until_it_is_taken() -> None:
     edge.on_link_up("b1", 0)
     assert edge.publish(alert(1), 1) == [Send("b1", kept(alert(1)))]
     assert (edge.owed, edge.left) == (1, False)
+    assert edge.owes(message_id(3, 1))
     assert edge.on_message("b1", taken(1, alert(1)), 2) == [Taken(message_id(3, 1))]
     assert edge.on_message("b1", taken(1, alert(1)), 2) == []
     assert (edge.owed, edge.left) == (0, True)
@@ -316,9 +317,12 @@ def test_after_a_break_a_subscriber_says_of_each_topic_what_it_has_of_the_last_t
 
 def test_a_subscriber_that_was_started_again_knows_what_it_had_and_asks_for_the_rest() -> None:
     edge = Edge(ME, QUIET, ("rain",))
-    edge.resume([Heard(message_id(9, 1), "rain", -50.0)], others=[message_id(9, 2)])
+    before = [Heard(message_id(9, 1), "rain", 5, -50.0), Heard(message_id(9, 2), "rain", 1, -40.0)]
+    edge.resume(before)
     _, missed = said(edge.on_link_up("b1", 0))
-    assert message_id(9, 1) in digest.decode(missed.payload)
+    has = digest.decode(missed.payload)
+    assert message_id(9, 1) in has
+    assert message_id(9, 2) not in has, "brokers remember only what has custody"
     for counter in (1, 2):
         message = Message(Kind.PUBLISH, 5, message_id=message_id(9, counter), topic="rain")
         assert edge.on_message("b1", message, 1) == [Duplicate(message)]

@@ -66,6 +66,8 @@ def test_every_question_has_an_answer_and_a_bad_one_a_reason(tmp_path: Path) -> 
             "queued": 0,
             "peers": [],
             "playing": 0,
+            "home": None,
+            "owed": 0,
         }
         for bad, reason in [
             (5, "a question is a JSON object"),

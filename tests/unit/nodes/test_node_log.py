@@ -7,7 +7,16 @@ from pathlib import Path
 import pytest
 
 from nodes.delivery.base import Dropped
-from nodes.runtime.log import Log, about_dropped, hex_id, last_counter
+from nodes.runtime.log import (
+    MAX_HANDED_OVER,
+    HandedOver,
+    Log,
+    about,
+    about_dropped,
+    handed_over,
+    hex_id,
+    last_counter,
+)
 from nodes.wire import Kind, Message, encode, message_id
 
 
@@ -104,3 +113,32 @@ def test_a_dropped_message_is_told_of_whatever_stands_in_front_of_its_payload() 
         "peer": "siren",
         "reason": "no room",
     }
+
+
+def test_a_subscriber_that_is_started_again_knows_what_it_was_handed(tmp_path: Path) -> None:
+    path = tmp_path / "c1.jsonl"
+    assert handed_over(str(path)) is None
+    log = Log(str(path), "c1")
+    log.write("start")
+    assert handed_over(str(path)) is None, "who was never ready has missed nothing"
+    log.write("ready")
+    assert handed_over(str(path)) == []
+    alert = Message(Kind.PUBLISH, 5, message_id=message_id(2, 1), topic="alert")
+    log.write("receive", t=7, **about(alert))
+    log.write("duplicate", t=8, **about(alert))
+    log.close()
+    with path.open("a") as file:
+        file.write('{"event": "receive"}\n5\n{"event": "rece')
+    assert handed_over(str(path)) == [HandedOver(message_id(2, 1), "alert", 5, 7)]
+
+
+def test_of_very_much_only_the_newest_is_looked_at(tmp_path: Path) -> None:
+    path = tmp_path / "c1.jsonl"
+    lines = [
+        {"t": counter, "event": "receive", "id": hex_id(counter), "topic": "t", "priority": 3}
+        for counter in range(MAX_HANDED_OVER + 5)
+    ]
+    path.write_text("\n".join(map(json.dumps, [{"event": "ready"}, *lines])))
+    before = handed_over(str(path))
+    assert before is not None
+    assert (len(before), before[0].message_id) == (MAX_HANDED_OVER, 5)

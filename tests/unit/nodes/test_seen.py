@@ -39,7 +39,7 @@ def test_made_up_origins_do_not_fill_the_memory_and_who_speaks_is_not_forgotten(
 def test_of_those_with_custody_the_newest_are_remembered_and_the_oldest_go() -> None:
     heard = HeardLately()
     for counter in range(MAX_HEARD + 1):
-        heard.add(Heard(message_id(1, counter), "rain", float(counter)))
+        heard.add(Heard(message_id(1, counter), "rain", 5, float(counter)))
     assert message_id(1, 0) not in heard
     assert message_id(1, 1) in heard
     newest = heard.since(MAX_HEARD - 1.0, ["rain", "tilt"])

@@ -1,0 +1,46 @@
+"""Which broker a node at the edge calls next, and when.
+
+It stays with a broker until the link breaks. Then it calls the same one once more, then the next of its list, round and
+round, with growing waits. A broker that is about to stop sends its guests away: they call the next one at once, but
+not again and again if all brokers do so.
+"""
+
+from collections.abc import Sequence
+
+from nodes.runtime.backoff import CAP_S, Backoff
+from nodes.runtime.config import BrokerPlace
+
+
+class Homes:
+    """The brokers of one node, the nearest first."""
+
+    def __init__(self, brokers: Sequence[BrokerPlace], backoff: Backoff) -> None:
+        self._brokers = brokers
+        self._backoff = backoff
+        self._place = 0
+        self._sent_away = 0  # times in a row
+
+    @property
+    def next(self) -> BrokerPlace:
+        """The broker to call."""
+        return self._brokers[self._place]
+
+    def on_unreachable(self) -> float:
+        """It could not be reached; seconds until the next one is to be called."""
+        self._move()
+        return self._backoff.next_wait()
+
+    def on_link_lost(self, lived_s: float, sent_away: bool) -> float:
+        """There was a link to it, for so long; seconds until the next call."""
+        self._backoff.on_link_lost(lived_s)
+        if lived_s > CAP_S:
+            self._sent_away = 0
+        if sent_away:
+            self._move()
+            self._sent_away += 1
+            if self._sent_away < len(self._brokers):
+                return 0.0
+        return self._backoff.next_wait()
+
+    def _move(self) -> None:
+        self._place = (self._place + 1) % len(self._brokers)

@@ -1,0 +1,68 @@
+"""Which broker is called next: nobody is stormed, nobody is left without trying all."""
+
+from random import Random
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodes.runtime.backoff import CAP_S, FIRST_S, Backoff
+from nodes.runtime.config import BrokerPlace, Endpoint
+from nodes.runtime.homes import Homes
+
+BROKERS = [BrokerPlace(f"b{i}", i, Endpoint("127.0.0.1", 9000)) for i in (1, 2, 3)]
+
+
+def homes(brokers: int = 3) -> Homes:
+    return Homes(BROKERS[:brokers], Backoff(Random(7)))
+
+
+def test_the_nearest_is_called_first_then_the_others_round_and_round() -> None:
+    calls = homes()
+    names = []
+    for _ in range(5):
+        names.append(calls.next.name)
+        calls.on_unreachable()
+    assert names == ["b1", "b2", "b3", "b1", "b2"]
+
+
+def test_a_broker_whose_link_broke_is_called_once_more() -> None:
+    calls = homes()
+    calls.on_unreachable()
+    assert FIRST_S / 2 <= calls.on_link_lost(lived_s=60, sent_away=False) <= FIRST_S
+    assert calls.next.name == "b2"
+    calls.on_unreachable()
+    assert calls.next.name == "b3"
+
+
+def test_who_is_sent_away_calls_the_next_one_at_once() -> None:
+    calls = homes()
+    assert calls.on_link_lost(lived_s=0.1, sent_away=True) == 0
+    assert calls.next.name == "b2"
+
+
+def test_if_all_brokers_send_it_away_it_waits() -> None:
+    calls = homes()
+    waits = [calls.on_link_lost(lived_s=0.1, sent_away=True) for _ in range(6)]
+    assert waits[:2] == [0, 0]
+    assert all(waits[2:])
+    assert calls.on_link_lost(lived_s=2 * CAP_S, sent_away=True) == 0
+
+
+def test_with_one_broker_there_is_nobody_else_to_call() -> None:
+    calls = homes(brokers=1)
+    assert calls.on_link_lost(lived_s=60, sent_away=True) >= FIRST_S / 2
+    assert calls.next.name == "b1"
+
+
+@given(st.lists(st.sampled_from(["unreachable", "lost", "away"]), min_size=20, max_size=60))
+def test_whatever_happens_no_more_than_a_round_of_calls_goes_without_waiting(
+    story: list[str],
+) -> None:
+    calls = homes()
+    waits = []
+    for what in story:
+        if what == "unreachable":
+            waits.append(calls.on_unreachable())
+        else:
+            waits.append(calls.on_link_lost(lived_s=0.1, sent_away=what == "away"))
+    assert waits.count(0) < len(BROKERS)
