@@ -1,14 +1,36 @@
 """Who gets a message. Pure cores: no socket, no event loop, no clock, no global random.
 
-A new overlay is one class like `mesh.Mesh` and one line here; a new topic method between brokers is one line in `tbps`.
+A new overlay is one class like `mesh.Mesh` and one line here; a new topic method between brokers is one line in `tbps`
+and its name here. What a method needs is loaded when a broker is made of it: a sensor needs none of it, and a Pi has
+little memory.
 """
 
-from nodes.overlay.base import OverlayFactory
-from nodes.overlay.mesh import mesh_of
-from nodes.overlay.star import star
-from nodes.overlay.tbps import TOPIC_METHODS
+from collections.abc import Mapping
+from random import Random
+from typing import Any
+
+from nodes.overlay.base import Overlay, OverlayFactory, Station
+
+BETWEEN_BROKERS = ("sg-tbps", "psg-tbps", "atm-tbps", "patm-tbps", "fan-tbps", "scribe")
+
+
+def _star(station: Station, parameters: Mapping[str, Any], random: Random) -> Overlay:
+    from nodes.overlay.star import star
+
+    return star(station, parameters, random)
+
+
+def _mesh(method: str) -> OverlayFactory:
+    def make(station: Station, parameters: Mapping[str, Any], random: Random) -> Overlay:
+        from nodes.overlay.mesh import mesh_of
+        from nodes.overlay.tbps import TOPIC_METHODS
+
+        return mesh_of(method, TOPIC_METHODS[method])(station, parameters, random)
+
+    return make
+
 
 METHODS: dict[str, OverlayFactory] = {
-    "star": star,
-    **{method: mesh_of(method, make_node) for method, make_node in TOPIC_METHODS.items()},
+    "star": _star,
+    **{method: _mesh(method) for method in BETWEEN_BROKERS},
 }

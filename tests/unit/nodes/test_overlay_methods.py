@@ -1,0 +1,25 @@
+"""The table of overlays: complete, and light for those who only read its names."""
+
+import subprocess
+import sys
+
+from nodes.overlay import BETWEEN_BROKERS, METHODS
+from nodes.overlay.tbps import TOPIC_METHODS
+
+
+def test_every_topic_method_can_be_chosen() -> None:
+    assert tuple(TOPIC_METHODS) == BETWEEN_BROKERS
+    assert tuple(METHODS) == ("star", *TOPIC_METHODS)
+
+
+def test_a_sensor_loads_nothing_that_only_brokers_need() -> None:
+    program = (
+        "import sys, nodes.runtime.sensor, nodes.runtime.subscriber\n"
+        "print(*(name for name in sys.modules if name.startswith('nodes.overlay.')))"
+    )
+    loaded = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert "nodes.overlay.edge" in loaded
+    for part in ("mesh", "tbps", "skipgraph", "star"):
+        assert not [name for name in loaded if name.startswith(f"nodes.overlay.{part}")]
