@@ -81,9 +81,11 @@ class Carrying(Attending):
         if self._is_known(peer, message):
             return
         duty = self._open(peer, message)
-        lacking = self._catching_up.without(message.topic, message.message_id, self._now)
-        new = self._seen.add(message.message_id)
-        receivers = self._subscriptions.guests(message.topic) if new else lacking
+        if self._seen.add(message.message_id):
+            receivers = self._subscriptions.guests(message.topic)
+        else:
+            late = self._catching_up.guests(message.topic, self._now)
+            receivers = [guest for guest in late if self._catching_up.lacks(guest, message)]
         self._hand_out(message.forwarded(), [each for each in receivers if each != peer], duty)
 
     def _is_known(self, peer: Peer, message: Message) -> bool:
@@ -115,6 +117,7 @@ class Carrying(Attending):
     def _hand_out(self, message: Message, guests: list[Peer], duty: Duty | None) -> None:
         for guest in guests:
             self._out.append(Send(guest, message))
+            self._catching_up.sent(guest, message)
             self._pass(guest, message, duty)
 
     def _pass(self, peer: Peer, message: Message, duty: Duty | None) -> None:
@@ -142,17 +145,24 @@ class Carrying(Attending):
             raise WireError("MISSED for a topic without a subscription")
         there = digest.decode(message.payload)
         self._catching_up.begin(guest, topic, message.payload, there, now)
-        for missing in self._memory.missing(topic, there, now):
-            self._catching_up.without(topic, missing.message_id, now)
-            self._out.append(Send(guest, missing))
+        self._serve_from_memory(topic)
         self._ask_again()
+
+    def _serve_from_memory(self, topic: str) -> None:
+        """Those who are catching up."""
+        for guest in self._catching_up.guests(topic, self._now):
+            for missing in self._catching_up.missing(guest, topic, self._now):
+                self._out.append(Send(guest, missing))
+                self._catching_up.sent(guest, missing)
 
     def _ask_again(self) -> None:
         """The publishers' brokers, for topics whose time has come.
 
-        Until the own subscription stands, something could be missed again: then they are asked when it does.
+        Until the own subscription stands, something could be missed again: then they are asked when it does. What
+        was passed on here before that was not delivered, but is remembered.
         """
         for topic in self._catching_up.due(self._now):
+            self._serve_from_memory(topic)
             if topic in self._stands:
                 words = self._catching_up.words(topic, self._now)
                 self._perform(self._node.ask(topic, words, self._now))
@@ -164,7 +174,7 @@ class Carrying(Attending):
 
     def _subscribed(self, topic: str) -> None:
         super()._subscribed(topic)
-        if self._catching_up.anybody(topic):
+        if self._catching_up.guests(topic, self._now):
             self._catching_up.ask(topic, self._now)
 
     def _answer(self, peer: Peer, asked: topics.Asked) -> None:

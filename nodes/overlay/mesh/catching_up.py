@@ -11,6 +11,7 @@ from nodes.overlay import digest
 from nodes.overlay.base import Peer
 from nodes.overlay.digest import MAX_DIGEST_BYTES, Digest
 from nodes.overlay.mesh.memory import Memory
+from nodes.wire import Message
 
 LATER_S = (10.0, 60.0)  # after the first question
 CATCHING_UP_S = 120.0
@@ -39,10 +40,6 @@ class CatchingUp:
         self._guests[guest, topic] = _Guest(words, has, now + CATCHING_UP_S)
         self.ask(topic, now)
 
-    def anybody(self, topic: str) -> bool:
-        """Whether somebody is catching up on the topic."""
-        return any(name == topic for _, name in self._guests)
-
     def ask(self, topic: str, first: float) -> None:
         """From this moment on."""
         self._asks[topic] = [first, *(first + later for later in LATER_S)]
@@ -54,19 +51,26 @@ class CatchingUp:
         """Nobody here wants the topic any more."""
         self._asks.pop(topic, None)
 
-    def without(self, topic: str, message_id: int, now: float) -> list[Peer]:
-        """Who is catching up on the topic, and has not been sent this; it counts as sent now."""
+    def guests(self, topic: str, now: float) -> list[Peer]:
+        """Who is catching up on the topic."""
         self._guests = {pair: one for pair, one in self._guests.items() if one.until > now}
-        return [
-            guest
-            for (guest, name), one in self._guests.items()
-            if name == topic and self._new_to(one, message_id)
-        ]
+        return [guest for guest, name in self._guests if name == topic]
 
-    def _new_to(self, guest: _Guest, message_id: int) -> bool:
-        new = message_id not in guest.has and message_id not in guest.sent
-        guest.sent.add(message_id)
-        return new
+    def missing(self, guest: Peer, topic: str, now: float) -> list[Message]:
+        """Of what is remembered, all that the guest has not, and was not sent since."""
+        one = self._guests[guest, topic]
+        found = self._memory.missing(topic, one.has, now)
+        return [message for message in found if message.message_id not in one.sent]
+
+    def lacks(self, guest: Peer, message: Message) -> bool:
+        """Whether the guest, which is catching up, has not said that it has this, and was not sent it since."""
+        one = self._guests[guest, message.topic]
+        return message.message_id not in one.has and message.message_id not in one.sent
+
+    def sent(self, guest: Peer, message: Message) -> None:
+        """The guest is sent this; all the same if it is not catching up."""
+        if (one := self._guests.get((guest, message.topic))) is not None:
+            one.sent.add(message.message_id)
 
     def next_deadline(self) -> float | None:
         return min((moments[0] for moments in self._asks.values()), default=None)

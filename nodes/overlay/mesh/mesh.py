@@ -16,6 +16,8 @@ from typing import Any
 from nodes.overlay.base import Action, Drop, Note, Peer, Refuse, Send, Station
 from nodes.overlay.beats import ANSWER, QUESTION, Beats, beat
 from nodes.overlay.custody import taken_copy
+from nodes.overlay.mesh import anchor
+from nodes.overlay.mesh.anchor import Anchor, is_seed
 from nodes.overlay.mesh.carrying import Carrying
 from nodes.overlay.mesh.duties import Copy
 from nodes.overlay.promises import PARAMETERS, promises
@@ -50,10 +52,16 @@ class Mesh(Carrying):
         self._names = {broker.number: broker.name for broker in station.brokers}
         self._hold_s = float(others.get("hold_s", HOLD_S))
         self._repair_s = REPAIR_PERIODS * float(others.get("period_s", PERIOD_S))
+        self._anchor = Anchor(station.number, is_seed(station))
         self._beats = Beats(own)
         self._up: set[Peer] = set()
         self._lost: set[Peer] = set()
         self._leaving = False
+
+    @property
+    def ready(self) -> bool:
+        """Whether it stands in the overlay, if others may join through it, and so does all that its guests want."""
+        return self._anchor.standing and super().ready
 
     @property
     def left(self) -> bool:
@@ -101,6 +109,10 @@ class Mesh(Carrying):
             self._duties.on_cut(peer)
             self._out.append(Send(peer, beat(self._number, QUESTION)))
 
+    def on_life(self, peer: Peer, at: float) -> None:
+        """Bytes came from the peer, or it acknowledged some: it lives, whether or not a whole message comes soon."""
+        self._beats.heard(peer, at)
+
     def on_unreachable(self, peer: Peer, now: float) -> list[Action]:
         number = self._numbers.get(peer)
         if number is None:
@@ -123,6 +135,7 @@ class Mesh(Carrying):
 
     def next_deadline(self) -> float | None:
         moments = (
+            self._anchor.next_deadline(),
             self._node.next_deadline(),
             self._duties.next_deadline(),
             self._beats.next_deadline(),
@@ -133,6 +146,8 @@ class Mesh(Carrying):
 
     def on_deadline(self, now: float) -> list[Action]:
         self._now = now
+        if self._anchor.due():
+            self._perform(self._node.subscribe(anchor.TOPIC, now))
         self._watch_links()
         self._watch_duties()
         self._withdraw()
@@ -182,7 +197,8 @@ class Mesh(Carrying):
     def _on_broker(self, peer: Peer, number: int, message: Message) -> None:
         match message.kind:
             case Kind.OVERLAY:
-                self._perform(self._node.on_message(number, message, self._now))
+                if not self._anchor.keep_waiting(number, message):
+                    self._perform(self._node.on_message(number, message, self._now))
             case Kind.PUBLISH if message.routing:
                 self._on_part(peer, number, message)
             case Kind.PUBLISH if message.flags & REPEATED:
@@ -193,6 +209,8 @@ class Mesh(Carrying):
     def _on_guest(self, guest: Peer, message: Message) -> None:
         if message.routing:
             raise WireError("routing in a guest's message; only brokers route")
+        if message.topic == anchor.TOPIC:
+            raise WireError(f"topic {message.topic!r}, which belongs to the brokers")
         match message.kind:
             case Kind.PUBLISH if message.flags & REPEATED:
                 self._advertise(guest, message.topic)
@@ -221,6 +239,9 @@ class Mesh(Carrying):
                     self._deliver(message)
                 case topics.Withheld(message):
                     self._withheld(message, self._now + self._hold_s)
+                case topics.Subscribed(anchor.TOPIC):
+                    for number, message in self._anchor.stands():
+                        self._perform(self._node.on_message(number, message, self._now))
                 case topics.Subscribed(topic):
                     self._subscribed(topic)
                 case topics.Advertised(topic):

@@ -1,0 +1,270 @@
+"""Brokers, sensors and subscribers in one process and virtual time: their real cores, and links between them.
+
+Links are made on demand, carry messages in order, take their time, and break. All by a seed.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from heapq import heappop, heappush
+from random import Random
+from typing import Any
+
+from nodes.overlay import METHODS
+from nodes.overlay.base import (
+    Action,
+    BrokerName,
+    Deliver,
+    Drop,
+    Duplicate,
+    Note,
+    Refuse,
+    Send,
+    Station,
+    Taken,
+)
+from nodes.overlay.edge import Edge
+from nodes.overlay.promises import promises
+from nodes.wire import Kind, Message, decode, encode, message_id
+
+NOTICE_S = 0.3  # until a node knows that a link is gone
+DIAL_S = 0.2  # until it knows that nobody answers
+RETRY_S = 0.5  # between two tries of a guest
+
+
+@dataclass(eq=False)
+class Link:
+    """Two nodes are connected; what is under way when it breaks is lost."""
+
+    ends: tuple[str, str]
+    whole: bool = True
+    last: dict[str, float] = field(default_factory=dict)  # receiver -> when the last message comes
+
+
+class MeshNetwork:
+    """Nodes by name. Brokers are b1, b2, ...; the first two are the seeds."""
+
+    def __init__(
+        self,
+        method: str,
+        seed: int = 0,
+        brokers: int = 5,
+        parameters: Mapping[str, Any] | None = None,
+        slowest: float = 0.05,
+    ) -> None:
+        self.method = method
+        self.parameters = dict(parameters or {})
+        self.random = Random(seed)
+        self.seed = seed
+        self.slowest = slowest
+        self.now = 0.0
+        self.names = tuple(BrokerName(f"b{number}", number) for number in range(1, brokers + 1))
+        self.cores: dict[str, Any] = {}
+        self.links: dict[str, dict[str, Link]] = {}  # node -> peer -> as this node sees it
+        self.homes: dict[str, list[str]] = {}  # guest -> brokers, in the order in which it tries
+        self.delivered: Counter[tuple[str, int]] = Counter()  # guest, message id
+        self.duplicates = 0
+        self.taken: set[int] = set()
+        self.refused: list[tuple[str, Refuse]] = []
+        self.notes: list[tuple[str, Note]] = []
+        self.passed: list[tuple[str, str, Message]] = []  # sender, receiver, message
+        self._dialling: dict[tuple[str, str], list[Message]] = {}
+        self._to_do: list[tuple[float, int, Callable[[], None]]] = []
+        self._planned: dict[str, float] = {}
+        self._count = 0
+        for broker in self.names:
+            self.start(broker.name)
+
+    # Who is there
+
+    def start(self, name: str) -> None:
+        """A broker, perhaps anew."""
+        me = next(broker for broker in self.names if broker.name == name)
+        others = tuple(broker for broker in self.names if broker != me)
+        seeds = tuple(broker for broker in self.names[:2] if broker != me)
+        station = Station(name, me.number, others, seeds, incarnation=int(self.now * 1000) + 1)
+        random = Random(f"{self.seed} {name} {self.now}")
+        self._begin(name, METHODS[self.method](station, self.parameters, random))
+
+    def join(self, name: str, number: int, topics: Iterable[str], homes: Iterable[str]) -> Edge:
+        """A sensor or subscriber, which tries these brokers."""
+        self.homes[name] = list(homes)
+        names = {broker.name: broker for broker in self.names}
+        station = Station(name, number, tuple(names[home] for home in self.homes[name]))
+        edge = Edge(station, promises(self.method, self.parameters), tuple(topics))
+        self._begin(name, edge)
+        self._seek(name)
+        return edge
+
+    def _begin(self, name: str, core: Any) -> None:
+        self.cores[name] = core
+        self.links[name] = {}
+        self._plan(name)
+
+    def alive(self) -> list[str]:
+        """The brokers that run."""
+        return [broker.name for broker in self.names if broker.name in self.cores]
+
+    def kill(self, name: str) -> None:
+        """Gone without a word."""
+        del self.cores[name]
+        for link in self.links.pop(name).values():
+            self._break(link)
+
+    def leave(self, name: str) -> None:
+        """A broker is told to stop: its guests are sent away, it hands over, and ends."""
+        self.act(name, self.cores[name].leave(self.now))
+        for guest in [peer for peer in self.links[name] if peer in self.homes]:
+            self.move(guest)
+
+    def move(self, guest: str, home: str | None = None) -> None:
+        """The guest's link breaks, and it goes elsewhere; by default, to the next on its list."""
+        homes = self.homes[guest]
+        self.homes[guest] = homes[1:] + homes[:1] if home is None else [home, *homes]
+        for link in list(self.links[guest].values()):
+            self._break(link)
+
+    def cut(self, one: str, other: str) -> None:
+        """The link between these two breaks, if there is one."""
+        if (link := self.links[one].get(other)) is not None:
+            self._break(link)
+
+    # What guests do
+
+    def publish(self, name: str, counter: int, topic: str, priority: int = 5) -> int:
+        """Its message id."""
+        identity = message_id(self.cores[name]._station.number, counter)
+        message = Message(
+            Kind.PUBLISH, priority, message_id=identity, topic=topic, payload=b"landslide"
+        )
+        self.act(name, self.cores[name].publish(message, self.now))
+        return identity
+
+    def receivers(self, identity: int) -> set[str]:
+        return {name for name, message in self.delivered if message == identity}
+
+    # Time
+
+    def run(self, seconds: float) -> None:
+        """Let time pass, with all that happens in it."""
+        end = self.now + seconds
+        while self._to_do and self._to_do[0][0] <= end:
+            moment, _, happen = heappop(self._to_do)
+            self.now = max(self.now, moment)
+            happen()
+        self.now = end
+
+    def _later(self, moment: float, happen: Callable[[], None]) -> None:
+        self._count += 1
+        heappush(self._to_do, (moment, self._count, happen))
+
+    def _plan(self, name: str) -> None:
+        due = self.cores[name].next_deadline() if name in self.cores else None
+        if due is not None and self._planned.get(name) != due:
+            self._planned[name] = due
+            self._later(due, partial(self._ring, name, self.cores[name], due))
+
+    def _ring(self, name: str, core: Any, due: float) -> None:
+        if self.cores.get(name) is core and core.next_deadline() == due:
+            self._planned.pop(name, None)
+            self.act(name, core.on_deadline(self.now))
+
+    # Actions
+
+    def act(self, name: str, actions: Iterable[Action]) -> None:
+        for action in actions:
+            match action:
+                case Send(peer, message):
+                    self._send(name, peer, message)
+                case Deliver(message):
+                    self.delivered[name, message.message_id] += 1
+                case Duplicate():
+                    self.duplicates += 1
+                case Taken(identity):
+                    self.taken.add(identity)
+                case Drop(peer):
+                    if (link := self.links[name].pop(peer, None)) is not None:
+                        self._break(link)
+                case Refuse(peer):
+                    self.refused.append((name, action))
+                case Note():
+                    self.notes.append((name, action))
+        self._plan(name)
+
+    def _send(self, name: str, peer: str, message: Message) -> None:
+        assert decode(encode(message)) == message
+        self.passed.append((name, peer, message))
+        link = self.links[name].get(peer)
+        if link is not None:
+            self._carry(link, name, peer, message)
+        elif (name, peer) in self._dialling:
+            self._dialling[name, peer].append(message)
+        elif name not in self.homes and peer not in self.homes:
+            self._dialling[name, peer] = [message]
+            self._later(
+                self.now + self.random.uniform(0.01, DIAL_S), lambda: self._dial(name, peer)
+            )
+
+    def _carry(self, link: Link, sender: str, receiver: str, message: Message) -> None:
+        took = self.random.uniform(0.01, self.slowest)
+        moment = max(self.now + took, link.last.get(receiver, 0.0))
+        link.last[receiver] = moment
+
+        def arrive() -> None:
+            if link.whole and self.links.get(receiver, {}).get(sender) is link:
+                self.act(receiver, self.cores[receiver].on_message(sender, message, self.now))
+
+        self._later(moment, arrive)
+
+    # Links
+
+    def _dial(self, name: str, peer: str) -> None:
+        waiting = self._dialling.pop((name, peer))
+        if name not in self.cores:
+            return
+        if peer not in self.cores:
+            self.act(name, self.cores[name].on_unreachable(peer, self.now))
+            return
+        link = self.links[name].get(peer)
+        if link is None:
+            link = self._connect(name, peer)
+        for message in waiting:
+            self._carry(link, name, peer, message)
+
+    def _connect(self, one: str, other: str) -> Link:
+        link = Link((one, other))
+        for name, peer in ((one, other), (other, one)):
+            if (older := self.links[name].pop(peer, None)) is not None:
+                older.whole = False
+                self.act(name, self.cores[name].on_link_down(peer, self.now))
+        for name, peer in ((other, one), (one, other)):
+            self.links[name][peer] = link
+        for name, peer in ((other, one), (one, other)):
+            self.act(name, self.cores[name].on_link_up(peer, self.now))
+        return link
+
+    def _break(self, link: Link) -> None:
+        link.whole = False
+        for name, peer in (link.ends, link.ends[::-1]):
+            moment = self.now + self.random.uniform(0, NOTICE_S)
+            self._later(moment, partial(self._notice, link, name, peer))
+
+    def _notice(self, link: Link, name: str, peer: str) -> None:
+        if self.links.get(name, {}).get(peer) is not link:
+            return
+        del self.links[name][peer]
+        self.act(name, self.cores[name].on_link_down(peer, self.now))
+        if name in self.homes:
+            self._seek(name)
+
+    def _seek(self, guest: str) -> None:
+        """Connect with the first broker of the list that lives; the tried ones go to its end."""
+        if guest not in self.cores or self.links[guest]:
+            return
+        homes = self.homes[guest]
+        if homes[0] in self.cores and not self.cores[homes[0]]._leaving:
+            self._connect(guest, homes[0])
+        else:
+            self.homes[guest] = homes[1:] + homes[:1]
+            self._later(self.now + RETRY_S, lambda: self._seek(guest))
