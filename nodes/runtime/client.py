@@ -75,9 +75,10 @@ class Client(Node):
 
     async def _stay_connected(self) -> None:
         while not self._leaving:
+            began = self.now()
             link = await self._call()
             if link is None:
-                wait = self._homes.on_unreachable()
+                wait = self._homes.on_unreachable(self.now() - began)
             else:
                 began = self.now()
                 await self.serve(link)

@@ -2,13 +2,16 @@
 
 It stays with a broker until the link breaks. Then it calls the same one once more, then the next of its list, round and
 round, with growing waits. A broker that is about to stop sends its guests away: they call the next one at once, but
-not again and again if all brokers do so.
+not again and again if all brokers do so. When the node starts it is more patient with the nearest broker, which may be
+starting as well.
 """
 
 from collections.abc import Sequence
 
 from nodes.runtime.backoff import CAP_S, Backoff
 from nodes.runtime.config import BrokerPlace
+
+STARTING_S = 5.0  # so long a node that has had no link yet calls the nearest broker only
 
 
 class Homes:
@@ -19,20 +22,25 @@ class Homes:
         self._backoff = backoff
         self._place = 0
         self._sent_away = 0  # times in a row
+        self._patience_s = STARTING_S
 
     @property
     def next(self) -> BrokerPlace:
         """The broker to call."""
         return self._brokers[self._place]
 
-    def on_unreachable(self) -> float:
-        """It could not be reached; seconds until the next one is to be called."""
-        self._move()
-        return self._backoff.next_wait()
+    def on_unreachable(self, took_s: float = 0.0) -> float:
+        """It could not be reached, which took so long to find out; seconds until the next call."""
+        wait = self._backoff.next_wait()
+        self._patience_s -= took_s + wait
+        if self._patience_s <= 0:
+            self._move()
+        return wait
 
     def on_link_lost(self, lived_s: float, sent_away: bool) -> float:
         """There was a link to it, for so long; seconds until the next call."""
         self._backoff.on_link_lost(lived_s)
+        self._patience_s = 0.0
         if lived_s > CAP_S:
             self._sent_away = 0
         if sent_away:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from nodes.runtime.backoff import CAP_S, FIRST_S, Backoff
 from nodes.runtime.config import BrokerPlace, Endpoint
-from nodes.runtime.homes import Homes
+from nodes.runtime.homes import STARTING_S, Homes
 
 BROKERS = [BrokerPlace(f"b{i}", i, Endpoint("127.0.0.1", 9000)) for i in (1, 2, 3)]
 
@@ -16,18 +16,36 @@ def homes(brokers: int = 3) -> Homes:
     return Homes(BROKERS[:brokers], Backoff(Random(7)))
 
 
+def test_a_node_that_starts_calls_the_nearest_for_a_while_before_it_calls_another() -> None:
+    calls = homes()
+    passed = 0.0
+    while calls.next.name == "b1":
+        passed += calls.on_unreachable(took_s=0.01) + 0.01
+    assert STARTING_S <= passed <= STARTING_S + CAP_S
+    assert calls.next.name == "b2"
+    calls.on_unreachable()
+    assert calls.next.name == "b3"
+
+
+def test_a_nearest_broker_that_does_not_answer_at_all_is_called_once() -> None:
+    calls = homes()
+    calls.on_unreachable(took_s=10.0)
+    assert calls.next.name == "b2"
+
+
 def test_the_nearest_is_called_first_then_the_others_round_and_round() -> None:
     calls = homes()
     names = []
     for _ in range(5):
         names.append(calls.next.name)
-        calls.on_unreachable()
+        calls.on_unreachable(took_s=10.0)
     assert names == ["b1", "b2", "b3", "b1", "b2"]
 
 
 def test_a_broker_whose_link_broke_is_called_once_more() -> None:
     calls = homes()
-    calls.on_unreachable()
+    calls.on_unreachable(took_s=10.0)
+    calls.on_link_lost(lived_s=60, sent_away=False)
     assert FIRST_S / 2 <= calls.on_link_lost(lived_s=60, sent_away=False) <= FIRST_S
     assert calls.next.name == "b2"
     calls.on_unreachable()

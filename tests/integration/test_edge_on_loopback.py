@@ -1,0 +1,158 @@
+"""Sensors and subscribers that change their broker, are killed and come back: real processes, an overlay of brokers."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from loopback_lab import Lab, RunningNode, received, until
+
+OVERLAY = {"method": "sg-tbps", "parameters": {"beat_s": 1}}
+
+
+class Slope:
+    """Some brokers, a sensor that has the first as the nearest, and a subscriber that has the last."""
+
+    def __init__(self, folder: Path, brokers: int, **of_sensor: Any) -> None:
+        self.lab = Lab(folder)
+        places = [
+            {"name": f"b{i + 1}", "number": i + 1, "host": "127.0.0.1", "port": port}
+            for i, port in enumerate(free_ports(brokers))
+        ]
+        self.brokers = [
+            self.lab.node(
+                "broker",
+                place["name"],
+                listen={"host": place["host"], "port": place["port"]},
+                brokers=[other for other in places if other is not place],
+                seeds=[other["name"] for other in places if other is not place][:1],
+                overlay=OVERLAY,
+            )
+            for place in places
+        ]
+        self.journal = folder / "s1.journal"
+        about_sensor = {"brokers": places, "overlay": OVERLAY, "journal": str(self.journal)}
+        self.sensor = self.lab.node("sensor", "s1", **about_sensor | of_sensor)
+        self.subscriber = self.lab.node(
+            "subscriber", "c1", brokers=places[::-1], topics=["alert"], overlay=OVERLAY
+        )
+
+    def begin(self) -> "Slope":
+        for node in self.lab.nodes:
+            node.go()
+        for node in self.lab.nodes:
+            node.ready()
+        return self
+
+    def all_arrive_once(self, published: list[str]) -> bool:
+        until(lambda: set(published) <= set(received(self.subscriber)))
+        until(lambda: self.sensor.ask("status")["owed"] == 0)
+        return sorted(received(self.subscriber)) == sorted(published)
+
+
+def free_ports(count: int) -> list[int]:
+    with ExitStack() as probes:
+        bound = [probes.enter_context(socket.socket()) for _ in range(count)]
+        for probe in bound:
+            probe.bind(("127.0.0.1", 0))
+        return [probe.getsockname()[1] for probe in bound]
+
+
+def restart(node: RunningNode) -> None:
+    node.start()
+    node.go()
+
+
+@pytest.fixture
+def slopes(tmp_path: Path) -> Iterator[Any]:
+    made: list[Slope] = []
+
+    def make(brokers: int, **of_sensor: Any) -> Slope:
+        made.append(Slope(tmp_path, brokers, **of_sensor))
+        return made[-1]
+
+    yield make
+    for slope in made:
+        slope.lab.end()
+
+
+def test_when_brokers_crash_their_guests_move_and_no_alert_is_lost_or_comes_twice(
+    slopes: Any,
+) -> None:
+    slope = slopes(brokers=3).begin()
+    published = [slope.sensor.publish() for _ in range(5)]
+    slope.brokers[0].kill()
+    published += [slope.sensor.publish() for _ in range(5)]
+    assert slope.all_arrive_once(published)
+    assert slope.sensor.ask("status")["home"] == "b2"
+    assert slope.subscriber.ask("status")["home"] == "b3"
+    slope.brokers[2].kill()
+    published += [slope.sensor.publish() for _ in range(5)]
+    assert slope.all_arrive_once(published)
+    assert slope.subscriber.ask("status")["home"] == "b2"
+
+
+def test_what_a_sensor_published_before_it_was_killed_arrives_after_its_restart(
+    slopes: Any,
+) -> None:
+    slope = slopes(brokers=2).begin()
+    published = [slope.sensor.publish()]
+    assert slope.all_arrive_once(published)
+    for broker in slope.brokers:
+        broker.kill()
+    published += [slope.sensor.publish() for _ in range(3)]
+    slope.sensor.kill()
+    for node in (*slope.brokers, slope.sensor):
+        restart(node)
+    assert slope.all_arrive_once(published)
+    published.append(slope.sensor.publish())
+    assert slope.all_arrive_once(published), "and ids go on where they ended"
+
+
+def test_a_subscriber_that_was_killed_gets_what_it_missed_and_nothing_twice(slopes: Any) -> None:
+    slope = slopes(brokers=2).begin()
+    published = [slope.sensor.publish() for _ in range(3)]
+    assert slope.all_arrive_once(published)
+    slope.subscriber.kill()
+    published += [slope.sensor.publish() for _ in range(3)]
+    until(lambda: slope.sensor.ask("status")["owed"] == 0)
+    restart(slope.subscriber)
+    assert slope.all_arrive_once(published)
+
+
+def test_a_broker_that_stops_in_order_sends_its_guests_to_the_next_one_at_once(
+    slopes: Any,
+) -> None:
+    slope = slopes(brokers=2).begin()
+    assert slope.brokers[0].stop() == 0
+    until(lambda: slope.sensor.ask("status")["home"] == "b2")
+    lost = slope.sensor.events("disconnect")[-1]
+    found = slope.sensor.events("connect")[-1]
+    assert found["peer"] == "b2"
+    assert found["t"] > lost["t"]
+    assert slope.sensor.events("unreachable") == []
+    assert slope.all_arrive_once([slope.sensor.publish()])
+
+
+def test_a_sensor_whose_disk_does_not_write_says_so_once_and_publishes_all_the_same(
+    slopes: Any, tmp_path: Path
+) -> None:
+    slope = slopes(brokers=1, journal=str(tmp_path / "nowhere" / "journal")).begin()
+    assert slope.all_arrive_once([slope.sensor.publish() for _ in range(3)])
+    (complaint,) = slope.sensor.events("journal")
+    assert complaint["reason"] == "cannot be written: No such file or directory"
+
+
+def test_in_a_star_no_journal_is_kept(tmp_path: Path) -> None:
+    lab = Lab(tmp_path)
+    try:
+        lab.node("broker", "b1").go()
+        sensor = lab.node("sensor", "s1", journal=str(tmp_path / "journal")).go().ready()
+        sensor.publish()
+        assert sensor.ask("status")["owed"] == 0
+        assert not (tmp_path / "journal").exists()
+    finally:
+        lab.end()
