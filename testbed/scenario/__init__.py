@@ -7,7 +7,12 @@ from testbed.scenario.compile import (
     expected_receivers,
     still_missing,
 )
-from testbed.scenario.incidents import Incident, compile_incidents, without_the_fallen
+from testbed.scenario.incidents import (
+    Incident,
+    compile_incidents,
+    expected_despite,
+    without_the_fallen,
+)
 
 __all__ = [
     "Action",
@@ -15,6 +20,7 @@ __all__ = [
     "compile_incidents",
     "compile_timeline",
     "expected_deliveries",
+    "expected_despite",
     "expected_receivers",
     "still_missing",
     "without_the_fallen",

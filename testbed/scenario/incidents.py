@@ -4,10 +4,12 @@ Whoever is down already is not struck again, and only what is broken is mended.
 """
 
 import random
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from testbed.scenario.compile import Action
+from nodes.overlay.promises import promises
+from testbed.scenario.compile import Action, expected_deliveries
 from testbed.topology.model import FaultKind, Topology
 from testbed.topology.volume import nanoseconds
 
@@ -41,20 +43,47 @@ def compile_incidents(topology: Topology) -> tuple[Incident, ...]:
     return tuple(incidents)
 
 
+class Downtimes:
+    """Who is down when."""
+
+    def __init__(self, incidents: Iterable[Incident]) -> None:
+        self._turns: dict[str, list[tuple[int, bool]]] = {}  # node -> since when it is down, or up
+        for incident in incidents:
+            if not incident.kind.of_links:
+                falls = incident.kind is not FaultKind.RESTART
+                for name in incident.nodes:
+                    self._turns.setdefault(name, []).append((incident.at_ns, falls))
+
+    @property
+    def concerned(self) -> frozenset[str]:
+        """All who are down at some time."""
+        return frozenset(self._turns)
+
+    def down(self, name: str, at_ns: int) -> bool:
+        """Whether this node is down then."""
+        before = [falls for since, falls in self._turns.get(name, ()) if since <= at_ns]
+        return bool(before) and before[-1]
+
+
 def without_the_fallen(
     timeline: Iterable[Action], incidents: Iterable[Incident]
 ) -> tuple[Action, ...]:
     """The publications of those who are up when their time comes."""
-    turns: dict[str, list[tuple[int, bool]]] = {}  # node -> from when on it is down, or up again
-    for incident in incidents:
-        if not incident.kind.of_links:
-            for name in incident.nodes:
-                turns.setdefault(name, []).append(
-                    (incident.at_ns, incident.kind is not FaultKind.RESTART)
-                )
+    times = Downtimes(incidents)
+    return tuple(action for action in timeline if not times.down(action.node, action.at_ns))
 
-    def is_up(action: Action) -> bool:
-        before = [down for at_ns, down in turns.get(action.node, ()) if at_ns <= action.at_ns]
-        return not before or not before[-1]
 
-    return tuple(action for action in timeline if is_up(action))
+def expected_despite(
+    topology: Topology, timeline: tuple[Action, ...], incidents: tuple[Incident, ...]
+) -> Counter[str]:
+    """How many messages each subscriber should get: what it misses while it is down comes later only with custody."""
+    expected = expected_deliveries(topology, timeline)
+    times = Downtimes(incidents)
+    kept = promises(topology.overlay.method, dict(topology.overlay.parameters)).custody
+    for name in times.concerned.intersection(expected):
+        topics = topology.node(name).topics
+        expected[name] -= sum(
+            action.topic in topics and times.down(name, action.at_ns) and not kept(action.priority)
+            for action in timeline
+        )
+    return expected

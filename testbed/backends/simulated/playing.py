@@ -12,7 +12,7 @@ from testbed.scenario import (
     Action,
     compile_incidents,
     compile_timeline,
-    expected_deliveries,
+    expected_despite,
     without_the_fallen,
 )
 
@@ -48,7 +48,7 @@ def play(lab: SimulatedLab, tell: Tell) -> Played:
     for incident in incidents:
         lab.loop.at(start + incident.at_ns, lab.strike, incident)
     lab.play(timeline, start)
-    expected = expected_deliveries(lab.topology, timeline)
+    expected = expected_despite(lab.topology, timeline, incidents)
     _advance(lab, start, lab.topology.scenario.duration_s, tell)
     _settle(lab, expected)
     end = lab.loop.now

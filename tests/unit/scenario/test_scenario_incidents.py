@@ -5,8 +5,23 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.scenario import Action, Incident, compile_incidents, without_the_fallen
-from testbed.topology.model import Fault, FaultKind, Node, NodeKind, Profile, Scenario, Topology
+from testbed.scenario import (
+    Action,
+    Incident,
+    compile_incidents,
+    expected_despite,
+    without_the_fallen,
+)
+from testbed.topology.model import (
+    Fault,
+    FaultKind,
+    Method,
+    Node,
+    NodeKind,
+    Profile,
+    Scenario,
+    Topology,
+)
 
 NAMES = tuple(f"b-{i}" for i in range(10))
 NODES = tuple(Node(name, i + 1, NodeKind.BROKER, "lan") for i, name in enumerate(NAMES))
@@ -74,3 +89,17 @@ def test_who_is_down_publishes_nothing() -> None:
     )
     left = without_the_fallen((*every, other), incidents)
     assert left == (*(replace(each) for each in every if each.at_ns not in (2, 3)), other)
+
+
+def test_what_a_subscriber_misses_while_it_is_down_is_expected_only_with_custody() -> None:
+    siren = Node("siren", 20, NodeKind.SUBSCRIBER, "lan", topics=("t",))
+    star = replace(lab(), nodes=(*NODES, siren))
+    timeline = tuple(Action(5, "b-0", "t", level, 1) for level in (1, 2, 3, 5))
+    incidents = (
+        Incident(4, FaultKind.STOP, ("siren",)),
+        Incident(6, FaultKind.RESTART, ("siren",)),
+    )
+    mesh = replace(star, overlay=Method("sg-tbps"))
+    assert expected_despite(mesh, timeline, ())["siren"] == 4
+    assert expected_despite(mesh, timeline, incidents)["siren"] == 2
+    assert expected_despite(star, timeline, incidents)["siren"] == 0
