@@ -25,6 +25,7 @@ Refusal = Callable[["Link", str], None]  # link, reason
 NOTHING = Needs()
 NOT_USED = "not used"  # why a link between brokers is closed in order
 PART_WITHIN_S = 10.0
+IN_A_ROW = 64  # messages out of one read, before others have their turn
 
 
 class Link:
@@ -133,10 +134,15 @@ class Link:
         return self._ending or reason
 
     async def _receive(self, handle: Handle, refuse: Refusal) -> str:
+        arrived_ns, in_a_row = 0, 0
         try:
             while True:
                 chunk = await self._connection.receive_chunk()
+                in_a_row = in_a_row + 1 if arrived_ns == self._connection.arrived_ns else 0
                 arrived_ns = self._connection.arrived_ns
+                if in_a_row >= IN_A_ROW:
+                    in_a_row = 0
+                    await asyncio.sleep(0)
                 if self._ending is not None and not self.parting:
                     continue  # until the close is answered
                 if self._answers is not None:
