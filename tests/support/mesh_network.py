@@ -166,7 +166,7 @@ class MeshNetwork:
             self._later(due, partial(self._ring, name, self.cores[name], due))
 
     def _ring(self, name: str, core: Any, due: float) -> None:
-        if self.cores.get(name) is core and core.next_deadline() == due:
+        if name in self.cores and self.cores[name] is core and core.next_deadline() == due:
             self._planned.pop(name, None)
             self.act(name, core.on_deadline(self.now))
 

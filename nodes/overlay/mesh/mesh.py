@@ -115,7 +115,7 @@ class Mesh(Carrying):
 
     def on_unreachable(self, peer: Peer, now: float) -> list[Action]:
         number = self._numbers.get(peer)
-        if number is None:
+        if number is None or peer in self._up:
             return []
         self._now = now
         if peer not in self._lost:

@@ -1,0 +1,93 @@
+"""What a broker remembers for those who missed it, and how guests catch up from it."""
+
+from nodes.overlay import digest
+from nodes.overlay.digest import Digest
+from nodes.overlay.mesh.catching_up import CATCHING_UP_S, LATER_S, CatchingUp
+from nodes.overlay.mesh.memory import OVERHEAD, Memory
+from nodes.wire import CUSTODY, REPEATED, Kind, Message
+
+
+def publication(number: int, topic: str = "a", payload: bytes = b"") -> Message:
+    return Message(
+        Kind.PUBLISH,
+        5,
+        hops=2,
+        flags=CUSTODY,
+        message_id=number,
+        topic=topic,
+        payload=payload,
+        routing=b"way",
+    )
+
+
+def ids(messages: list[Message]) -> list[int]:
+    return [message.message_id for message in messages]
+
+
+def test_what_is_missing_comes_as_a_repetition_without_routing_and_a_hop_older() -> None:
+    memory = Memory(600)
+    for number in (1, 2, 3):
+        memory.remember(publication(number), 0)
+    memory.remember(publication(4, "b"), 0)
+    there = digest.decode(digest.encode([2]))
+    missing = memory.missing("a", there, 1)
+    assert ids(missing) == [1, 3]
+    assert {message.flags for message in missing} == {CUSTODY | REPEATED}
+    assert {(message.routing, message.hops) for message in missing} == {(b"", 3)}
+    assert memory.ids("a", 1) == [3, 2, 1]
+
+
+def test_the_memory_is_bounded_in_time() -> None:
+    memory = Memory(10)
+    memory.remember(publication(1), 0)
+    memory.remember(publication(2), 5)
+    memory.remember(publication(1), 9)  # heard again: no reason to keep it longer
+    assert ids(memory.missing("a", Digest(), 9.9)) == [1, 2]
+    assert ids(memory.missing("a", Digest(), 10)) == [2]
+    assert ids(memory.missing("a", Digest(), 15)) == []
+    assert memory.bytes == 0
+
+
+def test_the_memory_is_bounded_in_bytes_and_forgets_the_oldest() -> None:
+    memory = Memory(600, max_bytes=3 * (OVERHEAD + 100))
+    for number in range(50):
+        memory.remember(publication(number, payload=bytes(100)), number)
+        assert memory.bytes <= 3 * (OVERHEAD + 100)
+    assert ids(memory.missing("a", Digest(), 50)) == [47, 48, 49]
+
+
+def test_a_guest_that_catches_up_is_sent_each_publication_once() -> None:
+    memory = Memory(600)
+    catching_up = CatchingUp(memory)
+    words = digest.encode([1])
+    for number in (1, 2):
+        memory.remember(publication(number), 0)
+    catching_up.begin("c1", "a", words, digest.decode(words), 0)
+    (missing,) = catching_up.missing("c1", "a", 0)
+    assert missing.message_id == 2
+    catching_up.sent("c1", missing)
+    assert catching_up.missing("c1", "a", 1) == []
+    assert catching_up.lacks("c1", publication(3))
+    assert not catching_up.lacks("c1", publication(2))
+    assert not catching_up.lacks("c1", publication(1))
+    assert catching_up.guests("a", 1) == ["c1"]
+    assert catching_up.guests("b", 1) == []
+    assert catching_up.guests("a", CATCHING_UP_S) == []
+
+
+def test_publishers_are_asked_several_times_and_not_for_what_is_known() -> None:
+    memory = Memory(600)
+    catching_up = CatchingUp(memory)
+    memory.remember(publication(1), 0)
+    words = digest.encode([2])
+    catching_up.begin("c1", "a", words, digest.decode(words), 0)
+    moments = []
+    while (moment := catching_up.next_deadline()) is not None:
+        moments.append(moment)
+        assert list(catching_up.due(moment)) == ["a"]
+    assert moments == [0, *LATER_S]
+    known = digest.decode(catching_up.words("a", 0))
+    assert [number in known for number in (1, 2, 3)] == [True, True, False]
+    catching_up.ask("a", 5)
+    catching_up.stop("a")
+    assert catching_up.next_deadline() is None
