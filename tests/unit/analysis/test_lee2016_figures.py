@@ -130,7 +130,8 @@ def test_more_bytes_of_ours_are_told_for_each_direction() -> None:
 
 
 def test_what_was_not_run_or_cannot_be_judged_is_neither_right_nor_wrong() -> None:
-    assert verdicts(measured(1)) == [True, True, True, None, None, None, True, None, None]
+    assert verdicts(measured(1)) == [True, None, True, None, None, None, True, None, None]
+    assert "so few messages tell no slope" in checks(measured(1))[1]["found"]
     assert "not judged: time runs 8 times as fast" in checks(measured(1))[3]["found"]
 
 
