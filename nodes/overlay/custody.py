@@ -1,7 +1,8 @@
 """TAKEN: the answer to a publication with custody, and which copy of it is meant.
 
-A broker may get the same publication several times, for several parts of the overlay, with other routing sections. The
-checksum of that section tells the copies apart.
+A broker may get the same publication several times, for several parts of the overlay, with other routing sections; or
+once more with the same one, when it has gone round while the brokers did not agree on the way. A checksum of hops and
+routing section tells the copies apart. One that is sent again is the same copy.
 """
 
 import struct
@@ -29,7 +30,7 @@ def encoded_with_custody(data: bytes) -> bool:
 
 def copy_mark(message: Message) -> int:
     """What tells this copy of a publication from others."""
-    return crc32(message.routing)
+    return crc32(message.routing, message.hops)
 
 
 def taken(number: int, message: Message) -> Message:
