@@ -4,8 +4,8 @@
 
 Each copy is a duty of its own, also of a publication that came before: what it causes at this broker is caused by it
 alone, so duties form trees and never wait for each other. A copy is known by its peer, its id, and its mark
-(`nodes.overlay.custody`). A duty that answers to nobody (a repetition for another broker, say) only sees to it that its copies
-arrive. Memory is bounded: where there is no room, no duty is opened, and the one before keeps his.
+(`nodes.overlay.custody`). A duty that answers to nobody (a repetition for another broker, say) only sees to it that its
+copies arrive. Memory is bounded: where there is no room, no duty is opened, and the one before keeps his.
 """
 
 from collections import OrderedDict

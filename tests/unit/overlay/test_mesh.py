@@ -12,6 +12,7 @@ from nodes.overlay.custody import taken
 from nodes.overlay.mesh import anchor
 from nodes.overlay.mesh.mesh import LINGER_S, Mesh
 from nodes.overlay.tbps import TOPIC_METHODS
+from nodes.overlay.tbps.sg import SgTbps
 from nodes.wire import CUSTODY, REPEATED, Kind, Message
 
 BROKERS = [f"b{number}" for number in range(1, 6)]
@@ -248,6 +249,7 @@ def test_an_advertisement_outlives_the_guest_for_a_while() -> None:
     again = core.on_message("s2", Message(Kind.ADVERTISE, topic="slope"), 3.0)
     assert sent(again, Kind.ADVERTISED) == ["s2"], "nothing had to be done for it"
     core.on_link_down("s2", 4.0)
+    assert isinstance(core._node, SgTbps)
     core.on_deadline(3.9 + LINGER_S)
     assert core._node.graph.own_keys()
     core.on_deadline(4.0 + LINGER_S)
