@@ -1,7 +1,11 @@
-"""The topology as an SVG drawing: brokers in the middle or all at their coordinates, lines where messages went."""
+"""The topology as an SVG drawing, with lines where messages went.
+
+Nodes stand at their coordinates if all have some. Else one broker stands in the middle; of several, each has its guests
+around it, and stands at its coordinates, or on a ring.
+"""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -12,6 +16,11 @@ from analysis.runfolder import RunNode
 WIDTH, HEIGHT, MARGIN = 760, 460, 70
 NEAREST = 78  # nodes nearer to each other than this are moved apart, if there are few enough
 MOST_LABELS = 40  # more names than this would cover each other
+MOST_LARGE = 60  # more nodes than this are drawn smaller
+SMALL = 0.6
+RING = 0.56  # of several brokers, as a part of the drawing
+GUEST_AWAY = 66  # from its broker
+FAN = math.pi * 0.8  # in which a broker on the ring has its guests
 
 SHAPES = {
     "broker": Markup('<rect class="node broker" x="-13" y="-13" width="26" height="26" rx="5"/>'),
@@ -36,11 +45,14 @@ class Edge:
 def draw(nodes: Sequence[RunNode], edges: Sequence[Edge]) -> Markup:
     """The drawing as an inline SVG element."""
     place = _by_coordinates(nodes)
+    if place is None and sum(node.kind == "broker" for node in nodes) > 1:
+        place = _around_each_broker(nodes, edges)
     place = _apart(place) if place else _around_brokers(nodes)
     kinds = {node.name: node for node in nodes}
     profiles = sorted({node.profile for node in nodes})
     parts = [_line(edge, kinds, place, profiles) for edge in edges]
-    parts += [_node(node, place[node.name], len(nodes)) for node in nodes]
+    brokers = sum(node.kind == "broker" for node in nodes)
+    parts += [_node(node, place[node.name], len(nodes), brokers) for node in nodes]
     label = f"Topology: {len(nodes)} nodes, {len(edges)} overlay links."
     return Markup(
         '<svg role="img" aria-label="{}" class="topology" viewBox="0 0 {} {}">{}</svg>'
@@ -127,8 +139,8 @@ def _apart(place: dict[str, tuple[float, float]]) -> dict[str, tuple[float, floa
     return {name: (x, y) for name, (x, y) in zip(names, spots, strict=True)}
 
 
-def _within(value: float, size: int) -> float:
-    return min(max(value, MARGIN), size - MARGIN)
+def _within(value: float, size: int, margin: float = MARGIN) -> float:
+    return min(max(value, margin), size - margin)
 
 
 def _around_brokers(nodes: Sequence[RunNode]) -> dict[str, tuple[float, float]]:
@@ -146,6 +158,56 @@ def _around_brokers(nodes: Sequence[RunNode]) -> dict[str, tuple[float, float]]:
     return place
 
 
+def _around_each_broker(
+    nodes: Sequence[RunNode], edges: Sequence[Edge]
+) -> dict[str, tuple[float, float]]:
+    """Each guest beside the broker that it talked with; those who talked with nobody in the middle."""
+    brokers = [node for node in nodes if node.kind == "broker"]
+    place = _by_coordinates([node for node in nodes if node.at]) or {}
+    outward: dict[str, float] = {}
+    if any(broker.name not in place for broker in brokers):
+        place = {}
+        for number, broker in enumerate(brokers):
+            angle = 2 * math.pi * number / len(brokers) - math.pi / 2
+            place[broker.name] = _on_ring(RING, angle)
+            outward[broker.name] = angle
+    talked = _homes(edges, {broker.name for broker in brokers})
+    guests: dict[str | None, list[str]] = {}
+    for node in nodes:
+        if node.name not in place:
+            guests.setdefault(talked.get(node.name), []).append(node.name)
+    for home, names in guests.items():
+        for number, name in enumerate(names):
+            place[name] = _beside(
+                place.get(home or ""), outward.get(home or ""), number, len(names)
+            )
+    return place
+
+
+def _homes(edges: Sequence[Edge], brokers: Collection[str]) -> dict[str, str]:
+    """The first broker that each other node talked with."""
+    homes: dict[str, str] = {}
+    for edge in edges:
+        for one, other in ((edge.one, edge.other), (edge.other, edge.one)):
+            if other in brokers and one not in brokers:
+                homes.setdefault(one, other)
+    return homes
+
+
+def _beside(
+    home: tuple[float, float] | None, outward: float | None, number: int, count: int
+) -> tuple[float, float]:
+    """The place of a guest among the guests of a broker: outside of the ring, else all around it."""
+    share = (number + 0.5) / count
+    angle = 2 * math.pi * share if outward is None else outward + FAN * (share - 0.5)
+    x, y = home or (WIDTH / 2, HEIGHT / 2)
+    away = GUEST_AWAY * (1 + 0.35 * (number % 2)) if count > 4 else GUEST_AWAY
+    return (
+        _within(x + away * math.cos(angle), WIDTH, MARGIN / 2),
+        _within(y + away * math.sin(angle), HEIGHT, MARGIN / 2),
+    )
+
+
 def _on_ring(radius: float, angle: float) -> tuple[float, float]:
     return (
         WIDTH / 2 + radius * (WIDTH / 2 - MARGIN) * math.cos(angle),
@@ -159,23 +221,25 @@ def _line(
     place: dict[str, tuple[float, float]],
     profiles: list[str],
 ) -> Markup:
-    """A line with the dashes of the outer node's link profile."""
+    """A line with the dashes of the outer node's link profile; plain between brokers, which have one each."""
     ends = [nodes[edge.one], nodes[edge.other]]
-    outer = next((node for node in ends if node.kind != "broker"), ends[0])
-    dash = DASHES[profiles.index(outer.profile) % len(DASHES)]
+    outer = next((node for node in ends if node.kind != "broker"), None)
+    dash = DASHES[profiles.index(outer.profile) % len(DASHES)] if outer else ""
     return Markup(
-        '<line class="link" x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}" stroke-dasharray="{}"/>'
-    ).format(*place[edge.one], *place[edge.other], dash)
+        '<line class="{}" x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}" stroke-dasharray="{}"/>'
+    ).format("link" if outer else "link between", *place[edge.one], *place[edge.other], dash)
 
 
-def _node(node: RunNode, at: tuple[float, float], count: int) -> Markup:
+def _node(node: RunNode, at: tuple[float, float], count: int, brokers: int) -> Markup:
     shape = SHAPES.get(node.kind, SHAPES["subscriber"])
     title = Markup("<title>{} ({}, {})</title>").format(node.name, node.kind, node.profile)
     words = Markup("")
-    if count <= MOST_LABELS or node.kind == "broker":
+    if count <= MOST_LABELS or (node.kind == "broker" and brokers <= MOST_LABELS):
         words = Markup(
             '<text class="name" y="27">{}</text><text class="profile" y="42">{}</text>'
         ).format(node.name, node.profile)
+    if count > MOST_LARGE:
+        shape = Markup('<g transform="scale({})">{}</g>').format(SMALL, shape)
     return Markup('<g transform="translate({:.1f},{:.1f})">{}{}{}</g>').format(
         *at, title, shape, words
     )

@@ -1,6 +1,6 @@
 """Follows one message through the overlay: who had it from whom, and where it was lost. Pure."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import NamedTuple
 
 DELIVERED, LOST = "delivered", "lost"
@@ -55,11 +55,11 @@ class Journey:
                 if first is None or _when(hop) < _when(first):
                     self.arrival[hop.dst] = hop
 
-    def outcome(self, receiver: str) -> Outcome:
-        """Delivered with its path, or lost with the place."""
+    def outcome(self, receiver: str, homes: Sequence[str] = ()) -> Outcome:
+        """Delivered with its path, or lost with the place. `homes`: brokers that could have sent it to the receiver."""
         arrival = self.arrival.get(receiver)
         if arrival is None:
-            return Outcome(LOST, self._reason(receiver), None, None, 0)
+            return Outcome(LOST, self._reason(receiver, homes), None, None, 0)
         copies = sum(hop.copies for hop in self.into[receiver])
         return Outcome(DELIVERED, None, self._path(receiver), arrival.received_last_ns, copies - 1)
 
@@ -73,13 +73,19 @@ class Journey:
             path.append(arrival.src)
         return path[::-1]
 
-    def _reason(self, receiver: str) -> str:
+    def _reason(self, receiver: str, homes: Sequence[str]) -> str:
         """Where the message was last seen on its way to the receiver."""
         if not self.sent:
             return self._full(self.origin, receiver) or NEVER_SENT
         last = self.into.get(receiver)
         if last:
             return _broken(min(last, key=_begun))
+        for home in homes:
+            if home in self.arrival:
+                return self._full(home, receiver) or f"not forwarded by {home}"
+        for home in homes:
+            if home in self.into:
+                return _broken(min(self.into[home], key=_begun))
         stuck = [
             hop
             for dst, hops in self.into.items()
@@ -113,3 +119,10 @@ def _broken(hop: Hop) -> str:
     if hop.received_first_ns is not None:
         return f"incomplete at {hop.dst}"
     return f"lost between {hop.src} and {hop.dst}"
+
+
+def homes_at(connected: Sequence[tuple[int, str]], published_ns: int) -> list[str]:
+    """The brokers to which a receiver was linked when a message was published, or later; the latest first."""
+    before = [broker for at_ns, broker in connected if at_ns <= published_ns][-1:]
+    after = [broker for at_ns, broker in connected if at_ns > published_ns]
+    return list(dict.fromkeys(reversed(before + after)))

@@ -8,10 +8,12 @@ Each metric is written as Parquet and read back by the next: the files are the p
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from analysis.overlay import read_events
+from analysis.repairs import Event, home_of, in_order
 from analysis.runfolder import Run, read_run
 from analysis.scan import jobs_of, scan
 from analysis.session import open_session
@@ -77,7 +79,7 @@ class _Measurement:
         self.emit = emit
 
     def measure(self) -> dict[str, Any]:
-        from analysis.metrics import delay, deliveries, hops, overhead, publications
+        from analysis.metrics import delay, deliveries, events, hops, overhead, publications
 
         reading = TRACES if self.run.simulated else READING
         self.emit(reading, 0, 3)
@@ -95,20 +97,49 @@ class _Measurement:
         self.emit(FOLLOWING, 0, 2)
         crossed = self._keep("hops", hops.hops(seen, from_ns), hops.SCHEMA)
         self.emit(FOLLOWING, 1, 2)
-        brokers = [node.name for node in self.run.nodes if node.kind == "broker"]
+        self._keep("events", events.events(logs), events.SCHEMA)
+        told = read_events(self.folder)
         received, dropped = publications.receptions(logs), publications.drops(logs)
         delivered = self._keep(
             "deliveries",
-            deliveries.deliveries(published, crossed, received, dropped, wanted(self.run), brokers),
+            deliveries.deliveries(
+                published,
+                crossed,
+                received,
+                dropped,
+                wanted(self.run),
+                self.run.brokers,
+                connected(told, self.run.brokers),
+            ),
             deliveries.SCHEMA,
         )
         self.emit(FOLLOWING, 2, 2)
 
-        self.emit(SUMMING, 0, 1)
+        self.emit(SUMMING, 0, 3)
         self._keep("delay", delay.delay(delivered), delay.SCHEMA)
-        summary = summarize(self.run, self.folder, ignored)
-        self.emit(SUMMING, 1, 1)
+        self.emit(SUMMING, 1, 3)
+        seconds = self._measure_overlay(seen, links, delivered, told)
+        self.emit(SUMMING, 2, 3)
+        summary = summarize(self.run, self.folder, ignored, seconds)
+        self.emit(SUMMING, 3, 3)
         return summary
+
+    def _measure_overlay(
+        self, seen: "DataFrame", links: "DataFrame", delivered: "DataFrame", told: list[Event]
+    ) -> float:
+        """What brokers did and said; how long the time is that this is measured over, in seconds."""
+        from analysis.metrics import control, forwards, repair
+
+        run = self.run
+        self._keep("forwards", forwards.forwards(seen, run.measured_from_ns), forwards.SCHEMA)
+        begin_ns, end_ns = run.played or _seen_time(seen)
+        self._keep(
+            "control",
+            control.control(seen, links, run.brokers, begin_ns, end_ns),
+            control.SCHEMA,
+        )
+        self._keep("repair", repair.repair(run, delivered, seen, told, run.brokers), repair.SCHEMA)
+        return (end_ns - begin_ns) / 1e9
 
     def _scanned(self) -> "tuple[DataFrame, DataFrame]":
         """What the captures show: messages, and what links carried."""
@@ -144,6 +175,24 @@ class _Measurement:
         if not files:
             return self.spark.createDataFrame([], LOG_SCHEMA)
         return self.spark.read.schema(LOG_SCHEMA).json(files)
+
+
+def _seen_time(seen: "DataFrame") -> tuple[int, int]:
+    """From the first publication to the last message on any link, where no scenario was played."""
+    from pyspark.sql import functions as sf
+
+    published = sf.min(sf.when(sf.col("kind") == "PUBLISH", sf.col("published_ns")))
+    (row,) = seen.agg(published.alias("begin"), sf.max("last_ns").alias("end")).collect()
+    return (row.begin or row.end or 0, row.end or 0)
+
+
+def connected(events: list[Event], brokers: Collection[str]) -> dict[str, list[tuple[int, str]]]:
+    """When each sensor and subscriber was linked to which broker; nothing where there is no choice."""
+    found: dict[str, list[tuple[int, str]]] = {}
+    for event in in_order(events) if len(brokers) > 1 else ():
+        if (broker := home_of(event, brokers)) is not None:
+            found.setdefault(event.node, []).append((event.t_ns, broker))
+    return found
 
 
 def wanted(run: Run) -> dict[str, list[str]]:

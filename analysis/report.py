@@ -7,7 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from analysis import charts, drawing, findings, machine_view, pages
+from analysis import charts, drawing, findings, machine_view, overlay_view, pages
 from analysis.facts import deliveries, fact, method
 from analysis.link_changes import change_rows
 from analysis.receivers import method_rows, natural, receiver_rows
@@ -47,6 +47,7 @@ def _view(run: Run) -> dict[str, Any]:
         "times": _times_chart(deliveries, start_ns),
         "layers": _layers_chart(layers),
         "layer_totals": findings.layer_totals(layers),
+        "overlay": overlay_view.view(run, summary, start_ns),
         "machine": machine_view.view(run, summary, start_ns),
         "topology": _drawing(run),
         "kinds": sorted({node.kind for node in run.nodes}),

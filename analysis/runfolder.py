@@ -92,6 +92,16 @@ class Run:
         """The nodes whose link was captured."""
         return tuple(node for node in self.nodes if self.pcap(node).exists())
 
+    @property
+    def brokers(self) -> tuple[str, ...]:
+        return tuple(node.name for node in self.nodes if node.kind == "broker")
+
+    @property
+    def played(self) -> tuple[int, int] | None:
+        """From when to when the scenario was played, in ns; None if nobody did."""
+        play = self.manifest.get("play")
+        return (int(play["start_ns"]), int(play["end_ns"])) if play else None
+
     def log_files(self) -> list[Path]:
         return sorted((self.folder / "logs").glob("*.jsonl"))
 

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from analysis import overlay
 from analysis.facts import method_of_each
 from analysis.fidelity import Evidence, verdict
 from analysis.receivers import by_method, by_receiver
@@ -16,8 +17,13 @@ from analysis.runfolder import Run
 QUANTILES = ("p50", "p95", "p99", "max")
 
 
-def summarize(run: Run, metrics: Path, ignored: int = 0) -> dict[str, Any]:
-    """The summary of a run whose metrics are in this folder; `ignored` publications do not count."""
+def summarize(
+    run: Run, metrics: Path, ignored: int = 0, seconds: float | None = None
+) -> dict[str, Any]:
+    """The summary of a run whose metrics are in this folder; `ignored` publications do not count.
+
+    `seconds`: how long the time is over which what brokers say is averaged.
+    """
 
     def table(name: str) -> pa.Table:
         return pq.read_table(metrics / f"{name}.parquet")
@@ -37,6 +43,7 @@ def summarize(run: Run, metrics: Path, ignored: int = 0) -> dict[str, Any]:
                 name: sum(row[name] for row in levels)
                 for name in ("delivered", "lost", "duplicates")
             },
+            "handed_twice": _handed(deliveries, more_than=1),
         },
         "delay_s": {
             str(row["priority"]): {"n": row["delivered"], **{name: row[name] for name in QUANTILES}}
@@ -58,14 +65,28 @@ def summarize(run: Run, metrics: Path, ignored: int = 0) -> dict[str, Any]:
         },
         "fidelity": verdict(run, _evidence(published, deliveries, links, crossed, reached)),
         "by_priority": {
-            str(row["priority"]): {name: row[name] for name in ("expected", "delivered", "lost")}
+            str(row["priority"]): {
+                **{name: row[name] for name in ("expected", "delivered", "lost")},
+                "handed": _handed(of_level := _of_level(deliveries, row["priority"]), more_than=0),
+                "handed_twice": _handed(of_level, more_than=1),
+            }
             for row in levels
         },
         "by_receiver": by_receiver(deliveries),
         "by_method": by_method(deliveries, method_of_each(run.manifest["topology"])),
         "lost_reasons": _reasons(deliveries),
         "ignored_publications": ignored,
+        "overlay": overlay.summary(run, metrics, deliveries, published.num_rows, seconds),
     }
+
+
+def _of_level(deliveries: pa.Table, priority: int) -> pa.Table:
+    return deliveries.filter(pc.field("priority") == priority)
+
+
+def _handed(deliveries: pa.Table, more_than: int) -> int:
+    """How many deliveries are more than so many times in the log of the receiver's application."""
+    return _sum_of(pc.greater(deliveries["handed"], more_than))
 
 
 def _evidence(

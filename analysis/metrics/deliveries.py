@@ -9,12 +9,12 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from analysis.follow import Hop, Journey
+from analysis.follow import Hop, Journey, homes_at
 
 SCHEMA = """
     id string, receiver string, origin string, topic string, priority int, payload_bytes long, published_ns long,
     status string, reason string, hops int, path array<string>, received_ns long, delay_s double, duplicates long,
-    confirmed boolean
+    confirmed boolean, handed long, held_back long
 """
 ARROW_SCHEMA = pa.schema(
     [
@@ -33,11 +33,13 @@ ARROW_SCHEMA = pa.schema(
         ("delay_s", pa.float64()),
         ("duplicates", pa.int64()),
         ("confirmed", pa.bool_()),
+        ("handed", pa.int64()),
+        ("held_back", pa.int64()),
     ]
 )
 PUBLICATION = ("id", "origin", "topic", "priority", "payload_bytes", "published_ns")
 HOP = ("id", *Hop._fields)
-RECEPTION = ("id", "receiver")
+RECEPTION = ("id", "receiver", "handed", "held_back")
 DROP = ("id", "dropper", "peer")
 
 
@@ -48,11 +50,13 @@ def deliveries(
     drops: DataFrame,
     wanted: Mapping[str, Sequence[str]],
     brokers: Collection[str],
+    connected: Mapping[str, Sequence[tuple[int, str]]] | None = None,
 ) -> DataFrame:
     """A message is delivered when all its bytes were seen on the receiver's link.
 
-    `wanted`: topic -> receivers. `receptions`: id, receiver, by the receivers' own account (`confirmed`).
-    `drops`: id, dropper, peer, by the droppers' own account.
+    `wanted`: topic -> receivers. `receptions`: id, receiver, how often its application got the message and how often
+    it was held back, by the receivers' own account. `drops`: id, dropper, peer, by the droppers' own account.
+    `connected`: receiver -> when it was linked to which broker, in the order of time.
     """
     # All that is known of a message meets in one partition: one shuffle, and each message is followed there.
     kinds = ((publications, PUBLICATION), (hops, HOP), (receptions, RECEPTION), (drops, DROP))
@@ -65,23 +69,31 @@ def deliveries(
         known = known.unionByName(part, allowMissingColumns=True)
     receivers = {topic: list(names) for topic, names in wanted.items()}
     central = frozenset(brokers)
+    links = dict(connected or {})
 
     def follow(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         whole = list(batches)
         if whole:
-            yield from _follow(pa.Table.from_batches(whole), receivers, central).to_batches()
+            table = pa.Table.from_batches(whole)
+            yield from _follow(table, receivers, central, links).to_batches()
 
     return known.repartition("id").mapInArrow(follow, SCHEMA)
 
 
 def _follow(
-    known: pa.Table, wanted: Mapping[str, Sequence[str]], brokers: Collection[str]
+    known: pa.Table,
+    wanted: Mapping[str, Sequence[str]],
+    brokers: Collection[str],
+    connected: Mapping[str, Sequence[tuple[int, str]]],
 ) -> pa.Table:
     """The deliveries of all messages of a partition."""
     hops: defaultdict[str, list[Hop]] = defaultdict(list)
     for identity, *values in _rows(known, 1, HOP):
         hops[identity].append(Hop(*values))
-    confirmed = set(_rows(known, 2, RECEPTION))
+    receptions = {
+        (identity, receiver): (handed, held_back)
+        for identity, receiver, handed, held_back in _rows(known, 2, RECEPTION)
+    }
     drops: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
     for identity, dropper, peer in _rows(known, 3, DROP):
         drops[identity].append((dropper, peer))
@@ -93,7 +105,9 @@ def _follow(
         for receiver in wanted.get(topic, ()):
             if receiver == origin:
                 continue
-            status, reason, path, received_ns, duplicates = journey.outcome(receiver)
+            homes = homes_at(connected.get(receiver, ()), published_ns)
+            status, reason, path, received_ns, duplicates = journey.outcome(receiver, homes)
+            handed, held_back = receptions.get((identity, receiver), (0, 0))
             row = (
                 identity,
                 receiver,
@@ -109,7 +123,9 @@ def _follow(
                 received_ns,
                 (received_ns - published_ns) / 1e9 if received_ns is not None else None,
                 duplicates,
-                (identity, receiver) in confirmed,
+                handed > 0,
+                handed,
+                held_back,
             )
             for column, value in zip(columns.values(), row, strict=True):
                 column.append(value)

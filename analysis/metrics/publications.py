@@ -8,7 +8,7 @@ SCHEMA = """
 """
 LOG_SCHEMA = """
     t long, node string, event string, id string, topic string, priority int, size long, late_ns long,
-    peer string, reason string
+    peer string, reason string, messages long
 """
 
 
@@ -40,11 +40,16 @@ def _published(logs: DataFrame) -> DataFrame:
 
 
 def receptions(logs: DataFrame) -> DataFrame:
-    """Which node's application got which message, by its own account: a check on the captures."""
+    """How often which node's application got which message, and how often it was held back, by its own account."""
     return (
-        logs.where("event = 'receive' and id is not null")
-        .select("id", sf.col("node").alias("receiver"))
-        .distinct()
+        logs.where("event in ('receive', 'duplicate') and id is not null")
+        .groupBy("id", sf.col("node").alias("receiver"))
+        .agg(
+            *(
+                sf.sum((sf.col("event") == event).cast("long")).alias(name)
+                for name, event in (("handed", "receive"), ("held_back", "duplicate"))
+            )
+        )
     )
 
 

@@ -1,5 +1,6 @@
 """A run's summary as tables."""
 
+from collections.abc import Iterator
 from typing import Any
 
 from rich.table import Table
@@ -88,15 +89,49 @@ def _facts(summary: dict[str, Any]) -> Table:
         "messages",
         f"{messages['published']} published, {messages['delivered']} of "
         f"{messages['expected_deliveries']} deliveries made, {messages['lost']} lost, "
-        f"{messages['duplicates']} doubled",
+        f"{messages['duplicates']} doubled{_handed_twice(messages)}",
     )
     table.add_row(
         "overhead",
         f"{wire:,} bytes on all links in {overhead['packets']:,} packets for "
         f"{payload:,} bytes of payload{share}, {overhead['retransmitted_packets']} retransmitted",
     )
+    for title, words in _overlay(summary.get("overlay")):
+        table.add_row(title, words)
     table.add_row("fidelity", _verdict(fidelity, summary["backend"] == SIMULATED))
     return table
+
+
+def _handed_twice(messages: dict[str, Any]) -> str:
+    twice = messages.get("handed_twice", 0)
+    return f", [bold red]{twice} handed to an application twice[/]" if twice else ""
+
+
+def _overlay(told: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
+    """What several brokers did, and how those that died were got over."""
+    if told is None or told["brokers"] < 2:
+        return
+    handled, relayed = (
+        sum(level[name] for level in told["forwards"].values()) for name in ("handled", "relayed")
+    )
+    words = [f"{told['brokers']} brokers, {told['method']}"]
+    if told["copies_per_publication"] is not None:
+        words.append(f"{told['copies_per_publication']:.2f} copies a publication")
+    if handled:
+        words.append(f"{relayed / handled:.1%} of what they handled only relayed")
+    if (rate := told["control"]["bytes_per_s_per_broker"]) is not None:
+        words.append(f"{rate:,.0f} bytes/s of control a broker")
+    yield "overlay", "; ".join(words)
+    for row in told["repairs"]:
+        yield "", _repair(row)
+
+
+def _repair(row: dict[str, Any]) -> str:
+    if not row["healed"]:
+        return f"[bold red]{row['node']} died, and the overlay did not heal: {row['lost']} lost[/]"
+    if not row["flows_hit"]:
+        return f"{row['node']} died, and nobody felt it"
+    return f"{row['node']} died; healed after {seconds(row['repair_s'])}, {row['lost']} lost"
 
 
 def _verdict(fidelity: dict[str, Any], simulated: bool) -> str:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.follow import Hop, Journey
+from analysis.follow import Hop, Journey, homes_at
 
 
 def hop(src, dst, at=None, begun=None, sent=1, number=1, copies=1):
@@ -52,6 +52,32 @@ def test_a_lost_message_was_lost_where_it_was_last_seen(hops, reason):
 )
 def test_a_message_that_found_a_full_queue_was_lost_there(hops, drops, reason):
     assert Journey("o", hops, BROKERS, drops).outcome("town").reason == reason
+
+
+@pytest.mark.parametrize(
+    ("homes", "reason"),
+    [
+        ([], "not forwarded by b"),  # who had it last
+        (["a"], "not forwarded by a"),
+        (["c", "a"], "not forwarded by a"),
+        (["c"], "incomplete at c"),
+        (["elsewhere"], "incomplete at c"),
+    ],
+)
+def test_of_several_brokers_it_is_the_receivers_own_that_kept_the_message(homes, reason):
+    hops = [hop("o", "a", 5), hop("a", "b", 8), hop("a", "c", begun=6)]
+    if not homes:
+        hops = hops[:2]
+    assert Journey("o", hops, BROKERS).outcome("town", homes).reason == reason
+
+
+def test_a_receiver_may_have_been_with_several_brokers_since_a_message_was_published():
+    connected = [(1, "a"), (5, "b"), (9, "c"), (12, "b")]
+    assert homes_at(connected, 6) == ["b", "c"]
+    assert homes_at(connected, 9) == ["b", "c"]
+    assert homes_at(connected, 20) == ["b"]
+    assert homes_at(connected, 0) == ["b", "c", "a"]
+    assert homes_at([], 6) == []
 
 
 def test_the_path_is_the_one_of_the_first_whole_copy():

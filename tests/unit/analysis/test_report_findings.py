@@ -205,6 +205,26 @@ def test_any_number_of_nodes_fits_the_drawing(brokers, sensors, towns):
     assert drawing.draw(nodes, drawing.star(nodes)).startswith("<svg")
 
 
+@given(st.integers(2, 30), st.integers(0, 60), st.booleans(), st.data())
+def test_each_guest_is_drawn_beside_the_broker_that_it_talked_with(brokers, guests, placed, data):
+    nodes = [
+        node(f"b{n}", "broker", (35 + n / 10, 138 + n % 5 / 10) if placed else None)
+        for n in range(brokers)
+    ]
+    nodes += [node(f"s{n}", "sensor") for n in range(guests)]
+    homes = [data.draw(st.integers(0, brokers - 1)) for _ in range(guests)]
+    edges = [drawing.Edge(f"b{home}", f"s{n}") for n, home in enumerate(homes)]
+    edges += [drawing.Edge(f"b{n}", f"b{n + 1}") for n in range(brokers - 1)]
+    places = drawing._around_each_broker(nodes, edges)
+    assert set(places) == {one.name for one in nodes}
+    for x, y in places.values():
+        assert 0 < x < drawing.WIDTH
+        assert 0 < y < drawing.HEIGHT
+    for n, home in enumerate(homes):
+        assert math.dist(places[f"s{n}"], places[f"b{home}"]) <= 1.4 * drawing.GUEST_AWAY
+    assert drawing.draw(nodes, edges).count('class="link between"') == brokers - 1
+
+
 def test_edges_are_drawn_once_and_only_between_nodes_of_the_lab():
     hops = pa.table({"src": ["a", "b", "a"], "dst": ["b", "a", "stranger"]})
     assert findings.edges(hops, {"a", "b"}) == [drawing.Edge("a", "b")]

@@ -1,0 +1,113 @@
+"""What people are told of an overlay: in the terminal, and in the report."""
+
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from analysis import overlay_charts, overlay_view
+from testbed.cli.summary import _overlay
+
+LEVEL = {"handled": 20, "passed_on": 8, "copies": 30, "again": 1, "repeated": 0, "relayed": 5}
+REPAIR = {
+    "node": "b",
+    "died_ns": 3_000_000_000,
+    "noticed_s": 0.5,
+    "guests": 2,
+    "moved": 2,
+    "moved_s": 1.25,
+    "flows": 3,
+    "flows_hit": 1,
+    "lost": 0,
+    "healed": True,
+    "repair_s": 4.0,
+}
+
+
+def told(**more: Any) -> dict[str, Any]:
+    return {
+        "method": "sg-tbps",
+        "brokers": 3,
+        "copies_per_publication": 4.5,
+        "forwards": {"5": LEVEL},
+        "by_broker": {
+            name: {**LEVEL, "copies": copies, "relay_share": 0.25} for name, copies in BROKERS
+        },
+        "control": {"bytes_per_s_per_broker": 120.0, "by_kind": {}, "by_word": {}},
+        "stop_go": {"stop": 0, "go": 0, "withheld": 0},
+        "paths": {},
+        "repairs": [],
+        **more,
+    }
+
+
+BROKERS = (("a", 3), ("b", 9), ("c", 6))
+
+
+def lines(**more: Any) -> str:
+    console = Console(width=200)
+    with console.capture() as capture:
+        for title, words in _overlay(told(**more)):
+            console.print(title, words)
+    return capture.get()
+
+
+def test_the_terminal_tells_of_several_brokers_in_a_line():
+    assert lines().split("\n")[0] == (
+        "overlay 3 brokers, sg-tbps; 4.50 copies a publication; 25.0% of what they handled only "
+        "relayed; 120 bytes/s of control a broker"
+    )
+    assert list(_overlay(told(brokers=1))) == []
+    assert list(_overlay(None)) == []
+
+
+@pytest.mark.parametrize(
+    ("more", "words", "cell"),
+    [
+        ({}, "b died; healed after 4.00 s, 0 lost", "4.00\u00a0s"),
+        ({"flows_hit": 0, "repair_s": 0.0}, "b died, and nobody felt it", "nobody felt it"),
+        (
+            {"healed": False, "repair_s": None, "lost": 7},
+            "b died, and the overlay did not heal: 7 lost",
+            "not until the end",
+        ),
+    ],
+)
+def test_a_death_is_told_with_how_it_was_got_over(more, words, cell):
+    row = {**REPAIR, **more}
+    assert words in lines(repairs=[row])
+    shown = overlay_view.repair_row(row, 1_000_000_000)
+    assert (shown["healed"], shown["when"], shown["moved"]) == (cell, "2.000\u00a0s", "2 of 2")
+    assert shown["bad"] == bool(more.get("lost"))
+
+
+def test_the_report_tells_of_stop_and_go_only_if_it_was_said():
+    assert "Stop" not in overlay_view.sentence(told())
+    said = overlay_view.sentence(told(stop_go={"stop": 2, "go": 1, "withheld": 4}))
+    assert "Stop was said 2 times, go 1 times; 4 publications were withheld." in said
+    assert "25\u00a0% was of topics that they take no part in" in said
+
+
+def test_the_busiest_broker_comes_first():
+    assert [row["name"] for row in overlay_view.broker_rows(told())] == ["b", "c", "a"]
+
+
+def test_bars_stand_in_the_order_of_the_rows_with_the_pages_colours():
+    rows = [
+        {"node": node, "level": level, "copies": 3} for node in ("late", "early") for level in "51"
+    ]
+    text = overlay_charts.copies(rows, "copies")
+    assert text.index(">late<") < text.index(">early<")
+    assert "var(--level-5)" in text
+    assert "var(--level-3)" not in text
+    kinds = [{"node": "a", "kind": kind, "bytes_per_s": 1.0} for kind in overlay_charts.KINDS]
+    drawn = overlay_charts.control(kinds, "control")
+    assert all(f">{kind}<" in drawn for kind in overlay_charts.KINDS)
+    shares = [{"level": "5", "hops": hops, "share": 0.5} for hops in (2, 4)]
+    assert 'aria-label="hops"' in overlay_charts.hops(shares, "hops")
+
+
+def test_every_kind_of_control_message_has_a_tone():
+    from nodes.wire import Kind
+
+    assert set(overlay_charts.KINDS) == {kind.name for kind in Kind} - {"PUBLISH"}

@@ -1,0 +1,141 @@
+"""How long a repair took, told from logs and from what became of publications."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.repairs import (
+    BY_LOG,
+    BY_MANIFEST,
+    NEVER_NS,
+    Death,
+    Event,
+    Published,
+    repairs,
+    told_deaths,
+    unstopped,
+)
+
+S = 1_000_000_000
+BROKERS = ("a", "b", "c")
+
+
+def published(at_s: float, took_s: float | None, origin: str = "slope", missed: int = 0):
+    """Of three subscribers, all but `missed` got it; the last of them after `took_s`."""
+    begin = round(at_s * S)
+    done = None if missed or took_s is None else begin + round(took_s * S)
+    return Published(origin, "alert", 5, begin, 3, 3 - missed, done)
+
+
+def repaired(*publications: Published, events: tuple[Event, ...] = ()) -> dict:
+    (row,) = repairs([Death("a", 10 * S, BY_LOG)], publications, events, BROKERS)
+    return row
+
+
+USUAL = [published(at, 0.2) for at in (5, 6, 7)]
+
+
+def test_a_death_that_no_publication_felt_took_no_repair():
+    row = repaired(*USUAL, published(11, 0.3), published(30, 0.2))
+    assert (row["flows"], row["flows_hit"], row["healed"], row["repair_s"]) == (1, 0, True, 0.0)
+
+
+def test_the_repair_ends_when_the_first_publication_is_with_all_again():
+    row = repaired(
+        *USUAL,
+        published(11, None, missed=2),
+        published(12, None, missed=1),
+        published(13, 0.5),
+        published(14, 0.2),
+    )
+    assert (row["flows_hit"], row["lost"], row["healed"]) == (1, 3, True)
+    assert row["repair_s"] == 3.5
+
+
+def test_a_publication_that_was_kept_until_the_way_was_mended_tells_how_long_that_took():
+    row = repaired(*USUAL, published(11, 4.0), published(12, 3.5))
+    assert (row["lost"], row["repair_s"]) == (0, 5.0)
+
+
+def test_what_was_under_way_when_the_broker_died_counts():
+    row = repaired(*USUAL, published(9.9, None, missed=1), published(20, 0.2))
+    assert (row["lost"], row["repair_s"]) == (1, 10.2)
+
+
+def test_what_was_lost_long_before_is_not_the_deaths_fault():
+    row = repaired(*USUAL, published(8, None, missed=1), published(20, 0.2))
+    assert (row["flows_hit"], row["repair_s"]) == (0, 0.0)
+
+
+def test_each_flow_must_be_whole_again_and_one_that_never_is_leaves_the_overlay_broken():
+    lost = [published(at, None, "hill", missed=1) for at in (11, 12)]
+    row = repaired(*USUAL, published(11, None, missed=1), published(12, 0.2), *lost)
+    assert (row["flows"], row["flows_hit"], row["healed"], row["repair_s"]) == (2, 2, False, None)
+    healed = repaired(
+        *USUAL, published(11, None, missed=1), published(12, 0.2), *lost, published(15, 0.2, "hill")
+    )
+    assert (healed["healed"], healed["repair_s"]) == (True, 5.2)
+
+
+def test_logs_tell_who_noticed_first_and_when_the_last_guest_had_moved():
+    events = (
+        Event(1 * S, "slope", "connect", "a"),
+        Event(1 * S, "east", "connect", "a"),
+        Event(1 * S, "west", "connect", "b"),
+        Event(2 * S, "b", "connect", "a"),
+        Event(9 * S, "b", "disconnect", "c"),
+        Event(11 * S, "b", "disconnect", "a"),
+        Event(12 * S, "c", "lost-peer", "a"),
+        Event(13 * S, "slope", "connect", "b"),
+        Event(17 * S, "east", "connect", "c"),
+        Event(18 * S, "west", "connect", "c"),
+    )
+    row = repaired(events=events)
+    assert (row["noticed_s"], row["guests"], row["moved"], row["moved_s"]) == (1.0, 2, 2, 7.0)
+    left = repaired(events=events[:8])
+    assert (left["guests"], left["moved"], left["moved_s"]) == (2, 1, 3.0)
+
+
+def test_a_broker_that_began_anew_without_having_stopped_had_died():
+    events = [
+        Event(1 * S, "a", "start", None),
+        Event(5 * S, "a", "connect", "slope"),
+        Event(9 * S, "a", "start", None),
+        Event(20 * S, "a", "stop", None),
+        Event(1 * S, "b", "start", None),
+        Event(20 * S, "b", "stop", None),
+        Event(20 * S + 1, "b", "disconnect", "a"),
+    ]
+    assert unstopped(events, BROKERS) == [("a", 5 * S, 9 * S)]
+
+
+def test_a_broker_that_never_stopped_had_died_unless_all_were_killed():
+    events = [Event(S, node, "start", None) for node in ("a", "b")]
+    assert unstopped(events, BROKERS) == []
+    assert unstopped([*events, Event(9 * S, "b", "stop", None)], BROKERS) == [("a", S, NEVER_NS)]
+
+
+def test_the_manifest_tells_which_brokers_were_killed():
+    faults = [
+        {"t_ns": 7, "action": "crash", "nodes": ["a", "slope"]},
+        {"t_ns": 9, "action": "start", "nodes": ["b"]},
+    ]
+    assert told_deaths({"faults": faults}, BROKERS) == [Death("a", 7, BY_MANIFEST)]
+    assert told_deaths({}, BROKERS) == []
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.floats(0, 60), st.floats(0.01, 5) | st.none(), st.sampled_from(["slope", "hill"])
+        ),
+        max_size=20,
+    )
+)
+def test_a_repair_is_over_within_the_run_or_not_at_all(told):
+    flow = [published(at, took, origin, int(took is None)) for at, took, origin in told]
+    row = repaired(*flow)
+    ends = [one.done_ns for one in flow if one.done_ns is not None]
+    assert row["flows_hit"] <= row["flows"] <= 2
+    assert row["healed"] == (row["repair_s"] is not None)
+    if row["repair_s"]:
+        assert 0 < row["repair_s"] <= (max(ends) - 10 * S) / 1e9
