@@ -91,7 +91,8 @@ class SimulatedBroker(SimulatedNode):
             elif not greeted:
                 greeted = True
                 peer, answer = host.answer(item.data)
-                if self._wants(side, peer):
+                if self._wants(side, peer, proven=False):
+                    self._board.at_door(peer, side)
                     side.greet(answer)
             else:
                 self._admit(side, host.admit(item.data))
@@ -99,16 +100,16 @@ class SimulatedBroker(SimulatedNode):
         side.receive_with(take)
 
     def _admit(self, side: Side, peer: str) -> None:
-        if not self._wants(side, peer):
+        if not self._wants(side, peer, proven=True):
             return
         self.end_link(peer, "replaced by a newer connection", POLICY_VIOLATION)
         queue = self._board.adopt(peer)
         method = self._methods.get(peer, self._default)
         side.open(peer, method, method.scheduler() if queue is None else queue)
 
-    def _wants(self, side: Side, peer: str) -> bool:
+    def _wants(self, side: Side, peer: str, *, proven: bool) -> bool:
         """Whether a link with this peer is wanted now; if not, it is told."""
-        if self._board.declines(peer):
+        if self._board.declines(peer, proven=proven):
             side.close(OTHER_WAY, NORMAL)
         elif self.leaving and not self._board.knows(peer):
             side.close(STOPS, GOING_AWAY)

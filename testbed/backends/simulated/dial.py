@@ -14,11 +14,15 @@ from testbed.backends.simulated.loop import SECOND, Timer
 REFUSED = "[Errno 111] Connect call failed ({host!r}, {port})"  # as asyncio tells it
 PATIENCE = round(ANSWER_WITHIN_S * SECOND)
 
+Wait = Callable[[Callable[[], None]], None]  # calls it when it may go on
 Connect = Callable[[str, int], Side]  # to the broker of this name; and the size of HTTP's answer
 
 
 class Dial:
-    """One try; `queue` is what waits for the link. `on_failed` is told why there is none."""
+    """One try; `queue` is what waits for the link. `on_failed` is told why there is none.
+
+    `before_proof` may hold back this side's proof, and with it the link.
+    """
 
     def __init__(
         self,
@@ -27,6 +31,7 @@ class Dial:
         queue: Scheduler,
         connect: Connect,
         on_failed: Callable[["Dial", Ending], None],
+        before_proof: Wait = lambda go_on: go_on(),
     ) -> None:
         request_size, response_size = handshake_sizes(
             broker.at.host, broker.at.port, method.needs.bits
@@ -37,6 +42,7 @@ class Dial:
         self.side = side
         self.answered = False  # the other side speaks: the connection will stand in a moment
         self._method = method
+        self._before_proof = before_proof
         self._caller = Caller(Card.of(side.owner.config), broker.name, FIXED_NONCES[0])
         self._loop = side.owner.loop
         self._patience = Timer(self._loop, lambda: side.lose("timed out"))
@@ -69,8 +75,13 @@ class Dial:
             self.side.greet(self._caller.first())
             return
         self._patience.set(None)
-        self.side.greet(self._caller.answer(item.data))
-        self.side.open(self.broker.name, self._method, self.queue)
+        proof = self._caller.answer(item.data)
+        self._before_proof(lambda: self._prove(proof))
+
+    def _prove(self, proof: bytes) -> None:
+        if not self.side.ended:
+            self.side.greet(proof)
+            self.side.open(self.broker.name, self._method, self.queue)
 
     def _fail(self, ending: Ending, on_failed: Callable[["Dial", Ending], None]) -> None:
         self._patience.set(None)

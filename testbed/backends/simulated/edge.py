@@ -95,18 +95,9 @@ class SimulatedEdge(SimulatedNode):
     def link_down(self, link: SimulatedLink, ending: Ending) -> None:
         self._queue.withdraw(encoded_with_custody)  # the core keeps these
         super().link_down(link, ending)
-        self._after_link(sent_away=ending.sent_away)
-
-    def _cut_link(self, peer: str, reason: str) -> None:
-        super()._cut_link(peer, reason)
-        self._queue.withdraw(encoded_with_custody)
-        self._after_link(sent_away=False)
-
-    def _after_link(self, sent_away: bool) -> None:
-        if not self.alive:
-            return
-        lived_s = (self.loop.now - self._up_since) / SECOND
-        self._connect_after(self._homes.on_link_lost(lived_s, sent_away))
+        if self.alive:
+            lived_s = (self.loop.now - self._up_since) / SECOND
+            self._connect_after(self._homes.on_link_lost(lived_s, ending.sent_away))
 
     def _connect(self, _: None = None) -> None:
         if self.alive:

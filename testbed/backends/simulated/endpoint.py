@@ -40,7 +40,7 @@ class Endpoint:
         self._open, self._gone = False, False
         self._opened_at = 0
         self._tries = 0
-        self._heard_at = 0
+        self._heard_at, self._lived_at = 0, 0
         self._timer = Timer(loop, self.connect)
         self._silence = Timer(loop, self._on_silence)
         incoming.deliver = self._receive
@@ -65,9 +65,9 @@ class Endpoint:
         return None if shortest is None else shortest / SECOND
 
     @property
-    def heard_s(self) -> float:
-        """When the other side was heard of last: data, or that it has some."""
-        return self._heard_at / SECOND
+    def lived_s(self) -> float:
+        """When the other side gave a sign of life: data, or that it has some of what is under way."""
+        return self._lived_at / SECOND
 
     def finish(self) -> None:
         """The program is done with it: what it has written still goes out, and then the end of the stream."""
@@ -115,7 +115,10 @@ class Endpoint:
             self._outgoing.send(Packet(self._outgoing, Kind.ACK, ack=self.receiver.acknowledged()))
         else:
             self._be_open()
+            before = self.sender.unacknowledged
             self.sender.on_ack(packet.ack, packet.sack, packet.echo)
+            if kind is Kind.DATA or 0 < self.sender.unacknowledged < before:
+                self._lived_at = self._loop.now
             if kind is Kind.DATA:
                 self.receiver.on_data(packet)
 

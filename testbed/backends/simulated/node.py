@@ -252,7 +252,7 @@ class SimulatedNode(ABC):
 
     def _on_timer(self) -> None:
         for peer, link in self.links.items():
-            self.core.on_life(peer, link.endpoint.heard_s)
+            self.core.on_life(peer, link.endpoint.lived_s)
         self.perform(self.core.on_deadline(self.loop.seconds))
         self.note_readiness()
 

@@ -1,9 +1,11 @@
 """A broker's links to other brokers in virtual time: what `nodes.runtime.switchboard` is to real ones.
 
 They are made when there is something to send, and closed in order when they are too many. If two brokers call each
-other at once, the connection that the one with the lower number has made is kept.
+other at once, the connection that the one with the lower number has made is kept: it declines the other's when its own
+is answered, and the other holds back its proof for a moment while that one stands at its door.
 """
 
+from collections.abc import Callable
 from typing import Protocol
 
 from nodes.delivery.base import Dropped, Scheduler
@@ -13,12 +15,14 @@ from nodes.runtime.config import NodeConfig
 from nodes.runtime.connection import NORMAL
 from nodes.runtime.dialing import ANSWER_WITHIN_S, OTHER_WAY
 from nodes.runtime.link_method import LinkMethod
-from nodes.runtime.switchboard import LOOK_AGAIN_S, UNUSED_S
+from nodes.runtime.switchboard import HOLD_BACK_S, LOOK_AGAIN_S, UNUSED_S
 from nodes.wire import Message
 from testbed.backends.simulated.connection import Ending, Side
 from testbed.backends.simulated.dial import Connect, Dial
 from testbed.backends.simulated.link import SimulatedLink
 from testbed.backends.simulated.loop import SECOND, Loop, Timer
+
+LOOK_AT_DOOR = SECOND // 100  # how often it is looked whether who stands there has proven it
 
 
 class Desk(Protocol):
@@ -57,6 +61,7 @@ class SimulatedSwitchboard:
         self._method = LinkMethod(config.delivery)
         self._most = promises(config.overlay.method, config.overlay.parameters).max_links
         self._calls: dict[str, Call] = {}
+        self._at_door: dict[str, Side] = {}
         self._made: dict[str, tuple[SimulatedLink, int]] = {}  # links of this side's own, and when
         self._backoffs: dict[str, Backoff] = {}
         self._not_before: dict[str, int] = {}
@@ -80,15 +85,36 @@ class SimulatedSwitchboard:
         now = self._loop.seconds
         return call.queue.offer(data, message.priority, now, control=message.control)
 
-    def declines(self, peer: str) -> bool:
-        """Whether a connection from this broker is not wanted, because this side's own to it goes before."""
+    def declines(self, peer: str, *, proven: bool) -> bool:
+        """Whether a connection from this broker is not wanted, because this side's own to it goes before.
+
+        One that has given its proof stands already for the other side, and what follows may have been sent.
+        """
         broker = self._brokers.get(peer)
         if broker is None or broker.number < self._desk.config.number:
             return False
         if (call := self._calls.get(peer)) is not None:
-            return call.dial is not None and call.dial.answered
+            return call.dial is not None and call.dial.answered and not proven
         link, since = self._made.get(peer, (None, 0))
         return link is not None and self._loop.now - since < ANSWER_WITHIN_S * SECOND
+
+    def at_door(self, peer: str, side: Side) -> None:
+        """Somebody says that it is this broker, and has not proven it yet."""
+        self._at_door[peer] = side
+
+    def _hold_back(self, peer: str, go_on: Callable[[], None]) -> None:
+        end = self._loop.now + round(HOLD_BACK_S * SECOND)
+
+        def look(_: None = None) -> None:
+            side = self._at_door.get(peer)
+            waits = side is not None and not side.ended and side.link is None
+            if waits and self._loop.now < end:
+                self._loop.at(self._loop.now + LOOK_AT_DOOR, look)
+            else:
+                go_on()
+
+        lower = self._brokers[peer].number < self._desk.config.number
+        (look if lower else go_on)()
 
     def adopt(self, peer: str) -> Scheduler | None:
         """This broker's own connection stands: call it no more; what waits for it."""
@@ -144,7 +170,12 @@ class SimulatedSwitchboard:
         def begin(_: None) -> None:
             if self._desk.alive and not call.given_up:
                 call.dial = Dial(
-                    self._brokers[peer], self._method, call.queue, self._connect, self._on_failed
+                    self._brokers[peer],
+                    self._method,
+                    call.queue,
+                    self._connect,
+                    self._on_failed,
+                    lambda go_on: self._hold_back(peer, go_on),
                 )
 
         self._loop.at(max(self._loop.now, self._not_before.get(peer, 0)), begin)

@@ -37,15 +37,15 @@ scenario:
 """
 FAULTS = """
     - at: 5s
-      crash: {nodes: "halls[*]", share: 20%}
+      crash: {nodes: "halls[1..4]", share: 25%}
     - at: 12s
-      cut: {nodes: "halls[*]", share: 20%}
+      cut: {nodes: "halls[1..4]", share: 25%}
     - at: 16s
-      stop: {nodes: "halls[*]", share: 20%}
+      stop: {nodes: "halls[1..4]", share: 25%}
     - at: 25s
-      restart: {nodes: "halls[*]"}
+      restart: {nodes: "halls[1..4]"}
     - at: 30s
-      heal: {nodes: "halls[*]"}
+      heal: {nodes: "halls[1..4]"}
 """
 
 
