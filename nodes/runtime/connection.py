@@ -27,9 +27,7 @@ from nodes.wire import MAX_MESSAGE_BYTES
 OPEN_TIMEOUT_S = 30.0  # also for HELLO
 CLOSE_TIMEOUT_S = 1.0
 BEFORE_PROOF_BYTES = 2 * MAX_HELLO_BYTES  # what is read of a peer before its proof: HTTP and HELLO
-MAX_UNREAD_BYTES = (
-    MAX_MESSAGE_BYTES + 65_536
-)  # what may wait, below a scheduler, until the peer reads
+MAX_UNREAD_BYTES = MAX_MESSAGE_BYTES + 65_536  # what may wait below a scheduler
 PROBE_AFTER_S, PROBE_EVERY_S, PROBES = 60, 20, 3
 VANISHED_AFTER_S = PROBE_AFTER_S + PROBES * PROBE_EVERY_S
 

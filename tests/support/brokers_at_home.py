@@ -49,6 +49,9 @@ class RecordingCore:
         self.heard.append(("message", peer, message.message_id))
         return [Send(peer, message)] if self.answers else []
 
+    def on_life(self, peer: Peer, at: float) -> None:
+        self.heard.append(("life", peer))
+
     def next_deadline(self) -> float | None:
         return None
 

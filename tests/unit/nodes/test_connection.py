@@ -1,11 +1,27 @@
 """The connection below a link: who does not answer is given up, and both ends take the time at the same point."""
 
+import asyncio
 import errno
 import socket
 import time
+from contextlib import suppress
+from typing import Any
 
+import pytest
+from websockets.asyncio.server import ServerConnection, serve
+from websockets.client import ClientProtocol
+from websockets.exceptions import ConnectionClosed
+from websockets.frames import Frame, Opcode
+from websockets.uri import parse_uri
+
+from nodes.runtime import connection
 from nodes.runtime.broker import GuestConnection
-from nodes.runtime.connection import VANISHED_AFTER_S, LinkConnection, watch_for_vanished_peer
+from nodes.runtime.connection import (
+    SETTINGS,
+    VANISHED_AFTER_S,
+    LinkConnection,
+    watch_for_vanished_peer,
+)
 from nodes.runtime.dialing import DialledConnection
 
 PATIENCE_S = 60
@@ -47,3 +63,37 @@ def test_a_peer_that_takes_nothing_more_ends_the_connection() -> None:
 def test_both_ends_note_the_time_when_bytes_are_read() -> None:
     for end in (GuestConnection, DialledConnection):
         assert end.data_received is LinkConnection.data_received
+
+
+async def pour(line: socket.socket, data: bytes) -> None:
+    while True:
+        await asyncio.get_running_loop().sock_sendall(line, data)
+
+
+def test_a_peer_that_asks_for_answers_and_does_not_read_them_is_cut_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(connection, "MAX_UNREAD_BYTES", 100_000)
+
+    async def receive(guest: ServerConnection) -> None:
+        assert isinstance(guest, GuestConnection)
+        guest.trust()
+        with suppress(ConnectionClosed):
+            await guest.recv()
+
+    async def live() -> None:
+        settings: dict[str, Any] = {**SETTINGS, "create_connection": GuestConnection}
+        async with serve(receive, "127.0.0.1", 0, **settings) as server:
+            (listening,) = server.sockets
+            address = listening.getsockname()
+            protocol = ClientProtocol(parse_uri(f"ws://127.0.0.1:{address[1]}/"))
+            protocol.send_request(protocol.connect())
+            with socket.create_connection(address) as line:
+                line.setblocking(False)
+                loop = asyncio.get_running_loop()
+                await loop.sock_sendall(line, b"".join(protocol.data_to_send()))
+                pings = Frame(Opcode.PING, bytes(125)).serialize(mask=True) * 1000
+                with pytest.raises(ConnectionError):
+                    await asyncio.wait_for(pour(line, pings), PATIENCE_S)
+
+    asyncio.run(live())
