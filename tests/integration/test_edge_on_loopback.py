@@ -1,5 +1,6 @@
 """Sensors and subscribers that change their broker, are killed and come back: real processes, an overlay of brokers."""
 
+import signal
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from loopback_lab import Lab, RunningNode, received, until
+from narrow_line import NarrowLine
 
 OVERLAY = {"method": "sg-tbps", "parameters": {"beat_s": 1}}
 
@@ -156,3 +158,36 @@ def test_in_a_star_no_journal_is_kept(tmp_path: Path) -> None:
         assert not (tmp_path / "journal").exists()
     finally:
         lab.end()
+
+
+@pytest.mark.parametrize("who", ["sensor", "subscriber"])
+def test_a_long_message_on_a_narrow_line_is_no_silence(tmp_path: Path, who: str) -> None:
+    """It takes 4 s; a peer that is silent for 1.5 s is given up."""
+    overlay = {"method": "sg-tbps", "parameters": {"beat_s": 0.5, "beat_budget": 1000}}
+    lab = Lab(tmp_path)
+    with NarrowLine(lab.port, bytes_per_s=100_000) as line:
+        slow = [{"name": "b1", "number": 1, "host": "127.0.0.1", "port": line.port}]
+        on_line: dict[str, Any] = {who: {"brokers": slow}}
+        try:
+            lab.node("broker", "b1", overlay=overlay)
+            sensor = lab.node("sensor", "s1", overlay=overlay, **on_line.get("sensor", {}))
+            about = {"topics": ["alert"], **on_line.get("subscriber", {})}
+            subscriber = lab.node("subscriber", "c1", overlay=overlay, **about)
+            for node in lab.nodes:
+                node.go()
+            for node in lab.nodes:
+                node.ready()
+            long = sensor.publish(size=400_000)
+            until(lambda: received(subscriber) == [long])
+            until(lambda: sensor.ask("status")["owed"] == 0)
+            assert [node.events("disconnect") for node in lab.nodes] == [[], [], []]
+        finally:
+            lab.end()
+
+
+def test_a_broker_that_hangs_is_left(slopes: Any) -> None:
+    slope = slopes(brokers=2).begin()
+    slope.brokers[0].process.send_signal(signal.SIGSTOP)
+    published = [slope.sensor.publish()]
+    assert slope.all_arrive_once(published)
+    assert slope.sensor.ask("status")["home"] == "b2"
