@@ -18,8 +18,10 @@ NEAREST = 78  # nodes nearer to each other than this are moved apart, if there a
 MOST_LABELS = 40  # more names than this would cover each other
 MOST_LARGE = 60  # more nodes than this are drawn smaller
 SMALL = 0.6
-RING = 0.56  # of several brokers, as a part of the drawing
-GUEST_AWAY = 66  # from its broker
+RING = 0.72  # of several brokers, as a part of the drawing
+BROKERS_APART = 52  # at least, where they have coordinates
+GUEST_AWAY = 60  # from its broker
+GUEST_NEAR = 38  # the same in a large lab
 FAN = math.pi * 0.8  # in which a broker on the ring has its guests
 
 SHAPES = {
@@ -112,7 +114,9 @@ def _by_coordinates(nodes: Sequence[RunNode]) -> dict[str, tuple[float, float]] 
     }
 
 
-def _apart(place: dict[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
+def _apart(
+    place: dict[str, tuple[float, float]], nearest: float = NEAREST
+) -> dict[str, tuple[float, float]]:
     """The same places, moved no further than needed for names to be readable."""
     names = list(place)
     spots = [list(place[name]) for name in names]
@@ -124,11 +128,11 @@ def _apart(place: dict[str, tuple[float, float]]) -> dict[str, tuple[float, floa
             for other in range(one):
                 x, y = (spots[one][axis] - spots[other][axis] for axis in (0, 1))
                 distance = math.hypot(x, y)
-                if distance >= NEAREST:
+                if distance >= nearest:
                     continue
                 moved = True
                 turn = math.atan2(y, x) if distance else 2.4 * one
-                push = (NEAREST - distance) / 2 + 0.1
+                push = (nearest - distance) / 2 + 0.1
                 for which, sign in ((one, 1), (other, -1)):
                     spots[which][0] = _within(spots[which][0] + sign * push * math.cos(turn), WIDTH)
                     spots[which][1] = _within(
@@ -163,7 +167,7 @@ def _around_each_broker(
 ) -> dict[str, tuple[float, float]]:
     """Each guest beside the broker that it talked with; those who talked with nobody in the middle."""
     brokers = [node for node in nodes if node.kind == "broker"]
-    place = _by_coordinates([node for node in nodes if node.at]) or {}
+    place = _apart(_by_coordinates([node for node in nodes if node.at]) or {}, BROKERS_APART)
     outward: dict[str, float] = {}
     if any(broker.name not in place for broker in brokers):
         place = {}
@@ -176,11 +180,11 @@ def _around_each_broker(
     for node in nodes:
         if node.name not in place:
             guests.setdefault(talked.get(node.name), []).append(node.name)
+    away = GUEST_AWAY if len(nodes) <= MOST_LARGE else GUEST_NEAR
     for home, names in guests.items():
+        middle = place.get(home or "", (WIDTH / 2, HEIGHT / 2))
         for number, name in enumerate(names):
-            place[name] = _beside(
-                place.get(home or ""), outward.get(home or ""), number, len(names)
-            )
+            place[name] = _beside(middle, outward.get(home or ""), number, len(names), away)
     return place
 
 
@@ -195,16 +199,16 @@ def _homes(edges: Sequence[Edge], brokers: Collection[str]) -> dict[str, str]:
 
 
 def _beside(
-    home: tuple[float, float] | None, outward: float | None, number: int, count: int
+    home: tuple[float, float], outward: float | None, number: int, count: int, away: float
 ) -> tuple[float, float]:
     """The place of a guest among the guests of a broker: outside of the ring, else all around it."""
     share = (number + 0.5) / count
     angle = 2 * math.pi * share if outward is None else outward + FAN * (share - 0.5)
-    x, y = home or (WIDTH / 2, HEIGHT / 2)
-    away = GUEST_AWAY * (1 + 0.35 * (number % 2)) if count > 4 else GUEST_AWAY
+    if count > 4:
+        away *= 1 + 0.35 * (number % 2)
     return (
-        _within(x + away * math.cos(angle), WIDTH, MARGIN / 2),
-        _within(y + away * math.sin(angle), HEIGHT, MARGIN / 2),
+        _within(home[0] + away * math.cos(angle), WIDTH, MARGIN / 4),
+        _within(home[1] + away * math.sin(angle), HEIGHT, MARGIN / 4),
     )
 
 
@@ -235,9 +239,9 @@ def _node(node: RunNode, at: tuple[float, float], count: int, brokers: int) -> M
     title = Markup("<title>{} ({}, {})</title>").format(node.name, node.kind, node.profile)
     words = Markup("")
     if count <= MOST_LABELS or (node.kind == "broker" and brokers <= MOST_LABELS):
-        words = Markup(
-            '<text class="name" y="27">{}</text><text class="profile" y="42">{}</text>'
-        ).format(node.name, node.profile)
+        words = Markup('<text class="name" y="27">{}</text>').format(node.name)
+    if count <= MOST_LABELS:
+        words += Markup('<text class="profile" y="42">{}</text>').format(node.profile)
     if count > MOST_LARGE:
         shape = Markup('<g transform="scale({})">{}</g>').format(SMALL, shape)
     return Markup('<g transform="translate({:.1f},{:.1f})">{}{}{}</g>').format(
