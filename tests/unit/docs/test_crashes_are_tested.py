@@ -1,24 +1,27 @@
-"""docs/crashes.md names a test for each of its claims, and each of these tests exists."""
+"""docs/crashes.md and docs/promises.md name a test for each of their claims, and each of these tests exists."""
 
 import re
 from collections import defaultdict
 from pathlib import Path
 
+import pytest
+
 FILE = re.compile(r"`(test_\w+\.py)(?:::(test_\w+)(…?))?`")
 SAME_FILE = re.compile(r"`…::(test_\w+)(…?)`")
 
 
-def test_every_row_is_shown_by_tests_that_exist(repository: Path) -> None:
+@pytest.mark.parametrize(("page", "least"), [("crashes.md", 15), ("promises.md", 10)])
+def test_every_row_is_shown_by_tests_that_exist(repository: Path, page: str, least: int) -> None:
     files: defaultdict[str, str] = defaultdict(str)
     for path in (repository / "tests").rglob("test_*.py"):
         files[path.name] += path.read_text()
-    text = (repository / "docs" / "crashes.md").read_text()
+    text = (repository / "docs" / page).read_text()
     rows = [line for line in text.splitlines() if line.startswith("| ") and "::" in line]
-    assert len(rows) > 15
+    assert len(rows) > least
     for name, test, shortened in FILE.findall(text):
         assert name in files, f"{name} does not exist"
         wanted = f"def {test}" if shortened or not test else f"def {test}("
-        assert wanted in files[name], f"{name} has no {test}"
+        assert wanted in files[name] or not test, f"{name} has no {test}"
     for test, shortened in SAME_FILE.findall(text):
         wanted = f"def {test}" if shortened else f"def {test}("
         assert any(wanted in source for source in files.values()), test
@@ -30,3 +33,12 @@ def test_every_row_of_the_crash_tables_names_a_test(repository: Path) -> None:
     for line in tables.splitlines():
         if line.startswith("| ") and not line.startswith(("| what dies", "| ---")):
             assert FILE.search(line), f"no test shows: {line}"
+
+
+def test_every_row_on_what_breaks_names_a_test(repository: Path) -> None:
+    text = (repository / "docs" / "promises.md").read_text()
+    table = text.split("## What holds when something breaks")[1].split("## Not promised")[0]
+    rows = [line for line in table.splitlines() if line.startswith("| ")][2:]
+    assert rows
+    for line in rows:
+        assert FILE.search(line) or line.endswith("| the same |"), f"no test shows: {line}"
