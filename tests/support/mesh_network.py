@@ -69,6 +69,7 @@ class MeshNetwork:
         self.refused: list[tuple[str, Refuse]] = []
         self.notes: list[tuple[str, Note]] = []
         self.passed: list[tuple[str, str, Message]] = []  # sender, receiver, message
+        self.isolated: set[str] = set()  # brokers whose lines to others are dead
         self._dialling: dict[tuple[str, str], list[Message]] = {}
         self._to_do: list[tuple[float, int, Callable[[], None]]] = []
         self._planned: dict[str, float] = {}
@@ -129,6 +130,12 @@ class MeshNetwork:
         """The link between these two breaks, if there is one."""
         if (link := self.links[one].get(other)) is not None:
             self._break(link)
+
+    def isolate(self, name: str) -> None:
+        """No other broker can reach this one, nor it them, until it is no longer among the isolated."""
+        self.isolated.add(name)
+        for peer in [peer for peer in self.links[name] if peer not in self.homes]:
+            self.cut(name, peer)
 
     # What guests do
 
@@ -223,7 +230,7 @@ class MeshNetwork:
         waiting = self._dialling.pop((name, peer))
         if name not in self.cores:
             return
-        if peer not in self.cores:
+        if peer not in self.cores or self.isolated & {name, peer}:
             self.act(name, self.cores[name].on_unreachable(peer, self.now))
             return
         link = self.links[name].get(peer)

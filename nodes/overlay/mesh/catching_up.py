@@ -14,6 +14,7 @@ from nodes.overlay.mesh.memory import Memory
 from nodes.wire import Message
 
 LATER_S = (10.0, 60.0)  # after the first question
+LEAST_S = 1.0  # between two questions for a topic, however many guests come back at once
 CATCHING_UP_S = 120.0
 
 
@@ -34,6 +35,7 @@ class CatchingUp:
         self._memory = memory
         self._guests: dict[tuple[Peer, str], _Guest] = {}
         self._asks: dict[str, list[float]] = {}  # topic -> moments
+        self._asked: dict[str, float] = {}  # topic -> when last
 
     def begin(self, guest: Peer, topic: str, words: bytes, has: Digest, now: float) -> None:
         """The guest has what the words say."""
@@ -42,6 +44,8 @@ class CatchingUp:
 
     def ask(self, topic: str, first: float) -> None:
         """From this moment on."""
+        if topic in self._asked:
+            first = max(first, self._asked[topic] + LEAST_S)
         self._asks[topic] = [first, *(first + later for later in LATER_S)]
 
     def forget(self, guest: Peer) -> None:
@@ -50,6 +54,7 @@ class CatchingUp:
     def stop(self, topic: str) -> None:
         """Nobody here wants the topic any more."""
         self._asks.pop(topic, None)
+        self._asked.pop(topic, None)
 
     def guests(self, topic: str, now: float) -> list[Peer]:
         """Who is catching up on the topic."""
@@ -82,6 +87,7 @@ class CatchingUp:
                 self._asks[topic] = [moment for moment in moments if moment > now]
                 if not self._asks[topic]:
                     del self._asks[topic]
+                self._asked[topic] = now
                 yield topic
 
     def words(self, topic: str, now: float) -> bytes:

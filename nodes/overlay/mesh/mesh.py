@@ -53,6 +53,7 @@ class Mesh(Carrying):
         self._hold_s = float(others.get("hold_s", HOLD_S))
         self._repair_s = REPAIR_PERIODS * float(others.get("period_s", PERIOD_S))
         self._anchor = Anchor(station.number, is_seed(station))
+        self._random = random
         self._beats = Beats(own)
         self._up: set[Peer] = set()
         self._lost: set[Peer] = set()
@@ -92,7 +93,11 @@ class Mesh(Carrying):
         """If it was lost: perhaps this broker was cut off, not the other."""
         if peer in self._lost:
             self._lost.discard(peer)
-            self._ask_for_all(self._now + self._repair_s)
+            self._ask_for_all(self._after_repair())
+
+    def _after_repair(self) -> float:
+        """When to ask for what was missed; not at the same moment as everybody else."""
+        return self._now + self._repair_s * (1 + self._random.random())
 
     def on_link_down(self, peer: Peer, now: float, orderly: bool = False) -> list[Action]:
         self._now = now
@@ -121,7 +126,7 @@ class Mesh(Carrying):
         if peer not in self._lost:
             self._lost.add(peer)
             self._out.append(Note("lost-peer", {"peer": peer}))
-            self._ask_for_all(now + self._repair_s)
+            self._ask_for_all(self._after_repair())
         self._perform(self._node.on_peer_lost(number, now))
         unanswered = self._duties.take_from(peer)
         for duty, message in unanswered:

@@ -2,7 +2,7 @@
 
 from nodes.overlay import digest
 from nodes.overlay.digest import Digest
-from nodes.overlay.mesh.catching_up import CATCHING_UP_S, LATER_S, CatchingUp
+from nodes.overlay.mesh.catching_up import CATCHING_UP_S, LATER_S, LEAST_S, CatchingUp
 from nodes.overlay.mesh.memory import OVERHEAD, Memory
 from nodes.wire import CUSTODY, REPEATED, Kind, Message
 
@@ -91,3 +91,11 @@ def test_publishers_are_asked_several_times_and_not_for_what_is_known() -> None:
     catching_up.ask("a", 5)
     catching_up.stop("a")
     assert catching_up.next_deadline() is None
+
+
+def test_many_guests_that_come_back_at_once_do_not_make_a_question_each() -> None:
+    catching_up = CatchingUp(Memory(600))
+    for number in range(20):
+        catching_up.begin(f"c{number}", "a", b"", Digest(), number / 20)
+        assert list(catching_up.due(number / 20)) == (["a"] if number == 0 else [])
+    assert catching_up.next_deadline() == LEAST_S
