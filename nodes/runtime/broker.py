@@ -43,7 +43,7 @@ class NotNow(Exception):
 
 class GuestConnection(LinkConnection, ServerConnection):
     """A connection from a guest. `on_arrival` and `on_end` are told of it; `on_stranger`, if it does not even speak
-    WebSocket."""
+    WebSocket. One that goes without a word is none: so does a broker that has got its link by another connection."""
 
     on_arrival: "Callable[[GuestConnection], None] | None" = None
     on_end: "Callable[[GuestConnection], None]"
@@ -65,7 +65,7 @@ class GuestConnection(LinkConnection, ServerConnection):
         except asyncio.CancelledError:
             self.on_stranger(self, "no WebSocket handshake in time")
             raise
-        if (problem := self.protocol.handshake_exc) is not None:
+        if (problem := self.protocol.handshake_exc) is not None and self.arrived_ns:
             self.on_stranger(self, f"no WebSocket handshake: {problem}")
 
 

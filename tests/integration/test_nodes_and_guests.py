@@ -89,9 +89,9 @@ def test_strangers_are_shown_the_door_and_the_broker_goes_on(lab: Lab) -> None:
 
     identity = sensor.publish()
     until(lambda: received(subscriber) == [identity])
-    refused = until(lambda: as_many(broker.events("refuse"), 17))
+    refused = until(lambda: as_many(broker.events("refuse"), 16))
     reasons = [record["reason"] for record in refused]
-    assert sum("no WebSocket handshake: " in reason for reason in reasons) == 4
+    assert sum("no WebSocket handshake: " in reason for reason in reasons) == 3
     assert broker.complaints.read_text() == ""
     assert broker.ask("status")["peers"] == ["c1", "s1"]
 
