@@ -1,0 +1,162 @@
+"""Brokers as real processes on the loopback: they find each other, carry what guests publish, and lose one another."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from brokers_at_home import free_port
+from loopback_lab import Lab, RunningNode, received, until
+from nodes.overlay import BETWEEN_BROKERS
+from nodes.runtime.lifecycle import STOP_WITHIN_S
+
+
+class Graph:
+    """A lab of brokers b1, b2, ... and guests that know them all, their own broker first."""
+
+    def __init__(self, folder: Path, size: int, method: str, **parameters: Any) -> None:
+        self.lab = Lab(folder)
+        self.overlay = {"method": method, "parameters": parameters}
+        self.places = [
+            {"name": f"b{i}", "number": i, "host": "127.0.0.1", "port": free_port()}
+            for i in range(1, size + 1)
+        ]
+        self.brokers = [self._broker(place) for place in self.places]
+
+    def _broker(self, place: dict[str, Any]) -> RunningNode:
+        return self.lab.node(
+            "broker",
+            place["name"],
+            number=place["number"],
+            listen={"host": place["host"], "port": place["port"]},
+            brokers=[other for other in self.places if other is not place],
+            seeds=[other["name"] for other in self.places[:2] if other is not place],
+            overlay=self.overlay,
+        )
+
+    def guest(self, kind: str, name: str, home: int, **more: Any) -> RunningNode:
+        """A sensor or subscriber at the broker of this number."""
+        nearest = self.places[home - 1 :] + self.places[: home - 1]
+        journal = str(self.lab.folder / f"{name}.journal") if kind == "sensor" else None
+        return self.lab.node(
+            kind, name, brokers=nearest, overlay=self.overlay, journal=journal, **more
+        )
+
+    def go(self) -> None:
+        for node in self.lab.nodes:
+            node.go()
+        for node in self.lab.nodes:
+            node.ready()
+
+
+@pytest.fixture
+def graphs(tmp_path: Path) -> Iterator[list[Graph]]:
+    made: list[Graph] = []
+    yield made
+    for graph in made:
+        graph.lab.end()
+
+
+def has_all(node: RunningNode, sent: list[str]) -> bool:
+    return set(received(node)) >= set(sent)
+
+
+def publish_for(sensor: RunningNode, seconds: float) -> list[str]:
+    """Alarms, many a second; their ids."""
+    end = time.monotonic() + seconds
+    sent = []
+    while time.monotonic() < end:
+        sent.append(sensor.publish(priority=5))
+        time.sleep(0.05)
+    return sent
+
+
+def all_have_each_once(subscribers: list[RunningNode], sent: list[str]) -> None:
+    for subscriber in subscribers:
+        until(lambda: has_all(subscriber, sent))  # noqa: B023
+    for subscriber in subscribers:
+        assert sorted(received(subscriber)) == sorted(sent)
+
+
+@pytest.mark.parametrize("method", BETWEEN_BROKERS)
+def test_what_is_published_at_one_broker_reaches_subscribers_at_the_others(
+    tmp_path: Path, graphs: list[Graph], method: str
+) -> None:
+    graph = Graph(tmp_path, 4, method)
+    graphs.append(graph)
+    sensor = graph.guest("sensor", "s1", home=1)
+    subscribers = [
+        graph.guest("subscriber", f"c{home}", home, topics=["alert"]) for home in (1, 2, 4)
+    ]
+    graph.go()
+    sent = [sensor.publish(priority=level) for level in (1, 3, 5)]
+    all_have_each_once(subscribers, sent)
+    until(lambda: sensor.ask("status")["owed"] == 0)
+    for node in graph.lab.nodes:
+        assert node.complaints.read_text() == ""
+        assert not node.events("refuse", "drop")
+
+
+def graph_with_guests(
+    tmp_path: Path, graphs: list[Graph]
+) -> tuple[Graph, RunningNode, list[RunningNode]]:
+    """Five brokers, a subscriber at each, and a sensor at the first."""
+    graph = Graph(tmp_path, 5, "sg-tbps")
+    graphs.append(graph)
+    sensor = graph.guest("sensor", "s1", home=1)
+    subscribers = [
+        graph.guest("subscriber", f"c{home}", home, topics=["alert"]) for home in range(1, 6)
+    ]
+    graph.go()
+    return graph, sensor, subscribers
+
+
+@pytest.mark.parametrize("victim", [1, 3])
+def test_a_broker_that_is_killed_takes_no_alarm_with_it(
+    tmp_path: Path, graphs: list[Graph], victim: int
+) -> None:
+    graph, sensor, subscribers = graph_with_guests(tmp_path, graphs)
+    sent = publish_for(sensor, 0.5)
+    graph.brokers[victim - 1].kill()
+    sent += publish_for(sensor, 2.0)
+    all_have_each_once(subscribers, sent)
+    until(lambda: sensor.ask("status")["owed"] == 0)
+    moved = subscribers[victim - 1]
+    assert moved.ask("status")["home"] == graph.brokers[victim % 5].name
+
+
+def test_a_broker_that_was_killed_and_started_again_takes_part_again(
+    tmp_path: Path, graphs: list[Graph]
+) -> None:
+    graph, sensor, subscribers = graph_with_guests(tmp_path, graphs)
+    broker = graph.brokers[2]
+    broker.kill()
+    sent = publish_for(sensor, 1.0)
+    broker.start()
+    broker.go().ready()
+    newcomer = graph.guest("subscriber", "c9", home=3, topics=["alert"]).go().ready()
+    assert newcomer.ask("status")["home"] == broker.name
+    later = publish_for(sensor, 0.5)
+    all_have_each_once(subscribers, sent + later)
+    until(lambda: has_all(newcomer, later))
+
+
+def test_a_broker_that_stops_leaves_in_order_and_its_guests_move_at_once(
+    tmp_path: Path, graphs: list[Graph]
+) -> None:
+    graph, sensor, subscribers = graph_with_guests(tmp_path, graphs)
+    sent = publish_for(sensor, 0.5)
+    began = time.monotonic()
+    assert graph.brokers[2].stop() == 0
+    assert time.monotonic() - began < STOP_WITHIN_S
+    moved = subscribers[2]
+    until(lambda: moved.ask("status")["home"] == "b4" and moved.ask("status")["ready"])
+    (left,) = moved.events("disconnect")
+    at_b4 = [event for event in moved.events("connect") if event["peer"] == "b4"]
+    assert (at_b4[0]["t"] - left["t"]) / 1e9 < 1.0
+    sent += publish_for(sensor, 0.5)
+    all_have_each_once(subscribers, sent)
+    for node in graph.lab.nodes:
+        assert node.complaints.read_text() == ""
