@@ -21,6 +21,7 @@ Emit = Callable[[str, int, int], None]
 STAGE = "comparing"
 KEYS = ["id", "receiver"]
 SAME = ("topic", "priority", "payload_bytes")  # of what is one message
+SAME_WITHIN_NS = 2_000_000_000  # of the scenario's time: nodes publish late on a busy machine
 QUANTILES = ("p50", "p95", "p99", "max")
 PATH = "\x1f"  # stands in no node's name
 
@@ -111,7 +112,20 @@ def difference(first: Run, other: Run) -> str:
         return "its sensors and subscribers are others, have other numbers, or want other topics"
     if one["scenario"]["publish"] != two["scenario"]["publish"]:
         return "other messages are published in its scenario"
+    if _failing(one) != _failing(two):
+        return "its sensors fail at other times"  # who is down counts no messages
     return ""
+
+
+def _failing(topology: dict[str, Any]) -> list[tuple[float, str, tuple[str, ...]]]:
+    """What happens to sensors themselves."""
+    sensors = {node["name"] for node in topology["nodes"] if node["kind"] == "sensor"}
+    return [
+        (fault["at_s"], fault["kind"], tuple(struck))
+        for fault in topology["scenario"].get("faults", ())
+        if (struck := sorted(sensors.intersection(fault["nodes"])))
+        and fault["kind"] not in ("cut", "heal")
+    ]
 
 
 def _cast(topology: dict[str, Any]) -> dict[int, tuple[str, str, tuple[str, ...]]]:
@@ -125,11 +139,14 @@ def _cast(topology: dict[str, Any]) -> dict[int, tuple[str, str, tuple[str, ...]
 
 def _delivered(run: Run) -> pa.Table:
     """The deliveries that were made, each path as one word."""
-    columns = [*KEYS, *SAME, "hops", "path", "delay_s", "status"]
+    columns = [*KEYS, *SAME, "published_ns", "hops", "path", "delay_s", "status"]
     table = pq.read_table(run.metrics / "deliveries.parquet", columns=columns)
     table = table.filter(pc.field("status") == "delivered").drop_columns("status")
+    start_ns = run.played[0] if run.played else int(run.manifest["created_ns"])
     paths = pc.binary_join(table["path"], PATH)
-    return table.set_column(table.schema.get_field_index("path"), "path", paths)
+    at_ns = pc.subtract(table["published_ns"], start_ns)
+    table = table.set_column(table.schema.get_field_index("path"), "path", paths)
+    return table.drop_columns("published_ns").append_column("at_ns", at_ns)
 
 
 def pairs_of(first: pa.Table, other: pa.Table) -> dict[str, Any]:
@@ -141,6 +158,8 @@ def pairs_of(first: pa.Table, other: pa.Table) -> dict[str, Any]:
     same = _equal(both, SAME[0])
     for name in SAME[1:]:
         same = pc.and_(same, _equal(both, name))
+    apart = pc.abs(pc.subtract(both["at_ns"], both["at_ns_other"]))
+    same = pc.and_(same, pc.less(apart, SAME_WITHIN_NS))
     strange = both.num_rows - _count(same)
     both = both.filter(same)
     return {

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from analysis.faults import downtimes
 from analysis.overlay import read_events
 from analysis.repairs import Event, home_of, in_order
 from analysis.runfolder import Run, read_run
@@ -110,6 +111,7 @@ class _Measurement:
                 wanted(self.run),
                 self.run.brokers,
                 connected(told, self.run.brokers),
+                downtimes(self.run.manifest),
             ),
             deliveries.SCHEMA,
         )

@@ -9,6 +9,7 @@ from markupsafe import Markup
 
 from analysis import charts, drawing, findings, machine_view, overlay_view, pages
 from analysis.facts import deliveries, fact, method
+from analysis.faults import fault_rows
 from analysis.link_changes import change_rows
 from analysis.receivers import method_rows, natural, receiver_rows
 from analysis.runfolder import Run, read_run
@@ -55,6 +56,7 @@ def _view(run: Run) -> dict[str, Any]:
         "links": links,
         "link_methods": _link_methods(run),
         "link_changes": change_rows(run.manifest, start_ns),
+        "faults": fault_rows(run.manifest, start_ns),
         "start_ns": start_ns,
         "manifest": run.manifest,
         "made": _date(run.manifest["created_ns"]),

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
+from analysis.faults import Downtimes, was_down
 from analysis.follow import Hop, Journey, homes_at
 
 SCHEMA = """
@@ -51,12 +52,13 @@ def deliveries(
     wanted: Mapping[str, Sequence[str]],
     brokers: Collection[str],
     connected: Mapping[str, Sequence[tuple[int, str]]] | None = None,
+    down: Downtimes | None = None,
 ) -> DataFrame:
     """A message is delivered when all its bytes were seen on the receiver's link.
 
     `wanted`: topic -> receivers. `receptions`: id, receiver, how often its application got the message and how often
     it was held back, by the receivers' own account. `drops`: id, dropper, peer, by the droppers' own account.
-    `connected`: receiver -> when it was linked to which broker, in the order of time.
+    `connected`: receiver -> when it was linked to which broker, in the order of time. `down`: who was ended on purpose.
     """
     # All that is known of a message meets in one partition: one shuffle, and each message is followed there.
     kinds = ((publications, PUBLICATION), (hops, HOP), (receptions, RECEPTION), (drops, DROP))
@@ -69,13 +71,13 @@ def deliveries(
         known = known.unionByName(part, allowMissingColumns=True)
     receivers = {topic: list(names) for topic, names in wanted.items()}
     central = frozenset(brokers)
-    links = dict(connected or {})
+    links, ended = dict(connected or {}), dict(down or {})
 
     def follow(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         whole = list(batches)
         if whole:
             table = pa.Table.from_batches(whole)
-            yield from _follow(table, receivers, central, links).to_batches()
+            yield from _follow(table, receivers, central, links, ended).to_batches()
 
     return known.repartition("id").mapInArrow(follow, SCHEMA)
 
@@ -85,6 +87,7 @@ def _follow(
     wanted: Mapping[str, Sequence[str]],
     brokers: Collection[str],
     connected: Mapping[str, Sequence[tuple[int, str]]],
+    down: Downtimes,
 ) -> pa.Table:
     """The deliveries of all messages of a partition."""
     hops: defaultdict[str, list[Hop]] = defaultdict(list)
@@ -107,6 +110,8 @@ def _follow(
                 continue
             homes = homes_at(connected.get(receiver, ()), published_ns)
             status, reason, path, received_ns, duplicates = journey.outcome(receiver, homes)
+            if reason is not None and was_down(down, receiver, published_ns):
+                reason = f"{receiver} was down"
             handed, held_back = receptions.get((identity, receiver), (0, 0))
             row = (
                 identity,

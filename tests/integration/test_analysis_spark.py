@@ -254,12 +254,22 @@ def test_what_was_published_before_the_lab_was_changed_does_not_count(spark, tmp
     assert "6 publications before the lab was last changed" in write_report(folder).read_text()
 
 
-def test_a_message_that_found_a_full_queue_is_lost_there(spark, tmp_path):
+def test_a_message_that_found_a_full_queue_or_nobody_is_lost_there(spark, tmp_path):
     fates = {(0, "sensor-1", "broker"): "full", (1, "broker", "town-2"): "full"}
+    fates[2, "broker", "town-1"] = "unsent"
     run = StarRun(publications=list(plain(4, 1)), sensors=1, fate=lambda *hop: fates.get(hop))
-    run.write(tmp_path / "run")
+    down = [
+        {"t_ns": START_NS + at_ms * MS, "action": action, "nodes": ["town-1"]}
+        for at_ms, action in ((1_015, "crash"), (1_025, "restart"))
+    ]
+    run.write(tmp_path / "run", faults=down)
     summary = measure(spark, read_run(tmp_path / "run"))
-    assert summary["lost_reasons"] == {"queue full at sensor-1": 2, "queue full at broker": 1}
+    assert summary["lost_reasons"] == {
+        "queue full at sensor-1": 2,
+        "queue full at broker": 1,
+        "town-1 was down": 1,
+    }
+    assert "crashed</td><td>town-1</td>" in write_report(tmp_path / "run").read_text()
 
 
 def test_a_log_line_that_was_cut_off_is_no_record(spark, tmp_path):

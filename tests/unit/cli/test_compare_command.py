@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from analysis.comparison import pairs_of
 from analysis.limits import KINDS, judge
-from synthetic_runs import Host, manifest_of
+from synthetic_runs import START_NS, Host, manifest_of
 from testbed.cli.app import app
 from testbed.cli.compare_command import read_limit
 from testbed.errors import InputError
@@ -23,6 +23,7 @@ Row = tuple[str, str, int, list[str], float]  # id, receiver, priority, path, de
 
 SLOW_WAY = ["slope", "a", "b", "town"]
 FAST_WAY = ["slope", "a", "town"]
+PUBLISHED_NS = START_NS + 2_000_000_000
 ROWS: list[Row] = [
     ("1", "town", 5, SLOW_WAY, 0.2),
     ("2", "town", 5, SLOW_WAY, 0.4),
@@ -39,6 +40,7 @@ def table(rows: list[Row]) -> pa.Table:
             "topic": pa.array(["alert"] * len(rows), pa.string()),
             "priority": pa.array(columns[2], pa.int32()),
             "payload_bytes": pa.array([200] * len(rows), pa.int64()),
+            "published_ns": pa.array([PUBLISHED_NS] * len(rows), pa.int64()),
             "hops": pa.array([len(path) - 1 for path in columns[3]], pa.int32()),
             "path": pa.array([[*path] for path in columns[3]], pa.list_(pa.string())),
             "delay_s": pa.array(columns[4], pa.float64()),
@@ -175,6 +177,7 @@ def test_a_run_beside_itself_is_the_same_in_everything(rows: list[Row]) -> None:
     joined = table(rows).drop_columns("status")
     paths = pa.array([">".join(row[3]) for row in rows], pa.string())
     joined = joined.set_column(joined.schema.get_field_index("path"), "path", paths)
+    joined = joined.rename_columns({"published_ns": "at_ns"})
     told = pairs_of(joined, joined)
     assert told["pairs"] == told["same_hops"] == told["same_paths"] == len(rows)
     assert (told["only_first"], told["only_this"], told["other_messages"]) == (0, 0, 0)
@@ -229,6 +232,32 @@ def test_runs_of_other_scenarios_are_told_beside_each_other_but_not_message_by_m
     code, told = compare(first, other, "--limit", "other-hops=0")
     assert code == 2
     assert "its seed is 2" in told["error"]["hint"]
+
+
+def test_an_id_that_means_another_publication_makes_no_pair(first: Path, tmp_path: Path) -> None:
+    other = write_run(tmp_path / "other", ROWS)
+    path = other / "metrics" / "deliveries.parquet"
+    told = pq.read_table(path)
+    later = [PUBLISHED_NS + n * 5_000_000_000 for n in range(3)]
+    column = told.schema.get_field_index("published_ns")
+    pq.write_table(told.set_column(column, "published_ns", pa.array(later, pa.int64())), path)
+    (pairs,) = compare(first, other)[1]["pairs"]
+    assert (pairs["pairs"], pairs["other_messages"]) == (1, 2)
+    assert (pairs["only_first"], pairs["only_this"]) == (0, 0)
+
+
+def test_sensors_that_fail_at_other_times_make_another_scenario(
+    first: Path, tmp_path: Path
+) -> None:
+    def scenario(*nodes: str) -> dict[str, Any]:
+        crash = {"at_s": 3.0, "kind": "crash", "nodes": [*nodes], "share": 1.0}
+        return {"duration_s": 10.0, "settle_s": 10.0, "publish": [], "faults": [crash]}
+
+    broker = write_run(tmp_path / "broker", ROWS, scenario=scenario("a"))
+    sensor = write_run(tmp_path / "sensor", ROWS, scenario=scenario("slope"))
+    told = compare(first, broker, sensor)[1]["pairs"]
+    assert told[0]["pairs"] == 3
+    assert told[1]["reason"] == "its sensors fail at other times"
 
 
 def test_another_number_of_sensors_is_another_scenario(first: Path, tmp_path: Path) -> None:

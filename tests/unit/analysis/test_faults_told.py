@@ -1,0 +1,38 @@
+"""What failed on purpose, as the manifest has it."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.faults import NEVER_NS, downtimes, fault_rows, was_down
+
+actions = st.sampled_from(["crash", "stop", "restart", "cut", "heal"])
+
+
+def faults(*told: tuple[int, str]) -> dict:
+    return {"faults": [{"t_ns": at, "action": what, "nodes": ["a"]} for at, what in told]}
+
+
+def test_a_node_is_down_from_its_end_until_it_begins_again():
+    times = downtimes(faults((5, "crash"), (9, "restart"), (12, "stop")))
+    assert times == {"a": [(5, 9), (12, NEVER_NS)]}
+    assert [at for at in (4, 5, 8, 9, 11, 12, 99) if was_down(times, "a", at)] == [5, 8, 12, 99]
+    assert not was_down(times, "b", 6)
+
+
+def test_a_cut_line_is_no_dead_node():
+    assert downtimes(faults((5, "cut"), (9, "heal"))) == {}
+    assert downtimes({}) == {}
+
+
+@given(st.lists(st.tuples(st.integers(0, 50), actions), max_size=12))
+def test_downtimes_never_overlap(told):
+    for times in downtimes(faults(*told)).values():
+        ends = [moment for span in times for moment in span]
+        assert ends == sorted(ends)
+
+
+def test_the_report_says_when_what_happened_to_whom():
+    told = [{"t_ns": 3_500_000_000, "action": "crash", "nodes": ["a", "b"]}]
+    assert fault_rows({"faults": told}, 1_000_000_000) == [
+        {"when": "2.5 s", "what": "crashed", "nodes": "a, b"}
+    ]
