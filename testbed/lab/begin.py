@@ -35,6 +35,7 @@ def begin_run(topology: Topology, source: Path, run: RunPlace, choice: Choice) -
         play=None,
         calibration=[],
         link_changes=[],
+        faults=[],
         details={},
         machine=machine_facts(),
         warnings=[],

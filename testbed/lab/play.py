@@ -11,12 +11,21 @@ from testbed.control import tell_each
 from testbed.errors import InputError, TestbedError, few
 from testbed.events import Emit, StageAdvanced, StageEnded, StageStarted, Warned
 from testbed.keeper.client import Keeper
+from testbed.lab.faults import Faults
 from testbed.lab.guests import idle_guests
 from testbed.lab.health import how_to_repair, refuse_the_dead, troubles
 from testbed.lab.status import NodeStatus, node_statuses
-from testbed.places import LabPlace
+from testbed.places import LabPlace, RunPlace
 from testbed.records import LabRecord, extend_manifest, locked, read_manifest, update_manifest
-from testbed.scenario import Action, compile_timeline, expected_deliveries, still_missing
+from testbed.scenario import (
+    Action,
+    Downtimes,
+    compile_incidents,
+    compile_timeline,
+    expected_despite,
+    still_missing,
+    without_the_fallen,
+)
 from testbed.topology.model import NodeKind, Topology, from_json
 
 PLAYING = "playing the scenario"
@@ -52,7 +61,9 @@ def _tell_what_died(record: LabRecord, emit: Emit) -> None:
     """To the user, and in the manifest: what was measured is of a lab that was not whole."""
     manifest = read_manifest(record.run_place)
     place, topology = LabPlace.of(record.name), from_json(manifest["topology"])
-    silent = _silent(node_statuses(place, topology.ours))
+    on_purpose = Downtimes(compile_incidents(topology)).down_at_the_end
+    found = _silent(node_statuses(place, topology.ours))
+    silent = [name for name in found if name not in on_purpose]
     sentences = [
         *([f"no answer from {few(silent)}"] if silent else []),
         *idle_guests(place, topology),
@@ -68,7 +79,8 @@ def _tell_what_died(record: LabRecord, emit: Emit) -> None:
 def _play(record: LabRecord, emit: Emit, overloaded: bool) -> Played:
     run = record.run_place
     topology = from_json(read_manifest(run)["topology"])
-    timeline = compile_timeline(topology)
+    incidents = compile_incidents(topology)
+    timeline = without_the_fallen(compile_timeline(topology), incidents)
     place = LabPlace.of(record.name)
     with run.actions.open("w") as file:
         file.writelines(json.dumps(asdict(action)) + "\n" for action in timeline)
@@ -83,14 +95,17 @@ def _play(record: LabRecord, emit: Emit, overloaded: bool) -> Played:
         keeper.counters(
             restart=True
         )  # how late links were while nodes started does not matter here
+    faults = Faults(record, topology, timeline, incidents, emit)
     start_ns = _hand_out(place, timeline)
     try:
-        _watch_the_clock(topology.scenario.duration_s, start_ns, emit)
+        _watch_the_clock(topology.scenario.duration_s, start_ns, faults, emit)
     except KeyboardInterrupt:
         extend_manifest(run, warnings=["the scenario was interrupted while it was played"])
         raise
-    expected = expected_deliveries(topology, timeline)
-    received, settled = _settle(place, topology, before, expected, emit)
+    timeline = tuple(action for action in timeline if action not in faults.skipped)
+    expected = expected_despite(topology, timeline, incidents)
+    counts = _Counts(run, start_ns, before, Downtimes(incidents).concerned)
+    received, settled = _settle(place, topology, counts, expected, emit)
     update_manifest(
         run,
         status="played",
@@ -132,7 +147,7 @@ def _hand_out(place: LabPlace, timeline: tuple[Action, ...]) -> int:
     return start_ns
 
 
-def _watch_the_clock(duration_s: float, start_ns: int, emit: Emit) -> None:
+def _watch_the_clock(duration_s: float, start_ns: int, faults: Faults, emit: Emit) -> None:
     emit(StageStarted(PLAYING, math.ceil(duration_s)))
     shown = 0
     while (elapsed_s := (time.time_ns() - start_ns) / 1e9) < duration_s:
@@ -140,14 +155,16 @@ def _watch_the_clock(duration_s: float, start_ns: int, emit: Emit) -> None:
         if due > shown:
             emit(StageAdvanced(PLAYING, due - shown, "seconds"))
             shown = due
-        time.sleep(min(POLL_S, max(0.0, duration_s - elapsed_s)))
+        faults.strike(start_ns)
+        pause_s = min(POLL_S, duration_s - elapsed_s, faults.wait_s(elapsed_s))
+        time.sleep(max(0.0, pause_s))
     emit(StageEnded(PLAYING))
 
 
 def _settle(
     place: LabPlace,
     topology: Topology,
-    before: dict[str, NodeStatus],
+    counts: "_Counts",
     expected: Counter[str],
     emit: Emit,
 ) -> tuple[int, bool]:
@@ -161,8 +178,7 @@ def _settle(
         statuses = node_statuses(place, receivers)
         silent = _silent(statuses)
         for name in statuses.keys() - set(silent):
-            received = statuses[name].received - before[name].received
-            had[name] = max(had[name], min(expected[name], received))
+            had[name] = max(had[name], min(expected[name], counts.received(statuses[name])))
         if receivers and len(silent) == len(receivers):
             raise TestbedError(
                 f"{few(silent)} fell silent while the scenario was played",
@@ -176,3 +192,26 @@ def _settle(
             emit(StageEnded(SETTLING))
             return arrived, arrived >= expected.total()
         time.sleep(POLL_S)
+
+
+class _Counts:
+    """How many messages a receiver got in this scenario: one that was started again counts anew, its log does not."""
+
+    def __init__(
+        self, run: RunPlace, start_ns: int, before: dict[str, NodeStatus], fallen: frozenset[str]
+    ) -> None:
+        self._run = run
+        self._start_ns = start_ns
+        self._before = before
+        self._fallen = fallen
+
+    def received(self, status: NodeStatus) -> int:
+        """So many until now."""
+        if status.name not in self._fallen:
+            return status.received - self._before[status.name].received
+        with self._run.log(status.name).open() as lines:
+            events = (json.loads(line) for line in lines if '"receive"' in line)
+            return sum(
+                event["event"] == "receive" and event["published_ns"] >= self._start_ns
+                for event in events
+            )

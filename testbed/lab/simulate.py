@@ -97,6 +97,14 @@ def _simulate(
             "simulated_in_s": time.monotonic() - began,
             "python": platform.python_version(),
         },
+        faults=[
+            {
+                "t_ns": EPOCH_NS + played.start + incident.at_ns,
+                "action": incident.kind,
+                "nodes": [*incident.nodes],
+            }
+            for incident in played.incidents
+        ],
         machine={},
     )
     if not played.settled:

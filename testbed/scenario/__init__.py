@@ -8,6 +8,7 @@ from testbed.scenario.compile import (
     still_missing,
 )
 from testbed.scenario.incidents import (
+    Downtimes,
     Incident,
     compile_incidents,
     expected_despite,
@@ -16,6 +17,7 @@ from testbed.scenario.incidents import (
 
 __all__ = [
     "Action",
+    "Downtimes",
     "Incident",
     "compile_incidents",
     "compile_timeline",

@@ -59,6 +59,11 @@ class Downtimes:
         """All who are down at some time."""
         return frozenset(self._turns)
 
+    @property
+    def down_at_the_end(self) -> frozenset[str]:
+        """Who is not started again."""
+        return frozenset(name for name, turns in self._turns.items() if turns[-1][1])
+
     def down(self, name: str, at_ns: int) -> bool:
         """Whether this node is down then."""
         before = [falls for since, falls in self._turns.get(name, ()) if since <= at_ns]

@@ -10,6 +10,7 @@ from testbed.backends.simulated.loop import SECOND
 from testbed.errors import NodeFailure, few
 from testbed.scenario import (
     Action,
+    Incident,
     compile_incidents,
     compile_timeline,
     expected_despite,
@@ -33,6 +34,7 @@ class Played:
     end: int
     expected: int
     received: int
+    incidents: tuple[Incident, ...] = ()
 
     @property
     def settled(self) -> bool:
@@ -55,7 +57,7 @@ def play(lab: SimulatedLab, tell: Tell) -> Played:
     _hand_over(lab)
     lab.stop()
     arrived = sum(min(lab.received(name), many) for name, many in expected.items())
-    return Played(timeline, start, end, expected.total(), arrived)
+    return Played(timeline, start, end, expected.total(), arrived, incidents)
 
 
 def _connect(lab: SimulatedLab) -> None:
