@@ -1,9 +1,9 @@
 """How long the overlay took to heal after a broker's death. Pure: records in, rows out.
 
 A *flow* is what one node publishes on one topic. A publication is *whole* when everybody who should have it does. A
-death hits a flow if, from then on, one of its publications was lost before the first whole one, or that one took more
-than LATE times as long as any of its level before the death. The repair is over when each flow that was hit has had a
-whole publication again.
+flow is mended when the first publication that was made after the death is whole. The death hit it if one that was under
+way, or was made until then, was lost, or took more than LATE times as long as any of its level before the death. The
+repair is over when each flow that was hit is mended.
 """
 
 from collections import defaultdict
@@ -183,27 +183,25 @@ class _Judged(NamedTuple):
 
 
 def _judge(death: Death, flow: Sequence[Published], usual: Mapping[int, float]) -> _Judged | None:
-    """None if nothing was published that the death could have touched."""
+    """None if nothing was published after the death: then nobody can tell whether the way is mended."""
+    if not any(one.published_ns >= death.t_ns for one in flow):
+        return None
     touched = [
         one
         for one in flow
         if (one.done_ns is None or one.done_ns >= death.t_ns)
         and one.published_ns >= death.t_ns - usual.get(one.priority, 0.0) * 1e9
     ]
-    if not touched:
-        return None
-    first = min(
-        (one for one in touched if one.done_ns is not None),
-        key=lambda one: one.done_ns or 0,
-        default=None,
-    )
-    end_ns = first.done_ns if first else None
-    lost = [
-        one
-        for one in touched
-        if one.done_ns is None and (end_ns is None or one.published_ns <= end_ns)
+    # What was under way may have had the dead broker behind it already: only what came later shows that all is well.
+    done = [
+        one.done_ns for one in touched if one.done_ns is not None and one.published_ns >= death.t_ns
     ]
-    late = first is not None and (first.took_s or 0.0) > LATE * usual.get(
-        first.priority, float("inf")
-    )
-    return _Judged(bool(lost) or late, sum(one.expected - one.delivered for one in lost), end_ns)
+    whole_ns = min(done, default=None)
+    before = [one for one in touched if whole_ns is None or one.published_ns <= whole_ns]
+    lost = [one for one in before if one.done_ns is None]
+    late = any(_is_late(one, usual) for one in before)
+    return _Judged(bool(lost) or late, sum(one.expected - one.delivered for one in lost), whole_ns)
+
+
+def _is_late(one: Published, usual: Mapping[int, float]) -> bool:
+    return (one.took_s or 0.0) > LATE * usual.get(one.priority, float("inf"))

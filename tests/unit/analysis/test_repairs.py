@@ -61,6 +61,20 @@ def test_what_was_under_way_when_the_broker_died_counts():
     assert (row["lost"], row["repair_s"]) == (1, 10.2)
 
 
+def test_what_had_passed_the_dead_broker_already_does_not_end_the_repair():
+    row = repaired(*USUAL, published(9.9, 0.2), published(11, 4.0), published(12, 3.5))
+    assert (row["flows_hit"], row["repair_s"]) == (1, 5.0)
+
+
+def test_what_was_under_way_and_came_late_shows_that_the_death_was_felt():
+    row = repaired(*USUAL, published(9.9, 3.0), published(12.8, 0.2))
+    assert (row["flows_hit"], row["lost"], row["repair_s"]) == (1, 0, 3.0)
+
+
+def test_a_flow_that_ended_before_the_death_tells_nothing():
+    assert repaired(*USUAL, published(9.9, None, missed=1))["flows"] == 0
+
+
 def test_what_was_lost_long_before_is_not_the_deaths_fault():
     row = repaired(*USUAL, published(8, None, missed=1), published(20, 0.2))
     assert (row["flows_hit"], row["repair_s"]) == (0, 0.0)
