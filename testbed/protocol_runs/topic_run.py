@@ -2,7 +2,8 @@
 
 Nodes that stand take no part in the topic. They answer and pass on what reaches them, but they look after nothing by
 themselves: else each would wake its neighbours, and the whole overlay would run, only to find that all is as it was.
-So the graph's own messages that are counted are those of the topic's nodes, and the answers to them.
+So the graph's own messages that are counted are those of the topic's nodes, and the answers to them. These look after
+their neighbours all the time, however long nothing changes.
 """
 
 from collections.abc import Mapping
@@ -10,6 +11,7 @@ from functools import partial
 from random import Random
 from typing import Any, cast
 
+from nodes.overlay.skipgraph.node import PERIOD_S
 from nodes.overlay.tbps import TOPIC_METHODS
 from nodes.overlay.tbps.base import Action, Deliver, Place, Send, Subscribed, TopicNode, Withheld
 from nodes.overlay.tbps.membership import Membership
@@ -109,7 +111,8 @@ class TopicRun:
     def _make(self, number: int) -> TopicNode:
         stands = number not in self._members
         introducers = () if stands else tuple(self._random.sample(self._standing, INTRODUCERS))
-        parameters = {**self._parameters, "period_s": NEVER_S} if stands else self._parameters
+        care = {"period_s": NEVER_S} if stands else {"idle_period_s": PERIOD_S}
+        parameters = {**self._parameters, **care}
         place = Place(number, introducers, vector=self._graph.vector(number))
         core = TOPIC_METHODS[self._method](place, parameters, Random(f"{self._plan.seed} {number}"))
         if stands and (known := self._graph.place(number)) is not None:

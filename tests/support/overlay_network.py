@@ -9,6 +9,8 @@ from typing import Any
 from nodes.overlay.skipgraph.contacts import VECTOR_BITS
 from nodes.overlay.skipgraph.node import SkipGraphNode
 
+RESTLESS_S = 1.0  # idle period of nodes that look after their neighbours all the time
+
 
 @dataclass
 class OverlayNetwork:
@@ -90,7 +92,11 @@ class OverlayNetwork:
 
 
 def graph_node(
-    network: OverlayNetwork, number: int, introducers: Iterable[int], vector: int | None = None
+    network: OverlayNetwork,
+    number: int,
+    introducers: Iterable[int],
+    vector: int | None = None,
+    idle_period_s: float = RESTLESS_S,
 ) -> SkipGraphNode:
     """A new node of a bare Skip Graph in the network; it has no key yet."""
     if vector is None:
@@ -101,6 +107,7 @@ def graph_node(
         tuple(introducers),
         Random(f"{network.seed} {number} {network.now}"),
         incarnation=int(network.now * 1000),
+        idle_period_s=idle_period_s,
     )
     network.nodes[number] = node
     return node

@@ -9,7 +9,7 @@ from nodes.overlay.tbps import TOPIC_METHODS
 from nodes.overlay.tbps.base import Advertised, Deliver, Duplicate, Place, Subscribed, Withheld
 from nodes.overlay.tbps.keys import topic_of
 from nodes.wire import Kind, Message, decode, encode, message_id
-from overlay_network import OverlayNetwork
+from overlay_network import RESTLESS_S, OverlayNetwork
 
 FAREWELL_S = 6.0  # so long others may not know yet that a node takes part no more
 
@@ -20,12 +20,16 @@ def parameter_sets(method: str) -> list[dict[str, str]]:
 
 
 class TopicNetwork(OverlayNetwork):
-    """Nodes of one method. Every message really goes through its bytes."""
+    """Nodes of one method. Every message really goes through its bytes.
+
+    Unless the parameters say otherwise, nodes look after their neighbours all the time: shells that would tell them who
+    has died are a matter of the test.
+    """
 
     def __init__(self, method: str, seed: int, parameters: Mapping[str, Any], **how: Any) -> None:
         super().__init__(seed, listen=self._hear, **how)
         self.method = method
-        self.parameters = parameters
+        self.parameters = {"idle_period_s": RESTLESS_S, **parameters}
         self.subscribed: set[tuple[int, str]] = set()  # confirmed and not given up
         self.advertised: set[tuple[int, str]] = set()
         self.delivered: Counter[tuple[int, int]] = Counter()  # node, message id

@@ -110,7 +110,7 @@ FORMS: dict[int, tuple[type[Any], tuple[_Form, ...]]] = {
     5: (m.Claimed, (KEY, CONTACT, U64)),
     6: (m.Unlink, (CONTACT, CONTACT, U64, U8)),
     7: (m.Unlinked, (KEY,)),
-    8: (m.Check, (KEY, CONTACT, U64)),
+    8: (m.Check, (KEY, CONTACT, U64, U16)),
     9: (m.Checked, (KEY, CONTACT, U64, FLAG, CONTACTS)),
     10: (m.Declined, (KEY, CONTACT, U64, CONTACT)),
     11: (m.Gone, (KEY, KEY, U64)),
@@ -122,6 +122,9 @@ FORMS: dict[int, tuple[type[Any], tuple[_Form, ...]]] = {
     17: (m.Carry, (KEY, U32, U8, BODY)),
     18: (m.Tell, (BODY,)),
     19: (m.Multicast, (KEY, KEY, U32, WAY, KEY, KEY, KEY, U64, BODY)),
+    20: (m.Recheck, (KEY, KEY)),
+    21: (m.Doubt, (KEY, U8)),
+    22: (m.Mourn, (KEY, CONTACT, U8, FLAG)),
 }
 _NUMBERS = {kind: number for number, (kind, _) in FORMS.items()}
 _NAMES = {kind: tuple(field.name for field in fields(kind)) for kind, _ in FORMS.values()}

@@ -9,8 +9,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from nodes.overlay.skipgraph.contacts import Contact
+from nodes.overlay.skipgraph.pace import SLACK, Pace
 from nodes.overlay.skipgraph.table import Peer, Sides, Standing, Table
 
+LONG_CALM = 1000  # looks without a change
 NUMBER = 0  # of every link: below all that a peer begins with which comes by messages
 
 
@@ -30,6 +32,7 @@ class KnownPlace:
 
 def stand(table: Table, places: Iterable[KnownPlace]) -> None:
     """The node has peers at these places, linked and settled."""
+    idle = table.idle_ticks
     for place in places:
         table.peers[place.key] = Peer(
             Contact(place.key, table.number, table.vector),
@@ -40,5 +43,7 @@ def stand(table: Table, places: Iterable[KnownPlace]) -> None:
             Standing.LINKED,
             settled=True,
             successors=place.successors,
+            unheard=-idle - idle // SLACK,
             levels=[Sides(left, right) for left, right in place.levels],
+            pace=Pace(idle, table.random.randint(1, idle), LONG_CALM),
         )

@@ -2,8 +2,9 @@
 
 A peer finds its neighbour in level i by asking along level i - 1, in each direction, for the next one that shares i
 bits (Find); whoever is found takes the asker as neighbour too, if it is nearer than the one it has. Asked when a level
-below has changed, and again and again, one a tick. The answer holds, whatever was known before: so once level 0 is
-right, level 1 becomes right, then level 2, and so on, from any mistake and without anybody noticing a crash.
+below has changed, and again and again, one at each look (`pace`). The answer holds, whatever was known before: so once
+level 0 is right, level 1 becomes right, then level 2, and so on, from any mistake and without anybody noticing a crash.
+Who leaves tells its neighbours (Bye); for one that died, its neighbours at level 0 do so (Mourn), from level to level.
 
 A node has as many levels as it needs to be alone: level i + 1 exists for all its peers, if one of them has a neighbour
 of another node in level i. (Peers of one node share all their bits, and would never be alone.)
@@ -21,6 +22,7 @@ class Levels:
 
     def __init__(self, table: Table) -> None:
         self._table = table
+        self._idle_looks = 0
 
     def changed(self, peer: Peer, level: int) -> None:
         """A neighbour in this level is another one: the level above must be looked at."""
@@ -71,6 +73,7 @@ class Levels:
             sides.right = contact
         else:
             sides.left = contact
+        peer.pace.wake()
         self.changed(peer, level)
 
     def on_find(self, find: m.Find) -> None:
@@ -112,6 +115,24 @@ class Levels:
                 return
         self._set(peer, found.level, found.rightwards, contact)
 
+    def mourn(self, peer: Peer, dead: Contact) -> None:
+        """The right neighbour of the peer in the ring died, and another has taken its place: tell all who knew it."""
+        for at, rightwards in ((peer.me, False), (peer.right, True)):
+            self._table.send(at.node, m.Mourn(at.key, dead, 1, rightwards))
+
+    def on_mourn(self, mourn: m.Mourn) -> None:
+        peer = self._table.peers.get(mourn.at)
+        if peer is None or not peer.in_ring:
+            return
+        level = max(1, mourn.level)
+        while level <= VECTOR_BITS and peer.me.shares(mourn.dead, level):
+            level += 1
+        self._forget(lambda contact: contact == mourn.dead)
+        onward = peer.neighbour(level - 1, mourn.rightwards)
+        if onward is not None and level <= VECTOR_BITS:
+            message = m.Mourn(onward.key, mourn.dead, level, mourn.rightwards)
+            self._table.send(onward.node, message)
+
     def on_bye(self, bye: m.Bye) -> None:
         self._forget(lambda contact: contact == bye.peer)
 
@@ -136,13 +157,18 @@ class Levels:
             self._table.send(contact.node, m.Bye(peer.me))
         self._fit_height()
 
-    def tick(self) -> None:
-        """Look after one level of each peer."""
-        for peer in self._table.in_ring():
-            if peer.levels:
-                peer.turn = peer.turn % len(peer.levels) + 1
-                for rightwards in (False, True):
-                    self._find(peer, peer.turn, rightwards)
+    def look_after(self, peers: list[Peer]) -> None:
+        """One level of each of these peers; of those where nothing changes, of one in as many as the node has."""
+        for peer in peers:
+            if not peer.in_ring or not peer.levels:
+                continue
+            if not peer.pace.sweeps(len(peer.levels)):
+                self._idle_looks += 1
+                if self._idle_looks % len(self._table.in_ring()):
+                    continue
+            peer.turn = peer.turn % len(peer.levels) + 1
+            for rightwards in (False, True):
+                self._find(peer, peer.turn, rightwards)
 
 
 def _both(sides: Sides) -> list[Contact]:

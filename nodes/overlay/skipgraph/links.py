@@ -5,10 +5,11 @@ from nodes.overlay.skipgraph.actions import Inserted, Moved
 from nodes.overlay.skipgraph.contacts import Contact
 from nodes.overlay.skipgraph.keys import between
 from nodes.overlay.skipgraph.levels import Levels
+from nodes.overlay.skipgraph.pace import SLACK
 from nodes.overlay.skipgraph.table import Peer, Standing, Table
 
 SUCCESSORS = 4
-UNHEARD = 4  # ticks, then a peer looks for its place again
+UNHEARD = 4  # ticks after a check was due, then a peer looks for its place again
 
 
 class Links:
@@ -34,8 +35,21 @@ class Links:
         else:
             answer = m.Declined(check.left.key, peer.me, check.number, peer.left)
             table.send(check.left.node, answer)
+            self._recheck(peer)
             return
+        peer.unheard = 1 - check.pause - check.pause // SLACK
         self._confirm_check(peer)
+
+    def _recheck(self, peer: Peer) -> None:
+        """Somebody else would be the left neighbour: is the one that was known still there?"""
+        peer.unheard = max(peer.unheard, 0)
+        peer.pace.wake()
+        self._table.send(peer.left.node, m.Recheck(peer.left.key, peer.key))
+
+    def on_recheck(self, question: m.Recheck) -> None:
+        peer = self._table.peers.get(question.at)
+        if peer is not None and peer.in_ring and peer.right.key == question.right:
+            self._check(peer)
 
     def _confirm_check(self, peer: Peer) -> None:
         successors = (peer.right, *peer.successors)[:SUCCESSORS]
@@ -52,6 +66,9 @@ class Links:
         if peer.unsure:
             peer.unsure = False
             self._table.tell(Moved(peer.key))
+        if peer.mourned is not None and peer.right != peer.me:
+            self._levels.mourn(peer, peer.mourned)
+        peer.mourned = None
         # Multicasts never cross the end of the line: there, the right neighbour need not be settled.
         if answer.settled or peer.right.key <= peer.key:
             self._settle(peer)
@@ -73,6 +90,8 @@ class Links:
 
     def _replace_right(self, peer: Peer) -> None:
         """The right neighbour is no more: take the nearest one that is known, in the end oneself."""
+        if peer.right != peer.me:
+            peer.mourned = peer.right
         nearest = peer.me
         for contact in self._table.known():
             if contact.key != peer.right.key and between(peer.key, contact.key, nearest.key):
@@ -103,8 +122,10 @@ class Links:
             self._changed(peer)
 
     def _changed(self, peer: Peer) -> None:
+        peer.pace.wake()
         self._table.tell(Moved(peer.key))
         self._levels.changed(peer, 0)
 
     def _check(self, peer: Peer) -> None:
-        self._table.send(peer.right.node, m.Check(peer.right.key, peer.me, peer.right_number))
+        check = m.Check(peer.right.key, peer.me, peer.right_number, peer.pace.pause)
+        self._table.send(peer.right.node, check)

@@ -91,11 +91,15 @@ class Unlinked:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """I am your left neighbour, by a link of this number. Said after each change, and again and again."""
+    """I am your left neighbour, by a link of this number. Said after each change, and again and again.
+
+    `pause`: the next one comes after so many periods.
+    """
 
     at: bytes
     left: Contact
     number: int
+    pause: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +130,34 @@ class Gone:
     at: bytes
     right: bytes
     number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Recheck:
+    """Somebody else says that he is the left neighbour of my peer `right`: if you still are, check it now."""
+
+    at: bytes
+    right: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Doubt:
+    """Routed to the left neighbour of the peer with this key: it seems to be dead, check it now."""
+
+    key: bytes
+    hops: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mourn:
+    """The peer `dead` is no more. Passed along level - 1, away from where it stood, to the next peer that shares
+    `level` bits with it, and so on from level to level: to all that had it as neighbour.
+    """
+
+    at: bytes
+    dead: Contact
+    level: int
+    rightwards: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,6 +254,9 @@ GraphMessage = (
     | Checked
     | Declined
     | Gone
+    | Recheck
+    | Doubt
+    | Mourn
     | Find
     | Found
     | Bye

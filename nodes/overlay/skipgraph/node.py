@@ -1,6 +1,7 @@
 """A node of a Skip Graph: messages and time in, actions out. No socket, no clock; chance is given.
 
-`now` is in seconds. All that is repeated happens once a period, at a moment that differs from node to node.
+`now` is in seconds. All that is repeated happens once a period, at a moment that differs from node to node; where
+nothing changes, once an idle period (`pace`).
 """
 
 from collections.abc import Callable, Iterable
@@ -14,11 +15,13 @@ from nodes.overlay.skipgraph.known_places import KnownPlace, stand
 from nodes.overlay.skipgraph.levels import Levels
 from nodes.overlay.skipgraph.multicast import Multicaster
 from nodes.overlay.skipgraph.ring import Ring
-from nodes.overlay.skipgraph.routing import MAX_HOPS, holder, next_hop
+from nodes.overlay.skipgraph.routing import AROUND, MAX_HOPS, Hop, holder, next_hop
 from nodes.overlay.skipgraph.table import Peer, Table
 from nodes.wire import Message as Publication
 
 PERIOD_S = 1.0
+IDLE_PERIOD_S = 120.0
+MOST_IDLE_TICKS = 0xFFFF
 DETOUR = 32  # hops that it counts: nodes without peers do not send a question round among themselves for long
 
 
@@ -37,8 +40,10 @@ class SkipGraphNode:
         random: Random,
         incarnation: int = 0,
         period_s: float = PERIOD_S,
+        idle_period_s: float = IDLE_PERIOD_S,
     ) -> None:
-        self._table = Table(number, vector, introducers, random, incarnation)
+        idle_ticks = min(max(1, round(idle_period_s / period_s)), MOST_IDLE_TICKS)
+        self._table = Table(number, vector, introducers, random, incarnation, idle_ticks)
         self._levels = Levels(self._table)
         self._ring = Ring(self._table, self._levels)
         self._multicaster = Multicaster(self._table)
@@ -55,6 +60,9 @@ class SkipGraphNode:
             m.Checked: self._ring.on_checked,
             m.Declined: self._ring.on_declined,
             m.Gone: self._ring.on_gone,
+            m.Recheck: self._ring.on_recheck,
+            m.Doubt: self._ring.on_doubt,
+            m.Mourn: self._levels.on_mourn,
             m.Find: self._levels.on_find,
             m.Found: self._levels.on_found,
             m.Bye: self._levels.on_bye,
@@ -170,13 +178,14 @@ class SkipGraphNode:
     def on_deadline(self, now: float) -> list[Action]:
         if self._due is not None and now >= self._due:
             self._due = None
-            self._ring.tick()
-            self._levels.tick()
+            self._levels.look_after(self._ring.tick())
             self._ask(self._multicaster.tick())
         return self._done(now)
 
     def _handle(self, sender: int, message: m.GraphMessage) -> None:
         match message:
+            case m.Doubt() if not self._table.in_ring():
+                pass
             case m.Locate() | m.Unlink() | m.Seek() | m.Carry() if not self._table.in_ring():
                 self._on_routed_in_vain(sender, message)
             case m.Multicast():
@@ -236,13 +245,13 @@ class SkipGraphNode:
         exact = table.peers.get(seek.key)
         end = exact if exact is not None and exact.in_ring else holder(table, seek.key)
         if end is not None and (end.right.key != seek.key or end is exact):
-            table.send(seek.asker, m.Sought(seek.ticket, end.me, seek.hops))
-        else:
-            onward = next_hop(table, seek.key, exact=True)
-            if end is not None:
-                onward = end.right
-            if onward is not None and seek.hops < MAX_HOPS:
-                table.send(onward.node, replace(seek, hops=seek.hops + 1))
+            table.send(seek.asker, m.Sought(seek.ticket, end.me, seek.hops % AROUND))
+            return
+        hop = next_hop(table, seek.key, seek.hops, exact=True)
+        if end is not None and seek.hops < MAX_HOPS:
+            hop = Hop(end.right, seek.hops + 1)
+        if hop is not None:
+            table.send(hop.to.node, replace(seek, hops=hop.hops))
 
     def _on_sought(self, sought: m.Sought) -> None:
         self._table.tell(Result(sought.ticket, sought.contact, sought.hops))
@@ -253,6 +262,6 @@ class SkipGraphNode:
         if end is not None:
             table.tell(Carried(end.key, carry.asker, carry.body))
             return
-        onward = next_hop(table, carry.key, exact=False)
-        if onward is not None and carry.hops < MAX_HOPS:
-            table.send(onward.node, replace(carry, hops=carry.hops + 1))
+        hop = next_hop(table, carry.key, carry.hops)
+        if hop is not None:
+            table.send(hop.to.node, replace(carry, hops=hop.hops))

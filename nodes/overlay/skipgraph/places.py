@@ -8,7 +8,7 @@ from nodes.overlay.skipgraph.contacts import Contact
 from nodes.overlay.skipgraph.keys import between
 from nodes.overlay.skipgraph.levels import Levels
 from nodes.overlay.skipgraph.links import SUCCESSORS, UNHEARD, Links
-from nodes.overlay.skipgraph.routing import MAX_HOPS, holder, next_hop
+from nodes.overlay.skipgraph.routing import holder, next_hop
 from nodes.overlay.skipgraph.table import Peer, Standing, Table
 
 PATIENCE = 2  # ticks between two questions for a place
@@ -82,10 +82,19 @@ class Places(Links):
             if peer is None:
                 self._pass_on(question.key, question)
 
-    def _pass_on(self, key: bytes, message: m.Locate | m.Unlink) -> None:
-        onward = next_hop(self._table, key, exact=False)
-        if onward is not None and message.hops < MAX_HOPS:
-            self._table.send(onward.node, replace(message, hops=message.hops + 1))
+    def on_doubt(self, doubt: m.Doubt) -> None:
+        """Somebody has lost the peer of this key."""
+        peer = holder(self._table, doubt.key)
+        if peer is None:
+            self._pass_on(doubt.key, doubt)
+        elif peer.right.key == doubt.key and not peer.unanswered:
+            peer.pace.wake()
+            self._check(peer)
+
+    def _pass_on(self, key: bytes, message: m.Locate | m.Unlink | m.Doubt) -> None:
+        hop = next_hop(self._table, key, message.hops)
+        if hop is not None:
+            self._table.send(hop.to.node, replace(message, hops=hop.hops))
 
     def on_noted(self, sender: int, answer: m.Noted) -> None:
         """An introducer has passed the question on, or cannot."""
@@ -182,6 +191,7 @@ class Places(Links):
         if (peer.right.key, peer.right_number) != (answer.right.key, answer.number):
             return
         peer.unanswered = 0
+        peer.pace.wake()
         if between(peer.key, answer.left.key, peer.right.key):
             if self._table.alive(answer.left) and answer.left.key not in peer.gone:
                 self._set_right(peer, answer.left, 0)

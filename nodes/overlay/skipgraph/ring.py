@@ -17,7 +17,8 @@ held and sent on afterwards. Unlink, too, may be repeated: a key that is not the
 
 Crash: each peer checks its right neighbour. No answer: it takes the nearest one it knows and, when that one declines,
 goes left from there, to the first that has lost its left neighbour. A peer that nobody checks locates and claims its
-own place again. Now and then a peer looks its place up through another node: rings that grew apart become one again.
+own place again. Who hears of a crash from its shell, and is not beside the dead one, tells the one that is (Doubt).
+Now and then a peer looks its place up through another node: rings that grew apart become one again.
 """
 
 from nodes.overlay.skipgraph import messages as m
@@ -26,14 +27,15 @@ from nodes.overlay.skipgraph.contacts import Contact
 from nodes.overlay.skipgraph.levels import Levels
 from nodes.overlay.skipgraph.links import UNHEARD
 from nodes.overlay.skipgraph.places import Places
-from nodes.overlay.skipgraph.routing import holder
+from nodes.overlay.skipgraph.routing import AROUND, holder
 from nodes.overlay.skipgraph.table import SUSPECTED_TICKS, Peer, Standing, Table
 
 UNANSWERED = 3  # checks, then the right neighbour counts as dead
 SILENT = 8  # ticks, then the left neighbour of a peer counts as dead
 FAREWELLS = 8  # tries to leave in order
 LONGEST_WAIT = 8  # ticks between them
-LOOK_AROUND = 5  # ticks between two looks through another node
+LOOK_AROUND = 5  # ticks between two looks through another node, while something changes
+LOOKERS = 8  # nodes that look through another one in each idle pause, of a ring of any size
 
 
 class Ring(Places):
@@ -115,26 +117,49 @@ class Ring(Places):
         table = self._table
         if node == table.number:
             return
+        news = node not in table.suspects
         table.suspects[node] = SUSPECTED_TICKS
+        others: set[bytes] = set()  # keys that somebody else has to his right
         for peer in list(table.peers.values()):
-            if peer.standing is Standing.LINKED and peer.right.node == node:
-                self._replace_right(peer)
+            known = {contact.key for contact in peer.contacts() if contact.node == node}
+            if not known:
+                continue
+            peer.pace.wake()
+            if peer.left.node == node:
+                peer.unheard = max(peer.unheard, UNHEARD)
+            if peer.right.node == node:
+                known.discard(peer.right.key)
+                if peer.standing is Standing.LINKED:
+                    self._replace_right(peer)
+            others |= known
         self._levels.forget_node(node)
+        for key in sorted(others) if news and table.in_ring() else ():
+            self.on_doubt(m.Doubt(key, AROUND))  # from the left, not over the dead one
 
-    def tick(self) -> None:
+    def tick(self) -> list[Peer]:
+        """One period has gone by; the peers whose turn it is to look after their neighbours."""
         table = self._table
         self._ticks += 1
         for node in list(table.suspects):
             table.suspects[node] -= 1
             if not table.suspects[node]:
                 del table.suspects[node]
+        looking = []
         for peer in list(table.peers.values()):
             if peer.key in table.peers:
-                self._tick_peer(peer)
-        if self._ticks % LOOK_AROUND == 0:
-            self._look_around()
+                busy = peer.standing is not Standing.LINKED or not peer.settled or peer.unsure
+                if busy or peer.unwanted:
+                    peer.pace.wake()
+                if peer.unanswered:
+                    peer.pace.hurry()
+                look = peer.pace.tick(len(peer.levels), table.idle_ticks)
+                self._tick_peer(peer, look)
+                if look:
+                    looking.append(peer)
+        self._tick_around()
+        return looking
 
-    def _tick_peer(self, peer: Peer) -> None:
+    def _tick_peer(self, peer: Peer, look: bool) -> None:
         peer.wait -= 1
         if peer.standing is Standing.JOINING:
             if peer.wait <= 0:
@@ -145,18 +170,19 @@ class Ring(Places):
         if peer.right == peer.me:
             peer.left, peer.unheard = peer.me, 0
         else:
-            self._tick_neighbours(peer)
+            self._tick_neighbours(peer, look)
         if peer.standing is Standing.LEAVING and peer.wait <= 0:
             self._ask_to_leave(peer)
 
-    def _tick_neighbours(self, peer: Peer) -> None:
-        peer.unanswered += 1
+    def _tick_neighbours(self, peer: Peer, look: bool) -> None:
         peer.unheard += 1
         peer.gone.clear()
-        if peer.unanswered > UNANSWERED and peer.standing is Standing.LINKED:
-            self.suspect(peer.right.node)
-        else:
-            self._check(peer)
+        if look:
+            peer.unanswered += 1
+            if peer.unanswered > UNANSWERED and peer.standing is Standing.LINKED:
+                self.suspect(peer.right.node)
+            else:
+                self._check(peer)
         if peer.unheard == SILENT:
             self.suspect(peer.left.node)
         if peer.standing is Standing.LINKED:
@@ -164,6 +190,17 @@ class Ring(Places):
                 peer.tries = 0
             elif peer.wait <= 0:
                 self._look_for_place(peer)
+
+    def _tick_around(self) -> None:
+        """Time to look for other rings? If nothing changes, few of a ring do so: its levels tell how many it has."""
+        peers, idle = self._table.in_ring(), self._table.idle_ticks
+        if idle <= LOOK_AROUND or any(peer.pace.sweeps(len(peer.levels)) for peer in peers):
+            if self._ticks % LOOK_AROUND == 0:
+                self._look_around()
+            return
+        size = 2 ** max((len(peer.levels) for peer in peers), default=0)
+        if self._table.random.random() * idle * max(1, size / LOOKERS) < 1:
+            self._look_around()
 
     def _look_around(self) -> None:
         """One peer asks another node for its own place: is there more than our ring?"""

@@ -10,6 +10,7 @@ from nodes.overlay.seen import Seen
 from nodes.overlay.skipgraph.actions import Action, Event, Send
 from nodes.overlay.skipgraph.contacts import Contact
 from nodes.overlay.skipgraph.messages import Gap, GraphMessage
+from nodes.overlay.skipgraph.pace import Pace
 
 SUSPECTED_TICKS = 30  # afterwards a silent node gets another chance
 
@@ -41,13 +42,15 @@ class Peer:
     right_number: int = 0
     standing: Standing = Standing.JOINING
     settled: bool = False
-    unheard: int = 0  # ticks since the left neighbour checked
+    unheard: int = 0  # ticks since the left neighbour should have checked
     unanswered: int = 0  # checks of the right neighbour
     unsure: bool = False  # the right neighbour replaced a dead one: others may stand before it
     gone: set[bytes] = field(default_factory=set)  # who turned out to be no more, in this tick
     successors: tuple[Contact, ...] = ()  # who stands behind the right neighbour
     levels: list[Sides] = field(default_factory=list)  # from level 1 on
     turn: int = 0  # whose level is looked after next
+    pace: Pace = field(default_factory=Pace)
+    mourned: Contact | None = None  # the right neighbour that died, until all who knew it are told
     claim: Gap | None = None  # the place that was asked for
     ticket: int = 0  # of the question that is open; 0: none
     tries: int = 0
@@ -113,11 +116,13 @@ class Table:
         introducers: tuple[int, ...],
         random: Random,
         incarnation: int,
+        idle_ticks: int = 1,
     ) -> None:
         self.number = number
         self.vector = vector
         self.introducers = tuple(node for node in introducers if node != number)
         self.random = random
+        self.idle_ticks = idle_ticks  # between two looks of a peer where nothing changes
         self.peers: dict[bytes, Peer] = {}
         self.suspects: dict[int, int] = {}  # node -> ticks left
         self.actions: list[Action] = []

@@ -5,9 +5,6 @@ lets go it forgets. The subscribers that it holds, and those that are its neighb
 publication directly, with the part of the stretch up to the next of them (`parted`, which says what is promised).
 So few subscribers are one hop away, and many are reached over the Skip Graph from the nearest one that is held: nothing
 switches between the two. Everybody gets one message.
-
-Whoever finds his right neighbour dead tells the publishers: else they would go on to give him parts until they forget
-him, unless their shells know.
 """
 
 from collections.abc import Mapping
@@ -15,7 +12,6 @@ from itertools import pairwise
 from random import Random
 from typing import Any
 
-from nodes.overlay.skipgraph import actions as graph
 from nodes.overlay.skipgraph.contacts import Contact
 from nodes.overlay.tbps.base import Place
 from nodes.overlay.tbps.contact_table import ContactTable, Interest, TableOf, TableRoster
@@ -23,8 +19,7 @@ from nodes.overlay.tbps.keys import Role, edge, stands_in, topic_of
 from nodes.overlay.tbps.membership import Topic
 from nodes.overlay.tbps.parted import Parted
 from nodes.overlay.tbps.parts import Part
-from nodes.overlay.tbps.roster import Roster, RosterWord
-from nodes.overlay.tbps.rostered import FORGET_AFTER, PRESENT_S
+from nodes.overlay.tbps.roster import Roster
 from nodes.parameters import one_of, whole_number
 
 TABLE_SIZE = 60  # Kita 2025, experiment 2
@@ -42,7 +37,6 @@ class AtmTbps(Parted):
         self._table_size = whole_number(self.method, parameters, "table_size", TABLE_SIZE, 1)
         self._table_of = TableOf(one_of(self.method, parameters, "table_of", tuple(TableOf)))
         self._tables: dict[str, ContactTable] = {}  # by topic; one of a node is that of all
-        self._rights: dict[bytes, Contact] = {}  # of own keys
 
     def parts(self, topic: str, priority: int, now: float) -> list[Part]:
         if self._flow(topic) is None:
@@ -74,8 +68,9 @@ class AtmTbps(Parted):
             return Roster(0)
         if topic not in self._rosters:
             self._tables[topic] = self._table(own)
-            forget_s = FORGET_AFTER * PRESENT_S
-            self._rosters[topic] = TableRoster(forget_s, self._tables[topic], self._remembers_all)
+            self._rosters[topic] = TableRoster(
+                self._forget_s, self._tables[topic], self._remembers_all
+            )
         self._tables[topic].stick(self._near(self._sharing(topic)))
         return self._rosters[topic]
 
@@ -129,22 +124,3 @@ class AtmTbps(Parted):
             self._tables[name] = table
             if isinstance(roster, TableRoster):
                 roster.move(table)
-
-    # Neighbours that die
-
-    def _on_event(self, event: graph.Event, now: float) -> None:
-        if isinstance(event, graph.Moved):
-            self._look_right(event.key, now)
-        super()._on_event(event, now)
-
-    def _look_right(self, key: bytes, now: float) -> None:
-        peer = self.graph.peer(key)
-        if peer is None:
-            self._rights.pop(key, None)
-            return
-        before, self._rights[key] = self._rights.get(key), peer.right
-        if before is None or before.key == peer.right.key or not self.graph.suspects(before.node):
-            return
-        topic = topic_of(key)
-        if any(stands_in(before.key, topic, role) for role in Role):
-            self._multicast_words(topic, RosterWord.ABSENT, before, now)

@@ -15,7 +15,7 @@ from nodes.overlay.skipgraph import actions as graph
 from nodes.overlay.skipgraph.codec import decode, encode, with_publication
 from nodes.overlay.skipgraph.contacts import VECTOR_BITS
 from nodes.overlay.skipgraph.messages import GraphMessage, Multicast, Way
-from nodes.overlay.skipgraph.node import PERIOD_S, SkipGraphNode
+from nodes.overlay.skipgraph.node import IDLE_PERIOD_S, PERIOD_S, SkipGraphNode
 from nodes.overlay.tbps.base import (
     Action,
     Advertised,
@@ -29,12 +29,13 @@ from nodes.overlay.tbps.base import (
 )
 from nodes.overlay.tbps.keys import Role, edge, topic_key, topic_of
 from nodes.overlay.tbps.words import hear_question, is_question, say_question
-from nodes.parameters import check_known
+from nodes.parameters import check_known, seconds
 from nodes.wire import Kind, Message, WireError, message_id
 
 MOST_WAITING = 64  # publications of a topic whose key is not inserted yet; the oldest are forgotten
+NEVER_S = 1e9  # the longest period
 WAYS = {"flood": Way.FLOOD, "split": Way.SPLIT}
-PARAMETERS = ("multicast", "period_s")
+PARAMETERS = ("multicast", "period_s", "idle_period_s")
 
 
 @dataclass(slots=True)
@@ -71,13 +72,15 @@ class Membership:
             raise ValueError(f"multicast {way!r}; there are {', '.join(WAYS)}")
         self._way = WAYS[way]
         self.number = place.number
+        self._idle_s = seconds(self.method, parameters, "idle_period_s", IDLE_PERIOD_S, NEVER_S)
         self.graph = SkipGraphNode(
             place.number,
             random.getrandbits(VECTOR_BITS) if place.vector is None else place.vector,
             place.introducers,
             random,
             place.incarnation,
-            parameters.get("period_s", PERIOD_S),
+            seconds(self.method, parameters, "period_s", PERIOD_S, NEVER_S),
+            self._idle_s,
         )
         self._topics: dict[str, Topic] = {}
         self._seen = Seen()

@@ -1,10 +1,10 @@
 """Who takes part in a topic, as each of its publishers knows it: for methods that send to nodes they pick themselves.
 
 Whoever has inserted a key says so to all publishers (PRESENT, by multicast to their stretch), and again now and then;
-one who leaves says ABSENT. A new publisher asks the publishers beside it for theirs (ROSTER, answered by PRESENT), and
-if there are none, all subscribers; whom it has asked passes on for a while what it hears of later. Who has not been
-heard of for a long time is forgotten. Only who stands among the publishers hears these words, and has a roster.
-A roster may be old: nobody's delivery may depend on it.
+one who leaves says ABSENT, and for one who dies his left neighbour does. A new publisher asks the publishers beside it
+for theirs (ROSTER, answered by PRESENT), and if there are none, all subscribers; whom it has asked passes on for a
+while what it hears of later. Who has not been heard of for a long time is forgotten. Only who stands among the
+publishers hears these words, and has a roster. A roster may be old: nobody's delivery may depend on it.
 """
 
 from collections.abc import Iterable

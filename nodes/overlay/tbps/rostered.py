@@ -13,7 +13,7 @@ from nodes.overlay.skipgraph.contacts import Contact
 from nodes.overlay.skipgraph.messages import Multicast
 from nodes.overlay.tbps.base import Action, Place
 from nodes.overlay.tbps.keys import Role, edge, stands_in, topic_of
-from nodes.overlay.tbps.membership import Topic
+from nodes.overlay.tbps.membership import NEVER_S, Topic
 from nodes.overlay.tbps.roster import (
     LATE_S,
     Roster,
@@ -23,17 +23,23 @@ from nodes.overlay.tbps.roster import (
     say_contacts,
 )
 from nodes.overlay.tbps.sg import SgTbps
+from nodes.parameters import seconds
 
-PRESENT_S = 60.0  # between two words of the same participant
+PRESENT_S = 3600.0  # between two words of the same participant
 FORGET_AFTER = 3  # of them without a word
 
 
 class Rostered(SgTbps):
     """A node that tells publishers of itself and, where it publishes, knows the others."""
 
+    more_parameters = (*SgTbps.more_parameters, "present_s")
+
     def __init__(self, place: Place, parameters: Mapping[str, Any], random: Random) -> None:
         super().__init__(place, parameters, random)
+        self._present_s = seconds(self.method, parameters, "present_s", PRESENT_S, NEVER_S)
+        self._forget_s = FORGET_AFTER * self._present_s
         self._rosters: dict[str, Roster] = {}
+        self._rights: dict[bytes, Contact] = {}  # of own keys
         self._asked: dict[tuple[str, int], float] = {}  # topic, who has asked, until when
         self._present_at: float | None = None
 
@@ -43,7 +49,7 @@ class Rostered(SgTbps):
 
     def on_deadline(self, now: float) -> list[Action]:
         if self._present_at is not None and now >= self._present_at:
-            self._present_at = now + PRESENT_S if self._topics else None
+            self._present_at = now + self._present_s if self._topics else None
             for state in self._topics.values():
                 self._say_present(state, now)
         return super().on_deadline(now)
@@ -56,7 +62,7 @@ class Rostered(SgTbps):
     def _on_keys(self, state: Topic, now: float) -> None:
         self._rosters.pop(state.name, None)  # of an earlier time; nobody told what happened since
         super()._on_keys(state, now)
-        self._present_at = self._present_at or now + PRESENT_S
+        self._present_at = self._present_at or now + self._present_s
         if Role.PUBLISHER in state.keys:
             self._ask_for_roster(state, now)
         self._say_present(state, now)
@@ -84,8 +90,24 @@ class Rostered(SgTbps):
             case graph.Removed(key):
                 own = Contact(key, self.number, 0)
                 self._multicast_words(topic_of(key), RosterWord.ABSENT, own, now)
+            case graph.Moved(key):
+                self._look_right(key, now)
+                super()._on_event(event, now)
             case _:
                 super()._on_event(event, now)
+
+    def _look_right(self, key: bytes, now: float) -> None:
+        """Who finds his right neighbour dead tells the publishers."""
+        peer = self.graph.peer(key)
+        if peer is None:
+            self._rights.pop(key, None)
+            return
+        before, self._rights[key] = self._rights.get(key), peer.right
+        if before is None or before.key == peer.right.key or not self.graph.suspects(before.node):
+            return
+        topic = topic_of(key)
+        if any(stands_in(before.key, topic, role) for role in Role):
+            self._multicast_words(topic, RosterWord.ABSENT, before, now)
 
     def _hear_roster(self, body: bytes, now: float) -> None:
         word, contacts = hear_contacts(body)
@@ -149,5 +171,5 @@ class Rostered(SgTbps):
 
     def _roster(self, topic: str) -> Roster:
         if topic not in self._rosters:
-            self._rosters[topic] = Roster(FORGET_AFTER * PRESENT_S)
+            self._rosters[topic] = Roster(self._forget_s)
         return self._rosters[topic]

@@ -6,8 +6,9 @@ A publisher looks for the root once, remembers it, and sends to it directly; fro
 So nodes pass on what they take no part in, and publishers send also if nobody subscribes.
 
 When the root changes, because nodes come or crash: children and publishers find the new one as they renew, each
-`renew_s` seconds, and the old one joins the tree of the new one. A publication that comes to a node that is the root no
-more serves those below it and is passed on towards the root. A new node does not take itself for a root at once.
+`renew_s` seconds or, the longer nothing changes nearby, more seldom (at most each `idle_period_s`). The old one joins
+the tree of the new one, and a publication that comes to a node that is the root no more serves those below it and is
+passed on towards the root. A new node does not take itself for a root at once.
 What is promised: a subscriber that was confirmed before the publication, and that stays, is delivered it exactly once,
 if no message is lost and the graph has not changed for a while (the lists of all levels, and `renew_s`). Subscriptions
 may come and go. Else publications may miss subscribers: those that were sent to a crashed root until the publisher
@@ -25,7 +26,7 @@ from typing import Any, ClassVar
 from nodes.overlay.skipgraph import actions as graph
 from nodes.overlay.skipgraph.codec import decode
 from nodes.overlay.skipgraph.contacts import VECTOR_BITS
-from nodes.overlay.skipgraph.node import PERIOD_S, SkipGraphNode
+from nodes.overlay.skipgraph.node import IDLE_PERIOD_S, PERIOD_S, SkipGraphNode
 from nodes.overlay.tbps.base import (
     Action,
     Advertised,
@@ -39,7 +40,7 @@ from nodes.overlay.tbps.branches import Branches
 from nodes.overlay.tbps.climbing import Climber, Climbing
 from nodes.overlay.tbps.compass import Bearing, Compass
 from nodes.overlay.tbps.keys import Role, edge
-from nodes.overlay.tbps.membership import written
+from nodes.overlay.tbps.membership import NEVER_S, written
 from nodes.overlay.tbps.scribe_words import (
     Answer,
     Ask,
@@ -56,12 +57,13 @@ from nodes.overlay.tbps.scribe_words import (
 )
 from nodes.overlay.tbps.sources import Sources
 from nodes.overlay.tbps.traffic import Traffic
-from nodes.parameters import check_known
+from nodes.parameters import check_known, seconds
 from nodes.wire import Kind, Message, WireError, encode_topic, message_id
 
 RENEW_S = 5.0
 FORGET_AFTER = 3  # renewals without a word
 KEEP_S = 60.0  # for new children, what somebody is responsible for: at least, and until branches are renewed
+SELDOM = 4  # renewals where nothing changes, then publishers ask for the root
 MOST_HOPS = 255
 UNSURE_PERIODS = 3  # after a node has come, before it takes itself for a root
 
@@ -85,9 +87,12 @@ class Scribe:
     ways: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, place: Place, parameters: Mapping[str, Any], random: Random) -> None:
-        check_known(self.method, parameters, ("period_s", "renew_s"))
-        self._period_s = float(parameters.get("period_s", PERIOD_S))
-        self._renew_s = float(parameters.get("renew_s", RENEW_S))
+        check_known(self.method, parameters, ("period_s", "idle_period_s", "renew_s"))
+        self._period_s = seconds(self.method, parameters, "period_s", PERIOD_S, NEVER_S)
+        idle_s = seconds(self.method, parameters, "idle_period_s", IDLE_PERIOD_S, NEVER_S)
+        self._renew_s = seconds(self.method, parameters, "renew_s", RENEW_S, NEVER_S)
+        self._idle_s = max(idle_s, self._renew_s)
+        self._pause_s = self._renew_s  # until branches are renewed once more
         self.number = place.number
         self.graph = SkipGraphNode(
             place.number,
@@ -96,6 +101,7 @@ class Scribe:
             random,
             place.incarnation,
             self._period_s,
+            idle_s,
         )
         self._random = random
         self._tickets = (place.incarnation & 0xFFFFFFFF) << 32
@@ -108,7 +114,7 @@ class Scribe:
             self._next_ticket,
             lambda topic: self._out.append(Subscribed(topic)),
             self._welcome,
-            FORGET_AFTER * self._renew_s,
+            FORGET_AFTER * self._idle_s,
         )
         self._climbing = Climbing(self._heading, self._send_up, self._arrive)
         self._traffic = Traffic(
@@ -117,10 +123,10 @@ class Scribe:
             self._heading,
             self._next_attempt,
             self._do,
-            max(KEEP_S, FORGET_AFTER * self._renew_s),
+            max(KEEP_S, self._idle_s),
         )
         self._sources = Sources(
-            lambda topic: self._climbing.climb(Look(self.number, 0, topic)),
+            self._look_for_root,
             lambda root, message: self._traffic.publish(root, self.number, message, self._now),
             lambda topic: self._out.append(Advertised(topic)),
         )
@@ -131,6 +137,7 @@ class Scribe:
         self._sure_at: float | None = None  # None: not in the graph yet
         self._tick_at: float | None = None
         self._renew_at = 0.0
+        self._renewals = 0
 
     # What the node wants
 
@@ -203,6 +210,7 @@ class Scribe:
 
     def on_peer_lost(self, number: int, now: float) -> list[Action]:
         self._begin(now)
+        self._renew_soon()
         self._act(self.graph.on_peer_lost(number, now))
         self.branches.forget_node(number)
         self._sources.forget_node(number)
@@ -237,11 +245,16 @@ class Scribe:
     def _tick(self) -> None:
         renew = self._now >= self._renew_at
         if renew:
-            self._renew_at = self._now + self._renew_s
+            self._renew_at = self._now + self._pause_s
+            self._pause_s = min(2 * self._pause_s, self._idle_s)
+            self._renewals += 1
         self.compass.tick(renew)
         self.branches.tick(renew, self._now)
         self._climbing.go_on()
-        self._sources.tick(renew)
+        # The old root passes on what comes to it: publishers need not be told at once.
+        self._sources.tick(
+            renew and (self._pause_s <= self._renew_s or self._renewals % SELDOM == 0)
+        )
         self._traffic.tick(self._now)
 
     def _done(self) -> list[Action]:
@@ -250,6 +263,11 @@ class Scribe:
             self._tick_at = self._now + self._period_s * (0.9 + 0.2 * self._random.random())
         out, self._out = self._out, []
         return out
+
+    def _renew_soon(self) -> None:
+        """Something has changed: others may stand elsewhere, too."""
+        self._pause_s = self._renew_s
+        self._renew_at = min(self._renew_at, self._now + self._renew_s)
 
     def _next_ticket(self) -> int:
         self._tickets += 1
@@ -265,6 +283,14 @@ class Scribe:
             return Bearing.UNKNOWN if self.graph.suspects(heading) else heading
         sure = self._sure_at is not None and self._now >= self._sure_at
         return heading if sure or heading is not Bearing.HERE else Bearing.UNKNOWN
+
+    def _look_for_root(self, topic: str, root: int | None) -> None:
+        """Where it was, if that is known: it answers itself, or passes the question on."""
+        look = Look(self.number, 0, topic)
+        if root is None or root == self.number or self.graph.suspects(root):
+            self._climbing.climb(look)
+        else:
+            self._tell(root, look)
 
     def _do(self, action: Action) -> None:
         self._out.append(action)
@@ -300,6 +326,8 @@ class Scribe:
                     self._out.append(Send(action.node, written(action.message, self.number)))
                 case graph.Told(sender, body):
                     self._hear(sender, hear_scribe(body))
+                case graph.Moved():
+                    self._renew_soon()
                 case graph.Inserted():
                     self._sure_at = self._now + UNSURE_PERIODS * self._period_s
 
@@ -316,6 +344,7 @@ class Scribe:
             case Joined():
                 self.branches.on_joined(sender, word)
             case Leave():
+                self._renew_soon()
                 self.branches.on_leave(sender, word)
             case Look() | Question():
                 self._climbing.climb(word)

@@ -4,8 +4,8 @@ The rendezvous point is the last publisher before the subscribers. It keeps no l
 is a subscriber, there are some. When that changes it tells all publishers *stop* or *go*, by multicast to their
 stretch. A stopped publisher sends nothing. What may be wrong after crashes and losses is repaired:
 (1) a publication that finds nobody comes to the rendezvous point, which answers its sender with *stop*;
-(2) a stopped publisher asks its right neighbour now and then; if they do not agree, the rendezvous point is asked to
-look, and tells all publishers what is so.
+(2) a stopped publisher asks its right neighbour now and then, more seldom the longer nothing changes; if they do not
+agree, the rendezvous point is asked to look, and tells all publishers what is so.
 A new publisher asks its right neighbour, too; if that is no publisher, it is the rendezvous point itself and looks.
 
 Ours: a stopped publisher keeps what it withholds for `hold_s` seconds, and sends it if *go* comes in that time. Else a
@@ -22,8 +22,9 @@ from nodes.overlay.skipgraph import actions as graph
 from nodes.overlay.skipgraph.messages import Multicast
 from nodes.overlay.tbps.base import Action, Place, Withheld
 from nodes.overlay.tbps.keys import Role, edge, stands_in
-from nodes.overlay.tbps.membership import Membership, Topic
+from nodes.overlay.tbps.membership import NEVER_S, Membership, Topic
 from nodes.overlay.tbps.words import Word, hear, say
+from nodes.parameters import seconds
 from nodes.wire import Message
 
 HOLD_S = 10.0
@@ -50,8 +51,9 @@ class SgTbps(Membership):
     def __init__(self, place: Place, parameters: Mapping[str, Any], random: Random) -> None:
         super().__init__(place, parameters, random)
         self._hold_s = float(parameters.get("hold_s", HOLD_S))
-        self._ask_s = float(parameters.get("ask_s", ASK_S))
+        self._ask_s = seconds(self.method, parameters, "ask_s", ASK_S, NEVER_S)
         self._ask_at: float | None = None
+        self._ask_pause = self._ask_s
 
     def next_deadline(self) -> float | None:
         moments = [at for at in (self.graph.next_deadline(), self._ask_at) if at is not None]
@@ -60,7 +62,9 @@ class SgTbps(Membership):
     def on_deadline(self, now: float) -> list[Action]:
         if self._ask_at is not None and now >= self._ask_at:
             flows = self._flows()
-            self._ask_at = now + self._ask_s if flows else None
+            if all(flow.sure for flow in flows):  # and so more and more seldom
+                self._ask_pause = max(self._ask_s, min(2 * self._ask_pause, self._idle_s))
+            self._ask_at = now + self._ask_pause if flows else None
             for flow in flows:
                 self._look(flow, now)
                 if not (flow.going and flow.sure):
@@ -89,7 +93,7 @@ class SgTbps(Membership):
             self._set(state, True, now)
         else:
             state.sure = False
-            self._ask_at = self._ask_at or now + self._ask_s
+            self._ask_soon(now)
             self._look(state, now)
             self._ask(state, now)
 
@@ -98,6 +102,7 @@ class SgTbps(Membership):
             case graph.Moved():
                 for flow in self._flows():
                     if flow.keys[Role.PUBLISHER] == event.key:
+                        self._ask_soon(now)
                         self._look(flow, now)
             case graph.Exhausted(_, Multicast(body=Message() as publication) as multicast):
                 own = self._flow(publication.topic)
@@ -162,6 +167,12 @@ class SgTbps(Membership):
         if right is not None and stands_in(right.key, flow.name, Role.PUBLISHER):
             self._tell(right.node, Word.ASK, flow.name, now)
 
+    def _ask_soon(self, now: float) -> None:
+        """Something has changed."""
+        self._ask_pause = self._ask_s
+        soon = now + self._ask_s
+        self._ask_at = soon if self._ask_at is None else min(self._ask_at, soon)
+
     def _hear(self, sender: int, body: bytes, now: float) -> None:
         word, topic = hear(body)
         flow = self._flow(topic)
@@ -188,6 +199,7 @@ class SgTbps(Membership):
         elif not flow.sure:
             self._set(flow, going, now)
         elif flow.going != going:
+            self._ask_soon(now)
             words = say(Word.LOOK, flow.name)
             self._act(self.graph.carry(edge(flow.name, Role.SUBSCRIBER), words, now), now)
 

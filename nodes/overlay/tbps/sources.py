@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from nodes.wire import Message
 
+UNANSWERED = 3  # ticks, then the root that is known is not asked, but looked for
 MOST_WAITING = 64  # publications of a topic whose root is not known; the oldest are forgotten
 
 
@@ -15,15 +16,18 @@ class Source:
 
     root: int | None = None
     told: bool = False  # that the root is known
+    unanswered: int = 0  # ticks since the root was asked whether it still is
     waiting: deque[Message] = field(default_factory=lambda: deque(maxlen=MOST_WAITING))
 
 
 class Sources:
-    """All of a node. `look` sends for a topic's root, `send` publishes to it, `confirm` hears that it is known."""
+    """All of a node. `look` sends for a topic's root, of which the last one may be known; `send` publishes to it,
+    `confirm` hears that it is known.
+    """
 
     def __init__(
         self,
-        look: Callable[[str], None],
+        look: Callable[[str, int | None], None],
         send: Callable[[int, Message], None],
         confirm: Callable[[str], None],
     ) -> None:
@@ -39,7 +43,7 @@ class Sources:
         source = self._sources.setdefault(topic, Source())
         source.told = False
         if source.root is None:
-            self._look(topic)
+            self._look(topic, None)
         else:
             self.on_root(source.root, topic)
 
@@ -68,7 +72,7 @@ class Sources:
         source = self._sources.get(topic)
         if source is None:
             return
-        source.root = node
+        source.root, source.unanswered = node, 0
         if not source.told:
             source.told = True
             self._confirm(topic)
@@ -84,5 +88,8 @@ class Sources:
     def tick(self, renew: bool) -> None:
         """Look for roots that are not known; for all, if it is time to renew."""
         for topic, source in self._sources.items():
-            if renew or source.root is None:
-                self._look(topic)
+            late = source.unanswered >= UNANSWERED
+            if renew or late or source.root is None:
+                self._look(topic, None if late else source.root)
+            if renew or source.unanswered:
+                source.unanswered += 1

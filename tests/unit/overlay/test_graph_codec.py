@@ -20,10 +20,11 @@ GOLDEN = Path(__file__).parents[2] / "golden" / "nodes" / "graph_messages.txt"
 KINDS = get_args(m.GraphMessage)
 
 keys = st.binary(max_size=40)
-u8, u32, u64 = (st.integers(0, 2**bits - 1) for bits in (8, 32, 64))
+u8, u16, u32, u64 = (st.integers(0, 2**bits - 1) for bits in (8, 16, 32, 64))
 contacts = st.builds(Contact, keys, u32, u64)
 named = {
     "level": u8,
+    "pause": u16,
     "hops": u8,
     "ticket": u32,
     "asker": u32,
@@ -36,12 +37,14 @@ named = {
     "right": contacts,
     "peer": contacts,
     "contact": contacts,
+    "dead": contacts,
     "successors": st.lists(contacts, max_size=4).map(tuple),
 }
 special = {
     (m.Find, "asker"): contacts,
     (m.Found, "contact"): st.none() | contacts,
     (m.Gone, "right"): keys,
+    (m.Recheck, "right"): keys,
 }
 
 
@@ -117,10 +120,13 @@ def examples() -> list[m.GraphMessage]:
         m.Claimed(b"at", one, 6),
         m.Unlink(one, two, 7, 1),
         m.Unlinked(b"at"),
-        m.Check(b"at", one, 8),
+        m.Check(b"at", one, 8, 120),
         m.Checked(b"at", one, 9, True, (two, one)),
         m.Declined(b"at", one, 10, two),
         m.Gone(b"at", b"right", 11),
+        m.Recheck(b"at", b"right"),
+        m.Doubt(b"key", 2),
+        m.Mourn(b"at", one, 3, True),
         m.Find(b"at", 3, True, one),
         m.Found(b"at", 3, False, None),
         m.Found(b"at", 3, False, one),
