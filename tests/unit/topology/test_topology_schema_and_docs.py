@@ -11,13 +11,14 @@ from nodes.delivery import METHODS as DELIVERY_METHODS
 from nodes.delivery.limits import LIMIT_BYTES
 from nodes.overlay import METHODS as OVERLAY_METHODS
 from testbed.links.profiles import PROFILES
-from testbed.topology import doubts, json_schema, load_text
+from testbed.topology import doubts, json_schema, load, load_text
 from testbed.topology.model import Shape
 from testbed.topology.reader import read
 from testbed.topology.units import DURATION, RATE, SHARE
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = sorted((ROOT / "topologies").glob("*.yaml"))
+PAPERS = sorted((ROOT / "topologies" / "papers").glob("*.yaml"))
 DOCUMENT = (ROOT / "docs" / "topology.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```yaml\n(.*?)```", DOCUMENT, re.DOTALL)
 GOLDEN = ROOT / "tests" / "golden" / "topology"
@@ -47,6 +48,17 @@ def test_examples_begin_with_their_schema_and_satisfy_it(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert text.startswith("# yaml-language-server: $schema=topology.schema.json\n")
     validator().validate(read(text, path.name)[0].data)
+
+
+@pytest.mark.parametrize("path", [*EXAMPLES, *PAPERS], ids=lambda path: path.stem)
+def test_examples_are_right_files_and_leave_no_doubt(path: Path) -> None:
+    assert doubts(load(path)) == ()
+
+
+@pytest.mark.parametrize("path", PAPERS, ids=lambda path: path.stem)
+def test_files_of_papers_begin_with_their_schema(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert text.startswith("# yaml-language-server: $schema=../topology.schema.json\n")
 
 
 @pytest.mark.parametrize(
