@@ -129,7 +129,22 @@ class LinkConnection(Connection):
         """As one binary message; returns when all of it is with the kernel."""
         if (label := labelling.agreed(self.protocol)) is not None:
             label.say = chunk.bits
-        await self.send(chunk.data)
+        if self.protocol.state is not OPEN or self.transport.is_closing():
+            await self.send(chunk.data)  # raises what there is to say
+            return
+        # The same as `send`, at half the cost: a link has one sender, and no fragments.
+        self.protocol.send_binary(chunk.data)
+        self.send_data()
+        if self.paused:
+            await self._drained()
+
+    async def _drained(self) -> None:
+        try:
+            await self.drain()
+            return
+        except OSError:
+            await self.wait_closed()
+        raise self.close_exc
 
     async def receive_chunk(self) -> Chunk | str:
         """The next message; a text, if the peer sends one."""

@@ -50,6 +50,7 @@ class Link:
         self._assembler = assembler
         self._needs = needs
         self._answers = answers
+        self._now = asyncio.get_running_loop().time
         self._chunks_received = 0
         self._traffic = kernel.NO_TRAFFIC
         self.used = 0.0  # when something other than a sign of life went over it, either way
@@ -66,11 +67,11 @@ class Link:
         self._connection.prompt_acks = self._needs.prompt_acks
         if self._answers is not None:
             self._answers.heard = self._on_answer
-        self.scheduler.on_link_up(self._connection.packet_room(), _now())
+        self.scheduler.on_link_up(self._connection.packet_room(), self._now())
 
     def offer(self, data: bytes, priority: int, *, control: bool = False) -> tuple[Dropped, ...]:
         """Queue an encoded message; what was dropped because of it."""
-        dropped = self.scheduler.offer(data, priority, _now(), control=control)
+        dropped = self.scheduler.offer(data, priority, self._now(), control=control)
         self._work.set()
         return dropped
 
@@ -125,7 +126,7 @@ class Link:
             await asyncio.wait([sender])
             if self._answers is not None:
                 self._answers.close()
-            self.scheduler.on_link_lost(_now())
+            self.scheduler.on_link_lost(self._now())
         if not sender.cancelled():
             sender.result()  # raises what went wrong there
         if self._closing is not None:
@@ -176,7 +177,7 @@ class Link:
         return [decode(whole) for whole in self._assembler.on_chunk(chunk)]
 
     def _on_answer(self, number: int) -> None:
-        self.scheduler.on_answer(number, _now())
+        self.scheduler.on_answer(number, self._now())
         self._work.set()
 
     async def _send(self) -> None:
@@ -184,12 +185,12 @@ class Link:
         try:
             while True:
                 self._work.clear()
-                if (chunk := scheduler.next_chunk(_now())) is not None:
+                if (chunk := scheduler.next_chunk(self._now())) is not None:
                     await connection.send_chunk(chunk)
                 else:
                     await self._wait_for_work(scheduler.next_deadline())
                 scheduler.on_progress(
-                    connection.unsent_bytes(), _now(), connection.shortest_round_trip_s()
+                    connection.unsent_bytes(), self._now(), connection.shortest_round_trip_s()
                 )
         except ConnectionClosed:
             return
@@ -203,7 +204,3 @@ class Link:
                 await self._work.wait()
         except TimeoutError:
             return
-
-
-def _now() -> float:
-    return asyncio.get_running_loop().time()

@@ -50,6 +50,7 @@ class Node(ABC):
         self._failure: BaseException | None = None
         self._was_ready = False
         self._timer: asyncio.TimerHandle | None = None
+        self._deadline_open = False  # whether the core is still to be asked for its next one
 
     # What a kind of node fills in
 
@@ -145,9 +146,10 @@ class Node(ABC):
 
     def note_readiness(self) -> None:
         """Log when the node becomes ready, again after each time that it was not."""
-        if self.ready and not self._was_ready:
+        ready = self.ready
+        if ready and not self._was_ready:
             self.log.write("ready")
-        self._was_ready = self.ready
+        self._was_ready = ready
 
     # Links
 
@@ -227,7 +229,7 @@ class Node(ABC):
                     self.forget(message_id)
                 case Note(event, details):
                     self.log.write(event, **details)
-        self._set_timer()
+        self._ask_for_deadline()
         return problems
 
     def queue_message(self, peer: str, message: Message, data: bytes) -> tuple[Dropped, ...]:
@@ -252,8 +254,15 @@ class Node(ABC):
     def _log_message(self, event: str, message: Message, arrived_ns: int) -> None:
         self.log.write(event, t=arrived_ns or time.time_ns(), **about(message))
 
+    def _ask_for_deadline(self) -> None:
+        """Once for all that is done in a row."""
+        if not self._deadline_open:
+            self._deadline_open = True
+            asyncio.get_running_loop().call_soon(self._set_timer)
+
     def _set_timer(self) -> None:
         """A timer that comes too early does no harm and stays: deadlines are put off with almost every message."""
+        self._deadline_open = False
         if (deadline := self.core.next_deadline()) is None:
             return
         if self._timer is not None:

@@ -145,11 +145,13 @@ def test_a_sign_of_life_does_not_keep_a_link(
     monkeypatch.setattr(switchboard, "LOOK_AGAIN_S", 0.02)
 
     async def live() -> None:
-        async with brokers(tmp_path, 4, max_links=2) as (one, *others):
-            for other in others:
+        async with brokers(tmp_path, 4, max_links=2) as (one, two, three, _):
+            for other in (two, three):
                 one.send(other.config.name, 1)
                 await until(lambda other=other: other.heard("message"))
-                one.send("b2", kind=Kind.BEAT)
+            one.send("b2", kind=Kind.BEAT)
+            await until(lambda: len(two.heard("message")) == 2 and one.broker.links["b2"].idle)
+            one.send("b4", 1)
             await until(lambda: one.heard("down"))
             assert one.heard("down") == [("down", "b2", True)]
 
