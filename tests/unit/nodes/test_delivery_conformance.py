@@ -6,9 +6,15 @@ from hypothesis import strategies as st
 
 from nodes.delivery import METHODS
 from nodes.delivery.base import CONTROL_BYTES, Assembler, Chunk, Queued, Scheduler
-from nodes.runtime.connection import SETTINGS
 from nodes.runtime.publisher import publication
-from nodes.wire import MAX_PAYLOAD_BYTES, MAX_TOPIC_BYTES, Kind, Message, encode
+from nodes.wire import (
+    MAX_MESSAGE_BYTES,
+    MAX_PAYLOAD_BYTES,
+    MAX_TOPIC_BYTES,
+    Kind,
+    Message,
+    encode,
+)
 
 offers = st.lists(st.tuples(st.binary(min_size=1, max_size=5000), st.integers(1, 5)), max_size=30)
 
@@ -131,7 +137,7 @@ def test_the_largest_message_fits_where_the_control_socket_and_the_link_take_it(
     assert publication("t" * MAX_TOPIC_BYTES, 5, MAX_PAYLOAD_BYTES).size == MAX_PAYLOAD_BYTES
     assert scheduler.offer(largest, 5, 0.0) == ()
     chunks = drain(scheduler)
-    assert max(len(chunk.data) for chunk in chunks) <= SETTINGS["max_size"]
+    assert max(len(chunk.data) for chunk in chunks) <= MAX_MESSAGE_BYTES
     assert arriving(assembler, chunks) == [largest]
 
 
