@@ -112,6 +112,9 @@ class Overlay(Protocol):
     def leave(self, now: float) -> list[Action]:
         """The node is going to stop: hand over what it is responsible for, and leave in order."""
 
+    def describe(self) -> dict[str, Any]:
+        """Its part of the overlay, as JSON values, for those who look at it from outside."""
+
     def on_link_up(self, peer: Peer, now: float) -> list[Action]:
         """Both sides have said HELLO."""
 

@@ -12,6 +12,7 @@ perhaps a new one, remembers it for those who missed it.
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 from nodes.overlay import digest
 from nodes.overlay.base import (
@@ -78,6 +79,9 @@ class Edge:
 
     def leave(self, now: float) -> list[Action]:
         return []
+
+    def describe(self) -> dict[str, Any]:
+        return {"home": self._home, "owed": len(self._owed)}
 
     # What the application wants
 

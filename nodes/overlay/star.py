@@ -59,6 +59,9 @@ class Alone:
     def holds(self, message_id: int) -> bool:
         return False
 
+    def describe(self) -> dict[str, Any]:
+        return {}
+
     def on_message(self, sender: int, message: Message, now: float) -> list[Action]:
         return [Refuse(sender, f"{message.kind.name} from another broker; a star has one")]
 

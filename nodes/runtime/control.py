@@ -26,6 +26,8 @@ def _answer(node: Node, question: Any) -> dict[str, Any]:
     match question.get("do"):
         case "status":
             return node.status()
+        case "overlay":
+            return {"overlay": node.core.describe()}
         case "go":
             node.go()
             return {}
@@ -35,7 +37,7 @@ def _answer(node: Node, question: Any) -> dict[str, Any]:
         case "play":
             return {"accepted": node.play(question.get("start_ns"), question.get("actions"))}
         case other:
-            raise Refused(f"{other!r} is no question; there are status, go, publish, play")
+            raise Refused(f"{other!r} is no question; there are status, overlay, go, publish, play")
 
 
 class ControlSocket:

@@ -11,6 +11,7 @@ from typing import Any
 
 from nodes.overlay.skipgraph import messages as m
 from nodes.overlay.skipgraph.actions import Action, Carried, Result, Told
+from nodes.overlay.skipgraph.describing import describe
 from nodes.overlay.skipgraph.known_places import KnownPlace, stand
 from nodes.overlay.skipgraph.levels import Levels
 from nodes.overlay.skipgraph.multicast import Multicaster
@@ -91,6 +92,10 @@ class SkipGraphNode:
     def suspects(self, number: int) -> bool:
         """Whether this node is taken for dead."""
         return number in self._table.suspects
+
+    def describe(self) -> dict[str, Any]:
+        """All keys and links, as JSON values."""
+        return describe(self._table)
 
     # What the layer above wants
 

@@ -127,6 +127,9 @@ class TopicNode(Protocol):
     def holds(self, message_id: int) -> bool:
         """Whether this publication waits here, because the way is not known yet: more Sends of it will come."""
 
+    def describe(self) -> dict[str, Any]:
+        """Its place in the graph, as JSON values, for those who look at the overlay from outside."""
+
     def on_message(self, sender: int, message: Message, now: float) -> list[Action]:
         """A message came from the node of this number."""
 

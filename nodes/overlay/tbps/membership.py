@@ -155,6 +155,9 @@ class Membership:
         waiting = (message for state in self._topics.values() for message in state.waiting)
         return self.graph.holds(message_id) or any(m.message_id == message_id for m in waiting)
 
+    def describe(self) -> dict[str, Any]:
+        return self.graph.describe()
+
     # What happens
 
     def on_message(self, sender: int, message: Message, now: float) -> list[Action]:

@@ -189,6 +189,9 @@ class Scribe:
         self._traffic.serve_again(message, now)
         return self._done()
 
+    def describe(self) -> dict[str, Any]:
+        return self.graph.describe()
+
     def holds(self, message_id: int) -> bool:
         waiting = [
             one for one in (*self._climbing, *self._sources.waiting()) if _is(one, message_id)

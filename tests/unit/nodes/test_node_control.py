@@ -69,10 +69,11 @@ def test_every_question_has_an_answer_and_a_bad_one_a_reason(tmp_path: Path) -> 
             "home": None,
             "owed": 0,
         }
+        assert answer(node, {"do": "overlay"})["overlay"] == {"home": None, "owed": 0}
         for bad, reason in [
             (5, "a question is a JSON object"),
             ({}, "None is no question"),
-            ({"do": ["go"]}, "is no question; there are status, go, publish, play"),
+            ({"do": ["go"]}, "is no question; there are status, overlay, go, publish, play"),
             ({"do": "publish"}, "n1 is waiting"),
         ]:
             reply = answer(node, bad)
