@@ -140,3 +140,11 @@ def test_a_lab_that_starts_says_its_doubts_first(tmp_path: Path) -> None:
         bring_up(load(file), file, None, heard.append, no_place, lambda _: Choice("none", "a test"))  # type: ignore[arg-type]
     warned = [event.text for event in heard if isinstance(event, Warned)]
     assert warned == list(doubts(load(file)))
+
+
+def test_an_overlay_of_one_broker_is_doubted() -> None:
+    one = lab("[a]", "from: gauge, topic: a") + "overlay: {method: sg-tbps}\n"
+    (doubt,) = doubts(load_text(one, "x"))
+    assert doubt.startswith("overlay sg-tbps is for several brokers, and there is only one")
+    two = one.replace("hub: {kind: broker}", "hub: {kind: broker}\n  other: {kind: broker}")
+    assert doubts(load_text(two, "x")) == ()
