@@ -1,0 +1,104 @@
+"""A self-organised overlay on shaped links while a fifth of its brokers is killed in the middle of the alarm.
+
+Twenty brokers, their sensors and subscribers. What is published with level 3 or more reaches every subscriber, and no
+application is handed anything twice, although brokers and a sensor are killed without a word and a line is cut; the
+brokers that are left find together to exactly the graph that sorting gives, within a stated time.
+"""
+
+import json
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from living_overlay import Told, ask, overlay_is_whole
+
+LAB = "survivors"
+FILE = f"""
+name: {LAB}
+seed: 7
+defaults: {{link: mvno-128k, broker: {{link: hspa-7.2m}}}}
+groups:
+  halls: {{kind: broker, count: 20}}
+  gauges: {{kind: sensor, count: 8}}
+  sirens: {{kind: subscriber, count: 8, topics: [alerts]}}
+nodes:
+  office: {{kind: subscriber, topics: [alerts, readings]}}
+overlay: {{method: sg-tbps}}
+delivery: {{method: preemptive}}
+scenario:
+  duration: 14s
+  settle: 20s
+  events:
+    - {{at: 0s, publish: {{from: "gauges[*]", topic: readings, priority: 1, size: 300B, period: 3s, spread: 3s}}}}
+    - {{at: 0s, publish: {{from: "gauges[*]", topic: readings, priority: 2, size: 300B, period: 4s, spread: 4s}}}}
+    - {{at: 1s, publish: {{from: "gauges[0..3]", topic: alerts, priority: 3, size: 200B, period: 1s, count: 12}}}}
+    - {{at: 2s, publish: {{from: "gauges[2..5]", topic: alerts, priority: 4, size: 200B, period: 1s, count: 11}}}}
+    - {{at: 3s, publish: {{from: "gauges[4..7]", topic: alerts, priority: 5, size: 200B, rate: 2/s, count: 16}}}}
+    - {{at: 4s, crash: {{nodes: "halls[*]", share: 20%}}}}
+    - {{at: 4500ms, crash: {{nodes: "gauges[0]"}}}}
+    - {{at: 5s, cut: {{nodes: "gauges[1]"}}}}
+    - {{at: 9s, heal: {{nodes: "gauges[1]"}}}}
+    - {{at: 9s, restart: {{nodes: "gauges[0]"}}}}
+"""
+BROKERS = [f"halls-{number}" for number in range(20)]
+SENSORS = [f"gauges-{number}" for number in range(8)]
+TOPICS = {"office": {"alerts", "readings"}, **{f"sirens-{n}": {"alerts"} for n in range(8)}}
+WHOLE_WITHIN_S = 30.0  # after the brokers were killed
+
+
+@pytest.mark.netns
+def test_no_alert_is_lost_or_doubled_while_a_fifth_of_the_brokers_dies(
+    testbed_json: Any, places: Path
+) -> None:
+    file = places / "survivors.yaml"
+    file.write_text(FILE)
+    folder = Path(testbed_json("up", file, "--backend", "netns", codes=(0, 3))["run_folder"])
+    assert _whole_at(time.time() + 20), "the overlay has not formed"
+    homes_before = _homes()
+
+    with ThreadPoolExecutor(1) as elsewhere:
+        played = elsewhere.submit(testbed_json, "play", LAB, codes=(0, 3))
+        killed_at, dead = _first_crash(folder)
+        whole_at = _whole_at(killed_at + WHOLE_WITHIN_S)
+        played.result()
+    homes = _homes()
+    testbed_json("down", LAB, codes=(0, 3))
+
+    assert len(dead) == 4
+    moved = {guest for guest, home in homes_before.items() if home in dead}
+    assert moved, "nobody was at home at a broker that was killed"
+    assert not dead & set(homes.values())
+    assert whole_at is not None, "the graph is not what sorting gives"
+
+    told = Told.by(folder)
+    assert {event["priority"] for event in told.published.values()} == {1, 2, 3, 4, 5}
+    assert [told.missing(TOPICS, level) for level in (3, 4, 5)] == [[], [], []]
+    assert told.twice() == []
+
+
+def _homes() -> dict[str, str]:
+    answers = ask(LAB, [*SENSORS, *TOPICS], "status")
+    return {name: answer["home"] for name, answer in answers.items()}
+
+
+def _first_crash(folder: Path) -> tuple[float, set[str]]:
+    """When, and who; as the manifest tells it."""
+    deadline = time.time() + 30
+    while time.time() < deadline:
+        for fault in json.loads((folder / "run.json").read_text()).get("faults", []):
+            if fault["action"] == "crash":
+                return fault["t_ns"] / 1e9, set(fault["nodes"])
+        time.sleep(0.05)
+    raise AssertionError("nobody was killed")
+
+
+def _whole_at(deadline: float) -> float | None:
+    """From when on the living brokers' graph was whole, if it was in time."""
+    while time.time() < deadline:
+        if overlay_is_whole(LAB, BROKERS):
+            return time.time()
+        time.sleep(0.2)
+    return None
