@@ -1,0 +1,111 @@
+"""What a sensor owes, against a simple model: bounded, and no message makes room for a less urgent one."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from nodes.overlay.owed import (
+    AGAIN_S,
+    MAX_REPEATED,
+    MAX_REPEATED_BYTES,
+    Owed,
+    TakenLately,
+    size_of,
+)
+from nodes.wire import Kind, Message
+
+LIMIT = 5000
+
+
+def message(identity: int, level: int, size: int) -> Message:
+    return Message(Kind.PUBLISH, level, message_id=identity, payload=bytes(size))
+
+
+class OwedModel(RuleBasedStateMachine):
+    """The model is a dict of messages, and when each was sent last and how long is waited for its answer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.owed = Owed(LIMIT)
+        self.model: dict[int, Message] = {}
+        self.again: dict[int, tuple[float, float]] = {}  # when, and the wait after that
+        self.now = 0.0
+        self.count = 0
+
+    @rule(level=st.integers(1, 5), size=st.integers(0, 2500))
+    def a_message_is_kept_or_the_less_urgent_do_not_suffice(self, level: int, size: int) -> None:
+        self.count += 1
+        new = message(self.count, level, size)
+        kept, gone = self.owed.add(new)
+        below = [each for each in self.model.values() if each.priority < level]
+        room = LIMIT - sum(map(size_of, self.model.values()))
+        assert kept == (room + sum(map(size_of, below)) >= size_of(new))
+        expected = sorted(below, key=lambda each: (each.priority, -each.message_id))[: len(gone)]
+        assert list(gone) == expected
+        if gone:
+            assert room + sum(map(size_of, gone[:-1])) < size_of(new), "one too many went"
+        for each in gone:
+            del self.model[each.message_id]
+            self.again.pop(each.message_id, None)
+        if kept:
+            self.model[new.message_id] = new
+
+    @rule(data=st.data())
+    def one_is_taken(self, data: st.DataObject) -> None:
+        identity = data.draw(st.integers(1, max(self.count, 1)))
+        assert self.owed.remove(identity) == self.model.pop(identity, None)
+        self.again.pop(identity, None)
+
+    @rule()
+    def all_are_sent_over_a_new_link(self) -> None:
+        all_of_them = self.owed.most_urgent_first()
+        order = sorted(self.model.values(), key=lambda each: (-each.priority, each.message_id))
+        assert all_of_them == order
+        for each in all_of_them:
+            self.owed.sent(each.message_id, self.now)
+            self.again[each.message_id] = (self.now + AGAIN_S, 2 * AGAIN_S)
+
+    @rule()
+    def the_link_is_lost(self) -> None:
+        self.owed.link_lost()
+        self.again.clear()
+        assert self.owed.next_deadline() is None
+
+    @rule(seconds=st.floats(0, 200))
+    def time_passes(self, seconds: float) -> None:
+        self.now += seconds
+        due = {identity for identity, (at, _) in self.again.items() if at <= self.now}
+        deadline = self.owed.next_deadline()
+        assert not due or (deadline is not None and deadline <= self.now)
+        assert {each.message_id for each in self.owed.due(self.now)} == due
+        for identity in due:
+            _, wait = self.again[identity]
+            self.again[identity] = (self.now + wait, 2 * wait)
+
+    @invariant()
+    def it_holds_what_the_model_holds_within_its_limit(self) -> None:
+        assert len(self.owed) == len(self.model)
+        assert all(identity in self.owed for identity in self.model)
+        assert sum(map(size_of, self.model.values())) <= LIMIT
+
+
+TestOwedModel = OwedModel.TestCase
+TestOwedModel.settings = settings(max_examples=60, stateful_step_count=30, deadline=None)
+
+
+@given(st.lists(st.tuples(st.integers(0, 10_000), st.floats(0, 30)), max_size=120))
+@settings(deadline=None)
+def test_what_was_taken_lately_is_bounded_in_number_bytes_and_time(
+    story: list[tuple[int, float]],
+) -> None:
+    lately, now, taken_at = TakenLately(retain_s=100), 0.0, {}
+    for identity, (size, seconds) in enumerate(story):
+        now += seconds
+        lately.add(message(identity, 5, size), now)
+        taken_at[identity] = now
+        newest = lately.newest(now)
+        assert len(newest) <= MAX_REPEATED
+        assert sum(map(size_of, newest)) <= MAX_REPEATED_BYTES
+        assert all(now - taken_at[each.message_id] < 100 for each in newest)
+        ids = [each.message_id for each in newest]
+        assert ids == sorted(ids)
