@@ -101,6 +101,7 @@ class MeshNetwork:
     def _begin(self, name: str, core: Any) -> None:
         self.cores[name] = core
         self.links[name] = {}
+        self._planned.pop(name, None)
         self._plan(name)
 
     def alive(self) -> list[str]:

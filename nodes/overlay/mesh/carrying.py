@@ -48,7 +48,7 @@ class Carrying(Attending):
         if not has_custody(message):
             self._perform(self._node.publish(message, self._now))
         elif not self._is_known(guest, message):
-            duty = self._open(guest, message)
+            duty = self._open(guest, message, own=True)
             if duty is None or message.topic in self._goes:
                 self._because(duty, self._node.publish(message, self._now))
             else:
@@ -60,6 +60,14 @@ class Carrying(Attending):
         for message, duty in self._waiting.pop(topic, []):
             self._duties.release(duty)
             self._because(duty, self._node.publish(message, self._now))
+
+    def _publish_again(self, since: float) -> None:
+        """What own guests have published since then."""
+        for message in self._memory.published_since(since, self._now):
+            if message.topic in self._goes:
+                duty = self._duties.of(message.message_id)
+                duty = duty or self._duties.open(None, message, self._now)
+                self._because(duty, self._node.publish(message, self._now))
 
     def _on_part(self, peer: Peer, number: int, message: Message) -> None:
         """Another broker passes a publication on, with a part of its way."""
@@ -96,8 +104,8 @@ class Carrying(Attending):
             return True
         return self._duties.is_open(copy)
 
-    def _open(self, peer: Peer, message: Message) -> Duty | None:
-        self._memory.remember(message, self._now)
+    def _open(self, peer: Peer, message: Message, own: bool = False) -> Duty | None:
+        self._memory.remember(message, self._now, own)
         duty = self._duties.open(peer, message, self._now)
         if duty is None:
             self._out.append(Note("no-room", {"id": f"{message.message_id:016x}", "peer": peer}))

@@ -9,7 +9,7 @@ copies arrive. Memory is bounded: where there is no room, no duty is opened, and
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import dataclass, field
 from math import inf
 from typing import NamedTuple
@@ -135,6 +135,11 @@ class Duties:
         """Nothing that is held will be passed on any more."""
         for duty in [each for each in self._all() if each.held_until != -inf]:
             self.drop(duty)
+
+    def idle_of(self, peers: Container[Peer]) -> list[Duty]:
+        """Duties that answer to one of these peers and wait for nobody."""
+        of_peers = [duty for copy, duty in self._by_copy.items() if copy.peer in peers]
+        return [duty for duty in of_peers if not duty.waiting]
 
     # Copies that go out
 

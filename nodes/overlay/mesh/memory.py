@@ -12,8 +12,9 @@ OVERHEAD = 500  # bytes of a publication in memory besides its payload
 
 
 class _Kept(NamedTuple):
-    until: float
+    since: float
     message: Message
+    own: bool
 
 
 class Memory:
@@ -28,11 +29,11 @@ class Memory:
     def __len__(self) -> int:
         return len(self._kept)
 
-    def remember(self, message: Message, now: float) -> None:
-        """Keep it; what is known already keeps its time."""
+    def remember(self, message: Message, now: float, own: bool = False) -> None:
+        """Keep it; what is known already keeps its time. `own`: one of the own guests publishes it."""
         if message.message_id not in self._kept:
             kept = replace(message, routing=b"", flags=message.flags | REPEATED)
-            self._kept[message.message_id] = _Kept(now + self._retain_s, kept)
+            self._kept[message.message_id] = _Kept(now, kept, own)
             self.bytes += _size(message)
         self._forget(now)
 
@@ -51,10 +52,16 @@ class Memory:
         kept = reversed(self._kept.items())
         return [identity for identity, one in kept if one.message.topic == topic]
 
+    def published_since(self, moment: float, now: float) -> list[Message]:
+        """What own guests have published since then, as it is published again."""
+        self._forget(now)
+        kept = [one.message for one in self._kept.values() if one.own and one.since >= moment]
+        return [replace(one.forwarded(), flags=one.flags & ~REPEATED) for one in kept]
+
     def _forget(self, now: float) -> None:
         while self._kept:
             identity, oldest = next(iter(self._kept.items()))
-            if oldest.until > now and self.bytes <= self._max_bytes:
+            if oldest.since + self._retain_s > now and self.bytes <= self._max_bytes:
                 return
             del self._kept[identity]
             self.bytes -= _size(oldest.message)

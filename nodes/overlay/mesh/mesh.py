@@ -10,6 +10,7 @@ is sent again over it, or the other is lost.
 """
 
 from collections.abc import Mapping
+from math import inf
 from random import Random
 from typing import Any
 
@@ -19,7 +20,8 @@ from nodes.overlay.custody import taken_copy
 from nodes.overlay.mesh import anchor
 from nodes.overlay.mesh.anchor import Anchor, is_seed
 from nodes.overlay.mesh.carrying import Carrying
-from nodes.overlay.mesh.duties import Copy
+from nodes.overlay.mesh.duties import Copy, Duty
+from nodes.overlay.mesh.lost_peers import LostPeers
 from nodes.overlay.promises import PARAMETERS, promises
 from nodes.overlay.skipgraph.node import PERIOD_S
 from nodes.overlay.tbps import base as topics
@@ -56,7 +58,8 @@ class Mesh(Carrying):
         self._random = random
         self._beats = Beats(own)
         self._up: set[Peer] = set()
-        self._lost: set[Peer] = set()
+        self._lost = LostPeers()
+        self._kept_back: list[Duty] = []
         self._leaving = False
 
     @property
@@ -76,6 +79,13 @@ class Mesh(Carrying):
         self._perform(self._node.leave(now))
         return self._done()
 
+    def describe(self) -> dict[str, Any]:
+        return {
+            "graph": self._node.describe(),
+            "duties": len(self._duties),
+            "remembered": len(self._memory),
+        }
+
     # Links
 
     def on_link_up(self, peer: Peer, now: float) -> list[Action]:
@@ -86,14 +96,9 @@ class Mesh(Carrying):
         self._out += [Send(peer, message) for message in again]
         if again:
             self._out.append(Note("resent", {"peer": peer, "messages": len(again)}))
-        self._is_back(peer)
+        if peer in self._numbers and self._lost.is_back(peer, repaired_at := self._after_repair()):
+            self._ask_for_all(repaired_at)
         return self._done()
-
-    def _is_back(self, peer: Peer) -> None:
-        """If it was lost: perhaps this broker was cut off, not the other."""
-        if peer in self._lost:
-            self._lost.discard(peer)
-            self._ask_for_all(self._after_repair())
 
     def _after_repair(self) -> float:
         """When to ask for what was missed; not at the same moment as everybody else."""
@@ -123,8 +128,7 @@ class Mesh(Carrying):
         if number is None or peer in self._up:
             return []
         self._now = now
-        if peer not in self._lost:
-            self._lost.add(peer)
+        if self._lost.lose(peer, now):
             self._out.append(Note("lost-peer", {"peer": peer}))
             self._ask_for_all(self._after_repair())
         self._perform(self._node.on_peer_lost(number, now))
@@ -146,6 +150,7 @@ class Mesh(Carrying):
             self._beats.next_deadline(),
             self._lingering.next_deadline(),
             self._catching_up.next_deadline(),
+            self._lost.next_deadline(),
         )
         return min((moment for moment in moments if moment is not None), default=None)
 
@@ -157,6 +162,8 @@ class Mesh(Carrying):
         self._watch_duties()
         self._withdraw()
         self._ask_again()
+        if (since := self._lost.due(now)) is not None:
+            self._go_on(since)
         self._perform(self._node.on_deadline(now))
         return self._done()
 
@@ -265,8 +272,25 @@ class Mesh(Carrying):
         self._out.append(Send(peer, message))
         self._pass(peer, message, self._cause)
 
+    def _keep_back(self) -> None:
+        """Cut off from all others, this broker cannot promise its guests that a publication is in good hands."""
+        if not self._lost or not self._up.isdisjoint(self._numbers):
+            return
+        for duty in self._duties.idle_of(self._up):
+            self._duties.hold(duty, inf)
+            self._kept_back.append(duty)
+            self._lost.cut_off(self._now)
+
+    def _go_on(self, since: float) -> None:
+        """The overlay is repaired: what was published since then may not have left this broker."""
+        kept_back, self._kept_back = self._kept_back, []
+        for duty in kept_back:
+            self._duties.release(duty)
+        self._publish_again(since)
+
     def _done(self) -> list[Action]:
         """What is to be done; duties that are over are answered."""
+        self._keep_back()
         answers = self._duties.close(self._node.holds)
         self._out += [Send(peer, answer) for peer, answer in answers]
         out, self._out = self._out, []

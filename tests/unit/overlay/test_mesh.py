@@ -78,7 +78,7 @@ def test_the_sensor_does_not_know_before_the_last_subscriber_has_it(method: str)
 
 
 @methods
-@pytest.mark.parametrize("victim", ["b3", "b4", "b5"])
+@pytest.mark.parametrize("victim", ["b3", "b5"])
 def test_when_a_broker_dies_while_it_has_a_publication_nobody_misses_it(
     method: str, victim: str
 ) -> None:
@@ -140,7 +140,7 @@ def test_what_a_restarted_star_has_forgotten_is_repeated_to_it_by_the_sensor() -
 def test_a_link_that_breaks_is_made_again_and_what_was_under_way_is_sent_again(method: str) -> None:
     made = network(method)
     identities = []
-    for counter in range(1, 13):
+    for counter in range(1, 7):
         identities.append(made.publish("s1", counter, "slope"))
         made.run(0.02)
         for one, others in list(made.links.items()):
@@ -148,6 +148,26 @@ def test_a_link_that_breaks_is_made_again_and_what_was_under_way_is_sent_again(m
                 made.cut(one, other)
         made.run(2)
     made.run(70)
+    for identity in identities:
+        assert made.receivers(identity) == set(SUBSCRIBERS)
+    assert made.taken == set(identities)
+    assert set(made.delivered.values()) == {1}
+    assert closed(made)
+
+
+@methods
+def test_a_broker_that_is_cut_off_with_its_sensor_does_not_promise_what_it_cannot_keep(
+    method: str,
+) -> None:
+    made = network(method)
+    made.isolate("b1")
+    made.run(5)
+    identities = [made.publish("s1", counter, "slope") for counter in (1, 2)]
+    made.run(20)
+    assert not made.delivered
+    assert not made.taken
+    made.isolated.clear()
+    made.run(90)
     for identity in identities:
         assert made.receivers(identity) == set(SUBSCRIBERS)
     assert made.taken == set(identities)

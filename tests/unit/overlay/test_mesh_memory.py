@@ -3,6 +3,7 @@
 from nodes.overlay import digest
 from nodes.overlay.digest import Digest
 from nodes.overlay.mesh.catching_up import CATCHING_UP_S, LATER_S, LEAST_S, CatchingUp
+from nodes.overlay.mesh.lost_peers import UNNOTICED_S, LostPeers
 from nodes.overlay.mesh.memory import OVERHEAD, Memory
 from nodes.wire import CUSTODY, REPEATED, Kind, Message
 
@@ -99,3 +100,30 @@ def test_many_guests_that_come_back_at_once_do_not_make_a_question_each() -> Non
         catching_up.begin(f"c{number}", "a", b"", Digest(), number / 20)
         assert list(catching_up.due(number / 20)) == (["a"] if number == 0 else [])
     assert catching_up.next_deadline() == LEAST_S
+
+
+def test_what_own_guests_have_published_can_be_published_again() -> None:
+    memory = Memory(600)
+    memory.remember(publication(1), 10, own=True)
+    memory.remember(publication(2), 20, own=True)
+    memory.remember(publication(3), 30)
+    (again,) = memory.published_since(20, 40)
+    assert (again.message_id, again.flags, again.routing) == (2, CUSTODY, b"")
+
+
+def test_who_is_found_again_makes_a_broker_look_back_to_before_it_was_lost() -> None:
+    lost = LostPeers()
+    assert not lost.is_back("b2", 1.0)
+    assert lost.lose("b2", 100.0)
+    assert not lost.lose("b2", 101.0)
+    assert lost.lose("b3", 102.0)
+    assert lost.is_back("b3", 110.0)
+    assert lost.is_back("b2", 112.0)
+    assert not lost
+    assert lost.next_deadline() == 112.0
+    assert lost.due(111.0) is None
+    assert lost.due(112.0) == 100.0 - UNNOTICED_S
+    assert lost.next_deadline() is None
+    lost.cut_off(200.0)
+    assert lost.is_back("b2", 210.0), "whoever it is"
+    assert lost.due(210.0) == 200.0 - UNNOTICED_S
