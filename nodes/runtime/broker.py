@@ -82,6 +82,7 @@ class Broker(Node):
         self._board = Switchboard(config, self.links, self.serve, self._unreachable)
         self._doorstep: Doorstep[GuestConnection] = Doorstep()
         self._complaints = Complaints()
+        self._problems: dict[str, str] = {}  # broker: why it could not be reached the last time
         self._server: Server | None = None
         self._answers: AnswerSocket | None = None
         self._leaving = False
@@ -117,6 +118,7 @@ class Broker(Node):
 
     def link_up(self, link: Link) -> None:
         link.used = self.now()
+        self._problems.pop(link.peer, None)
         super().link_up(link)
         self._board.trim()
 
@@ -131,7 +133,9 @@ class Broker(Node):
         return (Dropped(data, message.priority, f"there is no link to {peer}"),)
 
     def _unreachable(self, peer: str, reason: str) -> None:
-        self.log.write("unreachable", peer=peer, reason=reason)
+        if reason != self._problems.get(peer):  # one that is away for long: one line
+            self.log.write("unreachable", peer=peer, reason=reason)
+        self._problems[peer] = reason
         self.perform(self.core.on_unreachable(peer, self.now()))
         self.note_readiness()
 

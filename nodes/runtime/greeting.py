@@ -157,17 +157,3 @@ def _check_proof(told: dict[str, Any], name: str, expected: str) -> None:
         given.encode(errors="replace"), expected.encode()
     ):
         raise Unwelcome(f"{name} does not know the lab's secret")
-
-
-def hello(name: str, number: int, lab: str) -> bytes:
-    """A first HELLO with a fixed nonce, for virtual time."""
-    card = Card(name, number, lab, b"")
-    return _say(card, _introduction(card, FIXED_NONCES[0]))
-
-
-def check(said: bytes | str, lab: str, expected: str | None = None) -> str:
-    """The name in a first HELLO, for virtual time."""
-    name, _ = _introduced(_heard(said), Card("", 0, lab, b""), "")
-    if expected is not None and name != expected:
-        raise Unwelcome(f"{name} answered where {expected} should be")
-    return name
