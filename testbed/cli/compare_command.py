@@ -20,7 +20,7 @@ EXCEEDED = 1  # exit code
 Runs = Annotated[
     list[str],
     typer.Argument(
-        metavar="RUN RUN...",
+        metavar="RUN",
         help="Ids, folders or labs of two or more runs; all are held against the first.",
     ),
 ]

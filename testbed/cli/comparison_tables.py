@@ -61,7 +61,7 @@ def _cells(
     told = [_value(value.get(name), write) for value in values]
     times = [ratio.get(name) for ratio in ratios]
     return told[:1] + [
-        cell if ratio is None else f"{cell}  ×{ratio:.2f}"
+        cell if ratio is None else f"{cell}  {_times(ratio)}"
         for cell, ratio in zip(told[1:], times, strict=True)
     ]
 
@@ -74,7 +74,13 @@ def _value(value: Any, write: Callable[[Any], str]) -> str:
     return NONE if value is None else write(value)
 
 
+def _times(ratio: float) -> str:
+    return f"×{ratio:.2f}" if ratio >= 0.1 else f"×{ratio:.2g}"
+
+
 def _plain(value: float) -> str:
+    if isinstance(value, int):
+        return f"{value:,}"
     return f"{value:,.2f}" if value < 1000 else f"{value:,.0f}"
 
 
@@ -103,7 +109,7 @@ def _pairs(document: dict[str, Any]) -> list[Table | Text]:
             *(_share(one, n) for n in ("same_hops", "same_paths")),
         ]
         for level, delay in one["delays"].items() or [(NONE, None)]:
-            times = [f"×{delay[name]:.2f}" if delay else NONE for name in ("p05", "p50", "p95")]
+            times = [_times(delay[name]) if delay else NONE for name in ("p05", "p50", "p95")]
             table.add_row(*counts, level, *times)
             counts = [""] * len(counts)
     return [table, *told]
