@@ -1,6 +1,7 @@
 """Sensors and subscribers over connections made of lists: what they say on each, and what outlives it."""
 
 import asyncio
+import json
 import time
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -298,3 +299,32 @@ def test_a_subscriber_started_again_takes_up_where_its_log_ends(
         await again.close()
 
     run(story)
+
+
+def test_a_disk_that_fails_is_one_line_in_the_log_for_each_row_of_failures(
+    brokers: Brokers, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    complaints: list[str] = []
+    full = OSError(28, "No space left on device")
+
+    def fail(self: Journal, message: Message) -> None:
+        raise full
+
+    async def story() -> None:
+        sensor = started(Sensor, config(tmp_path, "sensor"))
+        await sensor.open()
+        await until(lambda: sensor.ready)
+        for fails in (True, True, False, True):
+            with monkeypatch.context() as patched:
+                if fails:
+                    patched.setattr(Journal, "add", fail)
+                sensor.publish("t", 5, 10)
+        await until(lambda: published(brokers.lines[0]) == [1, 2, 3, 4])
+        assert sensor.status()["owed"] == 4
+        await sensor.close()
+        lines = (tmp_path / "n1.jsonl").read_text().splitlines()
+        complaints.extend(line for line in lines if json.loads(line)["event"] == "journal")
+
+    run(story)
+    assert len(complaints) == 2
+    assert "cannot be written: No space left on device" in complaints[0]
