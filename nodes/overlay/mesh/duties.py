@@ -137,9 +137,9 @@ class Duties:
             self.drop(duty)
 
     def idle_of(self, peers: Container[Peer]) -> list[Duty]:
-        """Duties that answer to one of these peers and wait for nobody."""
+        """Duties that answer to one of these peers, wait for nobody, and are not held without end."""
         of_peers = [duty for copy, duty in self._by_copy.items() if copy.peer in peers]
-        return [duty for duty in of_peers if not duty.waiting]
+        return [duty for duty in of_peers if not duty.waiting and duty.held_until < inf]
 
     # Copies that go out
 

@@ -316,6 +316,22 @@ def test_what_nobody_subscribes_to_is_noted_and_answered_when_nobody_came() -> N
     assert sent(core.on_deadline(12.5), Kind.TAKEN) == ["s1"]
 
 
+def test_what_waits_for_its_advertisement_is_not_answered_before_however_the_links_are() -> None:
+    station = Station("b5", 5, (BrokerName("b2", 2),), (BrokerName("b2", 2),))
+    core = METHODS["sg-tbps"](station, {}, Random(7))
+    core.on_deadline(0.0)
+    core.on_link_up("b2", 0.0)
+    core.on_link_up("s1", 0.0)
+    message = Message(Kind.PUBLISH, 5, flags=CUSTODY, message_id=7, topic="slope")
+    told = core.on_message("s1", message, 1.0)
+    told += core.on_link_down("b2", 1.1)
+    told += core.on_unreachable("b2", 1.2)
+    told += core.on_link_up("b2", 1.3)
+    told += core.on_deadline(8.0)
+    assert sent(told, Kind.TAKEN) == []
+    assert not core.ready
+
+
 def test_the_brokers_own_topic_is_not_for_guests() -> None:
     core = broker()
     core.on_link_up("c1", 0.0)
