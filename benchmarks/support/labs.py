@@ -73,19 +73,20 @@ class BenchmarkLab:
         """Seconds until `up` returns, and until the last node was ready, as it says in its log."""
         began_s = time.time()
         took_s = self.up()
-        return took_s, max(map(_ready_at, self._logs())) / 1e9 - began_s
+        return took_s, max(map(ready_at, self._logs())) / 1e9 - began_s
 
     def manifest(self) -> dict[str, Any]:
         """Of the newest run."""
-        return read_manifest(self._newest_run())
+        return read_manifest(self.newest_run())
 
-    def _newest_run(self) -> RunPlace:
+    def newest_run(self) -> RunPlace:
+        """Where its files are."""
         runs = (self.folder / "c").glob(f"{self.name}-*")
         return RunPlace(max(runs, key=lambda run: run.stat().st_mtime))
 
     def _logs(self) -> list[Path]:
         """Of all nodes of the newest run."""
-        return sorted(self._newest_run().logs.glob("*.jsonl"))
+        return sorted(self.newest_run().logs.glob("*.jsonl"))
 
     def down(self) -> float:
         """Seconds until nothing is left."""
@@ -119,7 +120,7 @@ class BenchmarkLab:
         }
 
 
-def _ready_at(log: Path) -> int:
+def ready_at(log: Path) -> int:
     """When the node was first ready, in ns since 1970."""
     events = (json.loads(line) for line in log.read_text().splitlines())
     return next(int(event["t"]) for event in events if event["event"] == "ready")

@@ -1,0 +1,97 @@
+"""Mosquitto in the valley: one broker on a fast link in the middle, clients on 3G lines, QoS 1.
+
+`two`: clients have a connection of its own for alerts, so that TCP does not queue them behind photographs.
+"""
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from benchmarks.support.brokers.scene import (
+    FAST,
+    LINE,
+    OFFICES,
+    SLOPES,
+    Arrivals,
+    Timelines,
+    wanted,
+)
+from benchmarks.support.brokers.valley import Post
+from benchmarks.support.delivery.contestant import Stage
+from benchmarks.support.delivery.peers import MOSQUITTO, Mosquitto, program
+from testbed.keeper.client import NodeProcess, Program
+
+HUB = "mosquitto"
+_MODULE = "benchmarks.support.brokers.mqtt_guest"
+
+
+@dataclass(frozen=True, slots=True)
+class MqttValley:
+    """Mosquitto and its clients."""
+
+    name: str
+    two: bool = False
+
+    def check(self) -> None:
+        """MissingCapability if the broker or the library is not there."""
+        Mosquitto(HUB, "mqtt", ("paho", "paho-mqtt")).check()
+
+    def posts(self) -> Sequence[Post]:
+        """A star."""
+        return [Post(HUB, FAST), *(Post(guest, LINE) for guest in (*SLOPES, *OFFICES))]
+
+    def prepare(self, stage: Stage, sent: Timelines) -> list[Program | NodeProcess]:
+        """Each client has a folder."""
+        from benchmarks.support.delivery.mqtt import CONFIGURATION
+
+        settings = stage.folder / "mosquitto.conf"
+        settings.write_text(
+            f"{CONFIGURATION}set_tcp_nodelay true\nmax_queued_messages 0\nuser root\n"
+        )
+        for slope, timeline in sent.items():
+            _folder(stage, slope).mkdir()
+            told = json.dumps([asdict(due) for due in timeline])
+            (_folder(stage, slope) / "timeline.json").write_text(told)
+        for office in OFFICES:
+            _folder(stage, office).mkdir()
+        return [
+            program(stage, HUB, MOSQUITTO, "-c", str(settings)),
+            *(self._guest(stage, slope, "publish") for slope in SLOPES),
+            *(self._guest(stage, office, "receive", *wanted(office)) for office in OFFICES),
+        ]
+
+    def _guest(self, stage: Stage, role: str, what: str, *topics: str) -> Program:
+        host, connections = stage.addresses[HUB], "two" if self.two else "one"
+        argv = (sys.executable, "-m", _MODULE, what, role, connections, host)
+        return program(stage, role, *argv, str(_folder(stage, role)), *topics)
+
+    def begin(self, stage: Stage) -> None:
+        """They try by themselves until mosquitto is there."""
+
+    def is_ready(self, stage: Stage) -> bool:
+        """All clients say so."""
+        return all((_folder(stage, guest) / "ready").exists() for guest in (*SLOPES, *OFFICES))
+
+    def play(self, stage: Stage, start_ns: int, sent: Timelines) -> None:
+        """Publishers wait for this file, whole."""
+        for slope in SLOPES:
+            unfinished = _folder(stage, slope) / "start.new"
+            unfinished.write_text(str(start_ns))
+            unfinished.rename(_folder(stage, slope) / "start")
+
+    def arrivals(self, stage: Stage) -> Arrivals:
+        """As the offices note them; the first, if one comes twice."""
+        found: dict[tuple[str, str, int], int] = {}
+        for office in OFFICES:
+            lines = (_folder(stage, office) / "received.jsonl").read_text()
+            for line in lines.splitlines(keepends=True):
+                if line.endswith("\n"):
+                    slope, number, at_ns = json.loads(line)
+                    found.setdefault((office, slope, number), at_ns)
+        return found
+
+
+def _folder(stage: Stage, role: str) -> Path:
+    return stage.folder / role

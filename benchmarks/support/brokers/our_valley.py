@@ -1,0 +1,179 @@
+"""Our nodes in the valley: several brokers that form an overlay, preemptive on all links.
+
+`halls`: brokers stand where mosquitto would, on fast links, and guests call them over their 3G lines. `sites`: there is
+nobody in the middle; each place has a broker of its own behind the 3G line that it shares with the guest.
+"""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from benchmarks.support.brokers.scene import (
+    ALERTS,
+    FAST,
+    LINE,
+    OFFICES,
+    PHOTOGRAPHS,
+    SLOPES,
+    Arrivals,
+    Timelines,
+    topic,
+    wanted,
+)
+from benchmarks.support.brokers.valley import Post
+from benchmarks.support.delivery.contestant import Stage
+from testbed.backends.node_files import BROKER_PORT, SEEDS
+from testbed.control import request, request_all
+from testbed.jsonfiles import write_json
+from testbed.keeper.client import NodeProcess, Program
+
+HALLS, SITES = "halls", "sites"
+IN_HALLS = 4  # brokers
+METHOD, DELIVERY = "fan-tbps", "preemptive"
+LEVELS = {ALERTS: 5, PHOTOGRAPHS: 1}
+GUESTS = (*SLOPES, *OFFICES)
+
+
+@dataclass(frozen=True, slots=True)
+class OurValley:
+    """Our stack, with brokers in one of the two places."""
+
+    layout: str
+
+    @property
+    def name(self) -> str:
+        """As the tables call it."""
+        return f"testbed, {self.layout}"
+
+    def check(self) -> None:
+        """All is here."""
+
+    def posts(self) -> Sequence[Post]:
+        """Guests on 3G lines, brokers on fast ones; or both behind one line."""
+        if self.layout == HALLS:
+            brokers = [Post(name, FAST) for name in self._brokers]
+            return [*brokers, *(Post(guest, LINE) for guest in GUESTS)]
+        return [
+            post
+            for guest, broker in zip(GUESTS, self._brokers, strict=True)
+            for post in (
+                Post(_router(guest), LINE, router=True),
+                Post(broker, None, behind=_router(guest)),
+                Post(guest, None, behind=_router(guest)),
+            )
+        ]
+
+    @property
+    def _brokers(self) -> list[str]:
+        count = IN_HALLS if self.layout == HALLS else len(GUESTS)
+        return [f"broker{number}" for number in range(count)]
+
+    def _homes(self, guest: str) -> list[str]:
+        """Neighbours have different homes, so that all alerts cross the overlay."""
+        brokers = self._brokers
+        first = GUESTS.index(guest) % len(brokers)
+        return brokers[first:] + brokers[:first]
+
+    def prepare(self, stage: Stage, sent: Timelines) -> list[Program | NodeProcess]:
+        """A node.json each."""
+        roles = [*self._brokers, *GUESTS]
+        numbers = {role: number for number, role in enumerate(roles, start=1)}
+        return [
+            NodeProcess(
+                stage.node(role), self._configured(stage, role, numbers), stage.stderr(role)
+            )
+            for role in roles
+        ]
+
+    def _configured(self, stage: Stage, role: str, numbers: dict[str, int]) -> Path:
+        lab, name = stage.lab, stage.node(role)
+        lab.node(name).mkdir(parents=True)
+        is_broker = role in self._brokers
+        known = [b for b in self._brokers if b != role] if is_broker else self._homes(role)
+        config = {
+            "lab": lab.name,
+            "run": "benchmark",
+            "name": name,
+            "number": numbers[role],
+            "kind": "broker" if is_broker else "sensor" if role in SLOPES else "subscriber",
+            "control": str(lab.node_control(name)),
+            "log": str(_log(stage, role)),
+            "seed": 1,
+            "overlay": {"method": METHOD, "parameters": {}},
+            "delivery": {"method": DELIVERY, "parameters": {}},
+            "deliveries": {},
+            "listen": {"host": stage.addresses[role], "port": BROKER_PORT} if is_broker else None,
+            "brokers": [
+                {
+                    "name": stage.node(broker),
+                    "number": numbers[broker],
+                    "host": stage.addresses[broker],
+                    "port": BROKER_PORT,
+                }
+                for broker in known
+            ],
+            "seeds": [stage.node(b) for b in self._brokers[:SEEDS] if is_broker and b != role],
+            "topics": list(wanted(role)) if role in OFFICES else [],
+            "secret": "benchmark",
+            "journal": str(lab.node(name) / "journal") if role in SLOPES else None,
+        }
+        write_json(lab.node_config(name), config, indent=None)
+        return lab.node_config(name)
+
+    def begin(self, stage: Stage) -> None:
+        """Through the gate, brokers first."""
+        for role in (*self._brokers, *GUESTS):
+            request(stage.lab.node_control(stage.node(role)), {"do": "go"})
+
+    def is_ready(self, stage: Stage) -> bool:
+        """All nodes say so."""
+        controls = {
+            role: stage.lab.node_control(stage.node(role)) for role in (*self._brokers, *GUESTS)
+        }
+        answers = request_all(controls, {"do": "status"})
+        return len(answers) == len(controls) and all(a["ready"] for a in answers.values())
+
+    def play(self, stage: Stage, start_ns: int, sent: Timelines) -> None:
+        """The sensors do it themselves."""
+        for slope, timeline in sent.items():
+            actions = [
+                {
+                    "at_ns": due.at_ns,
+                    "topic": topic(due),
+                    "priority": LEVELS[topic(due)],
+                    "size": due.size,
+                }
+                for due in timeline
+            ]
+            control = stage.lab.node_control(stage.node(slope))
+            request(control, {"do": "play", "start_ns": start_ns, "actions": actions}, 60.0)
+
+    def arrivals(self, stage: Stage) -> Arrivals:
+        """From the nodes' logs; the sensors' tell in which order the messages were made."""
+        made = {
+            event["id"]: (slope, number)
+            for slope in SLOPES
+            for number, event in enumerate(_events(_log(stage, slope), "publish"))
+        }
+        return {
+            (office, *made[event["id"]]): int(event["t"])
+            for office in OFFICES
+            for event in _events(_log(stage, office), "receive")
+        }
+
+
+def _router(guest: str) -> str:
+    return f"{guest}-line"
+
+
+def _log(stage: Stage, role: str) -> Path:
+    return stage.folder / f"{role}.jsonl"
+
+
+def _events(log: Path, kind: str) -> Iterable[dict[str, Any]]:
+    """Of one kind, from the whole lines of a log that may still grow."""
+    for line in log.read_text().splitlines(keepends=True):
+        if line.endswith("\n") and (event := json.loads(line))["event"] == kind:
+            yield event

@@ -1,0 +1,117 @@
+"""A publisher and a subscriber of one broker in one process, so quick that the broker never waits for them.
+
+What differs between our brokers and mosquitto is how to speak (`Speech`). Both ends know what has arrived, so there are
+never more than `WINDOW` messages under way, whether or not the protocol has answers.
+"""
+
+import select
+import socket
+import time
+from statistics import median
+from typing import Protocol
+
+WINDOW = 256  # messages under way, so that the broker always has work
+AT_ONCE = 64  # messages in one write
+READ_BYTES = 1 << 18
+PATIENCE_S = 30.0
+APART_S = 0.005  # between single messages: all is idle again
+FIRST = 1  # the number of the first message
+
+
+class Speech(Protocol):
+    """How the two ends talk with a broker."""
+
+    publisher: socket.socket
+    subscriber: socket.socket
+
+    def publication(self, number: int) -> bytes:
+        """What the publisher sends."""
+
+    def heard(self, data: bytes) -> int:
+        """The subscriber has read this: how many publications are whole now. It answers them if it has to."""
+
+
+class Stuck(Exception):
+    """Nothing came for a long time."""
+
+
+class Pair:
+    """Drives both ends of one broker."""
+
+    def __init__(self, speech: Speech) -> None:
+        self._speech = speech
+        self._sent = 0
+        self._received = 0
+        self._poll = select.poll()
+        self._publisher, self._subscriber = speech.publisher, speech.subscriber
+        for line in (self._publisher, self._subscriber):
+            line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._poll.register(line, select.POLLIN)
+
+    def blast(self, seconds: float) -> tuple[int, float]:
+        """Send as fast as the broker passes on; how many messages that were, and the seconds until all arrived."""
+        before, began = self._received, time.monotonic()
+        while time.monotonic() < began + seconds:
+            room = min(AT_ONCE, WINDOW - (self._sent - self._received))
+            if room > AT_ONCE // 2:
+                self._send(room)
+            self._read(0.0 if room == AT_ONCE else PATIENCE_S)
+        self._drain()
+        return self._received - before, time.monotonic() - began
+
+    def delays(self, count: int) -> list[float]:
+        """Seconds that single messages take, one after the other, with pauses in between."""
+        found = []
+        for _ in range(count):
+            time.sleep(APART_S)
+            began = time.perf_counter()
+            self._send(1)
+            self._drain()
+            found.append(time.perf_counter() - began)
+        return found
+
+    def _send(self, count: int) -> None:
+        first = FIRST + self._sent
+        self._sent += count
+        frames = [self._speech.publication(number) for number in range(first, first + count)]
+        self._publisher.sendall(b"".join(frames))
+
+    def _drain(self) -> None:
+        while self._received < self._sent:
+            self._read(PATIENCE_S)
+
+    def _read(self, patience_s: float) -> None:
+        ready = self._poll.poll(patience_s * 1000)
+        if not ready and patience_s:
+            raise Stuck(f"{self._received} of {self._sent} messages arrived, and then none")
+        for line, _ in ready:
+            if line == self._publisher.fileno():
+                data = self._publisher.recv(READ_BYTES)  # answers, which nobody waits for
+            else:
+                data = self._subscriber.recv(READ_BYTES)
+                self._received += self._speech.heard(data)
+            if not data:
+                raise Stuck("the broker has closed the connection")
+
+
+def direct_delay(size: int, count: int) -> float:
+    """The median delay of so many bytes from a socket to another one on the loopback, with nobody in between."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        near = socket.create_connection(listening.getsockname())
+        far, _ = listening.accept()
+    with near, far:
+        near.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return median(_once(near, far, size) for _ in range(count))
+
+
+def _once(near: socket.socket, far: socket.socket, size: int) -> float:
+    time.sleep(APART_S)
+    waiting = select.poll()
+    waiting.register(far, select.POLLIN)
+    began = time.perf_counter()
+    near.sendall(bytes(size))
+    left = size
+    while left:
+        waiting.poll(PATIENCE_S * 1000)
+        left -= len(far.recv(READ_BYTES))
+    return time.perf_counter() - began
