@@ -17,6 +17,7 @@ from testbed.events import Emit, Warned, ignore
 from testbed.journal import Journal
 from testbed.keeper.client import Keeper
 from testbed.lab.apply import apply
+from testbed.lab.health import NO_KEEPER
 from testbed.lab.links import change_links
 from testbed.links.changes import Action as LinkAction
 from testbed.links.changes import Order
@@ -75,7 +76,12 @@ class Faults:
             change_links(self._record, incident.nodes, order, ignore, self._make)
         elif incident.kind is FaultKind.RESTART:
             self._restart(incident, start_ns)
-        elif (keeper := Keeper.connect(self._place)) is not None:
+        else:
+            keeper = Keeper.connect(self._place)
+            if keeper is None:
+                raise TestbedError(
+                    f"lab {self._record.name}: {NO_KEEPER}", "`testbed up` repairs it"
+                )
             keeper.signal(incident.nodes, _SIGNALS[incident.kind])
 
     def _restart(self, incident: Incident, start_ns: int) -> None:
