@@ -55,7 +55,9 @@ def _bars(
         .mark_bar(height=BAR)
         .encode(
             y=alt.Y("node:N", title=None, sort=nodes).axis(domain=False, ticks=False),
-            x=alt.X(f"{value}:Q", title=title, stack="zero").axis(tickMinStep=1, format=",.6~g"),
+            x=alt.X(f"{value}:Q", title=title, stack="zero").axis(
+                tickMinStep=1, tickCount=8, format=",.6~g"
+            ),
             order=alt.Order("place:Q"),
             color=alt.Color(f"{part}:N", title=part, sort=parts)
             .scale(domain=parts, range=tones)
