@@ -5,7 +5,7 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from testbed.backends.simulated.endpoint import Endpoint
+from testbed.backends.simulated.endpoint import END, Endpoint
 from testbed.backends.simulated.line import Line
 from testbed.backends.simulated.loop import SECOND, Loop
 from testbed.backends.simulated.packets import Flow
@@ -175,3 +175,39 @@ def test_an_idle_side_gives_up_too_but_not_while_the_other_answers_its_probes() 
     pair.run(1000)
     (at,) = gone
     assert 1060 < at < 1200
+
+
+@given(st.floats(0, 0.3), st.integers(0, 200))
+@settings(max_examples=30, deadline=None)
+def test_a_stream_ends_behind_all_that_was_written_whatever_is_lost(lost: float, seed: int) -> None:
+    pair = Pair(Shape(1e6, 0.02, loss=lost), Shape(1e6, 0.02, loss=lost), seed=seed)
+    pair.near.connect()
+    pair.run(60)
+    pair.near.write(20_000, "last words")
+    pair.near.finish()
+    pair.run(120)
+    assert pair.got == ["last words", END]
+
+
+def test_where_nobody_listens_a_connection_is_refused_after_one_round_trip() -> None:
+    pair = Pair(Shape(delay_s=0.1), Shape(delay_s=0.1))
+    refused: list[int] = []
+    pair.far.admits = lambda: False
+    pair.near.on_refused = lambda: refused.append(pair.loop.now)
+    pair.near.connect()
+    pair.run(10)
+    assert refused == [200 * MILLISECOND]
+    assert pair.watch.packets == 1  # it does not try again by itself
+
+
+def test_who_still_sends_to_a_connection_that_was_given_up_is_told() -> None:
+    pair = Pair(Shape(delay_s=0.1), Shape(delay_s=0.1))
+    told: list[int] = []
+    pair.near.on_vanished = lambda: told.append(pair.loop.now)
+    pair.near.connect()
+    pair.run(1)
+    pair.far.stop()
+    pair.near.write(100, "hello?")
+    pair.run(1)
+    assert told == [1200 * MILLISECOND]
+    assert pair.got == []
