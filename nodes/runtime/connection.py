@@ -28,6 +28,7 @@ OPEN_TIMEOUT_S = 30.0  # also for HELLO
 CLOSE_TIMEOUT_S = 1.0
 BEFORE_PROOF_BYTES = 2 * MAX_HELLO_BYTES  # what is read of a peer before its proof: HTTP and HELLO
 MAX_UNREAD_BYTES = MAX_MESSAGE_BYTES + 65_536  # what may wait below a scheduler
+READ_BYTES = 32_768  # at once; thousands of tiny frames in one read would keep all others waiting
 PROBE_AFTER_S, PROBE_EVERY_S, PROBES = 60, 20, 3
 VANISHED_AFTER_S = PROBE_AFTER_S + PROBES * PROBE_EVERY_S
 
@@ -58,6 +59,10 @@ class LinkConnection(Connection):
     _held: bytes | None = (
         None  # what came behind its proof, before that was checked; None: nothing may
     )
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        transport.max_size = READ_BYTES  # type: ignore[attr-defined] # of asyncio's socket transports
 
     def data_received(self, data: bytes) -> None:
         self.arrived_ns = time.time_ns()
