@@ -30,6 +30,7 @@ from nodes.wire import Kind, Message, decode, encode, message_id
 
 NOTICE_S = 0.3  # until a node knows that a link is gone
 DIAL_S = 0.2  # until it knows that nobody answers
+SEEDS = 3  # as a lab has them
 RETRY_S = 0.5  # between two tries of a guest
 
 
@@ -43,7 +44,7 @@ class Link:
 
 
 class MeshNetwork:
-    """Nodes by name. Brokers are b1, b2, ...; the first two are the seeds."""
+    """Nodes by name. Brokers are b1, b2, ...; the first three are the seeds."""
 
     def __init__(
         self,
@@ -83,7 +84,7 @@ class MeshNetwork:
         """A broker, perhaps anew."""
         me = next(broker for broker in self.names if broker.name == name)
         others = tuple(broker for broker in self.names if broker != me)
-        seeds = tuple(broker for broker in self.names[:2] if broker != me)
+        seeds = tuple(broker for broker in self.names[:SEEDS] if broker != me)
         station = Station(name, me.number, others, seeds, incarnation=int(self.now * 1000) + 1)
         random = Random(f"{self.seed} {name} {self.now}")
         self._begin(name, METHODS[self.method](station, self.parameters, random))
