@@ -113,6 +113,12 @@ def graph_node(
     return node
 
 
+def tell_of_death(network: OverlayNetwork, number: int, dead: int) -> None:
+    """The shell of a node has found out that another one is dead."""
+    if number in network.nodes:
+        network.act(number, network.nodes[number].on_peer_lost(dead, network.now))
+
+
 def expected_links(nodes: Iterable[SkipGraphNode]) -> dict[bytes, list[tuple[Any, Any]]]:
     """By sorting: for each key, left and right neighbour (keys) in each level, until its node is alone."""
     owners = {key: node for node in nodes for key in node.own_keys()}

@@ -12,6 +12,7 @@ from nodes.overlay.skipgraph.routing import holder, next_hop
 from nodes.overlay.skipgraph.table import Peer, Standing, Table
 
 PATIENCE = 2  # ticks between two questions for a place
+UNASKED = 0  # ticket of a Gap that somebody else asked for
 HELPLESS = 4  # questions without an answer; if no introducer helps, a ring is founded
 
 
@@ -101,7 +102,10 @@ class Places(Links):
         if not answer.empty:
             del self._asked[sender]
             return
-        self._asked[sender] = HELPLESS
+        if sender > self._table.number:
+            self._asked[sender] = (
+                HELPLESS  # who has the lower number founds a ring, the other waits a while for it
+            )
         self._levels.forget_node(sender)
         unasked = any(not self._asked[node] for node in self._table.introducers)
         for peer in list(self._table.peers.values()):
@@ -110,7 +114,13 @@ class Places(Links):
                 self._look_for_place(peer)
 
     def on_gap(self, gap: m.Gap) -> bool:
-        """Whether the answer was for a peer that looks for its place."""
+        """Whether the answer was for a peer that looks for its place, or that others have looked for."""
+        if gap.ticket == UNASKED:
+            for peer in self._table.in_ring():
+                if between(gap.left.key, peer.key, gap.right.key) and self._is_closer(peer, gap):
+                    self._ask_for(peer, gap)
+                    break
+            return True
         for peer in self._table.peers.values():
             if peer.ticket == gap.ticket:
                 peer.ticket = 0
@@ -126,6 +136,9 @@ class Places(Links):
         if gap.right.key == peer.key:
             if peer.claim is not None:
                 self._linked(peer, gap.left, gap.number)
+            else:  # of an earlier life
+                gone = m.Gone(gap.left.key, peer.key, gap.number)
+                self._table.send(gap.left.node, gone)
         else:
             peer.right, peer.right_number = gap.right, gap.number + 1
             self._ask_for(peer, gap)
@@ -133,9 +146,15 @@ class Places(Links):
     def _rejoin(self, peer: Peer, gap: m.Gap) -> None:
         """A peer in the ring has looked for its place: is there a better one?"""
         lost = peer.unheard >= UNHEARD or not self._table.alive(peer.left)
-        closer = between(peer.left.key, gap.left.key, peer.key)
-        if peer.key not in (gap.right.key, gap.left.key) and (lost or closer):
+        if peer.key in (gap.right.key, gap.left.key):
+            return
+        if lost or self._is_closer(peer, gap):
             self._ask_for(peer, gap)
+        else:  # another ring, whose next one to the right has its place in ours
+            self.on_locate(m.Locate(gap.right.key, gap.right.node, UNASKED, hops=1))
+
+    def _is_closer(self, peer: Peer, gap: m.Gap) -> bool:
+        return peer.standing is Standing.LINKED and between(peer.left.key, gap.left.key, peer.key)
 
     def _ask_for(self, peer: Peer, gap: m.Gap) -> None:
         table = self._table

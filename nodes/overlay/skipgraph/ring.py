@@ -10,7 +10,8 @@ still has the number of the Gap. (With one step, as first planned, a lost answer
 to its left changes the gap, and nobody knows any more whom the first one has to its right.)
 Then the new peer tells its right neighbour (Check). It is *settled*, and only then Inserted, when the right neighbour
 is settled too: whoever goes left from any peer never passes over a settled one, however late messages are.
-A node without peers in the ring asks introducers; if none of them answers or knows a ring, it founds one.
+A node without peers in the ring asks introducers; if none of them answers or knows a ring, it founds one. Of those that
+begin at the same time the one with the lowest number does so; others wait for it, as long as for one that is silent.
 
 Leave: the peer closes its gap and asks for Unlink, routed to its left neighbour; what concerns its gap meanwhile is
 held and sent on afterwards. Unlink, too, may be repeated: a key that is not there is out.
@@ -18,7 +19,8 @@ held and sent on afterwards. Unlink, too, may be repeated: a key that is not the
 Crash: each peer checks its right neighbour. No answer: it takes the nearest one it knows and, when that one declines,
 goes left from there, to the first that has lost its left neighbour. A peer that nobody checks locates and claims its
 own place again. Who hears of a crash from its shell, and is not beside the dead one, tells the one that is (Doubt).
-Now and then a peer looks its place up through another node: rings that grew apart become one again.
+Now and then a peer looks its place up through another node: rings that grew apart become one again. The peer that
+learns of another ring takes its place in it, or lets one of the others know of a place in its own.
 """
 
 from nodes.overlay.skipgraph import messages as m
@@ -35,6 +37,7 @@ SILENT = 8  # ticks, then the left neighbour of a peer counts as dead
 FAREWELLS = 8  # tries to leave in order
 LONGEST_WAIT = 8  # ticks between them
 LOOK_AROUND = 5  # ticks between two looks through another node, while something changes
+ALONE = 20  # the same for a peer that is alone in its ring, always
 LOOKERS = 8  # nodes that look through another one in each idle pause, of a ring of any size
 
 
@@ -198,7 +201,11 @@ class Ring(Places):
             if self._ticks % LOOK_AROUND == 0:
                 self._look_around()
             return
-        size = 2 ** max((len(peer.levels) for peer in peers), default=0)
+        if all(peer.right == peer.me for peer in peers) and self._ticks % ALONE == 0:
+            self._look_around()
+            return
+        height = max((len(peer.levels) for peer in peers), default=0)
+        size = 2.0 ** (height - 2)  # about
         if self._table.random.random() * idle * max(1, size / LOOKERS) < 1:
             self._look_around()
 
@@ -211,6 +218,6 @@ class Ring(Places):
         peer = table.random.choice(linked)
         alive = [node for node in table.introducers if node not in table.suspects]
         if alive:
-            node = alive[self._ticks // LOOK_AROUND % len(alive)]
+            node = table.random.choice(alive)
             peer.ticket = peer.ticket or table.ticket()
             table.send(node, m.Locate(peer.key, table.number, peer.ticket))

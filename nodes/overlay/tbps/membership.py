@@ -12,9 +12,9 @@ from typing import Any, ClassVar
 
 from nodes.overlay.seen import Seen
 from nodes.overlay.skipgraph import actions as graph
-from nodes.overlay.skipgraph.codec import decode, encode, with_publication
+from nodes.overlay.skipgraph.codec import with_publication
 from nodes.overlay.skipgraph.contacts import VECTOR_BITS
-from nodes.overlay.skipgraph.messages import GraphMessage, Multicast, Way
+from nodes.overlay.skipgraph.messages import Multicast, Way
 from nodes.overlay.skipgraph.node import IDLE_PERIOD_S, PERIOD_S, SkipGraphNode
 from nodes.overlay.tbps.base import (
     Action,
@@ -28,9 +28,10 @@ from nodes.overlay.tbps.base import (
     Subscribed,
 )
 from nodes.overlay.tbps.keys import Role, edge, topic_key, topic_of
+from nodes.overlay.tbps.letters import read, written
 from nodes.overlay.tbps.words import hear_question, is_question, say_question
 from nodes.parameters import check_known, seconds
-from nodes.wire import Kind, Message, WireError, message_id
+from nodes.wire import Message, WireError, message_id
 
 MOST_WAITING = 64  # publications of a topic whose key is not inserted yet; the oldest are forgotten
 NEVER_S = 1e9  # the longest period
@@ -285,19 +286,3 @@ class Membership:
     def _done(self) -> list[Action]:
         out, self._out = self._out, []
         return out
-
-
-def read(message: Message) -> GraphMessage:
-    """The graph's own message; WireError if it is none."""
-    if message.kind is Kind.OVERLAY:
-        return decode(message.payload)
-    if message.kind is Kind.PUBLISH and message.routing:
-        return with_publication(message)
-    raise WireError(f"{message.kind.name} without routing between nodes of an overlay")
-
-
-def written(message: GraphMessage, number: int) -> Message:
-    """A graph message as it goes to another node."""
-    if isinstance(message, Multicast) and isinstance(message.body, Message):
-        return replace(message.body.forwarded(), routing=encode(message))
-    return Message(Kind.OVERLAY, origin=number, payload=encode(message))

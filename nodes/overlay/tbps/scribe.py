@@ -19,28 +19,24 @@ custody nobody is missed: `traffic` says why.
 
 from collections.abc import Mapping
 from dataclasses import replace
-from hashlib import blake2b
 from random import Random
 from typing import Any, ClassVar
 
-from nodes.overlay.skipgraph import actions as graph
 from nodes.overlay.skipgraph.codec import decode
-from nodes.overlay.skipgraph.contacts import VECTOR_BITS
-from nodes.overlay.skipgraph.node import IDLE_PERIOD_S, PERIOD_S, SkipGraphNode
 from nodes.overlay.tbps.base import (
     Action,
     Advertised,
     Asked,
     Place,
     Refuse,
-    Send,
     Subscribed,
 )
 from nodes.overlay.tbps.branches import Branches
 from nodes.overlay.tbps.climbing import Climber, Climbing
-from nodes.overlay.tbps.compass import Bearing, Compass
 from nodes.overlay.tbps.keys import Role, edge
-from nodes.overlay.tbps.membership import NEVER_S, written
+from nodes.overlay.tbps.membership import NEVER_S
+from nodes.overlay.tbps.renewals import Renewals
+from nodes.overlay.tbps.rooted import Rooted, node_key
 from nodes.overlay.tbps.scribe_words import (
     Answer,
     Ask,
@@ -52,33 +48,20 @@ from nodes.overlay.tbps.scribe_words import (
     Root,
     ScribeWord,
     course_of,
-    hear_scribe,
-    say_scribe,
 )
 from nodes.overlay.tbps.sources import Sources
 from nodes.overlay.tbps.traffic import Traffic
 from nodes.parameters import check_known, seconds
-from nodes.wire import Kind, Message, WireError, encode_topic, message_id
+from nodes.wire import Kind, Message, WireError, message_id
 
 RENEW_S = 5.0
 FORGET_AFTER = 3  # renewals without a word
 KEEP_S = 60.0  # for new children, what somebody is responsible for: at least, and until branches are renewed
 SELDOM = 4  # renewals where nothing changes, then publishers ask for the root
 MOST_HOPS = 255
-UNSURE_PERIODS = 3  # after a node has come, before it takes itself for a root
 
 
-def topic_hash(topic: str) -> int:
-    """Where the topic's root is looked for; the same everywhere and always."""
-    return int.from_bytes(blake2b(encode_topic(topic), digest_size=VECTOR_BITS // 8).digest())
-
-
-def node_key(number: int) -> bytes:
-    """The one key of a node."""
-    return number.to_bytes(4)
-
-
-class Scribe:
+class Scribe(Rooted):
     """A node of Scribe."""
 
     method = "scribe"
@@ -88,33 +71,17 @@ class Scribe:
 
     def __init__(self, place: Place, parameters: Mapping[str, Any], random: Random) -> None:
         check_known(self.method, parameters, ("period_s", "idle_period_s", "renew_s"))
-        self._period_s = seconds(self.method, parameters, "period_s", PERIOD_S, NEVER_S)
-        idle_s = seconds(self.method, parameters, "idle_period_s", IDLE_PERIOD_S, NEVER_S)
-        self._renew_s = seconds(self.method, parameters, "renew_s", RENEW_S, NEVER_S)
-        self._idle_s = max(idle_s, self._renew_s)
-        self._pause_s = self._renew_s  # until branches are renewed once more
-        self.number = place.number
-        self.graph = SkipGraphNode(
-            place.number,
-            random.getrandbits(VECTOR_BITS) if place.vector is None else place.vector,
-            place.introducers,
-            random,
-            place.incarnation,
-            self._period_s,
-            idle_s,
-        )
-        self._random = random
-        self._tickets = (place.incarnation & 0xFFFFFFFF) << 32
-        self.compass = Compass(
-            lambda: self.graph.peer(node_key(self.number)), self._tell, self._next_ticket
-        )
+        super().__init__(self.method, place, parameters, random)
+        renew_s = seconds(self.method, parameters, "renew_s", RENEW_S, NEVER_S)
+        self._renewals = Renewals(renew_s, self._idle_s)
+        longest_s = max(renew_s, self._idle_s)
         self.branches = Branches(
             self._heading,
             self._tell,
             self._next_ticket,
             lambda topic: self._out.append(Subscribed(topic)),
             self._welcome,
-            FORGET_AFTER * self._idle_s,
+            FORGET_AFTER * longest_s,
         )
         self._climbing = Climbing(self._heading, self._send_up, self._arrive)
         self._traffic = Traffic(
@@ -123,7 +90,7 @@ class Scribe:
             self._heading,
             self._next_attempt,
             self._do,
-            max(KEEP_S, self._idle_s),
+            max(KEEP_S, longest_s),
         )
         self._sources = Sources(
             self._look_for_root,
@@ -131,13 +98,7 @@ class Scribe:
             lambda topic: self._out.append(Advertised(topic)),
         )
         self._attempts = place.incarnation
-        self._out: list[Action] = []
-        self._now = 0.0
-        self._begun = False
-        self._sure_at: float | None = None  # None: not in the graph yet
         self._tick_at: float | None = None
-        self._renew_at = 0.0
-        self._renewals = 0
 
     # What the node wants
 
@@ -213,7 +174,7 @@ class Scribe:
 
     def on_peer_lost(self, number: int, now: float) -> list[Action]:
         self._begin(now)
-        self._renew_soon()
+        self._renewals.soon(now)
         self._act(self.graph.on_peer_lost(number, now))
         self.branches.forget_node(number)
         self._sources.forget_node(number)
@@ -233,31 +194,15 @@ class Scribe:
         self._act(self.graph.on_deadline(now))
         return self._done()
 
-    # The node itself
-
-    def _begin(self, now: float) -> None:
-        """Every call begins here: the first one inserts the key, unless the graph stands already."""
-        self._now = now
-        if self._begun:
-            return
-        self._begun = True
-        if self.graph.own_keys():
-            self._sure_at = now
-        self._act(self.graph.insert(node_key(self.number), now))
+    # From time to time
 
     def _tick(self) -> None:
-        renew = self._now >= self._renew_at
-        if renew:
-            self._renew_at = self._now + self._pause_s
-            self._pause_s = min(2 * self._pause_s, self._idle_s)
-            self._renewals += 1
+        renew = self._renewals.due(self._now)
         self.compass.tick(renew)
         self.branches.tick(renew, self._now)
         self._climbing.go_on()
         # The old root passes on what comes to it: publishers need not be told at once.
-        self._sources.tick(
-            renew and (self._pause_s <= self._renew_s or self._renewals % SELDOM == 0)
-        )
+        self._sources.tick(renew and (not self._renewals.calm or self._renewals.every(SELDOM)))
         self._traffic.tick(self._now)
 
     def _done(self) -> list[Action]:
@@ -267,25 +212,9 @@ class Scribe:
         out, self._out = self._out, []
         return out
 
-    def _renew_soon(self) -> None:
-        """Something has changed: others may stand elsewhere, too."""
-        self._pause_s = self._renew_s
-        self._renew_at = min(self._renew_at, self._now + self._renew_s)
-
-    def _next_ticket(self) -> int:
-        self._tickets += 1
-        return self._tickets
-
     def _next_attempt(self) -> int:
         self._attempts += 1
         return message_id(self.number, self._attempts)
-
-    def _heading(self, topic: str) -> int | Bearing:
-        heading = self.compass.heading(topic_hash(topic))
-        if isinstance(heading, int):
-            return Bearing.UNKNOWN if self.graph.suspects(heading) else heading
-        sure = self._sure_at is not None and self._now >= self._sure_at
-        return heading if sure or heading is not Bearing.HERE else Bearing.UNKNOWN
 
     def _look_for_root(self, topic: str, root: int | None) -> None:
         """Where it was, if that is known: it answers itself, or passes the question on."""
@@ -319,20 +248,8 @@ class Scribe:
 
     # Words
 
-    def _tell(self, node: int, word: ScribeWord) -> None:
-        self._act(self.graph.tell(node, say_scribe(word), self._now))
-
-    def _act(self, actions: list[graph.Action]) -> None:
-        for action in actions:
-            match action:
-                case graph.Send():
-                    self._out.append(Send(action.node, written(action.message, self.number)))
-                case graph.Told(sender, body):
-                    self._hear(sender, hear_scribe(body))
-                case graph.Moved():
-                    self._renew_soon()
-                case graph.Inserted():
-                    self._sure_at = self._now + UNSURE_PERIODS * self._period_s
+    def _on_moved(self) -> None:
+        self._renewals.soon(self._now)
 
     def _hear(self, sender: int, word: ScribeWord) -> None:
         match word:
@@ -347,7 +264,7 @@ class Scribe:
             case Joined():
                 self.branches.on_joined(sender, word)
             case Leave():
-                self._renew_soon()
+                self._renewals.soon(self._now)
                 self.branches.on_leave(sender, word)
             case Look() | Question():
                 self._climbing.climb(word)

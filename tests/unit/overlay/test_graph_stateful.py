@@ -7,7 +7,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from nodes.overlay.skipgraph.node import SkipGraphNode
-from overlay_network import OverlayNetwork, actual_links, expected_links, graph_node
+from overlay_network import (
+    RESTLESS_S,
+    OverlayNetwork,
+    actual_links,
+    expected_links,
+    graph_node,
+    tell_of_death,
+)
 
 NODES = range(1, 9)
 QUIET_S = 150.0
@@ -16,6 +23,8 @@ MOST_A_SECOND = 40  # messages of one key; a storm has thousands
 
 class Stories(RuleBasedStateMachine):
     """Eight nodes; every node may introduce every other."""
+
+    idle_period_s = RESTLESS_S
 
     @initialize(
         seed=st.integers(0, 2**32),
@@ -28,7 +37,7 @@ class Stories(RuleBasedStateMachine):
     def node(self, number: int) -> SkipGraphNode:
         """The node of this number; one that crashed begins anew."""
         if number not in self.network.nodes:
-            graph_node(self.network, number, NODES)
+            graph_node(self.network, number, NODES, idle_period_s=self.idle_period_s)
         node: SkipGraphNode = self.network.nodes[number]
         return node
 
@@ -87,3 +96,24 @@ class Stories(RuleBasedStateMachine):
 
 TestStories = Stories.TestCase
 TestStories.settings = settings(max_examples=30, stateful_step_count=15, deadline=None)
+
+
+class IdleStories(Stories):
+    """Any story, with nodes that become idle; shells tell of the dead that are sent to."""
+
+    idle_period_s = 20.0
+
+    @initialize(seed=st.integers(0, 2**32), loss=st.sampled_from([0.0, 0.2]))
+    def begin(self, seed: int, loss: float) -> None:  # type: ignore[override]
+        self.network = OverlayNetwork(seed, slowest=0.3, loss=loss)
+        self.network.in_vain = lambda sender, receiver, _: tell_of_death(
+            self.network, sender, receiver
+        )
+
+    @rule()
+    def doze(self) -> None:
+        self.network.run(120)
+
+
+TestIdleStories = IdleStories.TestCase
+TestIdleStories.settings = settings(max_examples=12, stateful_step_count=12, deadline=None)

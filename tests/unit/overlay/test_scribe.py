@@ -8,7 +8,7 @@ import pytest
 
 from known_graph import known_places
 from nodes.overlay.skipgraph.contacts import VECTOR_BITS, Contact, vector_of
-from nodes.overlay.tbps.scribe import node_key, topic_hash
+from nodes.overlay.tbps.rooted import node_key, topic_hash
 from testbed.converged.scribe import ScribeTrees, scribe_trees
 from topic_network import TopicNetwork
 

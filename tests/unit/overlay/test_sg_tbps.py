@@ -1,13 +1,15 @@
 """SG-TBPS, rule by rule: the rendezvous point, stop and go, both repairs, and one key for a node that is both."""
 
+from dataclasses import replace
+
 import pytest
 
-from nodes.overlay.skipgraph.codec import decode
-from nodes.overlay.skipgraph.messages import Tell
+from nodes.overlay.skipgraph.codec import decode, encode
+from nodes.overlay.skipgraph.messages import Multicast, Tell, Way
 from nodes.overlay.tbps.keys import Role, edge, stands_in, topic_key, topic_of
 from nodes.overlay.tbps.sg import Flow, SgTbps
 from nodes.overlay.tbps.words import Word, hear, say
-from nodes.wire import Kind, WireError
+from nodes.wire import Kind, Message, WireError
 from topic_network import TopicNetwork
 
 PUBLISHERS = range(1, 6)
@@ -113,6 +115,21 @@ def test_a_publisher_that_goes_in_vain_is_stopped_by_the_rendezvous_point() -> N
         for sender, to, message in network.passed
         if message.kind is Kind.OVERLAY and isinstance(decode(message.payload), Tell)
     ]
+
+
+@pytest.mark.parametrize("subscribers", [0, 1])
+def test_a_part_that_is_empty_does_not_mean_that_nobody_subscribes(subscribers: int) -> None:
+    """Split gives the rendezvous point the stretch before the first subscriber that others know."""
+    network = publishers(subscribers)
+    at, end = topic_key("slope", Role.PUBLISHER, 5), topic_key("slope", Role.SUBSCRIBER, 6)
+    low, floor = edge("slope", Role.SUBSCRIBER), edge("slope", Role.PUBLISHER)
+    publication = Message(Kind.PUBLISH, origin=2, message_id=9, topic="slope")
+    part = Multicast(at, b"", 2, Way.SPLIT, floor, low, end, 9, publication)
+    sent = replace(publication, routing=encode(part))
+    actions = network.nodes[5].on_message(2, sent, network.now)
+    told = [(action.node, decode(action.message.payload)) for action in actions]
+    stop = [] if subscribers else [(2, Tell(say(Word.STOP, "slope")))]
+    assert told == stop
 
 
 def test_a_publisher_that_stands_still_in_vain_finds_out() -> None:

@@ -1,0 +1,133 @@
+"""Nodes of an idle graph die or come: all levels are mended in seconds once one neighbour notices, others sleep on."""
+
+from random import Random
+
+import pytest
+
+from nodes.overlay.skipgraph import messages as m
+from nodes.overlay.skipgraph.contacts import Contact
+from nodes.overlay.skipgraph.node import IDLE_PERIOD_S
+from overlay_network import (
+    OverlayNetwork,
+    actual_links,
+    expected_links,
+    graph_node,
+    tell_of_death,
+)
+
+
+def idle_graph(count: int, seed: int) -> OverlayNetwork:
+    """One key a node, and nothing has changed for long; shells tell of the dead that are sent to."""
+    network = OverlayNetwork(seed, fastest=0.05, slowest=0.05)
+    random = Random(seed)
+    for number in range(count):
+        node = graph_node(network, number, range(3), idle_period_s=IDLE_PERIOD_S)
+        network.act(number, node.insert(random.randbytes(4), network.now))
+        network.run(0.1)
+    network.run(400)
+    assert is_exact(network)
+    network.in_vain = lambda sender, receiver, message: tell_of_death(network, sender, receiver)
+    return network
+
+
+def is_exact(network: OverlayNetwork) -> bool:
+    nodes = list(network.nodes.values())
+    return actual_links(nodes) == expected_links(nodes)
+
+
+def neighbours(network: OverlayNetwork, number: int) -> dict[str, int]:
+    """One to the left, one to the right, and one that is neither but in an upper level."""
+    node = network.nodes[number]
+    peer = node.peer(node.own_keys()[0])
+    beside = {"left": peer.left.node, "right": peer.right.node}
+    above = [contact.node for contact in peer.neighbours()]
+    return beside | {"above": next(node for node in above if node not in beside.values())}
+
+
+@pytest.mark.parametrize("noticed_by", ["left", "right", "above"])
+@pytest.mark.parametrize("seed", range(3))
+def test_one_neighbour_notices_a_death_and_all_levels_are_mended_in_seconds(
+    noticed_by: str, seed: int
+) -> None:
+    network = idle_graph(40, seed)
+    dead = Random(seed).randrange(3, 40)
+    witness = neighbours(network, dead)[noticed_by]
+    network.crash(dead)
+    tell_of_death(network, witness, dead)
+    network.run(8)
+    assert is_exact(network)
+
+
+@pytest.mark.parametrize("noticed_by", ["left", "right", "above"])
+def test_also_if_the_dead_are_silent_to_all_others(noticed_by: str) -> None:
+    network = idle_graph(40, 5)
+    network.in_vain = lambda sender, receiver, message: None
+    witness = neighbours(network, 20)[noticed_by]
+    network.crash(20)
+    tell_of_death(network, witness, 20)
+    network.run(16)
+    assert is_exact(network)
+
+
+def test_a_death_that_nobody_notices_is_found_by_the_next_check() -> None:
+    network = idle_graph(20, 6)
+    network.crash(9)
+    network.run(IDLE_PERIOD_S + 20)
+    assert is_exact(network)
+
+
+def test_who_is_not_concerned_is_not_woken() -> None:
+    network = idle_graph(40, 7)
+    network.passed.clear()
+    node = graph_node(network, 40, [0], idle_period_s=IDLE_PERIOD_S)
+    network.act(40, node.insert(b"\x80", network.now))
+    network.run(10)
+    checkers = {sender for sender, _, message in network.passed if isinstance(message, m.Check)}
+    assert 40 in checkers
+    assert len(checkers) < 20
+
+
+def test_a_check_says_when_the_next_one_comes() -> None:
+    network = OverlayNetwork(seed=1)
+    for number in range(3):
+        node = graph_node(network, number, [0], idle_period_s=16)
+        network.act(number, node.insert(bytes([number]), network.now))
+    network.run(120)
+    checks = [message for _, _, message in network.passed if isinstance(message, m.Check)]
+    assert checks[0].pause == 1
+    assert checks[-1].pause == 16
+    assert is_exact(network)
+
+
+def test_a_node_that_is_asked_whether_it_still_checks_does_so_at_once() -> None:
+    network = idle_graph(10, 8)
+    node = network.nodes[4]
+    (key,) = node.own_keys()
+    right = node.peer(key).right
+    question = m.Recheck(key, right.key)
+    sent = [action.message for action in node.on_message(right.node, question, network.now)]
+    assert [message.at for message in sent if isinstance(message, m.Check)] == [right.key]
+    strange = m.Recheck(key, b"somebody else")
+    assert node.on_message(right.node, strange, network.now) == []
+
+
+def test_a_way_that_ends_at_a_dead_node_goes_round_the_ring() -> None:
+    """Only the right neighbour knows of the death, and it has no other link to the left."""
+    network = OverlayNetwork(seed=2)
+    bits = {0: 0, 1: 0, 2: 1 << 63, 3: 3 << 62}
+    for number, vector in bits.items():
+        node = graph_node(network, number, [0], vector, idle_period_s=IDLE_PERIOD_S)
+        network.act(number, node.insert(bytes([10 * number]), network.now))
+        network.run(3)
+    network.run(300)
+    asker = network.nodes[2]
+    assert {c.node for c in asker.peer(bytes([20])).neighbours()} == {1, 3}
+    network.crash(1)
+    tell_of_death(network, 2, 1)
+    network.told.clear()
+    ticket, actions = asker.search(bytes([5]), network.now)
+    network.act(2, actions)
+    network.run(0.5)
+    found = [action.contact for _, action in network.told if hasattr(action, "contact")]
+    assert found == [Contact(bytes([0]), 0, 0)]
+    assert ticket

@@ -1,0 +1,54 @@
+"""Where nothing changes brokers say little to each other."""
+
+from collections import Counter
+from random import Random
+
+import pytest
+
+from nodes.overlay.skipgraph.node import IDLE_PERIOD_S
+from nodes.overlay.tbps import TOPIC_METHODS
+from nodes.wire import Message, encode
+from topic_network import TopicNetwork
+
+BUDGET = 200  # bytes a second on a 3G line, both ways, of which beats may take half
+WEBSOCKET, FRAME, ACKNOWLEDGEMENT = 6, 66, 66  # bytes around a message
+TOPICS = [f"topic-{number}" for number in range(5)]
+CALM_S = 400.0
+MEASURED_S = 360.0
+
+
+def line_bytes(message: Message) -> int:
+    """What a message costs on the line of its sender, and on that of its receiver."""
+    return len(encode(message)) + WEBSOCKET + FRAME + ACKNOWLEDGEMENT
+
+
+def idle_rates(method: str, nodes: int, everybody_publishes: bool = False) -> dict[int, float]:
+    """Bytes a second of each node when nothing has changed for long; node n is in 1 + n % 5 topics."""
+    network = TopicNetwork(method, 1, {"idle_period_s": IDLE_PERIOD_S})
+    random = Random(1)
+    for number in range(nodes):
+        network.start(number, range(3))
+        for topic in random.sample(TOPICS, 1 + number % len(TOPICS)):
+            publishes = random.random() < 0.4 or everybody_publishes
+            (network.advertise if publishes else network.subscribe)(number, topic)
+        network.run(0.1)
+    network.run(CALM_S)
+    network.passed.clear()
+    network.run(MEASURED_S)
+    spent: Counter[int] = Counter()
+    for sender, receiver, message in network.passed:
+        spent[sender] += line_bytes(message)
+        spent[receiver] += line_bytes(message)
+    return {number: spent[number] / MEASURED_S for number in network.nodes}
+
+
+@pytest.mark.parametrize("method", TOPIC_METHODS)
+def test_an_idle_broker_spends_little(method: str) -> None:
+    rates = idle_rates(method, 40)
+    assert max(rates.values()) < BUDGET
+    assert sum(rates.values()) / len(rates) < BUDGET / 2
+    assert min(rates.values()) > 0
+
+
+def test_publishers_that_nobody_listens_to_spend_little() -> None:
+    assert max(idle_rates("sg-tbps", 40, everybody_publishes=True).values()) < BUDGET
