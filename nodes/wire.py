@@ -98,8 +98,13 @@ class Message:
 
     @property
     def control(self) -> bool:
-        """Whether the overlay itself needs it; everything but a publication is such."""
-        return self.kind is not Kind.PUBLISH
+        """Whether the two ends of a link need it to agree about the link; it goes before everything else."""
+        return self.kind is not Kind.PUBLISH and not self.upkeep
+
+    @property
+    def upkeep(self) -> bool:
+        """Whether it keeps the overlay between brokers in order; that is repeated, and alerts do not wait for it."""
+        return self.kind is Kind.OVERLAY
 
     def forwarded(self) -> "Message":
         """The same message as it leaves for its next hop."""

@@ -9,15 +9,19 @@ one WebSocket binary message. Receiving side, one `Assembler` a connection: it p
                              on_answer                ... the other side has it (methods that ask for answers)
                              on_link_lost             ... or it is not: the chunk belongs to the queue again
 
-Control messages (everything but publications) have room of their own, `CONTROL_BYTES`: for want of a SUBSCRIBED a node
-would never be ready, only because others publish much. They belong to the connection and go with it.
+Control messages (SUBSCRIBED, TAKEN, ...) and the upkeep of the overlay between brokers have room of their own,
+`CONTROL_BYTES`: for want of a SUBSCRIBED a node would never be ready, only because others publish much. They belong to
+the connection and go with it. Where there is an order, control messages go before everything else; upkeep waits as if
+it were of `UPKEEP_LEVEL`: an emergency overtakes it.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from nodes.wire import HEADER_SIZE, MAX_SUBSCRIPTIONS, MAX_TOPIC_BYTES
+from nodes.wire import HEADER_SIZE, HIGHEST_PRIORITY, MAX_SUBSCRIPTIONS, MAX_TOPIC_BYTES
+
+UPKEEP_LEVEL = HIGHEST_PRIORITY - 1
 
 # All that one node may want: to subscribe and to ask for what it missed, topic by topic; and what it says that it has.
 CONTROL_BYTES = 2 * MAX_SUBSCRIPTIONS * (HEADER_SIZE + MAX_TOPIC_BYTES) + 128 * 1024
@@ -68,7 +72,13 @@ class Scheduler(Protocol):
         """Including what `next_chunk` gave out last, until `on_progress` says that it has left."""
 
     def offer(
-        self, data: bytes, priority: int, now: float, *, control: bool = False
+        self,
+        data: bytes,
+        priority: int,
+        now: float,
+        *,
+        control: bool = False,
+        upkeep: bool = False,
     ) -> tuple[Dropped, ...]:
         """Take one encoded message; what was dropped for it, or the message itself if there is no room."""
 
@@ -87,10 +97,11 @@ class Scheduler(Protocol):
     def on_answer(self, number: int, now: float) -> None:
         """The other side has the chunk of this number (counted from 0 on each connection, modulo 256)."""
 
-    def on_link_lost(self, now: float) -> None:
+    def on_link_lost(self, now: float, *, orderly: bool = False) -> None:
         """The connection ended; a later one begins with a new assembler at the other side.
 
-        Publications stay queued. Control messages are forgotten: the next connection begins with its own.
+        Publications stay queued. Control messages and upkeep are forgotten, as the next connection begins with its
+        own; `orderly`: both sides go on where they were, and everything stays.
         """
 
     def withdraw(self, unwanted: Callable[[bytes], bool]) -> None:

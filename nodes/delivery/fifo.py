@@ -15,7 +15,7 @@ from nodes.parameters import check_known
 
 class _Waiting(NamedTuple):
     data: bytes
-    control: bool
+    control: bool  # or upkeep
 
 
 class Fifo:
@@ -33,8 +33,15 @@ class Fifo:
         return Queued(messages, sum(self._bytes.values()))
 
     def offer(
-        self, data: bytes, priority: int, now: float, *, control: bool = False
+        self,
+        data: bytes,
+        priority: int,
+        now: float,
+        *,
+        control: bool = False,
+        upkeep: bool = False,
     ) -> tuple[Dropped, ...]:
+        control = control or upkeep
         taken, limit = self._bytes[control], self._limits[control]
         if taken + len(data) > limit:
             return (Dropped(data, priority, no_room(len(data), taken, limit)),)
@@ -58,10 +65,12 @@ class Fifo:
     def on_answer(self, number: int, now: float) -> None:
         pass
 
-    def on_link_lost(self, now: float) -> None:
+    def on_link_lost(self, now: float, *, orderly: bool = False) -> None:
         if self._in_hand is not None:
             self._waiting.appendleft(self._in_hand)
             self._in_hand = None
+        if orderly:
+            return
         self._waiting = deque(waiting for waiting in self._waiting if not waiting.control)
         self._bytes[True] = 0
 

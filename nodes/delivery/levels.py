@@ -4,14 +4,16 @@ To make room for a message, the newest of the lowest level goes first: never one
 the same or a higher level. If that would not be enough, nothing is dropped but the message itself. Whoever is dropped
 is named with the reason, so nothing is lost silently.
 
-Control messages wait apart, in room of their own.
+Control messages wait apart, in room of their own. So does upkeep (`nodes.delivery.base`); but its turn comes as if it
+stood in the queue of its level, where it came.
 """
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from heapq import merge
 
-from nodes.delivery.base import CONTROL_BYTES, Dropped, Queued
+from nodes.delivery.base import CONTROL_BYTES, UPKEEP_LEVEL, Dropped, Queued
 from nodes.delivery.limits import no_room
 from nodes.wire import HIGHEST_PRIORITY, LOWEST_PRIORITY
 
@@ -26,6 +28,7 @@ class Waiting:
     level: int
     order: int  # of its coming
     control: bool = False
+    upkeep: bool = False
     sent: int = 0  # bytes that are with the kernel
     begun: bool = False  # a part of it was given out
 
@@ -35,30 +38,32 @@ class Waiting:
 
 
 class Levels:
-    """The queues of all levels, and the one of control messages."""
+    """The queues of all levels, the one of control messages, and the one of upkeep."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._queues: dict[int, deque[Waiting]] = {level: deque() for level in LEVELS}
         self._bytes = dict.fromkeys(LEVELS, 0)
         self._control: deque[Waiting] = deque()
-        self._control_bytes = 0
+        self._upkeep: deque[Waiting] = deque()
+        self._control_bytes = 0  # and those of upkeep
         self._came = 0
 
     @property
     def queued(self) -> Queued:
-        messages = len(self._control) + sum(len(queue) for queue in self._queues.values())
+        apart = len(self._control) + len(self._upkeep)
+        messages = apart + sum(len(queue) for queue in self._queues.values())
         return Queued(messages, self._control_bytes + sum(self._bytes.values()))
 
-    def offer(self, data: bytes, level: int, control: bool) -> tuple[Dropped, ...]:
+    def offer(self, data: bytes, level: int, control: bool, upkeep: bool) -> tuple[Dropped, ...]:
         """Take a message; what was dropped for it, or the message itself."""
         self._came += 1
-        message = Waiting(data, level, self._came, control)
-        if control:
+        message = Waiting(data, UPKEEP_LEVEL if upkeep else level, self._came, control, upkeep)
+        if control or upkeep:
             if self._control_bytes + len(data) > CONTROL_BYTES:
                 reason = no_room(len(data), self._control_bytes, CONTROL_BYTES)
                 return (Dropped(data, level, reason),)
-            self._control.append(message)
+            (self._upkeep if upkeep else self._control).append(message)
             self._control_bytes += len(data)
             return ()
         taken = sum(self._bytes.values())
@@ -76,32 +81,41 @@ class Levels:
 
     def head(self, level: int) -> Waiting | None:
         """The oldest message of the level."""
+        if level == UPKEEP_LEVEL and self._upkeep:
+            return next(self.following(level))
         queue = self._queues[level]
         return queue[0] if queue else None
 
     def oldest(self, levels: Iterable[int]) -> Waiting | None:
         """The one of all these levels that came first."""
-        heads = [queue[0] for level in levels if (queue := self._queues[level])]
+        heads = [head for level in levels if (head := self.head(level)) is not None]
         return min(heads, key=lambda message: message.order, default=None)
 
     def following(self, level: int) -> Iterator[Waiting]:
         """The messages of the level in their order."""
+        if level == UPKEEP_LEVEL and self._upkeep:
+            return merge(self._upkeep, self._queues[level], key=lambda message: message.order)
         return iter(self._queues[level])
 
     def remove(self, message: Waiting) -> None:
         """Forget a message that is with the kernel: the oldest of its queue."""
-        if message.control:
+        if message.control or message.upkeep:
             self._control_bytes -= len(message.data)
-            self._control.popleft()
+            (self._upkeep if message.upkeep else self._control).popleft()
         else:
             self._bytes[message.level] -= len(message.data)
             self._queues[message.level].popleft()
 
-    def begin_anew(self) -> None:
-        """After the end of a connection: what had partly left is whole again, control messages are forgotten."""
-        self._control.clear()
-        self._control_bytes = 0
-        for queue in self._queues.values():
+    def begin_anew(self, *, keep_all: bool = False) -> None:
+        """After the end of a connection: what had partly left is whole again.
+
+        Control messages and upkeep are forgotten, unless all is to be kept.
+        """
+        if not keep_all:
+            self._control.clear()
+            self._upkeep.clear()
+            self._control_bytes = 0
+        for queue in (self._control, self._upkeep, *self._queues.values()):
             for message in queue:
                 if not message.begun:
                     break

@@ -74,9 +74,15 @@ class Paced:
         return self._levels.queued
 
     def offer(
-        self, data: bytes, priority: int, now: float, *, control: bool = False
+        self,
+        data: bytes,
+        priority: int,
+        now: float,
+        *,
+        control: bool = False,
+        upkeep: bool = False,
     ) -> tuple[Dropped, ...]:
-        return self._levels.offer(data, priority, control)
+        return self._levels.offer(data, priority, control, upkeep)
 
     def on_link_up(self, room: int, now: float) -> None:
         self._line.on_up(room, now)
@@ -108,10 +114,10 @@ class Paced:
     def on_answer(self, number: int, now: float) -> None:
         self._line.on_answer(number, now)
 
-    def on_link_lost(self, now: float) -> None:
+    def on_link_lost(self, now: float, *, orderly: bool = False) -> None:
         self._in_hand = None
         self._up = False
-        self._levels.begin_anew()
+        self._levels.begin_anew(keep_all=orderly)
 
     def withdraw(self, unwanted: Callable[[bytes], bool]) -> None:
         self._levels.withdraw(unwanted)

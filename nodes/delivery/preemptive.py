@@ -6,7 +6,7 @@
   processor's sake. A message is cut into equal pieces where they are shorter than a packet. Level 5 fills packets
   always, since nothing may interrupt it. `dv` sets the length instead.
 - Small messages of one level below 5 that wait together leave together, as far as one packet and `piece_s` go.
-- Control messages go first of all, undivided.
+- Control messages go first of all, undivided; upkeep goes with level 4.
 - Control messages and level 5 do not wait until the line is free: nothing could come before them. But no more than
   TCP's first window is under way then, so that a long message of level 5 leaves the others their share.
 

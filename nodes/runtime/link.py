@@ -69,9 +69,12 @@ class Link:
             self._answers.heard = self._on_answer
         self.scheduler.on_link_up(self._connection.packet_room(), self._now())
 
-    def offer(self, data: bytes, priority: int, *, control: bool = False) -> tuple[Dropped, ...]:
+    def offer(
+        self, data: bytes, priority: int, *, control: bool = False, upkeep: bool = False
+    ) -> tuple[Dropped, ...]:
         """Queue an encoded message; what was dropped because of it."""
-        dropped = self.scheduler.offer(data, priority, self._now(), control=control)
+        now = self._now()
+        dropped = self.scheduler.offer(data, priority, now, control=control, upkeep=upkeep)
         self._work.set()
         return dropped
 

@@ -237,7 +237,7 @@ class Node(ABC):
         link = self.links.get(peer)
         if link is None:
             return (Dropped(data, message.priority, f"there is no link to {peer}"),)
-        return link.offer(data, message.priority, control=message.control)
+        return link.offer(data, message.priority, control=message.control, upkeep=message.upkeep)
 
     def _send(self, peer: str, message: Message, data: bytes) -> str | None:
         """Why this very message was dropped, if it was; others may have been dropped for it."""

@@ -94,7 +94,9 @@ class Switchboard:
             call.task = asyncio.create_task(self._run(peer, call))
             self._tasks.add(call.task)
             call.task.add_done_callback(self._tasks.discard)
-        return call.queue.offer(data, message.priority, _now(), control=message.control)
+        return call.queue.offer(
+            data, message.priority, _now(), control=message.control, upkeep=message.upkeep
+        )
 
     def declines(self, peer: str, *, proven: bool) -> bool:
         """Whether a connection from this broker is not wanted, because this side's own to it goes before.

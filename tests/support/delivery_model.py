@@ -29,6 +29,7 @@ class DeliveryModel(RuleBasedStateMachine):
         self.assembler: Assembler
         self.waiting: dict[int, list[bytes]] = {level: [] for level in range(1, 6)}
         self.control: list[bytes] = []
+        self.upkeep: list[bytes] = []
         self.made = 0
         self.up = False
         self.now = 0.0
@@ -66,6 +67,12 @@ class DeliveryModel(RuleBasedStateMachine):
         assert self.scheduler.offer(data, 1, self.now, control=True) == ()
         self.control.append(data)
 
+    @rule(size=st.integers(4, 3000))
+    def offer_upkeep(self, size: int) -> None:
+        data = self.make(size)
+        assert self.scheduler.offer(data, 1, self.now, upkeep=True) == ()
+        self.upkeep.append(data)
+
     @precondition(lambda self: self.up)
     @rule()
     def give_out(self) -> None:
@@ -77,7 +84,7 @@ class DeliveryModel(RuleBasedStateMachine):
         self.in_hand = chunk
         if chunk is not None:
             self.judge(chunk)
-        elif any(self.waiting.values()) or self.control:
+        elif any(self.waiting.values()) or self.control or self.upkeep:
             deadline = self.scheduler.next_deadline()
             assert deadline is not None, "messages wait, and nothing will ever move them"
 
@@ -110,7 +117,7 @@ class DeliveryModel(RuleBasedStateMachine):
         self.scheduler.on_progress(sum(self.kernel), self.now, 0.01)
 
     def arrive(self, message: bytes) -> None:
-        for queue in (self.control, *self.waiting.values()):
+        for queue in (self.control, self.upkeep, *self.waiting.values()):
             if message in queue:
                 assert queue.pop(0) == message, "in order within its level"
                 return
@@ -126,11 +133,13 @@ class DeliveryModel(RuleBasedStateMachine):
         self.now += seconds
 
     @precondition(lambda self: self.up)
-    @rule()
-    def lose(self) -> None:
-        self.scheduler.on_link_lost(self.now)
+    @rule(orderly=st.booleans())
+    def lose(self, orderly: bool) -> None:
+        self.scheduler.on_link_lost(self.now, orderly=orderly)
         self.in_hand, self.up = None, False
-        self.control.clear()
+        if not orderly:
+            self.control.clear()
+            self.upkeep.clear()
 
     @precondition(lambda self: not self.up)
     @rule()
@@ -139,9 +148,10 @@ class DeliveryModel(RuleBasedStateMachine):
 
     @invariant()
     def counts_are_right(self) -> None:
-        everything = [*self.control, *(data for queue in self.waiting.values() for data in queue)]
+        published = [data for queue in self.waiting.values() for data in queue]
+        everything = [*self.control, *self.upkeep, *published]
         assert self.scheduler.queued == Queued(len(everything), sum(map(len, everything)))
-        assert sum(len(data) for queue in self.waiting.values() for data in queue) <= LIMIT
+        assert sum(map(len, published)) <= LIMIT
 
     def teardown(self) -> None:
         """In the end everything that was taken and not dropped has arrived."""
@@ -160,4 +170,5 @@ class DeliveryModel(RuleBasedStateMachine):
             self.go_on(acknowledged=3)
         self.counts_are_right()
         assert not self.control
+        assert not self.upkeep
         assert not any(self.waiting.values())

@@ -22,7 +22,9 @@ def chunks_of(
     for turn in range(100_000):
         for message in waiting[:burst] if turn % 3 == 0 else ():
             data = wire.encode(message)
-            assert not scheduler.offer(data, message.priority, now, control=message.control)
+            assert not scheduler.offer(
+                data, message.priority, now, control=message.control, upkeep=message.upkeep
+            )
             waiting.remove(message)
         chunk = scheduler.next_chunk(now)
         if chunk is not None:

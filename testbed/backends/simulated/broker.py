@@ -66,7 +66,9 @@ class SimulatedBroker(SimulatedNode):
         if link is not None and not link.parting:
             if message.kind is not Kind.BEAT:
                 link.used = self.loop.now
-            return link.offer(data, message.priority, control=message.control)
+            return link.offer(
+                data, message.priority, control=message.control, upkeep=message.upkeep
+            )
         if self._board.knows(peer):
             return self._board.queue(peer, message, data)
         return (Dropped(data, message.priority, f"there is no link to {peer}"),)

@@ -68,9 +68,12 @@ class SimulatedLink:
         """Bytes that the kernel has and the peer's kernel has not."""
         return self.endpoint.sender.unacknowledged
 
-    def offer(self, data: bytes, priority: int, *, control: bool = False) -> tuple[Dropped, ...]:
+    def offer(
+        self, data: bytes, priority: int, *, control: bool = False, upkeep: bool = False
+    ) -> tuple[Dropped, ...]:
         """Queue an encoded message; what was dropped because of it."""
-        dropped = self.scheduler.offer(data, priority, self._loop.seconds, control=control)
+        now = self._loop.seconds
+        dropped = self.scheduler.offer(data, priority, now, control=control, upkeep=upkeep)
         self._work()
         return dropped
 

@@ -225,7 +225,7 @@ class SimulatedNode(ABC):
         link = self.links.get(peer)
         if link is None:
             return (Dropped(data, message.priority, f"there is no link to {peer}"),)
-        return link.offer(data, message.priority, control=message.control)
+        return link.offer(data, message.priority, control=message.control, upkeep=message.upkeep)
 
     def _send(self, peer: str, message: Message, data: bytes) -> None:
         for dropped in self.queue_message(peer, message, data):

@@ -83,7 +83,9 @@ class SimulatedSwitchboard:
             if peer not in self._desk.links:  # else one is being closed in order: `on_down` calls
                 self._call_soon(peer, call)
         now = self._loop.seconds
-        return call.queue.offer(data, message.priority, now, control=message.control)
+        return call.queue.offer(
+            data, message.priority, now, control=message.control, upkeep=message.upkeep
+        )
 
     def declines(self, peer: str, *, proven: bool) -> bool:
         """Whether a connection from this broker is not wanted, because this side's own to it goes before.

@@ -33,7 +33,7 @@ class TwoClassesModel(DeliveryModel):
     parameters: ClassVar = {"urgent_from": 4}
 
     def is_urgent(self, chunk: Chunk) -> bool:
-        urgent = (*self.waiting[5], *self.waiting[4], *self.control)
+        urgent = (*self.waiting[5], *self.waiting[4], *self.upkeep, *self.control)
         return chunk.data in urgent
 
 

@@ -265,11 +265,17 @@ class Evicting(Fifo):
     """Throws out what waits for whatever comes."""
 
     def offer(
-        self, data: bytes, priority: int, now: float, *, control: bool = False
+        self,
+        data: bytes,
+        priority: int,
+        now: float,
+        *,
+        control: bool = False,
+        upkeep: bool = False,
     ) -> tuple[Dropped, ...]:
         gone = [Dropped(waiting.data, 1, "made room") for waiting in self._waiting]
         self._waiting.clear()
-        super().offer(data, priority, now, control=control)
+        super().offer(data, priority, now, control=control, upkeep=upkeep)
         return tuple(gone)
 
 

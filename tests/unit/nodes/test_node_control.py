@@ -128,14 +128,16 @@ class FullLink:
     def __init__(self) -> None:
         self.ended: list[str] = []
 
-    def offer(self, data: bytes, priority: int, *, control: bool) -> tuple[Dropped, ...]:
+    def offer(
+        self, data: bytes, priority: int, *, control: bool, upkeep: bool
+    ) -> tuple[Dropped, ...]:
         return (Dropped(data, priority, "no room at all"),)
 
     def end(self, reason: str, code: int) -> None:
         self.ended.append(reason)
 
 
-def test_a_link_with_no_room_for_a_control_message_ends_and_one_for_a_publication_stays(
+def test_a_link_with_no_room_for_a_control_message_ends_and_one_for_anything_else_stays(
     tmp_path: Path,
 ) -> None:
     async def live() -> None:
@@ -145,12 +147,14 @@ def test_a_link_with_no_room_for_a_control_message_ends_and_one_for_a_publicatio
         node.links["c1"] = link  # type: ignore[assignment]
         assert node.perform([Send("c1", Message(Kind.PUBLISH, topic="t"))]) == ["no room at all"]
         assert link.ended == []
+        node.perform([Send("c1", Message(Kind.OVERLAY))])  # it will be said again
+        assert link.ended == []
         node.perform([Send("c1", Message(Kind.SUBSCRIBED, topic="t"))])
         assert link.ended == ["no room for SUBSCRIBED: no room at all"]
         log.close()
 
     asyncio.run(live())
-    assert [event["kind"] for event in events(tmp_path)] == ["PUBLISH", "SUBSCRIBED"]
+    assert [event["kind"] for event in events(tmp_path)] == ["PUBLISH", "OVERLAY", "SUBSCRIBED"]
 
 
 class EvictingLink(FullLink):
@@ -158,7 +162,9 @@ class EvictingLink(FullLink):
 
     older = Message(Kind.PUBLISH, priority=2, message_id=7, topic="⛰" * 85, payload=b"x" * 999)
 
-    def offer(self, data: bytes, priority: int, *, control: bool) -> tuple[Dropped, ...]:
+    def offer(
+        self, data: bytes, priority: int, *, control: bool, upkeep: bool
+    ) -> tuple[Dropped, ...]:
         return (Dropped(encode(self.older), 2, "made room for level 5"),)
 
 
