@@ -49,9 +49,9 @@ class Carrying(Attending):
             self._perform(self._node.publish(message, self._now))
         elif not self._is_known(guest, message):
             duty = self._open(guest, message, own=True)
-            if duty is None or message.topic in self._goes:
+            if message.topic in self._goes:
                 self._because(duty, self._node.publish(message, self._now))
-            else:
+            elif duty is not None:
                 self._duties.hold(duty, inf)
                 self._waiting.setdefault(message.topic, []).append((message, duty))
 
@@ -184,6 +184,11 @@ class Carrying(Attending):
         super()._subscribed(topic)
         if self._catching_up.guests(topic, self._now):
             self._catching_up.ask(topic, self._now)
+
+    def _restored(self, topic: str, first: float) -> None:
+        """The subscription had lost its place: what was missed meanwhile is asked for, from this moment on."""
+        if topic in self._subscriptions:
+            self._catching_up.ask(topic, first)
 
     def _answer(self, peer: Peer, asked: topics.Asked) -> None:
         """Another broker wants what it has missed."""

@@ -36,6 +36,20 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True)
+class Restored:
+    """The peer had lost its place in the ring, and has it again: multicasts may have missed it meanwhile."""
+
+    key: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Doubted:
+    """This node does not answer, or does not check as it should: the layer above is to find out whether it lives."""
+
+    node: int
+
+
+@dataclass(frozen=True, slots=True)
 class Delivered:
     """A multicast has reached a peer in its range; a split one may do so twice while neighbours change."""
 
@@ -93,6 +107,17 @@ class Result:
 
 
 Event = (
-    Inserted | Removed | Moved | Delivered | Repeated | Missed | Exhausted | Carried | Told | Result
+    Inserted
+    | Removed
+    | Moved
+    | Restored
+    | Doubted
+    | Delivered
+    | Repeated
+    | Missed
+    | Exhausted
+    | Carried
+    | Told
+    | Result
 )
 Action = Send | Event

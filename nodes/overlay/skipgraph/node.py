@@ -29,8 +29,10 @@ DETOUR = 32  # hops that it counts: nodes without peers do not send a question r
 class SkipGraphNode:
     """One physical node, with any number of keys.
 
-    `introducers` are nodes that may know the way in; without any, the first key founds a graph. `incarnation` must
-    grow whenever a node of this number begins anew, for example with the time of day.
+    `introducers` are nodes that may know the way in, and `fallbacks` those that are asked if none of them does; if
+    nobody does, the first key founds a graph. `incarnation` must
+    grow whenever a node of this number begins anew, for example with the time of day. `watched`: the layer above finds
+    out who is dead, by its links; then nobody is taken for dead because his answers are late, but only Doubted.
     """
 
     def __init__(
@@ -42,9 +44,13 @@ class SkipGraphNode:
         incarnation: int = 0,
         period_s: float = PERIOD_S,
         idle_period_s: float = IDLE_PERIOD_S,
+        watched: bool = False,
+        fallbacks: tuple[int, ...] = (),
     ) -> None:
         idle_ticks = min(max(1, round(idle_period_s / period_s)), MOST_IDLE_TICKS)
-        self._table = Table(number, vector, introducers, random, incarnation, idle_ticks)
+        self._table = Table(
+            number, vector, introducers, random, incarnation, idle_ticks, watched, fallbacks
+        )
         self._levels = Levels(self._table)
         self._ring = Ring(self._table, self._levels)
         self._multicaster = Multicaster(self._table)
@@ -88,6 +94,11 @@ class SkipGraphNode:
     def left(self) -> bool:
         """Whether it has no key, and no publication waits."""
         return not self._table.peers and not self._multicaster.held()
+
+    def guide(self) -> int | None:
+        """Another node that may know the way, for one that has no key any more."""
+        guides = self._table.guides()
+        return self._table.random.choice(guides) if guides else None
 
     def suspects(self, number: int) -> bool:
         """Whether this node is taken for dead."""
@@ -177,6 +188,11 @@ class SkipGraphNode:
         self._ring.suspect(number)
         return self._done(now)
 
+    def on_peer_found(self, number: int, now: float) -> list[Action]:
+        """The shell has reached a node again that was lost, or the first one after all were."""
+        self._ring.found(number)
+        return self._done(now)
+
     def next_deadline(self) -> float | None:
         return self._due
 
@@ -208,17 +224,18 @@ class SkipGraphNode:
         """Somebody has an old link to this node, which has no peer in the ring any more: he is told so.
 
         A question for a place that somebody else has sent on, or one for leave, goes on by an introducer: who asked
-        would wait in vain.
+        would wait in vain. A node without any peer sends on every question for a place: it may know others than the
+        asker.
         """
         table = self._table
         ticket = message.ticket if isinstance(message, m.Locate) else 0
         table.send(sender, m.Noted(ticket, empty=True))
-        sent_on = isinstance(message, m.Locate) and message.asker != sender
-        alive = [node for node in table.introducers if node not in table.suspects]
-        if (sent_on or isinstance(message, m.Unlink)) and alive:
+        from_afar = isinstance(message, m.Locate) and (message.asker != sender or not table.peers)
+        guides = [node for node in table.guides() if node != sender]
+        if (from_afar or isinstance(message, m.Unlink)) and guides:
             onward = replace(message, hops=message.hops + DETOUR)
             if onward.hops < MAX_HOPS:
-                table.send(table.random.choice(alive), onward)
+                table.send(table.random.choice(guides), onward)
 
     def _done(self, now: float) -> list[Action]:
         table = self._table
@@ -239,11 +256,11 @@ class SkipGraphNode:
         """Questions of a node that may have no peer any more."""
         table = self._table
         for question in questions:
-            alive = [node for node in table.introducers if node not in table.suspects]
+            guides = table.guides()
             if table.in_ring():
                 self._ring.on_locate(question)
-            elif alive:
-                table.send(table.random.choice(alive), question)
+            elif guides:
+                table.send(table.random.choice(guides), question)
 
     def _on_seek(self, seek: m.Seek) -> None:
         table = self._table

@@ -4,6 +4,7 @@ from collections import Counter
 from dataclasses import replace
 
 from nodes.overlay.skipgraph import messages as m
+from nodes.overlay.skipgraph.actions import Restored
 from nodes.overlay.skipgraph.contacts import Contact
 from nodes.overlay.skipgraph.keys import between
 from nodes.overlay.skipgraph.levels import Levels
@@ -14,6 +15,7 @@ from nodes.overlay.skipgraph.table import Peer, Standing, Table
 PATIENCE = 2  # ticks between two questions for a place
 UNASKED = 0  # ticket of a Gap that somebody else asked for
 HELPLESS = 4  # questions without an answer; if no introducer helps, a ring is founded
+LATE = 8  # times as many, if the dead are known and answers are only late
 
 
 class Places(Links):
@@ -22,6 +24,7 @@ class Places(Links):
     def __init__(self, table: Table, levels: Levels) -> None:
         super().__init__(table, levels)
         self._asked: Counter[int] = Counter()  # introducers, how often each was no help
+        self._helpless = HELPLESS * LATE if table.watched else HELPLESS
 
     def insert(self, key: bytes) -> None:
         """Begin to insert; Inserted comes when it is done."""
@@ -47,21 +50,29 @@ class Places(Links):
         question = m.Locate(peer.key, table.number, peer.ticket)
         if table.in_ring() and (peer.tries % 2 or not table.introducers):
             self.on_locate(question)
-        elif (node := self._introducer(peer.tries)) is not None:
+            return
+        for node in self._introducers(peer.tries):
             self._asked[node] += 1
             table.send(node, question)
 
-    def _introducer(self, turn: int) -> int | None:
-        alive = [node for node in self._table.introducers if node not in self._table.suspects]
+    def _introducers(self, turn: int) -> list[int]:
+        """Whom to ask: one of the introducers that may help yet; if there is none, all that one can fall back on."""
+        table = self._table
+        fallbacks = self._hopeful(table.fallbacks)
+        if fallbacks and not self._hopeful(table.introducers):
+            return fallbacks
+        alive = [node for node in table.introducers if node not in table.suspects]
         least = min((self._asked[node] for node in alive), default=0)
         best = [node for node in alive if self._asked[node] == least]
-        return best[turn % len(best)] if best else None
+        return [best[turn % len(best)]] if best else []
+
+    def _hopeful(self, nodes: tuple[int, ...]) -> list[int]:
+        suspects, most = self._table.suspects, self._helpless
+        return [node for node in nodes if self._asked[node] < most and node not in suspects]
 
     def _alone(self) -> bool:
-        return all(
-            self._asked[node] >= HELPLESS or node in self._table.suspects
-            for node in self._table.introducers
-        )
+        table = self._table
+        return not self._hopeful(table.introducers) and not self._hopeful(table.fallbacks)
 
     def _found_ring(self, peer: Peer) -> None:
         peer.right_number = peer.left_number
@@ -92,6 +103,16 @@ class Places(Links):
             peer.pace.wake()
             self._check(peer)
 
+    def look_through(self, node: int) -> None:
+        """All own peers ask this node for their places: it may stand in another ring."""
+        table = self._table
+        for peer in table.peers.values():
+            if peer.standing is Standing.JOINING:
+                ticket = peer.ticket = peer.ticket or table.ticket()
+            else:
+                ticket = peer.abroad = table.ticket()
+            table.send(node, m.Locate(peer.key, table.number, ticket))
+
     def _pass_on(self, key: bytes, message: m.Locate | m.Unlink | m.Doubt) -> None:
         hop = next_hop(self._table, key, message.hops)
         if hop is not None:
@@ -102,12 +123,15 @@ class Places(Links):
         if not answer.empty:
             del self._asked[sender]
             return
-        if sender > self._table.number:
-            self._asked[sender] = (
-                HELPLESS  # who has the lower number founds a ring, the other waits a while for it
-            )
+        table = self._table
+        if sender > table.number or sender not in table.introducers:
+            # who has the lower number founds a ring, the other waits a while for it
+            self._asked[sender] = self._helpless
+        else:
+            self._asked[sender] += self._helpless // HELPLESS - 1
         self._levels.forget_node(sender)
-        unasked = any(not self._asked[node] for node in self._table.introducers)
+        hopeful = self._hopeful(table.introducers) or self._hopeful(table.fallbacks)
+        unasked = any(not self._asked[node] for node in hopeful)
         for peer in list(self._table.peers.values()):
             waits = peer.ticket == answer.ticket and peer.standing is Standing.JOINING
             if waits and (unasked or self._alone()):
@@ -122,6 +146,10 @@ class Places(Links):
                     break
             return True
         for peer in self._table.peers.values():
+            if peer.abroad == gap.ticket and peer.standing is Standing.LINKED:
+                peer.abroad = 0
+                self._rejoin(peer, gap)
+                return True
             if peer.ticket == gap.ticket:
                 peer.ticket = 0
                 self._asked.pop(gap.left.node, None)
@@ -151,7 +179,7 @@ class Places(Links):
         if lost or self._is_closer(peer, gap):
             self._ask_for(peer, gap)
         else:  # another ring, whose next one to the right has its place in ours
-            self.on_locate(m.Locate(gap.right.key, gap.right.node, UNASKED, hops=1))
+            self._find_place_for(gap.right)
 
     def _is_closer(self, peer: Peer, gap: m.Gap) -> bool:
         return peer.standing is Standing.LINKED and between(peer.left.key, gap.left.key, peer.key)
@@ -195,13 +223,22 @@ class Places(Links):
             self._linked(peer, answer.left, answer.number)
         elif peer.standing is Standing.LINKED and peer.claim.left == answer.left:
             gap, peer.claim = peer.claim, None
+            self._table.tell(Restored(peer.key))
             self._set_left(peer, answer.left, max(answer.number, peer.left_number))
             if gap.right == peer.right:
                 peer.right_number = max(peer.right_number, gap.number + 1)
                 self._check(peer)
             elif between(peer.key, gap.right.key, peer.right.key):
+                passed_over = peer.right
                 self._set_right(peer, gap.right, gap.number + 1)
                 self._check(peer)
+                self._find_place_for(passed_over)
+            else:
+                self._find_place_for(gap.right)
+
+    def _find_place_for(self, other: Contact) -> None:
+        """Two rings become one, and nobody stands left of this peer any more: it hears of a place in the other ring."""
+        self.on_locate(m.Locate(other.key, other.node, UNASKED, hops=1))
 
     def on_declined(self, answer: m.Declined) -> None:
         peer = self._table.peers.get(answer.at)

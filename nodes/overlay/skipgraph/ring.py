@@ -16,7 +16,8 @@ begin at the same time the one with the lowest number does so; others wait for i
 Leave: the peer closes its gap and asks for Unlink, routed to its left neighbour; what concerns its gap meanwhile is
 held and sent on afterwards. Unlink, too, may be repeated: a key that is not there is out.
 
-Crash: each peer checks its right neighbour. No answer: it takes the nearest one it knows and, when that one declines,
+Crash: each peer checks its right neighbour. No answer: it is dead, or (`watched`) the layer above is asked whether it
+is: answers may be late. Instead of a dead one a peer takes the nearest one it knows and, when that one declines,
 goes left from there, to the first that has lost its left neighbour. A peer that nobody checks locates and claims its
 own place again. Who hears of a crash from its shell, and is not beside the dead one, tells the one that is (Doubt).
 Now and then a peer looks its place up through another node: rings that grew apart become one again. The peer that
@@ -24,11 +25,11 @@ learns of another ring takes its place in it, or lets one of the others know of 
 """
 
 from nodes.overlay.skipgraph import messages as m
-from nodes.overlay.skipgraph.actions import Removed
+from nodes.overlay.skipgraph.actions import Doubted, Removed
 from nodes.overlay.skipgraph.contacts import Contact
 from nodes.overlay.skipgraph.levels import Levels
 from nodes.overlay.skipgraph.links import UNHEARD
-from nodes.overlay.skipgraph.places import Places
+from nodes.overlay.skipgraph.places import PATIENCE, Places
 from nodes.overlay.skipgraph.routing import AROUND, holder
 from nodes.overlay.skipgraph.table import SUSPECTED_TICKS, Peer, Standing, Table
 
@@ -38,6 +39,7 @@ FAREWELLS = 8  # tries to leave in order
 LONGEST_WAIT = 8  # ticks between them
 LOOK_AROUND = 5  # ticks between two looks through another node, while something changes
 ALONE = 20  # the same for a peer that is alone in its ring, always
+FOUND_TICKS = 6  # for so long places are looked up through a node that was lost and is there again
 LOOKERS = 8  # nodes that look through another one in each idle pause, of a ring of any size
 
 
@@ -47,6 +49,7 @@ class Ring(Places):
     def __init__(self, table: Table, levels: Levels) -> None:
         super().__init__(table, levels)
         self._ticks = 0
+        self._found: dict[int, int] = {}  # nodes that were lost and are there again -> ticks left
 
     def remove(self, key: bytes) -> None:
         """Begin to leave; Removed comes when it is done."""
@@ -139,6 +142,20 @@ class Ring(Places):
         for key in sorted(others) if news and table.in_ring() else ():
             self.on_doubt(m.Doubt(key, AROUND))  # from the left, not over the dead one
 
+    def _doubt(self, node: int) -> None:
+        """It is silent: dead, unless somebody else knows better."""
+        if not self._table.watched:
+            self.suspect(node)
+        elif Doubted(node) not in self._table.actions and node != self._table.number:
+            self._table.tell(Doubted(node))
+
+    def found(self, node: int) -> None:
+        """The node was lost and is there again, or this one was: there may be two rings now."""
+        self._table.suspects.pop(node, None)
+        if self._table.peers:
+            self._found[node] = FOUND_TICKS
+            self.look_through(node)
+
     def tick(self) -> list[Peer]:
         """One period has gone by; the peers whose turn it is to look after their neighbours."""
         table = self._table
@@ -153,14 +170,25 @@ class Ring(Places):
                 busy = peer.standing is not Standing.LINKED or not peer.settled or peer.unsure
                 if busy or peer.unwanted:
                     peer.pace.wake()
-                if peer.unanswered:
+                late = table.watched and peer.unanswered > UNANSWERED
+                if peer.unanswered and not (late and self._ticks % SILENT):
                     peer.pace.hurry()
                 look = peer.pace.tick(len(peer.levels), table.idle_ticks)
                 self._tick_peer(peer, look)
                 if look:
                     looking.append(peer)
+        self._tick_found()
         self._tick_around()
         return looking
+
+    def _tick_found(self) -> None:
+        for node, left in list(self._found.items()):
+            if not left or node in self._table.suspects:
+                del self._found[node]
+                continue
+            self._found[node] = left - 1
+            if left % PATIENCE == 1:
+                self.look_through(node)
 
     def _tick_peer(self, peer: Peer, look: bool) -> None:
         peer.wait -= 1
@@ -182,12 +210,14 @@ class Ring(Places):
         peer.gone.clear()
         if look:
             peer.unanswered += 1
-            if peer.unanswered > UNANSWERED and peer.standing is Standing.LINKED:
-                self.suspect(peer.right.node)
-            else:
+            silent = peer.unanswered > UNANSWERED and peer.standing is Standing.LINKED
+            if silent:
+                self._doubt(peer.right.node)
+            if not silent or self._table.watched:
                 self._check(peer)
-        if peer.unheard == SILENT:
-            self.suspect(peer.left.node)
+        again = self._table.watched and peer.unheard > 0 and not peer.unheard % SILENT
+        if peer.unheard == SILENT or again:
+            self._doubt(peer.left.node)
         if peer.standing is Standing.LINKED:
             if peer.unheard < UNHEARD:
                 peer.tries = 0
@@ -216,7 +246,8 @@ class Ring(Places):
         if not linked:
             return
         peer = table.random.choice(linked)
-        alive = [node for node in table.introducers if node not in table.suspects]
+        others = (*table.introducers, *table.fallbacks)
+        alive = [node for node in others if node not in table.suspects]
         if alive:
             node = table.random.choice(alive)
             peer.ticket = peer.ticket or table.ticket()

@@ -53,6 +53,7 @@ class Peer:
     mourned: Contact | None = None  # the right neighbour that died, until all who knew it are told
     claim: Gap | None = None  # the place that was asked for
     ticket: int = 0  # of the question that is open; 0: none
+    abroad: int = 0  # the same, if it was put to a node that was lost and is there again
     tries: int = 0
     wait: int = 0  # ticks until the next try
     unwanted: bool = False  # to be removed as soon as it is known where it stands
@@ -117,12 +118,16 @@ class Table:
         random: Random,
         incarnation: int,
         idle_ticks: int = 1,
+        watched: bool = False,
+        fallbacks: tuple[int, ...] = (),
     ) -> None:
         self.number = number
         self.vector = vector
         self.introducers = tuple(node for node in introducers if node != number)
+        self.fallbacks = tuple(node for node in fallbacks if node != number)
         self.random = random
         self.idle_ticks = idle_ticks  # between two looks of a peer where nothing changes
+        self.watched = watched  # the layer above finds out who is dead
         self.peers: dict[bytes, Peer] = {}
         self.suspects: dict[int, int] = {}  # node -> ticks left
         self.actions: list[Action] = []
@@ -151,6 +156,11 @@ class Table:
 
     def alive(self, contact: Contact) -> bool:
         return contact.node not in self.suspects
+
+    def guides(self) -> list[int]:
+        """Who may know the way, and is not taken for dead: introducers or, if there is none, those to fall back on."""
+        alive = [node for node in self.introducers if node not in self.suspects]
+        return alive or [node for node in self.fallbacks if node not in self.suspects]
 
     def in_ring(self) -> list[Peer]:
         return [peer for peer in self.peers.values() if peer.in_ring]

@@ -16,10 +16,10 @@ from nodes.overlay.skipgraph.contacts import Contact
 from nodes.overlay.tbps.base import Place
 from nodes.overlay.tbps.contact_table import ContactTable, Interest, TableOf, TableRoster
 from nodes.overlay.tbps.keys import Role, edge, stands_in, topic_of
-from nodes.overlay.tbps.membership import Topic
 from nodes.overlay.tbps.parted import Parted
 from nodes.overlay.tbps.parts import Part
 from nodes.overlay.tbps.roster import Roster
+from nodes.overlay.tbps.topic import Topic
 from nodes.parameters import one_of, whole_number
 
 TABLE_SIZE = 60  # Kita 2025, experiment 2

@@ -16,14 +16,18 @@ from nodes.wire import Message
 class Place:
     """What a node knows of the overlay before it begins.
 
-    `introducers` are nodes that may know the way in. `incarnation` must grow whenever a node of this number begins
-    anew, for example with the time of day in seconds. `vector` is its membership vector; None: it is drawn.
+    `introducers` are nodes that may know the way in, `fallbacks` those to ask if none of them does.
+    `incarnation` must grow whenever a node of this number begins anew, for example with the time of day in seconds.
+    `vector` is its membership vector; None: it is drawn.
+    `watched`: the layer above finds out who is dead. Then silence is no death to the node, and it asks (Doubted).
     """
 
     number: int
     introducers: tuple[int, ...] = ()
     incarnation: int = 0
     vector: int | None = None
+    watched: bool = False
+    fallbacks: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +90,32 @@ class Asked:
     words: bytes
 
 
-Action = Send | Deliver | Duplicate | Withheld | Subscribed | Advertised | Refuse | Asked
+@dataclass(frozen=True, slots=True)
+class Doubted:
+    """The node of this number should have said something: find out whether it lives, and if not call `on_peer_lost`."""
+
+    node: int
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """The subscription had lost its place in the overlay, and has it again: something may have been missed."""
+
+    topic: str
+
+
+Action = (
+    Send
+    | Deliver
+    | Duplicate
+    | Withheld
+    | Subscribed
+    | Advertised
+    | Refuse
+    | Asked
+    | Doubted
+    | Restored
+)
 
 
 class TopicNode(Protocol):
@@ -125,7 +154,7 @@ class TopicNode(Protocol):
         """
 
     def holds(self, message_id: int) -> bool:
-        """Whether this publication waits here, because the way is not known yet: more Sends of it will come."""
+        """Whether this publication waits here, until the way is known or nobody wants it: more Sends may come."""
 
     def describe(self) -> dict[str, Any]:
         """Its place in the graph, as JSON values, for those who look at the overlay from outside."""
@@ -135,6 +164,9 @@ class TopicNode(Protocol):
 
     def on_peer_lost(self, number: int, now: float) -> list[Action]:
         """The shell knows that the node is dead."""
+
+    def on_peer_found(self, number: int, now: float) -> list[Action]:
+        """The shell has reached a node that was lost, or the first one after all were: graphs may have grown apart."""
 
     def next_deadline(self) -> float | None:
         """When `on_deadline` wants to be called; None: not at all."""

@@ -66,6 +66,10 @@ class Branches:
     def get(self, topic: str) -> Branch | None:
         return self._branches.get(topic)
 
+    def subscribed(self) -> list[str]:
+        """The topics that this node wants for itself."""
+        return [topic for topic, branch in self._branches.items() if branch.subscribed]
+
     def subscribe(self, topic: str) -> None:
         branch = self._grown(topic)
         branch.subscribed, branch.told = True, False

@@ -1,13 +1,12 @@
 """What goes up to a topic's root, node by node; while the next one is not known, it is held."""
 
-from collections import deque
 from collections.abc import Callable, Iterator
 
 from nodes.overlay.tbps.compass import Bearing
 from nodes.overlay.tbps.scribe_words import Look, Question
-from nodes.wire import Message
+from nodes.wire import CUSTODY, Message
 
-MOST_HELD = 256  # the oldest are forgotten
+MOST_HELD = 256  # besides publications with custody; the oldest are forgotten
 Climber = (
     Look | Question | Message
 )  # questions for the root or to it, and publications that came to another node
@@ -25,7 +24,7 @@ class Climbing:
         self._heading = heading
         self._onward = onward
         self._arrive = arrive
-        self._held: deque[Climber] = deque(maxlen=MOST_HELD)
+        self._held: dict[Climber, None] = {}
 
     def __bool__(self) -> bool:
         """Whether something is held."""
@@ -43,10 +42,17 @@ class Climbing:
         elif heading is Bearing.HERE:
             self._arrive(one)
         elif one not in self._held:
-            self._held.append(one)
+            self._held[one] = None
+            others = [each for each in self._held if not _has_custody(each)]
+            if len(others) > MOST_HELD:
+                del self._held[others[0]]
 
     def go_on(self) -> None:
         """With what was held."""
-        held, self._held = self._held, deque(maxlen=MOST_HELD)
+        held, self._held = self._held, {}
         for one in held:
             self.climb(one)
+
+
+def _has_custody(one: Climber) -> bool:
+    return isinstance(one, Message) and bool(one.flags & CUSTODY)

@@ -4,9 +4,9 @@ A node that is publisher and subscriber of a topic has only the subscriber's key
 gap: the old one is taken out when the new one is inserted. What is published before the first key is inserted waits.
 """
 
-from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
+from math import inf
 from random import Random
 from typing import Any, ClassVar
 
@@ -21,40 +21,24 @@ from nodes.overlay.tbps.base import (
     Advertised,
     Asked,
     Deliver,
+    Doubted,
     Duplicate,
     Place,
     Refuse,
+    Restored,
     Send,
     Subscribed,
 )
 from nodes.overlay.tbps.keys import Role, edge, topic_key, topic_of
 from nodes.overlay.tbps.letters import read, written
+from nodes.overlay.tbps.topic import Topic
 from nodes.overlay.tbps.words import hear_question, is_question, say_question
 from nodes.parameters import check_known, seconds
 from nodes.wire import Message, WireError, message_id
 
-MOST_WAITING = 64  # publications of a topic whose key is not inserted yet; the oldest are forgotten
 NEVER_S = 1e9  # the longest period
 WAYS = {"flood": Way.FLOOD, "split": Way.SPLIT}
 PARAMETERS = ("multicast", "period_s", "idle_period_s")
-
-
-@dataclass(slots=True)
-class Topic:
-    """What this node wants of a topic, and what it has."""
-
-    name: str
-    advertised: bool = False
-    subscribed: bool = False
-    keys: dict[Role, bytes] = field(default_factory=dict)  # inserted
-    waiting: deque[Message] = field(default_factory=lambda: deque(maxlen=MOST_WAITING))
-
-    @property
-    def role(self) -> Role | None:
-        """Which key the node should have."""
-        if self.subscribed:
-            return Role.SUBSCRIBER
-        return Role.PUBLISHER if self.advertised else None
 
 
 class Membership:
@@ -82,6 +66,8 @@ class Membership:
             place.incarnation,
             seconds(self.method, parameters, "period_s", PERIOD_S, NEVER_S),
             self._idle_s,
+            place.watched,
+            place.fallbacks,
         )
         self._topics: dict[str, Topic] = {}
         self._seen = Seen()
@@ -126,7 +112,7 @@ class Membership:
         if state.keys:
             self._publish(state, message, now)
         else:
-            state.waiting.append(message)
+            state.waiting.append(message, now)
         return self._done()
 
     def ask(self, topic: str, words: bytes, now: float) -> list[Action]:
@@ -153,8 +139,8 @@ class Membership:
         return self._done()
 
     def holds(self, message_id: int) -> bool:
-        waiting = (message for state in self._topics.values() for message in state.waiting)
-        return self.graph.holds(message_id) or any(m.message_id == message_id for m in waiting)
+        waits = any(state.waiting.since(message_id) > -inf for state in self._topics.values())
+        return waits or self.graph.holds(message_id)
 
     def describe(self) -> dict[str, Any]:
         return self.graph.describe()
@@ -170,6 +156,10 @@ class Membership:
 
     def on_peer_lost(self, number: int, now: float) -> list[Action]:
         self._act(self.graph.on_peer_lost(number, now), now)
+        return self._done()
+
+    def on_peer_found(self, number: int, now: float) -> list[Action]:
+        self._act(self.graph.on_peer_found(number, now), now)
         return self._done()
 
     def next_deadline(self) -> float | None:
@@ -243,7 +233,12 @@ class Membership:
         self._settle_keys(state, now)
         self._on_keys(state, now)
         while state.waiting and state.advertised:
-            self._publish(state, state.waiting.popleft(), now)
+            self._publish(state, state.waiting.popleft().message, now)
+
+    def _restored(self, key: bytes) -> None:
+        state = self._topics.get(topic_of(key))
+        if state is not None and state.keys.get(Role.SUBSCRIBER) == key:
+            self._out.append(Restored(state.name))
 
     # The graph's actions
 
@@ -254,6 +249,10 @@ class Membership:
                     self._out.append(Send(action.node, written(action.message, self.number)))
                 case graph.Inserted():
                     self._inserted(action.key, now)
+                case graph.Doubted():
+                    self._out.append(Doubted(action.node))
+                case graph.Restored():
+                    self._restored(action.key)
                 case graph.Delivered(_, Multicast(body=Message() as publication)):
                     self._deliver(publication)
                 case graph.Repeated(Multicast(body=Message() as publication)):

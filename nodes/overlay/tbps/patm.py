@@ -17,9 +17,9 @@ from nodes.overlay.skipgraph.messages import Way
 from nodes.overlay.tbps.atm import AtmTbps
 from nodes.overlay.tbps.base import Place
 from nodes.overlay.tbps.keys import Role, stands_in
-from nodes.overlay.tbps.membership import Topic
 from nodes.overlay.tbps.parts import Part
 from nodes.overlay.tbps.psg import PsgTbps
+from nodes.overlay.tbps.topic import Topic
 from nodes.parameters import one_of, whole_number
 from nodes.wire import Message
 

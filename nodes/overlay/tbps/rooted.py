@@ -9,7 +9,7 @@ from typing import Any
 from nodes.overlay.skipgraph import actions as graph
 from nodes.overlay.skipgraph.contacts import VECTOR_BITS
 from nodes.overlay.skipgraph.node import IDLE_PERIOD_S, PERIOD_S, SkipGraphNode
-from nodes.overlay.tbps.base import Action, Place, Send
+from nodes.overlay.tbps.base import Action, Doubted, Place, Send
 from nodes.overlay.tbps.compass import Bearing, Compass
 from nodes.overlay.tbps.letters import written
 from nodes.overlay.tbps.membership import NEVER_S
@@ -47,6 +47,8 @@ class Rooted(ABC):
             place.incarnation,
             self._period_s,
             self._idle_s,
+            place.watched,
+            place.fallbacks,
         )
         self.compass = Compass(
             lambda: self.graph.peer(node_key(self.number)), self._tell, self._next_ticket
@@ -70,6 +72,9 @@ class Rooted(ABC):
 
     def _heading(self, topic: str) -> int | Bearing:
         """The next node on the way to the topic's root, if it is known and not taken for dead."""
+        if self._begun and not self.graph.own_keys():  # it has left: others know the way
+            guide = self.graph.guide()
+            return Bearing.UNKNOWN if guide is None else guide
         heading = self.compass.heading(topic_hash(topic))
         if isinstance(heading, int):
             return Bearing.UNKNOWN if self.graph.suspects(heading) else heading
@@ -92,12 +97,20 @@ class Rooted(ABC):
                     self._hear(sender, hear_scribe(body))
                 case graph.Moved():
                     self._on_moved()
+                case graph.Restored():
+                    self._on_restored()
+                case graph.Doubted():
+                    self._out.append(Doubted(action.node))
                 case graph.Inserted():
                     self._sure_at = self._now + UNSURE_PERIODS * self._period_s
 
     @abstractmethod
     def _hear(self, sender: int, word: ScribeWord) -> None:
         """Another node says this."""
+
+    @abstractmethod
+    def _on_restored(self) -> None:
+        """The node had lost its place in the graph, and has it again."""
 
     @abstractmethod
     def _on_moved(self) -> None:

@@ -13,7 +13,7 @@ from nodes.overlay.skipgraph.contacts import Contact
 from nodes.overlay.skipgraph.messages import Multicast
 from nodes.overlay.tbps.base import Action, Place
 from nodes.overlay.tbps.keys import Role, edge, stands_in, topic_of
-from nodes.overlay.tbps.membership import NEVER_S, Topic
+from nodes.overlay.tbps.membership import NEVER_S
 from nodes.overlay.tbps.roster import (
     LATE_S,
     Roster,
@@ -23,6 +23,7 @@ from nodes.overlay.tbps.roster import (
     say_contacts,
 )
 from nodes.overlay.tbps.sg import SgTbps
+from nodes.overlay.tbps.topic import Topic
 from nodes.parameters import seconds
 
 PRESENT_S = 3600.0  # between two words of the same participant

@@ -29,6 +29,7 @@ from nodes.overlay.tbps.base import (
     Asked,
     Place,
     Refuse,
+    Restored,
     Subscribed,
 )
 from nodes.overlay.tbps.branches import Branches
@@ -126,7 +127,7 @@ class Scribe(Rooted):
 
     def publish(self, message: Message, now: float) -> list[Action]:
         self._begin(now)
-        self._sources.publish(message)
+        self._sources.publish(message, now)
         return self._done()
 
     def ask(self, topic: str, words: bytes, now: float) -> list[Action]:
@@ -178,6 +179,12 @@ class Scribe(Rooted):
         self._act(self.graph.on_peer_lost(number, now))
         self.branches.forget_node(number)
         self._sources.forget_node(number)
+        return self._done()
+
+    def on_peer_found(self, number: int, now: float) -> list[Action]:
+        self._begin(now)
+        self._renewals.soon(now)
+        self._act(self.graph.on_peer_found(number, now))
         return self._done()
 
     def next_deadline(self) -> float | None:
@@ -247,6 +254,9 @@ class Scribe(Rooted):
                 self._traffic.on_top(one)
 
     # Words
+
+    def _on_restored(self) -> None:
+        self._out += [Restored(topic) for topic in self.branches.subscribed()]
 
     def _on_moved(self) -> None:
         self._renewals.soon(self._now)

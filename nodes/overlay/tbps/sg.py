@@ -10,11 +10,13 @@ A new publisher asks its right neighbour, too; if that is no publisher, it is th
 
 Ours: a stopped publisher keeps what it withholds for `hold_s` seconds, and sends it if *go* comes in that time. Else a
 publication would be lost that is made after the first subscription was confirmed, but before *go* has arrived.
+With custody that is not enough, as words may take longer: such a publication is kept until the rendezvous point has
+said, asked after it was made, that there is nobody. One question serves all that was withheld before it.
 """
 
-from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import inf
 from random import Random
 from typing import Any
 
@@ -22,14 +24,16 @@ from nodes.overlay.skipgraph import actions as graph
 from nodes.overlay.skipgraph.messages import Multicast
 from nodes.overlay.tbps.base import Action, Place, Withheld
 from nodes.overlay.tbps.keys import Role, edge, stands_in
-from nodes.overlay.tbps.membership import NEVER_S, Membership, Topic
-from nodes.overlay.tbps.words import Word, hear, say
+from nodes.overlay.tbps.membership import NEVER_S, Membership
+from nodes.overlay.tbps.topic import Topic
+from nodes.overlay.tbps.waiting import Waiting
+from nodes.overlay.tbps.words import Word, hear, hear_timed, is_timed, say, say_timed
 from nodes.parameters import seconds
 from nodes.wire import Message
 
 HOLD_S = 10.0
 ASK_S = 5.0
-MOST_HELD = 64  # publications of a topic; the oldest are forgotten
+MOST_HELD = 64  # publications of a topic without custody
 
 
 @dataclass(slots=True)
@@ -38,7 +42,9 @@ class Flow(Topic):
 
     going: bool = True
     sure: bool = False  # has it heard, or seen for itself, whether to go?
-    held: deque[tuple[float, Message]] = field(default_factory=lambda: deque(maxlen=MOST_HELD))
+    held: Waiting = field(default_factory=lambda: Waiting(MOST_HELD))
+    unwanted: float = -inf  # what was withheld until then is wanted by nobody, for sure
+    asked_at: float = -inf  # when the rendezvous point was asked for that
 
 
 class SgTbps(Membership):
@@ -54,10 +60,15 @@ class SgTbps(Membership):
         self._ask_s = seconds(self.method, parameters, "ask_s", ASK_S, NEVER_S)
         self._ask_at: float | None = None
         self._ask_pause = self._ask_s
+        self._held_at: float | None = None  # when what is held is looked at
 
     def next_deadline(self) -> float | None:
-        moments = [at for at in (self.graph.next_deadline(), self._ask_at) if at is not None]
-        return min(moments, default=None)
+        moments = (self.graph.next_deadline(), self._ask_at, self._held_at)
+        return min((at for at in moments if at is not None), default=None)
+
+    def holds(self, message_id: int) -> bool:
+        withheld = any(flow.held.since(message_id) > flow.unwanted for flow in self._flows())
+        return withheld or super().holds(message_id)
 
     def on_deadline(self, now: float) -> list[Action]:
         if self._ask_at is not None and now >= self._ask_at:
@@ -69,6 +80,11 @@ class SgTbps(Membership):
                 self._look(flow, now)
                 if not (flow.going and flow.sure):
                     self._ask(flow, now)
+        if self._held_at is not None and now >= self._held_at:
+            self._held_at = None
+            for flow in self._flows():
+                self._forget_held(flow, now)
+                self._ask_if_wanted(flow, now)
         return super().on_deadline(now)
 
     def _new_topic(self, name: str) -> Topic:
@@ -83,8 +99,10 @@ class SgTbps(Membership):
         if not isinstance(state, Flow) or state.going or Role.SUBSCRIBER in state.keys:
             self._multicast(message, now)
             return
-        state.held.append((now + self._hold_s, message))
+        self._forget_held(state, now)
+        state.held.append(message, now)
         self._out.append(Withheld(message))
+        self._ask_if_wanted(state, now)
 
     def _on_keys(self, state: Topic, now: float) -> None:
         if not isinstance(state, Flow):
@@ -109,6 +127,8 @@ class SgTbps(Membership):
                 # It may be a part of the range only that is empty: the rendezvous point looks for itself.
                 if own is not None and self._rendezvous(own) is False:  # repair 1
                     self._tell(multicast.origin, Word.STOP, publication.topic, now)
+            case graph.Carried(_, sender, body) | graph.Told(sender, body) if is_timed(body):
+                self._hear_timed(sender, body, now)
             case graph.Carried(_, sender, body) | graph.Told(sender, body):
                 self._hear(sender, body, now)
             case graph.Delivered(_, Multicast(origin=sender, body=bytes() as body)):
@@ -155,10 +175,11 @@ class SgTbps(Membership):
 
     def _set(self, flow: Flow, going: bool, now: float) -> None:
         flow.going, flow.sure = going, True
+        self._forget_held(flow, now)
         while going and flow.held:
-            until, message = flow.held.popleft()
-            if until >= now:
-                self._multicast(message, now)
+            entry = flow.held.popleft()
+            if entry.has_custody or entry.since + self._hold_s >= now:
+                self._multicast(entry.message, now)
 
     def _ask(self, flow: Flow, now: float) -> None:
         """The right neighbour, if it is a publisher (repair 2, and what a new publisher does)."""
@@ -202,6 +223,40 @@ class SgTbps(Membership):
             self._ask_soon(now)
             words = say(Word.LOOK, flow.name)
             self._act(self.graph.carry(edge(flow.name, Role.SUBSCRIBER), words, now), now)
+
+    # What is withheld
+
+    def _forget_held(self, flow: Flow, now: float) -> None:
+        long_ago = now - self._hold_s
+        flow.held.forget(long_ago, min(long_ago, flow.unwanted))
+
+    def _ask_if_wanted(self, flow: Flow, now: float) -> None:
+        """The rendezvous point, if something with custody is held that it was not asked for; not too often."""
+        if not flow.held:
+            return
+        later = now + self._ask_s
+        self._held_at = later if self._held_at is None else min(self._held_at, later)
+        if flow.held.last_custody > flow.unwanted and now >= flow.asked_at + self._ask_s:
+            flow.asked_at = now
+            words = say_timed(Word.WANTED, now, flow.name)
+            self._act(self.graph.carry(edge(flow.name, Role.SUBSCRIBER), words, now), now)
+
+    def _hear_timed(self, sender: int, body: bytes, now: float) -> None:
+        word, moment, topic = hear_timed(body)
+        flow = self._flow(topic)
+        if flow is None:
+            return
+        if word is Word.UNWANTED:
+            if flow.unwanted < moment <= now:
+                flow.unwanted = moment
+                self._forget_held(flow, now)
+            return
+        seen = self._rendezvous(flow)
+        if seen:
+            self._tell(sender, Word.GO, topic, now)
+        elif seen is False:
+            answer = say_timed(Word.UNWANTED, moment, topic)
+            self._act(self.graph.tell(sender, answer, now), now)
 
     def _tell(self, node: int, word: Word, topic: str, now: float) -> None:
         self._act(self.graph.tell(node, say(word, topic), now), now)

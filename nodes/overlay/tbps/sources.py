@@ -1,13 +1,13 @@
 """Topics that a node of Scribe publishes: their roots, found and remembered, and what waits until they are known."""
 
-from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from nodes.overlay.tbps.waiting import Waiting
 from nodes.wire import Message
 
 UNANSWERED = 3  # ticks, then the root that is known is not asked, but looked for
-MOST_WAITING = 64  # publications of a topic whose root is not known; the oldest are forgotten
+MOST_WAITING = 64  # publications without custody, of a topic whose root is not known
 
 
 @dataclass(slots=True)
@@ -17,7 +17,7 @@ class Source:
     root: int | None = None
     told: bool = False  # that the root is known
     unanswered: int = 0  # ticks since the root was asked whether it still is
-    waiting: deque[Message] = field(default_factory=lambda: deque(maxlen=MOST_WAITING))
+    waiting: Waiting = field(default_factory=lambda: Waiting(MOST_WAITING))
 
 
 class Sources:
@@ -56,15 +56,15 @@ class Sources:
 
     def waiting(self) -> list[Message]:
         """What waits until a root is known."""
-        return [message for source in self._sources.values() for message in source.waiting]
+        return [entry.message for source in self._sources.values() for entry in source.waiting]
 
-    def publish(self, message: Message) -> None:
+    def publish(self, message: Message, now: float) -> None:
         """To the root, as soon as it is known; ValueError if the topic is not advertised."""
         source = self._sources.get(message.topic)
         if source is None:
             raise ValueError(f"topic {message.topic!r} is not advertised here; advertise it first")
         if source.root is None:
-            source.waiting.append(message)
+            source.waiting.append(message, now)
         else:
             self._send(source.root, message)
 
@@ -77,7 +77,7 @@ class Sources:
             source.told = True
             self._confirm(topic)
         while source.waiting:
-            self._send(node, source.waiting.popleft())
+            self._send(node, source.waiting.popleft().message)
 
     def forget_node(self, number: int) -> None:
         """It is dead."""

@@ -1,8 +1,10 @@
 """What the nodes of a topic say to each other about it: one byte, then the topic.
 
 With QUESTION, words of the layer above follow: a byte of length stands before the topic, and they stand behind it.
+With WANTED and UNWANTED, the asker's time stands before the topic, 8 bytes, which mean nothing to others.
 """
 
+import struct
 from enum import IntEnum
 
 from nodes.wire import WireError, encode_topic
@@ -18,6 +20,8 @@ class Word(IntEnum):
     GOING = 5  # I am not
     LOOK = 6  # to the rendezvous point: the publishers do not agree, look and tell us all
     QUESTION = 7  # to all who publish: words of the layer above
+    WANTED = 8  # to the rendezvous point: is there really nobody who subscribes?
+    UNWANTED = 9  # nobody; when you asked this, or later
 
 
 def say(word: Word, topic: str) -> bytes:
@@ -31,6 +35,27 @@ def hear(data: bytes) -> tuple[Word, str]:
         return Word(data[0]), data[1:].decode()
     except (IndexError, ValueError):
         raise WireError(f"{data[:20]!r} is no word about a topic") from None
+
+
+_MOMENT = struct.Struct("!d")
+
+
+def say_timed(word: Word, moment: float, topic: str) -> bytes:
+    """WANTED or UNWANTED to bytes."""
+    return bytes([word]) + _MOMENT.pack(moment) + topic.encode()
+
+
+def is_timed(data: bytes) -> bool:
+    return data[:1] in (bytes([Word.WANTED]), bytes([Word.UNWANTED]))
+
+
+def hear_timed(data: bytes) -> tuple[Word, float, str]:
+    """From bytes; WireError if they are none."""
+    begin = 1 + _MOMENT.size
+    if len(data) < begin:
+        raise WireError(f"{data[:20]!r} has no time in it")
+    word, topic = hear(data[:1] + data[begin:])
+    return word, _MOMENT.unpack_from(data, 1)[0], topic
 
 
 def say_question(topic: str, words: bytes) -> bytes:
