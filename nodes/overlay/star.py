@@ -68,6 +68,9 @@ class Alone:
     def on_peer_lost(self, number: int, now: float) -> list[Action]:
         return []
 
+    def on_peer_found(self, number: int, now: float) -> list[Action]:
+        return []
+
     def next_deadline(self) -> float | None:
         return None
 

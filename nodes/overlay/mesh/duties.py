@@ -131,15 +131,16 @@ class Duties:
             del self._by_copy[duty.copy]
         self.bytes -= duty.size
 
-    def drop_held(self) -> None:
-        """Nothing that is held will be passed on any more."""
-        for duty in [each for each in self._all() if each.held_until != -inf]:
-            self.drop(duty)
+    def drop_held(self, holds: Callable[[int], bool]) -> None:
+        """Nothing that is held, here or by whom `holds` asks, will be passed on any more."""
+        for duty in list(self._all()):
+            if duty.held_until != -inf or (not duty.waiting and holds(duty.message_id)):
+                self.drop(duty)
 
-    def idle_of(self, peers: Container[Peer]) -> list[Duty]:
-        """Duties that answer to one of these peers, wait for nobody, and are not held without end."""
+    def idle_of(self, peers: Container[Peer], until: float) -> list[Duty]:
+        """Duties that answer to one of these peers, wait for nobody, and are not held until then."""
         of_peers = [duty for copy, duty in self._by_copy.items() if copy.peer in peers]
-        return [duty for duty in of_peers if not duty.waiting and duty.held_until < inf]
+        return [duty for duty in of_peers if not duty.waiting and duty.held_until < until]
 
     # Copies that go out
 
@@ -227,12 +228,12 @@ class Duties:
             return Due()
         again, given_up = [], []
         for duty in list(self._all()):
-            if duty.until <= now:
+            if -inf < duty.held_until <= now:
+                self.release(duty)
+            elif duty.until <= now:
                 self.drop(duty)
                 given_up.append(duty.message_id)
                 continue
-            if duty.held_until <= now:
-                self.release(duty)
             for copy, sent in duty.waiting.items():
                 if sent.again_at <= now:
                     sent.wait *= 2

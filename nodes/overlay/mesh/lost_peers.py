@@ -28,10 +28,15 @@ class LostPeers:
         self._since.setdefault(peer, now)
         return new
 
-    def cut_off(self, now: float) -> None:
-        """Something is published while no other broker can be reached."""
+    def since(self, moment: float) -> list[Peer]:
+        """Those that were lost at that moment or later, and are not back."""
+        return [peer for peer, lost_at in self._since.items() if lost_at >= moment]
+
+    def cut_off(self, now: float) -> float:
+        """No other broker can be reached; since when."""
         if self._cut_off_since is None:
             self._cut_off_since = now
+        return self._cut_off_since
 
     def is_back(self, peer: Peer, repaired_at: float) -> bool:
         """A link to it stands; whether there was a loss, all of which is repaired at that moment."""

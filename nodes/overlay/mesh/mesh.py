@@ -10,18 +10,16 @@ is sent again over it, or the other is lost.
 """
 
 from collections.abc import Mapping
-from math import inf
 from random import Random
 from typing import Any
 
 from nodes.overlay.base import Action, Drop, Note, Peer, Refuse, Send, Station
-from nodes.overlay.beats import ANSWER, QUESTION, Beats, beat
+from nodes.overlay.beats import ANSWER, QUESTION, Beats, awaits_answer, beat
 from nodes.overlay.custody import taken_copy
 from nodes.overlay.mesh import anchor
 from nodes.overlay.mesh.anchor import Anchor, is_seed
-from nodes.overlay.mesh.carrying import Carrying
-from nodes.overlay.mesh.duties import Copy, Duty
-from nodes.overlay.mesh.lost_peers import LostPeers
+from nodes.overlay.mesh.apart import Apart, fallbacks
+from nodes.overlay.mesh.duties import Copy
 from nodes.overlay.promises import PARAMETERS, promises
 from nodes.overlay.skipgraph.node import PERIOD_S
 from nodes.overlay.tbps import base as topics
@@ -33,7 +31,7 @@ LINGER_S = 60.0
 REPAIR_PERIODS = 3  # after a peer was lost, before others are asked for what was missed
 
 
-class Mesh(Carrying):
+class Mesh(Apart):
     """A broker's part of an overlay of many brokers, with any topic method."""
 
     def __init__(
@@ -48,18 +46,19 @@ class Mesh(Carrying):
         own = promises(method, parameters)
         others = {name: value for name, value in parameters.items() if name not in PARAMETERS}
         seeds = tuple(seed.number for seed in station.seeds if seed.number != station.number)
-        place = Place(station.number, seeds, station.incarnation)
-        super().__init__(station.number, make_node(place, others, random), linger_s, own.retain_s)
-        self._numbers = {broker.name: broker.number for broker in station.brokers}
-        self._names = {broker.number: broker.name for broker in station.brokers}
+        place = Place(
+            station.number,
+            seeds,
+            station.incarnation,
+            watched=True,
+            fallbacks=fallbacks(station, random),
+        )
+        node = make_node(place, others, random)
+        repair_s = REPAIR_PERIODS * float(others.get("period_s", PERIOD_S))
+        super().__init__(station, node, linger_s, own.retain_s, repair_s, random)
         self._hold_s = float(others.get("hold_s", HOLD_S))
-        self._repair_s = REPAIR_PERIODS * float(others.get("period_s", PERIOD_S))
         self._anchor = Anchor(station.number, is_seed(station))
-        self._random = random
         self._beats = Beats(own)
-        self._up: set[Peer] = set()
-        self._lost = LostPeers()
-        self._kept_back: list[Duty] = []
         self._leaving = False
 
     @property
@@ -75,7 +74,7 @@ class Mesh(Carrying):
         self._now = now
         self._leaving = True
         self._waiting.clear()
-        self._duties.drop_held()
+        self._duties.drop_held(self._node.holds)
         self._perform(self._node.leave(now))
         return self._done()
 
@@ -96,13 +95,9 @@ class Mesh(Carrying):
         self._out += [Send(peer, message) for message in again]
         if again:
             self._out.append(Note("resent", {"peer": peer, "messages": len(again)}))
-        if peer in self._numbers and self._lost.is_back(peer, repaired_at := self._after_repair()):
-            self._ask_for_all(repaired_at)
+        if peer in self._numbers:
+            self._find(peer)
         return self._done()
-
-    def _after_repair(self) -> float:
-        """When to ask for what was missed; not at the same moment as everybody else."""
-        return self._now + self._repair_s * (1 + self._random.random())
 
     def on_link_down(self, peer: Peer, now: float, orderly: bool = False) -> list[Action]:
         self._now = now
@@ -128,9 +123,8 @@ class Mesh(Carrying):
         if number is None or peer in self._up:
             return []
         self._now = now
-        if self._lost.lose(peer, now):
-            self._out.append(Note("lost-peer", {"peer": peer}))
-            self._ask_for_all(self._after_repair())
+        if not self._lose(peer):
+            return self._done()
         self._perform(self._node.on_peer_lost(number, now))
         unanswered = self._duties.take_from(peer)
         for duty, message in unanswered:
@@ -151,6 +145,7 @@ class Mesh(Carrying):
             self._lingering.next_deadline(),
             self._catching_up.next_deadline(),
             self._lost.next_deadline(),
+            self._calling.next_deadline(),
         )
         return min((moment for moment in moments if moment is not None), default=None)
 
@@ -162,8 +157,8 @@ class Mesh(Carrying):
         self._watch_duties()
         self._withdraw()
         self._ask_again()
-        if (since := self._lost.due(now)) is not None:
-            self._go_on(since)
+        self._go_on()
+        self._call_others()
         self._perform(self._node.on_deadline(now))
         return self._done()
 
@@ -258,35 +253,36 @@ class Mesh(Carrying):
                     self._subscribed(topic)
                 case topics.Advertised(topic):
                     self._advertised(topic)
-                case topics.Refuse(number, reason):
-                    if (peer := self._names.get(number)) is not None:
-                        self._out.append(Refuse(peer, reason))
-                case topics.Asked(number):
-                    if (peer := self._names.get(number)) is not None:
-                        self._answer(peer, action)
+                case topics.Restored(topic):
+                    self._restored(topic, self._after_repair())
+                case topics.Doubted(number):
+                    self._doubt(number)
+                case topics.Refuse(number) | topics.Asked(number) if number in self._names:
+                    self._meet(self._names[number], action)
 
     def _send(self, number: int, message: Message) -> None:
         peer = self._names.get(number)
         if peer is None:
             return  # nobody has such a number; the overlay finds out that it does not answer
+        self._called.discard(peer)
         self._out.append(Send(peer, message))
         self._pass(peer, message, self._cause)
 
-    def _keep_back(self) -> None:
-        """Cut off from all others, this broker cannot promise its guests that a publication is in good hands."""
-        if not self._lost or not self._up.isdisjoint(self._numbers):
-            return
-        for duty in self._duties.idle_of(self._up):
-            self._duties.hold(duty, inf)
-            self._kept_back.append(duty)
-            self._lost.cut_off(self._now)
+    def _meet(self, peer: Peer, action: topics.Refuse | topics.Asked) -> None:
+        """Another broker wants something that is the mesh's own affair."""
+        if isinstance(action, topics.Refuse):
+            self._out.append(Refuse(peer, action.reason))
+        else:
+            self._answer(peer, action)
 
-    def _go_on(self, since: float) -> None:
-        """The overlay is repaired: what was published since then may not have left this broker."""
-        kept_back, self._kept_back = self._kept_back, []
-        for duty in kept_back:
-            self._duties.release(duty)
-        self._publish_again(since)
+    def _doubt(self, number: int) -> None:
+        """The topic method wants to know whether this broker lives: it is asked, or dialled."""
+        peer = self._names.get(number)
+        if peer is None:
+            self._perform(self._node.on_peer_lost(number, self._now))
+        else:
+            self._called.discard(peer)
+            self._out.append(Send(peer, beat(self._number, QUESTION)))
 
     def _done(self) -> list[Action]:
         """What is to be done; duties that are over are answered."""
@@ -296,5 +292,6 @@ class Mesh(Carrying):
         out, self._out = self._out, []
         for action in out:
             if isinstance(action, Send):
-                self._beats.sent(action.peer, self._now)
+                awaits = awaits_answer(action.message)
+                self._beats.sent(action.peer, self._now, awaits=awaits)
         return out

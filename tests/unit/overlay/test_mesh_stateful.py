@@ -1,4 +1,4 @@
-"""Overlays under any story of crashes, broken links and moves: what was promised is kept.
+"""Overlays under any story of crashes, broken links, cut off brokers and moves: what was promised is kept.
 
 A publication with custody reaches every subscriber that was confirmed before it was made, wherever that one is now,
 and each application gets it once. When it is quiet, nobody has a duty left, and the sensors know.
@@ -85,6 +85,16 @@ class MeshStories(RuleBasedStateMachine):
         if broker not in self.network.cores:
             self.network.start(broker)
 
+    @precondition(lambda self: not self.network.isolated)
+    @rule(broker=brokers)
+    def isolate(self, broker: str) -> None:
+        if broker in self.network.cores:
+            self.network.isolate(broker)
+
+    @rule()
+    def heal(self) -> None:
+        self.network.isolated.clear()
+
     @rule(seed=st.integers(0, 2**32))
     def bustle(self, seed: int) -> None:
         """Much at once: what single steps seldom make."""
@@ -110,6 +120,7 @@ class MeshStories(RuleBasedStateMachine):
         if not hasattr(self, "network"):
             return
         network = self.network
+        network.isolated.clear()
         network.run(QUIET_S)
         for identity, wanted in self.published.items():
             missed = wanted - network.receivers(identity)
