@@ -1,29 +1,38 @@
 """Signs of life: whom to ask for one, and who is dead.
 
-    heard ---- interval ----> ask ---- interval ----> ask ---- interval ----> dead
+    heard ---- interval ----> ask ---- beat_s ----> ask ---- beat_s ----> dead
 
-Anything that comes from a peer is a sign of life. The interval is `beat_s`, and longer for a node with so many links
-that its beats would cost more than `beat_budget`. Who is asked answers with a beat, unless it has sent something within
-the last `beat_s`: the asker, who has heard nothing for longer than that, asked before this came.
+Anything that comes from a peer is a sign of life. The interval is so long that all that is asked and answered on the
+links of a node keeps to `beat_budget`, but at least `beat_s`. A peer that has something to answer and says nothing at
+all for `beat_s` is asked as well: a link that matters now is watched closely.
+Who is asked answers with a beat, unless it has sent something within the last `beat_s`: the asker, who has heard
+nothing for longer than that, asked before this came.
 """
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from nodes.overlay.base import Peer
+from nodes.overlay.custody import has_custody
 from nodes.overlay.promises import Promises
 from nodes.wire import Kind, Message
 
 QUESTION, ANSWER = b"?", b""  # the payload of a BEAT
-# One beat as a packet: header and payload, WebSocket frame with mask, IP and TCP with time stamps. A silent link costs
-# either side one beat an interval, be it the question or the answer.
-BEAT_COST = 28 + 1 + 6 + 52
+# What a question costs on a link, both ways: itself, the answer, and TCP's acknowledgement of that, as Ethernet frames.
+# A beat is header and payload in a WebSocket frame with mask; TCP has time stamps.
+FRAME = 66
+EXCHANGE_COST = (28 + 1 + 6 + FRAME) + (28 + 6 + FRAME) + FRAME
 QUESTIONS = 2  # without an answer, then the peer is dead
 
 
 def beat(number: int, payload: bytes) -> Message:
     """A question or an answer from the node of this number."""
     return Message(Kind.BEAT, origin=number, payload=payload)
+
+
+def awaits_answer(message: Message) -> bool:
+    """Whether a peer that lives says something to this."""
+    return has_custody(message) or (message.kind is Kind.BEAT and message.payload == QUESTION)
 
 
 class Due(NamedTuple):
@@ -39,6 +48,7 @@ class _Silence:
     next_at: float  # when something is due, if nothing is heard
     asked: int = 0  # questions since it was last heard
     sent_at: float | None = None
+    awaited_from: float | None = None  # since then an answer is due, and nothing was heard
 
 
 class Beats:
@@ -55,16 +65,14 @@ class Beats:
         """How long a peer may be silent until it is asked; 0 if nobody is ever asked."""
         if self._beat_s is None:
             return 0.0
-        return max(self._beat_s, len(self._links) * BEAT_COST / self._budget)
+        return max(self._beat_s, len(self._links) * EXCHANGE_COST / self._budget)
 
     def up(self, peer: Peer, now: float) -> None:
         """There is a link to the peer."""
         if self._beat_s is None:
             return
         silence = self._links[peer] = _Silence(now, now)
-        silence.next_at = now + self.interval
-        if self._look_at is None or silence.next_at < self._look_at:
-            self._look_at = silence.next_at
+        self._ask_at(silence, now + self.interval)
 
     def down(self, peer: Peer) -> None:
         """There is none any more."""
@@ -77,13 +85,29 @@ class Beats:
         silence = self._links.get(peer)
         if silence is not None and at > silence.heard_at:
             silence.heard_at = at
-            silence.next_at = max(silence.next_at, at + self.interval)
             silence.asked = 0
+            self._ask_at(silence, at + self.interval)
+            if silence.awaited_from is not None and silence.awaited_from <= at:
+                silence.awaited_from = None
+            self._watch_closely(silence)
 
-    def sent(self, peer: Peer, now: float) -> None:
-        """Something was sent to the peer, whatever it was."""
-        if (silence := self._links.get(peer)) is not None:
-            silence.sent_at = now
+    def sent(self, peer: Peer, now: float, *, awaits: bool = False) -> None:
+        """Something was sent to the peer, whatever it was; perhaps something that it will answer."""
+        if (silence := self._links.get(peer)) is None:
+            return
+        silence.sent_at = now
+        if awaits and silence.awaited_from is None:
+            silence.awaited_from = now
+            self._watch_closely(silence)
+
+    def _watch_closely(self, silence: _Silence) -> None:
+        if silence.awaited_from is not None and not silence.asked and self._beat_s is not None:
+            self._ask_at(silence, min(silence.next_at, silence.awaited_from + self._beat_s))
+
+    def _ask_at(self, silence: _Silence, at: float) -> None:
+        silence.next_at = at
+        if self._look_at is None or at < self._look_at:
+            self._look_at = at
 
     def must_answer(self, peer: Peer, now: float) -> bool:
         """Whether a question that came just now needs an answer of its own."""
@@ -98,9 +122,8 @@ class Beats:
 
     def due(self, now: float) -> Due:
         """Whom to ask now, and who is dead; the dead are no longer watched."""
-        if self._look_at is None or now < self._look_at:
+        if self._look_at is None or self._beat_s is None or now < self._look_at:
             return Due()
-        interval = self.interval
         ask, dead = [], []
         for peer, silence in self._links.items():
             if silence.next_at > now:
@@ -110,7 +133,7 @@ class Beats:
             else:
                 ask.append(peer)
                 silence.asked += 1
-                silence.next_at = now + interval
+                silence.next_at = now + self._beat_s
         for peer in dead:
             del self._links[peer]
         self._look_at = min((each.next_at for each in self._links.values()), default=None)

@@ -2,13 +2,21 @@
 
 import heapq
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodes.overlay.beats import ANSWER, BEAT_COST, QUESTION, Beats, Due, beat
+from nodes.overlay.beats import (
+    ANSWER,
+    EXCHANGE_COST,
+    FRAME,
+    QUESTION,
+    Beats,
+    Due,
+    awaits_answer,
+    beat,
+)
 from nodes.overlay.promises import Promises
-from nodes.wire import Kind, encode
+from nodes.wire import CUSTODY, Kind, Message, encode
 
 PEERS = [f"b{i}" for i in range(40)]
 
@@ -87,12 +95,69 @@ def test_who_gets_no_answer_hears_something_else_after_asking(
     assert beats.must_answer("b1", asks_at + delay) or came_at > asks_at
 
 
-@pytest.mark.parametrize("payload", [QUESTION, ANSWER])
-def test_a_beat_is_as_large_as_its_cost_says_at_most(payload: bytes) -> None:
-    message = beat(7, payload)
-    assert message.kind is Kind.BEAT
-    frame_and_mask, ip_and_tcp = 6, 52
-    assert len(encode(message)) + frame_and_mask + ip_and_tcp <= BEAT_COST
+def test_question_answer_and_acknowledgement_are_as_large_as_their_cost_says() -> None:
+    messages = [beat(7, QUESTION), beat(7, ANSWER)]
+    assert {message.kind for message in messages} == {Kind.BEAT}
+    head_and_mask = 6
+    sizes = [len(encode(message)) + head_and_mask + FRAME for message in messages]
+    assert sum(sizes) + FRAME == EXCHANGE_COST
+
+
+def test_with_many_links_a_peer_is_asked_later_but_dies_as_soon_after_the_first_question() -> None:
+    beats = Beats(Promises(beat_s=5, beat_budget=EXCHANGE_COST))
+    for number in range(20):
+        beats.up(f"b{number}", 0)
+    for number in range(1, 20):
+        beats.heard(f"b{number}", 10)
+    assert beats.interval == 20
+    assert beats.due(20) == Due(ask=("b0",))
+    assert beats.due(25) == Due(ask=("b0",))
+    assert beats.due(30) == Due(ask=tuple(f"b{number}" for number in range(1, 20)), dead=("b0",))
+
+
+def crowd() -> Beats:
+    """Twenty links on which something was heard at 0, so that a peer may be silent until 20."""
+    beats = Beats(Promises(beat_s=5, beat_budget=EXCHANGE_COST))
+    for number in range(20):
+        beats.up(f"b{number}", -1)
+    for number in range(20):
+        beats.heard(f"b{number}", 0)
+    return beats
+
+
+def test_who_owes_an_answer_is_watched_closely() -> None:
+    beats = crowd()
+    beats.sent("b0", 1)
+    beats.sent("b1", 2, awaits=True)
+    beats.sent("b1", 4, awaits=True)
+    assert beats.due(6.9) == Due()
+    assert beats.due(7) == Due(ask=("b1",))
+    assert beats.due(12) == Due(ask=("b1",))
+    assert beats.due(17) == Due(dead=("b1",))
+
+
+def test_a_question_and_a_publication_with_custody_are_answered() -> None:
+    assert awaits_answer(beat(1, QUESTION))
+    assert not awaits_answer(beat(1, ANSWER))
+    assert awaits_answer(Message(Kind.PUBLISH, flags=CUSTODY))
+    assert not awaits_answer(Message(Kind.PUBLISH))
+    assert not awaits_answer(Message(Kind.OVERLAY))
+
+
+def test_who_owes_an_answer_and_says_anything_is_alive() -> None:
+    beats = crowd()
+    beats.sent("b1", 2, awaits=True)
+    beats.heard("b1", 6)
+    assert beats.due(19.9) == Due()
+    assert "b1" not in beats.due(20).ask
+    assert "b1" in beats.due(26).ask
+
+
+def test_a_sign_of_life_from_before_the_question_was_put_is_no_answer() -> None:
+    beats = crowd()
+    beats.sent("b1", 2, awaits=True)
+    beats.heard("b1", 1)
+    assert beats.due(7) == Due(ask=("b1",))
 
 
 @st.composite
@@ -121,9 +186,10 @@ def stories(draw: st.DrawFn) -> list[tuple[float, str, str]]:
 def test_questions_keep_to_the_budget_the_silent_die_in_time_and_who_answers_lives(
     story: list[tuple[float, str, str]], beat_s: float, budget: int, answering: dict[str, float]
 ) -> None:
-    """`answering`: peers that answer each question, after this part of the interval."""
+    """`answering`: peers that answer each question, after this part of `beat_s`."""
     beats = Beats(Promises(beat_s=beat_s, beat_budget=budget))
-    widest = max(beat_s, len(PEERS) * BEAT_COST / budget)  # the longest that an interval can be
+    widest = max(beat_s, len(PEERS) * EXCHANGE_COST / budget)  # an interval at most
+    longest = widest + 2 * beat_s + 1e-6
     answers: list[tuple[float, str]] = []
     heard: dict[str, float] = {}
     ups = questions = 0
@@ -134,12 +200,12 @@ def test_questions_keep_to_the_budget_the_silent_die_in_time_and_who_answers_liv
         questions += len(ask)
         for peer in ask:
             if peer in answering:
-                heapq.heappush(answers, (now + answering[peer] * beats.interval, peer))
+                heapq.heappush(answers, (now + answering[peer] * beat_s, peer))
         for peer in dead:
             assert peer not in answering
-            assert now - heard.pop(peer) <= 3 * widest + 1e-6
+            assert now - heard.pop(peer) <= longest
         for at in heard.values():
-            assert now - at <= 3 * widest + 1e-6, "silent for so long, and not dead"
+            assert now - at <= longest, "silent for so long, and not dead"
 
     def pass_time(until: float) -> None:
         while True:
@@ -169,6 +235,6 @@ def test_questions_keep_to_the_budget_the_silent_die_in_time_and_who_answers_liv
             heard[peer] = now
             beats.heard(peer, now)
         look(now)
-        assert questions * BEAT_COST <= budget * now + ups * BEAT_COST + 1e-6
+        assert questions * EXCHANGE_COST <= budget * now + 2 * ups * EXCHANGE_COST + 1e-6
     pass_time(400)
-    assert questions * BEAT_COST <= budget * 400 + ups * BEAT_COST + 1e-6
+    assert questions * EXCHANGE_COST <= budget * 400 + 2 * ups * EXCHANGE_COST + 1e-6

@@ -10,7 +10,7 @@ from nodes.parameters import ParameterError
 
 def test_an_overlay_of_many_brokers_takes_custody_from_level_3_on() -> None:
     usual = promises("sg-tbps", {})
-    assert usual == Promises(custody_from=3, retain_s=600, beat_s=5, beat_budget=100, max_links=24)
+    assert usual == Promises(custody_from=3, retain_s=600, beat_s=5, beat_budget=60, max_links=24)
     assert [level for level in range(1, 6) if usual.custody(level)] == [3, 4, 5]
 
 
