@@ -71,6 +71,8 @@ class MeshNetwork:
         self.notes: list[tuple[str, Note]] = []
         self.passed: list[tuple[str, str, Message]] = []  # sender, receiver, message
         self.isolated: set[str] = set()  # brokers whose lines to others are dead
+        self.beyond: set[str] = set()  # brokers on one side of a gap that no line crosses
+        self.slow: dict[frozenset[str], float] = {}  # links on which everything takes so long
         self._dialling: dict[tuple[str, str], list[Message]] = {}
         self._to_do: list[tuple[float, int, Callable[[], None]]] = []
         self._planned: dict[str, float] = {}
@@ -138,6 +140,18 @@ class MeshNetwork:
         self.isolated.add(name)
         for peer in [peer for peer in self.links[name] if peer not in self.homes]:
             self.cut(name, peer)
+
+    def split(self, *names: str) -> None:
+        """No line between these brokers and the others works any more, until nobody is `beyond`."""
+        self.beyond = set(names)
+        for name in self.beyond & self.cores.keys():
+            for peer in [peer for peer in self.links[name] if peer not in self.homes]:
+                if not self._reach(name, peer):
+                    self.cut(name, peer)
+
+    def _reach(self, one: str, other: str) -> bool:
+        apart = (one in self.beyond) != (other in self.beyond)
+        return not apart and not self.isolated & {one, other}
 
     # What guests do
 
@@ -216,7 +230,8 @@ class MeshNetwork:
             )
 
     def _carry(self, link: Link, sender: str, receiver: str, message: Message) -> None:
-        took = self.random.uniform(0.01, self.slowest)
+        slow = self.slow.get(frozenset((sender, receiver)))
+        took = self.random.uniform(0.01, self.slowest) if slow is None else slow
         moment = max(self.now + took, link.last.get(receiver, 0.0))
         link.last[receiver] = moment
 
@@ -232,7 +247,7 @@ class MeshNetwork:
         waiting = self._dialling.pop((name, peer))
         if name not in self.cores:
             return
-        if peer not in self.cores or self.isolated & {name, peer}:
+        if peer not in self.cores or not self._reach(name, peer):
             self.act(name, self.cores[name].on_unreachable(peer, self.now))
             return
         link = self.links[name].get(peer)

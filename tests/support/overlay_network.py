@@ -97,6 +97,7 @@ def graph_node(
     introducers: Iterable[int],
     vector: int | None = None,
     idle_period_s: float = RESTLESS_S,
+    watched: bool = False,
 ) -> SkipGraphNode:
     """A new node of a bare Skip Graph in the network; it has no key yet."""
     if vector is None:
@@ -108,6 +109,7 @@ def graph_node(
         Random(f"{network.seed} {number} {network.now}"),
         incarnation=int(network.now * 1000),
         idle_period_s=idle_period_s,
+        watched=watched,
     )
     network.nodes[number] = node
     return node

@@ -211,7 +211,7 @@ class Ring(Places):
         if look:
             peer.unanswered += 1
             silent = peer.unanswered > UNANSWERED and peer.standing is Standing.LINKED
-            if silent:
+            if silent and (peer.unanswered == UNANSWERED + 1 or not self._ticks % SILENT):
                 self._doubt(peer.right.node)
             if not silent or self._table.watched:
                 self._check(peer)

@@ -95,13 +95,18 @@ class Compass:
             _conclude(sight)
 
     def tick(self, renew: bool) -> None:
-        """Ask again what has not been answered; and everything in use, if it is time to renew."""
+        """Ask again what has not been answered; and everything in use, if it is time to renew.
+
+        What has not been answered keeps its ticket: the answer may only be late.
+        """
         for level, sight in list(self._sights.items()):
             if renew and not sight.used:
                 del self._sights[level]
             elif renew or not sight.known:
-                sight.ticket, sight.used = self._ticket(), False
-                sight.steps.clear()
+                sight.used = False
+                if len(sight.steps) == len(_SIDES):
+                    sight.ticket = self._ticket()
+                    sight.steps.clear()
                 self._question(level, sight)
 
     def _sight(self, peer: Peer, level: int, near: _Near) -> _Sight:

@@ -1,0 +1,188 @@
+"""What a publisher withholds with custody: kept, however much it is, until it is sure that nobody wants it."""
+
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodes.overlay.skipgraph.codec import decode
+from nodes.overlay.skipgraph.messages import Carry, Tell
+from nodes.overlay.tbps.base import Doubted, Place, Restored
+from nodes.overlay.tbps.sg import MOST_HELD, Flow
+from nodes.overlay.tbps.waiting import Waiting
+from nodes.overlay.tbps.words import Word, hear_timed, is_timed, say_timed
+from nodes.wire import CUSTODY, Kind, Message, WireError
+from overlay_network import OverlayNetwork, graph_node
+from topic_network import TopicNetwork
+
+MANY = 5 * MOST_HELD
+
+
+def publishers(**parameters: object) -> TopicNetwork:
+    """Three publishers of a topic, the last of which is the rendezvous point, and nobody who wants it."""
+    network = TopicNetwork("sg-tbps", 3, parameters)
+    for number in range(1, 8):
+        network.start(number, [1])
+    for number in range(1, 4):
+        network.advertise(number, "slope")
+        network.run(2)
+    network.run(20)
+    network.passed.clear()
+    return network
+
+
+def flow(network: TopicNetwork, number: int) -> Flow:
+    (found,) = network.nodes[number]._flows()
+    return found
+
+
+def test_however_much_is_withheld_with_custody_all_of_it_comes_with_go() -> None:
+    network = publishers()
+    plain = [network.publish(1, "slope") for _ in range(MANY)]
+    kept = [network.publish(1, "slope", flags=CUSTODY) for _ in range(MANY)]
+    network.subscribe(7, "slope")
+    network.run(5)
+    assert all(network.receivers(identity) == {7} for identity in kept)
+    assert [bool(network.receivers(identity)) for identity in plain].count(True) == MOST_HELD
+
+
+def test_what_is_published_before_the_key_stands_waits_all_of_it() -> None:
+    network = publishers()
+    network.subscribe(7, "valley")
+    network.run(5)
+    network.advertise(1, "valley")
+    kept = [network.publish(1, "valley", flags=CUSTODY) for _ in range(MANY)]
+    assert all(network.nodes[1].holds(identity) for identity in kept)
+    network.run(5)
+    assert all(network.receivers(identity) == {7} for identity in kept)
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_custody_ends_when_the_rendezvous_point_has_said_that_nobody_subscribes(
+    number: int,
+) -> None:
+    network = publishers()
+    network.holds = lambda message: message.kind is Kind.OVERLAY and is_answer(message)
+    identity = network.publish(number, "slope", flags=CUSTODY)
+    network.run(60)
+    assert network.nodes[number].holds(identity) is (number == 1)  # 3 sees it itself
+    network.release()
+    network.run(1)
+    assert not network.nodes[number].holds(identity)
+    assert len(flow(network, number).held) == 0
+    network.subscribe(7, "slope")
+    network.run(5)
+    assert network.receivers(identity) == set()
+
+
+def is_answer(message: Message) -> bool:
+    told = decode(message.payload)
+    return isinstance(told, Tell) and told.body[:1] == bytes([Word.UNWANTED])
+
+
+def test_a_publisher_that_stands_still_in_vain_loses_nothing_with_custody() -> None:
+    network = publishers(ask_s=5)
+    network.subscribe(7, "slope")
+    network.run(10)
+    flow(network, 1).going = False  # a late word
+    first = network.publish(1, "slope", flags=CUSTODY)
+    assert network.nodes[1].holds(first)
+    network.run(1)
+    assert network.receivers(first) == {7}
+    assert flow(network, 1).going
+
+
+def test_one_question_serves_all_that_was_withheld_before() -> None:
+    network = publishers()
+    for _ in range(100):
+        network.publish(1, "slope", flags=CUSTODY)
+        network.run(0.1)
+    network.run(30)
+    asked = [
+        message
+        for sender, _, message in network.passed
+        if sender == 1 and isinstance(decode(message.payload), Carry)
+    ]
+    assert 2 <= len(asked) <= 4  # in 10 s, one in 5 s
+    assert len(flow(network, 1).held) == 0
+
+
+def test_who_was_taken_for_dead_by_mistake_is_told_that_he_may_have_missed_something() -> None:
+    network = publishers()
+    network.subscribe(7, "slope")
+    network.run(10)
+    for number in range(1, 7):
+        network.act(number, network.nodes[number].on_peer_lost(7, network.now))
+    network.run(20)
+    assert (7, Restored("slope")) in network.told
+    assert flow(network, 1).going
+
+
+def test_a_watched_node_doubts_silent_neighbours_and_keeps_them_until_it_is_told() -> None:
+    network = OverlayNetwork(1)
+    for number in (1, 2, 3):
+        node = graph_node(network, number, [1], watched=True)
+        network.act(number, node.insert(bytes([number]), network.now))
+        network.run(3)
+    network.run(10)
+    network.crash(2)
+    network.told.clear()
+    network.run(30)
+    doubted = [number for number, action in network.told if action.node == 2]
+    assert {*doubted} == {1, 3}
+    assert len(doubted) < 15  # not at each look
+    peer = network.nodes[1].peer(b"\1")
+    assert peer.right.node == 2
+    network.act(1, network.nodes[1].on_peer_lost(2, network.now))
+    network.act(3, network.nodes[3].on_peer_lost(2, network.now))
+    network.run(5)
+    assert peer.right.node == 3
+
+
+def test_the_topic_methods_pass_doubts_up() -> None:
+    network = TopicNetwork("scribe", 1, {})
+    for number in (1, 2):
+        place = Place(number, (1,), watched=True)
+        network.nodes[number] = type(network.start(number, [1]))(place, {}, Random(number))
+        network.act(number, network.nodes[number].subscribe("slope", network.now))
+        network.run(10)
+    network.crash(2)
+    network.run(200)
+    assert (1, Doubted(2)) in network.told
+
+
+@given(
+    plans=st.lists(st.tuples(st.booleans(), st.integers(0, 3))),
+    until=st.integers(0, 100),
+    custody_until=st.integers(0, 100),
+)
+def test_waiting_forgets_old_plain_ones_and_no_other(
+    plans: list[tuple[bool, int]], until: int, custody_until: int
+) -> None:
+    waiting, now = Waiting(3), 0
+    model: list[tuple[int, Message]] = []
+    for identity, (custody, later) in enumerate(plans):
+        now += later
+        flags = CUSTODY if custody else 0
+        message = Message(Kind.PUBLISH, flags=flags, message_id=identity, topic="slope")
+        waiting.append(message, now)
+        model.append((now, message))
+        plain = [entry for entry in model if not entry[1].flags]
+        if len(plain) > 3:
+            model.remove(plain[0])
+    assert list(waiting) == model
+    waiting.forget(until, min(until, custody_until))
+    while model and model[0][0] <= (min(until, custody_until) if model[0][1].flags else until):
+        model.pop(0)
+    assert [waiting.popleft() for _ in range(len(waiting))] == model
+    assert all(waiting.since(identity) < 0 for identity in range(len(plans)))
+
+
+@pytest.mark.parametrize("word", [Word.WANTED, Word.UNWANTED])
+def test_words_with_a_time_come_back_as_they_were(word: Word) -> None:
+    said = say_timed(word, 12.25, "slope")
+    assert is_timed(said)
+    assert hear_timed(said) == (word, 12.25, "slope")
+    with pytest.raises(WireError):
+        hear_timed(said[:8])
