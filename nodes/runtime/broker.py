@@ -3,6 +3,7 @@
 import asyncio
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 from websockets.asyncio.server import Server, ServerConnection, serve
@@ -17,6 +18,7 @@ from nodes.runtime.connection import (
     GOING_AWAY,
     NORMAL,
     OPEN_TIMEOUT_S,
+    PART_WITHIN_S,
     POLICY_VIOLATION,
     SETTINGS,
     LinkConnection,
@@ -32,7 +34,7 @@ from nodes.runtime.link_method import LinkMethod
 from nodes.runtime.log import Log
 from nodes.runtime.node import Node, NodeFailed
 from nodes.runtime.switchboard import Switchboard
-from nodes.wire import Kind, Message
+from nodes.wire import Message
 
 STOPS = "the broker stops"
 
@@ -117,16 +119,19 @@ class Broker(Node):
     # Links
 
     def link_up(self, link: Link) -> None:
-        link.used = self.now()
         self._problems.pop(link.peer, None)
         super().link_up(link)
         self._board.trim()
 
+    def link_down(self, link: Link, reason: str) -> None:
+        if self.links.get(link.peer) is link:
+            self._board.carry_on(link)
+        super().link_down(link, reason)
+
     def queue_message(self, peer: str, message: Message, data: bytes) -> tuple[Dropped, ...]:
         link = self.links.get(peer)
         if link is not None and not link.parting:
-            if message.kind is not Kind.BEAT:
-                link.used = self.now()
+            link.use.note(message, self.now())
             return link.offer(
                 data, message.priority, control=message.control, upkeep=message.upkeep
             )
@@ -148,6 +153,10 @@ class Broker(Node):
         if peer is None:
             return
         self._doorstep.leave(connection)
+        if (older := self.links.get(peer)) is not None and older.left_by_peer:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(PART_WITHIN_S):
+                    await older.over.wait()  # what is queued on it goes over this one
         if (older := self.links.get(peer)) is not None:
             self.link_down(older, "replaced by a newer connection")
             older.end("replaced by a newer connection", POLICY_VIOLATION)

@@ -13,6 +13,7 @@ Settings, and why:
 import asyncio
 import socket
 import time
+from collections.abc import Callable
 from typing import Any
 
 from websockets.asyncio.connection import Connection
@@ -26,6 +27,9 @@ from nodes.wire import MAX_MESSAGE_BYTES
 
 OPEN_TIMEOUT_S = 30.0  # also for HELLO
 CLOSE_TIMEOUT_S = 1.0
+PART_WITHIN_S = (
+    10.0  # in which nothing moves: then a connection that is closed in order is given up
+)
 BEFORE_PROOF_BYTES = 2 * MAX_HELLO_BYTES  # what is read of a peer before its proof: HTTP and HELLO
 MAX_UNREAD_BYTES = MAX_MESSAGE_BYTES + 65_536  # what may wait below a scheduler
 READ_BYTES = 32_768  # at once; thousands of tiny frames in one read would keep all others waiting
@@ -44,6 +48,7 @@ SETTINGS: dict[str, Any] = {
 # RFC 6455, 7.4.1
 NORMAL, GOING_AWAY, PROTOCOL_ERROR, POLICY_VIOLATION = 1000, 1001, 1002, 1008
 INVALID_DATA, TOO_BIG = 1007, 1009
+NOT_USED = "not used"  # why a link between brokers is closed in order, with NORMAL
 
 
 class LinkConnection(Connection):
@@ -135,6 +140,8 @@ class LinkConnection(Connection):
         if (label := labelling.agreed(self.protocol)) is not None:
             label.say = chunk.bits
         if self.protocol.state is not OPEN or self.transport.is_closing():
+            if self.left_by_peer:
+                await self._end_in_peace(lambda: self.traffic().acknowledged)
             await self.send(chunk.data)  # raises what there is to say
             return
         # The same as `send`, at half the cost: a link has one sender, and no fragments.
@@ -150,6 +157,37 @@ class LinkConnection(Connection):
         except OSError:
             await self.wait_closed()
         raise self.close_exc
+
+    async def part(self) -> None:
+        """Close it in order: what the peer has sent until it hears of that is waited for, as long as more comes."""
+        self.close_timeout = None
+        closing = asyncio.create_task(self.close(NORMAL, NOT_USED))
+        await self._end_in_peace(lambda: self.traffic().received)
+        await closing
+
+    async def _end_in_peace(self, moved: Callable[[], int]) -> None:
+        """Returns when it has ended; it is cut off if nothing moves any more."""
+        while True:
+            before = moved()
+            try:
+                async with asyncio.timeout(PART_WITHIN_S):
+                    await self.wait_closed()
+                return
+            except TimeoutError:
+                if moved() == before:
+                    self.set_connection_exc(TimeoutError("the close was not finished in time"))
+                    self.transport.abort()
+
+    @property
+    def left_by_peer(self) -> bool:
+        """Whether the peer closes it in order, since it is not used."""
+        heard = self.protocol.close_rcvd
+        return heard is not None and (heard.code, heard.reason) == (NORMAL, NOT_USED)
+
+    @property
+    def in_a_frame(self) -> bool:
+        """Whether a part of a frame has come, and the rest has not."""
+        return bool(self.protocol.reader.buffer)
 
     async def receive_chunk(self) -> Chunk | str:
         """The next message; a text, if the peer sends one."""

@@ -11,28 +11,28 @@ from nodes.runtime.answers import Answers
 from nodes.runtime.connection import (
     GOING_AWAY,
     NORMAL,
+    NOT_USED,
     PROTOCOL_ERROR,
     LinkConnection,
     broken_rule,
     close,
     why_closed,
 )
+from nodes.runtime.surplus import Use
 from nodes.wire import Message, WireError, decode
 
 Handle = Callable[["Link", Message, int], None]  # link, message, when its last byte came (ns)
 Refusal = Callable[["Link", str], None]  # link, reason
 
 NOTHING = Needs()
-NOT_USED = "not used"  # why a link between brokers is closed in order
-PART_WITHIN_S = 10.0
 IN_A_ROW = 64  # messages out of one read, before others have their turn
 
 
 class Link:
     """A connection to a peer that has said HELLO.
 
-    When it has ended, `orderly` says that it was closed because it was not used, with nothing lost; `sent_away` that
-    the peer is about to stop.
+    When it has ended, `orderly` says that it was closed because it was not used, and all that had left has arrived;
+    `sent_away` that the peer is about to stop.
     """
 
     def __init__(
@@ -53,8 +53,9 @@ class Link:
         self._now = asyncio.get_running_loop().time
         self._chunks_received = 0
         self._traffic = kernel.NO_TRAFFIC
-        self.used = 0.0  # when something other than a sign of life went over it, either way
+        self.use = Use(self._now())
         self.orderly = False
+        self.carried = False  # what was queued in the end waits for the next link
         self.sent_away = False
         self.parting = False  # whether this side is closing it in order
         self.over = asyncio.Event()
@@ -84,6 +85,11 @@ class Link:
         return not self.scheduler.queued.messages and not self.under_way
 
     @property
+    def receiving(self) -> bool:
+        """Whether a message is coming in, and not all of it is here."""
+        return self._connection.in_a_frame
+
+    @property
     def under_way(self) -> int:
         """Bytes that the kernel has and the peer's kernel has not."""
         return self._connection.unsent_bytes()
@@ -111,8 +117,12 @@ class Link:
         """Close it in order, since it is not used: what the peer has sent until it hears of that is still taken."""
         if self._ending is None:
             self._ending, self.parting = NOT_USED, True
-            goodbye = close(self._connection, NOT_USED, NORMAL, PART_WITHIN_S)
-            self._closing = asyncio.create_task(goodbye)
+            self._closing = asyncio.create_task(self._connection.part())
+
+    @property
+    def left_by_peer(self) -> bool:
+        """Whether the peer is closing it in order, since it is not used."""
+        return self._connection.left_by_peer
 
     def cut(self, reason: str) -> None:
         """End it at once, without a word: the peer does not listen."""
@@ -129,7 +139,7 @@ class Link:
             await asyncio.wait([sender])
             if self._answers is not None:
                 self._answers.close()
-            self.scheduler.on_link_lost(self._now())
+            self.scheduler.on_link_lost(self._now(), orderly=self.orderly)
         if not sender.cancelled():
             sender.result()  # raises what went wrong there
         if self._closing is not None:
@@ -157,6 +167,8 @@ class Link:
                 except ValueError as error:
                     refuse(self, str(error))
                 else:
+                    if not messages:  # a piece of a long one
+                        self.use.last = self._now()
                     for message in messages:
                         handle(self, message, arrived_ns)
         except ConnectionClosed as closed:
@@ -170,7 +182,7 @@ class Link:
             return
         self.sent_away = heard.code == GOING_AWAY
         by_peer = self._ending is None and (heard.code, heard.reason) == (NORMAL, NOT_USED)
-        self.orderly = self.parting or (by_peer and not self.scheduler.queued.messages)
+        self.orderly = self.parting or (by_peer and closed.__cause__ is None)
 
     def _unpack(self, chunk: Chunk | str) -> list[Message]:
         if isinstance(chunk, str):

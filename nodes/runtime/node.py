@@ -24,7 +24,7 @@ from nodes.runtime.connection import POLICY_VIOLATION
 from nodes.runtime.lifecycle import CLOSE_S, HAND_OVER_S, Cause, State, after
 from nodes.runtime.link import Link
 from nodes.runtime.log import Log, about, about_dropped
-from nodes.wire import Kind, Message, encode
+from nodes.wire import Message, encode
 
 
 class Refused(Exception):
@@ -171,7 +171,7 @@ class Node(ABC):
         if self.links.get(link.peer) is not link:
             return False
         del self.links[link.peer]
-        queued = link.scheduler.queued.messages
+        queued = 0 if link.carried else link.scheduler.queued.messages
         self.log.write("disconnect", peer=link.peer, reason=reason, queued=queued)
         return True
 
@@ -191,8 +191,7 @@ class Node(ABC):
         if self.links.get(link.peer) is not link:
             return
         now = self.now()
-        if message.kind is not Kind.BEAT:
-            link.used = now
+        link.use.note(message, now)
         try:
             self.perform(self.core.on_message(link.peer, message, now), arrived_ns)
         except Exception as error:  # noqa: BLE001 - whatever a peer says, it does not end this node

@@ -5,6 +5,8 @@ this side is calling waits in the queue of the link to come.
 
 If two brokers call each other at once, the connection that the one with the lower number has made is kept: it declines
 the other's when its own is answered, and the other holds back its proof for a moment while that one stands at its door.
+
+Nothing is lost by a link that is closed in order: what the other side had queued meanwhile waits for the next one.
 """
 
 import asyncio
@@ -19,10 +21,10 @@ from nodes.runtime.config import BrokerPlace, NodeConfig
 from nodes.runtime.dialing import ANSWER_WITHIN_S, FAILURES, CalledTheOtherWay, Follower
 from nodes.runtime.link import Link
 from nodes.runtime.link_method import LinkMethod
+from nodes.runtime.surplus import surplus
 from nodes.wire import Message
 
 Dial = Callable[[NodeConfig, BrokerPlace, LinkMethod, Scheduler, Follower], Awaitable[Link]]
-UNUSED_S = 2.0  # a link that was used since is not closed, even if there are too many
 LOOK_AGAIN_S = 1.0
 HOLD_BACK_S = 2.0  # for one at the door who has proven nothing yet
 
@@ -89,14 +91,24 @@ class Switchboard:
         if self._closed:
             return (Dropped(data, message.priority, "the broker stops"),)
         if (call := self._calls.get(peer)) is None:
-            call = Call(self._method.scheduler(), lambda: self._hold_back(peer))
-            self._calls[peer] = call
-            call.task = asyncio.create_task(self._run(peer, call))
-            self._tasks.add(call.task)
-            call.task.add_done_callback(self._tasks.discard)
+            call = self._call(peer, self._method.scheduler())
         return call.queue.offer(
             data, message.priority, _now(), control=message.control, upkeep=message.upkeep
         )
+
+    def carry_on(self, link: Link) -> None:
+        """A link has ended: if it was closed in order, what is still queued on it waits for the next one."""
+        queued = link.orderly and link.scheduler.queued.messages
+        if queued and self.knows(link.peer) and link.peer not in self._calls and not self._closed:
+            self._call(link.peer, link.scheduler)
+            link.carried = True
+
+    def _call(self, peer: str, queue: Scheduler) -> Call:
+        call = self._calls[peer] = Call(queue, lambda: self._hold_back(peer))
+        call.task = asyncio.create_task(self._run(peer, call))
+        self._tasks.add(call.task)
+        call.task.add_done_callback(self._tasks.discard)
+        return call
 
     def declines(self, peer: str, *, proven: bool) -> bool:
         """Whether a connection from this broker is not wanted, because this side's own to it goes before.
@@ -138,13 +150,11 @@ class Switchboard:
 
     def trim(self) -> None:
         """If there are too many links, close those in order that are not used; look again if that did not do."""
-        between = [link for peer, link in self._links.items() if peer in self._brokers]
-        too_many = len(between) - self._most - sum(link.parting for link in between)
-        for link in sorted(between, key=lambda link: link.used):
-            if too_many > 0 and link.idle and not link.parting and _now() - link.used > UNUSED_S:
-                link.part()
-                too_many -= 1
-        if too_many > 0 and self._look is None and not self._closed:
+        between = (link for peer, link in self._links.items() if peer in self._brokers)
+        unused, too_many = surplus(between, self._most, _now())
+        for link in unused:
+            link.part()
+        if too_many and self._look is None and not self._closed:
             loop = asyncio.get_running_loop()
             self._look = loop.call_later(LOOK_AGAIN_S, self._look_again)
 
@@ -188,7 +198,8 @@ class Switchboard:
             if self._made.get(peer) == (link, began):
                 del self._made[peer]
             self._backoff(peer).on_link_lost(_now() - began)
-            self._wait_a_little(peer)
+            if not link.orderly:
+                self._wait_a_little(peer)
 
     def _backoff(self, peer: str) -> Backoff:
         if peer not in self._backoffs:

@@ -12,7 +12,7 @@ from nodes.runtime.connection import GOING_AWAY, NORMAL, POLICY_VIOLATION
 from nodes.runtime.dialing import OTHER_WAY
 from nodes.runtime.greeting import FIXED_NONCES, Card, Host
 from nodes.runtime.link_method import LinkMethod
-from nodes.wire import Kind, Message
+from nodes.wire import Message
 from testbed.backends.simulated.connection import RESPONSE, Ending, Side
 from testbed.backends.simulated.dial import Connect
 from testbed.backends.simulated.link import SimulatedLink
@@ -53,19 +53,19 @@ class SimulatedBroker(SimulatedNode):
     # Links
 
     def link_up(self, link: SimulatedLink) -> None:
-        link.used = self.loop.now
         super().link_up(link)
         self._board.on_up(link)
 
     def link_down(self, link: SimulatedLink, ending: Ending) -> None:
+        if ending.orderly and self.links.get(link.peer) is link and self.alive:
+            self._board.carry_on(link)
         super().link_down(link, ending)
-        self._board.on_down(link)
+        self._board.on_down(link, orderly=ending.orderly)
 
     def queue_message(self, peer: str, message: Message, data: bytes) -> tuple[Dropped, ...]:
         link = self.links.get(peer)
         if link is not None and not link.parting:
-            if message.kind is not Kind.BEAT:
-                link.used = self.loop.now
+            link.use.note(message, self.loop.seconds)
             return link.offer(
                 data, message.priority, control=message.control, upkeep=message.upkeep
             )

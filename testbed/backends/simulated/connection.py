@@ -15,9 +15,8 @@ from websockets.uri import parse_uri
 from nodes.delivery.base import Chunk, Scheduler
 from nodes.runtime import labelling
 from nodes.runtime.config import NodeConfig
-from nodes.runtime.connection import GOING_AWAY, NORMAL
+from nodes.runtime.connection import GOING_AWAY, NORMAL, NOT_USED, PART_WITHIN_S
 from nodes.runtime.dialing import OTHER_WAY
-from nodes.runtime.link import NOT_USED, PART_WITHIN_S
 from nodes.runtime.link_method import LinkMethod
 from nodes.wire import Message
 from testbed.backends.simulated.endpoint import END, Endpoint
@@ -27,6 +26,7 @@ from testbed.backends.simulated.packets import Flow
 from testbed.backends.simulated.reading import frame_head
 
 REQUEST, RESPONSE = "request", "response"
+LOOK_WHETHER_ALL_HAS_ARRIVED = SECOND // 100
 
 
 class Farewell(NamedTuple):
@@ -48,8 +48,8 @@ class Farewell(NamedTuple):
 class Ending(NamedTuple):
     """Why a connection is over.
 
-    `orderly`: it was closed because it was not used, with nothing lost; `sent_away`: the peer is about to stop;
-    `other_way`: the peer is calling itself.
+    `orderly`: it was closed because it was not used, and all that had left has arrived; `sent_away`: the peer is about
+    to stop; `other_way`: the peer is calling itself.
     """
 
     reason: str
@@ -87,6 +87,7 @@ class Side:
         self.endpoint = endpoint
         self.link: SimulatedLink | None = None
         self.ended = False
+        self._left = False  # the peer is closing it in order
         self.on_failed: Callable[[Ending], None] = lambda ending: None  # before it is a link
         self._outgoing = outgoing
         self._arrived = 0
@@ -141,7 +142,8 @@ class Side:
     def close(self, reason: str, code: int) -> None:
         """This side ends it, and the other hears of it as soon as what was written before has come."""
         if not self.ended:
-            self._say(Farewell(code, reason))
+            if not self._left:
+                self._say(Farewell(code, reason))
             self.endpoint.finish()
             self._over(Ending(reason))
 
@@ -151,8 +153,7 @@ class Side:
             return
         self.link.parting = True
         self._say(Farewell(NORMAL, NOT_USED))
-        patience = self.owner.loop.now + round(PART_WITHIN_S * SECOND)
-        self.owner.loop.at(patience, lambda _: self.lose(NOT_USED))
+        self._give_up_if_nothing_moves(lambda: self.endpoint.receiver.up_to)
 
     def cut(self, reason: str) -> None:
         """End it at once, without a word: the peer does not listen."""
@@ -180,15 +181,43 @@ class Side:
         if not parting:
             self._say(farewell)
         self.endpoint.finish()
-        unused = farewell == (NORMAL, NOT_USED)
+        if link is not None and not parting and farewell == (NORMAL, NOT_USED):
+            link.hush()
+            self._left = True
+            self._end_when_all_has_arrived(Ending(str(farewell), orderly=True))
+            return
         self._over(
             Ending(
                 NOT_USED if parting else str(farewell),
-                parting or (unused and link is not None and not link.scheduler.queued.messages),
+                parting,
                 farewell.code == GOING_AWAY,
                 farewell.reason == OTHER_WAY,
             )
         )
+
+    def _end_when_all_has_arrived(self, ending: Ending) -> None:
+        def look(_: None = None) -> None:
+            if self.ended:
+                return
+            if self.endpoint.sender.unacknowledged:
+                self.owner.loop.at(self.owner.loop.now + LOOK_WHETHER_ALL_HAS_ARRIVED, look)
+            else:
+                self._over(ending)
+
+        self._give_up_if_nothing_moves(lambda: self.endpoint.sender.unacknowledged)
+        look()
+
+    def _give_up_if_nothing_moves(self, state: Callable[[], int]) -> None:
+        before = state()
+
+        def look(_: None) -> None:
+            if state() == before:
+                self.lose(NOT_USED)
+            elif not self.ended:
+                self._give_up_if_nothing_moves(state)
+
+        patience = round(PART_WITHIN_S * SECOND)
+        self.owner.loop.at(self.owner.loop.now + patience, look)
 
     def _say(self, farewell: Farewell) -> None:
         size = farewell.size + frame_head(farewell.size, masked=self.endpoint.client)

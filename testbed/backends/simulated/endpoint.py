@@ -37,7 +37,7 @@ class Endpoint:
         self.client = client
         self._loop = loop
         self._outgoing = outgoing
-        self._open, self._gone = False, False
+        self._open, self._finished, self._gone = False, False, False
         self._opened_at = 0
         self._tries = 0
         self._heard_at, self._lived_at = 0, 0
@@ -71,6 +71,9 @@ class Endpoint:
 
     def finish(self) -> None:
         """The program is done with it: what it has written still goes out, and then the end of the stream."""
+        if self._finished:
+            return
+        self._finished = True
         self.receiver.on_item = lambda item: None
         self.on_open = self.on_vanished = self.on_refused = _ignore
         self._timer.set(None)

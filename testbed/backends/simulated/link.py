@@ -7,6 +7,7 @@ from math import ceil
 
 from nodes.delivery.base import Chunk, Dropped, Needs, Scheduler
 from nodes.runtime.link_method import LinkMethod
+from nodes.runtime.surplus import Use
 from nodes.wire import Message, decode
 from testbed.backends.simulated.endpoint import Endpoint
 from testbed.backends.simulated.loop import SECOND, Loop, Timer
@@ -35,7 +36,8 @@ class SimulatedLink:
         self.peer = peer
         self.scheduler = scheduler
         self.endpoint = endpoint
-        self.used = 0  # when something other than a sign of life went over it, either way
+        self.use = Use(loop.seconds)
+        self.carried = False  # what was queued in the end waits for the next link
         self.parting = False  # whether this side is closing it in order
         self._loop = loop
         self._outgoing = outgoing
@@ -46,6 +48,7 @@ class SimulatedLink:
         self._writing = False  # a chunk is given out, and the kernel has no room for it
         self._chunks_received = 0
         self._woken = False
+        self._hushed = False
         self._ended = False
         self._timer = Timer(loop, self._wake)
 
@@ -64,6 +67,11 @@ class SimulatedLink:
         return not self.scheduler.queued.messages and not self.under_way
 
     @property
+    def receiving(self) -> bool:
+        """Whether a message is coming in, and not all of it is here."""
+        return self.endpoint.receiver.in_a_frame
+
+    @property
     def under_way(self) -> int:
         """Bytes that the kernel has and the peer's kernel has not."""
         return self.endpoint.sender.unacknowledged
@@ -77,18 +85,28 @@ class SimulatedLink:
         self._work()
         return dropped
 
-    def end(self) -> None:
-        """The connection is gone."""
+    def hush(self) -> None:
+        """Begin nothing new: the peer is closing it in order."""
+        self._hushed = True
+        self._timer.set(None)
+
+    def end(self, *, orderly: bool = False) -> None:
+        """The connection is gone; `orderly`: it was closed in order."""
+        if self._ended:
+            return
         self._ended = True
         self._timer.set(None)
-        self.scheduler.on_link_lost(self._loop.seconds)
+        self.scheduler.on_link_lost(self._loop.seconds, orderly=orderly)
 
     def on_chunk(self, chunk: Chunk) -> None:
         """All bytes of a chunk have come."""
         if self._needs.answers:
             self.endpoint.answer(self._chunks_received % 256)
             self._chunks_received += 1
-        for whole in self._assembler.on_chunk(chunk):
+        messages = self._assembler.on_chunk(chunk)
+        if not messages:  # a piece of a long one
+            self.use.last = self._loop.seconds
+        for whole in messages:
             self._handle(self, decode(whole))
 
     def _work(self) -> None:
@@ -99,7 +117,7 @@ class SimulatedLink:
 
     def _wake(self, _: None = None) -> None:
         self._woken = False
-        if not self._writing and not self._ended:
+        if not self._writing and not self._ended and not self._hushed:
             self._progress()
             self._send()
 
@@ -126,7 +144,8 @@ class SimulatedLink:
         if self._writing and not self._ended:
             self._writing = False
             self._progress()
-            self._send()
+            if not self._hushed:
+                self._send()
 
     def _progress(self) -> None:
         sender = self.endpoint.sender

@@ -26,7 +26,7 @@ from nodes.runtime.config import NodeConfig
 from nodes.runtime.connection import GOING_AWAY, POLICY_VIOLATION, PROTOCOL_ERROR
 from nodes.runtime.lifecycle import HAND_OVER_S
 from nodes.runtime.log import about, about_dropped
-from nodes.wire import Kind, Message, encode
+from nodes.wire import Message, encode
 from testbed.backends.simulated.connection import Ending, Side
 from testbed.backends.simulated.link import SimulatedLink
 from testbed.backends.simulated.loop import SECOND, Loop, Timer
@@ -157,15 +157,15 @@ class SimulatedNode(ABC):
 
     def link_down(self, link: SimulatedLink, ending: Ending) -> None:
         """The link is gone, if it is still the one to this peer."""
-        if not self._forget_link(link, ending.reason) or not self.alive:
+        if not self._forget_link(link, ending.reason, orderly=ending.orderly) or not self.alive:
             return
         self.perform(self.core.on_link_down(link.peer, self.loop.seconds, ending.orderly))
         self.note_readiness()
 
-    def _forget_link(self, link: SimulatedLink, reason: str) -> bool:
+    def _forget_link(self, link: SimulatedLink, reason: str, *, orderly: bool = False) -> bool:
         """Whether it was still the link to its peer."""
-        queued = link.scheduler.queued.messages
-        link.end()
+        queued = 0 if link.carried else link.scheduler.queued.messages
+        link.end(orderly=orderly)
         if self.links.get(link.peer) is not link:
             return False
         del self.links[link.peer]
@@ -175,8 +175,7 @@ class SimulatedNode(ABC):
     def handle(self, link: SimulatedLink, message: Message, arrived: int) -> None:
         """A message came in."""
         if self.links.get(link.peer) is link:
-            if message.kind is not Kind.BEAT:
-                link.used = self.loop.now
+            link.use.note(message, self.loop.seconds)
             self.perform(self.core.on_message(link.peer, message, self.loop.seconds), arrived)
             self.note_readiness()
 

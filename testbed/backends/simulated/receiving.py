@@ -26,6 +26,7 @@ class Receiver:
         self._incoming = incoming
         self._outgoing = outgoing
         self._beyond: dict[int, int] = {}  # start -> length
+        self._items_up_to = 0  # all before this was handed to the program
         self._came = 0
         self._owed = 0  # packets not acknowledged
         self._echo = -1  # the time stamp of the first of them
@@ -52,7 +53,13 @@ class Receiver:
             self._timer.set(self._loop.now + self.put_off_ns)
         items = self._incoming.items
         while items and items[0][0] <= self.up_to:
-            self.on_item(items.popleft()[1])
+            self._items_up_to, item = items.popleft()
+            self.on_item(item)
+
+    @property
+    def in_a_frame(self) -> bool:
+        """Whether a part of something has come, and the rest has not."""
+        return self.up_to > self._items_up_to or bool(self._beyond)
 
     def acknowledged(self) -> Ack:
         """What a packet that leaves now says, so that no other has to."""

@@ -15,7 +15,8 @@ from nodes.runtime.config import NodeConfig
 from nodes.runtime.connection import NORMAL
 from nodes.runtime.dialing import ANSWER_WITHIN_S, OTHER_WAY
 from nodes.runtime.link_method import LinkMethod
-from nodes.runtime.switchboard import HOLD_BACK_S, LOOK_AGAIN_S, UNUSED_S
+from nodes.runtime.surplus import surplus
+from nodes.runtime.switchboard import HOLD_BACK_S, LOOK_AGAIN_S
 from nodes.wire import Message
 from testbed.backends.simulated.connection import Ending, Side
 from testbed.backends.simulated.dial import Connect, Dial
@@ -134,14 +135,22 @@ class SimulatedSwitchboard:
             self._made[link.peer] = link, self._loop.now
         self.trim()
 
-    def on_down(self, link: SimulatedLink) -> None:
+    def carry_on(self, link: SimulatedLink) -> None:
+        """A link was closed in order: what is still queued on it waits for the next one."""
+        if link.scheduler.queued.messages and self.knows(link.peer):
+            link.end(orderly=True)
+            call = self._calls.setdefault(link.peer, Call(link.scheduler))
+            link.carried = call.queue is link.scheduler
+
+    def on_down(self, link: SimulatedLink, *, orderly: bool) -> None:
         """A link is gone."""
         peer = link.peer
         made, since = self._made.get(peer, (None, 0))
         if made is link:
             del self._made[peer]
             self._backoff(peer).on_link_lost((self._loop.now - since) / SECOND)
-            self._wait_a_little(peer)
+            if not orderly:
+                self._wait_a_little(peer)
         if (call := self._calls.get(peer)) is not None and call.dial is None:
             self._call_soon(peer, call)
 
@@ -149,15 +158,12 @@ class SimulatedSwitchboard:
         """If there are too many links, close those in order that are not used; look again if that did not do."""
         if not self._desk.alive:
             return
-        between = [link for peer, link in self._desk.links.items() if peer in self._brokers]
-        too_many = len(between) - self._most - sum(link.parting for link in between)
-        for link in sorted(between, key=lambda link: link.used):
-            unused = self._loop.now - link.used > UNUSED_S * SECOND
-            side = self._desk.side_of(link.peer)
-            if too_many > 0 and link.idle and not link.parting and unused and side is not None:
+        between = (link for peer, link in self._desk.links.items() if peer in self._brokers)
+        unused, too_many = surplus(between, self._most, self._loop.seconds)
+        for link in unused:
+            if (side := self._desk.side_of(link.peer)) is not None:
                 side.part()
-                too_many -= 1
-        if too_many > 0:
+        if too_many:
             self._look.set(self._loop.now + round(LOOK_AGAIN_S * SECOND))
 
     def close(self) -> None:

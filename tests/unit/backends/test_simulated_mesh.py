@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -194,3 +195,49 @@ def test_links_between_brokers_that_nobody_uses_are_closed_in_order() -> None:
     ]
     assert "not used" in closed
     assert set(closed) <= {"not used", "received 1000 (OK) not used; then sent 1000 (OK) not used"}
+
+
+BUSY = """
+name: mesh
+seed: 3
+defaults: {link: mvno-128k}
+groups:
+  halls: {kind: broker, count: 4}
+  gauges: {kind: sensor, count: 4}
+  sirens: {kind: subscriber, count: 3, topics: [readings]}
+overlay: {method: sg-tbps}
+delivery: {method: preemptive}
+scenario:
+  duration: 30s
+  settle: 60s
+  events:
+    - at: 1s
+      publish: {from: "gauges[*]", topic: readings, priority: 1, size: 2kB, period: 1s, spread: 1s}
+"""
+
+
+def test_links_closed_in_order_while_the_other_side_has_much_to_send_lose_nothing() -> None:
+    topology = load_text(BUSY, "mesh")
+    lab = SimulatedLab(topology, RunPlace(Path("mesh-run")), SECOND // 1000)
+    brokers = [node.name for node in topology.of_kind(NodeKind.BROKER)]
+    closed_over = []  # a queue
+
+    def part(_: None) -> None:
+        for one, other in permutations(brokers, 2):
+            node = lab.nodes[one]
+            back = lab.nodes[other].links.get(one)
+            if back is not None and back.scheduler.queued.messages > 1:
+                side = node.side_of(other)
+                if side is not None and node.links[other].idle and not back.parting:
+                    closed_over.append(back.scheduler.queued.messages)
+                    side.part()
+
+    for second in range(5, 30):
+        lab.loop.at(second * SECOND, part)
+    played = play(lab, lambda seconds: None)
+    assert sum(closed_over) > 50
+    assert played.received == played.expected > 300
+    assert set(received(lab).values()) == {1}
+    told = [e for e in events(lab, *brokers) if e["event"] == "disconnect"]
+    assert sum("not used" in e["reason"] for e in told) >= 2 * len(closed_over) > 0
+    assert not [e for e in told if e["queued"] and e["peer"] in brokers]

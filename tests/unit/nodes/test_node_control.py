@@ -20,6 +20,7 @@ from nodes.runtime.control import ControlSocket, answer
 from nodes.runtime.log import Log
 from nodes.runtime.node import NodeFailed
 from nodes.runtime.sensor import Sensor
+from nodes.runtime.surplus import Use
 from nodes.wire import Kind, Message, encode
 from testbed.control import ControlError, request
 
@@ -123,9 +124,9 @@ class FullLink:
 
     peer = "c1"
     parting = False
-    used = 0.0
 
     def __init__(self) -> None:
+        self.use = Use(0.0)
         self.ended: list[str] = []
 
     def offer(

@@ -8,7 +8,7 @@ import pytest
 
 from brokers_at_home import AtHome, brokers, configs, install, until
 from nodes.overlay.base import Drop
-from nodes.runtime import dialing, switchboard
+from nodes.runtime import dialing, surplus, switchboard
 from nodes.wire import Kind
 
 
@@ -116,7 +116,7 @@ def test_two_that_call_each_other_at_once_have_one_link_and_nothing_is_lost(
 def test_too_many_links_are_closed_in_order_the_one_unused_for_longest_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(switchboard, "UNUSED_S", 0.05)
+    monkeypatch.setattr(surplus, "UNUSED_S", 0.05)
     monkeypatch.setattr(switchboard, "LOOK_AGAIN_S", 0.02)
 
     async def live() -> None:
@@ -141,7 +141,7 @@ def test_too_many_links_are_closed_in_order_the_one_unused_for_longest_first(
 def test_a_sign_of_life_does_not_keep_a_link(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(switchboard, "UNUSED_S", 0.05)
+    monkeypatch.setattr(surplus, "UNUSED_S", 0.05)
     monkeypatch.setattr(switchboard, "LOOK_AGAIN_S", 0.02)
 
     async def live() -> None:
@@ -173,6 +173,53 @@ def test_what_comes_while_a_link_is_closed_in_order_is_heard_and_answered_over_a
             await until(lambda: 2 in numbers(two.heard("message")))
             assert numbers(one.heard("message")) == [2]
             assert one.heard("down") == [("down", "b2", True)]
+
+    asyncio.run(live())
+
+
+@pytest.mark.parametrize("first", ["b1", "b2"])
+def test_what_is_queued_when_the_other_side_closes_in_order_goes_over_the_next_link(
+    tmp_path: Path, first: str
+) -> None:
+    async def live() -> None:
+        async with brokers(tmp_path, 2) as (one, two):
+            caller, called = (one, two) if first == "b1" else (two, one)
+            caller.send(called.config.name, 1)  # either may have made the connection
+            await until(lambda: called.heard("message"))
+            two.send("b1", 2, size=5_000_000)
+            for number in range(3, 20):
+                two.send("b1", number, kind=Kind.TAKEN if number % 2 else Kind.PUBLISH)
+            for _ in range(3):  # the first bytes are with the kernel, and nobody has read them
+                await asyncio.sleep(0)
+            assert two.broker.links["b1"].scheduler.queued.messages > 10
+            one.broker.links["b2"].part()
+            two.send("b1", 20, kind=Kind.OVERLAY)
+            expected = [*range(2, 21)] if first == "b1" else [1, *range(2, 21)]
+            await until(lambda: len(one.heard("message")) >= len(expected))
+            assert numbers(one.heard("message")) == expected
+            assert one.heard("down") == [("down", "b2", True)]
+            assert two.heard("down") == [("down", "b1", True)]
+            assert [told["queued"] for told in two.logged("disconnect")] == [0]
+
+    asyncio.run(live())
+
+
+def test_a_link_on_which_a_long_message_is_coming_is_not_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(surplus, "UNUSED_S", 0.0)
+
+    async def live() -> None:
+        async with brokers(tmp_path, 2) as (one, two):
+            two.send("b1", 1)
+            await until(lambda: one.heard("message"))
+            link = one.broker.links["b2"]
+            assert surplus.surplus([link], 0, one.broker.now() + 1) == ([link], 0)
+            two.send("b1", 2, size=5_000_000)
+            await until(lambda: link.receiving)
+            assert surplus.surplus([link], 0, one.broker.now() + 1) == ([], 1)
+            await until(lambda: len(one.heard("message")) == 2)
+            assert not link.receiving
 
     asyncio.run(live())
 

@@ -1,0 +1,79 @@
+"""Which links between brokers are closed in order: those that rest, unused for longest first, no more than needed."""
+
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nodes.runtime.surplus import ANSWER_S, UNUSED_S, Use, surplus
+from nodes.wire import CUSTODY, Kind, Message
+
+NOW = 1000.0
+ALERT = Message(Kind.PUBLISH, priority=5, flags=CUSTODY)
+ROUTINE = Message(Kind.PUBLISH)
+TAKEN = Message(Kind.TAKEN)
+
+
+@dataclass
+class Line:
+    last: float = 0.0
+    idle: bool = True
+    receiving: bool = False
+    parting: bool = False
+    use: Use = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.use = Use(self.last)
+
+
+lines = st.lists(
+    st.builds(
+        Line,
+        last=st.floats(NOW - 10, NOW),
+        idle=st.booleans(),
+        receiving=st.booleans(),
+        parting=st.booleans(),
+    ),
+    max_size=40,
+)
+
+
+@given(links=lines, most=st.integers(2, 24))
+def test_only_links_that_rest_are_closed_the_longest_unused_first_and_only_as_many_as_needed(
+    links: list[Line], most: int
+) -> None:
+    chosen, left = surplus(links, most, NOW)
+    staying = [link for link in links if not link.parting]
+    resting = [
+        link for link in staying if link.idle and not link.receiving and NOW - link.last > UNUSED_S
+    ]
+    too_many = max(0, len(staying) - most)
+    assert len(chosen) == min(too_many, len(resting))
+    assert left == too_many - len(chosen)
+    assert all(link in resting for link in chosen)
+    spared = [link.last for link in resting if link not in chosen]
+    assert not chosen or max(link.last for link in chosen) <= min(spared, default=NOW)
+
+
+@pytest.mark.parametrize(
+    ("messages", "rests_after"),
+    [
+        ([], 0.0),
+        ([Message(Kind.BEAT)], 0.0),
+        ([ROUTINE], UNUSED_S),
+        ([Message(Kind.OVERLAY)], UNUSED_S),
+        ([ALERT], ANSWER_S),
+        ([ALERT, TAKEN], UNUSED_S),
+        ([ALERT, ALERT, TAKEN], ANSWER_S),
+        ([TAKEN, ALERT], ANSWER_S),
+    ],
+)
+def test_a_link_rests_when_it_was_not_used_and_every_alert_on_it_was_answered(
+    messages: list[Message], rests_after: float
+) -> None:
+    use = Use(NOW - 100)
+    for message in messages:
+        use.note(message, NOW)
+    assert not messages or not rests_after or not use.rests(NOW + rests_after)
+    assert use.rests(NOW + rests_after + 0.001)
