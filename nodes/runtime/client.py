@@ -83,7 +83,8 @@ class Client(Node):
                 began = self.now()
                 await self.serve(link)
                 self._queue.withdraw(encoded_with_custody)
-                wait = self._homes.on_link_lost(self.now() - began, link.sent_away)
+                leave = link.sent_away or link.silent
+                wait = self._homes.on_link_lost(self.now() - began, leave=leave)
             if wait and not self._leaving:
                 await asyncio.sleep(wait)
 

@@ -1,9 +1,10 @@
 """Which broker a node at the edge calls next, and when.
 
 It stays with a broker until the link breaks. Then it calls the same one once more, then the next of its list, round and
-round, with growing waits. A broker that is about to stop sends its guests away: they call the next one at once, but
-not again and again if all brokers do so. When the node starts it is more patient with the nearest broker, which may be
-starting as well.
+round, with growing waits. Where that one would hardly answer, the next one is called at once, but not again and again
+if it is so with all brokers: a broker that is about to stop sends its guests away, and one that was silent for too long
+is not waited for a second time. When the node starts it is more patient with the nearest broker, which may be starting
+as well.
 """
 
 from collections.abc import Sequence
@@ -21,7 +22,7 @@ class Homes:
         self._brokers = brokers
         self._backoff = backoff
         self._place = 0
-        self._sent_away = 0  # times in a row
+        self._left = 0  # times in a row that it did not call the same one again
         self._patience_s = STARTING_S
 
     @property
@@ -37,16 +38,16 @@ class Homes:
             self._move()
         return wait
 
-    def on_link_lost(self, lived_s: float, sent_away: bool) -> float:
-        """There was a link to it, for so long; seconds until the next call."""
+    def on_link_lost(self, lived_s: float, *, leave: bool) -> float:
+        """There was a link to it, for so long; seconds until the next call. `leave`: to another one."""
         self._backoff.on_link_lost(lived_s)
         self._patience_s = 0.0
         if lived_s > CAP_S:
-            self._sent_away = 0
-        if sent_away:
+            self._left = 0
+        if leave:
             self._move()
-            self._sent_away += 1
-            if self._sent_away < len(self._brokers):
+            self._left += 1
+            if self._left < len(self._brokers):
                 return 0.0
         return self._backoff.next_wait()
 

@@ -32,7 +32,7 @@ class Link:
     """A connection to a peer that has said HELLO.
 
     When it has ended, `orderly` says that it was closed because it was not used, and all that had left has arrived;
-    `sent_away` that the peer is about to stop.
+    `sent_away` that the peer is about to stop; `silent` that it was given up, because nothing was heard from it.
     """
 
     def __init__(
@@ -57,6 +57,7 @@ class Link:
         self.orderly = False
         self.carried = False  # what was queued in the end waits for the next link
         self.sent_away = False
+        self.silent = False
         self.parting = False  # whether this side is closing it in order
         self.over = asyncio.Event()
         self._work = asyncio.Event()  # something has changed: the scheduler may have a chunk now
@@ -127,6 +128,7 @@ class Link:
     def cut(self, reason: str) -> None:
         """End it at once, without a word: the peer does not listen."""
         self._ending = self._ending or reason
+        self.silent = True
         self._connection.transport.abort()
 
     async def run(self, handle: Handle, refuse: Refusal) -> str:

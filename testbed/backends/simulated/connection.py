@@ -49,12 +49,13 @@ class Ending(NamedTuple):
     """Why a connection is over.
 
     `orderly`: it was closed because it was not used, and all that had left has arrived; `sent_away`: the peer is about
-    to stop; `other_way`: the peer is calling itself.
+    to stop; `silent`: nothing was heard from it; `other_way`: the peer is calling itself.
     """
 
     reason: str
     orderly: bool = False
     sent_away: bool = False
+    silent: bool = False
     other_way: bool = False
 
 
@@ -159,7 +160,7 @@ class Side:
         """End it at once, without a word: the peer does not listen."""
         if not self.ended:
             self.endpoint.finish()
-            self._over(Ending(reason))
+            self._over(Ending(reason, silent=True))
 
     def lose(self, reason: str) -> None:
         """The kernel has given up, or this side has: nothing more is sent."""

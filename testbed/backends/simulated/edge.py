@@ -97,7 +97,8 @@ class SimulatedEdge(SimulatedNode):
         super().link_down(link, ending)
         if self.alive:
             lived_s = (self.loop.now - self._up_since) / SECOND
-            self._connect_after(self._homes.on_link_lost(lived_s, ending.sent_away))
+            leave = ending.sent_away or ending.silent
+            self._connect_after(self._homes.on_link_lost(lived_s, leave=leave))
 
     def _connect(self, _: None = None) -> None:
         if self.alive:

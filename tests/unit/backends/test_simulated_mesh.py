@@ -75,12 +75,7 @@ def test_every_method_brings_everything_once_over_links_between_brokers(method: 
     assert not [e for e in events(lab) if e["event"] in ("refuse", "drop")]
 
 
-SPLIT = pytest.mark.xfail(
-    reason="halls-4, cut off while halls-3 is down and halls-2 leaves, stays a ring of its own"
-)
-
-
-@pytest.mark.parametrize("seed", [1, pytest.param(2, marks=SPLIT), 3, 4])
+@pytest.mark.parametrize("seed", range(1, 5))
 def test_nothing_urgent_is_lost_or_doubled_while_brokers_and_lines_fail(seed: int) -> None:
     lab, played = run(replace(load_text(FILE + FAULTS, "mesh"), seed=seed))
     assert played.received == played.expected > 100
@@ -140,6 +135,21 @@ def test_who_loses_its_broker_tries_it_once_more_and_moves_to_the_next() -> None
         ("connect", second),
     ]
     assert home_of(lab, "sirens-0") == second
+
+
+def test_a_broker_that_has_fallen_silent_is_not_called_a_second_time() -> None:
+    topology = load_text(FILE, "mesh")
+    first, second, *_ = topology.node("gauges-0").homes
+    lab = SimulatedLab(topology, RunPlace(Path("mesh-run")), 0)
+    at(lab, 10, FaultKind.CUT, first)
+    play(lab, lambda seconds: None)
+    told = [e for e in events(lab, "gauges-0") if "peer" in e]
+    assert [(e["event"], e["peer"]) for e in told] == [
+        ("connect", first),
+        ("disconnect", first),
+        ("connect", second),
+    ]
+    assert told[2]["t"] - told[1]["t"] < SECOND
 
 
 def test_a_broker_that_stops_in_order_sends_its_guests_away_at_once() -> None:

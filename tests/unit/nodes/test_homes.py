@@ -45,30 +45,30 @@ def test_the_nearest_is_called_first_then_the_others_round_and_round() -> None:
 def test_a_broker_whose_link_broke_is_called_once_more() -> None:
     calls = homes()
     calls.on_unreachable(took_s=10.0)
-    calls.on_link_lost(lived_s=60, sent_away=False)
-    assert FIRST_S / 2 <= calls.on_link_lost(lived_s=60, sent_away=False) <= FIRST_S
+    calls.on_link_lost(lived_s=60, leave=False)
+    assert FIRST_S / 2 <= calls.on_link_lost(lived_s=60, leave=False) <= FIRST_S
     assert calls.next.name == "b2"
     calls.on_unreachable()
     assert calls.next.name == "b3"
 
 
-def test_who_is_sent_away_calls_the_next_one_at_once() -> None:
+def test_who_is_sent_away_or_gave_a_silent_broker_up_calls_the_next_one_at_once() -> None:
     calls = homes()
-    assert calls.on_link_lost(lived_s=0.1, sent_away=True) == 0
+    assert calls.on_link_lost(lived_s=0.1, leave=True) == 0
     assert calls.next.name == "b2"
 
 
-def test_if_all_brokers_send_it_away_it_waits() -> None:
+def test_if_it_must_leave_all_brokers_it_waits() -> None:
     calls = homes()
-    waits = [calls.on_link_lost(lived_s=0.1, sent_away=True) for _ in range(6)]
+    waits = [calls.on_link_lost(lived_s=0.1, leave=True) for _ in range(6)]
     assert waits[:2] == [0, 0]
     assert all(waits[2:])
-    assert calls.on_link_lost(lived_s=2 * CAP_S, sent_away=True) == 0
+    assert calls.on_link_lost(lived_s=2 * CAP_S, leave=True) == 0
 
 
 def test_with_one_broker_there_is_nobody_else_to_call() -> None:
     calls = homes(brokers=1)
-    assert calls.on_link_lost(lived_s=60, sent_away=True) >= FIRST_S / 2
+    assert calls.on_link_lost(lived_s=60, leave=True) >= FIRST_S / 2
     assert calls.next.name == "b1"
 
 
@@ -82,5 +82,5 @@ def test_whatever_happens_no_more_than_a_round_of_calls_goes_without_waiting(
         if what == "unreachable":
             waits.append(calls.on_unreachable())
         else:
-            waits.append(calls.on_link_lost(lived_s=0.1, sent_away=what == "away"))
+            waits.append(calls.on_link_lost(lived_s=0.1, leave=what == "away"))
     assert waits.count(0) < len(BROKERS)
