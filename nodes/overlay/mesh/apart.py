@@ -9,7 +9,7 @@ from random import Random
 
 from nodes.overlay.base import BrokerName, Note, Peer, Send, Station
 from nodes.overlay.beats import QUESTION, beat
-from nodes.overlay.mesh.calling import Calling
+from nodes.overlay.mesh.calling import LONGEST_S, SELDOM_S, Calling
 from nodes.overlay.mesh.carrying import Carrying
 from nodes.overlay.mesh.duties import Duty
 from nodes.overlay.mesh.lost_peers import LostPeers
@@ -76,15 +76,16 @@ class Apart(Carrying):
         return bool(self._lost) and self._up.isdisjoint(self._numbers)
 
     def _call_others(self) -> None:
-        """One of those that were lost, for as long as anybody remembers; if nobody can be reached, without end."""
+        """One of those that were lost, seldom if nobody would remember anything for them; if all are, others, too."""
         if not self._calling.is_due(self._now):
             return
-        peers = self._lost.since(self._now - self._retain_s)
+        lately, ever = self._lost.since(self._now - self._retain_s), self._lost.since(0.0)
+        peers, longest_s = (lately, LONGEST_S) if lately else (ever, SELDOM_S)
         if self._is_cut_off():
-            peers = [*self._lost.since(0.0), *self._nearest]
+            peers, longest_s = [*ever, *self._nearest], LONGEST_S
             if self._random.random() < STRANGERS:
                 peers = [self._random.choice(sorted(self._numbers))]
-        if (peer := self._calling.next_call(peers, self._now)) is not None:
+        if (peer := self._calling.next_call(peers, self._now, longest_s)) is not None:
             self._called.add(peer)
             self._out.append(Send(peer, beat(self._number, QUESTION)))
 

@@ -11,6 +11,7 @@ from random import Random
 from nodes.overlay.base import Peer
 
 FIRST_S, LONGEST_S = 2.0, 16.0  # between two calls; each pause is twice as long as the one before
+SELDOM_S = 64.0  # the longest pause, if there is little hope left
 
 
 class Calling:
@@ -38,13 +39,15 @@ class Calling:
     def next_deadline(self) -> float | None:
         return self._at
 
-    def next_call(self, peers: Sequence[Peer], now: float) -> Peer | None:
+    def next_call(
+        self, peers: Sequence[Peer], now: float, longest_s: float = LONGEST_S
+    ) -> Peer | None:
         """Of these, the one that was not called for longest; None: there is nobody to call any more."""
         self._at = None
         if not peers:
             return None
         peer = min(peers, key=lambda each: self._called.get(each, -inf))
         self._called[peer] = now
-        self._pause = min(2 * self._pause, LONGEST_S)
+        self._pause = min(2 * self._pause, longest_s)
         self._at = self._after(now)
         return peer
