@@ -9,8 +9,7 @@ import random
 import socket
 import struct
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
@@ -19,25 +18,30 @@ from websockets.client import ClientProtocol
 from websockets.exceptions import ConnectionClosed, WebSocketException
 from websockets.frames import Frame, Opcode
 from websockets.protocol import Event
-from websockets.sync.client import ClientConnection, connect
 from websockets.uri import parse_uri
 
-from loopback_lab import PATIENCE_S, Lab, RunningNode, card, introduce, received, until
+from loopback_lab import PATIENCE_S, Lab, card
 from nodes.runtime.doorstep import ROOM
 from nodes.runtime.greeting import Caller, new_nonce
 from nodes.wire import HEADER, MAX_MESSAGE_BYTES, VERSION, Kind, Message, encode
+from under_attack import (
+    MIB,
+    SLOWEST_S,
+    Attack,
+    frame,
+    guest,
+    knock,
+    line_to,
+    peak_bytes,
+    pour,
+    withstand,
+)
 
-MIB = 1 << 20
 # An idle broker has 26 MiB. What attackers without the secret can make it hold is small; one with the secret can fill
 # one queue (8 MB), one message that is on its way in and one that is on its way out.
 BOUND_WITHOUT_SECRET = 48 * MIB
 BOUND_WITH_SECRET = 96 * MIB
-SLOWEST_S = 5.0  # for one honest message; seen: 0.1 s without the secret, 0.3 s with it
-PUBLICATIONS = 15
 CROWD = 2 * ROOM
-ATTACKER = ("127.0.0.2", 0)
-
-Attack = Callable[[Lab, threading.Event], None]
 
 
 @pytest.fixture
@@ -45,36 +49,6 @@ def lab(tmp_path: Path) -> Iterator[Lab]:
     lab = Lab(tmp_path)
     yield lab
     lab.end()
-
-
-def peak_bytes(node: RunningNode) -> int:
-    """The most memory that the process ever had (VmHWM, proc(5))."""
-    status = Path(f"/proc/{node.process.pid}/status").read_text()
-    (line,) = (line for line in status.splitlines() if line.startswith("VmHWM:"))
-    return int(line.split()[1]) * 1024
-
-
-def knock(lab: Lab) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", lab.port), PATIENCE_S, ATTACKER)
-
-
-def line_to(lab: Lab) -> ClientConnection:
-    return connect(
-        f"ws://127.0.0.1:{lab.port}/",
-        proxy=None,
-        compression=None,
-        ping_interval=None,
-        close_timeout=0.1,
-        source_address=ATTACKER,
-    )
-
-
-@contextmanager
-def guest(lab: Lab, name: str = "x1") -> Iterator[ClientConnection]:
-    """One that knows the secret, or has stolen it."""
-    with line_to(lab) as line:
-        introduce(line, name)
-        yield line
 
 
 @contextmanager
@@ -96,25 +70,9 @@ def deaf_guest(lab: Lab, name: str = "x1") -> Iterator[socket.socket]:
         yield line
 
 
-def frame(data: bytes, opcode: Opcode = Opcode.BINARY, *, fin: bool = True) -> bytes:
-    return Frame(opcode, data, fin).serialize(mask=True)
-
-
 def announcement(size: int) -> bytes:
     """The head of a binary frame that will be so long (RFC 6455, 5.2)."""
     return struct.pack("!BBQ4s", 0x82, 0xFF, size, b"mask")
-
-
-def pour(line: socket.socket, data: bytes, over: threading.Event) -> None:
-    """Send without end, until it is over or the broker has had enough."""
-    line.settimeout(0.2)
-    while not over.is_set():
-        try:
-            line.sendall(data)
-        except TimeoutError:
-            continue
-        except OSError:
-            return
 
 
 # Without the secret
@@ -284,43 +242,6 @@ WITH_SECRET: list[Attack] = [
     a_large_message_that_never_ends,
     the_same_name_again_and_again,
 ]
-
-
-def withstand(lab: Lab, attack: Attack) -> tuple[RunningNode, float]:
-    """The broker after the attack, and how long the slowest honest message took."""
-    broker, sensor, subscriber = lab.trio()
-    over, failures = threading.Event(), list[BaseException]()
-
-    def run() -> None:
-        try:
-            attack(lab, over)
-        except BaseException as failure:  # noqa: BLE001 - told below
-            failures.append(failure)
-
-    attacker = threading.Thread(target=run)
-    attacker.start()
-    slowest = 0.0
-    try:
-        sent: list[str] = []
-        for _ in range(PUBLICATIONS):
-            began = time.monotonic()
-            sent.append(sensor.publish())
-            until(lambda: received(subscriber)[-1:] == sent[-1:])
-            slowest = max(slowest, time.monotonic() - began)
-            time.sleep(0.02)
-        newcomer = lab.node("subscriber", "c2", topics=["alert"]).go().ready()
-        sent.append(sensor.publish())
-        until(lambda: received(newcomer) == sent[-1:])
-        until(lambda: received(subscriber) == sent)
-    finally:
-        over.set()
-        attacker.join(PATIENCE_S)
-    assert not failures
-    assert not attacker.is_alive()
-    assert broker.process.poll() is None
-    assert broker.complaints.read_text() == ""
-    assert not {"s1", "c1", "c2"} - set(broker.ask("status")["peers"])
-    return broker, slowest
 
 
 @pytest.mark.parametrize("attack", WITHOUT_SECRET, ids=lambda attack: attack.__name__)

@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -123,10 +123,13 @@ class Lab:
         self.nodes.append(node)
         return node
 
-    def trio(self) -> tuple[RunningNode, RunningNode, RunningNode]:
-        broker = self.node("broker", "b1")
-        sensor = self.node("sensor", "s1")
-        subscriber = self.node("subscriber", "c1", topics=["alert"])
+    def trio(
+        self, others: Sequence[Mapping[str, Any]] = (), **config: Any
+    ) -> tuple[RunningNode, RunningNode, RunningNode]:
+        """A broker that knows of others, a sensor and a subscriber, all ready; the configuration is for all three."""
+        broker = self.node("broker", "b1", brokers=others, **config)
+        sensor = self.node("sensor", "s1", **config)
+        subscriber = self.node("subscriber", "c1", topics=["alert"], **config)
         for node in self.nodes:
             node.go()
         for node in self.nodes:
