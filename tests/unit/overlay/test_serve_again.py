@@ -79,7 +79,7 @@ def test_whoever_dies_first_all_others_get_it(
     example = grown(method, parameters, 3)
     passing = helpers(example, publisher, priority)
     assert passing, "nobody passes it on"
-    for victim in passing[:: max(1, len(passing) // 3)]:
+    for victim in passing[:: max(1, len(passing) // 2)]:
         network = grown(method, parameters, 3)
         Shells(network)
         network.crash(victim)
