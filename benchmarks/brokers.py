@@ -46,7 +46,7 @@ LIMITS = {
     "quiet_vs_mosquitto": 1.1,
 }
 MESSAGES_PER_S, ADDED_S = 3_000.0, 0.002
-SINGLES = 400  # messages whose delay is measured
+SINGLES = 300  # messages whose delay is measured
 BACKLOG, QUIET = "with a backlog of photographs", "alerts only"
 FORM_S, FORM_METHOD, FORM_TOPICS = 30.0, "sg-tbps", 1
 IDLE_BYTES_PER_S, IDLE_TOPICS = 200.0, 5
@@ -80,7 +80,7 @@ def main() -> int:
     parser.add_argument("--blast", type=float, default=5.0, help="seconds as fast as it goes")
     parser.add_argument("--form", type=int, default=200, help="brokers that find one another")
     parser.add_argument("--idle", type=int, default=50, help="brokers of an idle overlay")
-    parser.add_argument("--calm", type=float, default=60.0, help="seconds before they are counted")
+    parser.add_argument("--calm", type=float, default=150.0, help="seconds before they are counted")
     parser.add_argument("--idle-seconds", type=float, default=120.0, help="that are counted")
     parser.add_argument("--play", type=float, default=90.0, help="seconds beside mosquitto")
     parser.add_argument("--json", action="store_true", help="print one JSON document")

@@ -1,4 +1,5 @@
-"""Labs of many brokers, each with one subscriber that wants a few topics; on fast links, with nothing published."""
+"""Labs of many brokers, each with one subscriber that wants a few topics; on fast links that cost little, with
+nothing published."""
 
 import json
 import time
@@ -14,6 +15,7 @@ TOPICS = 40  # in all
 _LAB = """\
 name: {name}
 seed: {seed}
+links: {{emulator: tbf}}
 defaults:
   link: lan
 overlay: {{method: {method}}}
