@@ -22,6 +22,7 @@ have served, or behind which somebody may stand who is not known yet, is located
 peer: whoever it cut off is connected with one of them by level 0.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -52,15 +53,15 @@ class Multicaster:
     def __init__(self, table: Table) -> None:
         self._table = table
         self._entries: dict[int, _Entry] = {}
+        self._held: Counter[int] = Counter()  # ids of publications -> parts that wait
 
     @property
     def waiting(self) -> bool:
         return bool(self._entries)
 
-    def held(self) -> set[int]:
-        """The ids of publications of which a part waits for its first peer."""
-        bodies = (entry.multicast.body for entry in self._entries.values())
-        return {body.message_id for body in bodies if isinstance(body, Publication)}
+    def holds(self, message_id: int | None = None) -> bool:
+        """Whether a part of this publication, or of any, waits for its first peer."""
+        return bool(self._held) if message_id is None else message_id in self._held
 
     def begin(self, multicast: m.Multicast) -> list[m.Locate]:
         """From this node; questions, if it has no peer in the range or beside it."""
@@ -171,6 +172,8 @@ class Multicaster:
     def _enter(self, multicast: m.Multicast, key: bytes) -> list[m.Locate]:
         ticket = self._table.ticket()
         self._entries[ticket] = _Entry(multicast, key)
+        if isinstance(multicast.body, Publication):
+            self._held[multicast.body.message_id] += 1
         return self._questions(ticket)
 
     def _questions(self, ticket: int) -> list[m.Locate]:
@@ -195,11 +198,18 @@ class Multicaster:
         inside = [contact for contact in beside if low <= contact.key < multicast.high]
         if not all(map(self._table.alive, inside)):
             return
-        del self._entries[gap.ticket]
+        self._remove(gap.ticket)
         for contact in inside:
             self._table.send(contact.node, replace(multicast, at=contact.key, by=b""))
         if flood:
             self._flood(multicast)
+
+    def _remove(self, ticket: int) -> None:
+        body = self._entries.pop(ticket).multicast.body
+        if isinstance(body, Publication):
+            self._held[body.message_id] -= 1
+            if not self._held[body.message_id]:
+                del self._held[body.message_id]
 
     def tick(self) -> list[m.Locate]:
         """Questions that are asked again."""
@@ -207,7 +217,7 @@ class Multicaster:
         for ticket, entry in list(self._entries.items()):
             entry.tries += 1
             if entry.tries > ENTRIES and not _has_custody(entry.multicast):
-                del self._entries[ticket]
+                self._remove(ticket)
             else:
                 again.extend(self._questions(ticket))
         return again

@@ -93,7 +93,7 @@ class SkipGraphNode:
     @property
     def left(self) -> bool:
         """Whether it has no key, and no publication waits."""
-        return not self._table.peers and not self._multicaster.held()
+        return not self._table.peers and not self._multicaster.holds()
 
     def guide(self) -> int | None:
         """Another node that may know the way, for one that has no key any more."""
@@ -168,7 +168,7 @@ class SkipGraphNode:
 
     def holds(self, message_id: int) -> bool:
         """Whether parts of this publication wait, because the first peer of each is not known yet."""
-        return message_id in self._multicaster.held()
+        return self._multicaster.holds(message_id)
 
     def tell(self, node: int, body: bytes, now: float) -> list[Action]:
         """Say something to the layer above of another node. It may get lost."""
