@@ -23,6 +23,8 @@ MOST_DECADES = 4  # with marks at 1, 2 and 5; the labels of more would touch
 EDGE = 1.08  # how far a logarithmic axis goes beyond the data
 CONFIG: dict[str, Any] = {
     "background": "transparent",
+    # The reader's font may be a tenth wider than the one that labels are measured with here.
+    "padding": {"left": 18, "right": 5, "top": 5, "bottom": 5},
     "font": "Helvetica, Arial, sans-serif",
     "view": {"stroke": None},
     "axis": {
@@ -35,6 +37,8 @@ CONFIG: dict[str, Any] = {
         "titleFontSize": 12,
         "titleFontWeight": "normal",
         "titlePadding": 10,
+        "labelOverlap": "greedy",
+        "labelSeparation": 8,
     },
     "legend": {
         "labelColor": "var(--ink)",
@@ -43,6 +47,7 @@ CONFIG: dict[str, Any] = {
         "titleFontSize": 12,
         "titleFontWeight": "normal",
         "symbolSize": 90,
+        "columnPadding": 26,
     },
     "title": {
         "color": "var(--quiet)",

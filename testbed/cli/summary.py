@@ -104,6 +104,8 @@ def _facts(summary: dict[str, Any]) -> Table:
 
 def _handed_twice(messages: dict[str, Any]) -> str:
     twice = messages.get("handed_twice", 0)
+    if not twice and "handed_twice" in messages and messages["duplicates"]:
+        return " on the way, none handed over twice"
     return f", [bold red]{twice} handed to an application twice[/]" if twice else ""
 
 
