@@ -121,7 +121,7 @@ class Overlay(Protocol):
     def on_link_down(self, peer: Peer, now: float, orderly: bool = False) -> list[Action]:
         """The link is gone, with everything that was queued on it at a broker.
 
-        `orderly`: one side closed it because it was not used; the peer lives, and what was queued waits for the next one.
+        `orderly`: one side closed it because it was not used; the peer lives, and what was queued goes over the next.
         """
 
     def on_unreachable(self, peer: Peer, now: float) -> list[Action]:
