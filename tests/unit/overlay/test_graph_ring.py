@@ -5,7 +5,7 @@ import pytest
 from nodes.overlay.skipgraph import messages as m
 from nodes.overlay.skipgraph.actions import Action, Delivered, Inserted, Removed, Send
 from nodes.overlay.skipgraph.contacts import Contact
-from nodes.overlay.skipgraph.node import SkipGraphNode
+from nodes.overlay.skipgraph.node import IDLE_PERIOD_S, SkipGraphNode
 from overlay_network import OverlayNetwork, actual_links, expected_links, graph_node
 
 
@@ -141,6 +141,22 @@ def test_two_rings_that_nobody_introduced_become_one() -> None:
     for number in range(6):
         network.nodes[number]._table.introducers = tuple(range(6))
     network.run(120)
+    nodes = list(network.nodes.values())
+    assert actual_links(nodes) == expected_links(nodes)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_two_idle_rings_close_like_a_zip_when_one_node_of_each_meets_the_other(seed: int) -> None:
+    network = OverlayNetwork(seed)
+    for number in range(40):  # even and odd ones; their keys alternate, or come in runs
+        node = graph_node(network, number, [number % 2], idle_period_s=IDLE_PERIOD_S)
+        key = (number * 5 if seed % 2 else network.random.randrange(200)) + number % 2
+        network.act(number, node.insert(bytes([key, number]), network.now))
+        network.run(1)
+    network.run(200)
+    for number, other in ((0, 1), (1, 0)):
+        network.act(number, network.nodes[number].on_peer_found(other, network.now))
+    network.run(20)
     nodes = list(network.nodes.values())
     assert actual_links(nodes) == expected_links(nodes)
 
