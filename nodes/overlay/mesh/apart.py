@@ -21,7 +21,9 @@ FALLBACKS = 3  # brokers that are asked for the way in, if no seed knows it
 
 
 def fallbacks(station: Station, random: Random) -> tuple[int, ...]:
-    """Other brokers than the seeds, through which this one can join, too."""
+    """Other brokers than the seeds, through which this one can join, too; one without seeds founds the graph."""
+    if not station.seeds:
+        return ()
     others = [broker.number for broker in station.brokers if broker not in station.seeds]
     return tuple(random.sample(others, min(FALLBACKS, len(others))))
 
