@@ -30,6 +30,13 @@ LONGEST_FIRST = (
     "test_benchmarks.py",
     "test_image.py",
     "test_docker_backend.py",
+    "test_brokers_benchmark.py",
+    "test_alerts_survive.py",
+    "test_broker_links.py",
+    "test_hostile_peers.py",
+    "test_simulation.py",
+    "test_overlay_survives.py",
+    "test_edge_on_loopback.py",
 )
 
 
