@@ -140,6 +140,10 @@ class Levels:
         """The node is dead: none of its peers is a neighbour."""
         self._forget(lambda contact: contact.node == node)
 
+    def forget_key(self, key: bytes) -> None:
+        """No peer of this key stands in the ring; its node may live."""
+        self._forget(lambda contact: contact.key == key)
+
     def _forget(self, is_gone: Callable[[Contact], bool]) -> None:
         for peer in self._table.in_ring():
             for level in range(1, VECTOR_BITS + 1):

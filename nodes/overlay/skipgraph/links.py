@@ -86,6 +86,7 @@ class Links:
             return
         if (peer.right.key, peer.right_number) == (answer.right, answer.number):
             peer.gone.add(answer.right)
+            self._levels.forget_key(answer.right)
             self._replace_right(peer)
 
     def _replace_right(self, peer: Peer) -> None:
@@ -93,8 +94,9 @@ class Links:
         if peer.right != peer.me:
             peer.mourned = peer.right
         nearest = peer.me
+        out = {peer.right.key, *peer.gone}
         for contact in self._table.known():
-            if contact.key != peer.right.key and between(peer.key, contact.key, nearest.key):
+            if contact.key not in out and between(peer.key, contact.key, nearest.key):
                 nearest = contact
         peer.successors = tuple(c for c in peer.successors if c.key != peer.right.key)
         self._set_right(peer, nearest, peer.left_number if nearest == peer.me else 0)

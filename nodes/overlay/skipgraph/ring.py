@@ -207,7 +207,8 @@ class Ring(Places):
 
     def _tick_neighbours(self, peer: Peer, look: bool) -> None:
         peer.unheard += 1
-        peer.gone.clear()
+        if not self._ticks % SILENT:
+            peer.gone.clear()
         if look:
             peer.unanswered += 1
             silent = peer.unanswered > UNANSWERED and peer.standing is Standing.LINKED

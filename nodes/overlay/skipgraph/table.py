@@ -45,7 +45,7 @@ class Peer:
     unheard: int = 0  # ticks since the left neighbour should have checked
     unanswered: int = 0  # checks of the right neighbour
     unsure: bool = False  # the right neighbour replaced a dead one: others may stand before it
-    gone: set[bytes] = field(default_factory=set)  # who turned out to be no more, in this tick
+    gone: set[bytes] = field(default_factory=set)  # who turned out to be no more, lately
     successors: tuple[Contact, ...] = ()  # who stands behind the right neighbour
     levels: list[Sides] = field(default_factory=list)  # from level 1 on
     turn: int = 0  # whose level is looked after next

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from nodes.overlay.skipgraph import messages as m
-from nodes.overlay.skipgraph.contacts import Contact
+from nodes.overlay.skipgraph.contacts import Contact, vector_of
 from nodes.overlay.skipgraph.node import IDLE_PERIOD_S
 from overlay_network import (
     OverlayNetwork,
@@ -131,3 +131,23 @@ def test_a_way_that_ends_at_a_dead_node_goes_round_the_ring() -> None:
     found = [action.contact for _, action in network.told if hasattr(action, "contact")]
     assert found == [Contact(bytes([0]), 0, 0)]
     assert ticket
+
+
+def test_a_node_that_is_back_at_once_with_none_of_its_keys_is_passed_over() -> None:
+    """Its old keys stand to the right of one peer, in its levels, and to the left of another: none leads back."""
+    network = OverlayNetwork(1, fastest=0.05, slowest=0.05)
+    alike = vector_of("10")
+    keys = {0: [b"a"], 1: [b"b", b"f"], 2: [b"c", b"d", b"e"]}
+    for number, own in keys.items():
+        node = graph_node(network, number, [0], alike if number else vector_of("0"), watched=True)
+        for key in own:
+            network.act(number, node.insert(key, network.now))
+            network.run(3)
+    network.run(20)
+    network.crash(2)
+    node = graph_node(
+        network, 2, [0], alike, watched=True
+    )  # nobody noticed, and it lives: it answers
+    network.act(2, node.insert(b"g", network.now))
+    network.run(30)
+    assert is_exact(network)
