@@ -114,10 +114,12 @@ class Duties:
         return duty
 
     def of(self, message_id: int) -> Duty | None:
-        """An open duty for this publication, one that waits for no answer if there is such."""
-        return min(
-            self._by_id.get(message_id, []), key=lambda duty: len(duty.waiting), default=None
-        )
+        """An open duty for this publication, one that waits for no answer if there is such.
+
+        None that has not begun: what is sent before that is not in its consequence, and must not end it.
+        """
+        begun = [duty for duty in self._by_id.get(message_id, []) if duty.held_until != inf]
+        return min(begun, key=lambda duty: len(duty.waiting), default=None)
 
     def drop(self, duty: Duty) -> None:
         """Without an answer: the copy was none, or others are to keep it."""

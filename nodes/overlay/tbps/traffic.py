@@ -103,6 +103,8 @@ class Traffic:
         """It was sent to a node that is dead."""
         course = course_of(message)
         unsent = replace(message, routing=b"", hops=message.hops - 1)
+        if course.toward is Toward.ROOT:
+            self._serve(unsent, now)  # this node itself may be the root now
         if all(kept.message.message_id != message.message_id for kept in self._kept):
             self._kept.append(_Kept(now + self._keep_s, unsent))
         if course.toward is Toward.ROOT:

@@ -1,5 +1,7 @@
 """The ledger of custody: who is waited for, who is answered, and what is sent again when."""
 
+from math import inf
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -181,3 +183,14 @@ def test_whatever_happens_bytes_are_counted_and_the_end_leaves_nothing(
     assert len(duties) == 0
     assert duties.bytes == 0
     assert duties.next_deadline() is None
+
+
+def test_what_is_sent_before_a_duty_begins_does_not_end_it() -> None:
+    duties = Duties(ME, KEEP_S)
+    waits = opened(duties, "s1")
+    duties.hold(waits, inf)
+    assert duties.of(waits.message_id) is None
+    begun = opened(duties, "b2")
+    assert duties.of(waits.message_id) is begun
+    duties.release(waits)
+    assert duties.of(waits.message_id) is waits

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from nodes.overlay.skipgraph.contacts import vector_of
 from nodes.overlay.tbps import TOPIC_METHODS
 from nodes.overlay.tbps.base import Asked
+from nodes.overlay.tbps.scribe_words import Toward, course_of
 from nodes.wire import CUSTODY, Kind, Message
 from topic_network import TopicNetwork, parameter_sets
 
@@ -165,3 +166,24 @@ def test_who_leaves_in_order_is_out_and_misses_to_nobody(
     identity = network.publish(1, TOPIC)
     network.run(3)
     assert network.receivers(identity) == {node for node, _ in network.subscribed}
+
+
+def test_a_publisher_that_is_left_as_the_root_of_its_topic_serves_itself() -> None:
+    network = TopicNetwork("scribe", 1, {})
+    for number in range(2):
+        network.start(number, [0])
+        network.run(1)
+    network.run(25)
+    for number in range(2):
+        network.advertise(number, TOPIC)
+        network.subscribe(number, TOPIC)
+    network.run(10)
+    network.publish(0, TOPIC, 5, CUSTODY)
+    network.run(1)
+    upward = [one for one in network.publications() if course_of(one[2]).toward is Toward.ROOT]
+    root = upward[0][1] if upward else 0
+    Shells(network)
+    network.crash(root)
+    identity = network.publish(1 - root, TOPIC, 5, CUSTODY)
+    network.run(REPAIR_S)
+    assert network.receivers(identity) == {1 - root}
