@@ -137,7 +137,7 @@ class MeshStories(RuleBasedStateMachine):
 
 
 TestMeshStories = MeshStories.TestCase
-# Always the same stories: of thousands at random, some few in a thousand still miss one (docs/overlays.md).
+# Always the same stories: of those drawn at random, with Scribe one in some hundreds goes wrong (docs/overlays.md).
 TestMeshStories.settings = settings(
     max_examples=12, stateful_step_count=12, deadline=None, derandomize=True, database=None
 )
