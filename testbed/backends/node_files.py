@@ -3,7 +3,9 @@
 import ipaddress
 import os
 import secrets
+from contextlib import suppress
 from pathlib import Path, PurePath
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 from testbed.jsonfiles import read_json, write_json
@@ -54,12 +56,16 @@ def node_config(
 def lab_secret(lab: LabPlace) -> str:
     """What only the nodes of this lab know; made when it is first asked for."""
     try:
-        made = os.open(lab.secret, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
         return lab.secret.read_text()
-    with os.fdopen(made, "w") as file:
-        file.write(secret := secrets.token_hex(16))
-    return secret
+    except FileNotFoundError:
+        pass
+    with NamedTemporaryFile("w", dir=lab.folder) as file:  # readable by the user alone
+        file.write(secrets.token_hex(16))
+        file.flush()
+        # Whole, or not at all: nodes are made by several threads, and the first of them decides.
+        with suppress(FileExistsError):
+            os.link(file.name, lab.secret)
+    return lab.secret.read_text()
 
 
 def write_node_files(lab: LabPlace, node: Node, config: dict[str, Any], fingerprint: str) -> Path:

@@ -33,6 +33,7 @@ def benchmark(repository: Path, *arguments: str) -> Any:
     return json.loads(done.stdout)
 
 
+@pytest.mark.peers
 @needs_mosquitto
 def test_one_broker_is_compared_with_mosquitto(repository: Path) -> None:
     found = benchmark(repository, "--what", "forward", "--blast", "0.2")
@@ -66,6 +67,7 @@ def test_bytes_of_idle_overlays_are_counted_for_each_method(repository: Path) ->
 
 @pytest.mark.root
 @pytest.mark.netns
+@pytest.mark.peers
 @needs_mosquitto
 def test_alerts_reach_all_offices_through_our_brokers_and_through_mosquitto(
     repository: Path,

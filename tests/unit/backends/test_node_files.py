@@ -1,11 +1,13 @@
 """What a node is told, and how a change of it is noticed."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
 from nodes.runtime.config import parse
 from testbed.backends.node_files import (
+    lab_secret,
     link_spec,
     node_config,
     stored_fingerprint,
@@ -64,6 +66,17 @@ def test_both_ends_of_a_link_are_told_its_delivery() -> None:
     assert hub.deliveries == {"s1": sensor.delivery}  # what differs from the lab's
     assert hub.delivery == town.delivery
     assert sensor.deliveries == town.deliveries == {}
+
+
+def test_a_lab_has_one_secret_whoever_asks_first(tmp_path: Path) -> None:
+    lab = LabPlace(tmp_path)
+    with ThreadPoolExecutor(8) as threads:
+        secrets = set(threads.map(lambda _: lab_secret(lab), range(100)))
+    assert len(secrets) == 1
+    assert len(secrets.pop()) == 32
+    assert [path.name for path in tmp_path.iterdir()] == ["secret"]
+    assert lab.secret.stat().st_mode & 0o077 == 0
+    assert lab_secret(LabPlace(tmp_path)) == lab.secret.read_text()
 
 
 def test_the_fingerprint_is_kept_with_the_node(tmp_path: Path) -> None:
