@@ -6,12 +6,14 @@ import numpy as np
 import numpy.typing as npt
 
 from nodes.wire import (
+    COORDINATE_BYTES,
     CUSTODY,
     FIELDS,
     HEADER_SIZE,
     HIGHEST_PRIORITY,
     LOWEST_PRIORITY,
     MAX_TOPIC_BYTES,
+    PLACED,
     REPEATED,
     ROUTED,
     ROUTING_LENGTH,
@@ -24,7 +26,7 @@ Array = npt.NDArray[Any]
 LAYOUT = np.dtype([(field.name, f">u{field.size}") for field in FIELDS])
 KINDS = frozenset(int(kind) for kind in Kind)
 PLACE = {field.name: number for number, field in enumerate(FIELDS)}
-FLAGS = ROUTED | CUSTODY | REPEATED
+FLAGS = ROUTED | CUSTODY | REPEATED | PLACED
 
 
 def masks(data: bytes, at: Array, payload_at: Array) -> Array:
@@ -41,8 +43,8 @@ def headers(data: bytes, at: Array, masks: Array) -> Array:
 
 def gather(data: bytes, at: Array, masks: Array, width: int) -> Array:
     """`width` unmasked bytes from each position, as rows; zeros beyond the end of the data."""
-    if at.max(initial=0) + width > len(data):
-        data += bytes(width)
+    if (beyond := int(at.max(initial=0)) + width - len(data)) > 0:
+        data += bytes(beyond)
     raw = np.frombuffer(data, np.uint8)
     rows = np.lib.stride_tricks.sliding_window_view(raw, width)[at]
     return np.ascontiguousarray(rows ^ np.tile(masks, (1, width // 4 + 1))[:, :width])
@@ -54,13 +56,24 @@ def usual_flags(header: Array) -> Array:
     return usual
 
 
-def routing_sizes(data: bytes, at: Array, masks: Array, header: Array) -> Array:
-    """Bytes of the routing section that begins at each position; `masks` already turned to it. 0: it has none."""
-    lengths = gather(data, at, masks, ROUTING_LENGTH.size).view(">u2")[:, 0]
-    sizes: Array = np.where(
-        header["flags"] & ROUTED, ROUTING_LENGTH.size + lengths.astype(np.int64), 0
-    )
+def section_sizes(data: bytes, at: Array, masks: Array, header: Array, after: Array) -> Array:
+    """Bytes of place and routing section, which begin so long after the message's first byte; 0: it has neither."""
+    flags, sizes = header["flags"], np.zeros(len(header), np.int64)
+    if (flags & PLACED).any():
+        counts = gather(data, at + after, turned(masks, after), 1)[:, 0].astype(np.int64)
+        sizes = np.where(flags & PLACED, 1 + COORDINATE_BYTES * counts, 0)
+    if (flags & ROUTED).any():
+        after = after + sizes
+        lengths = gather(data, at + after, turned(masks, after), ROUTING_LENGTH.size)
+        routing = ROUTING_LENGTH.size + lengths.view(">u2")[:, 0].astype(np.int64)
+        sizes = sizes + np.where(flags & ROUTED, routing, 0)
     return sizes
+
+
+def turned(masks: Array, after: Array) -> Array:
+    """The masks as they hold so many bytes further on."""
+    rows: Array = np.take_along_axis(masks, (after[:, None] + np.arange(4)) % 4, axis=1)
+    return rows
 
 
 def readable(header: Array, length: Array) -> Array:

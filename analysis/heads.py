@@ -1,4 +1,4 @@
-"""The first bytes of messages: header, topic and length of the routing, however small the pieces that brought them."""
+"""The first bytes of messages, up to the length of the routing, however small the pieces that brought them."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,11 +9,11 @@ import numpy.typing as npt
 from analysis import decode
 from analysis.chunks import Pieces
 from analysis.streams import Stream
-from nodes.wire import HEADER_SIZE, MAX_TOPIC_BYTES, ROUTING_LENGTH
+from nodes.wire import HEADER_SIZE, MAX_PLACE_BYTES, MAX_TOPIC_BYTES, ROUTING_LENGTH
 
 Array = npt.NDArray[Any]
 
-LONGEST_HEAD = HEADER_SIZE + MAX_TOPIC_BYTES + ROUTING_LENGTH.size
+LONGEST_HEAD = HEADER_SIZE + MAX_TOPIC_BYTES + MAX_PLACE_BYTES + ROUTING_LENGTH.size
 
 
 @dataclass(frozen=True, slots=True)

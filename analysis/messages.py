@@ -76,7 +76,7 @@ class Messages:
     packets: Array  # that first brought its bytes
     frame_bytes: Array  # seen bytes of WebSocket's own
     label_bytes: Array  # seen bytes of labels, and of lengths between several messages
-    header_bytes: Array  # bytes of our header, topic and routing
+    header_bytes: Array  # bytes of our header, topic, place and routing
     payload_size: Array  # as sent, as far as the frames tell
     payload_seen: Array
     words: Array  # of OVERLAY messages, see `analysis.words`
@@ -108,11 +108,8 @@ def read_messages(stream: Stream, found: Walk) -> Messages:
         header, needed = header[good], needed[good]
     # The topic begins HEADER_SIZE bytes into the message: a multiple of four keeps the mask in place.
     turned = np.roll(heads.masks[good], -(HEADER_SIZE % 4), axis=1)
-    after_topic = np.take_along_axis(
-        heads.masks[good], (needed[:, None] + np.arange(4)) % 4, axis=1
-    )
-    routing = decode.routing_sizes(heads.data, heads.at[good] + needed, after_topic, header)
-    header_bytes = needed + np.minimum(routing, length[good] - needed)
+    sections = decode.section_sizes(heads.data, heads.at[good], heads.masks[good], header, needed)
+    header_bytes = needed + np.minimum(sections, length[good] - needed)
     seen = stream.covered(pieces.begin, inside)
     begins, ends = stream.segment(pieces.at), stream.segment(inside - 1)
     there = pieces.finished & (_sums(seen, first) == length)

@@ -78,7 +78,7 @@ class _Reader:
         """UNKNOWN where it is not wanted, or not there."""
         there = wanted & (self._begin + at + size <= self._end)
         at = np.where(there, at, 0)
-        masks = np.take_along_axis(self._masks, (at[:, None] + np.arange(4)) % 4, axis=1)
+        masks = decode.turned(self._masks, at)
         found = decode.gather(self._data, self._begin + at, masks, size).astype(np.int64)
         value = found @ (256 ** np.arange(size)[::-1])
         return np.where(there, value, UNKNOWN)

@@ -6,8 +6,10 @@
     +-------+-------+----------+------+-------+--------------+--------+------------+--------------+-------+---------+
 
 Big-endian. One message is one WebSocket message, so the payload's length needs no field of its own.
-If `flags` has ROUTED, a routing section stands between topic and payload: its length in 2 bytes, then at least one byte
-that only the overlay between brokers understands (which part of a range the receiver is to serve, for example).
+If `flags` has PLACED, a publication's place follows the topic: the number of its coordinates in 1 byte, then 4 bytes
+each (`nodes.overlay.space` says what they mean).
+If it has ROUTED, a routing section follows, before the payload: its length in 2 bytes, then at least one byte that only
+the overlay between brokers understands (which part of a range the receiver is to serve, for example).
 A publication with CUSTODY is answered with TAKEN by whoever gets it, when it and all to whom it passed it on have it.
 One with REPEATED is meant for the receiver alone: it was published before, and is not passed on between brokers.
 The scapy layer (`testbed.capture.layer`) and the Spark decoder (`analysis.decode`) are derived from `FIELDS`.
@@ -39,7 +41,11 @@ FIELDS: tuple[Field, ...] = (
     Field("kind", 1, "what the message is for, see Kind"),
     Field("priority", 1, "1 (routine) to 5 (emergency): the Japanese warning levels"),
     Field("hops", 1, "overlay links crossed when the message arrives over this one"),
-    Field("flags", 2, "sum of: 1 a routing section, 2 custody, 4 repeated (below); else zero"),
+    Field(
+        "flags",
+        2,
+        "sum of: 1 a routing section, 2 custody, 4 repeated, 8 a place (below); else zero",
+    ),
     Field("topic_length", 2, "bytes of UTF-8 topic after the fixed part"),
     Field("origin", 4, "number of the node that made the message"),
     Field("message_id", 8, "unique in a run: origin in the upper, a counter in the lower 32 bits"),
@@ -50,13 +56,23 @@ _CODES = {1: "B", 2: "H", 4: "I", 8: "Q"}
 HEADER = struct.Struct("!" + "".join(_CODES[field.size] for field in FIELDS))
 HEADER_SIZE = HEADER.size
 MAX_TOPIC_BYTES = 255
-ROUTED, CUSTODY, REPEATED = 1, 2, 4  # in `flags`
+ROUTED, CUSTODY, REPEATED, PLACED = 1, 2, 4, 8  # in `flags`
+SECTIONS = ROUTED | PLACED  # these say what follows the topic, and are set by it
+MAX_DIMENSIONS = 8  # of a place
+MAX_COORDINATE = 2**32 - 1
+COORDINATE_BYTES = 4
+MAX_PLACE_BYTES = 1 + MAX_DIMENSIONS * COORDINATE_BYTES
 ROUTING_LENGTH = struct.Struct("!H")
 MAX_ROUTING_BYTES = 0xFFFF
 # What one message may be: control, queues and links all take exactly so much.
 MAX_PAYLOAD_BYTES = 8_000_000
 MAX_MESSAGE_BYTES = (
-    HEADER_SIZE + MAX_TOPIC_BYTES + ROUTING_LENGTH.size + MAX_ROUTING_BYTES + MAX_PAYLOAD_BYTES
+    HEADER_SIZE
+    + MAX_TOPIC_BYTES
+    + MAX_PLACE_BYTES
+    + ROUTING_LENGTH.size
+    + MAX_ROUTING_BYTES
+    + MAX_PAYLOAD_BYTES
 )
 MAX_SUBSCRIPTIONS = 1024  # topics that one node may want from its broker
 
@@ -83,7 +99,7 @@ class WireError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """One overlay message. ROUTED never stands in `flags` here: whether there is a routing section says it."""
+    """One overlay message. ROUTED and PLACED never stand in `flags` here: whether there are such sections says it."""
 
     kind: Kind
     priority: int = LOWEST_PRIORITY
@@ -95,6 +111,7 @@ class Message:
     topic: str = ""
     payload: bytes = b""
     routing: bytes = b""
+    place: tuple[int, ...] = ()  # of a publication: its coordinates, none if it has no place
 
     @property
     def control(self) -> bool:
@@ -105,6 +122,11 @@ class Message:
     def upkeep(self) -> bool:
         """Whether it keeps the overlay between brokers in order; that is repeated, and alerts do not wait for it."""
         return self.kind is Kind.OVERLAY
+
+    @property
+    def wire_flags(self) -> int:
+        """`flags` as it stands in the bytes."""
+        return self.flags | (ROUTED if self.routing else 0) | (PLACED if self.place else 0)
 
     def forwarded(self) -> "Message":
         """The same message as it leaves for its next hop."""
@@ -132,20 +154,21 @@ def encode(message: Message) -> bytes:
     topic = encode_topic(message.topic)
     if not LOWEST_PRIORITY <= message.priority <= HIGHEST_PRIORITY:
         raise WireError(f"priority {message.priority}; it goes from 1 to 5")
-    if message.flags & ROUTED:
-        raise WireError("the flag for a routing section is set by the section itself")
+    if message.flags & SECTIONS:
+        raise WireError("the flag for a section is set by the section itself")
     if len(message.routing) > MAX_ROUTING_BYTES:
         raise WireError(f"routing of {len(message.routing)} bytes; at most {MAX_ROUTING_BYTES} fit")
     routing = b""
     if message.routing:
         routing = ROUTING_LENGTH.pack(len(message.routing)) + message.routing
+    place = _encode_place(message.place) if message.place else b""
     try:
         header = HEADER.pack(
             VERSION,
             message.kind,
             message.priority,
             message.hops,
-            message.flags | (ROUTED if routing else 0),
+            message.wire_flags,
             len(topic),
             message.origin,
             message.message_id,
@@ -153,7 +176,16 @@ def encode(message: Message) -> bytes:
         )
     except struct.error as error:
         raise WireError(f"a field does not fit: {error}") from None
-    return header + topic + routing + message.payload
+    return header + topic + place + routing + message.payload
+
+
+def _encode_place(place: tuple[int, ...]) -> bytes:
+    if len(place) > MAX_DIMENSIONS:
+        raise WireError(f"a place with {len(place)} coordinates; at most {MAX_DIMENSIONS} fit")
+    try:
+        return struct.pack(f"!B{len(place)}I", len(place), *place)
+    except struct.error as error:
+        raise WireError(f"a coordinate does not fit: {error}") from None
 
 
 def decode(data: bytes) -> Message:
@@ -178,19 +210,32 @@ def decode(data: bytes) -> Message:
         topic = data[HEADER_SIZE:end].decode()
     except UnicodeDecodeError:
         raise WireError("topic is not UTF-8") from None
+    place, end = _place(data, end) if flags & PLACED else ((), end)
     routing, end = _routing(data, end) if flags & ROUTED else (b"", end)
     return Message(
         known,
         priority,
         hops,
-        flags & ~ROUTED,
+        flags & ~SECTIONS,
         origin,
         identity,
         published_ns,
         topic,
         data[end:],
         routing,
+        place,
     )
+
+
+def _place(data: bytes, at: int) -> tuple[tuple[int, ...], int]:
+    """The place that begins here, and where it ends."""
+    if at >= len(data):
+        raise WireError(f"no place in a message of {len(data)} bytes that promises one")
+    count = data[at]
+    end = at + 1 + count * COORDINATE_BYTES
+    if not 1 <= count <= MAX_DIMENSIONS or end > len(data):
+        raise WireError(f"a place with {count} coordinates in a message of {len(data)} bytes")
+    return struct.unpack_from(f"!{count}I", data, at + 1), end
 
 
 def _routing(data: bytes, at: int) -> tuple[bytes, int]:

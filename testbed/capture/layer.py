@@ -11,6 +11,7 @@ from scapy.fields import (
     ConditionalField,
     Field,
     FieldLenField,
+    FieldListField,
     IntField,
     LongField,
     ShortField,
@@ -38,14 +39,25 @@ def _routed(packet: "TestbedHeader") -> bool:
     return bool(packet.flags & wire.ROUTED)
 
 
+def _placed(packet: "TestbedHeader") -> bool:
+    return bool(packet.flags & wire.PLACED)
+
+
 class TestbedHeader(Packet):  # type: ignore[misc]
-    """Fixed part, topic and, where the flags say so, the routing section; what follows is the payload."""
+    """Fixed part, topic and, where the flags say so, place and routing section; what follows is the payload."""
 
     __test__ = False  # the name is not a test class
     name = "testbed"
     fields_desc = [  # noqa: RUF012 - scapy's own way
         *(_scapy_field(field) for field in wire.FIELDS),
         StrLenField("topic", b"", length_from=lambda packet: packet.topic_length),
+        ConditionalField(FieldLenField("dimensions", None, count_of="place", fmt="!B"), _placed),
+        ConditionalField(
+            FieldListField(
+                "place", [], IntField("coordinate", 0), count_from=lambda packet: packet.dimensions
+            ),
+            _placed,
+        ),
         ConditionalField(
             FieldLenField("routing_length", None, length_of="routing", fmt="!H"), _routed
         ),

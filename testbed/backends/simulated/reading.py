@@ -17,17 +17,18 @@ from nodes.wire import (
     HEADER_SIZE,
     MAX_MESSAGE_BYTES,
     MAX_PAYLOAD_BYTES,
+    MAX_PLACE_BYTES,
     MAX_TOPIC_BYTES,
     ROUTED,
-    ROUTING_LENGTH,
     VERSION,
     Kind,
     Message,
     WireError,
     decode,
+    encode,
 )
 
-SHORT_HEAD = HEADER_SIZE + MAX_TOPIC_BYTES
+SHORT_HEAD = HEADER_SIZE + MAX_TOPIC_BYTES + MAX_PLACE_BYTES
 LONGEST_HEAD = MAX_MESSAGE_BYTES - MAX_PAYLOAD_BYTES  # with a routing section
 FLAGS = [field.name for field in FIELDS].index("flags")
 LABEL_BYTES = 1
@@ -93,9 +94,8 @@ class Written:
 
     @property
     def header_bytes(self) -> int:
-        """These, and a routing section."""
-        routing = self.header.routing if self.header else b""
-        return self.needed + (ROUTING_LENGTH.size + len(routing) if routing else 0)
+        """These, and place and routing section."""
+        return len(encode(self.header)) if self.header else 0
 
     def _read(self, data: bytes) -> None:
         self._head += data[: LONGEST_HEAD - len(self._head)]

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from nodes.runtime.log import hex_id
-from nodes.wire import ROUTED, Kind
+from nodes.wire import Kind
 from testbed.backends.simulated.lab import SimulatedLab
 from testbed.backends.simulated.node import EPOCH_NS
 from testbed.backends.simulated.packets import Flow
@@ -162,7 +162,7 @@ class _Stream:
             "pieces": len(runs),
             "packets": self._packets(runs),
             "label_bytes": label_bytes,
-            "flags": header.flags | (ROUTED if header.routing else 0),
+            "flags": header.wire_flags,
             "word": written.word,
             "saying": written.saying,
         }

@@ -29,6 +29,7 @@ messages = st.builds(
     topic=topics,
     payload=st.one_of(st.binary(max_size=40), st.integers(0, 70_000).map(bytes)),
     routing=st.one_of(st.just(b""), st.binary(max_size=40), st.integers(0, 400).map(bytes)),
+    place=st.lists(st.integers(0, wire.MAX_COORDINATE), max_size=wire.MAX_DIMENSIONS).map(tuple),
 )
 
 

@@ -46,6 +46,7 @@ def messages(wanted: list[tuple[int, int]]) -> list[wire.Message]:
             topic="landslide/alert",
             payload=bytes(size),
             routing=bytes(number % 3 * 40),
+            place=(number,) * (number % 4),
         )
         for number, (priority, size) in enumerate(wanted)
     ]
@@ -114,9 +115,7 @@ def test_each_message_is_seen_where_and_when_the_analysis_sees_it(
         ("label_bytes", read.label_bytes),
     ):
         assert rows[mine] == theirs.tolist(), mine
-    whole = (
-        read.complete
-    )  # of the others, it is not sure where a routing section ends that was cut off
+    whole = read.complete  # of the others, it is not sure where a section ends that was cut off
     assert np.array(rows["header_bytes"])[whole].tolist() == read.header_bytes[whole].tolist()
     assert np.array(rows["payload_bytes"])[whole].tolist() == read.payload_size[whole].tolist()
     assert totals["retransmitted_bytes"] == int(length.sum()) - stream.covered_bytes

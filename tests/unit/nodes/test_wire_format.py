@@ -12,8 +12,12 @@ from nodes.delivery.labels import Form, Letter, levelled
 from nodes.wire import (
     FIELDS,
     HEADER_SIZE,
+    MAX_COORDINATE,
+    MAX_DIMENSIONS,
     MAX_TOPIC_BYTES,
+    PLACED,
     ROUTED,
+    SECTIONS,
     VERSION,
     Kind,
     Message,
@@ -34,13 +38,14 @@ messages = st.builds(
     kind=st.sampled_from(Kind),
     priority=st.integers(1, 5),
     hops=st.integers(0, 255),
-    flags=st.integers(0, 0x7FFF).map(lambda bits: bits << 1),
+    flags=st.integers(0, 0xFFFF).map(lambda bits: bits & ~SECTIONS),
     origin=st.integers(0, 2**32 - 1),
     message_id=st.integers(0, 2**64 - 1),
     published_ns=st.integers(0, 2**64 - 1),
     topic=topics,
     payload=st.binary(max_size=200),
     routing=st.binary(max_size=60),
+    place=st.lists(st.integers(0, MAX_COORDINATE), max_size=MAX_DIMENSIONS).map(tuple),
 )
 
 
@@ -82,7 +87,11 @@ def test_a_cut_header_is_refused(message: Message, length: int) -> None:
         (Message(Kind.PUBLISH, message_id=2**64), "does not fit"),
         (Message(Kind.PUBLISH, topic="x" * (MAX_TOPIC_BYTES + 1)), "at most 255"),
         (Message(Kind.PUBLISH, topic="\ud800"), "UTF-8"),
-        (Message(Kind.PUBLISH, flags=1), "by the section itself"),
+        (Message(Kind.PUBLISH, flags=ROUTED), "by the section itself"),
+        (Message(Kind.PUBLISH, flags=PLACED), "by the section itself"),
+        (Message(Kind.PUBLISH, place=(1,) * 9), "9 coordinates; at most 8"),
+        (Message(Kind.PUBLISH, place=(1, -1)), "a coordinate does not fit"),
+        (Message(Kind.PUBLISH, place=(2**32,)), "a coordinate does not fit"),
         (Message(Kind.PUBLISH, routing=bytes(65_536)), "at most 65535"),
     ],
 )
@@ -126,6 +135,10 @@ def test_the_bytes_of_each_kind_are_as_agreed() -> None:
         if kind is Kind.PUBLISH:
             routed = replace(message, routing=b"to:1")
             lines.append(f"{kind.name}+routing {encode(routed).hex()}\n")
+            placed = replace(message, place=(0, 1, MAX_COORDINATE))
+            lines.append(f"{kind.name}+place {encode(placed).hex()}\n")
+            both = replace(placed, routing=b"to:1")
+            lines.append(f"{kind.name}+place+routing {encode(both).hex()}\n")
     assert "".join(lines) == GOLDEN.read_text()
 
 
@@ -136,6 +149,23 @@ def test_the_bytes_of_each_kind_are_as_agreed() -> None:
 def test_a_routing_section_that_is_not_there_is_refused(section: bytes, why: str) -> None:
     data = bytearray(encode(Message(Kind.PUBLISH, topic="t")) + section)
     data[5] = ROUTED
+    with pytest.raises(WireError, match=why):
+        decode(bytes(data))
+
+
+@pytest.mark.parametrize(
+    ("section", "why"),
+    [
+        (b"", "promises one"),
+        (b"\0", "with 0 coordinates"),
+        (b"\1\0\0\0", "with 1 coordinates"),
+        (b"\x09" + bytes(36), "with 9 coordinates"),
+        (b"\xff" + bytes(1020), "with 255 coordinates"),
+    ],
+)
+def test_a_place_that_is_not_there_or_none_at_all_is_refused(section: bytes, why: str) -> None:
+    data = bytearray(encode(Message(Kind.PUBLISH, topic="t")) + section)
+    data[5] = PLACED
     with pytest.raises(WireError, match=why):
         decode(bytes(data))
 
@@ -156,13 +186,14 @@ def test_scapy_reads_what_the_nodes_read(message: Message) -> None:
         Kind(packet.kind),
         packet.priority,
         packet.hops,
-        packet.flags & ~ROUTED,
+        packet.flags & ~SECTIONS,
         packet.origin,
         packet.message_id,
         packet.published_ns,
         packet.topic.decode(),
         bytes(packet.payload),
         packet.routing or b"",
+        tuple(packet.place or ()),
     )
     assert seen == message
     assert bytes(packet) == data
@@ -170,7 +201,8 @@ def test_scapy_reads_what_the_nodes_read(message: Message) -> None:
 
 def test_scapy_has_the_fields_of_the_table_in_their_order() -> None:
     names = [field.name for field in TestbedHeader.fields_desc]
-    assert names == [*(field.name for field in FIELDS), "topic", "routing_length", "routing"]
+    sections = ["dimensions", "place", "routing_length", "routing"]
+    assert names == [*(field.name for field in FIELDS), "topic", *sections]
 
 
 def test_the_documentation_shows_the_table_as_it_is() -> None:
