@@ -8,7 +8,8 @@ SEED = 2013
 METHODS = ("sg-tbps", "scribe")
 TRIALS, QUICK_TRIALS = 30, 3  # the paper does not tell how many it had
 LOAD_WEIGHT = 1e6
-STOPPING = {100: 1e9, 10: 1e8}  # publishers, and how long it takes beside others
+# Publishers and method, and how long it takes beside others.
+STOPPING = {(100, "scribe"): 4e9, (100, "sg-tbps"): 2e9, (10, "sg-tbps"): 1e9, (10, "scribe"): 5e8}
 QUICK_SIZES = SIZES[:2]
 QUICK_LOADS = 1
 STOPPING_NODES, QUICK_STOPPING_NODES = 100_000, 1_000
@@ -44,8 +45,14 @@ def stopping(nodes: int) -> tuple[Cell, ...]:
     return tuple(
         Cell(
             "stopping",
-            {"publishers": publishers, "nodes": nodes, "seed": SEED, "trial": 0},
+            {
+                "publishers": publishers,
+                "nodes": nodes,
+                "seed": SEED,
+                "trial": 0,
+                "methods": [method],
+            },
             weight,
         )
-        for publishers, weight in STOPPING.items()
+        for (publishers, method), weight in STOPPING.items()
     )

@@ -20,7 +20,7 @@ _WORDS = {number for number, (kind, _) in FORMS.items() if kind in (Carry, Tell,
 
 
 def kind_of(message: Message) -> str:
-    """A publication; a word about a topic (stop, go, and questions after them); or the graph's own care."""
+    """A publication; a word about a topic (stop, go, join, leave, questions after them); or the graph's own care."""
     if message.kind is Kind.PUBLISH:
         return PUBLICATION
     return WORD if message.payload[0] in _WORDS else CONTROL
@@ -37,7 +37,6 @@ class Record:
     """What is noted while it runs; times in ms from the beginning."""
 
     plan: Stopping
-    kinds: tuple[str, ...] = KINDS  # that are counted
     messages: Counter[tuple[int, str]] = field(default_factory=Counter)
     publications: dict[int, _Publication] = field(default_factory=dict)
     withheld: set[int] = field(default_factory=set)
@@ -71,7 +70,7 @@ class Record:
     def rows(self, method: str) -> Iterator[dict[str, Any]]:
         """A row for each kind and bin, empty ones too."""
         plan = self.plan
-        for kind in self.kinds:
+        for kind in KINDS:
             for place in range(plan.end_ms // plan.bin_ms):
                 yield {
                     "method": method,

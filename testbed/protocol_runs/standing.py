@@ -1,11 +1,15 @@
-"""The nodes of all topics but one, as they stand in a converged Skip Graph; each is worked out when it is asked for."""
+"""Nodes as they stand in a converged Skip Graph; the place of each is worked out when it is asked for."""
+
+from collections.abc import Callable
 
 import numpy as np
+from numpy.typing import NDArray
 
 from nodes.overlay.skipgraph.contacts import Contact
 from nodes.overlay.skipgraph.known_places import KnownPlace
 from nodes.overlay.skipgraph.links import SUCCESSORS
 from nodes.overlay.tbps.keys import Role, topic_key
+from nodes.overlay.tbps.rooted import node_key
 from testbed.converged import Population, converge
 from testbed.converged.graph import NOBODY
 
@@ -16,35 +20,37 @@ def topic_name(topic: int) -> str:
 
 
 class StandingGraph:
-    """A population without the nodes of the topic `absent`: they come by messages."""
+    """Nodes with one key each: `owners` in the order of their keys, `key_of` tells the key at a place of that order."""
 
-    def __init__(self, people: Population, absent: int) -> None:
-        size = people.size
-        first = absent * size
-        self.members: list[int] = people.owners[first : first + size].tolist()
-        self._people = people
-        self._peers = np.delete(np.arange(len(people.owners)), np.s_[first : first + size])
-        owners = people.owners[self._peers]
-        self._place_of_node = np.full(len(people.vectors), NOBODY)
+    def __init__(
+        self,
+        owners: NDArray[np.int32],
+        vectors: NDArray[np.uint64],
+        key_of: Callable[[int], bytes],
+    ) -> None:
+        self._owners = owners
+        self._vectors = vectors
+        self._key_of = key_of
+        self._place_of_node = np.full(len(vectors), NOBODY)
         self._place_of_node[owners] = np.arange(len(owners))
-        self._left, self._right = converge(owners, people.vectors)
+        self._left, self._right = converge(owners, vectors)
         self._contacts: dict[int, Contact] = {}
 
     @property
     def standing(self) -> list[int]:
         """The nodes that stand in it."""
-        nodes: list[int] = self._people.owners[self._peers].tolist()
+        nodes: list[int] = self._owners.tolist()
         return nodes
 
     def vector(self, node: int) -> int:
-        return int(self._people.vectors[node])
+        return int(self._vectors[node])
 
     def place(self, node: int) -> KnownPlace | None:
         """Where a node stands; None if it does not."""
         at = int(self._place_of_node[node])
         if at == NOBODY:
             return None
-        count = len(self._peers)
+        count = len(self._owners)
         behind = (self._contact((at + 2 + more) % count) for more in range(SUCCESSORS))
         levels = []
         sides = zip(self._left[1:, at].tolist(), self._right[1:, at].tolist(), strict=True)
@@ -65,12 +71,26 @@ class StandingGraph:
 
     def _contact(self, place: int) -> Contact:
         if place not in self._contacts:
-            self._contacts[place] = self._new_contact(place)
+            node = int(self._owners[place])
+            self._contacts[place] = Contact(self._key_of(place), node, self.vector(node))
         return self._contacts[place]
 
-    def _new_contact(self, place: int) -> Contact:
-        peer = int(self._peers[place])
-        node = int(self._people.owners[peer])
-        topic, rank = divmod(peer, self._people.size)
-        role = Role.PUBLISHER if rank < self._people.publishers else Role.SUBSCRIBER
-        return Contact(topic_key(topic_name(topic), role, node), node, self.vector(node))
+
+def all_topics_but(absent: int, people: Population) -> StandingGraph:
+    """By keys of topics, without the members of the topic `absent`: they come by messages."""
+    first = absent * people.size
+    peers = np.delete(np.arange(len(people.owners)), np.s_[first : first + people.size])
+
+    def key_of(place: int) -> bytes:
+        peer = int(peers[place])
+        topic, rank = divmod(peer, people.size)
+        role = Role.PUBLISHER if rank < people.publishers else Role.SUBSCRIBER
+        return topic_key(topic_name(topic), role, int(people.owners[peer]))
+
+    return StandingGraph(people.owners[peers], people.vectors, key_of)
+
+
+def all_nodes(people: Population) -> StandingGraph:
+    """By their numbers, whatever topics they are in, as in Scribe."""
+    numbers = np.arange(len(people.vectors), dtype=np.int32)
+    return StandingGraph(numbers, people.vectors, node_key)

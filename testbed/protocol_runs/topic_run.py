@@ -1,29 +1,29 @@
-"""A method's own nodes in virtual time: one topic comes and goes, all other nodes of the overlay stand.
+"""A method's own nodes in virtual time: one topic comes and goes, all other nodes of the overlay stand (`settings`)."""
 
-Nodes that stand take no part in the topic. They answer and pass on what reaches them, but they look after nothing by
-themselves: else each would wake its neighbours, and the whole overlay would run, only to find that all is as it was.
-So the graph's own messages that are counted are those of the topic's nodes, and the answers to them. These look after
-their neighbours all the time, however long nothing changes.
-"""
-
-from collections.abc import Mapping
 from functools import partial
 from random import Random
 from typing import Any, cast
 
-from nodes.overlay.skipgraph.node import PERIOD_S
 from nodes.overlay.tbps import TOPIC_METHODS
-from nodes.overlay.tbps.base import Action, Deliver, Place, Send, Subscribed, TopicNode, Withheld
-from nodes.overlay.tbps.membership import Membership
+from nodes.overlay.tbps.base import (
+    Action,
+    Deliver,
+    GraphedNode,
+    Place,
+    Send,
+    Subscribed,
+    TopicNode,
+    Withheld,
+)
 from nodes.wire import Kind, Message, message_id
 from testbed.backends.simulated.loop import SECOND, Loop
 from testbed.backends.simulated.network import Network
 from testbed.converged import population
 from testbed.protocol_runs.counting import Record, kind_of
 from testbed.protocol_runs.plan import Stopping
-from testbed.protocol_runs.standing import StandingGraph, topic_name
+from testbed.protocol_runs.settings import setting
+from testbed.protocol_runs.standing import topic_name
 
-NEVER_S = 1e9  # between two ticks of a node that only stands
 FORM_NS = 5 * SECOND  # after the last one has come: all levels are right
 DRAIN_NS = SECOND  # at the end, for what is under way
 MS = SECOND // 1000
@@ -33,7 +33,7 @@ INTRODUCERS = 4
 class TopicRun:
     """One run; `record` holds what was seen."""
 
-    def __init__(self, method: str, plan: Stopping, parameters: Mapping[str, Any]) -> None:
+    def __init__(self, method: str, plan: Stopping, multicast: str = "split") -> None:
         people = population(
             plan.publishers, plan.subscribers, plan.nodes, plan.random("people").getrandbits(32)
         )
@@ -42,13 +42,14 @@ class TopicRun:
                 f"one topic is all of {plan.nodes:,} nodes: give at least {2 * people.size:,}"
             )
         topic = people.topics // 2
-        self._graph = StandingGraph(people, topic)
+        members: list[int] = people.owners[topic * people.size :][: people.size].tolist()
         self._topic = topic_name(topic)
-        self._publishers = self._graph.members[: plan.publishers]
-        self._subscribers = self._graph.members[plan.publishers :]
-        self._members = set(self._graph.members)
-        self._standing = self._graph.standing
-        self._method, self._plan, self._parameters = method, plan, parameters
+        self._members = members
+        self._publishers = members[: plan.publishers]
+        self._subscribers = members[plan.publishers :]
+        self._setting = setting(method, people, topic, plan, multicast)
+        self._standing = self._setting.graph.standing
+        self._plan = plan
         self._random = plan.random("nodes")
         self.record = Record(plan)
         self._loop = Loop()
@@ -79,7 +80,7 @@ class TopicRun:
 
     def _form(self) -> None:
         plan = self._plan
-        for rank, node in enumerate(self._graph.members):
+        for rank, node in enumerate(self._members):
             move = self._advertise if node in self._counters else self._come
             self._at(rank * plan.step_ms * MS, move, node)
         self._loop.run(len(self._members) * plan.step_ms * MS + FORM_NS)
@@ -109,14 +110,16 @@ class TopicRun:
         self.network.tell(node, partial(_publish, message))
 
     def _make(self, number: int) -> TopicNode:
-        stands = number not in self._members
+        setting = self._setting
+        known = setting.graph.place(number)
+        stands = known is not None
         introducers = () if stands else tuple(self._random.sample(self._standing, INTRODUCERS))
-        care = {"period_s": NEVER_S} if stands else {"idle_period_s": PERIOD_S}
-        parameters = {**self._parameters, **care}
-        place = Place(number, introducers, vector=self._graph.vector(number))
-        core = TOPIC_METHODS[self._method](place, parameters, Random(f"{self._plan.seed} {number}"))
-        if stands and (known := self._graph.place(number)) is not None:
-            cast(Membership, core).graph.begin_at([known], self._loop.seconds)
+        place = Place(number, introducers, vector=setting.graph.vector(number))
+        parameters = setting.of_standing if stands else setting.of_coming
+        random = Random(f"{self._plan.seed} {number}")
+        core = TOPIC_METHODS[setting.method](place, parameters, random)
+        if known is not None:
+            cast(GraphedNode, core).graph.begin_at([known], self._loop.seconds)
         return core
 
     # What is seen of it

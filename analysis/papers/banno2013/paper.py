@@ -23,8 +23,7 @@ WORDS = Words(
         "Overlays are built as they are when nobody joins or leaves, and every publication of every topic is followed."
         " Path: hops to the first copy that arrives. Messages: all that nodes send each other for one publication,"
         " duplicates included.",
-        "Stopping: SG-TBPS by its own protocol in virtual time, each message 10 ms under way;"
-        " Scribe by a model of its tree.",
+        "Stopping: both methods by their own protocols in virtual time, each message 10 ms under way.",
     ),
 )
 

@@ -22,6 +22,7 @@ STATEMENT = {
     SG: "when nobody subscribes, SG-TBPS falls to no messages at all",
     SCRIBE: "Scribe never does: its publishers send to the root always",
 }
+WORDS = {SG: "stop, go and the like", SCRIBE: "joins, leaves, renewals"}
 SOON_MS = 300  # the last one's leave, and the word to all publishers; the last one's join, and the way of publications
 NOBODY_MS = ((2_000, 3_000), (6_000, 7_000))
 ALL_MS, ALL_AGAIN_MS = (0, 1_000), (4_000, 5_000)
@@ -69,7 +70,10 @@ def checks(rows: Sequence[Row], totals: Sequence[Row]) -> list[dict[str, Any]]:
             [row for row in rows if row["method"] == SCRIBE],
             lambda all_there, nobody, back: nobody > 0,
         ),
-        _lost([row for row in totals if row["method"] == SG]),
+        *(
+            _lost([row for row in totals if row["method"] == method], method)
+            for method in STATEMENT
+        ),
     ]
 
 
@@ -104,8 +108,9 @@ def _sent(rows: Iterable[Row], times: Iterable[tuple[int, int]]) -> float:
     return float(sum(row["messages"]["mean"] for row in moments))
 
 
-def _lost(totals: Sequence[Row]) -> dict[str, Any]:
-    name = "SG-TBPS loses nothing: who was confirmed before a publication and stays gets it"
+def _lost(totals: Sequence[Row], method: str) -> dict[str, Any]:
+    told = "loses nothing: who was confirmed before a publication and stays gets it"
+    name = f"{METHODS[method]} {told}"
     if not totals:
         return check(name, None, NOT_MEASURED)
     owed = sum(row["owed"]["mean"] for row in totals)
@@ -114,13 +119,11 @@ def _lost(totals: Sequence[Row]) -> dict[str, Any]:
 
 
 def drawing(cells: Sequence[Row], label: str) -> str:
-    """Publications, and in SG-TBPS the words besides; a panel for each number of publishers."""
-    shown = [(kind, method) for kind in KINDS[:2] for method in (SG, SCRIBE)]
+    """Publications and words; a panel for each number of publishers."""
+    shown = [(kind, method) for kind in KINDS[:2] for method in STATEMENT]
     points = [
         {
-            "way": METHODS[method]
-            if kind == KINDS[0]
-            else f"{METHODS[method]}: stop, go and the like",
+            "way": METHODS[method] if kind == KINDS[0] else f"{METHODS[method]}: {WORDS[method]}",
             "at": cell["t_ms"],
             "panel": _panel(cell),
             **{side: cell["ours"][kind][side] for side in ("mean", "low", "high")},

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, Protocol
 
+from nodes.overlay.skipgraph.node import SkipGraphNode
 from nodes.wire import Message
 
 
@@ -173,6 +174,12 @@ class TopicNode(Protocol):
 
     def on_deadline(self, now: float) -> list[Action]:
         """The time has come; also correct when called too early."""
+
+
+class GraphedNode(TopicNode, Protocol):
+    """A node that stands on a Skip Graph, which can be looked at."""
+
+    graph: SkipGraphNode
 
 
 class TopicNodeFactory(Protocol):

@@ -29,17 +29,27 @@ def rows() -> Iterator[Row]:
             yield {**sg, "kind": "publication", "messages": spread(course(t_ms))}
             yield {**sg, "kind": "word", "messages": spread(7.0 if t_ms == 2_050 else 0.0)}
             yield {**sg, "kind": "control", "messages": spread(60.0)}
+            scribe = {**head, "method": "scribe"}
             sent = spread(course(t_ms) * 4 + 25)
-            yield {**head, "method": "scribe", "kind": "publication", "messages": sent}
+            yield {**scribe, "kind": "publication", "messages": sent}
+            yield {**scribe, "kind": "word", "messages": spread(9.0)}
 
 
-def totals(lost: float = 0.0) -> list[Row]:
-    counts = {"owed": spread(900.0), "lost": spread(lost)}
-    return [{"method": "sg-tbps", "publishers": 10, "nodes": 1_000, **counts}]
+def totals(loser: str | None = None) -> list[Row]:
+    return [
+        {
+            "method": method,
+            "publishers": 10,
+            "nodes": 1_000,
+            "owed": spread(900.0),
+            "lost": spread(float(method == loser)),
+        }
+        for method in ("sg-tbps", "scribe")
+    ]
 
 
-def verdicts(change: Callable[[Row], Row] = dict, lost: float = 0.0) -> list[bool | None]:
-    return [c["ok"] for c in stopping.checks([change(row) for row in rows()], totals(lost))]
+def verdicts(change: Callable[[Row], Row] = dict, loser: str | None = None) -> list[bool | None]:
+    return [c["ok"] for c in stopping.checks([change(row) for row in rows()], totals(loser))]
 
 
 def during(method: str, times: tuple[int, int], value: float) -> Callable[[Row], Row]:
@@ -51,7 +61,7 @@ def during(method: str, times: tuple[int, int], value: float) -> Callable[[Row],
 
 
 def test_all_hold_where_all_is_as_it_should_be() -> None:
-    assert verdicts() == [True, True, True]
+    assert verdicts() == [True] * 4
 
 
 @pytest.mark.parametrize(
@@ -64,17 +74,20 @@ def test_all_hold_where_all_is_as_it_should_be() -> None:
     ids=["one more is sent", "not all go on", "Scribe stops"],
 )
 def test_a_check_fails_when_its_numbers_do(change: Callable[[Row], Row], which: int) -> None:
-    expected: list[bool | None] = [True] * 3
+    expected: list[bool | None] = [True] * 4
     expected[which] = False
     assert verdicts(change) == expected
 
 
-def test_a_lost_publication_is_told() -> None:
-    assert verdicts(lost=1.0) == [True, True, False]
+@pytest.mark.parametrize(("loser", "which"), [("sg-tbps", 2), ("scribe", 3)])
+def test_a_lost_publication_is_told(loser: str, which: int) -> None:
+    expected: list[bool | None] = [True] * 4
+    expected[which] = False
+    assert verdicts(loser=loser) == expected
 
 
 def test_what_was_not_measured_is_neither_right_nor_wrong() -> None:
-    assert [check["ok"] for check in stopping.checks([], [])] == [None] * 3
+    assert [check["ok"] for check in stopping.checks([], [])] == [None] * 4
 
 
 def test_the_figure_has_a_cell_for_each_moment_and_a_chart_with_a_place_for_0() -> None:
@@ -86,4 +99,5 @@ def test_the_figure_has_a_cell_for_each_moment_and_a_chart_with_a_place_for_0() 
     text = drawings([found])["stopping"]
     assert text.count("<svg") == 1
     assert "SG-TBPS: stop, go and the like" in text
+    assert "Scribe: joins, leaves, renewals" in text
     assert "100 publishers, 1,000 nodes" in text
