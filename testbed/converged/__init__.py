@@ -5,6 +5,7 @@ operations. The same overlays as message protocols are in `nodes.overlay`; tests
 All functions are pure: a seed in, arrays or rows out.
 """
 
+from testbed.converged.collection import measure_collection
 from testbed.converged.graph import converge
 from testbed.converged.load import measure_load
 from testbed.converged.population import PATTERNS, Population, population
@@ -15,6 +16,7 @@ __all__ = [
     "PATTERNS",
     "Population",
     "converge",
+    "measure_collection",
     "measure_load",
     "measure_tables",
     "measure_topics",
