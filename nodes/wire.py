@@ -91,6 +91,7 @@ class Kind(IntEnum):
     ADVERTISED = 9  # what it publishes there goes out at once from now on
     MISSED = 10  # of what was published on the topic lately, the sender wants what it has not; payload: what it has
     BEAT = 11  # the sender is alive
+    JOINED = 12  # several publications of one topic, between brokers; payload: `nodes.joined`
 
 
 class WireError(ValueError):
@@ -116,7 +117,7 @@ class Message:
     @property
     def control(self) -> bool:
         """Whether the two ends of a link need it to agree about the link; it goes before everything else."""
-        return self.kind is not Kind.PUBLISH and not self.upkeep
+        return self.kind not in (Kind.PUBLISH, Kind.JOINED) and not self.upkeep
 
     @property
     def upkeep(self) -> bool:

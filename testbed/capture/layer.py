@@ -2,7 +2,8 @@
 
 Bound to no other layer: which bytes of a TCP stream are a message is for the analysis to say. `TestbedHeader(data)`
 takes a message's bytes apart, `bytes(TestbedHeader(...) / payload)` builds them (useful for hostile tests).
-`TestbedLabel(data)` does so with a chunk whose delivery method puts a label in front.
+`TestbedLabel(data)` does so with a chunk whose delivery method puts a label in front. In a JOINED, `TestbedJoined.parts`
+are the publications in it.
 """
 
 from scapy.fields import (
@@ -14,12 +15,14 @@ from scapy.fields import (
     FieldListField,
     IntField,
     LongField,
+    PacketLenField,
+    PacketListField,
     ShortField,
     StrLenField,
 )
 from scapy.packet import Packet
 
-from nodes import wire
+from nodes import joined, wire
 from nodes.delivery.labels import Form, Letter, levelled
 
 _BY_SIZE = {1: ByteField, 2: ShortField, 4: IntField, 8: LongField}
@@ -65,6 +68,46 @@ class TestbedHeader(Packet):  # type: ignore[misc]
             StrLenField("routing", b"", length_from=lambda packet: packet.routing_length), _routed
         ),
     ]
+
+    def guess_payload_class(self, payload: bytes) -> type[Packet]:
+        """Of a JOINED, its parts; if its bytes are none, they are only bytes."""
+        if self.kind == wire.Kind.JOINED and _can_be_taken_apart(payload):
+            return TestbedJoined
+        return self.default_payload_class(payload)
+
+
+class TestbedPart(Packet):  # type: ignore[misc]
+    """A publication among others, behind its length."""
+
+    __test__ = False
+    name = "testbed part"
+    fields_desc = [  # noqa: RUF012
+        FieldLenField("length", None, length_of="message", fmt="!H"),
+        PacketLenField(
+            "message", TestbedHeader(), TestbedHeader, length_from=lambda packet: packet.length
+        ),
+    ]
+
+    def extract_padding(self, data: bytes) -> tuple[bytes, bytes]:
+        """What follows is the next part."""
+        return b"", data
+
+
+class TestbedJoined(Packet):  # type: ignore[misc]
+    """The payload of a JOINED."""
+
+    __test__ = False
+    name = "testbed joined"
+    fields_desc = [PacketListField("parts", [], TestbedPart)]  # noqa: RUF012
+
+
+def _can_be_taken_apart(payload: bytes) -> bool:
+    try:
+        for begin, end in joined.parts(payload):
+            wire.decode(payload[begin:end])
+    except wire.WireError:
+        return False
+    return True
 
 
 _WHOLE = (Letter.URGENT, Letter.WHOLE, *(levelled(Form.WHOLE, level) for level in wire.LEVEL_NAMES))

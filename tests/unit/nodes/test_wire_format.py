@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodes.delivery.labels import Form, Letter, levelled
+from nodes.joined import join
 from nodes.wire import (
     FIELDS,
     HEADER_SIZE,
@@ -139,6 +140,10 @@ def test_the_bytes_of_each_kind_are_as_agreed() -> None:
             lines.append(f"{kind.name}+place {encode(placed).hex()}\n")
             both = replace(placed, routing=b"to:1")
             lines.append(f"{kind.name}+place+routing {encode(both).hex()}\n")
+        if kind is Kind.JOINED:
+            one = replace(message, kind=Kind.PUBLISH, priority=1, routing=b"to:1")
+            both = join([one, replace(one, message_id=message_id(7, 10), priority=2)], 7)
+            lines.append(f"{kind.name}+two {encode(both).hex()}\n")
     assert "".join(lines) == GOLDEN.read_text()
 
 
