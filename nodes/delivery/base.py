@@ -62,6 +62,9 @@ class Needs:
     )
     bits: bool = False  # labels travel in the reserved bits of WebSocket frames
     prompt_acks: bool = False  # the receiver's TCP acknowledges at once
+    line: bool = (
+        False  # `on_progress` is told what the kernel holds; else 0 and None, which costs nothing
+    )
 
 
 class Scheduler(Protocol):

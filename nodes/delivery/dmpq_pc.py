@@ -153,7 +153,7 @@ def needs(parameters: Mapping[str, Any]) -> Needs:
     """Answers by UDP or acknowledgements without delay; the reserved bits if the labels stand there."""
     in_bits = _read(parameters).in_bits
     answers = parameters.get("ack") == "udp"
-    return Needs(answers=answers, bits=in_bits, prompt_acks=not answers)
+    return Needs(answers=answers, bits=in_bits, prompt_acks=not answers, line=True)
 
 
 class _Chosen(NamedTuple):

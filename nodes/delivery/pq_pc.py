@@ -79,7 +79,7 @@ def needs(parameters: Mapping[str, Any]) -> Needs:
     """Answers by UDP, or acknowledgements without delay."""
     _read(parameters)
     answers = parameters.get("ack") == "udp"
-    return Needs(answers=answers, prompt_acks=not answers)
+    return Needs(answers=answers, prompt_acks=not answers, line=True)
 
 
 class _Chosen(NamedTuple):

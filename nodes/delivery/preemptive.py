@@ -241,7 +241,7 @@ def _several(data: bytes) -> list[bytes]:
 def needs(parameters: Mapping[str, Any]) -> Needs:
     """Acknowledgements without delay."""
     _read(parameters)
-    return Needs(prompt_acks=True)
+    return Needs(prompt_acks=True, line=True)
 
 
 class _Chosen(NamedTuple):

@@ -206,9 +206,14 @@ class Link:
                     await connection.send_chunk(chunk)
                 else:
                     await self._wait_for_work(scheduler.next_deadline())
-                scheduler.on_progress(
-                    connection.unsent_bytes(), self._now(), connection.shortest_round_trip_s()
-                )
+                if self._needs.line:
+                    held, round_trip_s = (
+                        connection.unsent_bytes(),
+                        connection.shortest_round_trip_s(),
+                    )
+                else:
+                    held, round_trip_s = 0, None
+                scheduler.on_progress(held, self._now(), round_trip_s)
         except ConnectionClosed:
             return
         except Exception:

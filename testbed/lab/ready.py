@@ -17,6 +17,8 @@ from testbed.topology.model import Node, NodeKind, Topology
 PATIENCE_S = 60.0
 STAGE = "connecting nodes"
 _LOOK_EVERY_S = 1.0  # how often it is checked whether the waited-for still live
+_PAUSE_S = 0.05
+_BUSY = 4  # asking hundreds of nodes takes time from those that connect: the pause is so many times as long
 
 
 def wait_until_ready(
@@ -47,7 +49,7 @@ def wait_until_ready(
         guests = guest_states(place, topology) if any(node.external for node in waiting) else {}
         ended |= {n.name: guests[n.name].words for n in waiting if _has_ended(n, guests)}
         waiting = [node for node in waiting if node.name not in ended]
-        still = []
+        still, asked_at = [], time.monotonic()
         for node in waiting:
             ready = guests[node.name].ready if node.external else is_ready(place, node.name)
             if ready:
@@ -58,7 +60,7 @@ def wait_until_ready(
         if waiting and time.monotonic() > deadline:
             break
         if waiting:
-            time.sleep(0.05)
+            time.sleep(max(_PAUSE_S, _BUSY * (time.monotonic() - asked_at)))
     if waiting or ended:
         raise _failure(place, [node.name for node in waiting], ended, patience_s)
     emit(StageEnded(STAGE))

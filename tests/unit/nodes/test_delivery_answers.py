@@ -76,11 +76,11 @@ def test_numbers_begin_again_after_256_and_with_each_connection() -> None:
 @pytest.mark.parametrize("method", ["pq-pc", "dmpq-pc"])
 def test_what_is_needed_follows_from_the_parameters(method: str) -> None:
     needs = METHODS[method].needs
-    assert needs({}) == Needs(prompt_acks=True)
-    assert needs({"ack": "udp"}) == Needs(answers=True)
+    assert needs({}) == Needs(prompt_acks=True, line=True)
+    assert needs({"ack": "udp"}) == Needs(answers=True, line=True)
 
 
 def test_labels_in_bits_and_our_own_method_say_what_they_need() -> None:
-    assert METHODS["dmpq-pc"].needs({"label": "opcode"}) == Needs(bits=True, prompt_acks=True)
-    assert METHODS["preemptive"].needs({}) == Needs(prompt_acks=True)
+    assert METHODS["dmpq-pc"].needs({"label": "opcode"}) == Needs(bits=True, prompt_acks=True, line=True)
+    assert METHODS["preemptive"].needs({}) == Needs(prompt_acks=True, line=True)
     assert METHODS["fifo"].needs({}) == Needs()

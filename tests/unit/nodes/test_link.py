@@ -187,12 +187,27 @@ def test_a_method_that_holds_back_hears_of_progress_at_its_deadline() -> None:
     async def story() -> None:
         connection, listener = FakeConnection(), Listener()
         queue = HoldsBack(asyncio.get_running_loop().time() + 0.02)
-        link = Link("b1", connection, queue, Whole({}))
+        link = Link("b1", connection, queue, Whole({}), Needs(line=True))
         link.offer(b"later", 1)
         running = asyncio.create_task(link.run(listener.handle, listener.refuse))
         await until(lambda: connection.sent == [b"later"])
         assert queue.due is None
         assert set(queue.progress) == {(5, 0.25)}
+        connection.lose()
+        await running
+
+    run(story)
+
+
+def test_the_kernel_is_not_asked_for_a_method_that_does_not_need_the_line() -> None:
+    async def story() -> None:
+        connection, listener = FakeConnection(), Listener()
+        queue = HoldsBack(asyncio.get_running_loop().time())
+        link = Link("b1", connection, queue, Whole({}))
+        link.offer(b"at once", 1)
+        running = asyncio.create_task(link.run(listener.handle, listener.refuse))
+        await until(lambda: connection.sent == [b"at once"])
+        assert set(queue.progress) == {(0, None)}
         connection.lose()
         await running
 
