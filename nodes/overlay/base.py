@@ -29,7 +29,8 @@ class Station:
     """What a core knows of its own place in the lab.
 
     `brokers` are those that this node may have links with, the nearest first, itself not among them; `seeds` those
-    through which a broker joins the overlay. `incarnation` grows with each start of this node.
+    through which a broker joins the overlay. `incarnation` grows with each start of this node. `dimensions` is how many
+    coordinates a place has in this lab, 0 where nothing has one.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Station:
     brokers: tuple[BrokerName, ...] = ()
     seeds: tuple[BrokerName, ...] = ()
     incarnation: int = 0
+    dimensions: int = 0
 
 
 @dataclass(frozen=True, slots=True)

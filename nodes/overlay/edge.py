@@ -30,6 +30,7 @@ from nodes.overlay.base import (
 from nodes.overlay.beats import ANSWER, QUESTION, Beats, beat
 from nodes.overlay.custody import has_custody, taken, taken_copy
 from nodes.overlay.heard import Heard, HeardLately
+from nodes.overlay.interests import parse
 from nodes.overlay.owed import Owed, TakenLately
 from nodes.overlay.promises import Promises
 from nodes.overlay.seen import Seen
@@ -39,10 +40,11 @@ from nodes.wire import CUSTODY, MAX_SUBSCRIPTIONS, REPEATED, Kind, Message, Wire
 class Edge:
     """A node that uses the overlay without being a broker of it."""
 
-    def __init__(self, station: Station, promises: Promises, topics: tuple[str, ...] = ()) -> None:
+    def __init__(self, station: Station, promises: Promises, wanted: tuple[str, ...] = ()) -> None:
+        """`wanted`: topics, or texts of other interests (`nodes.overlay.interests`)."""
         self._station = station
         self._promises = promises
-        self._topics = dict.fromkeys(topics)  # an ordered set
+        self._wanted = dict.fromkeys(wanted)  # an ordered set
         self._confirmed: set[str] = set()
         self._advertised: dict[str, None] = {}  # an ordered set
         self._home: Peer | None = None
@@ -71,7 +73,7 @@ class Edge:
     @property
     def ready(self) -> bool:
         """The link is up and the broker has all subscriptions."""
-        return self._home is not None and self._confirmed.issuperset(self._topics)
+        return self._home is not None and self._confirmed.issuperset(self._wanted)
 
     @property
     def left(self) -> bool:
@@ -127,7 +129,7 @@ class Edge:
         owed = self._owed.most_urgent_first()
         for message in owed:
             self._owed.sent(message.message_id, now)
-        messages = [self._say(Kind.SUBSCRIBE, topic) for topic in self._topics]
+        messages = [self._say(Kind.SUBSCRIBE, topic) for topic in self._wanted]
         if self._again:
             messages += self._what_was_missed(now)
         messages += self._advertisements(self._advertised)
@@ -167,7 +169,7 @@ class Edge:
             case Kind.BEAT:
                 return self._on_beat(peer, message, now)
             case Kind.SUBSCRIBED:
-                if message.topic in self._topics:
+                if message.topic in self._wanted:
                     self._confirmed.add(message.topic)
             case Kind.ADVERTISED:
                 pass  # what was published before waits at the broker
@@ -217,13 +219,14 @@ class Edge:
         return []
 
     def _what_was_missed(self, now: float) -> list[Message]:
-        """For each topic a question for what this node has not."""
+        """For each interest a question for what this node has not; that it has others of the topic does no harm."""
         if self._promises.custody_from is None:
             return []
-        here = self._heard.since(now - self._promises.retain_s, self._topics)
+        topics = {text: parse(text).topic for text in self._wanted}
+        here = self._heard.since(now - self._promises.retain_s, topics.values())
         return [
-            self._say(Kind.MISSED, topic, digest.encode(message_ids))
-            for topic, message_ids in here.items()
+            self._say(Kind.MISSED, text, digest.encode(here[topic]))
+            for text, topic in topics.items()
         ]
 
     def _will_publish(self, topic: str) -> bool:

@@ -37,7 +37,7 @@ class HeardLately:
             self._heard.popitem(last=False)
 
     def since(self, when: float, topics: Iterable[str]) -> dict[str, list[int]]:
-        """The ids of each of these topics heard since then, the newest first."""
+        """The ids of what was heard on each of these topics since then, the newest first."""
         found: dict[str, list[int]] = {topic: [] for topic in topics}
         for heard in reversed(self._heard.values()):
             if heard.at >= when and heard.topic in found:

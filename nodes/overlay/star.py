@@ -20,6 +20,7 @@ class Alone:
     """A topic node without others: whatever is wanted stands, whatever is published is delivered here."""
 
     relay_free: ClassVar[bool] = True
+    by_area: ClassVar[bool] = False
     stops: ClassVar[bool] = False
     ways: ClassVar[tuple[str, ...]] = ()
 

@@ -53,8 +53,10 @@ class MeshNetwork:
         brokers: int = 5,
         parameters: Mapping[str, Any] | None = None,
         slowest: float = 0.05,
+        dimensions: int = 0,
     ) -> None:
         self.method = method
+        self.dimensions = dimensions  # of places
         self.parameters = dict(parameters or {})
         self.random = Random(seed)
         self.seed = seed
@@ -87,7 +89,8 @@ class MeshNetwork:
         me = next(broker for broker in self.names if broker.name == name)
         others = tuple(broker for broker in self.names if broker != me)
         seeds = tuple(broker for broker in self.names[:SEEDS] if broker != me)
-        station = Station(name, me.number, others, seeds, incarnation=int(self.now * 1000) + 1)
+        born = int(self.now * 1000) + 1
+        station = Station(name, me.number, others, seeds, born, self.dimensions)
         random = Random(f"{self.seed} {name} {self.now}")
         self._begin(name, METHODS[self.method](station, self.parameters, random))
 
@@ -155,11 +158,23 @@ class MeshNetwork:
 
     # What guests do
 
-    def publish(self, name: str, counter: int, topic: str, priority: int = 5) -> int:
+    def publish(
+        self,
+        name: str,
+        counter: int,
+        topic: str,
+        priority: int = 5,
+        place: tuple[int, ...] = (),
+    ) -> int:
         """Its message id."""
         identity = message_id(self.cores[name]._station.number, counter)
         message = Message(
-            Kind.PUBLISH, priority, message_id=identity, topic=topic, payload=b"landslide"
+            Kind.PUBLISH,
+            priority,
+            message_id=identity,
+            topic=topic,
+            payload=b"landslide",
+            place=place,
         )
         self.act(name, self.cores[name].publish(message, self.now))
         return identity

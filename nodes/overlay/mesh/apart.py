@@ -35,12 +35,13 @@ class Apart(Carrying):
         self,
         station: Station,
         node: TopicNode,
+        by_area: bool,
         linger_s: float,
         retain_s: float,
         repair_s: float,
         random: Random,
     ) -> None:
-        super().__init__(station.number, node, linger_s, retain_s)
+        super().__init__(station.number, node, by_area, linger_s, retain_s)
         self._numbers = {broker.name: broker.number for broker in station.brokers}
         self._names = {broker.number: broker.name for broker in station.brokers}
         self._nearest = _names((*station.seeds, *station.brokers[:NEAREST]))

@@ -3,7 +3,8 @@
 from abc import ABC, abstractmethod
 
 from nodes.overlay.base import Action, Peer, Send
-from nodes.overlay.mesh.guests import Interests, Lingering
+from nodes.overlay.interests import parse
+from nodes.overlay.mesh.guests import Lingering, Subscriptions, Wishes
 from nodes.overlay.tbps import base as topics
 from nodes.overlay.tbps.base import TopicNode
 from nodes.wire import MAX_SUBSCRIPTIONS, Kind, Message, WireError
@@ -12,12 +13,12 @@ from nodes.wire import MAX_SUBSCRIPTIONS, Kind, Message, WireError
 class Attending(ABC):
     """The side of a broker that its guests see. WireError: the guest asks for what cannot be."""
 
-    def __init__(self, number: int, node: TopicNode, linger_s: float) -> None:
+    def __init__(self, number: int, node: TopicNode, by_area: bool, linger_s: float) -> None:
         self._number = number
         self._node = node
-        self._subscriptions, self._advertisements = Interests(), Interests()
+        self._subscriptions, self._advertisements = Subscriptions(by_area), Wishes()
         self._lingering = Lingering(linger_s)
-        self._stands: set[str] = set()  # subscriptions that the overlay has confirmed
+        self._stands: set[str] = set()  # channels of subscriptions that the overlay has confirmed
         self._goes: set[str] = set()  # advertisements that it has
         self._to_tell: dict[tuple[Peer, str], None] = {}  # who waits for ADVERTISED
         self._out: list[Action] = []
@@ -30,28 +31,30 @@ class Attending(ABC):
     @property
     def ready(self) -> bool:
         """Whether all that guests have asked for stands."""
-        wanted = all(topic in self._stands for topic in self._subscriptions.topics())
+        wanted = all(channel in self._stands for channel in self._subscriptions.channels())
         return wanted and all(topic in self._goes for topic in self._advertisements.topics())
 
     # Guests
 
-    def _subscribe(self, guest: Peer, topic: str) -> None:
-        if not self._subscriptions.has(guest, topic) and self._subscriptions.full(guest):
+    def _subscribe(self, guest: Peer, text: str) -> None:
+        if not self._subscriptions.has(guest, text) and self._subscriptions.full(guest):
             raise WireError(f"more than {MAX_SUBSCRIPTIONS} subscriptions")
-        first = topic not in self._subscriptions
-        actions = self._node.subscribe(topic, self._now) if first else []
-        self._subscriptions.add(guest, topic)
-        if topic in self._stands:
-            self._out.append(self._confirmation(guest, Kind.SUBSCRIBED, topic))
+        channel = self._subscriptions.channel(parse(text))
+        first = not self._subscriptions.has_channel(channel)
+        actions = self._node.subscribe(channel, self._now) if first else []
+        self._subscriptions.add(guest, text)
+        if channel in self._stands:
+            self._out.append(self._confirmation(guest, Kind.SUBSCRIBED, text))
         self._perform(actions)
 
-    def _unsubscribe(self, guest: Peer, topic: str) -> None:
-        if not self._subscriptions.has(guest, topic):
+    def _unsubscribe(self, guest: Peer, text: str) -> None:
+        if not self._subscriptions.has(guest, text):
             return
-        self._subscriptions.remove(guest, topic)
-        if topic not in self._subscriptions:
-            self._stands.discard(topic)
-            self._perform(self._node.unsubscribe(topic, self._now))
+        self._subscriptions.remove(guest, text)
+        channel = self._subscriptions.channel(parse(text))
+        if not self._subscriptions.has_channel(channel):
+            self._stands.discard(channel)
+            self._perform(self._node.unsubscribe(channel, self._now))
 
     def _advertise(self, guest: Peer, topic: str) -> None:
         if self._advertisements.has(guest, topic):
@@ -69,8 +72,8 @@ class Attending(ABC):
         self._tell_advertised(topic)
 
     def _guest_gone(self, guest: Peer) -> None:
-        for topic in self._subscriptions.of(guest):
-            self._unsubscribe(guest, topic)
+        for text in self._subscriptions.of(guest):
+            self._unsubscribe(guest, text)
         for topic in self._advertisements.of(guest):
             self._advertisements.remove(guest, topic)
             self._to_tell.pop((guest, topic), None)
@@ -86,12 +89,15 @@ class Attending(ABC):
 
     # The overlay
 
-    def _subscribed(self, topic: str) -> None:
-        if topic in self._stands or topic not in self._subscriptions:
+    def _subscribed(self, channel: str) -> None:
+        if channel in self._stands or not self._subscriptions.has_channel(channel):
             return
-        self._stands.add(topic)
-        guests = self._subscriptions.guests(topic)
-        self._out += [self._confirmation(guest, Kind.SUBSCRIBED, topic) for guest in guests]
+        self._stands.add(channel)
+        self._out += [
+            self._confirmation(guest, Kind.SUBSCRIBED, text)
+            for text in self._subscriptions.texts(channel)
+            for guest in self._subscriptions.guests(text)
+        ]
 
     def _advertised(self, topic: str) -> None:
         self._goes.add(topic)

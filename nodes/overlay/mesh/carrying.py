@@ -6,6 +6,7 @@ from math import inf
 from nodes.overlay import digest
 from nodes.overlay.base import Note, Peer, Refuse, Send
 from nodes.overlay.custody import has_custody, taken
+from nodes.overlay.interests import parse
 from nodes.overlay.mesh.attending import Attending
 from nodes.overlay.mesh.catching_up import CatchingUp
 from nodes.overlay.mesh.duties import Duties, Duty, copy_of
@@ -21,8 +22,10 @@ MAX_SOURCES = 4096  # publications whose guest is remembered
 class Carrying(Attending):
     """A broker's guests, and the publications that come from them and to them."""
 
-    def __init__(self, number: int, node: TopicNode, linger_s: float, retain_s: float) -> None:
-        super().__init__(number, node, linger_s)
+    def __init__(
+        self, number: int, node: TopicNode, by_area: bool, linger_s: float, retain_s: float
+    ) -> None:
+        super().__init__(number, node, by_area, linger_s)
         self._duties = Duties(number, retain_s)
         self._memory = Memory(retain_s)
         self._catching_up = CatchingUp(self._memory)
@@ -90,10 +93,9 @@ class Carrying(Attending):
             return
         duty = self._open(peer, message)
         if self._seen.add(message.message_id):
-            receivers = self._subscriptions.guests(message.topic)
+            receivers = self._subscriptions.wanting(message)
         else:
-            late = self._catching_up.guests(message.topic, self._now)
-            receivers = [guest for guest in late if self._catching_up.lacks(guest, message)]
+            receivers = self._catching_up.lacking(message, self._now)
         self._hand_out(message.forwarded(), [each for each in receivers if each != peer], duty)
 
     def _is_known(self, peer: Peer, message: Message) -> bool:
@@ -119,7 +121,7 @@ class Carrying(Attending):
         if has_custody(message) and not self._seen.add(message.message_id):
             return
         source = self._sources.get(message.message_id)
-        guests = [each for each in self._subscriptions.guests(message.topic) if each != source]
+        guests = [each for each in self._subscriptions.wanting(message) if each != source]
         self._hand_out(message.forwarded(), guests, self._cause)
 
     def _hand_out(self, message: Message, guests: list[Peer], duty: Duty | None) -> None:
@@ -148,65 +150,67 @@ class Carrying(Attending):
     # What was missed
 
     def _on_missed(self, guest: Peer, message: Message) -> None:
-        topic, now = message.topic, self._now
-        if not self._subscriptions.has(guest, topic):
-            raise WireError("MISSED for a topic without a subscription")
-        there = digest.decode(message.payload)
-        self._catching_up.begin(guest, topic, message.payload, there, now)
-        self._serve_from_memory(topic)
+        text, words = message.topic, message.payload
+        if not self._subscriptions.has(guest, text):
+            raise WireError("MISSED without a subscription")
+        interest = parse(text)
+        channel = self._subscriptions.channel(interest)
+        self._catching_up.begin(guest, interest, channel, words, self._now)
+        self._serve_from_memory(channel)
         self._ask_again()
 
-    def _serve_from_memory(self, topic: str) -> None:
+    def _serve_from_memory(self, channel: str) -> None:
         """Those who are catching up."""
-        for guest in self._catching_up.guests(topic, self._now):
-            for missing in self._catching_up.missing(guest, topic, self._now):
+        for guest in self._catching_up.guests(channel, self._now):
+            for missing in self._catching_up.missing(guest, channel, self._now):
                 self._out.append(Send(guest, missing))
                 self._catching_up.sent(guest, missing)
 
     def _ask_again(self) -> None:
-        """The publishers' brokers, for topics whose time has come.
+        """The publishers' brokers, for channels whose time has come.
 
         Until the own subscription stands, something could be missed again: then they are asked when it does. What
         was passed on here before that was not delivered, but is remembered.
         """
-        for topic in self._catching_up.due(self._now):
-            self._serve_from_memory(topic)
-            if topic in self._stands:
-                words = self._catching_up.words(topic, self._now)
-                self._perform(self._node.ask(topic, words, self._now))
+        for channel in self._catching_up.due(self._now):
+            self._serve_from_memory(channel)
+            if channel in self._stands:
+                words = self._catching_up.words(channel, self._now)
+                self._perform(self._node.ask(channel, words, self._now))
 
     def _ask_for_all(self, first: float) -> None:
         """For all that guests subscribe to, from this moment on."""
-        for topic in self._subscriptions.topics():
-            self._catching_up.ask(topic, first)
+        for channel in self._subscriptions.channels():
+            self._catching_up.ask(channel, first)
 
-    def _subscribed(self, topic: str) -> None:
-        super()._subscribed(topic)
-        if self._catching_up.guests(topic, self._now):
-            self._catching_up.ask(topic, self._now)
+    def _subscribed(self, channel: str) -> None:
+        super()._subscribed(channel)
+        if self._catching_up.guests(channel, self._now):
+            self._catching_up.ask(channel, self._now)
 
-    def _restored(self, topic: str, first: float) -> None:
+    def _restored(self, channel: str, first: float) -> None:
         """The subscription had lost its place: what was missed meanwhile is asked for, from this moment on."""
-        if topic in self._subscriptions:
-            self._catching_up.ask(topic, first)
+        if self._subscriptions.has_channel(channel):
+            self._catching_up.ask(channel, first)
 
     def _answer(self, peer: Peer, asked: topics.Asked) -> None:
         """Another broker wants what it has missed."""
         try:
-            there = digest.decode(asked.words)
+            there, interest = digest.decode(asked.words), parse(asked.topic)
         except WireError as error:
             self._out.append(Refuse(peer, str(error)))
             return
-        for missing in self._memory.missing(asked.topic, there, self._now):
+        for missing in self._memory.missing(interest, there, self._now):
             self._out.append(Send(peer, missing))
             self._pass(peer, missing, self._duties.open(None, missing, self._now))
 
     # Guests that go
 
-    def _unsubscribe(self, guest: Peer, topic: str) -> None:
-        super()._unsubscribe(guest, topic)
-        if topic not in self._subscriptions:
-            self._catching_up.stop(topic)
+    def _unsubscribe(self, guest: Peer, text: str) -> None:
+        super()._unsubscribe(guest, text)
+        channel = self._subscriptions.channel(parse(text))
+        if not self._subscriptions.has_channel(channel):
+            self._catching_up.stop(channel)
 
     def _guest_gone(self, guest: Peer) -> None:
         super()._guest_gone(guest)

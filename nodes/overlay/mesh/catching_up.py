@@ -10,89 +10,130 @@ from dataclasses import dataclass, field
 from nodes.overlay import digest
 from nodes.overlay.base import Peer
 from nodes.overlay.digest import MAX_DIGEST_BYTES, Digest
+from nodes.overlay.interests import Interest, parse
 from nodes.overlay.mesh.memory import Memory
 from nodes.wire import Message
 
 LATER_S = (10.0, 60.0)  # after the first question
-LEAST_S = 1.0  # between two questions for a topic, however many guests come back at once
+LEAST_S = 1.0  # between two questions for a channel, however many guests come back at once
 CATCHING_UP_S = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Wish:
+    """An interest of a guest that has said what it has of it."""
+
+    interest: Interest
+    channel: str
+    words: bytes
+    has: Digest
+    until: float
 
 
 @dataclass(slots=True)
 class _Guest:
-    """A guest that has said what it has."""
+    """A guest that is catching up, and what it was sent since."""
 
-    words: bytes
-    has: Digest
-    until: float
+    wishes: dict[Interest, _Wish] = field(default_factory=dict)
     sent: set[int] = field(default_factory=set)
+
+    def lacks(self, message: Message) -> bool:
+        """Whether it wants this, has not said that it has it, and was not sent it since."""
+        wanting = [wish for wish in self.wishes.values() if wish.interest.wants(message)]
+        there = any(message.message_id in wish.has for wish in wanting)
+        return bool(wanting) and not there and message.message_id not in self.sent
 
 
 class CatchingUp:
-    """The guests of a broker, and the broker itself for all of them."""
+    """The guests of a broker, and the broker itself for all of them. What a channel is: `guests.Subscriptions`."""
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
-        self._guests: dict[tuple[Peer, str], _Guest] = {}
-        self._asks: dict[str, list[float]] = {}  # topic -> moments
-        self._asked: dict[str, float] = {}  # topic -> when last
+        self._guests: dict[Peer, _Guest] = {}
+        self._asks: dict[str, list[float]] = {}  # channel -> moments
+        self._asked: dict[str, float] = {}  # channel -> when last
 
-    def begin(self, guest: Peer, topic: str, words: bytes, has: Digest, now: float) -> None:
-        """The guest has what the words say."""
-        self._guests[guest, topic] = _Guest(words, has, now + CATCHING_UP_S)
-        self.ask(topic, now)
+    def begin(
+        self, guest: Peer, interest: Interest, channel: str, words: bytes, now: float
+    ) -> None:
+        """The guest has what the words say; WireError if they say nothing."""
+        wish = _Wish(interest, channel, words, digest.decode(words), now + CATCHING_UP_S)
+        self._guests.setdefault(guest, _Guest()).wishes[interest] = wish
+        self.ask(channel, now)
 
-    def ask(self, topic: str, first: float) -> None:
+    def ask(self, channel: str, first: float) -> None:
         """From this moment on."""
-        if topic in self._asked:
-            first = max(first, self._asked[topic] + LEAST_S)
-        self._asks[topic] = [first, *(first + later for later in LATER_S)]
+        if channel in self._asked:
+            first = max(first, self._asked[channel] + LEAST_S)
+        self._asks[channel] = [first, *(first + later for later in LATER_S)]
 
     def forget(self, guest: Peer) -> None:
-        self._guests = {pair: one for pair, one in self._guests.items() if pair[0] != guest}
+        self._guests.pop(guest, None)
 
-    def stop(self, topic: str) -> None:
-        """Nobody here wants the topic any more."""
-        self._asks.pop(topic, None)
-        self._asked.pop(topic, None)
+    def stop(self, channel: str) -> None:
+        """Nobody here wants anything of it any more."""
+        self._asks.pop(channel, None)
+        self._asked.pop(channel, None)
 
-    def guests(self, topic: str, now: float) -> list[Peer]:
-        """Who is catching up on the topic."""
-        self._guests = {pair: one for pair, one in self._guests.items() if one.until > now}
-        return [guest for guest, name in self._guests if name == topic]
+    def guests(self, channel: str, now: float) -> list[Peer]:
+        """Who is catching up on the channel."""
+        self._forget_old(now)
+        return [
+            peer
+            for peer, guest in self._guests.items()
+            if any(wish.channel == channel for wish in guest.wishes.values())
+        ]
 
-    def missing(self, guest: Peer, topic: str, now: float) -> list[Message]:
-        """Of what is remembered, all that the guest has not, and was not sent since."""
-        one = self._guests[guest, topic]
-        found = self._memory.missing(topic, one.has, now)
-        return [message for message in found if message.message_id not in one.sent]
+    def _forget_old(self, now: float) -> None:
+        for peer, guest in list(self._guests.items()):
+            for interest, wish in list(guest.wishes.items()):
+                if wish.until <= now:
+                    del guest.wishes[interest]
+            if not guest.wishes:
+                del self._guests[peer]
 
-    def lacks(self, guest: Peer, message: Message) -> bool:
-        """Whether the guest, which is catching up, has not said that it has this, and was not sent it since."""
-        one = self._guests[guest, message.topic]
-        return message.message_id not in one.has and message.message_id not in one.sent
+    def missing(self, peer: Peer, channel: str, now: float) -> list[Message]:
+        """Of what is remembered, all that the guest wants and has not, and was not sent since."""
+        guest = self._guests[peer]
+        found: dict[int, Message] = {}
+        for wish in guest.wishes.values():
+            if wish.channel == channel:
+                for message in self._memory.missing(wish.interest, wish.has, now):
+                    found[message.message_id] = message
+        return [message for message in found.values() if guest.lacks(message)]
 
-    def sent(self, guest: Peer, message: Message) -> None:
+    def lacking(self, message: Message, now: float) -> list[Peer]:
+        """Those who are catching up, and have not got this yet."""
+        self._forget_old(now)
+        return [peer for peer, guest in self._guests.items() if guest.lacks(message)]
+
+    def sent(self, peer: Peer, message: Message) -> None:
         """The guest is sent this; all the same if it is not catching up."""
-        if (one := self._guests.get((guest, message.topic))) is not None:
-            one.sent.add(message.message_id)
+        guest = self._guests.get(peer)
+        if guest is not None and guest.lacks(message):
+            guest.sent.add(message.message_id)
 
     def next_deadline(self) -> float | None:
         return min((moments[0] for moments in self._asks.values()), default=None)
 
     def due(self, now: float) -> Iterator[str]:
-        """Topics to ask for now."""
-        for topic, moments in list(self._asks.items()):
+        """Channels to ask for now."""
+        for channel, moments in list(self._asks.items()):
             if moments[0] <= now:
-                self._asks[topic] = [moment for moment in moments if moment > now]
-                if not self._asks[topic]:
-                    del self._asks[topic]
-                self._asked[topic] = now
-                yield topic
+                self._asks[channel] = [moment for moment in moments if moment > now]
+                if not self._asks[channel]:
+                    del self._asks[channel]
+                self._asked[channel] = now
+                yield channel
 
-    def words(self, topic: str, now: float) -> bytes:
+    def words(self, channel: str, now: float) -> bytes:
         """What need not be sent: what is remembered here; and what a guest has, if only one is catching up."""
-        own = digest.encode(self._memory.ids(topic, now))
-        those = [one.words for (_, name), one in self._guests.items() if name == topic]
+        own = digest.encode(self._memory.ids(parse(channel), now))
+        those = [
+            wish.words
+            for guest in self._guests.values()
+            for wish in guest.wishes.values()
+            if wish.channel == channel
+        ]
         fits = len(those) == 1 and len(own) + len(those[0]) <= MAX_DIGEST_BYTES
         return own + those[0] if fits else own

@@ -4,11 +4,17 @@ A sensor that loses its link comes back soon, here or elsewhere; if its advertis
 change keys in the overlay each time.
 """
 
+from itertools import chain
+from typing import TypeVar
+
 from nodes.overlay.base import Peer
-from nodes.wire import MAX_SUBSCRIPTIONS
+from nodes.overlay.interests import Interest, parse
+from nodes.wire import MAX_SUBSCRIPTIONS, Message
+
+Value = TypeVar("Value")
 
 
-class Interests:
+class Wishes:
     """Who wants which topics: one relation, seen from both sides.
 
     Dicts as ordered sets: the order of forwarding must not depend on hashes.
@@ -47,6 +53,57 @@ class Interests:
         _remove(self._guests, topic, guest)
 
 
+class Subscriptions(Wishes):
+    """The same with texts of interests instead of topics.
+
+    Each interest has a channel, which is what the topic method between brokers is asked for because of it: the interest
+    itself, if the method understands areas, else its topic; then what nobody here wants of that is dropped here.
+    """
+
+    def __init__(self, by_area: bool) -> None:
+        super().__init__()
+        self._by_area = by_area
+        self._interests: dict[str, dict[str, Interest]] = {}  # topic -> text -> interest
+        self._channels: dict[str, dict[str, Interest]] = {}  # channel -> text -> interest
+
+    def channel(self, interest: Interest) -> str:
+        return interest.text if self._by_area else interest.topic
+
+    def channels(self) -> list[str]:
+        """Those of all interests."""
+        return list(self._channels)
+
+    def has_channel(self, channel: str) -> bool:
+        """Whether anybody wants something of it."""
+        return channel in self._channels
+
+    def texts(self, channel: str) -> list[str]:
+        """The interests that have this channel."""
+        return list(self._channels.get(channel, ()))
+
+    def wanting(self, message: Message) -> list[Peer]:
+        """The guests of whose interests at least one wants this publication, each once."""
+        wanting = [
+            self._guests[text]
+            for text, interest in self._interests.get(message.topic, {}).items()
+            if interest.accepts(message.priority, message.place)
+        ]
+        return list(dict.fromkeys(chain.from_iterable(wanting)))
+
+    def add(self, guest: Peer, text: str) -> None:
+        interest = parse(text)
+        super().add(guest, text)
+        self._interests.setdefault(interest.topic, {})[text] = interest
+        self._channels.setdefault(self.channel(interest), {})[text] = interest
+
+    def remove(self, guest: Peer, text: str) -> None:
+        super().remove(guest, text)
+        if text not in self:
+            interest = parse(text)
+            _remove(self._interests, interest.topic, text)
+            _remove(self._channels, self.channel(interest), text)
+
+
 class Lingering:
     """Topics that nobody advertises any more, and when that is to be told to the others."""
 
@@ -71,8 +128,8 @@ class Lingering:
         return over
 
 
-def _remove(table: dict[str, dict[str, None]], key: str, member: str) -> None:
-    """Take the member out of the set under this key, and an empty set out of the table."""
+def _remove(table: dict[str, dict[str, Value]], key: str, member: str) -> None:
+    """Take the member out of those under this key, and a key without members out of the table."""
     members = table.get(key, {})
     members.pop(member, None)
     if not members:

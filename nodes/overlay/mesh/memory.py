@@ -5,6 +5,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from nodes.overlay.digest import Digest
+from nodes.overlay.interests import Interest
 from nodes.wire import REPEATED, Message
 
 MAX_BYTES = 32 << 20
@@ -37,20 +38,20 @@ class Memory:
             self.bytes += _size(message)
         self._forget(now)
 
-    def missing(self, topic: str, there: Digest, now: float) -> list[Message]:
-        """Of this topic, all that is not there; as it is sent to those who have missed it."""
+    def missing(self, interest: Interest, there: Digest, now: float) -> list[Message]:
+        """Of what is wanted, all that is not there; as it is sent to those who have missed it."""
         self._forget(now)
         return [
             kept.message.forwarded()
             for identity, kept in self._kept.items()
-            if kept.message.topic == topic and identity not in there
+            if interest.wants(kept.message) and identity not in there
         ]
 
-    def ids(self, topic: str, now: float) -> list[int]:
-        """What is remembered of this topic, the newest first."""
+    def ids(self, interest: Interest, now: float) -> list[int]:
+        """What is remembered of what is wanted, the newest first."""
         self._forget(now)
         kept = reversed(self._kept.items())
-        return [identity for identity, one in kept if one.message.topic == topic]
+        return [identity for identity, one in kept if interest.wants(one.message)]
 
     def published_since(self, moment: float, now: float) -> list[Message]:
         """What own guests have published since then, as it is published again."""

@@ -1,9 +1,9 @@
 """A broker among others: its guests on one side, a topic method between brokers (`TopicNode`) on the other.
 
 Rules. A guest's subscription is confirmed when the overlay's stands; it goes with the guest. An advertisement stays for
-a while (`attending`). What is delivered here goes to the guests that want the topic, one hop older, not back to where
-it came from. A publication with custody is a duty (`duties`) until all to whom it was passed on have answered; if one
-of them cannot be reached, the overlay serves by another way whom that one should have served. Who comes back, or has
+a while (`attending`). What is delivered here goes to the guests that want it, one hop older, not back to where it came
+from. A publication with custody is a duty (`duties`) until all to whom it was passed on have answered; if one of them
+cannot be reached, the overlay serves by another way whom that one should have served. Who comes back, or has
 lost a peer, asks for what it has missed (`catching_up`); everybody answers from his own `memory` (`carrying`).
 A link to another broker that breaks is tried again at once, by a beat: then either it stands, and what was not answered
 is sent again over it, or the other is lost.
@@ -16,6 +16,7 @@ from typing import Any
 from nodes.overlay.base import Action, Drop, Note, Peer, Refuse, Send, Station
 from nodes.overlay.beats import ANSWER, QUESTION, Beats, awaits_answer, beat
 from nodes.overlay.custody import taken_copy
+from nodes.overlay.interests import is_plain
 from nodes.overlay.mesh import anchor
 from nodes.overlay.mesh.anchor import Anchor, is_seed
 from nodes.overlay.mesh.apart import Apart, fallbacks
@@ -52,10 +53,12 @@ class Mesh(Apart):
             station.incarnation,
             watched=True,
             fallbacks=fallbacks(station, random),
+            dimensions=station.dimensions,
         )
         node = make_node(place, others, random)
         repair_s = REPAIR_PERIODS * float(others.get("period_s", PERIOD_S))
-        super().__init__(station, node, linger_s, own.retain_s, repair_s, random)
+        by_area = make_node.by_area
+        super().__init__(station, node, by_area, linger_s, own.retain_s, repair_s, random)
         self._hold_s = float(others.get("hold_s", HOLD_S))
         self._anchor = Anchor(station.number, is_seed(station))
         self._beats = Beats(own)
@@ -216,8 +219,10 @@ class Mesh(Apart):
     def _on_guest(self, guest: Peer, message: Message) -> None:
         if message.routing:
             raise WireError("routing in a guest's message; only brokers route")
-        if message.topic == anchor.TOPIC:
+        if message.topic.endswith(anchor.TOPIC):  # an interest ends in its topic
             raise WireError(f"topic {message.topic!r}, which belongs to the brokers")
+        if message.kind in (Kind.PUBLISH, Kind.ADVERTISE) and not is_plain(message.topic):
+            raise WireError(f"{message.kind.name} of {message.topic!r}, which is no topic")
         match message.kind:
             case Kind.PUBLISH if message.flags & REPEATED:
                 self._advertise(guest, message.topic)

@@ -21,6 +21,7 @@ class Place:
     `incarnation` must grow whenever a node of this number begins anew, for example with the time of day in seconds.
     `vector` is its membership vector; None: it is drawn.
     `watched`: the layer above finds out who is dead. Then silence is no death to the node, and it asks (Doubted).
+    `dimensions`: how many coordinates the place of a publication has, if it has one.
     """
 
     number: int
@@ -29,6 +30,7 @@ class Place:
     vector: int | None = None
     watched: bool = False
     fallbacks: tuple[int, ...] = ()
+    dimensions: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,6 +190,7 @@ class TopicNodeFactory(Protocol):
     relay_free: bool  # nobody handles publications of topics that he takes no part in
     stops: bool  # publishers send nothing while nobody subscribes
     ways: tuple[str, ...]  # values of its parameter `multicast`; none: it has none
+    by_area: bool  # what is subscribed to is the text of an interest (`nodes.overlay.interests`), not a topic
 
     def __call__(self, place: Place, parameters: Mapping[str, Any], random: Random, /) -> TopicNode:
         """A node at this place."""

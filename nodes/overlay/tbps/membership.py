@@ -46,6 +46,7 @@ class Membership:
 
     method = ""
     relay_free: ClassVar[bool] = True
+    by_area: ClassVar[bool] = False
     stops: ClassVar[bool] = False
     ways: ClassVar[tuple[str, ...]] = tuple(WAYS)
     more_parameters: tuple[str, ...] = ()

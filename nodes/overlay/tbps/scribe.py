@@ -67,6 +67,7 @@ class Scribe(Rooted):
 
     method = "scribe"
     relay_free: ClassVar[bool] = False
+    by_area: ClassVar[bool] = False
     stops: ClassVar[bool] = False
     ways: ClassVar[tuple[str, ...]] = ()
 

@@ -17,7 +17,7 @@ from nodes.overlay.base import (
     Send,
     Station,
 )
-from nodes.overlay.mesh import guests
+from nodes.overlay.mesh import anchor, guests
 from nodes.wire import CUSTODY, REPEATED, Kind, Message, encode
 
 STATION = Station("b1", 1, (BrokerName("b2", 2), BrokerName("b3", 3)))
@@ -34,9 +34,10 @@ happenings = st.lists(
             hops=st.integers(1, 255),
             flags=st.sampled_from([0, CUSTODY, REPEATED, CUSTODY | REPEATED]),
             message_id=st.integers(0, 9),
-            topic=st.sampled_from(["", "a", "b", "zero\0byte"]),
+            topic=st.sampled_from(["", "a", "b", "zero\0byte", "{3}a", "{1 0-5}a", "{4 2-}a"]),
             payload=st.binary(max_size=4),
             routing=st.one_of(st.just(b""), st.binary(max_size=2)),
+            place=st.lists(st.integers(0, 9), max_size=2).map(tuple),
         ),
     ),
     max_size=40,
@@ -173,6 +174,11 @@ NONSENSE = [
     ("s1", Message(Kind.BEAT, payload=b"hello")),
     ("s1", Message(Kind.MISSED, topic="a")),
     ("s1", Message(Kind.PUBLISH, flags=REPEATED, topic="a")),
+    ("s1", Message(Kind.SUBSCRIBE, topic="{4 9-0}a")),
+    ("s1", Message(Kind.SUBSCRIBE, topic="{4")),
+    ("s1", Message(Kind.PUBLISH, topic="{4}a")),
+    ("s1", Message(Kind.ADVERTISE, topic="{4}a")),
+    ("s1", Message(Kind.SUBSCRIBE, topic="{4}" + anchor.TOPIC)),
     ("b2", Message(Kind.SUBSCRIBE, topic="a")),
     ("b2", Message(Kind.PUBLISH, topic="a")),
     ("b2", Message(Kind.PUBLISH, topic="a", routing=b"\xff")),

@@ -1,5 +1,6 @@
 """The star against a simple model: who subscribed to what, and so who must get what."""
 
+from dataclasses import replace
 from random import Random
 
 from hypothesis import settings
@@ -7,15 +8,17 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from nodes.overlay.base import Refuse, Send, Station
+from nodes.overlay.interests import parse
 from nodes.overlay.star import star
 from nodes.wire import Kind, Message
 
 peers = st.sampled_from(["s1", "s2", "c1", "c2", "c3"])
 topics = st.sampled_from(["rain", "tilt", "alert"])
+texts = st.sampled_from(["rain", "tilt", "alert", "{3}alert", "{1 0-5}alert", "{2 4-9}rain"])
 
 
 class StarModel(RuleBasedStateMachine):
-    """A broker with some links; the model is the set of (peer, topic)."""
+    """A broker with some links; the model is the set of (peer, interest)."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -42,7 +45,7 @@ class StarModel(RuleBasedStateMachine):
         self.wanted = {(other, topic) for other, topic in self.wanted if other != peer}
 
     @precondition(lambda self: self.up)
-    @rule(data=st.data(), topic=topics)
+    @rule(data=st.data(), topic=texts)
     def a_subscription_is_confirmed(self, data: st.DataObject, topic: str) -> None:
         peer = self.connected(data)
         actions = self.star.on_message(peer, Message(Kind.SUBSCRIBE, topic=topic), self.now)
@@ -50,26 +53,42 @@ class StarModel(RuleBasedStateMachine):
         self.wanted.add((peer, topic))
 
     @precondition(lambda self: self.up)
-    @rule(data=st.data(), topic=topics)
+    @rule(data=st.data(), topic=texts)
     def a_subscription_is_taken_back(self, data: st.DataObject, topic: str) -> None:
         peer = self.connected(data)
         assert self.star.on_message(peer, Message(Kind.UNSUBSCRIBE, topic=topic), self.now) == []
         self.wanted.discard((peer, topic))
 
     @precondition(lambda self: self.up)
-    @rule(data=st.data(), topic=topics, hops=st.integers(1, 9), payload=st.binary(max_size=9))
+    @rule(
+        data=st.data(),
+        topic=topics,
+        hops=st.integers(1, 9),
+        priority=st.integers(1, 5),
+        payload=st.binary(max_size=9),
+        place=st.lists(st.integers(0, 9), max_size=1).map(tuple),
+    )
     def a_publication_goes_to_each_subscriber_once_and_never_back(
-        self, data: st.DataObject, topic: str, hops: int, payload: bytes
+        self,
+        data: st.DataObject,
+        topic: str,
+        hops: int,
+        priority: int,
+        payload: bytes,
+        place: tuple[int, ...],
     ) -> None:
         peer = self.connected(data)
-        message = Message(Kind.PUBLISH, hops=hops, topic=topic, payload=payload)
+        message = Message(
+            Kind.PUBLISH, priority, hops=hops, topic=topic, payload=payload, place=place
+        )
         actions = self.star.on_message(peer, message, self.now)
         assert all(isinstance(action, Send) for action in actions)
         receivers = [action.peer for action in actions if isinstance(action, Send)]
         assert len(receivers) == len(set(receivers))
-        assert set(receivers) == {other for other, want in self.wanted if want == topic} - {peer}
+        wanting = {other for other, text in self.wanted if parse(text).wants(message)}
+        assert set(receivers) == wanting - {peer}
         assert all(
-            action.message == Message(Kind.PUBLISH, hops=hops + 1, topic=topic, payload=payload)
+            action.message == replace(message, hops=hops + 1)
             for action in actions
             if isinstance(action, Send)
         )

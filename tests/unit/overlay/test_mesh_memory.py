@@ -2,13 +2,19 @@
 
 from nodes.overlay import digest
 from nodes.overlay.digest import Digest
+from nodes.overlay.interests import Interest
 from nodes.overlay.mesh.catching_up import CATCHING_UP_S, LATER_S, LEAST_S, CatchingUp
 from nodes.overlay.mesh.lost_peers import UNNOTICED_S, LostPeers
 from nodes.overlay.mesh.memory import OVERHEAD, Memory
+from nodes.overlay.zorder_map.boxes import Box
 from nodes.wire import CUSTODY, REPEATED, Kind, Message
 
+A = Interest("a")
 
-def publication(number: int, topic: str = "a", payload: bytes = b"") -> Message:
+
+def publication(
+    number: int, topic: str = "a", payload: bytes = b"", place: tuple[int, ...] = ()
+) -> Message:
     return Message(
         Kind.PUBLISH,
         5,
@@ -18,6 +24,7 @@ def publication(number: int, topic: str = "a", payload: bytes = b"") -> Message:
         topic=topic,
         payload=payload,
         routing=b"way",
+        place=place,
     )
 
 
@@ -31,11 +38,11 @@ def test_what_is_missing_comes_as_a_repetition_without_routing_and_a_hop_older()
         memory.remember(publication(number), 0)
     memory.remember(publication(4, "b"), 0)
     there = digest.decode(digest.encode([2]))
-    missing = memory.missing("a", there, 1)
+    missing = memory.missing(A, there, 1)
     assert ids(missing) == [1, 3]
     assert {message.flags for message in missing} == {CUSTODY | REPEATED}
     assert {(message.routing, message.hops) for message in missing} == {(b"", 3)}
-    assert memory.ids("a", 1) == [3, 2, 1]
+    assert memory.ids(A, 1) == [3, 2, 1]
 
 
 def test_the_memory_is_bounded_in_time() -> None:
@@ -43,9 +50,9 @@ def test_the_memory_is_bounded_in_time() -> None:
     memory.remember(publication(1), 0)
     memory.remember(publication(2), 5)
     memory.remember(publication(1), 9)  # heard again: no reason to keep it longer
-    assert ids(memory.missing("a", Digest(), 9.9)) == [1, 2]
-    assert ids(memory.missing("a", Digest(), 10)) == [2]
-    assert ids(memory.missing("a", Digest(), 15)) == []
+    assert ids(memory.missing(A, Digest(), 9.9)) == [1, 2]
+    assert ids(memory.missing(A, Digest(), 10)) == [2]
+    assert ids(memory.missing(A, Digest(), 15)) == []
     assert memory.bytes == 0
 
 
@@ -54,7 +61,7 @@ def test_the_memory_is_bounded_in_bytes_and_forgets_the_oldest() -> None:
     for number in range(50):
         memory.remember(publication(number, payload=bytes(100)), number)
         assert memory.bytes <= 3 * (OVERHEAD + 100)
-    assert ids(memory.missing("a", Digest(), 50)) == [47, 48, 49]
+    assert ids(memory.missing(A, Digest(), 50)) == [47, 48, 49]
 
 
 def test_a_guest_that_catches_up_is_sent_each_publication_once() -> None:
@@ -63,17 +70,35 @@ def test_a_guest_that_catches_up_is_sent_each_publication_once() -> None:
     words = digest.encode([1])
     for number in (1, 2):
         memory.remember(publication(number), 0)
-    catching_up.begin("c1", "a", words, digest.decode(words), 0)
+    catching_up.begin("c1", A, "a", words, 0)
     (missing,) = catching_up.missing("c1", "a", 0)
     assert missing.message_id == 2
     catching_up.sent("c1", missing)
     assert catching_up.missing("c1", "a", 1) == []
-    assert catching_up.lacks("c1", publication(3))
-    assert not catching_up.lacks("c1", publication(2))
-    assert not catching_up.lacks("c1", publication(1))
+    assert catching_up.lacking(publication(3), 1) == ["c1"]
+    assert catching_up.lacking(publication(2), 1) == []
+    assert catching_up.lacking(publication(1), 1) == []
     assert catching_up.guests("a", 1) == ["c1"]
     assert catching_up.guests("b", 1) == []
     assert catching_up.guests("a", CATCHING_UP_S) == []
+
+
+def test_who_catches_up_on_two_areas_is_sent_what_lies_in_both_once() -> None:
+    memory = Memory(600)
+    catching_up = CatchingUp(memory)
+    low, high = (Interest("a", Box((left,), (left + 6,))) for left in (0, 4))
+    for number in range(12):
+        memory.remember(publication(number, place=(number,)), 0)
+    memory.remember(publication(99), 0)  # nobody knows where
+    catching_up.begin("c1", low, "a", digest.encode([1]), 0)
+    first = catching_up.missing("c1", "a", 0)
+    assert ids(first) == [0, 2, 3, 4, 5, 6]
+    for message in first:
+        catching_up.sent("c1", message)
+    catching_up.begin("c1", high, "a", digest.encode([7]), 0)
+    assert ids(catching_up.missing("c1", "a", 0)) == [8, 9, 10]
+    assert catching_up.lacking(publication(9, place=(9,)), 1) == ["c1"]
+    assert catching_up.lacking(publication(11, place=(11,)), 1) == []
 
 
 def test_publishers_are_asked_several_times_and_not_for_what_is_known() -> None:
@@ -81,7 +106,7 @@ def test_publishers_are_asked_several_times_and_not_for_what_is_known() -> None:
     catching_up = CatchingUp(memory)
     memory.remember(publication(1), 0)
     words = digest.encode([2])
-    catching_up.begin("c1", "a", words, digest.decode(words), 0)
+    catching_up.begin("c1", A, "a", words, 0)
     moments = []
     while (moment := catching_up.next_deadline()) is not None:
         moments.append(moment)
@@ -97,7 +122,7 @@ def test_publishers_are_asked_several_times_and_not_for_what_is_known() -> None:
 def test_many_guests_that_come_back_at_once_do_not_make_a_question_each() -> None:
     catching_up = CatchingUp(Memory(600))
     for number in range(20):
-        catching_up.begin(f"c{number}", "a", b"", Digest(), number / 20)
+        catching_up.begin(f"c{number}", A, "a", b"", number / 20)
         assert list(catching_up.due(number / 20)) == (["a"] if number == 0 else [])
     assert catching_up.next_deadline() == LEAST_S
 

@@ -11,11 +11,20 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from mesh_network import MeshNetwork
+from nodes.overlay.interests import Interest, parse
 from nodes.overlay.tbps import TOPIC_METHODS
+from nodes.overlay.zorder_map.boxes import Box
+from nodes.wire import Kind, Message
 
 BROKERS = [f"b{number}" for number in range(1, 7)]
 SENSORS = {"s1": ["slope"], "s2": ["slope", "valley"]}
-SUBSCRIBERS = {"c1": ["slope", "valley"], "c2": ["slope"], "c3": ["valley"]}
+WEST, EAST = Box((0, 0), (6, 9)), Box((4, 0), (9, 9))  # they overlap
+SUBSCRIBERS = {
+    "c1": ["slope", "valley"],
+    "c2": ["slope"],
+    "c3": ["valley"],
+    "c4": [Interest("slope", WEST).text, Interest("slope", EAST, 4).text],
+}
 MOST_DOWN = 2
 QUIET_S = 140.0  # copies are sent again, and publishers are asked, for the last time after a minute
 
@@ -34,7 +43,7 @@ class MeshStories(RuleBasedStateMachine):
     )
     def begin(self, seed: int, method: str, slowest: float, begin: float) -> None:
         self.random = Random(seed)
-        self.network = MeshNetwork(method, seed, len(BROKERS), slowest=slowest)
+        self.network = MeshNetwork(method, seed, len(BROKERS), slowest=slowest, dimensions=2)
         self.published: dict[int, set[str]] = {}  # message id -> who must get it
         self.confirmed: set[tuple[str, str]] = set()  # at some time so far
         for number, (name, topics) in enumerate(SENSORS.items(), 101):
@@ -57,8 +66,10 @@ class MeshStories(RuleBasedStateMachine):
         self.publish_on(sensor, data.draw(st.sampled_from(SENSORS[sensor])), level)
 
     def publish_on(self, sensor: str, topic: str, level: int) -> None:
-        wanted = {name for name, confirmed in self.confirmed if confirmed == topic}
-        identity = self.network.publish(sensor, len(self.published) + 1, topic, level)
+        place = (self.random.randrange(10), self.random.randrange(10))
+        message = Message(Kind.PUBLISH, level, topic=topic, place=place)
+        wanted = {name for name, text in self.confirmed if parse(text).wants(message)}
+        identity = self.network.publish(sensor, len(self.published) + 1, topic, level, place)
         self.published[identity] = wanted
 
     @rule(seconds=st.sampled_from([0.02, 0.1, 0.5, 3.0]))
