@@ -7,8 +7,10 @@ curve and the high corner last.
 
 from functools import cache
 
+Point = tuple[int, ...]
 
-def interleave(point: tuple[int, ...], bits: int) -> int:
+
+def interleave(point: Point, bits: int) -> int:
     """Where a point lies on the curve; each of its coordinates has `bits` bits."""
     dimensions = len(point)
     spread = _spread_bytes(dimensions)
@@ -27,7 +29,7 @@ def interleave(point: tuple[int, ...], bits: int) -> int:
     return z
 
 
-def deinterleave(z: int, dimensions: int, bits: int) -> tuple[int, ...]:
+def deinterleave(z: int, dimensions: int, bits: int) -> Point:
     """The point that lies there on the curve."""
     if dimensions < 1:
         raise ValueError("a point has at least one dimension")

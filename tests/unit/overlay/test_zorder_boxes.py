@@ -6,8 +6,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nodes.overlay.zorder_map.boxes import Box, Interval, intervals, next_within
+from nodes.overlay.zorder_map.boxes import Box, Interval, cells, intervals, next_within
 from nodes.overlay.zorder_map.curve import interleave
+from nodes.overlay.zorder_map.parts import Cell
 
 BITS_OF = {1: 6, 2: 4, 3: 3, 4: 2}  # dimensions -> bits: spaces small enough to look at each point
 
@@ -64,6 +65,38 @@ def test_of_too_many_intervals_those_with_the_smallest_gaps_are_joined(box: Box,
     assert (stretches[0][0], stretches[-1][1]) == (numbers[0], numbers[-1])
 
 
+def numbers_in(cell: Cell) -> list[int]:
+    return list(range(cell.prefix << cell.shift, (cell.prefix + 1) << cell.shift))
+
+
+@given(boxes())
+def test_the_cells_hold_each_point_of_the_box_once_and_nothing_else(box: Box) -> None:
+    found = cells(box, bits_of(box), None)
+    assert sorted(z for cell in found for z in numbers_in(cell)) == numbers_of(box)
+    assert all(cell.inside for cell in found)
+
+
+@given(boxes(), st.integers(1, 12))
+def test_a_few_cells_hold_the_box_and_say_which_of_them_lie_inside(box: Box, most: int) -> None:
+    found = cells(box, bits_of(box), most)
+    assert len(found) <= most
+    every = [z for cell in found for z in numbers_in(cell)]
+    assert len(every) == len(set(every))
+    numbers = set(numbers_of(box))
+    assert numbers <= set(every)
+    for cell in found:
+        assert cell.inside == (set(numbers_in(cell)) <= numbers)
+        assert set(numbers_in(cell)) & numbers
+
+
+@given(boxes(), st.integers(0, 40))
+def test_what_is_cut_no_further_holds_no_more_than_was_spared(box: Box, spare: int) -> None:
+    found = cells(box, bits_of(box), None, spare)
+    numbers = set(numbers_of(box))
+    assert numbers <= {z for cell in found for z in numbers_in(cell)}
+    assert all(len(set(numbers_in(cell)) - numbers) <= spare for cell in found)
+
+
 @given(boxes(), st.integers(0, 300))
 def test_the_next_number_in_a_box(box: Box, z: int) -> None:
     expected = next((number for number in numbers_of(box) if number >= z), None)
@@ -76,6 +109,7 @@ def test_a_box_contains_its_points_and_meets_what_shares_one(data: st.DataObject
     one, other = data.draw(boxes(dimensions)), data.draw(boxes(dimensions))
     everywhere = product(range(2 ** BITS_OF[dimensions]), repeat=dimensions)
     assert {point for point in everywhere if one.contains(point)} == points_of(one)
+    assert one.size == len(points_of(one))
     assert one.meets(other) == other.meets(one) == bool(points_of(one) & points_of(other))
 
 
@@ -114,6 +148,7 @@ def test_corners_of_different_spaces_are_refused(
         Box(low, high)
 
 
-def test_no_interval_at_all_is_too_few() -> None:
-    with pytest.raises(ValueError, match="at least one stretch"):
-        intervals(Box((0,), (1,)), 1, 0)
+def test_none_at_all_is_too_few() -> None:
+    for split in (intervals, cells):
+        with pytest.raises(ValueError, match="at least one"):
+            split(Box((0,), (1,)), 1, 0)

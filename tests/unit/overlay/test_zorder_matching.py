@@ -1,0 +1,117 @@
+"""Whose boxes hold a point: the index gives what looking at every box gives, whatever came and went before."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from nodes.overlay.zorder_map.boxes import Box, Point
+from nodes.overlay.zorder_map.matching import Matching
+
+BITS = 4
+LAST = 2**BITS - 1
+
+
+def points(dimensions: int) -> st.SearchStrategy[Point]:
+    return st.tuples(*[st.integers(0, LAST)] * dimensions)
+
+
+def boxes(dimensions: int) -> st.SearchStrategy[Box]:
+    def between(one: Point, other: Point) -> Box:
+        return Box(tuple(map(min, one, other)), tuple(map(max, one, other)))
+
+    return st.builds(between, points(dimensions), points(dimensions))
+
+
+class ComingAndGoing(RuleBasedStateMachine):
+    """Subscriptions come, change and go; at any time a point finds those that hold it."""
+
+    @initialize(dimensions=st.integers(1, 4), most_cells=st.integers(1, 20))
+    def begin(self, dimensions: int, most_cells: int) -> None:
+        self.dimensions = dimensions
+        self.matching: Matching[int] = Matching(dimensions, BITS, most_cells)
+        self.model: dict[int, Box] = {}
+
+    @rule(who=st.integers(0, 9), data=st.data())
+    def subscribe(self, who: int, data: st.DataObject) -> None:
+        box = data.draw(boxes(self.dimensions))
+        self.matching.add(who, box)
+        self.model[who] = box
+
+    @rule(who=st.integers(0, 9))
+    def unsubscribe(self, who: int) -> None:
+        if who in self.model:
+            self.matching.remove(who)
+            del self.model[who]
+        else:
+            with pytest.raises(KeyError):
+                self.matching.remove(who)
+
+    @rule(data=st.data())
+    def look_anywhere(self, data: st.DataObject) -> None:
+        self.holds_for(data.draw(points(self.dimensions)))
+
+    @rule(who=st.integers(0, 9), side=st.sampled_from(["low", "high"]))
+    def look_at_a_corner(self, who: int, side: str) -> None:
+        if who in self.model:
+            self.holds_for(getattr(self.model[who], side))
+
+    def holds_for(self, point: Point) -> None:
+        expected = sorted(who for who, box in self.model.items() if box.contains(point))
+        assert sorted(self.matching.match(point)) == expected
+
+    @invariant()
+    def all_are_kept(self) -> None:
+        if hasattr(self, "model"):
+            assert dict(self.matching.boxes) == self.model
+
+
+TestComingAndGoing = ComingAndGoing.TestCase
+
+
+@given(st.integers(1, 3).flatmap(lambda d: st.tuples(st.lists(boxes(d)), points(d))))
+def test_a_corner_and_what_is_beside_it(drawn: tuple[list[Box], Point]) -> None:
+    held, point = drawn
+    matching: Matching[int] = Matching(len(point), BITS)
+    for who, box in enumerate(held):
+        matching.add(who, box)
+    expected = [who for who, box in enumerate(held) if box.contains(point)]
+    assert sorted(matching.match(point)) == expected
+
+
+def test_who_subscribes_again_has_the_new_box_only() -> None:
+    matching: Matching[str] = Matching(2, BITS)
+    matching.add("siren", Box((0, 0), (3, 3)))
+    matching.add("siren", Box((3, 3), (9, 9)))
+    assert matching.match((0, 0)) == []
+    assert matching.match((9, 9)) == ["siren"]
+
+
+def test_nothing_is_left_of_subscriptions_that_are_gone() -> None:
+    matching: Matching[str] = Matching(2, BITS)
+    matching.add("siren", Box((0, 5), (11, 6)))
+    matching.remove("siren")
+    assert not matching.boxes
+    assert matching.cells == 0
+
+
+OUTSIDE: list[Callable[[Matching[str]], object]] = [
+    lambda matching: matching.match((16, 0)),
+    lambda matching: matching.add("siren", Box((0, 0), (16, 16))),
+    lambda matching: matching.add("siren", Box((-1, 0), (1, 1))),
+    lambda matching: matching.match((1, 1, 1)),
+    lambda matching: matching.add("siren", Box((1,), (2,))),
+]
+
+
+@pytest.mark.parametrize("wrong", OUTSIDE)
+def test_what_is_not_of_the_space_is_refused_and_changes_nothing(
+    wrong: Callable[[Matching[str]], object],
+) -> None:
+    matching: Matching[str] = Matching(2, BITS)
+    matching.add("siren", Box((2, 2), (3, 3)))
+    with pytest.raises(ValueError, match=r"does not fit|dimensions"):
+        wrong(matching)
+    assert matching.match((2, 2)) == ["siren"]
