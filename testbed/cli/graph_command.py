@@ -1,29 +1,68 @@
-"""`testbed graph --overlay METHOD`: a drawn example of an overlay, made by the nodes' own code."""
+"""`testbed graph`: a topology drawn, or the overlay that its brokers form, or an overlay that is made up."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 import yaml
-from rich.table import Table
 
+from testbed.cli.graph_tables import hops_table, levels_table, plain_tree, profiles_table
 from testbed.cli.options import AsJson
 from testbed.cli.terminal import Terminal
 from testbed.errors import InputError
+from testbed.topology import load
+from testbed.topology.hints import did_you_mean
+from testbed.topology.model import NodeKind, Topology
 
 if TYPE_CHECKING:  # other commands need not wait until all of these are loaded
-    from testbed.graphs.example import Example, Formed
+    from testbed.graphs.brokers import Asked
+    from testbed.graphs.company import Company
 
 MOST_NODES = 200
+PUBLISHERS, SUBSCRIBERS, PRIORITY, SEED = 3, 7, 5, 2  # of an overlay that is made up
 
-Method = Annotated[
-    str,
-    typer.Option("--overlay", metavar="METHOD", help="sg-tbps, psg-tbps, ... (docs/overlays.md)."),
+File = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="FILE",
+        help="A topology file: the overlay of its brokers or, if they form none, its nodes and links.",
+    ),
 ]
-Publishers = Annotated[int, typer.Option(min=1, help="Nodes that publish; the first one does.")]
-Subscribers = Annotated[int, typer.Option(min=1, help="Nodes that subscribe.")]
-Priority = Annotated[int, typer.Option(min=1, max=5, help="Of the publication.")]
-Seed = Annotated[int, typer.Option(help="Of the membership vectors.")]
+MethodName = Annotated[
+    str | None,
+    typer.Option(
+        "--overlay",
+        metavar="METHOD",
+        help="sg-tbps, psg-tbps, ... (docs/overlays.md): for the brokers of FILE instead of theirs; "
+        "without FILE, an overlay is made up.",
+    ),
+]
+Plain = Annotated[
+    bool,
+    typer.Option("--plain", help="Nodes, links and routers, also of a FILE with an overlay."),
+]
+Topic = Annotated[str | None, typer.Option(help="With FILE: on which the publication is.")]
+Sensor = Annotated[
+    str | None,
+    typer.Option("--from", metavar="SENSOR", help="With FILE: who publishes, at its broker."),
+]
+Priority = Annotated[
+    int | None,
+    typer.Option(
+        min=1, max=5, help="Of the publication; 5, with FILE that of its most urgent one."
+    ),
+]
+Publishers = Annotated[
+    int | None,
+    typer.Option(min=1, help=f"Made up: nodes that publish; {PUBLISHERS} if nothing is said."),
+]
+Subscribers = Annotated[
+    int | None,
+    typer.Option(min=1, help=f"Made up: nodes that subscribe; {SUBSCRIBERS} if nothing is said."),
+]
+Seed = Annotated[
+    int | None, typer.Option(help=f"Made up: of the membership vectors; {SEED} if nothing is said.")
+]
 Parameter = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the method; several times."),
@@ -36,39 +75,115 @@ Output = Annotated[
 
 def register(app: typer.Typer) -> None:
     app.command(
-        epilog="Example: testbed graph --overlay psg-tbps --subscribers 12 --set multicast=flood -o psg.svg"
+        epilog="Examples: testbed graph topologies/demo.yaml -o demo.svg; "
+        "testbed graph topologies/kochi-landslide.yaml --topic alerts/aki --overlay sg-tbps; "
+        "testbed graph --overlay psg-tbps --subscribers 12 --set multicast=flood -o psg.svg"
     )(graph)
 
 
 def graph(
-    overlay: Method,
-    publishers: Publishers = 3,
-    subscribers: Subscribers = 7,
-    priority: Priority = 5,
-    seed: Seed = 2,
+    file: File = None,
+    overlay: MethodName = None,
+    plain: Plain = False,
+    topic: Topic = None,
+    sensor: Sensor = None,
+    priority: Priority = None,
+    publishers: Publishers = None,
+    subscribers: Subscribers = None,
+    seed: Seed = None,
     parameter: Parameter = None,
     output: Output = None,
     as_json: AsJson = False,
 ) -> None:
-    """Form a small overlay in virtual time, and follow one publication through it."""
-    from testbed.graphs.example import Example
-    from testbed.graphs.svg import svg
-
+    """Draw a topology, or an overlay of brokers formed in virtual time with one publication followed through it."""
     with Terminal(as_json) as terminal:
-        parameters = _parameters(parameter or [])
-        example = Example(overlay, publishers, subscribers, priority, seed, parameters)
-        formed = _form(example)
-        if output is not None:
-            try:
-                output.write_text(svg(formed))
-            except OSError as error:
-                raise InputError(
-                    f"{output} cannot be written: {error.strerror}", "name another file with -o"
-                ) from error
-        terminal.document(document(formed))
-        terminal.show(levels_table(formed), hops_table(formed), outcome(formed))
-        if output is not None:
-            terminal.show(f"drawn: {output}")
+        of_brokers = {"topic": topic, "from": sensor, "plain": plain or None}
+        made_up = {"publishers": publishers, "subscribers": subscribers, "seed": seed}
+        if file is None:
+            _refuse(of_brokers, "is for the brokers of a topology file", "name the file")
+            company = _made_up(overlay, publishers, subscribers, priority, seed, parameter)
+            _show_overlay(company, output, terminal)
+            return
+        _refuse(made_up, "is for overlays that are made up", f"{file} says all of it")
+        topology = load(file)
+        several = len(topology.of_kind(NodeKind.BROKER)) > 1
+        if plain or (overlay is None and not several):
+            why = "--plain draws none" if plain else f"{topology.name} has none between brokers"
+            asked = {
+                **of_brokers,
+                "plain": None,
+                "overlay": overlay,
+                "priority": priority,
+                "set": parameter,
+            }
+            _refuse(asked, f"belongs to an overlay, and {why}", "leave it out")
+            _show_plain(topology, output, terminal)
+            return
+        if not several:
+            raise InputError(
+                f"{topology.name} has no two brokers between which an overlay {overlay} could be",
+                f"`testbed graph --overlay {overlay}` makes some up",
+            )
+        from testbed.graphs.brokers import Asked
+
+        company = _of_brokers(topology, overlay, parameter, Asked(topic, sensor, priority))
+        _show_overlay(company, output, terminal)
+
+
+def _refuse(options: dict[str, Any], why: str, hint: str) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise InputError(f"--{name} {why}", hint)
+
+
+# What is drawn
+
+
+def _made_up(
+    method: str | None,
+    publishers: int | None,
+    subscribers: int | None,
+    priority: int | None,
+    seed: int | None,
+    parameter: list[str] | None,
+) -> "Company":
+    from testbed.graphs.example import Example
+
+    if method is None:
+        raise InputError(
+            "there is nothing to draw",
+            "name a topology file, or make an overlay up: `testbed graph --overlay sg-tbps`",
+        )
+    _check_method(method)
+    return Example(
+        method,
+        publishers or PUBLISHERS,
+        subscribers or SUBSCRIBERS,
+        priority or PRIORITY,
+        SEED if seed is None else seed,
+        _parameters(parameter or []),
+    ).company()
+
+
+def _of_brokers(
+    topology: Topology, overlay: str | None, parameter: list[str] | None, asked: "Asked"
+) -> "Company":
+    from testbed.graphs.brokers import brokers_of, chosen
+
+    method = overlay or topology.overlay.method
+    _check_method(method)
+    own = dict(topology.overlay.parameters) if method == topology.overlay.method else {}
+    parameters = {**own, **_parameters(parameter or [])}
+    return brokers_of(topology, chosen(topology, asked), method, parameters)
+
+
+def _check_method(method: str) -> None:
+    from nodes.overlay.tbps import TOPIC_METHODS
+
+    if method not in TOPIC_METHODS:
+        raise InputError(
+            f"there is no overlay method {method!r}", did_you_mean(method, TOPIC_METHODS)
+        )
 
 
 def _parameters(given: list[str]) -> dict[str, Any]:
@@ -83,76 +198,54 @@ def _parameters(given: list[str]) -> dict[str, Any]:
     return parameters
 
 
-def _form(example: "Example") -> "Formed":
-    from nodes.overlay.tbps import TOPIC_METHODS
-    from testbed.graphs.example import form
+# How it is shown
 
-    if example.method not in TOPIC_METHODS:
+
+def _show_overlay(company: "Company", output: Path | None, terminal: Terminal) -> None:
+    from testbed.graphs.forming import form
+    from testbed.graphs.svg import svg
+    from testbed.graphs.telling import document, outcome
+
+    if len(company.wishes) > MOST_NODES:
         raise InputError(
-            f"there is no overlay method {example.method!r}",
-            f"there are {', '.join(TOPIC_METHODS)}",
-        )
-    if len(example.numbers) > MOST_NODES:
-        raise InputError(
-            f"{len(example.numbers)} nodes cannot be drawn; at most {MOST_NODES}",
-            "fewer --publishers or --subscribers",
+            f"{len(company.wishes)} nodes cannot be drawn; at most {MOST_NODES}",
+            "`--plain` draws them as groups"
+            if company.names
+            else "fewer --publishers or --subscribers",
         )
     try:
-        return form(example)
+        formed = form(company)
     except ValueError as error:
         raise InputError(
             str(error), "docs/overlays.md lists the parameters of each method"
         ) from error
+    _write(output, svg(formed))
+    terminal.document(document(formed))
+    terminal.show(levels_table(formed), hops_table(formed), outcome(formed))
+    _say_where(output, terminal)
 
 
-def document(formed: "Formed") -> dict[str, Any]:
-    """For programs."""
-    example = formed.example
-    return {
-        "overlay": example.method,
-        "priority": example.priority,
-        "nodes": [
-            {
-                "number": peer.number,
-                "role": peer.role.name.lower(),
-                "vector": f"{peer.vector:016x}",
-                "right": list(peer.right),
-                "hops": formed.reached.get(peer.number),
-            }
-            for peer in formed.peers
-        ],
-        "messages": [{"hop": hop.number, "src": hop.src, "dst": hop.dst} for hop in formed.hops],
-    }
+def _show_plain(topology: Topology, output: Path | None, terminal: Terminal) -> None:
+    from testbed.graphs.plain import document
+    from testbed.graphs.plain_svg import plain_svg
+
+    _write(output, plain_svg(topology))
+    terminal.document(document(topology))
+    terminal.show(plain_tree(topology), profiles_table(topology))
+    _say_where(output, terminal)
 
 
-def levels_table(formed: "Formed") -> Table:
-    """Who is linked with whom."""
-    from testbed.graphs.svg import lists, name
-
-    table = Table("level", "bits", "list", title="the Skip Graph", title_justify="left")
-    for level in reversed(range(formed.levels)):
-        for bits, members in lists(formed.peers, level):
-            table.add_row(str(level), bits, " - ".join(name(peer) for peer in members))
-    return table
-
-
-def hops_table(formed: "Formed") -> Table:
-    """The publication hop by hop."""
-    from testbed.graphs.svg import name
-
-    names = {peer.number: name(peer) for peer in formed.peers}
-    title = f"a publication by {names[1]}"
-    table = Table("hop", "messages", title=title, title_justify="left")
-    for number in sorted({hop.number for hop in formed.hops}):
-        ways = [f"{names[h.src]} → {names[h.dst]}" for h in formed.hops if h.number == number]
-        table.add_row(str(number), ", ".join(ways))
-    return table
+def _write(output: Path | None, drawing: str) -> None:
+    if output is None:
+        return
+    try:
+        output.write_text(drawing)
+    except OSError as error:
+        raise InputError(
+            f"{output} cannot be written: {error.strerror}", "name another file with -o"
+        ) from error
 
 
-def outcome(formed: "Formed") -> str:
-    """In one sentence."""
-    example, hops = formed.example, formed.reached.values()
-    return (
-        f"priority {example.priority}: {len(formed.hops)} messages, {len(hops)} of {example.subscribers} subscribers "
-        f"reached after {sum(hops) / max(len(hops), 1):.2f} hops on average"
-    )
+def _say_where(output: Path | None, terminal: Terminal) -> None:
+    if output is not None:
+        terminal.show(f"drawn: {output}")

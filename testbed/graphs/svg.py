@@ -1,4 +1,4 @@
-"""The drawing: above the lists of each level, below the way of the publication, hop by hop.
+"""An overlay drawn: above the lists of each level, below the way of the publication, hop by hop.
 
 Nodes stand in key order from left to right. Of each level the lists are drawn that have at least two members, each in
 a row of its own with the bits that its members share. A hop is an arc from sender to receiver, in a colour for each
@@ -10,11 +10,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from nodes.overlay.tbps.keys import Role
-from testbed.graphs.example import DrawnPeer, Formed, Hop
+from testbed.graphs.forming import DrawnPeer, Formed, Hop
+from testbed.graphs.sheet import sheet
+from testbed.graphs.telling import part, short, title
 
 LEFT, RIGHT, TOP = 130, 40, 46
 COLUMN, ROW, LEVEL_GAP = 74, 34, 14
+LETTER, NAMES = 6.5, 15  # width of a letter of a name, and height of the row of names
 RADIUS = 13
 ARC, FLAT, AGAIN = (
     0.2,
@@ -23,12 +25,12 @@ ARC, FLAT, AGAIN = (
 )  # an arc hangs by this part of its width and so far; each further one so much deeper
 COLOURS = ("#b1182e", "#d2691e", "#c79a00", "#4b8f3c", "#17617c", "#5a4fa0", "#7d7d7d")
 STYLE = """
-text { font: 12px system-ui, sans-serif; fill: #16202b; text-anchor: middle; dominant-baseline: central; }
-.quiet { fill: #566372; text-anchor: start; }
 .bits { font-family: ui-monospace, monospace; font-size: 11px; }
 .list { stroke: #8d96a1; stroke-width: 1.5; }
 .publisher { fill: #fdf2dc; stroke: #8a5a00; stroke-width: 1.5; }
 .subscriber { fill: #e4f1f6; stroke: #17617c; stroke-width: 1.5; }
+.both { fill: #e4f1f6; stroke: #8a5a00; stroke-width: 2.5; }
+.neither { fill: #f1f3f5; stroke: #8d96a1; stroke-width: 1.5; }
 .hop { fill: none; stroke-width: 2; }
 """
 
@@ -44,32 +46,20 @@ class _List:
 
 
 def svg(formed: Formed) -> str:
-    """The whole picture, on white."""
+    """The whole picture."""
     rows = list(_rows(formed))
-    bottom = rows[-1].y
-    depths = _depths(formed)
+    places = _places(formed)
+    bottom = rows[-1].y + RADIUS + 18 + (NAMES if formed.company.names else 0)
+    depths = _depths(formed, places)
     deepest = max(depths, default=0.0)
-    width = LEFT + COLUMN * (len(formed.peers) - 1) + RIGHT + RADIUS
-    height = bottom + RADIUS + 20 + deepest + 44
-    parts = [part for row in rows for part in _row(row, formed)]
+    width = max(places.values()) + RIGHT + RADIUS
+    height = bottom + 2 + deepest + 44
+    parts = [_arrows(), *(part for row in rows for part in _row(row, formed, places))]
     for hop, depth in zip(formed.hops, depths, strict=True):
-        parts.append(_arc(hop, formed.peers, bottom + RADIUS + 18, depth))
+        parts.append(_arc(hop, places, bottom, depth))
     parts += _legend(formed, height - 20)
-    title = escape(_title(formed))
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height:.0f}" width="{width}" role="img"'
-        f' aria-label="{title}"><style>{STYLE}</style>{_arrows()}'
-        f'<rect width="100%" height="100%" fill="#ffffff"/><text class="quiet" x="14" y="20">{title}</text>'
-        f"{''.join(parts)}</svg>\n"
-    )
-
-
-def _title(formed: Formed) -> str:
-    example = formed.example
-    return (
-        f"{example.method}, priority {example.priority}: {len(formed.hops)} messages, "
-        f"{len(formed.reached)} of {example.subscribers} subscribers reached"
-    )
+    told = title(formed)
+    return sheet(max(width, 28 + LETTER * len(told)), height, told, STYLE, parts)
 
 
 def lists(peers: Sequence[DrawnPeer], level: int) -> list[tuple[str, tuple[DrawnPeer, ...]]]:
@@ -89,52 +79,52 @@ def lists(peers: Sequence[DrawnPeer], level: int) -> list[tuple[str, tuple[Drawn
 
 def _rows(formed: Formed) -> Iterator[_List]:
     y = float(TOP + ROW / 2)
-    for level in reversed(range(formed.levels)):
+    for level in reversed(range(1, formed.levels)):
         for bits, members in sorted(lists(formed.peers, level), reverse=True):
             yield _List(level, bits, members, y)
             y += ROW
         y += LEVEL_GAP
+    yield _List(0, "", formed.peers, y)
 
 
-def _row(row: _List, formed: Formed) -> Iterator[str]:
-    place = _places(formed.peers)
+def _row(row: _List, formed: Formed, places: dict[int, float]) -> Iterator[str]:
     label = f"level {row.level}" + (f", {row.bits}…" if row.bits else "")
     yield f'<text class="quiet" x="14" y="{row.y}">{label}</text>'
-    first, last = (place[row.members[end].number] for end in (0, -1))
+    first, last = (places[row.members[end].number] for end in (0, -1))
     yield f'<line class="list" x1="{first}" x2="{last}" y1="{row.y}" y2="{row.y}"/>'
+    names = formed.company.names
     for peer in row.members:
-        x, kind = place[peer.number], peer.role.name.lower()
-        yield f'<circle class="{kind}" cx="{x}" cy="{row.y}" r="{RADIUS}"/>'
-        yield f'<text x="{x}" y="{row.y}">{name(peer)}</text>'
+        x = places[peer.number]
+        yield f'<circle class="{part(peer)}" cx="{x}" cy="{row.y}" r="{RADIUS}"/>'
+        yield f'<text x="{x}" y="{row.y}">{short(peer)}</text>'
         if row.level == 0:
             bits = peer.bits(max(formed.levels - 1, 1))
             yield f'<text class="bits" x="{x}" y="{row.y + RADIUS + 9}">{bits}</text>'
+            if names:
+                y = row.y + RADIUS + 9 + NAMES
+                yield f'<text class="small" x="{x}" y="{y}">{escape(names[peer.number])}</text>'
 
 
-def name(peer: DrawnPeer) -> str:
-    """p1, s4: role and number."""
-    return ("p" if peer.role is Role.PUBLISHER else "s") + str(peer.number)
+def _places(formed: Formed) -> dict[int, float]:
+    """Of each node, from the left; columns are as wide as the longest name."""
+    longest = max((len(name) for name in formed.company.names.values()), default=0)
+    column = max(COLUMN, round(LETTER * longest) + 8)
+    return {peer.number: LEFT + column * place for place, peer in enumerate(formed.peers)}
 
 
-def _places(peers: Sequence[DrawnPeer]) -> dict[int, int]:
-    return {peer.number: LEFT + COLUMN * column for column, peer in enumerate(peers)}
-
-
-def _depths(formed: Formed) -> list[float]:
+def _depths(formed: Formed, places: dict[int, float]) -> list[float]:
     """How deep each hop's arc hangs."""
-    place = _places(formed.peers)
     same: Counter[tuple[int, int]] = Counter()
     depths = []
     for hop in formed.hops:
         ends = min(hop.src, hop.dst), max(hop.src, hop.dst)
-        depths.append(FLAT + ARC * abs(place[hop.dst] - place[hop.src]) + AGAIN * same[ends])
+        depths.append(FLAT + ARC * abs(places[hop.dst] - places[hop.src]) + AGAIN * same[ends])
         same[ends] += 1
     return depths
 
 
-def _arc(hop: Hop, peers: Sequence[DrawnPeer], y: float, depth: float) -> str:
-    place = _places(peers)
-    begin, end = place[hop.src], place[hop.dst]
+def _arc(hop: Hop, places: dict[int, float], y: float, depth: float) -> str:
+    begin, end = places[hop.src], places[hop.dst]
     # A cubic curve hangs three quarters as deep as its two handles.
     handle = y + depth / 0.75
     colour = min(hop.number, len(COLOURS)) - 1

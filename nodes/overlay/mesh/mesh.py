@@ -19,12 +19,13 @@ from nodes.overlay.custody import taken_copy
 from nodes.overlay.interests import is_plain
 from nodes.overlay.mesh import anchor
 from nodes.overlay.mesh.anchor import Anchor, is_seed
-from nodes.overlay.mesh.apart import Apart, fallbacks
+from nodes.overlay.mesh.apart import Apart
 from nodes.overlay.mesh.duties import Copy
-from nodes.overlay.promises import PARAMETERS, promises
+from nodes.overlay.mesh.joining import of_the_node, topic_node
+from nodes.overlay.promises import promises
 from nodes.overlay.skipgraph.node import PERIOD_S
 from nodes.overlay.tbps import base as topics
-from nodes.overlay.tbps.base import Place, TopicNodeFactory
+from nodes.overlay.tbps.base import TopicNodeFactory
 from nodes.overlay.tbps.sg import HOLD_S
 from nodes.wire import REPEATED, Kind, Message, WireError
 
@@ -45,17 +46,8 @@ class Mesh(Apart):
         linger_s: float = LINGER_S,
     ) -> None:
         own = promises(method, parameters)
-        others = {name: value for name, value in parameters.items() if name not in PARAMETERS}
-        seeds = tuple(seed.number for seed in station.seeds if seed.number != station.number)
-        place = Place(
-            station.number,
-            seeds,
-            station.incarnation,
-            watched=True,
-            fallbacks=fallbacks(station, random),
-            dimensions=station.dimensions,
-        )
-        node = make_node(place, others, random)
+        others = of_the_node(parameters)
+        node = topic_node(make_node, station, parameters, random)
         repair_s = REPAIR_PERIODS * float(others.get("period_s", PERIOD_S))
         by_area = make_node.by_area
         super().__init__(station, node, by_area, linger_s, own.retain_s, repair_s, random)
@@ -213,6 +205,8 @@ class Mesh(Apart):
                 self._on_part(peer, number, message)
             case Kind.PUBLISH if message.flags & REPEATED:
                 self._on_repeated(peer, message)
+            case Kind.JOINED:
+                self._perform(self._node.on_message(number, message, self._now))
             case _:
                 raise WireError(f"{message.kind.name} has no place between brokers")
 

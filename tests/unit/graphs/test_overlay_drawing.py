@@ -1,16 +1,18 @@
-"""Drawn examples show what the nodes' own code does."""
+"""Overlays that are made up, drawn: they show what the nodes' own code does."""
 
 import json
 import xml.etree.ElementTree as ET
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from nodes.overlay.tbps import TOPIC_METHODS
 from testbed.cli.app import app
-from testbed.graphs.example import Example, Formed, form
+from testbed.graphs.example import Example
+from testbed.graphs.forming import Formed, form
 from testbed.graphs.svg import lists, svg
 
 
@@ -22,15 +24,13 @@ def run(*arguments: str) -> str:
 
 @pytest.fixture(scope="module", params=TOPIC_METHODS)
 def formed(request: pytest.FixtureRequest) -> Formed:
-    return form(Example(request.param))
+    return form(Example(request.param).company())
 
 
 def test_every_subscriber_is_reached_and_nobody_takes_more_hops_than_there_are(
     formed: Formed,
 ) -> None:
-    example = formed.example
-    subscribers = set(example.numbers[example.publishers :])
-    assert set(formed.reached) == subscribers
+    assert set(formed.reached) == formed.company.subscribers == set(range(4, 11))
     for number, hops in formed.reached.items():
         assert hops == min(hop.number for hop in formed.hops if hop.dst == number)
 
@@ -51,21 +51,24 @@ def test_the_drawing_has_an_arc_for_each_message(formed: Formed) -> None:
 
 
 def test_the_same_example_is_drawn_alike_each_time() -> None:
-    example = Example("sg-tbps", seed=7)
-    assert svg(form(example)) == svg(form(example))
+    company = Example("sg-tbps", seed=7).company()
+    assert svg(form(company)) == svg(form(company))
 
 
 def test_programs_get_the_same_as_people(tmp_path: Path) -> None:
     told = json.loads(run("--overlay", "sg-tbps", "--json", "-o", str(tmp_path / "a.svg")))
     shown = run("--overlay", "sg-tbps")
     assert f"{len(told['messages'])} messages, 7 of 7 subscribers" in shown
-    assert (tmp_path / "a.svg").read_text() == svg(form(Example("sg-tbps")))
+    assert (tmp_path / "a.svg").read_text() == svg(form(Example("sg-tbps").company()))
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
+        ((), "there is nothing to draw"),
         (("--overlay", "rings"), "there is no overlay method 'rings'"),
+        (("--overlay", "sg-tbps", "--topic", "alerts"), "--topic is for the brokers of"),
+        (("--overlay", "sg-tbps", "--plain"), "--plain is for the brokers of"),
         (("--overlay", "sg-tbps", "--set", "flood"), "--set 'flood' is not NAME=VALUE"),
         (("--overlay", "sg-tbps", "--set", "multicast=shout"), "multicast 'shout'; there are"),
         (("--overlay", "sg-tbps", "--subscribers", "500"), "503 nodes cannot be drawn"),
@@ -81,7 +84,21 @@ def test_what_cannot_be_drawn_is_told_with_a_way_out(
     assert "→" in shown.output
 
 
-@pytest.mark.parametrize("method", ["sg-tbps", "psg-tbps", "fan-tbps", "scribe"])
-def test_the_documentation_shows_what_the_code_does_now(method: str, repository: Path) -> None:
+@pytest.mark.parametrize(
+    ("method", "parameters"),
+    [
+        ("sg-tbps", {}),
+        ("psg-tbps", {}),
+        ("atm-tbps", {"table_size": 5}),
+        ("patm-tbps", {"table_size": 5, "beyond": "psg"}),
+        ("fan-tbps", {}),
+        ("scribe", {}),
+    ],
+)
+def test_the_documentation_shows_what_the_code_does_now(
+    method: str, parameters: dict[str, Any], repository: Path
+) -> None:
     drawn = repository / "docs" / "images" / f"overlay-{method}.svg"
-    assert drawn.read_text() == svg(form(Example(method))), f"testbed graph --overlay {method}"
+    expected = svg(form(Example(method, parameters=parameters).company()))
+    asked = " ".join(f"--set {name}={value}" for name, value in parameters.items())
+    assert drawn.read_text() == expected, f"testbed graph --overlay {method} {asked}"

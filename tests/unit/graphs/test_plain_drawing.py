@@ -1,0 +1,103 @@
+"""A topology drawn plainly: every node is in it, at the line that the file gives it."""
+
+import json
+import xml.etree.ElementTree as ET
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from testbed.cli.app import app
+from testbed.graphs.plain import CORE, Twig, twigs
+from testbed.graphs.plain_svg import plain_svg
+from testbed.topology import load
+
+FILES = ("minimal", "demo", "valleys-300", "mosquitto", "kochi-landslide")
+
+
+def run(*arguments: str, code: int = 0) -> str:
+    shown = CliRunner().invoke(app, ["graph", *arguments], env={"COLUMNS": "200"})
+    assert shown.exit_code == code, shown.output
+    return shown.output
+
+
+def size(hanging: Iterable[Twig]) -> int:
+    return sum(twig.count * (1 + size(twig.behind)) for twig in hanging)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_twigs_stand_for_all_nodes(name: str, repository: Path) -> None:
+    topology = load(repository / "topologies" / f"{name}.yaml")
+    assert size(twigs(topology)) == len(topology.nodes)
+    ET.fromstring(plain_svg(topology))
+
+
+def test_nodes_behind_routers_hang_on_them(repository: Path) -> None:
+    found = {one.label: one for one in twigs(load(repository / "topologies" / "valleys-300.yaml"))}
+    routers = found["villages"]
+    assert (routers.count, routers.profile) == (10, "3g-384k")
+    [behind] = routers.behind
+    assert (behind.named, behind.about, behind.profile) == ("shared × 6", "sensor", "wifi")
+
+
+def test_only_nodes_that_are_alike_stand_for_each_other(tmp_path: Path) -> None:
+    path = tmp_path / "lab.yaml"
+    path.write_text(
+        "name: lab\n"
+        "groups:\n"
+        "  routers: {kind: router, count: 3}\n"
+        "  slopes: {kind: sensor, count: 4, router: 'routers[0..1]'}\n"
+        "nodes:\n"
+        "  broker: {kind: broker}\n"
+        "  siren: {kind: subscriber, topics: [a, b, c, d, e]}\n"
+    )
+    told = [
+        (one.named, one.about, [each.named for each in one.behind]) for one in twigs(load(path))
+    ]
+    assert told == [
+        ("routers × 2", "router", ["slopes × 2"]),
+        ("routers-2", "router", []),
+        ("broker", "broker", []),
+        ("siren", "subscriber: a, b, c, 2 more", []),
+    ]
+
+
+def test_people_and_programs_are_told_of_every_link(repository: Path) -> None:
+    file = str(repository / "topologies" / "demo.yaml")
+    told = json.loads(run(file, "--json"))
+    assert {link["to"] for link in told["links"]} == {CORE}
+    assert [node["name"] for node in told["nodes"]] == [link["node"] for link in told["links"]]
+    shown = run(file)
+    assert "sensors × 6 (sensor) on mvno-128k" in shown
+    for name, words in told["profiles"].items():
+        assert name in shown
+        assert words in shown
+
+
+def test_an_overlay_is_drawn_plainly_if_asked_for(repository: Path) -> None:
+    shown = run(str(repository / "topologies" / "kochi-landslide.yaml"), "--plain")
+    assert "halls × 34 (broker) on hspa-7.2m" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--overlay", "sg-tbps"), "demo has no two brokers between which an overlay sg-tbps"),
+        (("--topic", "alerts"), "--topic belongs to an overlay, and demo has none"),
+        (("--priority", "3"), "--priority belongs to an overlay, and demo has none"),
+        (("-o", "/nowhere/a.svg"), "/nowhere/a.svg cannot be written"),
+    ],
+)
+def test_what_makes_no_sense_is_told_with_a_way_out(
+    arguments: tuple[str, ...], words: str, repository: Path
+) -> None:
+    shown = run(str(repository / "topologies" / "demo.yaml"), *arguments, code=2)
+    assert words in " ".join(shown.split())
+    assert "→" in shown
+
+
+def test_the_documentation_shows_the_demo(repository: Path) -> None:
+    drawn = repository / "docs" / "images" / "topology-demo.svg"
+    expected = plain_svg(load(repository / "topologies" / "demo.yaml"))
+    assert drawn.read_text() == expected, "testbed graph topologies/demo.yaml"
