@@ -61,6 +61,7 @@ def our_broker(folder: Path, method: str, delivery: str) -> Iterator[Lone]:
         "brokers": [],
         "seeds": [],
         "topics": [],
+        "dimensions": 0,
         "secret": SECRET,
         "journal": None,
     }

@@ -116,6 +116,7 @@ class OurValley:
             ],
             "seeds": [stage.node(b) for b in self._brokers[:SEEDS] if is_broker and b != role],
             "topics": list(wanted(role)) if role in OFFICES else [],
+            "dimensions": 0,
             "secret": "benchmark",
             "journal": str(lab.node(name) / "journal") if role in SLOPES else None,
         }

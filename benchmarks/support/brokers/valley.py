@@ -5,19 +5,17 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol
 
+from benchmarks.support.bare_core import BareCore
 from benchmarks.support.brokers.scene import Arrivals, Heard, Timelines, heard
 from benchmarks.support.delivery.contestant import Stage
 from benchmarks.support.delivery.lines import last_words
 from testbed.errors import TestbedError
-from testbed.keeper.client import Keeper, NodeProcess, Program
-from testbed.keeper.processes import end_marked
+from testbed.keeper.client import NodeProcess, Program
 from testbed.links.emulator import choose
 from testbed.links.profiles import PROFILES
 from testbed.links.spec import LinkSpec
-from testbed.places import LabPlace
 from testbed.topology.model import Emulator, Shape
 
 READY_S = 120.0
@@ -73,27 +71,13 @@ class _Entry:
     links: Mapping[str, LinkSpec]  # by role
 
 
-class Valleys:
+class Valleys(BareCore):
     """A core with valleys; use as a context manager, which ends all of it."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._place = LabPlace(folder / "s" / "valley")
+        super().__init__(folder, "valley")
         self._entries: list[_Entry] = []
         self._number = 0
-
-    def __enter__(self) -> Self:
-        self._place.folder.mkdir(parents=True)
-        self._keeper = Keeper.launch(self._place, "benchmark")
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        end_marked(self._place)
 
     def add(self, title: str, contestant: Contestant, sent: Timelines) -> None:
         """One more valley, with a contestant of its own."""

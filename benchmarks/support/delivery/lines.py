@@ -9,20 +9,17 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
+from benchmarks.support.bare_core import BareCore
 from benchmarks.support.delivery.contestant import Contestant, Stage
 from benchmarks.support.delivery.peers import program
 from benchmarks.support.delivery.processor import processor_s
 from benchmarks.support.delivery.rows import Row, row
 from benchmarks.support.delivery.traffic import Due
 from testbed.errors import TestbedError
-from testbed.keeper.client import Keeper, NodeProcess, Program
-from testbed.keeper.processes import end_marked
+from testbed.keeper.client import NodeProcess, Program
 from testbed.links.emulator import choose
 from testbed.links.spec import LinkSpec
-from testbed.places import LabPlace
 from testbed.topology.model import Emulator, Shape
 
 READY_S = 60.0
@@ -65,27 +62,13 @@ class Entry:
         return [self.stage.node(role) for role in self.contestant.far]
 
 
-class Lines:
+class Lines(BareCore):
     """A core with lines; use as a context manager, which ends all of it."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._place = LabPlace(folder / "s" / "delivery")
+        super().__init__(folder, "delivery")
         self._entries: list[Entry] = []
         self._number = 0
-
-    def __enter__(self) -> Self:
-        self._place.folder.mkdir(parents=True)
-        self._keeper = Keeper.launch(self._place, "benchmark")
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        end_marked(self._place)
 
     def add(self, line: Line, contestant: Contestant, timeline: Sequence[Due]) -> None:
         """One more line with a contestant of its own."""

@@ -71,6 +71,7 @@ class Ours:
             else [{"name": stage.node("broker"), "number": BROKER_NUMBER, **here}],
             "seeds": [],
             "topics": list(self.listeners.get(role, ())),
+            "dimensions": 0,
             "secret": "benchmark",
             "journal": None,
         }
