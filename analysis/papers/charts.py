@@ -47,10 +47,12 @@ def lines(
     label: str,
     doubling: bool = False,
     with_zero: bool = False,
+    shares: bool = False,
 ) -> str:
     """Numbers (`at`) along the axis, on which they double if they are chosen so.
 
     `with_zero`: values on an axis that is logarithmic from 1 on and still has a place for 0.
+    `shares`: values are between 0 and 1.
     """
     import altair as alt
 
@@ -60,7 +62,10 @@ def lines(
     at = alt.X("at:Q", title=axes[0], scale=scale).axis(
         values=marks, format=",d", grid=False, tickCount=4
     )
-    y = _values_with_zero(rows, axes[1]) if with_zero else _values(rows, axes[1])
+    if shares:
+        y = alt.Y("mean:Q", title=axes[1], scale=alt.Scale(domain=[0, 1]))
+    else:
+        y = _values_with_zero(rows, axes[1]) if with_zero else _values(rows, axes[1])
     drawn = [
         _intervals(y).encode(x=at, color=_by_way(alt.Color, ways, COLOURS)),
         _chart()

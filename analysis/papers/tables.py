@@ -75,6 +75,20 @@ COLUMNS: Mapping[str, Mapping[str, type]] = {
         "owed": int,  # deliveries to subscribers that were confirmed before and stayed
         "lost": int,  # of them
     },
+    "collection": {
+        "nodes": int,  # one of them is the subscriber
+        "trial": int,
+        "lists": str,  # line, ring, halves
+        "method": str,
+        "momentary": float,  # the largest load of a node in a unit of time
+        "largest": float,  # the largest load of a node in all units of time
+        "load": float,  # SL: of all nodes, for one unit of time
+        "squares": float,  # of the nodes' loads for one unit of time, their sum
+        "most_sent": int,  # by a publisher in a unit of time
+        "hops_max": int,
+        "hops": float,  # mean over all that is sent
+        "hops_plain": float,  # mean over publishers
+    },
 }
 SHEET = "cells.json"  # which paper the folder is of, and how much of it was computed
 

@@ -1,4 +1,4 @@
-"""The ways of publishing that are compared: how they are named, and how they look in charts."""
+"""The ways of publishing and of collecting that are compared: how they are named, and how they look in charts."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -11,6 +11,13 @@ METHODS = {
     "atm-tbps": "ATM-TBPS",
     "patm-tbps": "PATM-TBPS",
     "scribe": "Scribe",
+    "server": "Server",
+    "push-descending-aggregated": "descending, aggregated",
+    "push-ascending-aggregated": "ascending, aggregated",
+    "chain": "Chain",
+    "push-descending": "descending",
+    "push-ascending": "ascending",
+    "pull": "pull (SFB)",
 }
 PRIORITISED = ("psg-tbps", "patm-tbps", "fan-tbps")
 OF_WAY = ("method", "strategy", "support", "support_from")

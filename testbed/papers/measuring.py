@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from testbed.converged import measure_load, measure_tables, measure_topics
+from testbed.converged import measure_collection, measure_load, measure_tables, measure_topics
 from testbed.protocol_runs import measure_stopping
 
 Rows = Iterator[tuple[str, dict[str, Any]]]  # each with the name of its table
@@ -40,9 +40,15 @@ def _stopping(**arguments: Any) -> Rows:
         yield "stopping_totals", row
 
 
+def _collection(**arguments: Any) -> Rows:
+    for row in measure_collection(**arguments):
+        yield "collection", row
+
+
 EXPERIMENTS: Mapping[str, Callable[..., Rows]] = {
     "topics": _topics,
     "tables": _tables,
     "load": _load,
     "stopping": _stopping,
+    "collection": _collection,
 }

@@ -134,6 +134,42 @@ def load_total_rows(trials: int = 2) -> Iterator[Row]:
             }
 
 
+LOADS = {  # of the methods of Kawakami 2016 at 100 nodes: SL, fairness, messages of the busiest moment, hops
+    "server": (60.0, 0.04, 99.0, 1.0),
+    "chain": (100.0, 0.8, 2.0, 30.0),
+    "push-ascending": (320.0, 0.25, 110.0, 5.4),
+    "push-descending": (230.0, 0.16, 110.0, 3.9),
+    "push-ascending-aggregated": (127.0, 0.63, 5.0, 5.4),
+    "push-descending-aggregated": (73.0, 0.44, 5.0, 3.9),
+    "pull": (396.0, 0.7, 16.0, 4.6),
+}
+
+
+def collection_rows(sizes: Sequence[int] = (100, 200), trials: int = 2) -> Iterator[Row]:
+    """Of the experiment on collecting periodic data."""
+    for nodes in sizes:
+        scale = nodes / 100
+        for trial in range(trials):
+            for lists in ("line", "ring"):
+                for method, (load, fairness, momentary, hops) in LOADS.items():
+                    grows = scale if method in ("server", "chain") else 1.0
+                    total = load * scale + trial
+                    yield {
+                        "nodes": nodes,
+                        "trial": trial,
+                        "lists": lists,
+                        "method": method,
+                        "momentary": momentary if method == "chain" else momentary * grows,
+                        "largest": momentary * 1_000,
+                        "load": total,
+                        "squares": total**2 / (nodes * fairness),
+                        "most_sent": 40 if method in ("push-ascending", "push-descending") else 1,
+                        "hops_max": round(2 * hops * grows),
+                        "hops": hops * grows,
+                        "hops_plain": hops * grows,
+                    }
+
+
 def averaged(rows: Iterable[Row], by: Sequence[str], values: Sequence[str]) -> list[Row]:
     """What Spark makes of them: means over trials, in order."""
     groups: dict[tuple[Any, ...], list[Row]] = {}
@@ -184,6 +220,22 @@ def banno_means(**changed: Callable[[Row], Row]) -> tuple[list[Row], list[Row], 
             map(changed.get("totals", _as_it_is), load_total_rows()),
             ("method", "nodes"),
             ("correlation", "without_forwards"),
+        ),
+    )
+
+
+def kawakami_means(changed: Callable[[Row], Row] | None = None) -> list[Row]:
+    """As the figures of Kawakami 2016 want them."""
+    rows = (
+        {**row, "fairness": row["load"] ** 2 / (row["nodes"] * row["squares"])}
+        for row in collection_rows()
+    )
+    return averaged(
+        map(changed or _as_it_is, rows),
+        ("method", "nodes", "lists"),
+        (
+            *("momentary", "most_sent", "largest", "load", "fairness"),
+            *("hops_max", "hops", "hops_plain"),
         ),
     )
 

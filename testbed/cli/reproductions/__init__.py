@@ -2,9 +2,12 @@
 
 from testbed.cli.reproductions.banno2013 import BANNO2013
 from testbed.cli.reproductions.base import Asked, Reproduction, refuse_strange_options
+from testbed.cli.reproductions.kawakami2016 import KAWAKAMI2016
 from testbed.cli.reproductions.kita2025 import KITA2025
 from testbed.cli.reproductions.lee2016 import LEE2016
 
-PAPERS: dict[str, Reproduction] = {paper.name: paper for paper in (BANNO2013, KITA2025, LEE2016)}
+PAPERS: dict[str, Reproduction] = {
+    paper.name: paper for paper in (BANNO2013, KAWAKAMI2016, KITA2025, LEE2016)
+}
 
 __all__ = ["PAPERS", "Asked", "Reproduction", "refuse_strange_options"]

@@ -10,13 +10,14 @@ import pytest
 from analysis.errors import AnalysisError
 from analysis.papers.tables import COLUMNS, SHEET, read_sheet, write_tables
 from analysis.shipping import is_local, zip_code
-from overlay_rows import load_rows, load_total_rows, table_rows, topic_rows
+from overlay_rows import collection_rows, load_rows, load_total_rows, table_rows, topic_rows
 
 ROWS = {
     "topics": list(topic_rows()),
     "tables": list(table_rows()),
     "load": list(load_rows()),
     "load_totals": list(load_total_rows()),
+    "collection": list(collection_rows()),
 }
 
 

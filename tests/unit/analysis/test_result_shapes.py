@@ -9,9 +9,11 @@ import pytest
 
 from analysis.papers.banno2013 import checks as of_banno
 from analysis.papers.banno2013 import figures as banno
+from analysis.papers.kawakami2016 import checks as of_kawakami
+from analysis.papers.kawakami2016 import figures as kawakami
 from analysis.papers.kita2025 import checks as of_kita
 from analysis.papers.kita2025 import figures as kita
-from overlay_rows import banno_means, kita_means
+from overlay_rows import banno_means, kawakami_means, kita_means
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "papers"
 
@@ -42,8 +44,18 @@ def banno_result() -> dict[str, Any]:
     }
 
 
+def kawakami_result() -> dict[str, Any]:
+    means = kawakami_means()
+    return {"figures": kawakami.figures(means), "checks": of_kawakami.checks(means)}
+
+
 @pytest.mark.parametrize(
-    ("paper", "result"), [("kita2025", kita_result()), ("banno2013", banno_result())]
+    ("paper", "result"),
+    [
+        ("kita2025", kita_result()),
+        ("banno2013", banno_result()),
+        ("kawakami2016", kawakami_result()),
+    ],
 )
 def test_results_have_the_shape_that_programs_rely_on(paper: str, result: dict[str, Any]) -> None:
     figures = {figure["figure"]: shape(figure["cells"]) for figure in result["figures"]}

@@ -1,4 +1,4 @@
-"""Which cells Banno 2013 and Kita 2025 are made of: complete, each once, and what the workers can do."""
+"""Which cells Banno 2013, Kawakami 2016 and Kita 2025 are made of: complete, each once, and what the workers can do."""
 
 import json
 from collections import Counter
@@ -6,11 +6,12 @@ from collections import Counter
 import pytest
 
 from analysis.papers.tables import COLUMNS
-from testbed.papers import banno2013, kita2025
+from testbed.papers import banno2013, kawakami2016, kita2025
 from testbed.papers.cells import Cell, Extent
 from testbed.papers.measuring import EXPERIMENTS, measure
 
-EXTENTS = [make() for paper in (banno2013, kita2025) for make in (paper.full, paper.quick)]
+PAPERS = (banno2013, kawakami2016, kita2025)
+EXTENTS = [make() for paper in PAPERS for make in (paper.full, paper.quick)]
 TRIALS = 30
 
 
@@ -42,6 +43,18 @@ def test_banno2013_has_every_pattern_and_size_and_the_load() -> None:
     assert {tuple(c.arguments["methods"]) for c in of(whole, "topics")} == {("sg-tbps", "scribe")}
 
 
+def test_kawakami2016_has_every_number_of_nodes_and_trial_by_each_reading() -> None:
+    cells = Counter((c.arguments["nodes"], c.arguments["lists"]) for c in kawakami2016.full().cells)
+    assert cells == dict.fromkeys(
+        [
+            (nodes, lists)
+            for nodes in (100, 200, 300, 400, 500)
+            for lists in ("line", "ring", "halves")
+        ],
+        10,
+    )
+
+
 @pytest.mark.parametrize("extent", EXTENTS, ids=named)
 def test_no_cell_is_computed_twice_and_all_can_be_sent(extent: Extent) -> None:
     texts = [json.dumps(cell.as_plain()) for cell in extent.cells]
@@ -56,7 +69,7 @@ def test_the_heaviest_are_begun_first(extent: Extent) -> None:
     assert len(weights) == len(extent.cells)
 
 
-@pytest.mark.parametrize("paper", [banno2013, kita2025], ids=lambda paper: paper.__name__)
+@pytest.mark.parametrize("paper", PAPERS, ids=lambda paper: paper.__name__)
 def test_fewer_trials_are_the_first_of_many(paper: object) -> None:
     whole, few = paper.full(), paper.full(2)  # type: ignore[attr-defined]
     assert few.trials == 2
@@ -86,6 +99,7 @@ def test_fewer_trials_are_the_first_of_many(paper: object) -> None:
             {"publishers": 2, "nodes": 100, "seed": 1, "trial": 3, "subscribers": 5},
             1.0,
         ),
+        Cell("collection", {"nodes": 20, "seed": 1, "trial": 3, "lists": "ring"}, 1.0),
     ],
     ids=lambda cell: cell.experiment,
 )

@@ -1,0 +1,48 @@
+"""Kawakami 2016 for the analysis: its table, figures, checks and words.
+
+A further experiment is a module beside this one that reads its own table and gives figures, checks and a chart; it is
+added in `measure` and `drawings`, as `banno2013.stopping` is.
+"""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from analysis.fairness import jain
+from analysis.papers.kawakami2016.checks import checks
+from analysis.papers.kawakami2016.drawings import drawings
+from analysis.papers.kawakami2016.figures import FIGURES, OF_CELL, figures
+from analysis.papers.page import Words
+from analysis.papers.reproduction import Findings, Paper
+from analysis.papers.spread import means
+from analysis.papers.tables import read_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+WORDS = Words(
+    title="Kawakami 2016, reproduced",
+    heading="Collecting periodic data over a Skip Graph: Kawakami 2016, reproduced",
+    notes=(
+        "One subscriber collects from all other nodes, whose periods are 1 to 10 units of time at random, for 2,520"
+        " units of time. Load: messages received and sent. Ascending and descending: data is pushed over the links of a"
+        " Skip Graph, whose keys begin with the period; descending has short periods next to the subscriber."
+        " Aggregated: what a node has for the same time leaves as one message.",
+        "Pull (SFB): the subscriber asks everybody in each unit of time, and answers are joined on their way back.",
+        "Charts show lists that end (line). The tables also have lists that are rings, and rings in which half of the"
+        " publishers sends the other way round (halves): then both orders are each other's mirror image.",
+    ),
+)
+
+
+def measure(spark: "SparkSession", folder: Path) -> Findings:
+    """Means over trials, by Spark; from them figures and checks."""
+    trials = read_table(spark, folder, "collection")
+    rows = means(
+        trials.withColumn("fairness", jain(trials.load, trials.squares, trials.nodes)),
+        OF_CELL,
+        [value for figure in FIGURES for value in figure.values],
+    )
+    return Findings(figures(rows), checks(rows))
+
+
+KAWAKAMI2016 = Paper("kawakami2016", WORDS, measure, drawings)
