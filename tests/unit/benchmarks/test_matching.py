@@ -1,0 +1,58 @@
+"""The benchmark of matching: its peers find what the index finds, and it says what it measured."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks.matching import indexed, must_agree
+from benchmarks.support.matching.scans import numpy_scan, plain_scan
+from benchmarks.support.matching.workloads import DISTRIBUTIONS, SIDE, draw
+from testbed.errors import TestbedError
+
+
+@pytest.mark.parametrize("name", DISTRIBUTIONS)
+def test_index_and_scans_agree(name: str) -> None:
+    workload = draw(name, 200, 50, seed=3)
+    assert 0 <= workload.low.min() <= workload.high.max() < SIDE
+    index = indexed(workload)
+    must_agree(index.match, plain_scan(workload), workload.points)
+    must_agree(index.match, numpy_scan(workload), workload.points)
+
+
+def test_who_forgets_a_box_is_not_measured() -> None:
+    workload = draw("large", 50, 50, seed=3)
+    index = indexed(workload)
+    for who in range(25):
+        index.remove(who)
+    with pytest.raises(TestbedError, match="differ at"):
+        must_agree(index.match, plain_scan(workload), workload.points)
+
+
+def test_boxes_lie_around_the_centre_or_anywhere() -> None:
+    near, far = (
+        draw(name, 2_000, 10, seed=3).low.mean(axis=0) for name in ("exponential", "large")
+    )
+    assert near == pytest.approx(SIDE / 2, rel=0.1)
+    assert (far < 0.45 * SIDE).all()
+
+
+def test_the_benchmark_says_what_it_measured(repository: Path) -> None:
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "benchmarks.matching", "--json"),
+            *("--subscriptions", "100", "--events", "10"),
+        ],
+        cwd=repository,
+        text=True,
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    expected = {f"{what}, {name}" for what in ("event", "of a scan") for name in DISTRIBUTIONS}
+    assert document["ratios"].keys() == document["limits"].keys() == expected
+    assert all(document["details"][f"{name}: bytes a subscription"] > 0 for name in DISTRIBUTIONS)
