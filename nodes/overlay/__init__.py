@@ -1,8 +1,8 @@
 """Who gets a message. Pure cores: no socket, no event loop, no clock, no global random.
 
-A new overlay is one class like `mesh.Mesh` and one line here; a new topic method between brokers is one line in `tbps`
-and its name here. What a method needs is loaded when a broker is made of it: a sensor needs none of it, and a Pi has
-little memory.
+A new overlay is one class like `mesh.Mesh` and one line here; a new topic method between brokers is one line in
+`methods` and its name here. What a method needs is loaded when a broker is made of it: a sensor needs none of it, and a
+Pi has little memory.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,15 @@ from typing import Any
 
 from nodes.overlay.base import Overlay, OverlayFactory, Station
 
-BETWEEN_BROKERS = ("sg-tbps", "psg-tbps", "atm-tbps", "patm-tbps", "fan-tbps", "scribe")
+BETWEEN_BROKERS = (
+    "sg-tbps",
+    "psg-tbps",
+    "atm-tbps",
+    "patm-tbps",
+    "fan-tbps",
+    "scribe",
+    "collection",
+)
 
 
 def _star(station: Station, parameters: Mapping[str, Any], random: Random) -> Overlay:
@@ -23,7 +31,7 @@ def _star(station: Station, parameters: Mapping[str, Any], random: Random) -> Ov
 def _mesh(method: str) -> OverlayFactory:
     def make(station: Station, parameters: Mapping[str, Any], random: Random) -> Overlay:
         from nodes.overlay.mesh import mesh_of
-        from nodes.overlay.tbps import TOPIC_METHODS
+        from nodes.overlay.methods import TOPIC_METHODS
 
         return mesh_of(method, TOPIC_METHODS[method])(station, parameters, random)
 

@@ -2,8 +2,8 @@
 
 Bound to no other layer: which bytes of a TCP stream are a message is for the analysis to say. `TestbedHeader(data)`
 takes a message's bytes apart, `bytes(TestbedHeader(...) / payload)` builds them (useful for hostile tests).
-`TestbedLabel(data)` does so with a chunk whose delivery method puts a label in front. In a JOINED, `TestbedJoined.parts`
-are the publications in it.
+`TestbedLabel(data)` does so with a chunk whose delivery method puts a label in front. In a JOINED,
+`TestbedJoined.parts` are the publications in it.
 """
 
 from scapy.fields import (
@@ -73,7 +73,8 @@ class TestbedHeader(Packet):  # type: ignore[misc]
         """Of a JOINED, its parts; if its bytes are none, they are only bytes."""
         if self.kind == wire.Kind.JOINED and _can_be_taken_apart(payload):
             return TestbedJoined
-        return self.default_payload_class(payload)
+        plain: type[Packet] = self.default_payload_class(payload)
+        return plain
 
 
 class TestbedPart(Packet):  # type: ignore[misc]

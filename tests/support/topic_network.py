@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from random import Random
 from typing import Any
 
-from nodes.overlay.tbps import TOPIC_METHODS
+from nodes.overlay.methods import TOPIC_METHODS
 from nodes.overlay.tbps.base import Advertised, Deliver, Duplicate, Place, Subscribed, Withheld
 from nodes.overlay.tbps.keys import topic_of
 from nodes.wire import Kind, Message, decode, encode, message_id

@@ -29,7 +29,7 @@ from nodes.overlay.tbps.base import (
     Send,
     Subscribed,
 )
-from nodes.overlay.tbps.keys import Role, edge, topic_key, topic_of
+from nodes.overlay.tbps.keys import Role, edge, stands_in, topic_key, topic_of
 from nodes.overlay.tbps.letters import read, written
 from nodes.overlay.tbps.topic import Topic
 from nodes.overlay.tbps.words import hear_question, is_question, say_question
@@ -176,6 +176,10 @@ class Membership:
         """The node has a key in the topic's stretch: send."""
         self._multicast(message, now)
 
+    def _dispatch(self, node: int, message: Message) -> None:
+        """Send it."""
+        self._out.append(Send(node, message))
+
     def _multicast(self, message: Message, now: float) -> None:
         topic = message.topic
         low, high = edge(topic, Role.SUBSCRIBER), edge(topic, Role.SUBSCRIBER + 1)
@@ -205,24 +209,31 @@ class Membership:
     def _new_topic(self, name: str) -> Topic:
         return Topic(name)
 
+    def _key(self, state: Topic, role: Role) -> bytes:
+        """The key that the node wants in this role; a method may want another one later."""
+        return topic_key(state.name, role, self.number)
+
+    def _wanted(self, state: Topic) -> bytes | None:
+        return None if state.role is None else self._key(state, state.role)
+
     def _settle_keys(self, state: Topic, now: float) -> None:
-        """Have the one key that is wanted; the other goes when it is there."""
-        wanted = state.role
-        for role in Role:
-            key = topic_key(state.name, role, self.number)
-            if role is wanted:
-                self._act(self.graph.insert(key, now), now)
-            elif wanted is None or wanted in state.keys:
-                state.keys.pop(role, None)
-                self._act(self.graph.remove(key, now), now)
+        """Have the one key that is wanted; others go when it is there."""
+        wanted = self._wanted(state)
+        if wanted is not None:
+            self._act(self.graph.insert(wanted, now), now)
+        if wanted is None or wanted in state.keys.values():
+            state.keys = {role: key for role, key in state.keys.items() if key == wanted}
+            for key in self.graph.own_keys():
+                if key != wanted and any(stands_in(key, state.name, role) for role in Role):
+                    self._act(self.graph.remove(key, now), now)
         if wanted is None and not state.keys:
             self._topics.pop(state.name, None)
 
     def _inserted(self, key: bytes, now: float) -> None:
         name = topic_of(key)
-        role = next(role for role in Role if key == topic_key(name, role, self.number))
+        role = next(role for role in Role if stands_in(key, name, role))
         state = self._topics.get(name)
-        if state is None or (role is not state.role and state.role in state.keys):
+        if state is None or self._has_other(state, key):
             self._act(self.graph.remove(key, now), now)
             return
         first = not state.keys
@@ -236,6 +247,11 @@ class Membership:
         while state.waiting and state.advertised:
             self._publish(state, state.waiting.popleft().message, now)
 
+    def _has_other(self, state: Topic, key: bytes) -> bool:
+        """Whether the node has the key that it wants, and this is not it."""
+        wanted = self._wanted(state)
+        return key != wanted and wanted in state.keys.values()
+
     def _restored(self, key: bytes) -> None:
         state = self._topics.get(topic_of(key))
         if state is not None and state.keys.get(Role.SUBSCRIBER) == key:
@@ -247,7 +263,7 @@ class Membership:
         for action in actions:
             match action:
                 case graph.Send():
-                    self._out.append(Send(action.node, written(action.message, self.number)))
+                    self._dispatch(action.node, written(action.message, self.number))
                 case graph.Inserted():
                     self._inserted(action.key, now)
                 case graph.Doubted():

@@ -4,7 +4,7 @@ import subprocess
 import sys
 
 from nodes.overlay import BETWEEN_BROKERS, METHODS
-from nodes.overlay.tbps import TOPIC_METHODS
+from nodes.overlay.methods import TOPIC_METHODS
 
 
 def test_every_topic_method_can_be_chosen() -> None:

@@ -6,7 +6,7 @@ from random import Random
 import pytest
 
 from nodes.overlay.skipgraph.node import IDLE_PERIOD_S
-from nodes.overlay.tbps import TOPIC_METHODS
+from nodes.overlay.methods import TOPIC_METHODS
 from nodes.wire import Message, encode
 from topic_network import TopicNetwork
 

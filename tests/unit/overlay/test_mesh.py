@@ -11,7 +11,7 @@ from nodes.overlay.beats import ANSWER, QUESTION
 from nodes.overlay.custody import taken
 from nodes.overlay.mesh import anchor
 from nodes.overlay.mesh.mesh import LINGER_S, Mesh
-from nodes.overlay.tbps import TOPIC_METHODS
+from nodes.overlay.methods import TOPIC_METHODS
 from nodes.overlay.tbps.sg import SgTbps
 from nodes.wire import CUSTODY, REPEATED, Kind, Message
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from mesh_network import MeshNetwork
-from nodes.overlay.tbps import TOPIC_METHODS
+from nodes.overlay.methods import TOPIC_METHODS
 from overlay_network import actual_links, expected_links
 
 BROKERS = [f"b{number}" for number in range(1, 9)]

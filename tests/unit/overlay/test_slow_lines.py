@@ -5,7 +5,7 @@ from itertools import combinations
 import pytest
 
 from mesh_network import MeshNetwork
-from nodes.overlay.tbps import TOPIC_METHODS
+from nodes.overlay.methods import TOPIC_METHODS
 from nodes.wire import Kind
 
 BROKERS = [f"b{number}" for number in range(1, 6)]

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from mesh_network import MeshNetwork
-from nodes.overlay.tbps import TOPIC_METHODS
+from nodes.overlay.methods import TOPIC_METHODS
 from told_graph import sorted_links, told_links
 
 

@@ -1,0 +1,10 @@
+"""All topic methods between brokers, by name: those of `tbps`, and others that stand on them."""
+
+from nodes.overlay import tbps
+from nodes.overlay.collection.node import Collection
+from nodes.overlay.tbps.base import TopicNodeFactory
+
+TOPIC_METHODS: dict[str, TopicNodeFactory] = {
+    **tbps.TOPIC_METHODS,
+    Collection.method: Collection,
+}
