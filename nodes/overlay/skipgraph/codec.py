@@ -20,7 +20,7 @@ from nodes.wire import Message, WireError
 _CONTACT = struct.Struct("!IQ")
 
 
-class _Reader:
+class Reader:
     """Takes bytes from the front; WireError where there are too few."""
 
     def __init__(self, data: bytes) -> None:
@@ -37,21 +37,21 @@ class _Reader:
         return self.take(len(self._data) - self._at)
 
 
-class _Form(NamedTuple):
+class Form(NamedTuple):
     """How a value is written and read."""
 
     write: Callable[[Any], bytes]
-    read: Callable[[_Reader], Any]
+    read: Callable[[Reader], Any]
 
 
-def _unsigned(size: int) -> _Form:
+def _unsigned(size: int) -> Form:
     def write(value: int) -> bytes:
         try:
             return value.to_bytes(size)
         except OverflowError:
             raise WireError(f"{value} does not fit into {size} bytes") from None
 
-    return _Form(write, lambda reader: int.from_bytes(reader.take(size)))
+    return Form(write, lambda reader: int.from_bytes(reader.take(size)))
 
 
 U8, U16, U32, U64 = (_unsigned(size) for size in (1, 2, 4, 8))
@@ -61,7 +61,7 @@ def _write_key(key: bytes) -> bytes:
     return U16.write(len(key)) + key
 
 
-def _read_key(reader: _Reader) -> bytes:
+def _read_key(reader: Reader) -> bytes:
     return reader.take(U16.read(reader))
 
 
@@ -69,18 +69,18 @@ def _write_contact(contact: Contact) -> bytes:
     return _write_key(contact.key) + U32.write(contact.node) + U64.write(contact.vector)
 
 
-def _read_contact(reader: _Reader) -> Contact:
+def _read_contact(reader: Reader) -> Contact:
     return Contact(_read_key(reader), *_CONTACT.unpack(reader.take(_CONTACT.size)))
 
 
-def _read_flag(reader: _Reader) -> bool:
+def _read_flag(reader: Reader) -> bool:
     value = U8.read(reader)
     if value > 1:
         raise WireError(f"a flag of {value}")
     return bool(value)
 
 
-def _read_way(reader: _Reader) -> m.Way:
+def _read_way(reader: Reader) -> m.Way:
     value = U8.read(reader)
     try:
         return m.Way(value)
@@ -88,21 +88,21 @@ def _read_way(reader: _Reader) -> m.Way:
         raise WireError(f"unknown way {value} of a multicast") from None
 
 
-KEY = _Form(_write_key, _read_key)
-CONTACT = _Form(_write_contact, _read_contact)
-FLAG = _Form(lambda value: bytes([value]), _read_flag)
-MAYBE = _Form(
+KEY = Form(_write_key, _read_key)
+CONTACT = Form(_write_contact, _read_contact)
+FLAG = Form(lambda value: bytes([value]), _read_flag)
+MAYBE = Form(
     lambda value: b"\0" if value is None else b"\1" + _write_contact(value),
     lambda reader: _read_contact(reader) if _read_flag(reader) else None,
 )
-CONTACTS = _Form(
+CONTACTS = Form(
     lambda value: U8.write(len(value)) + b"".join(map(_write_contact, value)),
     lambda reader: tuple(_read_contact(reader) for _ in range(U8.read(reader))),
 )
-WAY = _Form(lambda value: bytes([value]), _read_way)
-BODY = _Form(lambda value: value if isinstance(value, bytes) else b"", _Reader.rest)
+WAY = Form(lambda value: bytes([value]), _read_way)
+BODY = Form(lambda value: value if isinstance(value, bytes) else b"", Reader.rest)
 
-FORMS: dict[int, tuple[type[Any], tuple[_Form, ...]]] = {
+FORMS: dict[int, tuple[type[Any], tuple[Form, ...]]] = {
     1: (m.Locate, (KEY, U32, U32, U8)),
     2: (m.Gap, (U32, CONTACT, CONTACT, U64)),
     3: (m.Noted, (U32, FLAG)),
@@ -142,7 +142,7 @@ def encode(message: m.GraphMessage) -> bytes:
 
 def decode(data: bytes) -> m.GraphMessage:
     """Bytes to message; WireError for anything else."""
-    reader = _Reader(data)
+    reader = Reader(data)
     number = U8.read(reader)
     if number not in FORMS:
         raise WireError(f"unknown overlay message {number}")
@@ -160,7 +160,7 @@ def write_contacts(contacts: tuple[Contact, ...]) -> bytes:
 
 def read_contacts(data: bytes) -> tuple[Contact, ...]:
     """The same back; WireError for anything else."""
-    reader = _Reader(data)
+    reader = Reader(data)
     contacts: tuple[Contact, ...] = CONTACTS.read(reader)
     if reader.rest():
         raise WireError("bytes after the last contact")

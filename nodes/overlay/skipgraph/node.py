@@ -95,6 +95,17 @@ class SkipGraphNode:
         """Whether it has no key, and no publication waits."""
         return not self._table.peers and not self._multicaster.holds()
 
+    @property
+    def stands(self) -> bool:
+        """Whether it has a key in the ring, as far as it knows."""
+        return bool(self._table.in_ring())
+
+    def way_to(self, key: bytes, hops: int = 0) -> Hop | None:
+        """The next node on the way to whoever has the key in its gap; None: this node has it, or knows nobody."""
+        if holder(self._table, key) is not None:
+            return None
+        return next_hop(self._table, key, hops)
+
     def guide(self) -> int | None:
         """Another node that may know the way, for one that has no key any more."""
         guides = self._table.guides()

@@ -1,0 +1,167 @@
+"""Levelling by load (Ogawa, Nakamura, Saito, after Mercury): light brokers give their areas up and help heavy ones.
+
+Each `level_s` seconds a broker with any load samples `k` others, at the ends of random walks. Load is events times
+interests that are known, over the last `level_s` seconds. If, of these and itself, one is heavy (above the mean by more
+than the share `e`) and one is light (below it by as much), the lightest is asked to relieve the heaviest. It asks that
+one for a point to begin at, and moves there.
+
+Not as in the paper: a light broker gives its area to its left neighbour, not half to each. A key is the start of an
+area: to give the right neighbour something would change that one's key. And nobody samples who has no load: where
+nothing happens, nothing is said.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+
+from nodes.overlay.zorder_map.settings import Settings
+from nodes.overlay.zorder_map.spans import Spans
+from nodes.overlay.zorder_map.words import Cut, Load, MapWord, Offer, Relieve, Sample
+
+STEPS = 6  # of a random walk
+MOST_EVENTS = 4096  # that are remembered
+ANSWER_PERIODS = 5  # for all samples, or for a point to begin at
+LOCKED_PERIODS = 10  # so long a heavy broker lets no other one cut its area
+
+
+@dataclass(slots=True)
+class _Round:
+    """Samples that are being taken."""
+
+    until: float
+    tickets: set[int]
+    loads: dict[int, int] = field(default_factory=dict)
+
+
+class Levelling:
+    """One broker's part. `neighbours` are nodes that it knows, `move` begins a move, if it `may_move`."""
+
+    def __init__(
+        self,
+        number: int,
+        settings: Settings,
+        bits: int,
+        random: Random,
+        interests: Callable[[], int],
+        neighbours: Callable[[], list[int]],
+        tell: Callable[[int, MapWord], None],
+        may_move: Callable[[], bool],
+        move: Callable[[int], None],
+    ) -> None:
+        self._number = number
+        self._level_s = settings.level_s
+        self._k = settings.k
+        self._e = settings.e
+        self._by_area = settings.cut == "area"
+        self._bits = bits
+        self._period_s = settings.period_s
+        self._random = random
+        self._interests = interests
+        self._neighbours = neighbours
+        self._tell = tell
+        self._may_move = may_move
+        self._move = move
+        self._events: deque[tuple[float, int]] = deque(maxlen=MOST_EVENTS)
+        self._at: float | None = None
+        self._round: _Round | None = None
+        self._asked: tuple[int, float] | None = None  # a heavy broker, and how long it may take
+        self._locked_until = 0.0
+        self._tickets = 0
+
+    def next_deadline(self) -> float | None:
+        moments = [self._at, None if self._round is None else self._round.until]
+        return min((at for at in moments if at is not None), default=None)
+
+    def served(self, point: int, now: float) -> None:
+        """An event was matched there."""
+        if not self._level_s:
+            return
+        self._events.append((now, point))
+        if self._at is None:
+            self._at = now + self._pause()
+
+    def load(self, now: float) -> int:
+        while self._events and self._events[0][0] < now - self._level_s:
+            self._events.popleft()
+        return len(self._events) * self._interests()
+
+    def on_deadline(self, now: float) -> None:
+        if self._round is not None and now >= self._round.until:
+            self._decide(now)
+        if self._at is not None and now >= self._at:
+            loaded = self.load(now) > 0
+            self._at = now + self._pause() if loaded or self._events else None
+            if loaded:
+                self._sample(now)
+
+    def _pause(self) -> float:
+        return self._level_s * (0.9 + 0.2 * self._random.random())
+
+    # Samples
+
+    def _sample(self, now: float) -> None:
+        tickets = range(self._tickets + 1, self._tickets + 1 + self._k)
+        self._tickets += self._k
+        self._round = _Round(now + ANSWER_PERIODS * self._period_s, set(tickets))
+        for ticket in tickets:
+            self.on_sample(Sample(self._number, ticket, STEPS), now)
+
+    def on_sample(self, word: Sample, now: float) -> None:
+        neighbours = self._neighbours()
+        if word.steps and neighbours:
+            onward = Sample(word.asker, word.ticket, word.steps - 1)
+            self._tell(self._random.choice(neighbours), onward)
+        else:
+            self._tell(word.asker, Load(word.ticket, self.load(now)))
+
+    def on_load(self, sender: int, word: Load, now: float) -> None:
+        if self._round is None or word.ticket not in self._round.tickets:
+            return
+        self._round.tickets.discard(word.ticket)
+        self._round.loads[sender] = word.load
+        if not self._round.tickets:
+            self._decide(now)
+
+    def _decide(self, now: float) -> None:
+        taken, self._round = self._round, None
+        if taken is None:
+            return
+        loads = {**taken.loads, self._number: self.load(now)}
+        mean = sum(loads.values()) / len(loads)
+        heavy = max(loads, key=lambda node: loads[node])
+        light = min(loads, key=lambda node: loads[node])
+        if loads[heavy] > mean * (1 + self._e) and loads[light] < mean * (1 - self._e):
+            self._tell(light, Relieve(heavy, loads[heavy]))
+
+    # Moves
+
+    def on_relieve(self, word: Relieve, now: float) -> None:
+        """Help a heavy broker, unless this one has become about as heavy."""
+        if word.heavy != self._number and self._may_move() and 2 * self.load(now) < word.load:
+            self._asked = word.heavy, now + ANSWER_PERIODS * self._period_s
+            self._tell(word.heavy, Offer())
+
+    def on_offer(self, sender: int, first: int, area: Spans, now: float) -> None:
+        """Somebody would take half of this area, which begins at `first`."""
+        if now < self._locked_until:
+            return
+        at = self._cut(first, area, now)
+        if at is not None:
+            self._locked_until = now + LOCKED_PERIODS * self._period_s
+            self._tell(sender, Cut(at))
+
+    def on_cut(self, sender: int, word: Cut, now: float) -> None:
+        asked, self._asked = self._asked, None
+        if asked is not None and asked[0] == sender and now <= asked[1] and self._may_move():
+            self._move(word.at)
+
+    def _cut(self, first: int, area: Spans, now: float) -> int | None:
+        """Where the second half begins; None if it cannot be cut."""
+        ring = 1 << self._bits
+        if self._by_area:
+            return (first + area.size // 2) % ring if area.size > 1 else None
+        self.load(now)
+        steps = sorted((point - first) % ring for _, point in self._events if point in area)
+        beyond = [step for step in steps[len(steps) // 2 :] if step > steps[0]]
+        return (first + beyond[0]) % ring if beyond else None
