@@ -74,6 +74,7 @@ class Fingerprints:
             "overlay": asdict(topology.overlay),
             "delivery": asdict(topology.delivery),
             "deliveries": _deliveries(topology),
+            "dimensions": len(topology.space),
         }
         whole = [self._own(node) for node in brokers] if star else [*self._addresses.values()]
         self._program = _written({**methods, "brokers": whole})

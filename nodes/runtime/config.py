@@ -8,8 +8,9 @@ from typing import Any
 
 from nodes import delivery, overlay
 from nodes.kinds import OURS, NodeKind
+from nodes.overlay import interests
 from nodes.overlay.base import BrokerName, Station
-from nodes.wire import MAX_SUBSCRIPTIONS, WireError, encode_topic
+from nodes.wire import MAX_DIMENSIONS, MAX_SUBSCRIPTIONS, WireError
 
 MAX_NUMBER = 2**32 - 1  # of a node, as it stands in messages
 MAX_SOCKET_PATH = 107  # of a Unix socket, unix(7)
@@ -62,7 +63,8 @@ class NodeConfig:
     listen: Endpoint | None
     brokers: tuple[BrokerPlace, ...]  # the others; of a sensor or subscriber, the nearest first
     seeds: tuple[str, ...]  # a broker's: names of those through which it joins
-    topics: tuple[str, ...]
+    topics: tuple[str, ...]  # what a subscriber wants: topics, or texts of other interests
+    dimensions: int  # of the places of publications; 0: nothing has a place in this lab
     secret: bytes  # of the lab: who does not know it is refused
     journal: str | None  # a sensor's: where it keeps what nobody has taken yet
 
@@ -75,6 +77,7 @@ class NodeConfig:
             tuple(names.values()),
             tuple(names[seed] for seed in self.seeds),
             incarnation,
+            self.dimensions,
         )
 
     def random(self, purpose: str) -> Random:
@@ -119,6 +122,7 @@ def parse(data: Any) -> NodeConfig:
         brokers=tuple(_broker(place) for place in whole.objects("brokers")),
         seeds=tuple(whole.texts("seeds")),
         topics=_topics(whole.texts("topics")),
+        dimensions=whole.number("dimensions", 0, MAX_DIMENSIONS),
         secret=whole.text("secret").encode(),
         journal=None if whole.value("journal") is None else whole.text("journal"),
     )
@@ -213,7 +217,7 @@ def _deliveries(whole: _Object) -> dict[str, Method]:
 def _topics(values: list[str]) -> tuple[str, ...]:
     for value in values:
         try:
-            encode_topic(value)
+            interests.parse(value)
         except WireError as error:
             raise ConfigError(f"topics: {error}") from error
     topics = tuple(dict.fromkeys(values))

@@ -32,8 +32,8 @@ def _answer(node: Node, question: Any) -> dict[str, Any]:
             node.go()
             return {}
         case "publish":
-            wanted = (question.get(name) for name in ("topic", "priority", "size"))
-            return {"id": node.publish(*wanted)}
+            topic, priority, size = (question.get(name) for name in ("topic", "priority", "size"))
+            return {"id": node.publish(topic, priority, size, question.get("place", ()))}
         case "play":
             return {"accepted": node.play(question.get("start_ns"), question.get("actions"))}
         case other:

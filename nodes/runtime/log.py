@@ -40,6 +40,7 @@ def about_published(message: Message, late_ns: int) -> dict[str, Any]:
         "priority": message.priority,
         "size": len(message.payload),
         "late_ns": late_ns,
+        **({"place": list(message.place)} if message.place else {}),
     }
 
 

@@ -78,7 +78,7 @@ class Node(ABC):
     def forget(self, message_id: int) -> None:  # noqa: B027 - a node that keeps nothing has nothing to forget
         """Others are responsible for this publication now."""
 
-    def publish(self, topic: Any, priority: Any, size: Any) -> str:
+    def publish(self, topic: Any, priority: Any, size: Any, place: Any = ()) -> str:
         """Publish now; the message's id."""
         self._do_not_publish()
 

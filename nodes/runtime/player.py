@@ -31,8 +31,9 @@ def timeline(start_ns: Any, actions: Any) -> list[Moment]:
     for index, action in enumerate(actions):
         try:
             at_ns = action["at_ns"]
-            what = publication(action["topic"], action["priority"], action["size"])
-        except (TypeError, KeyError):
+            place = action.get("place", ())
+            what = publication(action["topic"], action["priority"], action["size"], place)
+        except (TypeError, KeyError, AttributeError):
             raise Unpublishable(f"actions[{index}] needs at_ns, topic, priority, size") from None
         except Unpublishable as error:
             raise Unpublishable(f"actions[{index}]: {error}") from None

@@ -3,9 +3,12 @@
 from dataclasses import dataclass
 from typing import Any
 
+from nodes.overlay.interests import OPENING, is_plain
 from nodes.wire import (
     HIGHEST_PRIORITY,
     LOWEST_PRIORITY,
+    MAX_COORDINATE,
+    MAX_DIMENSIONS,
     MAX_PAYLOAD_BYTES,
     Kind,
     Message,
@@ -28,9 +31,10 @@ class Publication:
     topic: str
     priority: int
     size: int  # payload bytes
+    place: tuple[int, ...] = ()  # its coordinates, if it has a place
 
 
-def publication(topic: Any, priority: Any, size: Any) -> Publication:
+def publication(topic: Any, priority: Any, size: Any, place: Any = ()) -> Publication:
     """From JSON values; Unpublishable if they make no sense."""
     if not isinstance(topic, str) or not topic:
         raise Unpublishable(f"topic is {topic!r}; it must be a text, not empty")
@@ -38,11 +42,17 @@ def publication(topic: Any, priority: Any, size: Any) -> Publication:
         encode_topic(topic)
     except WireError as error:
         raise Unpublishable(str(error)) from error
+    if not is_plain(topic):
+        raise Unpublishable(f"topic is {topic!r}; only subscriptions begin with {OPENING}")
     if not whole(priority) or not LOWEST_PRIORITY <= priority <= HIGHEST_PRIORITY:
         raise Unpublishable(f"priority is {priority!r}; it goes from 1 to 5")
     if not whole(size) or not 0 <= size <= MAX_PAYLOAD_BYTES:
         raise Unpublishable(f"size is {size!r}; it goes from 0 to {MAX_PAYLOAD_BYTES} bytes")
-    return Publication(topic, priority, size)
+    if not isinstance(place, list | tuple) or len(place) > MAX_DIMENSIONS:
+        raise Unpublishable(f"place is {place!r}; it has at most {MAX_DIMENSIONS} coordinates")
+    if not all(whole(each) and 0 <= each <= MAX_COORDINATE for each in place):
+        raise Unpublishable(f"place is {place!r}; coordinates go from 0 to {MAX_COORDINATE}")
+    return Publication(topic, priority, size, tuple(place))
 
 
 class Publisher:
@@ -63,6 +73,7 @@ class Publisher:
             published_ns=published_ns,
             topic=what.topic,
             payload=(_PATTERN * (what.size // 256 + 1))[: what.size],
+            place=what.place,
         )
 
 

@@ -47,9 +47,9 @@ class Sensor(Client):
                 self.perform(self.core.restore(self._journal.owed(), self.now()))
         await super().open()
 
-    def publish(self, topic: Any, priority: Any, size: Any) -> str:
+    def publish(self, topic: Any, priority: Any, size: Any, place: Any = ()) -> str:
         self._must_run()
-        identity, problem = self._publish(publication(topic, priority, size), due_ns=None)
+        identity, problem = self._publish(publication(topic, priority, size, place), due_ns=None)
         if problem is not None:
             raise Refused(f"message {identity} was dropped: {problem}")
         return identity

@@ -1,4 +1,4 @@
-"""A subscriber: it wants topics, and logs what it gets (the application, as far as the testbed goes).
+"""A subscriber: it wants topics, or parts of them, and logs what it gets (the application, as far as the testbed goes).
 
 Its log is also its memory: what it had before it was started again, it knows from there.
 """

@@ -11,7 +11,7 @@ import threading
 from typing import Any
 
 from testbed.places import LabPlace
-from testbed.topology.model import Node, NodeKind, Topology
+from testbed.topology.model import Node, Topology
 
 
 class FakeNodes:
@@ -69,11 +69,11 @@ class FakeNodes:
     def _answer(self, node: Node, question: dict[str, Any]) -> dict[str, Any]:
         match question["do"]:
             case "publish":
-                self._publish(node, question["topic"])
+                self._publish(node, question)
                 return {"id": f"{node.number << 32 | self._counts[node.name]['published']:016x}"}
             case "play":
                 for action in question["actions"]:
-                    self._publish(node, action["topic"])
+                    self._publish(node, action)
                 return {"accepted": len(question["actions"])}
             case "status":
                 state = {"state": "running", "ready": True, "queued": 0, "playing": 0, "peers": []}
@@ -81,9 +81,9 @@ class FakeNodes:
             case _:
                 return {}
 
-    def _publish(self, node: Node, topic: str) -> None:
+    def _publish(self, node: Node, what: dict[str, Any]) -> None:
         self._counts[node.name]["published"] += 1
-        for subscriber in self._topology.of_kind(NodeKind.SUBSCRIBER):
-            hears = topic in subscriber.topics and subscriber.name not in self._deaf
-            if hears and subscriber.name in self._counts:
-                self._counts[subscriber.name]["received"] += 1
+        place = tuple(what.get("place", ()))
+        for name in self._topology.receivers(what["topic"], what["priority"], place):
+            if name in self._counts and name not in self._deaf:
+                self._counts[name]["received"] += 1

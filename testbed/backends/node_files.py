@@ -46,6 +46,7 @@ def node_config(
         ],
         "seeds": [name for name in seeds if listen and name != node.name],
         "topics": list(node.topics),
+        "dimensions": len(topology.space),
         "secret": secret,
         "journal": str(PurePath(control).with_name("journal"))
         if node.kind is NodeKind.SENSOR

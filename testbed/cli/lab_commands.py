@@ -96,18 +96,33 @@ def inject_message(
     topic: Annotated[str, typer.Option(help="The topic.")] = "alerts",
     priority: Annotated[int, typer.Option(min=1, max=5, help="1 (routine) to 5 (emergency).")] = 5,
     size: Annotated[str, typer.Option(help="Payload, e.g. 200B or 1kB.")] = "200B",
+    value: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=NUMBER", help="A value of the lab's space; several times."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Let a sensor publish one message now."""
+    """Let a sensor publish one message now, where it stands."""
     with Terminal(as_json) as terminal:
         record = the_lab(name)
         try:
             payload = parse_size(size)
         except ValueError as error:
             raise InputError(f"--size: {error}", "write it with its unit, e.g. 200B") from error
-        identity = inject(record, sensor, topic, priority, payload, terminal.emit)
+        values = dict(_named_number(text) for text in value or ())
+        identity = inject(record, sensor, topic, priority, payload, terminal.emit, values)
         terminal.document({"lab": record.name, "id": identity})
         terminal.show(f"message {identity} published by {sensor}")
+
+
+def _named_number(text: str) -> tuple[str, float]:
+    name, _, number = text.partition("=")
+    try:
+        return name, float(number)
+    except ValueError:
+        raise InputError(
+            f"--value: {text!r} is no name with a number", "write it like tilt=4.2"
+        ) from None
 
 
 def logs(

@@ -74,7 +74,9 @@ def chosen(topology: Topology, asked: Asked) -> Followed:
     """
     sensors = topology.of_kind(NodeKind.SENSOR)
     wanted = {
-        topic: None for node in topology.of_kind(NodeKind.SUBSCRIBER) for topic in node.topics
+        topic: None
+        for node in topology.of_kind(NodeKind.SUBSCRIBER)
+        for topic in node.wanted_topics
     }
     _refuse_unknown(topology, asked, sensors, wanted)
     planned = [
@@ -140,7 +142,7 @@ def _wishes(topology: Topology, followed: Followed) -> dict[str, Wishes]:
     for one in (*_planned(topology), followed):
         publishes.setdefault(one.sensor.homes[0], {})[one.topic] = None
     for guest in topology.of_kind(NodeKind.SUBSCRIBER):
-        subscribes.setdefault(guest.homes[0], {}).update(dict.fromkeys(guest.topics))
+        subscribes.setdefault(guest.homes[0], {}).update(dict.fromkeys(guest.wanted_topics))
     return {
         broker.name: Wishes(
             tuple(publishes.get(broker.name, ())), tuple(subscribes.get(broker.name, ()))

@@ -47,7 +47,7 @@ def _alike(nodes: Iterable[Node], behind: Mapping[str | None, Sequence[Node]]) -
     found: dict[Twig, list[str]] = {}
     for node in nodes:
         hanging = _alike(behind.get(node.name, ()), behind)
-        one = Twig(node.group or node.name, 1, node.kind, node.profile, node.topics, hanging)
+        one = Twig(node.group or node.name, 1, node.kind, node.profile, node.wanted_topics, hanging)
         found.setdefault(one, []).append(node.name)
     return tuple(
         replace(one, label=names[0]) if len(names) == 1 else replace(one, count=len(names))
@@ -89,7 +89,7 @@ def document(topology: Topology) -> dict[str, Any]:
                 "number": node.number,
                 "kind": node.kind,
                 "group": node.group,
-                "topics": list(node.topics),
+                "topics": list(node.wanted_topics),
                 "homes": list(node.homes),
             }
             for node in topology.nodes

@@ -1,5 +1,9 @@
 """One publication by hand."""
 
+from collections.abc import Mapping
+
+from nodes.overlay.interests import OPENING, is_plain
+from nodes.overlay.space import AREA
 from nodes.wire import MAX_PAYLOAD_BYTES
 from testbed.control import request
 from testbed.errors import InputError
@@ -7,16 +11,21 @@ from testbed.events import Emit, Warned, ignore
 from testbed.lab.health import refuse_the_dead
 from testbed.places import LabPlace
 from testbed.records import LabRecord, did_you_mean, read_manifest
-from testbed.scenario import expected_receivers
-from testbed.topology.model import NodeKind, from_json
+from testbed.topology.model import NodeKind, Topology, from_json
 from testbed.topology.names import topic_problem
 from testbed.topology.units import SIZE
 
 
 def inject(
-    record: LabRecord, node: str, topic: str, priority: int, size: int, emit: Emit = ignore
+    record: LabRecord,
+    node: str,
+    topic: str,
+    priority: int,
+    size: int,
+    emit: Emit = ignore,
+    values: Mapping[str, float] | None = None,
 ) -> str:
-    """Let a sensor publish now; returns the message's id. Warns if nobody has subscribed to the topic."""
+    """Let a sensor publish now, where it stands; returns the message's id. Warns if nobody wants it."""
     topology = from_json(read_manifest(record.run_place)["topology"])
     sensors = [sensor.name for sensor in topology.of_kind(NodeKind.SENSOR)]
     if node not in sensors:
@@ -25,11 +34,41 @@ def inject(
         )
     if problem := topic_problem(topic):
         raise InputError(*problem)
+    if not is_plain(topic):
+        raise InputError(f"no topic begins with {OPENING}", "write one like alerts")
+    _check_values(topology, values or {})
     if size > MAX_PAYLOAD_BYTES:
         raise InputError(f"a message has at most {SIZE.write(MAX_PAYLOAD_BYTES)}", "send several")
     refuse_the_dead(record)
-    if not expected_receivers(topology, topic):
-        wanted = sorted({each for node in topology.nodes for each in node.topics})
-        emit(Warned(f"nobody subscribes to {topic!r}; {did_you_mean(topic, wanted)}"))
-    question = {"do": "publish", "topic": topic, "priority": priority, "size": size}
+    place = topology.place(node, values or {})
+    if topic not in topology.wanted:
+        emit(
+            Warned(
+                f"nobody subscribes to {topic!r}; {did_you_mean(topic, sorted(topology.wanted))}"
+            )
+        )
+    elif not topology.receivers(topic, priority, place):
+        emit(Warned(f"nobody wants {topic!r} of level {priority} from where {node} is"))
+    question = {
+        "do": "publish",
+        "topic": topic,
+        "priority": priority,
+        "size": size,
+        "place": place,
+    }
     return str(request(LabPlace.of(record.name).node_control(node), question)["id"])
+
+
+def _check_values(topology: Topology, values: Mapping[str, float]) -> None:
+    known = {one.name: one for one in topology.space if one.name not in AREA}
+    for name, value in values.items():
+        if name not in known:
+            raise InputError(
+                f"the lab has no dimension {name!r}",
+                did_you_mean(name, list(known)) if known else "`space:` in its file names them",
+            )
+        if not known[name].holds(value):
+            low, high = known[name].low, known[name].high
+            raise InputError(
+                f"{name} goes from {low:g} to {high:g}, not {value:g}", "choose a value in between"
+            )

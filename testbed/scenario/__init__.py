@@ -4,7 +4,6 @@ from testbed.scenario.compile import (
     Action,
     compile_timeline,
     expected_deliveries,
-    expected_receivers,
     still_missing,
 )
 from testbed.scenario.incidents import (
@@ -23,7 +22,6 @@ __all__ = [
     "compile_timeline",
     "expected_deliveries",
     "expected_despite",
-    "expected_receivers",
     "still_missing",
     "without_the_fallen",
 ]

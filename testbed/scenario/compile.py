@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from testbed.errors import InputError
-from testbed.topology.model import NodeKind, Publish, Topology
+from testbed.topology.model import Publish, Topology
 from testbed.topology.names import filled
 from testbed.topology.volume import (
     MAX_PUBLICATIONS,
@@ -29,6 +29,7 @@ class Action:
     topic: str
     priority: int
     size: int
+    place: tuple[int, ...] = ()  # coordinates, if it has a place
 
 
 def compile_timeline(topology: Topology) -> tuple[Action, ...]:
@@ -52,6 +53,7 @@ def compile_timeline(topology: Topology) -> tuple[Action, ...]:
             beat,
             name,
             groups[name],
+            topology.place(name, dict(event.values)),
             random.Random(f"{topology.seed}/{place}/{name}"),
         )
     ]
@@ -59,18 +61,12 @@ def compile_timeline(topology: Topology) -> tuple[Action, ...]:
     return tuple(timeline)
 
 
-def expected_receivers(topology: Topology, topic: str) -> tuple[str, ...]:
-    """The subscribers that should get a message of this topic, in file order."""
-    return tuple(
-        node.name for node in topology.of_kind(NodeKind.SUBSCRIBER) if topic in node.topics
-    )
-
-
 def expected_deliveries(topology: Topology, timeline: tuple[Action, ...]) -> Counter[str]:
     """How many messages each subscriber should get."""
     expected: Counter[str] = Counter()
-    for topic, times in Counter(action.topic for action in timeline).items():
-        for receiver in expected_receivers(topology, topic):
+    alike = Counter((action.topic, action.priority, action.place) for action in timeline)
+    for (topic, priority, place), times in alike.items():
+        for receiver in topology.receivers(topic, priority, place):
             expected[receiver] += times
     return expected
 
@@ -84,11 +80,16 @@ def still_missing(expected: int, received: int, settle_s: float) -> str:
 
 
 def _played(
-    event: Publish, beat: Rhythm, name: str, group: str | None, chance: random.Random
+    event: Publish,
+    beat: Rhythm,
+    name: str,
+    group: str | None,
+    place: tuple[int, ...],
+    chance: random.Random,
 ) -> Iterator[Action]:
     topic = filled(event.topic, name, group)
     # Always drawn, so that changing `spread` does not change which ticks are published.
     late_ns = int(chance.random() * event.spread_s * SECOND_NS)
     for at_ns in beat.moments(late_ns):
         if chance.random() < event.probability:
-            yield Action(at_ns, name, topic, event.priority, event.size)
+            yield Action(at_ns, name, topic, event.priority, event.size, place)

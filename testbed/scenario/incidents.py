@@ -86,9 +86,10 @@ def expected_despite(
     times = Downtimes(incidents)
     kept = promises(topology.overlay.method, dict(topology.overlay.parameters)).custody
     for name in times.concerned.intersection(expected):
-        topics = topology.node(name).topics
         expected[name] -= sum(
-            action.topic in topics and times.down(name, action.at_ns) and not kept(action.priority)
+            not kept(action.priority)
+            and times.down(name, action.at_ns)
+            and name in topology.receivers(action.topic, action.priority, action.place)
             for action in timeline
         )
     return expected

@@ -176,6 +176,51 @@ def places() -> Checked:
     return Checked(check, {"anyOf": [_PLACE, {"type": "array", "items": _PLACE, "minItems": 1}]})
 
 
+def corners() -> Checked:
+    """An area: two opposite corners, whichever stands first."""
+
+    def check(value: object) -> tuple[tuple[float, float], tuple[float, float]]:
+        if not isinstance(value, list) or len(value) != 2:
+            raise refuse(
+                "an area is two corners: [[latitude, longitude], [latitude, longitude]]", _AREA
+            )
+        one, other = (_coordinates(item, index) for index, item in enumerate(value))
+        return one, other
+
+    return Checked(check, {"type": "array", "items": _PLACE, "minItems": 2, "maxItems": 2})
+
+
+_AREA = "write it like [[33.5, 133.5], [33.8, 133.7]]"
+
+
+def bounds() -> Checked:
+    """From where to where, both included."""
+    hint = "write it like [0, 90]"
+
+    def check(value: object) -> tuple[float, float]:
+        numbers = value if isinstance(value, list) else []
+        if len(numbers) != 2 or not all(type(number) in (int, float) for number in numbers):
+            raise refuse("two numbers are expected here, [least, most]", hint)
+        low, high = float(numbers[0]), float(numbers[1])
+        if low > high:
+            raise refuse(f"nothing lies between {low:g} and {high:g}", "the lesser one comes first")
+        return low, high
+
+    items = {"type": "array", "items": {"type": "number"}, "minItems": 2, "maxItems": 2}
+    return Checked(check, items)
+
+
+def number() -> Checked:
+    """Any number."""
+
+    def check(value: object) -> float:
+        if type(value) not in (int, float):
+            raise refuse(f"a number is expected here, not {described(value)}", "write it like 4.2")
+        return float(value)  # type: ignore[arg-type]
+
+    return Checked(check, {"type": "number"})
+
+
 def parameter() -> Checked:
     """A value that a method's own code will judge: text, number, true or false."""
 

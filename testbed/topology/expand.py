@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from nodes.wire import MAX_SUBSCRIPTIONS
+from testbed.topology.areas import subscriptions
 from testbed.topology.checking import Checking
 from testbed.topology.chosen_homes import place_at_homes
 from testbed.topology.guests import check_guest, external
@@ -134,20 +135,24 @@ def _check_member(checking: Checking, path: tuple[str, str], raw: RawMember) -> 
         return
     check_guest(checking, path, raw)
     if raw.kind == NodeKind.SUBSCRIBER:
-        if not raw.topics and checking.shaped.sound(*path, "topics"):
+        wanted = len(set(raw.topics)) + len(subscriptions(raw))
+        sound = checking.shaped.sound(*path, "topics") and checking.shaped.sound(*path, "subscribe")
+        if not wanted and sound:
             checking.key(path, f"{path[1]} subscribes to nothing", "add `topics: [alerts]`")
-        elif len(set(raw.topics)) > MAX_SUBSCRIPTIONS:
+        elif wanted > MAX_SUBSCRIPTIONS:
             checking.key(
-                (*path, "topics"),
+                (*path, "topics" if raw.topics else "subscribe"),
                 f"a node can want at most {MAX_SUBSCRIPTIONS:,} topics",
                 "share them among several subscribers",
             )
-    elif raw.topics:
-        checking.key(
-            (*path, "topics"),
-            f"{with_article(raw.kind)} has no `topics`; only subscribers do",
-            "what a sensor publishes is said in `scenario`",
-        )
+        return
+    for key in ("topics", "subscribe"):
+        if getattr(raw, key):
+            checking.key(
+                (*path, key),
+                f"{with_article(raw.kind)} has no `{key}`; only subscribers do",
+                "what a sensor publishes is said in `scenario`",
+            )
 
 
 def _check_defaults(checking: Checking, profiles: LinkProfiles) -> None:

@@ -1,6 +1,7 @@
 """The scenario of the file to what happens in it: who publishes what, what fails; times and amounts checked."""
 
 from nodes.wire import MAX_PAYLOAD_BYTES
+from testbed.topology.areas import check_values
 from testbed.topology.checking import Checking
 from testbed.topology.ends import LONGER, check_beginning, ends, written
 from testbed.topology.faults import Faults
@@ -38,6 +39,7 @@ def scenario(checking: Checking, nodes: tuple[Node, ...]) -> Scenario:
             continue
         _check_repetition(checking, (*path, "publish"), event.publish)
         named = publishers.of((*path, "publish"), event.publish)
+        check_values(checking, (*path, "publish"), event.publish.values)
         publish = _publish(event.at, event.publish, named)
         _check_times(checking, path, event.publish, publish, raw.duration)
         events.append(publish)
@@ -139,4 +141,5 @@ def _publish(at_s: float, raw: RawPublish, nodes: tuple[str, ...]) -> Publish:
         probability=raw.probability,
         spread_s=raw.spread,
         per_period=per_period,
+        values=tuple(sorted(raw.values.items())),
     )

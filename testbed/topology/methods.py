@@ -8,8 +8,9 @@ from nodes.delivery import METHODS as DELIVERY_METHODS
 from nodes.delivery.base import Delivery
 from nodes.overlay import METHODS as OVERLAY_METHODS
 from nodes.overlay.base import Station
+from nodes.overlay.space import Space
 from nodes.parameters import ParameterError
-from nodes.wire import HEADER_SIZE, MAX_PAYLOAD_BYTES, MAX_TOPIC_BYTES
+from nodes.wire import COORDINATE_BYTES, HEADER_SIZE, MAX_PAYLOAD_BYTES, MAX_TOPIC_BYTES
 from testbed.topology.checking import Checking
 from testbed.topology.link_deliveries import places
 from testbed.topology.model import Node, Publish, Scenario
@@ -22,18 +23,22 @@ _LONGEST = 200
 _HINT = "see docs/topology.md for the parameters of each method"
 
 
-def check_methods(checking: Checking, nodes: tuple[Node, ...], scenario: Scenario) -> None:
+def check_methods(
+    checking: Checking, nodes: tuple[Node, ...], scenario: Scenario, space: Space | None
+) -> None:
     """Every parameter is taken, and each message of the scenario fits into a queue."""
     file = checking.file
+    dimensions = len(space.dimensions) if space else 0
+    station = Station("broker", 1, dimensions=dimensions)
     if checking.shaped.sound("overlay"):
         make_overlay = OVERLAY_METHODS[file.overlay.method]
         _try(
             checking,
             ("overlay",),
             file.overlay.parameters,
-            lambda given: make_overlay(Station("broker", 1), given, random.Random(0)),
+            lambda given: make_overlay(station, given, random.Random(0)),
         )
-    largest = bytes(_largest_message(nodes, scenario))
+    largest = bytes(_largest_message(nodes, scenario, dimensions))
     for path, chosen in places(checking):
         if _try(checking, path, chosen.parameters, _both_sides(DELIVERY_METHODS[chosen.method])):
             _check_room(checking, path, chosen, largest)
@@ -90,14 +95,15 @@ def _check_room(checking: Checking, path: Path, chosen: RawDelivery, largest: by
         )
 
 
-def _largest_message(nodes: tuple[Node, ...], scenario: Scenario) -> int:
+def _largest_message(nodes: tuple[Node, ...], scenario: Scenario, dimensions: int) -> int:
     """Encoded bytes; 0 if nothing is published. One that is too large for any queue is a problem of its own."""
     groups = {node.name: node.group for node in nodes}
+    head = HEADER_SIZE + (1 + COORDINATE_BYTES * dimensions if dimensions else 0)
     largest = 0
     for event in scenario.publish:
         sendable = event.nodes and event.size <= MAX_PAYLOAD_BYTES
-        if sendable and event.size + HEADER_SIZE + MAX_TOPIC_BYTES > largest:
-            largest = max(largest, event.size + HEADER_SIZE + _longest_topic(event, groups))
+        if sendable and event.size + head + MAX_TOPIC_BYTES > largest:
+            largest = max(largest, event.size + head + _longest_topic(event, groups))
     return largest
 
 

@@ -4,16 +4,20 @@
 `to_json`/`from_json` are exact inverses; the JSON form stands in each run's manifest, where `analysis` reads it.
 """
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
 
 from nodes.kinds import EDGE, OURS, NodeKind
+from nodes.overlay.interests import Interest, parse
+from nodes.overlay.space import Dimension, Space
 
 __all__ = [
     "PREFIX",
     "Capture",
+    "Dimension",
     "Emulator",
     "External",
     "Fault",
@@ -96,7 +100,7 @@ class Node:
     profile: str  # name of the link profile
     group: str | None = None
     index: int = 0  # place within the group
-    topics: tuple[str, ...] = ()  # what a subscriber wants
+    topics: tuple[str, ...] = ()  # what a subscriber wants: texts of `nodes.overlay.interests`
     at: tuple[float, float] | None = None  # latitude, longitude
     platform: str | None = None
     board: str | None = None  # `class:` in the file
@@ -105,6 +109,16 @@ class Node:
     external: External | None = None  # of nodes of that kind
     delivery: Method | None = None  # of a sensor's or subscriber's link, both ways; None: the lab's
     homes: tuple[str, ...] = ()  # brokers that a sensor or subscriber is told of, the nearest first
+
+    @property
+    def interests(self) -> tuple[Interest, ...]:
+        """What a subscriber wants."""
+        return tuple(parse(text) for text in self.topics)
+
+    @property
+    def wanted_topics(self) -> tuple[str, ...]:
+        """The topics of which a subscriber wants something, each once."""
+        return tuple(dict.fromkeys(interest.topic for interest in self.interests))
 
     @property
     def ours(self) -> bool:
@@ -119,7 +133,7 @@ class Publish:
     `period_s` None: once; else `per_period` times, evenly, in each period: two numbers keep 3/s exact, which no decimal
     period is. The end (of `for_s`, of the scenario) is excluded. `probability`: each tick is published only with this
     chance (seeded).
-    `{node}` and `{group}` in the topic stand for the publisher.
+    `{node}` and `{group}` in the topic stand for the publisher. `values`: of dimensions of the lab's space.
     """
 
     at_s: float
@@ -133,6 +147,7 @@ class Publish:
     probability: float = 1.0
     spread_s: float = 0.0  # each node starts at a seeded moment within this time
     per_period: int = 1
+    values: tuple[tuple[str, float], ...] = ()
 
 
 class FaultKind(StrEnum):
@@ -192,6 +207,30 @@ class Topology:
     scenario: Scenario = Scenario()
     capture: Capture = Capture()
     prefix: str = PREFIX
+    space: tuple[Dimension, ...] = ()  # in which publications have a place; none: they have none
+
+    def place(self, name: str, values: Mapping[str, float]) -> tuple[int, ...]:
+        """The coordinates of what this node publishes, with these values; none if it has no place."""
+        at = self.node(name).at
+        return Space(self.space).place(at, values) if self.space and at else ()
+
+    def receivers(self, topic: str, priority: int, place: tuple[int, ...]) -> tuple[str, ...]:
+        """The subscribers that should get a message of this topic and level from this place, in file order."""
+        wanting = (
+            name
+            for name, interest in self.wanted.get(topic, ())
+            if interest.accepts(priority, place)
+        )
+        return tuple(dict.fromkeys(wanting))
+
+    @cached_property
+    def wanted(self) -> dict[str, list[tuple[str, Interest]]]:
+        """Topic -> which subscribers want what of it."""
+        wanted: dict[str, list[tuple[str, Interest]]] = {}
+        for node in self.of_kind(NodeKind.SUBSCRIBER):
+            for interest in node.interests:
+                wanted.setdefault(interest.topic, []).append((node.name, interest))
+        return wanted
 
     def profile(self, name: str) -> Profile:
         """The link profile of this name."""
@@ -273,12 +312,18 @@ def from_json(data: dict[str, Any]) -> Topology:
         scenario=Scenario(
             scenario["duration_s"],
             scenario["settle_s"],
-            tuple(Publish(**{**p, "nodes": tuple(p["nodes"])}) for p in scenario["publish"]),
+            tuple(_publish(value) for value in scenario["publish"]),
             tuple(_fault(value) for value in scenario.get("faults", ())),
         ),
         capture=Capture(**data["capture"]),
         prefix=data["prefix"],
+        space=tuple(Dimension(**value) for value in data.get("space", ())),
     )
+
+
+def _publish(value: dict[str, Any]) -> Publish:
+    values = tuple((name, each) for name, each in value.get("values", ()))
+    return Publish(**{**value, "nodes": tuple(value["nodes"]), "values": values})
 
 
 def _fault(value: dict[str, Any]) -> Fault:

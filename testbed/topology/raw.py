@@ -6,7 +6,7 @@ Unknown keys are errors everywhere. The descriptions stand in the JSON Schema, s
 from fractions import Fraction
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 
 from nodes.delivery import METHODS as DELIVERY_METHODS
 from nodes.overlay import METHODS as OVERLAY_METHODS
@@ -56,6 +56,11 @@ VariableValue = Annotated[str, foreign.variable_value()]
 InsidePath = Annotated[str, foreign.inside_path()]
 SourcePath = Annotated[str, foreign.source_path()]
 Port = Annotated[int | None, checks.whole(1, 65_535)]
+Level = Annotated[int, checks.whole(1, 5)]
+Corners = Annotated[tuple[tuple[float, float], tuple[float, float]] | None, checks.corners()]
+Bounds = Annotated[tuple[float, float], checks.bounds()]
+Number = Annotated[float, checks.number()]
+DimensionName = Annotated[str, names.label("a dimension's name")]
 
 
 class Section(BaseModel):
@@ -151,11 +156,38 @@ class RawDefaults(RawHardware):
     external: RawHardware = Field(RawHardware(), description="defaults for external nodes")
 
 
+class RawSubscription(Section):
+    """What a subscriber wants of a topic; what is left out does not matter."""
+
+    topic: Annotated[str | None, names.topic()] = Field(
+        None, description="an exact topic; default: the one that the scenario publishes"
+    )
+    within: Corners = Field(
+        None,
+        description="two corners of an area, [latitude, longitude] each: what comes from there",
+    )
+    min_priority: Level = Field(1, description="the lowest level wanted; default: 1")
+    where: dict[DimensionName, Bounds] = Field(
+        {}, description="[least, most] of values that `space` names, as in tilt: [3, 10]"
+    )
+
+
+# One mapping, or a list of them; the tags stand in the paths of errors (`shape`), and in no file.
+ONE, SEVERAL = "(one)", "(several)"
+Subscriptions = Annotated[
+    Annotated[RawSubscription, Tag(ONE)] | Annotated[list[RawSubscription], Tag(SEVERAL)],
+    Discriminator(lambda value: SEVERAL if isinstance(value, list) else ONE),
+]
+
+
 class RawMember(RawHardware):
     """What a single node and a group have in common."""
 
     kind: Kind = Field(description="what the node does")
     topics: list[Topic] = Field([], description="what a subscriber wants: exact topics")
+    subscribe: Subscriptions = Field(
+        [], description="what a subscriber wants of topics: an area, levels; one mapping or a list"
+    )
     router: Router = Field(
         None, description='node of kind router whose link it shares, or "group[*]" to take turns'
     )
@@ -198,9 +230,7 @@ class RawPublish(Section):
         description='sensors: a name, "group[*]", "group[0]", "group[1..3]", or a list',
     )
     topic: TopicTemplate = Field(description="{node} and {group} stand for the publisher")
-    priority: Annotated[int, checks.whole(1, 5)] = Field(
-        1, description="1 (routine) to 5 (emergency)"
-    )
+    priority: Level = Field(1, description="1 (routine) to 5 (emergency)")
     size: Size = Field(description="payload of each message, as in 300B")
     period: OptionalDuration = Field(
         None, description="time from message to message; or give `rate`"
@@ -216,6 +246,9 @@ class RawPublish(Section):
     spread: Duration = Field(
         0.0,
         description="each node begins at a random moment within this time (seeded); default: 0s",
+    )
+    values: dict[DimensionName, Number] = Field(
+        {}, description="values that `space` names, as in tilt: 4.2; default: the least of each"
     )
 
 
@@ -276,6 +309,10 @@ class TopologyFile(Section):
     links: RawLinks = Field(RawLinks(), description="link emulator and link profiles")
     defaults: RawDefaults = Field(
         RawDefaults(), description="for nodes that do not say it themselves"
+    )
+    space: dict[DimensionName, Bounds] = Field(
+        {},
+        description="[least, most] of values that publications have, beside where they come from",
     )
     groups: dict[NodeName, RawGroup] = Field({}, description="several nodes of one kind, by name")
     nodes: dict[NodeName, RawNode] = Field({}, description="single nodes by name")

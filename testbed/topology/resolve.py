@@ -1,6 +1,7 @@
 """From the sections of a file to the resolved topology: everything that concerns more than one section."""
 
 from testbed.topology import happenings
+from testbed.topology.areas import space_of, with_interests
 from testbed.topology.brokers import check_brokers
 from testbed.topology.checking import Checking
 from testbed.topology.expand import expand
@@ -16,9 +17,11 @@ def resolve(checking: Checking, name: str) -> Topology:
     profiles = LinkProfiles(checking)
     nodes = expand(checking, profiles)
     scenario = happenings.scenario(checking, nodes)
+    space = space_of(checking, nodes)
+    nodes = with_interests(checking, nodes, scenario, space)
     check_brokers(checking, nodes)
     check_places(checking)
-    check_methods(checking, nodes, scenario)
+    check_methods(checking, nodes, scenario, space)
     return Topology(
         name=name,
         seed=file.seed,
@@ -30,4 +33,5 @@ def resolve(checking: Checking, name: str) -> Topology:
         scenario=scenario,
         capture=Capture(file.capture.enabled, file.capture.snaplen),
         prefix=PREFIX,
+        space=space.dimensions if space else (),
     )

@@ -73,6 +73,6 @@ def _below(part: dict[str, Any], step: str | int) -> list[dict[str, Any]]:
 def _alternatives(part: dict[str, Any]) -> Iterator[dict[str, Any]]:
     if reference := part.get("$ref"):
         yield from _alternatives(_schema()["$defs"][reference.rsplit("/", 1)[1]])
-    for other in part.get("anyOf", ()):
+    for other in (*part.get("anyOf", ()), *part.get("oneOf", ())):
         yield from _alternatives(other)
     yield part

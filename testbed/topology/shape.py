@@ -10,7 +10,7 @@ from testbed.topology.checks import OURS, described
 from testbed.topology.cutting import EVENTS, Cutting, has_stand_in
 from testbed.topology.hints import did_you_mean, listing, quoted
 from testbed.topology.problems import ProblemList
-from testbed.topology.raw import TopologyFile
+from testbed.topology.raw import ONE, SEVERAL, TopologyFile
 from testbed.topology.reader import Document
 from testbed.topology.schema import known_keys
 from testbed.topology.source_map import Path, Place
@@ -70,7 +70,10 @@ def _errors(data: object) -> Sequence[ErrorDetails]:
     try:
         TopologyFile.model_validate(data)
     except ValidationError as error:
-        return error.errors(include_url=False)
+        found = error.errors(include_url=False)
+        for item in found:
+            item["loc"] = tuple(step for step in item["loc"] if step not in (ONE, SEVERAL))
+        return found
     return ()
 
 

@@ -1,9 +1,10 @@
-"""What is allowed in a topology but hardly meant: topics published for nobody, or wanted and never published."""
+"""What is allowed in a topology but hardly meant: topics published for nobody, topics and areas wanted in vain."""
 
 from collections.abc import Iterable, Mapping
 
+from nodes.overlay.interests import Interest
 from testbed.topology.hints import listing, nearest, quoted
-from testbed.topology.model import NodeKind, Topology
+from testbed.topology.model import Topology
 from testbed.topology.names import filled
 
 MOST_SHOWN = 20
@@ -17,13 +18,14 @@ def doubts(topology: Topology) -> tuple[str, ...]:
     """
     if not topology.scenario.publish:
         return ()
-    wanted: dict[str, list[str]] = {}  # topic -> who subscribes
-    for node in topology.of_kind(NodeKind.SUBSCRIBER):
-        for topic in node.topics:
-            wanted.setdefault(topic, []).append(node.name)
+    wanted = {  # topic -> who subscribes
+        topic: list(dict.fromkeys(name for name, _ in interests))
+        for topic, interests in topology.wanted.items()
+    }
     published, unheard = _published(topology, wanted.keys())
     silent = [topic for topic in wanted if topic not in published]
-    found = len(unheard) + len(silent)
+    empty = _empty_areas(topology, published)
+    found = len(unheard) + len(silent) + len(empty)
     sentences = [
         f"nobody subscribes to {quoted(topic)}, which {_several(names)} publish{_es(names)}"
         f"{_instead(topic, wanted, 'subscribed topics')}"
@@ -35,6 +37,7 @@ def doubts(topology: Topology) -> tuple[str, ...]:
         f"{_instead(topic, published, 'published topics')}"
         for topic in silent[: MOST_SHOWN - len(sentences)]
     ]
+    sentences += empty[: MOST_SHOWN - len(sentences)]
     if found > len(sentences):
         sentences.append(f"{found - len(sentences):,} more topics are published or wanted in vain")
     return tuple(sentences)
@@ -60,6 +63,28 @@ def _published(
             heard.add(event.topic)
     unheard = {topic: list(names) for topic, names in publishers.items() if topic not in heard}
     return published, unheard
+
+
+def _empty_areas(topology: Topology, published: Mapping[str, object]) -> list[str]:
+    """Of topics that are published, what is wanted of them and never comes: from that area, of that level."""
+    wanting: dict[Interest, list[str]] = {}
+    for topic in published:
+        for name, interest in topology.wanted.get(topic, ()):
+            wanting.setdefault(interest, []).append(name)
+    said: dict[str, set[tuple[int, tuple[int, ...]]]] = {}  # topic -> levels and places
+    for event in topology.scenario.publish:
+        values = dict(event.values)
+        for name in event.nodes if wanting else ():
+            topic = filled(event.topic, name, topology.node(name).group)
+            place = topology.place(name, values)
+            said.setdefault(topic, set()).add((event.priority, place))
+    return [
+        f"of {quoted(interest.topic)} nothing is published that {_several(names)} "
+        f"want{'s' if len(names) == 1 else ''}: from {'its area' if interest.box else 'anywhere'}, "
+        f"of level {interest.min_priority} or above"
+        for interest, names in wanting.items()
+        if not any(interest.accepts(level, place) for level, place in said.get(interest.topic, ()))
+    ]
 
 
 def _several(names: list[str]) -> str:

@@ -134,6 +134,7 @@ def configs(folder: Path, number: int, **parameters: Any) -> list[NodeConfig]:
                 "brokers": [other for other in places if other is not place],
                 "seeds": [],
                 "topics": [],
+                "dimensions": 0,
                 "secret": "of the slope",
                 "journal": None,
             }

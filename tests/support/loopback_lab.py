@@ -115,6 +115,7 @@ class Lab:
             "brokers": [] if kind == "broker" else [{"name": "b1", "number": 1, **place}],
             "seeds": [],
             "topics": [],
+            "dimensions": 0,
             "secret": SECRET,
             "journal": None,
             **more,

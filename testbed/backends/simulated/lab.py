@@ -105,7 +105,10 @@ class SimulatedLab:
             assert isinstance(publisher, SimulatedEdge)  # only sensors publish
             publisher.play(
                 [
-                    (start + action.at_ns, publication(action.topic, action.priority, action.size))
+                    (
+                        start + action.at_ns,
+                        publication(action.topic, action.priority, action.size, action.place),
+                    )
                     for action in part
                 ]
             )

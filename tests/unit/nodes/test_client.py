@@ -126,6 +126,7 @@ def config(folder: Path, kind: str, **more: Any) -> NodeConfig:
             "brokers": [{"name": f"b{i}", "number": i, **place} for i in (1, 2)],
             "seeds": [],
             "topics": [],
+            "dimensions": 0,
             "secret": "of the slope",
             "journal": str(folder / "journal") if kind == "sensor" else None,
             **more,

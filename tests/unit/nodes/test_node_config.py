@@ -26,7 +26,8 @@ GOOD: dict[str, Any] = {
     "listen": None,
     "brokers": [{"name": "b1", "number": 1, "host": "10.77.0.1", "port": 7000}],
     "seeds": ["b1"],
-    "topics": ["rain", "alert", "rain"],
+    "topics": ["rain", "{4 0-ff *}alert", "rain"],
+    "dimensions": 2,
     "secret": "of the slope",
     "journal": None,
 }
@@ -36,11 +37,11 @@ def test_a_good_configuration_is_understood() -> None:
     config = parse(GOOD)
     assert config.kind is NodeKind.SUBSCRIBER
     assert config.brokers == (BrokerPlace("b1", 1, Endpoint("10.77.0.1", 7000)),)
-    assert config.topics == ("rain", "alert")
+    assert config.topics == ("rain", "{4 0-ff *}alert")
     assert config.delivery.parameters == {"limit_bytes": 5}
     assert config.deliveries == {"s1": Method("fifo", {"limit_bytes": 6})}
     b1 = BrokerName("b1", 1)
-    assert config.station(17) == Station("c1", 3, (b1,), seeds=(b1,), incarnation=17)
+    assert config.station(17) == Station("c1", 3, (b1,), (b1,), incarnation=17, dimensions=2)
     assert config.secret == b"of the slope"
 
 
@@ -83,6 +84,8 @@ def test_whatever_is_missing_is_named(name: str) -> None:
         ({"control": "/" + "x" * 107}, "take a shorter one"),
         ({"topics": "rain"}, "topics must be a list of texts"),
         ({"seeds": ["b2"]}, "seeds names 'b2', which is not in `brokers`"),
+        ({"topics": ["{4 ff-0}alert"]}, "topics: no interest: "),
+        ({"dimensions": 9}, "dimensions is 9; it must be a whole number from 0 to 8"),
         ({"secret": ""}, "secret is ''; it must be a text, not empty"),
         ({"journal": 5}, "journal is 5; it must be a text, not empty"),
         ({"topics": [f"t{i}" for i in range(MAX_SUBSCRIPTIONS + 1)]}, "has 1025; at most 1024"),

@@ -44,6 +44,7 @@ def config(folder: Path, kind: str) -> NodeConfig:
             "brokers": [{"name": "b1", "number": 2, **place}],
             "seeds": [],
             "topics": [],
+            "dimensions": 0,
             "secret": "of the slope",
             "journal": None,
         }

@@ -14,34 +14,40 @@ from nodes.wire import MAX_PAYLOAD_BYTES, decode, encode, message_id
 
 
 @pytest.mark.parametrize(
-    ("topic", "priority", "size", "sentence"),
+    ("topic", "priority", "size", "place", "sentence"),
     [
-        ("", 1, 0, "topic is ''"),
-        (None, 1, 0, "topic is None"),
-        ("t" * 256, 1, 0, "topic of 256 bytes"),
-        ("\ud800", 1, 0, "UTF-8"),
-        ("t", 0, 0, "priority is 0; it goes from 1 to 5"),
-        ("t", 6, 0, "priority is 6"),
-        ("t", True, 0, "priority is True"),
-        ("t", 1, -1, "size is -1"),
-        ("t", 1, 1.5, "size is 1.5"),
-        ("t", 1, MAX_PAYLOAD_BYTES + 1, "it goes from 0 to"),
+        ("", 1, 0, (), "topic is ''"),
+        (None, 1, 0, (), "topic is None"),
+        ("t" * 256, 1, 0, (), "topic of 256 bytes"),
+        ("\ud800", 1, 0, (), "UTF-8"),
+        ("t", 0, 0, (), "priority is 0; it goes from 1 to 5"),
+        ("t", 6, 0, (), "priority is 6"),
+        ("t", True, 0, (), "priority is True"),
+        ("t", 1, -1, (), "size is -1"),
+        ("t", 1, 1.5, (), "size is 1.5"),
+        ("t", 1, MAX_PAYLOAD_BYTES + 1, (), "it goes from 0 to"),
+        ("{4}t", 1, 0, (), "only subscriptions begin with {"),
+        ("t", 1, 0, None, "place is None"),
+        ("t", 1, 0, [1] * 9, "at most 8 coordinates"),
+        ("t", 1, 0, [1.5], "coordinates go from 0"),
+        ("t", 1, 0, [2**32], "coordinates go from 0"),
     ],
 )
 def test_what_cannot_be_published_is_refused(
-    topic: Any, priority: Any, size: Any, sentence: str
+    topic: Any, priority: Any, size: Any, place: Any, sentence: str
 ) -> None:
     with pytest.raises(Unpublishable, match=sentence):
-        publication(topic, priority, size)
+        publication(topic, priority, size, place)
 
 
 @given(st.integers(0, 3000), st.integers(0, 2**32 - 1))
 def test_a_publication_has_the_size_asked_for_and_the_next_number(size: int, number: int) -> None:
     publisher = Publisher(number, last_counter=41)
-    message = publisher.make(Publication("t", 3, size), published_ns=7)
+    message = publisher.make(Publication("t", 3, size, (1, number)), published_ns=7)
     assert len(message.payload) == size
     assert message.message_id == message_id(number, 42)
     assert (message.hops, message.published_ns, message.priority) == (1, 7, 3)
+    assert message.place == (1, number)
     assert decode(encode(message)) == message
     assert publisher.make(Publication("t", 3, size), 8).message_id == message_id(number, 43)
 

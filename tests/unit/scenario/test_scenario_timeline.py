@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from testbed.errors import InputError
-from testbed.scenario import Action, compile_timeline, expected_receivers
+from testbed.scenario import Action, compile_timeline
 from testbed.topology import load, load_text
 from testbed.topology.model import (
     Node,
@@ -180,9 +180,9 @@ def test_a_topology_without_scenario_has_an_empty_timeline() -> None:
 def test_receivers_are_the_subscribers_of_exactly_this_topic() -> None:
     demo = load(TOPOLOGIES / "demo.yaml")
     offices = ("fire-brigade", "fire-brigade-fifo", "prefecture", "prefecture-fifo")
-    assert expected_receivers(demo, "alerts") == ("siren", *offices)
-    assert expected_receivers(demo, "readings") == offices[2:]
-    assert expected_receivers(demo, "alert") == ()
+    assert demo.receivers("alerts", 1, ()) == ("siren", *offices)
+    assert demo.receivers("readings", 1, ()) == offices[2:]
+    assert demo.receivers("alert", 1, ()) == ()
 
 
 def test_the_demos_alerts_meet_a_backlog_that_is_gone_before_the_end() -> None:
@@ -190,7 +190,11 @@ def test_the_demos_alerts_meet_a_backlog_that_is_gone_before_the_end() -> None:
     demo = load(TOPOLOGIES / "demo.yaml")
     rate = demo.profile(demo.node("prefecture").profile).down.rate_bps
     assert rate is not None
-    mine = [a for a in compile_timeline(demo) if "prefecture" in expected_receivers(demo, a.topic)]
+    mine = [
+        action
+        for action in compile_timeline(demo)
+        if "prefecture" in demo.receivers(action.topic, action.priority, action.place)
+    ]
     first_alert = min(a.at_ns for a in mine if a.topic == "alerts")
     photographs = sum(a.size for a in mine if a.topic == "reports" and a.at_ns < first_alert)
     assert photographs * 8 / rate > 3.0  # seconds of waiting
