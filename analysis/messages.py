@@ -1,7 +1,10 @@
-"""The messages in a stream's frames: where each begins and ends, what its header says, and when its bytes were seen."""
+"""The messages in a stream's frames: where each begins and ends, what its header says, and when its bytes were seen.
+
+Publications that came joined are messages of their own here (`apart`).
+"""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -11,9 +14,11 @@ import pyarrow as pa
 from analysis import decode
 from analysis.chunks import pieces_of
 from analysis.heads import Heads, heads_of
+from analysis.joined import parts_of, whole_message
 from analysis.streams import Stream
 from analysis.websocket import Walk
 from analysis.words import UNKNOWN, words_of
+from nodes.joined import shares
 from nodes.wire import HEADER_SIZE, Kind
 
 Array = npt.NDArray[Any]
@@ -45,6 +50,7 @@ SIGHTING = pa.struct(
         ("flags", pa.int32()),
         ("word", pa.int32()),
         ("saying", pa.int32()),
+        ("joined", pa.int32()),
     ]
 )
 KIND_NAMES = {int(kind): kind.name for kind in Kind}
@@ -81,6 +87,7 @@ class Messages:
     payload_seen: Array
     words: Array  # of OVERLAY messages, see `analysis.words`
     sayings: Array
+    joined: Array  # how many publications came in the same message; 1: it came alone
     orphan_pieces: int  # chunks of messages whose beginning is missing
     compressed: int  # WebSocket messages that cannot be read because an extension changed them
 
@@ -113,8 +120,9 @@ def read_messages(stream: Stream, found: Walk) -> Messages:
     seen = stream.covered(pieces.begin, inside)
     begins, ends = stream.segment(pieces.at), stream.segment(inside - 1)
     there = pieces.finished & (_sums(seen, first) == length)
-    words, sayings = _words(heads, header, np.flatnonzero(good), there[good], header_bytes)
-    return Messages(
+    rows = np.flatnonzero(good)
+    words, sayings = _words(heads, header, rows, there[good], header_bytes)
+    messages = Messages(
         header=header,
         topics=decode.topics(
             heads.data, heads.at[good] + HEADER_SIZE, turned, needed - HEADER_SIZE
@@ -132,9 +140,45 @@ def read_messages(stream: Stream, found: Walk) -> Messages:
         payload_seen=np.maximum(_sums(seen, first)[good] - header_bytes, 0),
         words=words,
         sayings=sayings,
+        joined=np.ones(len(rows), np.int64),
         orphan_pieces=int(chunks[~good & pieces.doubtful].sum()),
         compressed=int(chunks[compressed].sum()) + pieces.strange,
     )
+    several = np.flatnonzero((header["kind"] == int(Kind.JOINED)) & messages.complete)
+    if not len(several):
+        return messages
+    whole = {row: whole_message(stream, pieces, int(rows[row])) for row in several.tolist()}
+    return apart(messages, whole)
+
+
+def apart(messages: Messages, whole: Mapping[int, bytes]) -> Messages:
+    """With the publications of joined messages in their place; `whole` has the bytes of those, by row.
+
+    Each was there when the last byte of the whole was. What the whole has of its own, they share. One that cannot be
+    taken apart stays as it is.
+    """
+    parts = {row: found for row, data in whole.items() if (found := parts_of(data))}
+    counts = np.ones(len(messages.topics), np.int64)
+    counts[list(parts)] = [len(found) for found in parts.values()]
+    begins = np.cumsum(counts) - counts
+    columns: dict[str, Any] = {
+        field.name: np.repeat(getattr(messages, field.name), counts)
+        for field in fields(messages)
+        if isinstance(getattr(messages, field.name), np.ndarray)
+    }
+    topics = [
+        topic for topic, count in zip(messages.topics, counts, strict=True) for _ in range(count)
+    ]
+    for row, found in parts.items():
+        mine = slice(int(begins[row]), int(begins[row]) + len(found))
+        columns["header"][mine] = np.array([part.header for part in found], decode.LAYOUT)
+        columns["joined"][mine] = len(found)
+        for name in ("frame_bytes", "label_bytes", "header_bytes"):
+            columns[name][mine] = shares(int(getattr(messages, name)[row]), len(found))
+        columns["header_bytes"][mine] += [part.header_bytes for part in found]
+        sizes = [part.payload_size for part in found]
+        columns["payload_size"][mine] = columns["payload_seen"][mine] = sizes
+    return replace(messages, topics=topics, **columns)
 
 
 def _words(
@@ -205,6 +249,7 @@ class Sightings:
             "flags": header["flags"],
             "word": _known(messages.words),
             "saying": _known(messages.sayings),
+            "joined": messages.joined,
         }
         self.parts.append(
             pa.StructArray.from_arrays(

@@ -19,6 +19,7 @@ KINDS = {
     "ADVERTISE": "ethernet",
     "ADVERTISED": "answers",
     "HELLO": "other",
+    "JOINED": "unread",  # only those that cannot be taken apart
 }
 
 
@@ -35,6 +36,13 @@ def control(rows: Sequence[dict[str, Any]], label: str) -> str:
     tones = [f"var(--layer-{KINDS[kind]})" for kind in kinds]
     title = "bytes per second of control traffic sent"
     return _bars(rows, "bytes_per_s", title, "kind", kinds, tones, label)
+
+
+def load(rows: Sequence[dict[str, Any]], label: str) -> str:
+    """What each node received and sent. `rows`: node, way, messages; nodes in the order of the rows."""
+    tones = {"received": "var(--layer-websocket)", "sent": "var(--layer-payload)"}
+    title = "messages"
+    return _bars(rows, "messages", title, "way", list(tones), list(tones.values()), label)
 
 
 def _bars(

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from analysis import decode
 from analysis.heads import Heads
+from nodes.overlay.collection.courses import ReadingWord
 from nodes.overlay.skipgraph import codec
 from nodes.overlay.tbps.roster import RosterWord
 from nodes.overlay.tbps.scribe_words import WORDS as SCRIBE_WORDS
@@ -20,7 +21,7 @@ Array = npt.NDArray[Any]
 
 WORDS = {number: kind.__name__ for number, (kind, _) in codec.FORMS.items()}
 SAYINGS = {
-    **{int(word): word.name.lower() for enum in (Word, RosterWord) for word in enum},
+    **{int(word): word.name.lower() for enum in (Word, RosterWord, ReadingWord) for word in enum},
     **{number: kind.__name__.lower() for number, kind in SCRIBE_WORDS.items()},
 }
 UNKNOWN = -1

@@ -60,6 +60,12 @@ def parts(payload: bytes) -> list[Part]:
     return found
 
 
+def shares(size: int, count: int) -> list[int]:
+    """What each of so many parts has of bytes that they share, as evenly as can be; together all of them."""
+    each, left = divmod(size, count)
+    return [each + (place < left) for place in range(count)]
+
+
 def _walk(payload: bytes) -> Iterator[Part]:
     at = 0
     while at < len(payload):

@@ -12,6 +12,7 @@ from nodes.wire import Kind, Message, decode, encode, message_id
 from overlay_network import OverlayNetwork
 
 TOPIC = "slope/water"
+ANCHOR = "anchor"  # keeps broker 0 in the graph
 SENSORS = 1000  # the sensor of broker 7 has number 1007
 NANOSECONDS = 1_000_000_000
 
@@ -38,6 +39,8 @@ class CollectionNetwork(OverlayNetwork):
         random = Random(f"{self.seed} {number} {self.now}")
         self.nodes[number] = Collection(place, self.parameters, random)
         self.act(number, [])
+        if number == 0:
+            self.act(number, self.nodes[number].subscribe(ANCHOR, self.now))
 
     def begin(self, number: int) -> None:
         """It is going to publish."""
@@ -105,7 +108,7 @@ class CollectionNetwork(OverlayNetwork):
 
     def _hear(self, number: int, action: Any) -> None:
         match action:
-            case Subscribed():
+            case Subscribed(topic) if topic == TOPIC:
                 self.subscribed.add(number)
             case Deliver(message):
                 self.delivered[number, message.message_id] += 1

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from nodes.delivery.base import Chunk
 from nodes.delivery.labels import LENGTH_BYTES, LETTERS, Form, Letter, form_and_level
+from nodes.joined import apart
 from nodes.overlay.skipgraph import codec
 from nodes.runtime.kernel import MASK_BYTES
 from nodes.wire import (
@@ -79,9 +80,12 @@ class Written:
     saying: int | None = None  # and what the layer above says in it
     runs: list[Run] = field(default_factory=list)
     _head: bytes = b""
+    _body: bytearray | None = None  # of a JOINED message: all of it
 
     def add(self, at: int, head: int, begin: int, data: bytes) -> None:
         """One more piece of it."""
+        if self._body is not None:
+            self._body += data
         if self.header is None:
             self._read(data)
         self.size += len(data)
@@ -98,7 +102,8 @@ class Written:
         return len(encode(self.header)) if self.header else 0
 
     def _read(self, data: bytes) -> None:
-        self._head += data[: LONGEST_HEAD - len(self._head)]
+        used = LONGEST_HEAD - len(self._head)
+        self._head += data[:used]
         if len(self._head) < HEADER_SIZE:
             return
         routed = HEADER.unpack_from(self._head)[FLAGS] & ROUTED
@@ -108,7 +113,17 @@ class Written:
             return  # it goes on in the next piece
         if header.kind is Kind.OVERLAY:
             self.word, self.saying = _words(header.payload)
+        elif header.kind is Kind.JOINED:
+            self._body = bytearray(self._head[len(encode(replace(header, payload=b""))) :])
+            self._body += data[used:]
         self.header, self._head = replace(header, payload=b""), b""
+
+    @property
+    def parts(self) -> list[Message]:
+        """The publications of a JOINED message that is all there; else none."""
+        if self.header is None or self._body is None or not self.finished:
+            return []
+        return apart(replace(self.header, payload=bytes(self._body)))
 
 
 def _words(payload: bytes) -> tuple[int | None, int | None]:

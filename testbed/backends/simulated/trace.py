@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from nodes.joined import LENGTH, shares
 from nodes.runtime.log import hex_id
-from nodes.wire import Kind
+from nodes.wire import Kind, Message, encode
 from testbed.backends.simulated.lab import SimulatedLab
 from testbed.backends.simulated.node import EPOCH_NS
 from testbed.backends.simulated.packets import Flow
@@ -31,7 +32,7 @@ MESSAGES = pa.schema(
         *((name, pa.int64()) for name in ("websocket_bytes", "header_bytes")),
         *((name, pa.int32()) for name in ("pieces", "packets")),
         ("label_bytes", pa.int64()),
-        *((name, pa.int32()) for name in ("flags", "word", "saying")),
+        *((name, pa.int32()) for name in ("flags", "word", "saying", "joined")),
     ]
 )
 COUNTS = (
@@ -112,60 +113,83 @@ class _Stream:
         for begin, end in self._flow.ledger.protocol:
             self._read(totals, "websocket_bytes", self._covered(begin, end))
         for written in self._flow.ledger.messages:
-            row = self._row(written, totals, origins)
-            if row is not None:
+            for row in self._rows(written, totals, origins):
                 for name, column in rows.items():
                     column.append(row[name])
 
-    def _row(
+    def _rows(
         self, written: Written, totals: dict[str, int], origins: Mapping[int, str]
-    ) -> dict[str, Any] | None:
+    ) -> list[dict[str, Any]]:
+        """One for the message, or one for each publication in it; none if nobody could read it."""
         # A piece whose label was not seen cannot be told apart from others.
         runs = [run for run in written.runs if run.at + run.head < self._end]
         present = sum(self._covered(run.begin, run.end) for run in runs)
         header = written.header
         if header is None or present < written.needed:
-            return None
+            return []
         length = sum(run.end - run.begin for run in runs)
+        complete = written.finished and present == written.size
+        parts = written.parts if complete else []
         header_bytes = min(written.header_bytes, length)
         frame_bytes = sum(self._covered(run.at, run.at + run.head) for run in runs)
         label_bytes = sum(self._covered(run.at + run.head, run.begin) for run in runs)
-        if header.kind is Kind.PUBLISH:
-            totals["publish_messages"] += 1
-            self._read(totals, "header_bytes", header_bytes)
-            self._read(totals, "payload_bytes", present - header_bytes)
-        else:
-            totals["control_messages"] += 1
-            self._read(totals, "control_bytes", present)
         self._read(totals, "websocket_bytes", frame_bytes)
         self._read(totals, "label_bytes", label_bytes)
         final = self._segment(min(runs[-1].end, self._end) - 1)
-        return {
+        whole = {
             "link": self._watch.link,
             "direction": self._watch.direction,
             "src": self._flow.source,
             "dst": self._flow.target,
-            "kind": header.kind.name,
-            "priority": header.priority,
-            "hops": header.hops,
-            "origin": origins.get(header.origin, f"#{header.origin}"),
-            "id": hex_id(header.message_id),
-            "topic": header.topic,
-            "payload_bytes": length - header_bytes,
-            "published_ns": header.published_ns,
             "first_ns": self._seen[self._segment(runs[0].at)],
             "last_ns": self._complete[final],
-            "complete": written.finished and present == written.size,
+            "complete": complete,
             "frames": len(runs),
-            "websocket_bytes": frame_bytes,
-            "header_bytes": header_bytes,
             "pieces": len(runs),
             "packets": self._packets(runs),
-            "label_bytes": label_bytes,
-            "flags": header.wire_flags,
             "word": written.word,
             "saying": written.saying,
+            "joined": max(1, len(parts)),
         }
+        count = max(1, len(parts))
+        sizes = [_own_sizes(one) for one in parts] or [(0, length - header_bytes)]
+        seen = [size for _, size in sizes] if parts else [present - header_bytes]
+        shared = [shares(size, count) for size in (frame_bytes, label_bytes, header_bytes)]
+        rows = []
+        for place, one in enumerate(parts or [header]):
+            own_bytes, payload_bytes = sizes[place]
+            frame_share, label_share, header_share = (each[place] for each in shared)
+            self._count(totals, one, own_bytes + header_share, seen[place])
+            rows.append(
+                {
+                    **whole,
+                    "kind": one.kind.name,
+                    "priority": one.priority,
+                    "hops": one.hops,
+                    "origin": origins.get(one.origin, f"#{one.origin}"),
+                    "id": hex_id(one.message_id),
+                    "topic": one.topic,
+                    "payload_bytes": payload_bytes,
+                    "published_ns": one.published_ns,
+                    "websocket_bytes": frame_share,
+                    "header_bytes": own_bytes + header_share,
+                    "label_bytes": label_share,
+                    "flags": one.wire_flags,
+                }
+            )
+        return rows
+
+    def _count(
+        self, totals: dict[str, int], message: Message, header_bytes: int, payload_bytes: int
+    ) -> None:
+        """What a message costs; control messages have one layer for all of it."""
+        if message.kind is Kind.PUBLISH:
+            totals["publish_messages"] += 1
+            self._read(totals, "header_bytes", header_bytes)
+            self._read(totals, "payload_bytes", payload_bytes)
+        else:
+            totals["control_messages"] += 1
+            self._read(totals, "control_bytes", header_bytes + payload_bytes)
 
     def _packets(self, runs: list[Run]) -> int:
         """How many segments brought it; two of its pieces may lie in one."""
@@ -194,3 +218,8 @@ class _Stream:
         if piece < 0:
             return 0
         return self._before[piece] + min(at - self._starts[piece], self._lengths[piece])
+
+
+def _own_sizes(part: Message) -> tuple[int, int]:
+    """Of a publication among several: the bytes of its length and header, and of its payload."""
+    return LENGTH.size + len(encode(part)) - len(part.payload), len(part.payload)

@@ -1,6 +1,7 @@
 """The trace says of a stream what the analysis reads out of its bytes."""
 
 from collections.abc import Mapping
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from analysis.streams import reassemble
 from analysis.websocket import walk
 from nodes import wire
 from nodes.delivery.base import Chunk
+from nodes.joined import join
 from scheduled_streams import chunks_of, framed
 from testbed.backends.simulated.node import EPOCH_NS
 from testbed.backends.simulated.packets import Flow, Kind, Packet
@@ -36,7 +38,8 @@ contents = st.lists(
 
 
 def messages(wanted: list[tuple[int, int]]) -> list[wire.Message]:
-    return [
+    """Some of them joined."""
+    alone = [
         wire.Message(
             wire.Kind.PUBLISH,
             priority=priority,
@@ -50,6 +53,8 @@ def messages(wanted: list[tuple[int, int]]) -> list[wire.Message]:
         )
         for number, (priority, size) in enumerate(wanted)
     ]
+    together = [join(alone[at : at + 3], 4) for at in range(len(alone) - 2)]
+    return [one for pair in zip_longest(alone, together) for one in pair if one is not None]
 
 
 def written(chunks: list[Chunk], masked: bool) -> tuple[Flow, bytes]:
@@ -113,6 +118,8 @@ def test_each_message_is_seen_where_and_when_the_analysis_sees_it(
         ("packets", read.packets),
         ("websocket_bytes", read.frame_bytes),
         ("label_bytes", read.label_bytes),
+        ("joined", read.joined),
+        ("hops", read.header["hops"]),
     ):
         assert rows[mine] == theirs.tolist(), mine
     whole = read.complete  # of the others, it is not sure where a section ends that was cut off
