@@ -10,6 +10,32 @@ from analysis.errors import AnalysisError
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+OF_LEVELLING: Mapping[str, type] = {
+    "trial": int,
+    "nodes": int,
+    "rounds": int,
+    "subscriptions": int,
+    "sensors": int,
+    "events_per_sensor": int,
+    "scale": float,  # of the exponential distribution around the centre, as a share of the space's side
+    "side": float,  # of a box, in the mean
+    "events_at": str,
+    "k": int,
+    "e": float,
+    "e_of": str,
+    "give": str,
+    "movers": str,
+}
+LEVELLED: Mapping[str, type] = {
+    "moves": int,  # up to then
+    "load": float,  # events x subscriptions; mean over nodes
+    "largest": int,
+    "fairness": float,  # Jain's index
+    "to_50": float,  # share of the nodes
+    "above_250": float,
+    "from_500": int,  # nodes
+    "copies": int,  # of subscriptions, in all nodes
+}
 COLUMNS: Mapping[str, Mapping[str, type]] = {
     "topics": {
         "pattern": str,
@@ -40,6 +66,17 @@ COLUMNS: Mapping[str, Mapping[str, type]] = {
         "forwards": float,
         "one_hop": float,  # share of the deliveries
         "delay_ms": float,
+    },
+    "mixed": {
+        "subscribers": int,
+        "nodes": int,
+        "trial": int,
+        "method": str,
+        "priority": int,  # of the topics
+        "table_size": int,  # entries of a node, for all its topics
+        "topics_each": int,  # that a node publishes, one of them urgent
+        "path": float,
+        "one_hop": float,  # share of the deliveries
     },
     "load": {
         "method": str,

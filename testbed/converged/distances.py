@@ -1,5 +1,6 @@
 """Hops and messages between the peers of topics, by each strategy of multicast."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -13,6 +14,8 @@ from testbed.converged.population import Population
 from testbed.converged.search import search_hops
 from testbed.converged.split import split_hops
 from testbed.converged.trees import tree_messages
+
+_PAIRS_AT_ONCE = 4_000_000  # of peers of one topic: some tens of MB
 
 
 class Strategy(StrEnum):
@@ -50,6 +53,13 @@ class Distances:
     def to_subscribers(self, strategy: Strategy) -> Hops:
         """From each peer of each topic to each subscriber."""
         return self.hops[strategy][:, :, self.publishers :]
+
+
+def stretches(people: Population) -> Iterator[slice]:
+    """All topics, as many at once as the memory is to hold."""
+    at_once = max(1, _PAIRS_AT_ONCE // people.size**2)
+    for first in range(0, people.topics, at_once):
+        yield slice(first, min(first + at_once, people.topics))
 
 
 def distances(

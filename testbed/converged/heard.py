@@ -63,12 +63,12 @@ def held_by_nodes(
     links: tuple[Links, Links],
     size: int,
     random: np.random.Generator,
-    urgent: bool,
+    urgent: _Bools,
 ) -> _Bools:
     """The same with one table for each node, in which nodes are entered, by whichever key they were heard of first.
 
-    A node knows the subscribers of all its topics, whether it publishes or subscribes. `urgent`: by PATM-TBPS, all
-    topics being of high priority, so that the subscribers of those that it publishes come first.
+    A node knows the subscribers of all its topics, whether it publishes or subscribes. `urgent`: the topics of high
+    priority, by PATM-TBPS; the subscribers of those of them that a node publishes come first. By ATM-TBPS none is.
     """
     size_of_topic = people.size
     by_node = np.argsort(people.owners, kind="stable")
@@ -83,8 +83,10 @@ def held_by_nodes(
         sticky = np.unique(near[:, keys])
         sticky = sticky[(sticky != NOBODY) & (people.owners[sticky] != node)]
         publishes = keys % size_of_topic == 0
-        mine = _subscribers(people, keys[publishes] // size_of_topic)
+        own = keys[publishes] // size_of_topic
+        mine = _subscribers(people, own)
         others = _subscribers(people, keys[~publishes] // size_of_topic)
+        first_of_all = _subscribers(people, own[urgent[own]])
         coming = random.permutation(np.concatenate([mine, others]))
         who = np.concatenate([sticky, coming[people.owners[coming] != node]])
         _, first = np.unique(people.owners[who], return_index=True)  # an entry is a node
@@ -94,11 +96,11 @@ def held_by_nodes(
                 people.owners[who[first]],
                 first < len(sticky),
                 np.isin(people.owners[who[first]], people.owners[coming]),
-                np.isin(people.owners[who[first]], people.owners[mine]),
+                np.isin(people.owners[who[first]], people.owners[first_of_all]),
                 who[first] - keys[publishes][0],
             )
         )
-    heard, who = _side_by_side(people, nodes, tables, urgent)
+    heard, who = _side_by_side(people, nodes, tables)
     table, entry = np.nonzero(adapted(heard, size))
     entered = table * len(people.vectors) + who[table, entry]
     subscribers = people.owners.reshape(people.topics, size_of_topic)[:, 1:]
@@ -111,7 +113,7 @@ class _Table(NamedTuple):
     nodes: _Ints
     sticky: _Bools
     subscribes: _Bools  # to one of its topics
-    served: _Bools  # subscribes to one that it publishes
+    urgent: _Bools  # subscribes to one of high priority that it publishes
     distance: _Ints
 
 
@@ -120,19 +122,17 @@ def _subscribers(people: Population, topics: _Ints) -> _Ints:
     return (topics[:, None] * people.size + np.arange(1, people.size)).ravel()
 
 
-def _side_by_side(
-    people: Population, nodes: _Ints, tables: list[_Table], urgent: bool
-) -> tuple[Heard, _Ints]:
+def _side_by_side(people: Population, nodes: _Ints, tables: list[_Table]) -> tuple[Heard, _Ints]:
     """All tables as one, the shorter ones filled up; and the nodes that are entered."""
     shape = len(tables), max(len(table.nodes) for table in tables)
     there = np.arange(shape[1]) < np.array([[len(table.nodes)] for table in tables])
     who = np.zeros(shape, dtype=np.int64)
     distance = np.zeros(shape, dtype=np.int64)
-    sticky, subscribes, served = (np.zeros(shape, dtype=bool) for _ in range(3))
-    for place, filled in enumerate((who, sticky, subscribes, served, distance)):
+    sticky, subscribes, urgent = (np.zeros(shape, dtype=bool) for _ in range(3))
+    for place, filled in enumerate((who, sticky, subscribes, urgent, distance)):
         filled[there] = np.concatenate([table[place] for table in tables])
     level = np.where(there, shared_bits(people.vectors[nodes][:, None], people.vectors[who]), 0)
-    return Heard(there, level, sticky, subscribes, served & urgent, distance), who
+    return Heard(there, level, sticky, subscribes, urgent, distance), who
 
 
 def shared_bits(vectors: NDArray[np.uint64], others: NDArray[np.uint64]) -> _Ints:

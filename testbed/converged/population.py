@@ -72,3 +72,18 @@ def shared_population(
     members[:, 1:].sort(axis=1)
     owners = members.ravel().astype(np.int32)
     return Population(topics, 1, subscribers, owners, random_vectors(nodes, random))
+
+
+def station_population(
+    subscribers: int, nodes: int, stations: int, topics_each: int, seed: int
+) -> Population:
+    """Some nodes publish several topics each, and any others subscribe; whose topics are side by side is chance."""
+    random = np.random.default_rng(seed)
+    publishing = random.permutation(nodes)[:stations]
+    publishers = random.permutation(np.repeat(publishing, topics_each))
+    # Drawn from one node less, those from the publisher on are the next ones.
+    others = np.array([random.choice(nodes - 1, subscribers, replace=False) for _ in publishers])
+    others += others >= publishers[:, None]
+    others.sort(axis=1)
+    owners = np.concatenate([publishers[:, None], others], axis=1).ravel().astype(np.int32)
+    return Population(len(publishers), 1, subscribers, owners, random_vectors(nodes, random))

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testbed.converged.delay import hops_ms, one_hop_ms
-from testbed.converged.distances import Distances, Strategy, distances
+from testbed.converged.distances import Distances, Strategy, distances, stretches
 from testbed.converged.flood import Hops
 from testbed.converged.graph import Links, converge
 from testbed.converged.heard import TableOf, held_by_keys, held_by_nodes
@@ -18,7 +18,6 @@ from testbed.converged.psg import Publications
 from testbed.converged.supports import Support, start_nodes
 
 Row = dict[str, Any]
-_PAIRS_AT_ONCE = 4_000_000  # of peers of one topic: some tens of MB
 HIGH_PRIORITY = 4  # from here on (Kita 2025, 5.4)
 _Held = NDArray[np.bool_]  # [topic, subscriber]
 
@@ -69,9 +68,7 @@ def measure_tables(
     links = converge(people.owners, people.vectors)
     held = _held(people, links, table_size, TableOf(table_of), of_hearing)
     parts: dict[tuple[str, int], list[_Published]] = {}
-    at_once = max(1, _PAIRS_AT_ONCE // people.size**2)
-    for first in range(0, people.topics, at_once):
-        topics = slice(first, min(first + at_once, people.topics))
+    for topics in stretches(people):
         known = distances(people, links, topics, {Strategy(strategy), Strategy.SPLIT})
         here = {urgent: tables[topics] for urgent, tables in held.items()}
         for part in _published(known, here, Strategy(strategy), priorities, Beyond(beyond)):
@@ -101,7 +98,9 @@ def _held(
         held = held_by_keys(people, links, size, np.random.default_rng(seed))
         return {False: held, True: held}
     return {
-        urgent: held_by_nodes(people, links, size, np.random.default_rng(seed), urgent)
+        urgent: held_by_nodes(
+            people, links, size, np.random.default_rng(seed), np.full(people.topics, urgent)
+        )
         for urgent in (False, True)
     }
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from testbed.converged.delay import hops_ms
-from testbed.converged.distances import Distances, Strategy, distances
+from testbed.converged.distances import Distances, Strategy, distances, stretches
 from testbed.converged.fan import fan_helpers, fan_parts, fan_paths
 from testbed.converged.graph import converge
 from testbed.converged.population import PATTERNS, Population, population, random_vectors
@@ -20,7 +20,6 @@ Row = dict[str, Any]
 METHODS = ("sg-tbps", "psg-tbps", "scribe", "fan-tbps")
 PRIORITIES = (1, 2, 3, 4, 5)
 _PSG_STRATEGIES = (Strategy.FLOOD, Strategy.SEARCH)  # how the thesis' text can be read
-_PAIRS_AT_ONCE = 4_000_000  # of peers of one topic: some tens of MB
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +108,7 @@ def _measured(
     if not strategies:
         return
     links = converge(people.owners, people.vectors)
-    at_once = max(1, _PAIRS_AT_ONCE // people.size**2)
-    for first in range(0, people.topics, at_once):
-        topics = slice(first, min(first + at_once, people.topics))
+    for topics in stretches(people):
         known = distances(people, links, topics, strategies)
         if "sg-tbps" in methods:
             yield from _sg(known)

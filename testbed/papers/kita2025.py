@@ -9,6 +9,7 @@ METHODS = ("sg-tbps", "psg-tbps", "fan-tbps")
 SUBSCRIBERS = (10, 20, 40, 80, 160, 320, 640, 1_280)
 NODES_WITH_TABLES = 10_000
 TABLE_SIZE = 60
+MOST_SHARING = 160  # subscribers: from there on neighbours fill a node's table
 TRIALS, QUICK_TRIALS = 30, 3
 QUICK_SIZES, QUICK_SUBSCRIBERS = SIZES[:2], SUBSCRIBERS[::2]
 
@@ -25,7 +26,8 @@ def quick(trials: int | None = None) -> Extent:
 
 def _extent(name: str, sizes: Sequence[int], subscribers: Sequence[int], trials: int) -> Extent:
     cells = topics(sizes, trials, SEED, METHODS)
-    return Extent(name, trials, cells + tables(subscribers, trials))
+    shared = [count for count in subscribers if count <= MOST_SHARING]
+    return Extent(name, trials, cells + tables(subscribers, trials) + mixed(shared, trials))
 
 
 def tables(subscribers: Sequence[int], trials: int) -> tuple[Cell, ...]:
@@ -33,6 +35,25 @@ def tables(subscribers: Sequence[int], trials: int) -> tuple[Cell, ...]:
     return tuple(
         Cell(
             "tables",
+            {
+                "subscribers": count,
+                "nodes": NODES_WITH_TABLES,
+                "seed": SEED,
+                "trial": trial,
+                "table_size": TABLE_SIZE,
+            },
+            float(NODES_WITH_TABLES * count),
+        )
+        for count in subscribers
+        for trial in range(trials)
+    )
+
+
+def mixed(subscribers: Sequence[int], trials: int) -> tuple[Cell, ...]:
+    """Urgent and routine topics that share a table: ours, not in the thesis."""
+    return tuple(
+        Cell(
+            "mixed",
             {
                 "subscribers": count,
                 "nodes": NODES_WITH_TABLES,

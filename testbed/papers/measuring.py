@@ -3,7 +3,13 @@
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from testbed.converged import measure_collection, measure_load, measure_tables, measure_topics
+from testbed.converged import (
+    measure_collection,
+    measure_load,
+    measure_mixed,
+    measure_tables,
+    measure_topics,
+)
 from testbed.protocol_runs import measure_stopping
 
 Rows = Iterator[tuple[str, dict[str, Any]]]  # each with the name of its table
@@ -22,6 +28,11 @@ def _topics(**arguments: Any) -> Rows:
 def _tables(**arguments: Any) -> Rows:
     for row in measure_tables(**arguments):
         yield "tables", row
+
+
+def _mixed(**arguments: Any) -> Rows:
+    for row in measure_mixed(**arguments):
+        yield "mixed", row
 
 
 def _load(**arguments: Any) -> Rows:
@@ -45,10 +56,30 @@ def _collection(**arguments: Any) -> Rows:
         yield "collection", row
 
 
+def _levelling(**arguments: Any) -> Rows:
+    found = measure_levelling(**arguments)
+    for name, rows in (
+        ("levelling", found.totals),
+        ("levelling_nodes", found.nodes),
+        ("levelling_histogram", found.histogram),
+        ("levelling_moments", found.moments),
+    ):
+        for row in rows:
+            yield name, row
+
+
+def _levelling_reading(**arguments: Any) -> Rows:
+    for row in measure_levelling(**arguments).totals:
+        yield "levelling", row
+
+
 EXPERIMENTS: Mapping[str, Callable[..., Rows]] = {
     "topics": _topics,
     "tables": _tables,
+    "mixed": _mixed,
     "load": _load,
     "stopping": _stopping,
+    "levelling": _levelling,
+    "levelling_reading": _levelling_reading,
     "collection": _collection,
 }

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from analysis.papers import charts
+from analysis.papers.kita2025 import mixed
 from analysis.papers.kita2025.checks import FORWARDS_OF_PSG, PATH_OF_PSG
 from analysis.papers.kita2025.figures import HIGHEST, LARGE, SUPPORT
 from analysis.papers.points import PATTERN, by_pattern, nodes_panel, nodes_panels, points
@@ -29,6 +30,8 @@ def drawings(figures: Iterable[Figure]) -> dict[str, str]:
 
 
 def _draw(name: str, label: str, cells: Sequence[Cell]) -> str | None:
+    if name == mixed.NAME:
+        return mixed.drawing(cells, label)
     if name.startswith("tables-"):
         value, axis = ("path", HOPS) if name == "tables-path" else ("forwards", MESSAGES)
         return charts.lines(

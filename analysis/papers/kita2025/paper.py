@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from analysis.papers.kita2025 import mixed
 from analysis.papers.kita2025.checks import checks
 from analysis.papers.kita2025.drawings import drawings
 from analysis.papers.kita2025.figures import OF_TABLES, OF_TOPIC, figures
@@ -38,7 +39,11 @@ def measure(spark: "SparkSession", folder: Path) -> Findings:
         (*OF_TABLES, "method", "priority"),
         ("path", "forwards", "one_hop", "delay_ms"),
     )
-    return Findings(figures(topics, tables), checks(topics, tables))
+    shared = mixed.read(spark, folder)
+    return Findings(
+        [*figures(topics, tables), mixed.figure(shared)],
+        [*checks(topics, tables), *mixed.checks(shared)],
+    )
 
 
 KITA2025 = Paper("kita2025", WORDS, measure, drawings)

@@ -28,6 +28,7 @@ def paper() -> "Paper":
 
 def tables(result: Result) -> Sequence[Table]:
     """For people: hops and messages at priority 5, and hops with tables by number of subscribers."""
+    from analysis.papers.kita2025 import mixed
     from analysis.papers.kita2025.figures import FAN, SG, STRATEGY, is_main
     from analysis.papers.ways import METHODS, with_priority
 
@@ -46,7 +47,11 @@ def tables(result: Result) -> Sequence[Table]:
         shown.append(pivot(words, [*theirs, *ours], places, lambda c: METHODS[c["method"]], value))
     adaptive = cells_of(result, "tables-path")
     words = "Hops with tables of 60 entries"
-    return *shown, pivot(words, adaptive, ("subscribers",), with_priority, "path")
+    shown.append(pivot(words, adaptive, ("subscribers",), with_priority, "path"))
+    if shared := cells_of(result, mixed.NAME):
+        words = "Ours: hops where urgent and routine topics share a table"
+        shown.append(pivot(words, shared, ("subscribers",), mixed.way, "path"))
+    return shown
 
 
 PAPER = CellPaper(

@@ -77,7 +77,7 @@ def held_in(
     random = np.random.default_rng(1)
     if table_of is TableOf.KEY:
         return held_by_keys(people, links, size, random)
-    return held_by_nodes(people, links, size, random, urgent=True)
+    return held_by_nodes(people, links, size, random, np.ones(people.topics, dtype=bool))
 
 
 def test_an_urgent_topic_takes_the_place_of_others() -> None:
@@ -85,7 +85,9 @@ def test_an_urgent_topic_takes_the_place_of_others() -> None:
     people = shared_population(12, 40, 6.0, 5)
     links = converge(people.owners, people.vectors)
     by = {
-        urgent: held_by_nodes(people, links, 30, np.random.default_rng(1), urgent).sum()
+        urgent: held_by_nodes(
+            people, links, 30, np.random.default_rng(1), np.full(people.topics, urgent)
+        ).sum()
         for urgent in (False, True)
     }
     assert by[True] > by[False]

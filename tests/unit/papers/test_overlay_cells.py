@@ -32,6 +32,8 @@ def test_kita2025_has_every_pattern_size_number_of_subscribers_and_trial() -> No
     tables = Counter(c.arguments["subscribers"] for c in of(whole, "tables"))
     assert tables == dict.fromkeys([10, 20, 40, 80, 160, 320, 640, 1_280], TRIALS)
     assert {c.arguments["table_size"] for c in of(whole, "tables")} == {60}
+    mixed = Counter(c.arguments["subscribers"] for c in of(whole, "mixed"))
+    assert mixed == dict.fromkeys([10, 20, 40, 80, 160], TRIALS)
 
 
 def test_banno2013_has_every_pattern_and_size_and_the_load() -> None:
@@ -87,6 +89,11 @@ def test_fewer_trials_are_the_first_of_many(paper: object) -> None:
         Cell(
             "tables",
             {"subscribers": 10, "nodes": 200, "seed": 1, "trial": 3, "table_size": 60},
+            1.0,
+        ),
+        Cell(
+            "mixed",
+            {"subscribers": 10, "nodes": 200, "seed": 1, "trial": 3, "stations": 5},
             1.0,
         ),
         Cell(
