@@ -200,6 +200,8 @@ class Ring(Places):
             self._leave(peer)
         if peer.right == peer.me:
             peer.left, peer.unheard = peer.me, 0
+            if peer.unsure:  # its last left neighbour kept it from being sure that it is alone
+                self._check(peer)
         else:
             self._tick_neighbours(peer, look)
         if peer.standing is Standing.LEAVING and peer.wait <= 0:

@@ -151,3 +151,20 @@ def test_a_node_that_is_back_at_once_with_none_of_its_keys_is_passed_over() -> N
     network.act(2, node.insert(b"g", network.now))
     network.run(30)
     assert is_exact(network)
+
+
+def test_who_is_left_alone_by_a_node_that_is_back_at_once_lets_it_in_again() -> None:
+    """Its left neighbour was that node, too, which lives: it must not wait for a word from there to be sure."""
+    network = OverlayNetwork(1, fastest=0.05, slowest=0.05)
+    for number, key in enumerate((b"a", b"b")):
+        node = graph_node(network, number, [1 - number], watched=True)
+        network.act(number, node.insert(key, network.now))
+        network.run(10)
+    assert is_exact(network)
+    network.crash(1)
+    node = graph_node(network, 1, [0], watched=True)
+    network.run(3)
+    network.act(1, node.insert(b"c", network.now))
+    network.run(10)
+    assert network.nodes[1].peer(b"c").settled
+    assert is_exact(network)
