@@ -118,8 +118,24 @@ class Duties:
 
         None that has not begun: what is sent before that is not in its consequence, and must not end it.
         """
-        begun = [duty for duty in self._by_id.get(message_id, []) if duty.held_until != inf]
+        return self._idlest(self._by_id.get(message_id, []))
+
+    def of_guest(self, message_id: int, guest: Peer | None) -> Duty | None:
+        """The same, but one that answers to this guest, or to nobody.
+
+        What one that answers to another broker waits for must not be sent a second time: the copy would be the same,
+        and might be what that broker waits for itself.
+        """
+        duties = self._by_id.get(message_id, [])
+        return self._idlest([one for one in duties if one.copy is None or one.copy.peer == guest])
+
+    def _idlest(self, duties: list[Duty]) -> Duty | None:
+        begun = [duty for duty in duties if duty.held_until != inf]
         return min(begun, key=lambda duty: len(duty.waiting), default=None)
+
+    def awaits(self, copy: Copy) -> bool:
+        """Whether some duty waits for the answer to this copy."""
+        return any(copy in duty.waiting for duty in self._by_id.get(copy.message_id, []))
 
     def drop(self, duty: Duty) -> None:
         """Without an answer: the copy was none, or others are to keep it."""

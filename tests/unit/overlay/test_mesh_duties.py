@@ -63,6 +63,22 @@ def test_two_brokers_that_send_each_other_the_same_publication_do_not_wait_for_e
     assert len(duties) == 1
 
 
+def test_what_a_guest_published_is_published_again_for_the_guest_or_for_nobody() -> None:
+    duties = Duties(ME, KEEP_S)
+    opened(duties, "b2", publication(routing=b"back"))
+    assert duties.of(7) is not None
+    assert duties.of_guest(7, "s1") is None
+    nobodys = opened(duties, None)
+    assert duties.of_guest(7, "s1") is nobodys
+    onward = publication(routing=b"to b2")
+    assert not duties.awaits(copy_of("b2", onward))
+    duties.passed(nobodys, "b2", onward, 0.0)
+    assert duties.awaits(copy_of("b2", onward))
+    guests = opened(duties, "s1")
+    assert duties.of_guest(7, "s1") is guests
+    assert duties.of_guest(7, "s2") is nobodys
+
+
 def test_what_is_held_is_not_answered() -> None:
     duties = Duties(ME, KEEP_S)
     duty = opened(duties)
