@@ -95,8 +95,7 @@ class Attending(ABC):
         self._stands.add(channel)
         self._out += [
             self._confirmation(guest, Kind.SUBSCRIBED, text)
-            for text in self._subscriptions.texts(channel)
-            for guest in self._subscriptions.guests(text)
+            for guest, text in self._subscriptions.of_channel(channel)
         ]
 
     def _advertised(self, topic: str) -> None:

@@ -68,7 +68,8 @@ class Carrying(Attending):
         """What own guests have published since then."""
         for message in self._memory.published_since(since, self._now):
             if message.topic in self._goes:
-                duty = self._duties.of(message.message_id)
+                source = self._sources.get(message.message_id)
+                duty = self._duties.of_guest(message.message_id, source)
                 duty = duty or self._duties.open(None, message, self._now)
                 self._because(duty, self._node.publish(message, self._now))
 
@@ -134,6 +135,8 @@ class Carrying(Attending):
         """A copy goes out; if nothing that came in just now is the cause, it is of a publication that waited."""
         if not has_custody(message):
             return
+        if duty is None and self._duties.awaits(copy_of(peer, message)):
+            return  # sent again: no second duty waits for the same answer, or it might wait for itself
         if duty is None and (duty := self._duties.of(message.message_id)) is not None:
             self._duties.release(duty)
         duty = duty or self._duties.open(None, message, self._now)
@@ -175,7 +178,8 @@ class Carrying(Attending):
         for channel in self._catching_up.due(self._now):
             self._serve_from_memory(channel)
             if channel in self._stands:
-                words = self._catching_up.words(channel, self._now)
+                subscriptions = len(self._subscriptions.of_channel(channel))
+                words = self._catching_up.words(channel, subscriptions, self._now)
                 self._perform(self._node.ask(channel, words, self._now))
 
     def _ask_for_all(self, first: float) -> None:

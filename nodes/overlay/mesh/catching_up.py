@@ -126,8 +126,8 @@ class CatchingUp:
                 self._asked[channel] = now
                 yield channel
 
-    def words(self, channel: str, now: float) -> bytes:
-        """What need not be sent: what is remembered here; and what a guest has, if only one is catching up."""
+    def words(self, channel: str, subscriptions: int, now: float) -> bytes:
+        """What need not be sent: what is remembered here; and what a guest has, if that is the only subscription."""
         own = digest.encode(self._memory.ids(parse(channel), now))
         those = [
             wish.words
@@ -135,5 +135,5 @@ class CatchingUp:
             for wish in guest.wishes.values()
             if wish.channel == channel
         ]
-        fits = len(those) == 1 and len(own) + len(those[0]) <= MAX_DIGEST_BYTES
+        fits = len(those) == subscriptions == 1 and len(own) + len(those[0]) <= MAX_DIGEST_BYTES
         return own + those[0] if fits else own

@@ -77,9 +77,10 @@ class Subscriptions(Wishes):
         """Whether anybody wants something of it."""
         return channel in self._channels
 
-    def texts(self, channel: str) -> list[str]:
-        """The interests that have this channel."""
-        return list(self._channels.get(channel, ()))
+    def of_channel(self, channel: str) -> list[tuple[Peer, str]]:
+        """Guests and those of their interests that have this channel."""
+        texts = self._channels.get(channel, ())
+        return [(guest, text) for text in texts for guest in self._guests[text]]
 
     def wanting(self, message: Message) -> list[Peer]:
         """The guests of whose interests at least one wants this publication, each once."""

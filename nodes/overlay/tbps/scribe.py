@@ -36,11 +36,13 @@ from nodes.overlay.tbps.branches import Branches
 from nodes.overlay.tbps.climbing import Climber, Climbing
 from nodes.overlay.tbps.keys import Role, edge
 from nodes.overlay.tbps.membership import NEVER_S
+from nodes.overlay.tbps.publishers import Publishers
 from nodes.overlay.tbps.renewals import Renewals
 from nodes.overlay.tbps.rooted import Rooted, node_key
 from nodes.overlay.tbps.scribe_words import (
     Answer,
     Ask,
+    Inquiry,
     Join,
     Joined,
     Leave,
@@ -99,6 +101,7 @@ class Scribe(Rooted):
             lambda root, message: self._traffic.publish(root, self.number, message, self._now),
             lambda topic: self._out.append(Advertised(topic)),
         )
+        self._publishers = Publishers(FORGET_AFTER * SELDOM * longest_s)
         self._attempts = place.incarnation
         self._tick_at: float | None = None
 
@@ -180,6 +183,7 @@ class Scribe(Rooted):
         self._act(self.graph.on_peer_lost(number, now))
         self.branches.forget_node(number)
         self._sources.forget_node(number)
+        self._publishers.forget_node(number)
         return self._done()
 
     def on_peer_found(self, number: int, now: float) -> list[Action]:
@@ -212,10 +216,17 @@ class Scribe(Rooted):
         # The old root passes on what comes to it: publishers need not be told at once.
         self._sources.tick(renew and (not self._renewals.calm or self._renewals.every(SELDOM)))
         self._traffic.tick(self._now)
+        self._publishers.forget_old(self._now)
+        for topic, node in self._publishers.hand_over(self._is_elsewhere):
+            self._climbing.climb(Look(node, 0, topic))
+
+    def _is_elsewhere(self, topic: str) -> bool:
+        """The topic's root, as far as it is known."""
+        return isinstance(self._heading(topic), int)
 
     def _done(self) -> list[Action]:
-        busy = self.branches or self._sources or self._climbing or self._traffic
-        if self._tick_at is None and busy:
+        parts = (self.branches, self._sources, self._climbing, self._traffic, self._publishers)
+        if self._tick_at is None and any(parts):
             self._tick_at = self._now + self._period_s * (0.9 + 0.2 * self._random.random())
         out, self._out = self._out, []
         return out
@@ -248,9 +259,13 @@ class Scribe(Rooted):
         """This node is the root."""
         match one:
             case Look():
+                self._publishers.add(one.topic, one.asker, self._now)
                 self._tell(one.asker, Root(one.topic))
             case Question():
                 self._out.append(Asked(one.asker, one.topic, one.words))
+                for node in self._publishers.of(one.topic):
+                    if node not in (one.asker, self.number):
+                        self._tell(node, Inquiry(one.asker, one.topic, one.words))
             case Message():
                 self._traffic.on_top(one)
 
@@ -279,6 +294,8 @@ class Scribe(Rooted):
                 self.branches.on_leave(sender, word)
             case Look() | Question():
                 self._climbing.climb(word)
+            case Inquiry():
+                self._out.append(Asked(word.asker, word.topic, word.words))
             case Root():
                 self._sources.on_root(sender, word.topic)
 

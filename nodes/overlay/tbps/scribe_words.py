@@ -4,6 +4,7 @@
     Answer  level, rightwards (1 byte each), steps (4), ticket (8)
     Join, Joined, Leave  ticket (8), topic          Look  asker (4), hops (1), topic          Root  topic
     Question  asker (4), hops (1), length of the topic (1), topic, words of the layer above
+    Inquiry   asker (4), the rest as in Question
 
 The routing section of a publication is one byte: whether it goes up or down; if it goes up once more after a crash,
 the number of that attempt (8) follows.
@@ -91,6 +92,15 @@ class Question:
     words: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Inquiry:
+    """From the root to a node that publishes on the topic: the same question, for the layer above."""
+
+    asker: int
+    topic: str
+    words: bytes
+
+
 class Toward(IntEnum):
     """Where a publication goes."""
 
@@ -109,7 +119,7 @@ class Course(NamedTuple):
 
 
 _ATTEMPT = struct.Struct("!Q")
-ScribeWord = Ask | Answer | Join | Joined | Leave | Look | Root | Question
+ScribeWord = Ask | Answer | Join | Joined | Leave | Look | Root | Question | Inquiry
 
 # number -> kind, its numbers, and whether a topic stands behind them
 _FORMS: dict[int, tuple[type[Any], struct.Struct, bool]] = {
@@ -121,6 +131,7 @@ _FORMS: dict[int, tuple[type[Any], struct.Struct, bool]] = {
     206: (Look, struct.Struct("!IB"), True),
     207: (Root, struct.Struct("!"), True),
     208: (Question, struct.Struct("!IB"), True),
+    209: (Inquiry, struct.Struct("!I"), True),
 }
 WORDS = {number: kind for number, (kind, _, _) in _FORMS.items()}
 _NUMBERS = {kind: number for number, kind in WORDS.items()}
@@ -131,7 +142,7 @@ def say_scribe(word: ScribeWord) -> bytes:
     number = _NUMBERS[type(word)]
     _, form, topical = _FORMS[number]
     values = astuple(word)
-    if isinstance(word, Question):
+    if isinstance(word, Question | Inquiry):
         values, rest = values[:-2], write_question(word.topic, word.words)
     elif topical:
         values, rest = values[:-1], encode_topic(values[-1])
@@ -149,7 +160,7 @@ def hear_scribe(data: bytes) -> ScribeWord:
     if len(data) < end or (len(data) > end and not topical):
         raise WireError(f"{kind.__name__} of {len(data)} bytes")
     rest: tuple[str | bytes, ...] = ()
-    if kind is Question:
+    if kind in (Question, Inquiry):
         rest = read_question(data[end:])
     elif topical:
         rest = (_topic(data[end:]),)

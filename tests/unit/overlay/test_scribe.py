@@ -8,6 +8,8 @@ import pytest
 
 from known_graph import known_places
 from nodes.overlay.skipgraph.contacts import VECTOR_BITS, Contact, vector_of
+from nodes.overlay.tbps.base import Asked
+from nodes.overlay.tbps.publishers import Publishers
 from nodes.overlay.tbps.rooted import node_key, topic_hash
 from testbed.converged.scribe import ScribeTrees, scribe_trees
 from topic_network import TopicNetwork
@@ -197,6 +199,38 @@ def test_a_better_root_comes_and_the_old_one_serves_until_all_know() -> None:
     assert {receiver for sender, receiver, _ in network.publications() if sender == 1} >= {12}
     trees = converged([*vectors, target], TOPIC, sorted(wanted))
     assert links(network, TOPIC) == tree_links(trees)
+
+
+def test_a_new_root_learns_from_the_old_one_who_publishes() -> None:
+    vectors = drawn(5, 12)
+    network = standing(vectors, renew_s=100.0)
+    root = int(converged(vectors, TOPIC, [0]).roots[0])
+    publisher, asker = [number for number in range(12) if number != root][:2]
+    network.advertise(publisher, TOPIC)
+    network.run(5)
+    network.start(12, [0], topic_hash(TOPIC))  # agrees with the hash in all bits
+    network.run(20)
+    network.told.clear()
+    network.act(asker, network.nodes[asker].ask(TOPIC, b"what I have", network.now))
+    network.run(3)
+    asked = [(node, action) for node, action in network.told if isinstance(action, Asked)]
+    assert {node for node, _ in asked} == {publisher, 12}
+    assert {action for _, action in asked} == {Asked(asker, TOPIC, b"what I have")}
+
+
+def test_publishers_are_remembered_until_they_are_dead_or_silent_for_long() -> None:
+    publishers = Publishers(100.0)
+    for node, now in ((1, 0.0), (2, 0.0), (3, 50.0)):
+        publishers.add(TOPIC, node, now)
+    publishers.add("valley", 2, 0.0)
+    publishers.forget_node(2)
+    assert (publishers.of(TOPIC), publishers.of("valley")) == ([1, 3], [])
+    publishers.forget_old(100.0)
+    assert publishers.of(TOPIC) == [1, 3]
+    publishers.forget_old(101.0)
+    assert publishers.of(TOPIC) == [3]
+    assert publishers.hand_over(lambda topic: topic == TOPIC) == [(TOPIC, 3)]
+    assert not publishers
 
 
 def test_children_that_do_not_renew_are_forgotten() -> None:

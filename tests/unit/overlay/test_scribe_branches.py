@@ -11,10 +11,12 @@ from nodes.overlay.tbps.compass import Bearing
 from nodes.overlay.tbps.scribe_words import (
     Answer,
     Ask,
+    Inquiry,
     Join,
     Joined,
     Leave,
     Look,
+    Question,
     Root,
     ScribeWord,
     hear_scribe,
@@ -117,6 +119,8 @@ words: st.SearchStrategy[ScribeWord] = st.one_of(
     st.builds(Leave, u64, topics),
     st.builds(Look, u32, u8, topics),
     st.builds(Root, topics),
+    st.builds(Question, u32, u8, topics, st.binary(max_size=20)),
+    st.builds(Inquiry, u32, topics, st.binary(max_size=20)),
 )
 
 
@@ -136,6 +140,7 @@ def test_words_come_back_from_their_bytes(word: ScribeWord) -> None:
         say_scribe(Answer(1, 2, 3, 4)),
         say_scribe(Root("")) + b"\xff",
         say_scribe(Root("")) + b"x" * 256,
+        say_scribe(Inquiry(1, "slope", b""))[:-1],
     ],
 )
 def test_other_bytes_are_refused(data: bytes) -> None:

@@ -1,0 +1,67 @@
+"""Subscribers that missed a publication, and who still has it when its first broker is gone: it comes to them once."""
+
+import pytest
+
+from mesh_network import MeshNetwork
+from nodes.overlay.methods import TOPIC_METHODS
+
+BROKERS = [f"b{number}" for number in range(1, 7)]
+TOPIC = "slope"
+QUIET_S = 140.0
+
+methods = pytest.mark.parametrize("method", sorted(TOPIC_METHODS))
+
+
+def standing(method: str, seed: int) -> MeshNetwork:
+    """A sensor at b4 whose next broker is b5, a subscriber at b1 and one at b6."""
+    made = MeshNetwork(method, seed, len(BROKERS))
+    sensor = made.join("s1", 101, [], ["b4", "b5"])
+    made.act("s1", sensor.advertise([TOPIC], 0.0))
+    made.join("c1", 111, [TOPIC], ["b1"])
+    made.join("c2", 112, [TOPIC], ["b6"])
+    made.run(30)
+    assert all(core.ready for core in made.cores.values())
+    return made
+
+
+def publish_while_b6_is_cut_off(made: MeshNetwork) -> int:
+    """All others have it, and the sensor's broker is dead then: only the sensor's next one remembers it for b6."""
+    made.isolate("b6")
+    made.run(20)
+    identity = made.publish("s1", 1, TOPIC)
+    made.run(20)
+    assert made.taken == {identity}
+    assert made.receivers(identity) == {"c1"}
+    made.kill("b4")
+    made.run(5)
+    return identity
+
+
+@methods
+@pytest.mark.parametrize("seed", [1, 3, 4])
+def test_who_was_cut_off_hears_from_the_sensors_next_broker_what_it_missed(
+    method: str, seed: int
+) -> None:
+    made = standing(method, seed)
+    identity = publish_while_b6_is_cut_off(made)
+    for name in ("b1", "b2", "b3"):  # whoever was the root, or had passed it on
+        made.kill(name)
+        made.start(name)
+    made.isolated.clear()
+    made.run(QUIET_S)
+    assert made.receivers(identity) == {"c1", "c2"}
+    assert set(made.delivered.values()) == {1}
+
+
+@methods
+def test_a_guest_that_has_everything_does_not_speak_for_the_others_at_its_broker(
+    method: str,
+) -> None:
+    made = standing(method, 1)
+    identity = publish_while_b6_is_cut_off(made)
+    made.move("c1", "b6")
+    made.run(1)
+    made.isolated.clear()
+    made.run(QUIET_S)
+    assert made.receivers(identity) == {"c1", "c2"}
+    assert set(made.delivered.values()) == {1}
