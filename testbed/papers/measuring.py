@@ -5,6 +5,7 @@ from typing import Any
 
 from testbed.converged import (
     measure_collection,
+    measure_levelling,
     measure_load,
     measure_mixed,
     measure_tables,
