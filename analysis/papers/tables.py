@@ -126,6 +126,23 @@ COLUMNS: Mapping[str, Mapping[str, type]] = {
         "hops": float,  # mean over all that is sent
         "hops_plain": float,  # mean over publishers
     },
+    "levelling": {**OF_LEVELLING, "when": str, **LEVELLED},
+    "levelling_nodes": {
+        "give": str,
+        "trial": int,
+        "when": str,
+        "from_node": int,  # in id order
+        "load": float,
+        "largest": int,
+    },
+    "levelling_histogram": {
+        "give": str,
+        "trial": int,
+        "when": str,
+        "from_load": int,
+        "nodes_in": int,
+    },
+    "levelling_moments": {**OF_LEVELLING, "round": int, **LEVELLED},
 }
 SHEET = "cells.json"  # which paper the folder is of, and how much of it was computed
 
