@@ -109,7 +109,9 @@ def difference(first: Run, other: Run) -> str:
     if one["seed"] != two["seed"]:
         return f"its seed is {two['seed']}, not {one['seed']}"
     if _cast(one) != _cast(two):
-        return "its sensors and subscribers are others, have other numbers, or want other topics"
+        return "its sensors and subscribers are others, have other numbers, or want other things"
+    if _places(one) != _places(two):
+        return "its areas are others, or its sensors stand elsewhere"
     if one["scenario"]["publish"] != two["scenario"]["publish"]:
         return "other messages are published in its scenario"
     if _failing(one) != _failing(two):
@@ -135,6 +137,13 @@ def _cast(topology: dict[str, Any]) -> dict[int, tuple[str, str, tuple[str, ...]
         for node in topology["nodes"]
         if node["kind"] in ("sensor", "subscriber")
     }
+
+
+def _places(topology: dict[str, Any]) -> tuple[Any, ...]:
+    """From where to where a lab's space goes, and where its sensors stand in it; that matters only if it has one."""
+    space = topology.get("space", ())
+    sensors = [node for node in topology["nodes"] if space and node["kind"] == "sensor"]
+    return (*space, *((node["name"], node["at"]) for node in sensors))
 
 
 def _delivered(run: Run) -> pa.Table:

@@ -20,6 +20,7 @@ from analysis.scan import jobs_of, scan
 from analysis.session import open_session
 from analysis.summary import summarize
 from analysis.trace import read_trace, trace_files
+from analysis.wishes import wishes_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -108,7 +109,7 @@ class _Measurement:
                 crossed,
                 received,
                 dropped,
-                wanted(self.run),
+                wishes_of({node.name: node.topics for node in self.run.nodes}),
                 self.run.brokers,
                 connected(told, self.run.brokers),
                 downtimes(self.run.manifest),
@@ -195,15 +196,6 @@ def connected(events: list[Event], brokers: Collection[str]) -> dict[str, list[t
         if (broker := home_of(event, brokers)) is not None:
             found.setdefault(event.node, []).append((event.t_ns, broker))
     return found
-
-
-def wanted(run: Run) -> dict[str, list[str]]:
-    """Who wants which topic, from the manifest."""
-    receivers: dict[str, list[str]] = {}
-    for node in run.nodes:
-        for topic in node.topics:
-            receivers.setdefault(topic, []).append(node.name)
-    return receivers
 
 
 def _write_json(path: Path, document: dict[str, Any]) -> None:

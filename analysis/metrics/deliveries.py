@@ -11,6 +11,7 @@ from pyspark.sql import functions as sf
 
 from analysis.faults import Downtimes, was_down
 from analysis.follow import Hop, Journey, homes_at
+from analysis.wishes import Wishes
 
 SCHEMA = """
     id string, receiver string, origin string, topic string, priority int, payload_bytes long, published_ns long,
@@ -38,7 +39,7 @@ ARROW_SCHEMA = pa.schema(
         ("held_back", pa.int64()),
     ]
 )
-PUBLICATION = ("id", "origin", "topic", "priority", "payload_bytes", "published_ns")
+PUBLICATION = ("id", "origin", "topic", "priority", "payload_bytes", "published_ns", "place")
 HOP = ("id", *Hop._fields)
 RECEPTION = ("id", "receiver", "handed", "held_back")
 DROP = ("id", "dropper", "peer")
@@ -49,14 +50,14 @@ def deliveries(
     hops: DataFrame,
     receptions: DataFrame,
     drops: DataFrame,
-    wanted: Mapping[str, Sequence[str]],
+    wishes: Wishes,
     brokers: Collection[str],
     connected: Mapping[str, Sequence[tuple[int, str]]] | None = None,
     down: Downtimes | None = None,
 ) -> DataFrame:
     """A message is delivered when all its bytes were seen on the receiver's link.
 
-    `wanted`: topic -> receivers. `receptions`: id, receiver, how often its application got the message and how often
+    `wishes`: who should get what. `receptions`: id, receiver, how often its application got the message and how often
     it was held back, by the receivers' own account. `drops`: id, dropper, peer, by the droppers' own account.
     `connected`: receiver -> when it was linked to which broker, in the order of time. `down`: who was ended on purpose.
     """
@@ -69,7 +70,6 @@ def deliveries(
     known = parts[0]
     for part in parts[1:]:
         known = known.unionByName(part, allowMissingColumns=True)
-    receivers = {topic: list(names) for topic, names in wanted.items()}
     central = frozenset(brokers)
     links, ended = dict(connected or {}), dict(down or {})
 
@@ -77,14 +77,14 @@ def deliveries(
         whole = list(batches)
         if whole:
             table = pa.Table.from_batches(whole)
-            yield from _follow(table, receivers, central, links, ended).to_batches()
+            yield from _follow(table, wishes, central, links, ended).to_batches()
 
     return known.repartition("id").mapInArrow(follow, SCHEMA)
 
 
 def _follow(
     known: pa.Table,
-    wanted: Mapping[str, Sequence[str]],
+    wishes: Wishes,
     brokers: Collection[str],
     connected: Mapping[str, Sequence[tuple[int, str]]],
     down: Downtimes,
@@ -101,11 +101,11 @@ def _follow(
     for identity, dropper, peer in _rows(known, 3, DROP):
         drops[identity].append((dropper, peer))
     columns: dict[str, list[Any]] = {name: [] for name in ARROW_SCHEMA.names}
-    for identity, origin, topic, priority, size, logged_ns in _rows(known, 0, PUBLICATION):
+    for identity, origin, topic, priority, size, logged_ns, place in _rows(known, 0, PUBLICATION):
         mine = hops.get(identity, [])
         journey = Journey(origin, mine, brokers, drops.get(identity, ()))
         published_ns = mine[0].published_ns if mine else logged_ns
-        for receiver in wanted.get(topic, ()):
+        for receiver in wishes.receivers(topic, priority, place):
             if receiver == origin:
                 continue
             homes = homes_at(connected.get(receiver, ()), published_ns)

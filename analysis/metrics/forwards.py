@@ -7,6 +7,7 @@ publication of another topic only relays it.
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from analysis.wishes import ABOUT
 from nodes.wire import REPEATED
 
 SCHEMA = """
@@ -54,7 +55,8 @@ def _participants(messages: DataFrame) -> DataFrame:
     told = messages.where(
         "kind in ('SUBSCRIBE', 'ADVERTISE') or (kind = 'PUBLISH' and src = origin)"
     )
-    ends = [told.select(sf.col(end).alias("node"), "topic") for end in ("src", "dst")]
+    topic = sf.regexp_replace("topic", ABOUT, "").alias("topic")
+    ends = [told.select(sf.col(end).alias("node"), topic) for end in ("src", "dst")]
     return ends[0].union(ends[1]).distinct().withColumn("takes_part", sf.lit(True))
 
 

@@ -4,11 +4,12 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 SCHEMA = """
-    id string, origin string, topic string, priority int, payload_bytes long, published_ns long, late_s double
+    id string, origin string, topic string, priority int, payload_bytes long, published_ns long, late_s double,
+    place array<long>
 """
 LOG_SCHEMA = """
     t long, node string, event string, id string, topic string, priority int, size long, late_ns long,
-    peer string, reason string, messages long
+    peer string, reason string, messages long, place array<long>
 """
 
 
@@ -25,6 +26,7 @@ def publications(logs: DataFrame, from_ns: int = 0) -> DataFrame:
             sf.col("size").alias("payload_bytes"),
             sf.col("t").alias("published_ns"),
             (sf.col("late_ns") / 1e9).alias("late_s"),
+            "place",
         )
         .dropDuplicates(["id"])
     )

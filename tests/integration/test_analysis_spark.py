@@ -31,6 +31,7 @@ from analysis.pipeline import analyze, measure
 from analysis.report import write_report
 from analysis.runfolder import read_run
 from analysis.scan import packets
+from analysis.wishes import wishes_of
 from known_mesh import DEAD, LAST_OF_C_MS, known_mesh
 from labelled_streams import write_mixed
 from nodes import wire
@@ -329,15 +330,28 @@ def test_a_message_is_followed_through_several_brokers(spark):
         )
     frame = spark.createDataFrame(seen, messages.SCHEMA)
     crossed = hops.hops(frame)
-    published = spark.createDataFrame([("1", "origin", "x", 5, 1, 0, 0.0)], publications.SCHEMA)
+    published = spark.createDataFrame(
+        [
+            ("1", "origin", "x", 5, 1, 0, 0.0, None),
+            ("2", "origin", "x", 3, 1, 0, 0.0, [7, 3_000_000_000]),
+            ("3", "origin", "x", 2, 1, 0, 0.0, [7, 1]),
+        ],
+        publications.SCHEMA,
+    )
+    wanted = {"town": ["{5}x"], "absent": ["{5}x", "{1 0-9 b2d05e00-b2d05e00}x", "{2 * *}y"]}
     said = spark.createDataFrame(
         [("1", "town", 2, 1)], "id string, receiver string, handed long, held_back long"
     )
     dropped = spark.createDataFrame([("1", "b", "x")], "id string, dropper string, peer string")
     found = deliveries.deliveries(
-        published, crossed, said, dropped, {"x": ["town", "absent"]}, ["a", "b", "c", "d"]
+        published, crossed, said, dropped, wishes_of(wanted), ["a", "b", "c", "d"]
     ).collect()
-    by_receiver = {row.receiver: row for row in found}
+    assert {(row.id, row.receiver) for row in found} == {
+        ("1", "town"),
+        ("1", "absent"),
+        ("2", "absent"),
+    }, "nothing else was wanted"
+    by_receiver = {row.receiver: row for row in found if row.id == "1"}
     assert by_receiver["town"].path == ["origin", "a", "b", "c", "town"]
     assert by_receiver["town"].hops == 4
     assert by_receiver["town"].received_ns == 360

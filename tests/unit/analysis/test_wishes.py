@@ -1,0 +1,32 @@
+"""Who should get a publication, as the analysis sees it."""
+
+import re
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.wishes import ABOUT, wishes_of
+from nodes.overlay.interests import Interest, is_plain
+from nodes.overlay.zorder_map.boxes import Box
+
+
+def test_each_receiver_is_named_once_if_one_of_its_interests_fits() -> None:
+    wishes = wishes_of(
+        {"office": ["alerts"], "siren": ["{4}alerts", "{1 0-5}alerts", "rain"], "sensor": []}
+    )
+    assert wishes.receivers("alerts", 5, [3]) == ["office", "siren"]
+    assert wishes.receivers("alerts", 3, [6]) == ["office"]
+    assert wishes.receivers("alerts", 3, None) == ["office"]
+    assert wishes.receivers("rain", 1, None) == ["siren"]
+    assert wishes.receivers("snow", 5, [3]) == []
+
+
+@given(
+    st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=20).filter(is_plain),
+    st.none() | st.just(Box((1, 0), (7, 2**32 - 1))),
+    st.integers(1, 5),
+)
+def test_the_topic_of_a_text_is_found_without_reading_all_of_it(
+    topic: str, box: Box | None, level: int
+) -> None:
+    assert re.sub(ABOUT, "", Interest(topic, box, level).text) == topic
