@@ -40,13 +40,9 @@ def inject(
     if size > MAX_PAYLOAD_BYTES:
         raise InputError(f"a message has at most {SIZE.write(MAX_PAYLOAD_BYTES)}", "send several")
     refuse_the_dead(record)
-    place = topology.place(node, values or {})
-    if topic not in topology.wanted:
-        emit(
-            Warned(
-                f"nobody subscribes to {topic!r}; {did_you_mean(topic, sorted(topology.wanted))}"
-            )
-        )
+    place, wanted = topology.place(node, values or {}), sorted(topology.wanted)
+    if topic not in wanted:
+        emit(Warned(f"nobody subscribes to {topic!r}; {did_you_mean(topic, wanted)}"))
     elif not topology.receivers(topic, priority, place):
         emit(Warned(f"nobody wants {topic!r} of level {priority} from where {node} is"))
     question = {

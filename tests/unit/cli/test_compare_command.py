@@ -269,6 +269,30 @@ def test_another_number_of_sensors_is_another_scenario(first: Path, tmp_path: Pa
     assert "sensors" in compare(first, other)[1]["pairs"][0]["reason"]
 
 
+def test_another_space_or_sensors_elsewhere_in_it_are_another_scenario(
+    first: Path, tmp_path: Path
+) -> None:
+    def in_space(name: str, low: float, at: list[float]) -> Path:
+        space = [{"name": "latitude", "low": low, "high": 34.0}]
+        folder = write_run(tmp_path / name, ROWS, space=space)
+        manifest = json.loads((folder / "run.json").read_text())
+        for node in manifest["topology"]["nodes"]:
+            node["at"] = at if node["kind"] == "sensor" else None
+        (folder / "run.json").write_text(json.dumps(manifest))
+        return folder
+
+    one = in_space("one", 33.0, [33.5, 133.5])
+    others = [
+        first,
+        in_space("wider", 32.0, [33.5, 133.5]),
+        in_space("moved", 33.0, [33.6, 133.5]),
+        in_space("same", 33.0, [33.5, 133.5]),
+    ]
+    told = compare(one, *others)[1]["pairs"]
+    reason = "its areas are others, or its sensors stand elsewhere"
+    assert [pair.get("reason") for pair in told] == [reason, reason, reason, None]
+
+
 @pytest.mark.parametrize("words", [("first",), ("first", "first")])
 def test_one_run_alone_is_refused(
     first: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]

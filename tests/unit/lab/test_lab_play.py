@@ -5,10 +5,16 @@ from dataclasses import replace
 import pytest
 
 from fake_labs import LAB, SIREN, another_siren, up
+from nodes.overlay.interests import Interest
+from nodes.overlay.space import Dimension, Space
+from testbed.control import request
 from testbed.errors import InputError, TestbedError
 from testbed.events import StageAdvanced, StageEnded, StageStarted, Warned, ignore
 from testbed.lab import inject, play
+from testbed.places import LabPlace
 from testbed.records import locked, read_manifest
+
+TILT = Dimension("tilt", 0, 45)
 
 
 def test_play_hands_out_the_timeline_and_waits_for_every_delivery(place, file):
@@ -89,6 +95,31 @@ def test_inject_publishes_at_once_and_names_the_message(place, file):
     assert "did you mean 'sensor'" in caught.value.hint
     with pytest.raises(InputError, match="a message has at most 8MB"):
         inject(record, "sensor", "alerts", 5, 8_000_001)
+
+
+def test_inject_publishes_where_the_sensor_stands(place, file):
+    space = (Dimension("latitude", 33, 34), Dimension("longitude", 133, 134), TILT)
+    steep = Interest("alerts", Space(space).box({"latitude": (33.4, 33.6), "tilt": (30, 45)}))
+    nodes = (
+        LAB.node("broker"),
+        replace(LAB.node("sensor"), at=(33.5, 133.5)),
+        replace(SIREN, topics=(steep.text,)),
+    )
+    record = up(replace(LAB, nodes=nodes, space=space), file, place)
+    siren, seen = LabPlace.of(record.name).node_control("siren"), []
+    inject(record, "sensor", "alerts", 5, 200, seen.append, {"tilt": 40.0})
+    assert seen == []
+    assert request(siren, {"do": "status"})["received"] == 1
+    inject(record, "sensor", "alerts", 5, 200, seen.append)
+    assert seen == [Warned("nobody wants 'alerts' of level 5 from where sensor is")]
+    assert request(siren, {"do": "status"})["received"] == 1
+    with pytest.raises(InputError, match="tilt goes from 0 to 45, not 60"):
+        inject(record, "sensor", "alerts", 5, 200, values={"tilt": 60.0})
+    with pytest.raises(InputError, match="the lab has no dimension 'title'") as caught:
+        inject(record, "sensor", "alerts", 5, 200, values={"title": 1.0})
+    assert caught.value.hint == "did you mean 'tilt'?"
+    with pytest.raises(InputError, match="no topic begins with"):
+        inject(record, "sensor", "{4}alerts", 5, 200)
 
 
 def test_inject_of_a_sensor_that_has_died_says_what_repairs_it(place, file):
