@@ -28,6 +28,7 @@ from testbed.places import LabPlace, marks
 
 REGISTRY_TIMEOUT_S = 8
 AT_ONCE = 2  # builds; they share processors and a mirror
+_PULLING = threading.Lock()  # to the engine a name means one platform at a time
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,16 +187,17 @@ def _pull(client: docker.DockerClient, source: str, wanted: Wanted, job: Job) ->
     if refusal:
         return refusal
     job.tell(f"pulling {source}")
-    before = _get(client, source)
-    try:
-        pulled = client.images.pull(source, platform=str(wanted.platform))
-    except TROUBLE as error:
-        return _reason(error)
-    if platform_of(pulled) != wanted.platform:
-        return f"the registry has it only for {platform_of(pulled)}"
-    pulled.tag(wanted.name)
-    if before is not None and before.id != pulled.id:
-        before.tag(source)
+    with _PULLING:
+        before = _get(client, source)
+        try:
+            pulled = client.images.pull(source, platform=str(wanted.platform))
+        except TROUBLE as error:
+            return _reason(error)
+        if platform_of(pulled) != wanted.platform:
+            return f"the registry has it only for {platform_of(pulled)}"
+        pulled.tag(wanted.name)
+        if before is not None and before.id != pulled.id:
+            before.tag(source)
     job.emit(Note(f"image for {wanted.platform}: {source}"))
     return ""
 
