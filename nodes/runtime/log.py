@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from nodes.delivery.base import Dropped
-from nodes.wire import MAX_MESSAGE_BYTES, MAX_PAYLOAD_BYTES, Message, decode
+from nodes.joined import apart
+from nodes.wire import Kind, Message, decode
 
 
 def hex_id(message_id: int) -> str:
@@ -44,17 +45,18 @@ def about_published(message: Message, late_ns: int) -> dict[str, Any]:
     }
 
 
-def about_dropped(peer: str, dropped: Dropped) -> dict[str, Any]:
-    """What `drop` says of a message on its way to this peer."""
-    message = decode(dropped.data[: MAX_MESSAGE_BYTES - MAX_PAYLOAD_BYTES])
-    return {
-        "id": hex_id(message.message_id),
-        "kind": message.kind.name,
-        "topic": message.topic,
-        "priority": message.priority,
-        "peer": peer,
-        "reason": dropped.reason,
-    }
+def about_dropped(peer: str, dropped: Dropped) -> Iterator[dict[str, Any]]:
+    """What `drop` says of a message on its way to this peer; of joined ones, of each publication."""
+    message = decode(dropped.data)
+    for one in apart(message) if message.kind is Kind.JOINED else [message]:
+        yield {
+            "id": hex_id(one.message_id),
+            "kind": one.kind.name,
+            "topic": one.topic,
+            "priority": one.priority,
+            "peer": peer,
+            "reason": dropped.reason,
+        }
 
 
 class Log:

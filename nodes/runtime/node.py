@@ -242,7 +242,8 @@ class Node(ABC):
         """Why this very message was dropped, if it was; others may have been dropped for it."""
         problem = None
         for dropped in self.queue_message(peer, message, data):
-            self.log.write("drop", **about_dropped(peer, dropped))
+            for lost in about_dropped(peer, dropped):
+                self.log.write("drop", **lost)
             if dropped.data == data:
                 problem = dropped.reason
         if problem is not None and message.control and (link := self.links.get(peer)) is not None:

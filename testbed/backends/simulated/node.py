@@ -228,7 +228,8 @@ class SimulatedNode(ABC):
 
     def _send(self, peer: str, message: Message, data: bytes) -> None:
         for dropped in self.queue_message(peer, message, data):
-            self.log.write("drop", **about_dropped(peer, dropped))
+            for lost in about_dropped(peer, dropped):
+                self.log.write("drop", **lost)
             if dropped.data == data and message.control:
                 reason = f"no room for {message.kind.name}: {dropped.reason}"
                 self.end_link(peer, reason, POLICY_VIOLATION)

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from nodes.delivery.base import Dropped
+from nodes.joined import join
 from nodes.runtime.log import (
     MAX_HANDED_OVER,
     HandedOver,
@@ -105,14 +106,22 @@ def test_a_dropped_message_is_told_of_whatever_stands_in_front_of_its_payload() 
         routing=bytes(65_535),
         payload=bytes(1_000),
     )
-    assert about_dropped("siren", Dropped(encode(message), 4, "no room")) == {
-        "id": "0000000000000007",
-        "kind": "PUBLISH",
-        "topic": "t" * 255,
-        "priority": 4,
-        "peer": "siren",
-        "reason": "no room",
-    }
+    assert list(about_dropped("siren", Dropped(encode(message), 4, "no room"))) == [
+        {
+            "id": "0000000000000007",
+            "kind": "PUBLISH",
+            "topic": "t" * 255,
+            "priority": 4,
+            "peer": "siren",
+            "reason": "no room",
+        }
+    ]
+
+
+def test_of_joined_publications_that_are_dropped_each_is_told_of() -> None:
+    readings = [Message(Kind.PUBLISH, message_id=number, topic="slope") for number in (7, 8)]
+    told = about_dropped("hall", Dropped(encode(join(readings, 1)), 1, "no room"))
+    assert [(one["id"][-1], one["kind"]) for one in told] == [("7", "PUBLISH"), ("8", "PUBLISH")]
 
 
 def test_a_subscriber_that_is_started_again_knows_what_it_was_handed(tmp_path: Path) -> None:
