@@ -45,8 +45,9 @@ def load_what_nodes_need() -> None:
     """All kinds of nodes, with the overlays between brokers; then what is shared stays shared: no collection writes
     to it any more."""
     load_unused_later()
+    import nodes.overlay.mesh
+    import nodes.overlay.methods
     import nodes.overlay.star
-    import nodes.overlay.tbps
     import nodes.runtime.broker
     import nodes.runtime.control
     import nodes.runtime.sensor
