@@ -39,10 +39,10 @@ def control(rows: Sequence[dict[str, Any]], label: str) -> str:
 
 
 def load(rows: Sequence[dict[str, Any]], label: str) -> str:
-    """What each node received and sent. `rows`: node, way, messages; nodes in the order of the rows."""
+    """What each node received and sent. `rows`: node, direction, messages; nodes in the order of the rows."""
     tones = {"received": "var(--layer-websocket)", "sent": "var(--layer-payload)"}
     title = "messages"
-    return _bars(rows, "messages", title, "way", list(tones), list(tones.values()), label)
+    return _bars(rows, "messages", title, "direction", list(tones), list(tones.values()), label)
 
 
 def _bars(

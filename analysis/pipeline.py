@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analysis.faults import downtimes
+from analysis.load import UNIT_S
 from analysis.overlay import read_events
 from analysis.repairs import Event, home_of, in_order
 from analysis.runfolder import Run, read_run
@@ -40,22 +41,33 @@ def _ignore(_stage: str, _done: int, _total: int) -> None:
     """A listener that does not care."""
 
 
-def analyze(run_dir: Path, *, emit: Progress = _ignore, master: str = "local[*]") -> dict[str, Any]:
-    """Measure a run: writes metrics/*.parquet and summary.json, returns the summary."""
+def analyze(
+    run_dir: Path,
+    *,
+    emit: Progress = _ignore,
+    master: str = "local[*]",
+    load_unit_s: float = UNIT_S,
+) -> dict[str, Any]:
+    """Measure a run: writes metrics/*.parquet and summary.json, returns the summary.
+
+    `load_unit_s`: the unit of time in which the momentary load of nodes is counted.
+    """
     run = read_run(Path(run_dir).resolve())
     size = _size_of(run)  # and wrong files are found before Spark is started
     emit(STARTING, 0, 1)
     with open_session(master, short=size < SHORT_BYTES) as spark:
         emit(STARTING, 1, 1)
-        return measure(spark, run, emit)
+        return measure(spark, run, emit, load_unit_s)
 
 
-def measure(spark: "SparkSession", run: Run, emit: Progress = _ignore) -> dict[str, Any]:
+def measure(
+    spark: "SparkSession", run: Run, emit: Progress = _ignore, load_unit_s: float = UNIT_S
+) -> dict[str, Any]:
     """The same in a session that is open already. Metrics of an earlier analysis stay until the new ones are whole."""
     unfinished = run.folder / "metrics.unfinished"
     shutil.rmtree(unfinished, ignore_errors=True)
     try:
-        summary = _Measurement(spark, run, unfinished, emit).measure()
+        summary = _Measurement(spark, run, unfinished, emit, load_unit_s).measure()
     except BaseException:  # also when interrupted: what is half done is of no use
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
@@ -74,11 +86,14 @@ def _size_of(run: Run) -> float:
 class _Measurement:
     """One run in one session."""
 
-    def __init__(self, spark: "SparkSession", run: Run, folder: Path, emit: Progress) -> None:
+    def __init__(
+        self, spark: "SparkSession", run: Run, folder: Path, emit: Progress, load_unit_s: float
+    ) -> None:
         self.spark = spark
         self.run = run
         self.folder = folder
         self.emit = emit
+        self.load_unit_s = load_unit_s
 
     def measure(self) -> dict[str, Any]:
         from analysis.metrics import delay, deliveries, events, hops, overhead, publications
@@ -123,7 +138,7 @@ class _Measurement:
         self.emit(SUMMING, 1, 3)
         seconds = self._measure_overlay(seen, links, delivered, told)
         self.emit(SUMMING, 2, 3)
-        summary = summarize(self.run, self.folder, ignored, seconds)
+        summary = summarize(self.run, self.folder, ignored, seconds, self.load_unit_s)
         self.emit(SUMMING, 3, 3)
         return summary
 
@@ -131,7 +146,7 @@ class _Measurement:
         self, seen: "DataFrame", links: "DataFrame", delivered: "DataFrame", told: list[Event]
     ) -> float:
         """What brokers did and said; how long the time is that this is measured over, in seconds."""
-        from analysis.metrics import control, forwards, repair
+        from analysis.metrics import control, forwards, load, repair
 
         run = self.run
         self._keep("forwards", forwards.forwards(seen, run.measured_from_ns), forwards.SCHEMA)
@@ -141,6 +156,7 @@ class _Measurement:
             control.control(seen, links, run.brokers, begin_ns, end_ns),
             control.SCHEMA,
         )
+        self._keep("load", load.load(seen, begin_ns, end_ns, self.load_unit_s), load.SCHEMA)
         self._keep("repair", repair.repair(run, delivered, seen, told, run.brokers), repair.SCHEMA)
         return (end_ns - begin_ns) / 1e9
 

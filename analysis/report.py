@@ -7,7 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from analysis import charts, drawing, findings, machine_view, overlay_view, pages
+from analysis import charts, drawing, findings, load_view, machine_view, overlay_view, pages
 from analysis.facts import deliveries, fact, method
 from analysis.faults import fault_rows
 from analysis.link_changes import change_rows
@@ -49,6 +49,7 @@ def _view(run: Run) -> dict[str, Any]:
         "layers": _layers_chart(layers),
         "layer_totals": findings.layer_totals(layers),
         "overlay": overlay_view.view(run, summary, start_ns),
+        "load": load_view.view(run, summary),
         "machine": machine_view.view(run, summary, start_ns),
         "topology": _drawing(run),
         "kinds": sorted({node.kind for node in run.nodes}),

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from analysis import overlay
+from analysis import load, overlay
 from analysis.facts import method_of_each
 from analysis.fidelity import Evidence, verdict
 from analysis.receivers import by_method, by_receiver
@@ -18,11 +18,15 @@ QUANTILES = ("p50", "p95", "p99", "max")
 
 
 def summarize(
-    run: Run, metrics: Path, ignored: int = 0, seconds: float | None = None
+    run: Run,
+    metrics: Path,
+    ignored: int = 0,
+    seconds: float | None = None,
+    load_unit_s: float = load.UNIT_S,
 ) -> dict[str, Any]:
     """The summary of a run whose metrics are in this folder; `ignored` publications do not count.
 
-    `seconds`: how long the time is over which what brokers say is averaged.
+    `seconds`: how long the time is over which load and what brokers say are averaged.
     """
 
     def table(name: str) -> pa.Table:
@@ -77,6 +81,7 @@ def summarize(
         "lost_reasons": _reasons(deliveries),
         "ignored_publications": ignored,
         "overlay": overlay.summary(run, metrics, deliveries, published.num_rows, seconds),
+        "load": load.summary(run, metrics, load_unit_s, seconds),
     }
 
 
