@@ -80,6 +80,50 @@ def lines(
     return _panels(drawn, rows, panels, name, label)
 
 
+def bars(
+    points: Sequence[Point], panels: Sequence[str], axes: tuple[str, str], name: str, label: str
+) -> str:
+    """Numbers (`at`) along the axis, ways side by side; heights on an axis that has a place for 0."""
+    import altair as alt
+
+    rows, ways = _whole(points), _ways(points)
+    at = alt.X("at:O", title=axes[0]).axis(labelAngle=0)
+    beside = alt.XOffset("way:N", sort=ways)
+    y = _values_with_zero(rows, axes[1])
+    colour = _by_way(alt.Color, ways, COLOURS)
+    drawn = [
+        _chart().mark_bar().encode(x=at, xOffset=beside, y=y, color=colour),
+        _intervals(y).encode(x=at, xOffset=beside, color=alt.value("var(--ink)")),
+    ]
+    return _panels(drawn, rows, panels, name, label)
+
+
+def apart(points: Sequence[Point], panels: Mapping[str, str], name: str, label: str) -> str:
+    """Lines in panels that have only the ways in common: each with its own axes, the lower one named."""
+    import altair as alt
+
+    rows, ways = _whole(points), _ways(points)
+    drawn = []
+    for panel, across in panels.items():
+        own = [row for row in rows if row["panel"] == panel]
+        if not own:
+            continue
+        at = alt.X("at:Q", title=across, scale=alt.Scale(nice=False)).axis(
+            format=NUMBER, grid=False, tickCount=4
+        )
+        y = alt.Y("mean:Q", title=None, scale=alt.Scale(zero=True)).axis(tickCount=5, format=NUMBER)
+        colour, dash = _by_way(alt.Color, ways, COLOURS), _by_way(alt.StrokeDash, ways, DASHES)
+        line = _chart().mark_line(strokeWidth=2, point={"size": 25})
+        shown = alt.layer(
+            _intervals(y).encode(x=at, color=colour),
+            line.encode(x=at, y=y, color=colour, strokeDash=dash),
+            data=alt.Data(values=own),  # type: ignore[no-untyped-call]
+        )
+        width = WIDTH // len(panels) - 60
+        drawn.append(shown.properties(width=width, height=PANEL_HEIGHT, title=panel))
+    return svg(alt.hconcat(*drawn, spacing=30), name, label, height=None)
+
+
 def goals(
     points: Sequence[Point],
     limits: Mapping[str, float],

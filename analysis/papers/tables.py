@@ -14,6 +14,7 @@ OF_LEVELLING: Mapping[str, type] = {
     "trial": int,
     "nodes": int,
     "rounds": int,
+    "bits": int,  # of a coordinate
     "subscriptions": int,
     "sensors": int,
     "events_per_sensor": int,

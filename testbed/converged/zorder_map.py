@@ -35,10 +35,10 @@ def measure_levelling(
     `readings` are those of `Workload` and `Rule`: what the text says, and what it leaves open. Trials of one number
     have the same events and subscriptions if these are drawn alike, whatever the rule.
 
-    Each row has all of them. `totals`: a row `before` and one `after`, with what `summary` gives, and `moves` up to
-    then. `nodes`: before and after, for each group of 10 nodes in id order, `load` (mean) and `largest`. `histogram`:
-    before and after, how many `nodes_in` have a load from `from_load` on, in steps of 50, the last without an end.
-    `moments`: what `summary` gives, every 50 rounds.
+    `totals`: a row `before` and one `after`, with all readings, `moves` up to then, and what `summary` gives. `moments`:
+    the same every 50 rounds. `nodes`: before and after, for each group of 10 nodes in id order, `load` (mean) and
+    `largest`. `histogram`: before and after, how many `nodes_in` have a load from `from_load` on, in steps of 50, the
+    last without an end.
     """
     of_rule = {name: readings[name] for name in readings if name in Rule.__dataclass_fields__}
     rule = Rule(**of_rule)
@@ -49,14 +49,14 @@ def measure_levelling(
     areas = Areas.equal(draw(workload, drawing), nodes)
     head = {"trial": trial, "nodes": nodes, "rounds": rounds, **asdict(workload), **asdict(rule)}
     found = Levelled()
-    _tell(found, {**head, "when": BEFORE}, areas, 0)
     moves = 0
+    _tell(found, head, BEFORE, areas, moves)
     found.moments.append({**head, "round": 0, "moves": 0, **summary(areas)})
     for done, moved in enumerate(level(areas, rule, rounds, sampling), start=1):
         moves += moved
         if done % BETWEEN_LOOKS == 0:
             found.moments.append({**head, "round": done, "moves": moves, **summary(areas)})
-    _tell(found, {**head, "when": AFTER}, areas, moves)
+    _tell(found, head, AFTER, areas, moves)
     return found
 
 
@@ -82,13 +82,14 @@ def fairness(loads: Numbers) -> float:
     return float(loads.sum()) ** 2 / (len(loads) * squares) if squares else 1.0
 
 
-def _tell(found: Levelled, head: Row, areas: Areas, moves: int) -> None:
+def _tell(found: Levelled, head: Row, when: str, areas: Areas, moves: int) -> None:
     loads = areas.loads
-    found.totals.append({**head, "moves": moves, **summary(areas)})
+    found.totals.append({**head, "when": when, "moves": moves, **summary(areas)})
+    here = {"give": head["give"], "trial": head["trial"], "when": when}
     for first in range(0, len(loads), GROUP):
         group = loads[first : first + GROUP]
         told = {"from_node": first, "load": float(group.mean()), "largest": int(group.max())}
-        found.nodes.append({**head, **told})
+        found.nodes.append({**here, **told})
     bins = np.bincount(np.minimum(loads // BIN, LAST_BIN // BIN), minlength=LAST_BIN // BIN + 1)
     for place, count in enumerate(bins.tolist()):
-        found.histogram.append({**head, "from_load": place * BIN, "nodes_in": count})
+        found.histogram.append({**here, "from_load": place * BIN, "nodes_in": count})

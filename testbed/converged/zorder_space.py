@@ -31,7 +31,7 @@ class Workload:
     bits: int = 10
     subscriptions: int = 100
     sensors: int = 100
-    events_per_sensor: int = 50
+    events_per_sensor: int = 40
     scale: float = 0.2  # mean distance from the centre in each dimension
     side: float = 0.2  # mean side of a subscription's box
     events_at: str = EventsAt.ANYWHERE

@@ -5,9 +5,10 @@ from testbed.cli.reproductions.base import Asked, Reproduction, refuse_strange_o
 from testbed.cli.reproductions.kawakami2016 import KAWAKAMI2016
 from testbed.cli.reproductions.kita2025 import KITA2025
 from testbed.cli.reproductions.lee2016 import LEE2016
+from testbed.cli.reproductions.ogawa import OGAWA
 
 PAPERS: dict[str, Reproduction] = {
-    paper.name: paper for paper in (BANNO2013, KAWAKAMI2016, KITA2025, LEE2016)
+    paper.name: paper for paper in (BANNO2013, KAWAKAMI2016, KITA2025, LEE2016, OGAWA)
 }
 
 __all__ = ["PAPERS", "Asked", "Reproduction", "refuse_strange_options"]

@@ -1,16 +1,19 @@
-"""Which cells Banno 2013, Kawakami 2016 and Kita 2025 are made of: complete, each once, and what the workers can do."""
+"""Which cells the papers on overlays are made of: complete, each once, and what the workers can do."""
 
 import json
 from collections import Counter
+from dataclasses import asdict
 
 import pytest
 
 from analysis.papers.tables import COLUMNS
-from testbed.papers import banno2013, kawakami2016, kita2025
+from testbed.converged.zorder_levelling import Rule
+from testbed.converged.zorder_space import Workload
+from testbed.papers import banno2013, kawakami2016, kita2025, ogawa
 from testbed.papers.cells import Cell, Extent
 from testbed.papers.measuring import EXPERIMENTS, measure
 
-PAPERS = (banno2013, kawakami2016, kita2025)
+PAPERS = (banno2013, kawakami2016, kita2025, ogawa)
 EXTENTS = [make() for paper in PAPERS for make in (paper.full, paper.quick)]
 TRIALS = 30
 
@@ -55,6 +58,15 @@ def test_kawakami2016_has_every_number_of_nodes_and_trial_by_each_reading() -> N
         ],
         10,
     )
+
+
+def test_ogawa_has_every_reading_of_the_text_beside_the_usual_one() -> None:
+    whole = ogawa.full()
+    assert Counter(c.arguments["give"] for c in of(whole, "levelling")) == {"both": 30, "left": 30}
+    assert len(of(whole, "levelling_reading")) == TRIALS * len(list(ogawa.readings()))
+    usual = {**asdict(Workload()), **asdict(Rule())}
+    for reading in ogawa.readings():
+        assert any(usual[name] != value for name, value in reading.items())
 
 
 @pytest.mark.parametrize("extent", EXTENTS, ids=named)
@@ -107,6 +119,10 @@ def test_fewer_trials_are_the_first_of_many(paper: object) -> None:
             1.0,
         ),
         Cell("collection", {"nodes": 20, "seed": 1, "trial": 3, "lists": "ring"}, 1.0),
+        *(
+            Cell(experiment, {"nodes": 20, "rounds": 100, "bits": 5, "seed": 1, "trial": 3}, 1.0)
+            for experiment in ("levelling", "levelling_reading")
+        ),
     ],
     ids=lambda cell: cell.experiment,
 )

@@ -1,0 +1,132 @@
+"""The paper's figures as plain values: cells with what the paper says (`paper`) and what was measured (`ours`).
+
+The text that we have tells what its plots show in a sentence each; where it is silent, `paper` is null.
+Pure: means over trials in, JSON out.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+Row = Mapping[str, Any]
+BEFORE, AFTER = "before", "after"
+WHEN = (BEFORE, AFTER)
+BOTH, LEFT = "both", "left"
+GIVE = {BOTH: "half to each neighbour (the text)", LEFT: "all to the left one (ours, live)"}
+RULE = ("k", "e", "e_of", "give", "movers")
+WORKLOAD = ("bits", "subscriptions", "sensors", "events_per_sensor", "scale", "side", "events_at")
+READING = ("nodes", "rounds", *WORKLOAD, *RULE)
+SHARES = ("to_50", "above_250")
+VALUES = ("largest", "fairness", *SHARES, "from_500", "none_from_500", "load", "copies", "moves")
+OF_EFFECT = ("largest", "fairness", "from_500", "moves")
+SAID = {
+    BEFORE: "before levelling, more than half of the nodes have a load of 0 to 50, and very few one of more than 250",
+    AFTER: "after levelling, no node has a load of 500 or more",
+}
+E_OF = {"mean": "share of the sample's mean", "load": "events x subscriptions"}
+
+
+def figures(
+    totals: Sequence[Row], nodes: Sequence[Row], histogram: Sequence[Row], moments: Sequence[Row]
+) -> list[dict[str, Any]]:
+    """First the paper's own, then what it leaves open."""
+    usual = usual_reading(moments)
+    return [
+        _figure("load", "Load by node id, in groups of 10 nodes", _by_node(nodes)),
+        _figure("histogram", "How many nodes have which load", _histogram(histogram)),
+        _figure("levelled", "All nodes, before and after", _levelled(totals, usual)),
+        _figure("rounds", "Load over rounds (not in the paper)", _rounds(moments)),
+        _figure("e", "What the threshold e does", _by_e(totals, usual)),
+        _figure("k", "What the size k of a sample does", _by(totals, usual, "k")),
+        _figure("readings", "Other readings of the text", _readings(totals, usual)),
+    ]
+
+
+def usual_reading(moments: Sequence[Row]) -> dict[str, Any]:
+    """The one that all others are held against: it alone is followed round by round."""
+    return next(
+        ({name: row[name] for name in READING} for row in moments if row["give"] == BOTH), {}
+    )
+
+
+def differs_in(row: Row, usual: Row) -> set[str]:
+    """The names of the readings that are not the usual ones."""
+    return {name for name in usual if row[name] != usual[name]}
+
+
+def _figure(name: str, title: str, cells: Iterable[dict[str, Any]]) -> dict[str, Any]:
+    return {"figure": name, "title": title, "cells": list(cells)}
+
+
+def _by_node(rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
+    for row in _in_time(rows, "give", "when", "from_node"):
+        head = {name: row[name] for name in ("give", "when", "from_node")}
+        yield {**head, "paper": None, "ours": {name: row[name] for name in ("load", "largest")}}
+
+
+def _histogram(rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
+    for row in _in_time(rows, "give", "when", "from_load"):
+        head = {name: row[name] for name in ("give", "when", "from_load")}
+        yield {**head, "paper": _said(row["when"]), "ours": {"nodes_in": row["nodes_in"]}}
+
+
+def _levelled(rows: Sequence[Row], usual: Row) -> Iterator[dict[str, Any]]:
+    for row in _in_time(rows, "give", "when"):
+        if differs_in(row, usual) <= {"give"}:
+            yield {
+                "give": row["give"],
+                "when": row["when"],
+                "paper": _said(row["when"]),
+                "ours": {name: row[name] for name in VALUES},
+            }
+
+
+def _rounds(rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
+    for row in sorted(rows, key=lambda row: (row["give"], row["round"])):
+        yield {
+            "give": row["give"],
+            "round": row["round"],
+            "paper": None,
+            "ours": {name: row[name] for name in OF_EFFECT},
+        }
+
+
+def _by_e(rows: Sequence[Row], usual: Row) -> Iterator[dict[str, Any]]:
+    own = [row for row in rows if differs_in(row, usual) <= {"e", "e_of"} and row["when"] == AFTER]
+    for row in sorted(own, key=lambda row: (list(E_OF).index(row["e_of"]), row["e"])):
+        ours = {name: row[name] for name in OF_EFFECT}
+        yield {"e_of": row["e_of"], "e": row["e"], "paper": None, "ours": ours}
+
+
+def _by(rows: Sequence[Row], usual: Row, name: str) -> Iterator[dict[str, Any]]:
+    own = [row for row in rows if differs_in(row, usual) <= {name} and row["when"] == AFTER]
+    for row in sorted(own, key=lambda row: row[name]):
+        ours = {value: row[value] for value in OF_EFFECT}
+        yield {name: row[name], "paper": None, "ours": ours}
+
+
+def _readings(rows: Sequence[Row], usual: Row) -> Iterator[dict[str, Any]]:
+    """What was drawn, and who moves; the usual reading stands first."""
+    for name in ("", *WORKLOAD, "movers"):
+        wanted = {name} if name else set()
+        own = [row for row in rows if differs_in(row, usual) == wanted]
+        for row in _in_time(own, *([name] if name else []), "when"):
+            yield {
+                "reading": f"{name.replace('_', ' ')} {row[name]}" if name else "the usual one",
+                "when": row["when"],
+                "paper": _said(row["when"]),
+                "ours": {value: row[value] for value in (*OF_EFFECT, *SHARES)},
+            }
+
+
+def _said(when: str) -> dict[str, str]:
+    return {"statement": SAID[when]}
+
+
+def _in_time(rows: Iterable[Row], *names: str) -> list[Row]:
+    """Sorted by these names, with before before after."""
+    return sorted(
+        rows,
+        key=lambda row: tuple(
+            WHEN.index(row[name]) if name == "when" else row[name] for name in names
+        ),
+    )
