@@ -5,8 +5,8 @@ from random import Random
 
 import pytest
 
-from nodes.overlay.skipgraph.node import IDLE_PERIOD_S
 from nodes.overlay.methods import TOPIC_METHODS
+from nodes.overlay.skipgraph.node import IDLE_PERIOD_S
 from nodes.wire import Message, encode
 from topic_network import TopicNetwork
 

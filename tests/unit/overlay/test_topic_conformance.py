@@ -6,9 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from nodes.overlay.methods import TOPIC_METHODS
 from nodes.overlay.skipgraph import messages as m
 from nodes.overlay.skipgraph.codec import encode
-from nodes.overlay.methods import TOPIC_METHODS
 from nodes.overlay.tbps.base import Place, Refuse, Send
 from nodes.overlay.tbps.keys import Role, topic_key
 from nodes.wire import Kind, Message, WireError
