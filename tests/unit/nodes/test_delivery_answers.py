@@ -81,6 +81,8 @@ def test_what_is_needed_follows_from_the_parameters(method: str) -> None:
 
 
 def test_labels_in_bits_and_our_own_method_say_what_they_need() -> None:
-    assert METHODS["dmpq-pc"].needs({"label": "opcode"}) == Needs(bits=True, prompt_acks=True, line=True)
+    assert METHODS["dmpq-pc"].needs({"label": "opcode"}) == Needs(
+        bits=True, prompt_acks=True, line=True
+    )
     assert METHODS["preemptive"].needs({}) == Needs(prompt_acks=True, line=True)
     assert METHODS["fifo"].needs({}) == Needs()
