@@ -35,7 +35,7 @@ def measure_levelling(
     `readings` are those of `Workload` and `Rule`: what the text says, and what it leaves open. Trials of one number
     have the same events and subscriptions if these are drawn alike, whatever the rule.
 
-    `totals`: a row `before` and one `after`, with all readings, `moves` up to then, and what `summary` gives. `moments`:
+    `totals`: a row `before` and one `after`, with all readings, `moves` so far, and what `summary` gives. `moments`:
     the same every 50 rounds. `nodes`: before and after, for each group of 10 nodes in id order, `load` (mean) and
     `largest`. `histogram`: before and after, how many `nodes_in` have a load from `from_load` on, in steps of 50, the
     last without an end.

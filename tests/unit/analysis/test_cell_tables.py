@@ -10,6 +10,7 @@ import pytest
 from analysis.errors import AnalysisError
 from analysis.papers.tables import COLUMNS, SHEET, read_sheet, write_tables
 from analysis.shipping import is_local, zip_code
+from levelling_rows import histogram_rows, moment_rows, node_rows, total_rows
 from overlay_rows import collection_rows, load_rows, load_total_rows, table_rows, topic_rows
 
 ROWS = {
@@ -18,6 +19,10 @@ ROWS = {
     "load": list(load_rows()),
     "load_totals": list(load_total_rows()),
     "collection": list(collection_rows()),
+    "levelling": list(total_rows()),
+    "levelling_nodes": list(node_rows()),
+    "levelling_histogram": list(histogram_rows()),
+    "levelling_moments": list(moment_rows()),
 }
 
 

@@ -13,6 +13,9 @@ from analysis.papers.kawakami2016 import checks as of_kawakami
 from analysis.papers.kawakami2016 import figures as kawakami
 from analysis.papers.kita2025 import checks as of_kita
 from analysis.papers.kita2025 import figures as kita
+from analysis.papers.ogawa import checks as of_ogawa
+from analysis.papers.ogawa import figures as ogawa
+from levelling_rows import ogawa_means
 from overlay_rows import banno_means, kawakami_means, kita_means
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "papers"
@@ -49,12 +52,20 @@ def kawakami_result() -> dict[str, Any]:
     return {"figures": kawakami.figures(means), "checks": of_kawakami.checks(means)}
 
 
+def ogawa_result() -> dict[str, Any]:
+    means = ogawa_means()
+    totals, _, _, moments = means
+    verdicts = of_ogawa.checks(totals, ogawa.usual_reading(moments))
+    return {"figures": ogawa.figures(*means), "checks": verdicts}
+
+
 @pytest.mark.parametrize(
     ("paper", "result"),
     [
         ("kita2025", kita_result()),
         ("banno2013", banno_result()),
         ("kawakami2016", kawakami_result()),
+        ("ogawa", ogawa_result()),
     ],
 )
 def test_results_have_the_shape_that_programs_rely_on(paper: str, result: dict[str, Any]) -> None:
