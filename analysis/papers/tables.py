@@ -127,6 +127,16 @@ COLUMNS: Mapping[str, Mapping[str, type]] = {
         "hops": float,  # mean over all that is sent
         "hops_plain": float,  # mean over publishers
     },
+    "waiting": {
+        "trial": int,
+        "sites": int,  # each a broker and a gauge on a line of its own
+        "wait_ms": int,  # so long a broker waits for others' readings at most
+        "missing": int,  # readings that did not come
+        "delay_s": float,  # from publication to the office, mean
+        "delay_p95_s": float,
+        "age_s": float,  # of the newest reading of a gauge at the office, mean over time and gauges
+        "messages": float,  # between brokers for a reading; one that is joined of several counts in parts
+    },
     "levelling": {**OF_LEVELLING, "when": str, **LEVELLED},
     "levelling_nodes": {
         "give": str,

@@ -11,6 +11,7 @@ from testbed.converged import (
     measure_tables,
     measure_topics,
 )
+from testbed.papers.waiting import measure_waiting
 from testbed.protocol_runs import measure_stopping
 
 Rows = Iterator[tuple[str, dict[str, Any]]]  # each with the name of its table
@@ -57,6 +58,11 @@ def _collection(**arguments: Any) -> Rows:
         yield "collection", row
 
 
+def _waiting(**arguments: Any) -> Rows:
+    for row in measure_waiting(**arguments):
+        yield "waiting", row
+
+
 def _levelling(**arguments: Any) -> Rows:
     found = measure_levelling(**arguments)
     for name, rows in (
@@ -83,4 +89,5 @@ EXPERIMENTS: Mapping[str, Callable[..., Rows]] = {
     "levelling": _levelling,
     "levelling_reading": _levelling_reading,
     "collection": _collection,
+    "waiting": _waiting,
 }

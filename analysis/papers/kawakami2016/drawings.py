@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from analysis.papers import charts
+from analysis.papers.kawakami2016 import waiting
 from analysis.papers.kawakami2016.figures import FIGURES, is_main
 from analysis.papers.points import points
 
@@ -14,9 +15,12 @@ ONLY_PANEL = ""
 def drawings(figures: Iterable[Figure]) -> dict[str, str]:
     """The chart of each figure, by its name."""
     known = {figure.name: figure for figure in FIGURES}
-    drawn = {}
+    drawn: dict[str, str] = {}
     for figure in figures:
         name, label = figure["figure"], figure["title"]
+        if name in waiting.FIGURES:
+            drawn |= waiting.drawing(name, figure["cells"], label)
+            continue
         cells = [cell for cell in figure["cells"] if is_main(cell)]
         if cells:
             found = points(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from analysis.fairness import jain
+from analysis.papers.kawakami2016 import waiting
 from analysis.papers.kawakami2016.checks import checks
 from analysis.papers.kawakami2016.drawings import drawings
 from analysis.papers.kawakami2016.figures import FIGURES, OF_CELL, figures
@@ -30,6 +31,8 @@ WORDS = Words(
         "Pull (SFB): the subscriber asks everybody in each unit of time, and answers are joined on their way back.",
         "Charts show lists that end (line). The tables also have lists that are rings, and rings in which half of the"
         " publishers sends the other way round (halves): then both orders are each other's mirror image.",
+        "Waiting: brokers and gauges of simulated labs on 3G and MVNO lines, pushing in descending order with"
+        " aggregation, once all periods are learnt. Ours: the paper has no delays.",
     ),
 )
 
@@ -42,7 +45,10 @@ def measure(spark: "SparkSession", folder: Path) -> Findings:
         OF_CELL,
         [value for figure in FIGURES for value in figure.values],
     )
-    return Findings(figures(rows), checks(rows))
+    waited = waiting.read(spark, folder)
+    return Findings(
+        [*figures(rows), *waiting.figures(waited)], [*checks(rows), *waiting.checks(waited)]
+    )
 
 
 KAWAKAMI2016 = Paper("kawakami2016", WORDS, measure, drawings)

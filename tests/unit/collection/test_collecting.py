@@ -1,16 +1,15 @@
 """Readings of many brokers to one collector: once, by the rule's way, joined, and never waiting longer than agreed."""
 
-from itertools import pairwise, product
+from itertools import product
 from math import inf
 
 import pytest
 
 from collection_network import SENSORS, TOPIC, CollectionNetwork
+from collection_oracle import expected_hops
 from nodes.joined import apart, join
-from nodes.overlay.collection.keys import Order, publisher_key, subscriber_key
 from nodes.overlay.collection.settings import Way
 from nodes.overlay.tbps.base import Refuse
-from nodes.overlay.tbps.keys import node_of
 from nodes.parameters import ParameterError
 from nodes.wire import CUSTODY, Kind, Message, message_id
 
@@ -52,36 +51,13 @@ def test_every_reading_comes_once(way: str, aggregate: bool, wait_s: float) -> N
     assert aggregate or not joined
 
 
-def expected_hops(network: CollectionNetwork, way: Way) -> dict[int, int]:
-    """Broker -> hops to the collector; brute force, from the vectors and periods alone."""
-    order = Order.ASCENDING if way is Way.PUSH_ASCENDING else Order.DESCENDING
-    keys = [
-        publisher_key(TOPIC, round(period * 1000), number, order)
-        for number, period in PERIODS.items()
-    ]
-    line = [*sorted(keys), subscriber_key(TOPIC, 0)]
-    numbers = [node_of(key) for key in line]
-    bits = {number: format(network.vectors[number], "064b") for number in numbers}
-    reach: dict[int, set[int]] = {number: set() for number in numbers}
-    for level in range(65 if way is not Way.CHAIN else 1):
-        for prefix in {bits[number][:level] for number in numbers}:
-            members = [number for number in numbers if bits[number].startswith(prefix)]
-            for left, right in pairwise(members):
-                reach[left].add(right)
-    hops = {0: 0}
-    for number in reversed(numbers[:-1]):
-        furthest = max(reach[number], key=numbers.index)
-        hops[number] = 1 if way is Way.SERVER else 1 + hops[furthest]
-    return hops
-
-
 @pytest.mark.parametrize("way", [way for way in Way if way is not Way.PULL])
 @pytest.mark.parametrize("seed", range(3))
 def test_hops_are_those_of_the_rule(way: Way, seed: int) -> None:
     network = collected(seed, way=way.value)
     if way is Way.SERVER:
         network.play(PERIODS, 9)
-    oracle = expected_hops(network, way)
+    oracle = expected_hops(TOPIC, PERIODS, 0, network.vectors, way)
     readings = network.play(PERIODS, 9)
     network.run(5)
     for identity in readings:

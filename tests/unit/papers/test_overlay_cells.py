@@ -49,7 +49,8 @@ def test_banno2013_has_every_pattern_and_size_and_the_load() -> None:
 
 
 def test_kawakami2016_has_every_number_of_nodes_and_trial_by_each_reading() -> None:
-    cells = Counter((c.arguments["nodes"], c.arguments["lists"]) for c in kawakami2016.full().cells)
+    whole = kawakami2016.full()
+    cells = Counter((c.arguments["nodes"], c.arguments["lists"]) for c in of(whole, "collection"))
     assert cells == dict.fromkeys(
         [
             (nodes, lists)
@@ -119,6 +120,11 @@ def test_fewer_trials_are_the_first_of_many(paper: object) -> None:
             1.0,
         ),
         Cell("collection", {"nodes": 20, "seed": 1, "trial": 3, "lists": "ring"}, 1.0),
+        Cell(
+            "waiting",
+            {"wait_ms": 500, "rounds": 1, "seed": 1, "trial": 3, "measured_s": 5},
+            1.0,
+        ),
         *(
             Cell(experiment, {"nodes": 20, "rounds": 100, "bits": 5, "seed": 1, "trial": 3}, 1.0)
             for experiment in ("levelling", "levelling_reading")

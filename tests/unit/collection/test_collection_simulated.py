@@ -1,0 +1,99 @@
+"""A collection in a simulated lab: real delivery, links on demand, 3G lines; every reading once, by the rule's way."""
+
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from collection_oracle import expected_hops
+from nodes.overlay.collection.settings import Way
+from small_collection import LEARNT_S, PERIODS, READINGS, TOPIC, collection_file
+from testbed.backends.simulated.lab import SimulatedLab
+from testbed.backends.simulated.node import EPOCH_NS
+from testbed.backends.simulated.playing import Played, play
+from testbed.backends.simulated.trace import MESSAGES, link_row
+from testbed.papers.waiting import Reading, mean_age, measure_waiting
+from testbed.places import RunPlace
+from testbed.topology import load_text
+
+SECOND = 1_000_000_000
+ON_BOTH_SIDES = 2  # hops from the gauge and to the office
+
+
+def played(way: Way, folder: Path) -> tuple[SimulatedLab, Played]:
+    lab = SimulatedLab(
+        load_text(collection_file("small", way), "small.yaml"), RunPlace(folder), 1_000_000
+    )
+    return lab, play(lab, lambda seconds: None)
+
+
+def received(lab: SimulatedLab) -> list[dict[str, Any]]:
+    lines = [json.loads(line) for line in lab.nodes["office"].log.lines]
+    return [line for line in lines if line["event"] in ("receive", "duplicate")]
+
+
+@pytest.mark.parametrize("way", Way)
+def test_every_reading_comes_once_by_the_way_of_the_rule(way: Way, tmp_path: Path) -> None:
+    lab, ran = played(way, tmp_path)
+    told = received(lab)
+    assert len(told) == READINGS + 1
+    assert {line["event"] for line in told} == {"receive"}
+    assert set(Counter(line["id"] for line in told).values()) == {1}
+    if way is Way.PULL:
+        return
+    cores = {name: lab.nodes[name].core for name in lab.nodes if name.startswith("brokers")}
+    numbers = {name: lab.nodes[name].config.number for name in (*cores, "center")}
+    vectors = {
+        numbers[name]: int(lab.nodes[name].core.describe()["graph"]["vector"], 16)
+        for name in numbers
+    }
+    periods = {numbers[f"brokers-{site}"]: float(one) for site, one in enumerate(PERIODS)}
+    oracle = expected_hops(TOPIC, periods, numbers["center"], vectors, way)
+    gauges = {
+        lab.nodes[f"gauges-{site}"].config.number: oracle[numbers[f"brokers-{site}"]]
+        for site in range(len(PERIODS))
+    }
+    since = EPOCH_NS + ran.start + LEARNT_S * SECOND
+    final = [line for line in told if line["published_ns"] >= since and line["priority"] == 1]
+    assert len(final) > READINGS / 4
+    for line in final:
+        assert line["hops"] == ON_BOTH_SIDES + gauges[line["origin"]]
+
+
+def test_readings_are_seen_joined_and_the_alert_alone(tmp_path: Path) -> None:
+    lab, _ = played(Way.PUSH_DESCENDING, tmp_path)
+    rows: dict[str, list[Any]] = {name: [] for name in MESSAGES.names}
+    for watch in lab.watches:
+        link_row(watch, {}, rows)
+    publications = [
+        (priority, joined)
+        for kind, priority, joined in zip(
+            rows["kind"], rows["priority"], rows["joined"], strict=True
+        )
+        if kind == "PUBLISH"
+    ]
+    assert max(joined for _, joined in publications) > 2
+    assert {joined for priority, joined in publications if priority == 5} == {1}
+
+
+def test_waiting_saves_messages_and_costs_time() -> None:
+    at_once, patient = (
+        next(measure_waiting(wait_ms, 1, seed=3, trial=0, measured_s=20)) for wait_ms in (0, 1000)
+    )
+    assert at_once["missing"] == patient["missing"] == 0
+    assert patient["messages"] < at_once["messages"]
+    assert patient["delay_s"] > at_once["delay_s"]
+
+
+def test_the_age_of_the_newest_reading_is_the_area_under_its_saw() -> None:
+    readings = [Reading(1, at * SECOND, at * SECOND + SECOND // 2) for at in range(0, 10, 2)]
+    # From 0.5 s after a publication on, until 2.5 s after it, again and again.
+    assert mean_age(readings, SECOND // 2, 4 * SECOND + SECOND // 2) == pytest.approx(1.5)
+    assert mean_age(readings[:1], SECOND, 3 * SECOND) == pytest.approx(2.0)
+
+
+def test_a_reading_that_is_overtaken_makes_nothing_younger() -> None:
+    readings = [Reading(1, 2 * SECOND, 3 * SECOND), Reading(1, 0, 4 * SECOND)]
+    assert mean_age(readings, 3 * SECOND, 5 * SECOND) == pytest.approx(2.0)
