@@ -16,6 +16,7 @@ from nodes.overlay.skipgraph import codec
 from nodes.overlay.tbps.roster import RosterWord
 from nodes.overlay.tbps.scribe_words import WORDS as SCRIBE_WORDS
 from nodes.overlay.tbps.words import Word
+from nodes.overlay.zorder_map.words import WORDS as MAP_WORDS
 
 Array = npt.NDArray[Any]
 
@@ -23,6 +24,7 @@ WORDS = {number: kind.__name__ for number, (kind, _) in codec.FORMS.items()}
 SAYINGS = {
     **{int(word): word.name.lower() for enum in (Word, RosterWord, ReadingWord) for word in enum},
     **{number: kind.__name__.lower() for number, kind in SCRIBE_WORDS.items()},
+    **{number: kind.__name__.lower() for number, kind in MAP_WORDS.items()},
 }
 UNKNOWN = -1
 _KEY_LENGTH = 2

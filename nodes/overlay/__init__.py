@@ -19,6 +19,7 @@ BETWEEN_BROKERS = (
     "fan-tbps",
     "scribe",
     "collection",
+    "zorder-map",
 )
 
 

@@ -1,4 +1,4 @@
-"""Who should hear what in `topologies/valley-alerts.yaml`: found in the file as it is written, with plain comparisons.
+"""Who should hear what in a topology file with areas: found in the file as it is written, with plain comparisons.
 
 Independent of the product: no coordinates, no boxes, no interests. An event's level tells its values.
 """
@@ -8,25 +8,25 @@ from typing import Any
 
 import yaml
 
-FILE = Path(__file__).resolve().parents[2] / "topologies" / "valley-alerts.yaml"
+TOPOLOGIES = Path(__file__).resolve().parents[2] / "topologies"
 
 
 class Valley:
     """The file, read by hand."""
 
-    def __init__(self) -> None:
-        self.text = FILE.read_text()
+    def __init__(self, file: str = "valley-alerts") -> None:
+        self.text = (TOPOLOGIES / f"{file}.yaml").read_text()
         raw = yaml.safe_load(self.text)
         self.at = {name: node["at"] for name, node in raw["nodes"].items() if "at" in node}
         for name, group in raw["groups"].items():
-            self.at |= {f"{name}-{index}": place for index, place in enumerate(group["at"])}
+            self.at |= {f"{name}-{index}": place for index, place in enumerate(group.get("at", ()))}
         self.wanted = {
             name: _wanted(node)
             for name, node in raw["nodes"].items()
             if node["kind"] == "subscriber"
         }
         events = [event["publish"] for event in raw["scenario"]["events"]]
-        self.tilts = {event["priority"]: event["values"]["tilt"] for event in events}
+        self.tilts = {event["priority"]: event.get("values", {}).get("tilt", 0) for event in events}
         assert len(self.tilts) == len(events), "a level tells the event"
 
     def receivers(self, sensor: str, level: int) -> set[str]:

@@ -20,14 +20,10 @@ Publications and registrations for points that are owned, but not served yet, wa
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
-from nodes.overlay.skipgraph.contacts import Contact
-from nodes.overlay.skipgraph.keys import between
 from nodes.overlay.skipgraph.node import SkipGraphNode
-from nodes.overlay.skipgraph.routing import MAX_HOPS
 from nodes.overlay.tbps.base import Action, Doubted
-from nodes.overlay.zorder_map.keys import Keys
+from nodes.overlay.zorder_map.areas import Areas, Edge
 from nodes.overlay.zorder_map.registry import Registry
 from nodes.overlay.zorder_map.spans import NOTHING, Spans
 from nodes.overlay.zorder_map.words import Entry, Handover, MapWord, Patience, Received, Want
@@ -35,14 +31,10 @@ from nodes.overlay.zorder_map.words import Entry, Handover, MapWord, Patience, R
 MOST_RECEIVED = 4096  # handovers that are remembered
 MOST_HOPS = 32  # then a handover rests until the ring may have changed
 SILENT = 5  # questions without an answer, then the one who was asked counts as dead, unless others find that out
-SILENT_WATCHED = 60  # the same, if they do
-
-
-class _Edge(NamedTuple):
-    """The neighbours of a key when they were known for sure."""
-
-    left: Contact
-    right: Contact
+SILENT_WATCHED = 20  # the same, if they do
+MOST_ASKED = (
+    40  # questions, whatever the answers: some may expect the points from one another, in a circle
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +50,12 @@ class _Parcel:
 
 @dataclass(slots=True)
 class _Expected:
-    """Points that are to come from this node, and how often it was asked in vain."""
+    """Points that are to come from this node, how often it was asked, and how often in vain since its last answer."""
 
     spans: Spans
     node: int
     asked: int = 0
+    in_vain: int = 0
 
 
 @dataclass(slots=True)
@@ -78,8 +71,8 @@ class Holdings:
 
     def __init__(
         self,
-        keys: Keys,
         graph: SkipGraphNode,
+        areas: Areas,
         registry: Registry,
         recover_s: float,
         watched: bool,
@@ -88,8 +81,8 @@ class Holdings:
         call: Callable[[Spans], None],
         out: Callable[[Action], None],
     ) -> None:
-        self._keys = keys
         self._graph = graph
+        self._areas = areas
         self._registry = registry
         self._recover_s = recover_s
         self._silent = SILENT_WATCHED if watched else SILENT
@@ -99,13 +92,11 @@ class Holdings:
         self._call = call
         self._out = out
         self.served = NOTHING
-        self._edges: dict[bytes, _Edge] = {}
         self._recovering: list[_Recovering] = []
         self._sent: dict[int, _Parcel] = {}  # by ticket, until they are received
         self._resting: list[_Parcel] = []  # nobody knows whose they are just now
         self._expected: list[_Expected] = []
         self._received: OrderedDict[tuple[int, int], None] = OrderedDict()
-        self._heir: int | None = None  # who has had the place that was left last
 
     def __bool__(self) -> bool:
         """Whether something is on its way."""
@@ -123,66 +114,23 @@ class Holdings:
 
     def concerned(self) -> Spans:
         """All points of which something must be known here."""
-        return self.accepts | self.owned() | self._coming()
+        return self.accepts | self._areas.owned() | self._coming()
 
     def begin(self) -> None:
         """The graph stands already, and nothing is registered anywhere."""
-        self._look()
-        self.served = self.owned()
+        self._areas.look()
+        self.served = self._areas.owned()
 
     # The ring
 
-    def owned(self) -> Spans:
-        """The points that are this node's, as the ring says."""
-        spans = NOTHING
-        for key in self._graph.own_keys():
-            if (edge := self._edge(key, self._edges)) is not None:
-                spans |= self._between(key, edge.right.key)
-        return spans
-
-    def _comes_here(self, point: int) -> bool:
-        """Whether the point seems to become this node's, whose claim is not answered yet."""
-        sought = self._keys.sought(point)
-        peers = map(self._graph.peer, self._graph.own_keys())
-        return any(
-            peer is not None
-            and not peer.in_ring
-            and peer.claim is not None
-            and between(peer.key, sought, peer.claim.right.key)
-            for peer in peers
-        )
-
-    def _between(self, key: bytes, right: bytes) -> Spans:
-        first, behind = self._keys.start(key), self._keys.start(right)
-        if first == behind and key < right:
-            return NOTHING
-        return Spans.around(first, behind, self._keys.bits)
-
-    def _edge(self, key: bytes, before: dict[bytes, _Edge]) -> _Edge | None:
-        """As it is now or, while the ring is being mended there, as it was last."""
-        peer = self._graph.peer(key)
-        if peer is None or not peer.in_ring:
-            return None
-        return before.get(key) if peer.unsure else _Edge(peer.left, peer.right)
-
-    def _look(self) -> dict[bytes, tuple[_Edge | None, _Edge | None]]:
-        """Each key's neighbours, as they were and as they are."""
-        before, self._edges = self._edges, {}
-        for key in self._graph.own_keys():
-            if (edge := self._edge(key, before)) is not None:
-                self._edges[key] = edge
-        return {key: (before.get(key), self._edges.get(key)) for key in {**before, **self._edges}}
-
     def settle(self, now: float) -> None:
         """The ring may have changed: hand over what is no longer owned, expect what is."""
-        changes = self._look()
-        owned = self.owned()
+        changes = self._areas.look()
+        owned = self._areas.owned()
         for key, (before, after) in changes.items():
             if before is None:
                 continue
-            if after is None:
-                self._heir = before.left.node
-            lost = self._between(key, before.right.key) - owned
+            lost = self._areas.between(key, before.right.key) - owned
             to = before.left.node if after is None else after.right.node
             if after is None and to == self._graph.number:
                 self._forget(lost)  # it was alone
@@ -194,19 +142,21 @@ class Holdings:
             self._take(replace(parcel, hops=0), now)
         for key, (before, after) in changes.items():
             if after is not None:
-                area = self._between(key, after.right.key)
+                area = self._areas.between(key, after.right.key)
                 missing = area - self.accepts - self._coming()
                 if missing:
-                    self._expect(missing, before, after, now)
+                    self._expect(missing, before, after)
         self._give_up_on_dead(now)
 
-    def _expect(self, missing: Spans, before: _Edge | None, after: _Edge, now: float) -> None:
+    def _expect(self, missing: Spans, before: Edge | None, after: Edge) -> None:
         """From whom? The right neighbour that it had is gone, or the left one has made room."""
-        if before is None and after.right.node == after.left.node == self._graph.number:
+        former = after.left if before is None else before.right
+        others = [each.node for each in (former, after.left, after.right)]
+        node = next((each for each in others if each != self._graph.number), None)
+        if node is None:
             self.served |= missing
-            return
-        node = after.left.node if before is None else before.right.node
-        self._expected.append(_Expected(missing, node))
+        else:
+            self._expected.append(_Expected(missing, node))
 
     def _give(self, spans: Spans, to: int | None) -> None:
         """Points that are served here, and no longer owned."""
@@ -256,7 +206,7 @@ class Holdings:
         for each in self._expected:
             each.spans -= parcel.spans
         self._expected = [each for each in self._expected if each.spans]
-        mine = parcel.spans & self.owned()
+        mine = parcel.spans & self._areas.owned()
         if parcel.unsure:
             self._recover(mine - self.accepts, now)
         else:
@@ -266,24 +216,11 @@ class Holdings:
             self._pass_on(replace(parcel, spans=rest))
 
     def _pass_on(self, parcel: _Parcel) -> None:
-        hop = self.hop_to(parcel.spans.first)
+        hop = self._areas.hop_to(parcel.spans.first)
         if hop is None or parcel.hops >= MOST_HOPS:
             self._resting.append(parcel)
         else:
             self._send(parcel, hop[0])
-
-    def hop_to(self, point: int, hops: int = 0) -> tuple[int, int] | None:
-        """The next node towards the owner of this point, and the hops then; None: this one, or nobody is known."""
-        if self._graph.stands:
-            if self._comes_here(point):
-                return None
-            hop = self._graph.way_to(self._keys.sought(point), hops)
-            return None if hop is None else (hop.to.node, hop.hops)
-        if self._graph.own_keys():
-            return None  # it is coming, and will know soon
-        known = self._heir is not None and not self._graph.suspects(self._heir)
-        node = self._heir if known else self._graph.guide()
-        return None if node is None or hops >= MAX_HOPS else (node, hops + 1)
 
     def _send(self, parcel: _Parcel, to: int) -> None:
         ticket = self._tickets()
@@ -298,13 +235,15 @@ class Holdings:
     # Points that do not come
 
     def on_want(self, sender: int, word: Want) -> None:
-        known = self.accepts | self._coming() | _all(each.spans for each in self._sent.values())
+        expected = _all(each.spans for each in self._expected if each.node != sender)
+        parcels = (*self._sent.values(), *self._resting)
+        known = self.accepts | expected | _all(parcel.spans for parcel in parcels)
         self._tell(sender, Patience(word.spans - known))
 
     def on_patience(self, sender: int, word: Patience, now: float) -> None:
         for each in self._expected:
             if each.node == sender:
-                each.asked = 0
+                each.in_vain = 0
         self._make_anew(sender, word.unknown, now)
 
     def lose(self, number: int, now: float) -> None:
@@ -312,8 +251,6 @@ class Holdings:
         lost = [ticket for ticket, parcel in self._sent.items() if parcel.to == number]
         for ticket in lost:
             self._resting.append(replace(self._sent.pop(ticket), hops=0))
-        if self._heir == number:
-            self._heir = None
         self.settle(now)
         for each in [each for each in self._expected if each.node == number]:
             self._make_anew(number, each.spans, now)
@@ -325,10 +262,11 @@ class Holdings:
             self._say(ticket)
         for each in list(self._expected):
             each.asked += 1
-            if each.asked > self._silent:
+            each.in_vain += 1
+            if each.in_vain > self._silent or each.asked > MOST_ASKED:
                 self._make_anew(each.node, each.spans, now)
                 continue
-            if each.asked > SILENT and self._watched:
+            if each.in_vain > SILENT and self._watched:
                 self._out(Doubted(each.node))
             self._tell(each.node, Want(each.spans))
         over = [each for each in self._recovering if each.until <= now]

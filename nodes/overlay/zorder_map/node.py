@@ -3,6 +3,7 @@
 The space is one line, the Z-order curve, and a Skip Graph of areas stands on it: each broker has one key, the first
 point of its area (`keys`). What is where:
 
+- `areas`: which points are a broker's own, as the ring says.
 - `holdings`: who serves which points, and how that right goes from broker to broker. Its rules are the heart of this.
 - `ground`: where on the curve publications happen, and at which points an interest must be known.
 - `registering`, `walks`, `registry`: how interests come there, and are kept.
@@ -28,6 +29,7 @@ from nodes.overlay.skipgraph.codec import decode
 from nodes.overlay.tbps.base import Action, Advertised, Asked, Place, Refuse
 from nodes.overlay.tbps.keys import Role, edge
 from nodes.overlay.zorder_map import words
+from nodes.overlay.zorder_map.areas import Areas
 from nodes.overlay.zorder_map.ground import Ground
 from nodes.overlay.zorder_map.holdings import Holdings
 from nodes.overlay.zorder_map.levelling import Levelling
@@ -62,9 +64,10 @@ class ZorderMap(Member):
         self._first_key = self.keys.key(start, place.number)
         ground = Ground(self.keys, settings.stretches)
         self.registry = Registry(ground, FORGET_AFTER * settings.renew_s)
+        areas = Areas(self.keys, self.graph)
         self.holdings = Holdings(
-            self.keys,
             self.graph,
+            areas,
             self.registry,
             settings.recover_s,
             place.watched,
@@ -89,6 +92,7 @@ class ZorderMap(Member):
         self._traffic = Traffic(
             place.number,
             ground,
+            areas,
             self.holdings,
             self.registry,
             self.own,

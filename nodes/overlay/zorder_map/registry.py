@@ -10,11 +10,14 @@ from dataclasses import dataclass
 
 from nodes.overlay.interests import Interest, parse
 from nodes.overlay.zorder_map.ground import Ground
+from nodes.overlay.zorder_map.keys import COORDINATE_BITS
+from nodes.overlay.zorder_map.matching import Matching
 from nodes.overlay.zorder_map.spans import Spans
 from nodes.overlay.zorder_map.words import Entry, Toward
 from nodes.wire import Message
 
 UNWANTED_S = 60.0  # so long it is remembered that something is wanted no more
+_Name = tuple[int, str]  # of an interest: its broker and its text
 LIFE_BITS = 32  # of a version: those of one life of a broker; above them stands the life
 
 
@@ -33,7 +36,8 @@ class Registry:
     def __init__(self, ground: Ground, keep_s: float) -> None:
         self._ground = ground
         self._keep_s = keep_s
-        self._topics: dict[str, dict[tuple[int, str], _Known]] = {}
+        self._topics: dict[str, dict[_Name, _Known]] = {}
+        self._boxes: dict[tuple[str, int], Matching[_Name]] = {}  # of a topic, with so many sides
         self._lives: dict[int, int] = {}  # of brokers
 
     def __len__(self) -> int:
@@ -55,8 +59,9 @@ class Registry:
         if newer or life < self._lives[entry.broker]:
             return False
         until = now + (self._keep_s if entry.wanted else UNWANTED_S)
-        those = self._topics.setdefault(interest.topic, {})
-        those[entry.broker, entry.text] = _Known(entry, interest, until)
+        name = entry.broker, entry.text
+        self._topics.setdefault(interest.topic, {})[name] = _Known(entry, interest, until)
+        self._index(name, interest, entry.wanted)
         return entry.wanted and (before is None or not before.entry.wanted)
 
     def merge(self, entries: Iterable[Entry], now: float) -> None:
@@ -66,14 +71,17 @@ class Registry:
 
     def matching(self, message: Message, toward: Toward) -> list[int]:
         """The brokers that want this publication, each once: by interests with a box at its place, else by others."""
-        boxed = toward is Toward.PLACE
+        those = self._topics.get(message.topic, {})
+        if toward is Toward.PLACE:
+            boxes = self._boxes.get((message.topic, len(message.place)))
+            found = [] if boxes is None else [those[name] for name in boxes.match(message.place)]
+        else:
+            found = [known for known in those.values() if known.interest.box is None]
         return sorted(
             {
                 known.entry.broker
-                for known in self._topics.get(message.topic, {}).values()
-                if known.entry.wanted
-                and (known.interest.box is not None) == boxed
-                and known.interest.wants(message)
+                for known in found
+                if known.entry.wanted and known.interest.wants(message)
             }
         )
 
@@ -99,8 +107,22 @@ class Registry:
 
     def _keep(self, wanted: Callable[[_Known], bool]) -> None:
         for topic, those in list(self._topics.items()):
-            kept = {name: known for name, known in those.items() if wanted(known)}
-            if kept:
-                self._topics[topic] = kept
-            else:
+            for name in [name for name, known in those.items() if not wanted(known)]:
+                self._index(name, those.pop(name).interest, wanted=False)
+            if not those:
                 del self._topics[topic]
+
+    def _index(self, name: _Name, interest: Interest, wanted: bool) -> None:
+        """Have the box of an interest among those that are searched, if it is wanted, or not have it there."""
+        if interest.box is None:
+            return
+        of = interest.topic, len(interest.box.low)
+        boxes = self._boxes.get(of) or Matching(of[1], COORDINATE_BITS)
+        if wanted:
+            boxes.add(name, interest.box)
+        elif name in boxes.boxes:
+            boxes.remove(name)
+        if boxes.boxes:
+            self._boxes[of] = boxes
+        else:
+            self._boxes.pop(of, None)

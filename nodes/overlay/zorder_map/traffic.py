@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from nodes.overlay.seen import Seen
 from nodes.overlay.tbps.base import Action, Deliver, Duplicate, Send
+from nodes.overlay.zorder_map.areas import Areas
 from nodes.overlay.zorder_map.ground import Ground
 from nodes.overlay.zorder_map.holdings import Holdings
 from nodes.overlay.zorder_map.registering import Registering
@@ -35,6 +36,7 @@ class Traffic:
         self,
         number: int,
         ground: Ground,
+        areas: Areas,
         holdings: Holdings,
         registry: Registry,
         own: Registering,
@@ -44,6 +46,7 @@ class Traffic:
     ) -> None:
         self._number = number
         self._ground = ground
+        self._areas = areas
         self._holdings = holdings
         self._registry = registry
         self._own = own
@@ -96,7 +99,7 @@ class Traffic:
         if point in self._holdings.served:
             self._serve(message, course.toward, point)
             return
-        hop = self._holdings.hop_to(point, course.hops)
+        hop = self._areas.hop_to(point, course.hops)
         if hop is None:
             self._wait(message, course._replace(hops=0))
         else:

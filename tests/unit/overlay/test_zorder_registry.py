@@ -1,0 +1,95 @@
+"""What a broker of the map knows of all others' interests: the newest word counts, whatever order words come in."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from map_network import ALL_CELLS, box_of, place_of, point_of
+from nodes.overlay.interests import Interest, parse
+from nodes.overlay.zorder_map.ground import Ground
+from nodes.overlay.zorder_map.keys import Keys
+from nodes.overlay.zorder_map.registry import Registry
+from nodes.overlay.zorder_map.spans import Spans
+from nodes.overlay.zorder_map.words import Entry, Toward
+from nodes.wire import Kind, Message
+
+KEEP_S = 100.0
+cells = st.sampled_from(ALL_CELLS)
+interests = st.builds(
+    lambda low, high, boxed, level: Interest("slope", box_of(low, high) if boxed else None, level),
+    cells,
+    cells,
+    st.booleans(),
+    st.sampled_from([1, 4]),
+)
+entries = st.builds(
+    lambda broker, version, wanted, interest: Entry(broker, version, wanted, interest.text),
+    st.integers(1, 4),
+    st.integers(1, 6),
+    st.booleans(),
+    interests,
+)
+
+
+def registry() -> Registry:
+    return Registry(Ground(Keys(2), 8), KEEP_S)
+
+
+def newest(said: list[Entry]) -> dict[tuple[int, str], Entry]:
+    """Of each interest, the last word of the highest version."""
+    found: dict[tuple[int, str], Entry] = {}
+    for entry in said:
+        name = entry.broker, entry.text
+        if name not in found or entry.version >= found[name].version:
+            found[name] = entry
+    return found
+
+
+@given(st.lists(entries, max_size=25), cells | st.none(), st.integers(1, 5))
+def test_a_publication_is_for_those_whose_newest_word_wants_it(
+    said: list[Entry], cell: tuple[int, int] | None, level: int
+) -> None:
+    known = registry()
+    for entry in said:
+        known.note(entry, 0.0)
+    place = () if cell is None else place_of(cell)
+    message = Message(Kind.PUBLISH, level, topic="slope", place=place)
+    for toward in [Toward.HOME, *([Toward.PLACE] if place else [])]:
+        boxed = toward is Toward.PLACE
+        assert known.matching(message, toward) == sorted(
+            {
+                entry.broker
+                for entry in newest(said).values()
+                if entry.wanted
+                and (parse(entry.text).box is not None) == boxed
+                and parse(entry.text).wants(message)
+            }
+        )
+    assert len(known) == sum(entry.wanted for entry in newest(said).values())
+
+
+@given(st.lists(entries, max_size=15), cells)
+def test_what_must_be_known_at_a_point_is_handed_over_with_it(
+    said: list[Entry], cell: tuple[int, int]
+) -> None:
+    known, heir = registry(), registry()
+    known.merge(said, 0.0)
+    point = point_of(cell)
+    heir.merge(known.meeting(Spans([(point, point)])), 0.0)
+    message = Message(Kind.PUBLISH, 5, topic="slope", place=place_of(cell))
+    assert heir.matching(message, Toward.PLACE) == known.matching(message, Toward.PLACE)
+
+
+def test_what_is_not_said_again_is_forgotten_and_so_is_an_earlier_life() -> None:
+    known = registry()
+    everywhere = Spans([(0, 2**64 - 1)])
+    first, second = 1 << 32, 2 << 32
+    assert known.note(Entry(1, first + 1, True, "slope"), 0.0)
+    assert known.note(Entry(1, first + 2, True, "valley"), 0.0)
+    assert known.note(Entry(2, 1, True, "slope"), 50.0)
+    assert known.note(Entry(1, second + 1, True, "river"), 50.0), "it has begun anew"
+    assert {entry.text for entry in known.meeting(everywhere)} == {"slope", "river"}
+    assert not known.note(Entry(1, first + 3, True, "valley"), 50.0), "a word of the earlier life"
+    known.tidy(everywhere, KEEP_S + 10)
+    assert len(known) == 2
+    known.tidy(everywhere, KEEP_S + 60)
+    assert len(known) == 0
