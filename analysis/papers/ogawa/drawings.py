@@ -60,17 +60,20 @@ def _rounds(cells: Sequence[Cell], label: str) -> str:
 
 
 def _e(cells: Sequence[Cell], label: str) -> str:
-    """Fairness and largest load, for each of the two things that e may be."""
-    words = {"largest": "largest load", "fairness": "fairness"}
+    """Largest load and fairness, for each of the two things that e may be."""
+    panels = {
+        (value, kind): f"{told}, {words}"
+        for value, told in {"largest": "largest load", "fairness": "fairness"}.items()
+        for kind, words in {"mean": "e x mean", "load": "e absolute"}.items()
+    }
     return charts.apart(
         [
-            _point(cell, value, "after levelling", cell["e"], f"{words[value]}, {kind}")
-            for value in words
-            for kind in E_OF
+            _point(cell, value, "after levelling", cell["e"], panel)
+            for (value, kind), panel in panels.items()
             for cell in cells
             if cell["e_of"] == kind
         ],
-        {f"{words[value]}, {kind}": f"e, {E_OF[kind]}" for value in words for kind in E_OF},
+        {panel: f"e, {E_OF[kind]}" for (_, kind), panel in panels.items()},
         "e",
         label,
     )

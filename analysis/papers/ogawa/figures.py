@@ -22,7 +22,7 @@ SAID = {
     BEFORE: "before levelling, more than half of the nodes have a load of 0 to 50, and very few one of more than 250",
     AFTER: "after levelling, no node has a load of 500 or more",
 }
-E_OF = {"mean": "share of the sample's mean", "load": "events x subscriptions"}
+E_OF = {"mean": "of the sample's mean", "load": "events x subscriptions"}
 
 
 def figures(

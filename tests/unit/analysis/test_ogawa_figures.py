@@ -42,8 +42,7 @@ def test_all_checks_hold_where_all_is_as_it_should_be() -> None:
         (of("after", from_500=1), {2}),
         (of("after", "left", from_500=1), {3}),
         (of("after", fairness=0.39), {4}),
-        (of("after", "left", largest=400), {5}),
-        (of("after", "left", fairness=0.6), {5}),
+        (of("after", "left", fairness=0.62), {5}),
         (of("after", "left", fairness=0.1), {4, 5, 6}),
     ],
 )
@@ -57,6 +56,13 @@ def test_one_trial_in_three_with_a_heavy_node_is_too_many() -> None:
         return {**row, "from_500": 1} if row["trial"] == 0 and row["when"] == "after" else row
 
     assert verdicts(changed)[2] is False
+
+
+def test_the_largest_load_is_told_and_not_judged() -> None:
+    totals, _, _, moments = ogawa_means(of("after", "left", largest=400))
+    as_well = checks(totals, usual_reading(moments))[5]
+    assert as_well["ok"]
+    assert "largest load 300 and 400" in as_well["found"]
 
 
 def test_nothing_measured_is_no_verdict() -> None:
