@@ -2,8 +2,8 @@
 
 A box is held by a few cells, none overlapping another. A point lies in one cell of each size; so it takes one look into
 a table for each size, and no box is found twice. Boxes that fill such a cell hold the point. Those that only reach into
-it are looked at one by one, and in all dimensions with two subtractions: each coordinate has a bit to spare, which
-stays set if the subtraction did not have to borrow it.
+it are looked at one by one, in all dimensions with one addition: it subtracts the low corner from the point and the
+point from the high corner, where each coordinate has a bit to spare, which stays set if nothing had to borrow it.
 """
 
 from collections.abc import Hashable, Mapping
@@ -23,10 +23,10 @@ Who = TypeVar("Who", bound=Hashable)
 
 
 class _Table(NamedTuple, Generic[Who]):
-    """The cells of one size, by prefix: who fills one, and who only reaches into it, with corners."""
+    """The cells of one size, by prefix: who fills one, and who only reaches into it, with the corners of its box."""
 
     filling: dict[int, dict[Who, None]]
-    reaching: dict[int, dict[Who, tuple[int, int, Who]]]
+    reaching: dict[int, dict[Who, int]]
 
 
 class Matching(Generic[Who]):
@@ -37,7 +37,8 @@ class Matching(Generic[Who]):
         self._bits = bits
         self._most_cells = most_cells
         self._spare = int(FOREIGN_SHARE * 2 ** (dimensions * bits))
-        self._guards = sum(1 << (bits + 1) * each + bits for each in range(dimensions))
+        self._width = (bits + 1) * dimensions
+        self._spares = sum(1 << (bits + 1) * each + bits for each in range(dimensions))
         self._boxes: dict[Who, Box] = {}
         self._tables: dict[int, _Table[Who]] = {}  # shift ->
 
@@ -53,7 +54,7 @@ class Matching(Generic[Who]):
 
     def add(self, who: Who, box: Box) -> None:
         """Subscribe to a box, instead of the one subscribed to before."""
-        corners = (self._packed(box.low), self._packed(box.high) | self._guards, who)
+        corners = (self._packed(box.high) | self._spares) - (self._packed(box.low) << self._width)
         covered = self._covered(box)
         if who in self._boxes:
             self.remove(who)
@@ -79,19 +80,17 @@ class Matching(Generic[Who]):
     def match(self, point: Point) -> list[Who]:
         """Whose boxes hold the point: each once, in no order."""
         z = interleave(point, self._bits)
-        here, guards = self._packed(point), self._guards
-        guarded = here | guards
+        here = self._packed(point)
+        around = ((here | self._spares) << self._width) - here
+        spares = self._spares << self._width | self._spares
         found: list[Who] = []
         for shift, (filling, reaching) in self._tables.items():
             prefix = z >> shift
             if prefix in filling:
                 found += filling[prefix]
             if prefix in reaching:
-                found += [
-                    who
-                    for low, high, who in reaching[prefix].values()
-                    if (guarded - low) & (high - here) & guards == guards
-                ]
+                near = reaching[prefix].items()
+                found += [who for who, corners in near if (around + corners) & spares == spares]
         return found
 
     def _covered(self, box: Box) -> list[Cell]:
