@@ -22,7 +22,7 @@ from testbed.errors import TestbedError
 EVENTS_PER_S = 1_000  # of one core
 LIMITS = {
     **{f"event, {name}": 1.0 for name in DISTRIBUTIONS},  # of 1 ms of processor time
-    "event, large": 3.0,  # nearly 5,000 boxes hold each point, and to tell them all takes time
+    "event, large": 2.0,  # nearly 5,000 boxes hold each point, and to tell them all takes time
     **{f"of a scan, {name}": 0.2 for name in DISTRIBUTIONS},  # index / plain Python
 }
 SCANNED = 50  # events that are looked for in every box: a scan takes long

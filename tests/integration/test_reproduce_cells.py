@@ -22,6 +22,7 @@ from analysis.fanout import fan_out
 from analysis.java import find_java
 from analysis.session import open_session
 from testbed.cli.reproductions import kita2025 as command
+from testbed.cli.reproductions import ogawa
 from testbed.cli.terminal import Terminal
 from testbed.papers import kita2025
 from testbed.papers.cells import Cell, Extent, topics
@@ -69,6 +70,32 @@ def test_cells_become_parquet_figures_and_a_page(
 
 def _topic_rows(cell: Cell) -> list[dict[str, Any]]:
     return [row for table, row in measure(cell.as_plain()) if table == "topics"]
+
+
+def test_a_levelled_map_becomes_figures_and_a_page(places: Path) -> None:
+    small = {"nodes": 100, "rounds": 200, "bits": 7, "seed": 7}
+    cells = [
+        Cell(experiment, {**small, "trial": trial, **reading}, 1.0)
+        for experiment, reading in (
+            ("levelling", {"give": "both"}),
+            ("levelling", {"give": "left"}),
+            ("levelling_reading", {"e": 10.0, "e_of": "load"}),
+        )
+        for trial in range(2)
+    ]
+    folder = places / "c" / "map"
+    extent = Extent("small", 2, tuple(cells))
+    result = ogawa.PAPER.run(extent, folder, "local[2]", Terminal(as_json=True))
+    assert "<svg" in (folder / "report.html").read_text()
+    assert all(check["ok"] is not None for check in result["checks"])
+    figures = {figure["figure"]: figure["cells"] for figure in result["figures"]}
+    assert [cell["e_of"] for cell in figures["e"]] == ["mean", "load"]
+    rows = [row for cell in cells for _, row in measure(cell.as_plain())]
+    largest = [row["largest"] for row in rows if row.get("moves") and "when" in row]
+    told = [
+        cell["ours"]["largest"]["mean"] for cell in figures["levelled"] if cell["when"] == "after"
+    ]
+    assert told == [sum(pair) / 2 for pair in (largest[:2], largest[2:4])]
 
 
 def test_an_interrupt_leaves_no_process_and_no_folder(places: Path, repository: Path) -> None:
