@@ -173,9 +173,15 @@ class Crashes(RuleBasedStateMachine):
 
 def case(machine: type[RuleBasedStateMachine], examples: int) -> type:
     found = machine.TestCase
-    found.settings = settings(max_examples=examples, stateful_step_count=12, deadline=None)
+    found.settings = settings(
+        max_examples=examples,
+        stateful_step_count=12,
+        deadline=None,
+        derandomize=True,
+        database=None,
+    )
     return found
 
 
 TestChanges = case(Changes, 25)
-TestCrashes = case(Crashes, 12)
+TestCrashes = case(Crashes, 3)
