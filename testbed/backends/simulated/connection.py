@@ -190,9 +190,9 @@ class Side:
         self._over(
             Ending(
                 NOT_USED if parting else str(farewell),
-                parting,
-                farewell.code == GOING_AWAY,
-                farewell.reason == OTHER_WAY,
+                orderly=parting,
+                sent_away=farewell.code == GOING_AWAY,
+                other_way=farewell.reason == OTHER_WAY,
             )
         )
 
