@@ -18,6 +18,7 @@ from nodes.overlay.promises import Promises
 from nodes.wire import Kind, Message
 
 QUESTION, ANSWER = b"?", b""  # the payload of a BEAT
+FOUND = b"!"  # the same, to another broker: you were lost to me, and are there again
 # What a question costs on a link, both ways: itself, the answer, and TCP's acknowledgement of that, as Ethernet frames.
 # A beat is header and payload in a WebSocket frame with mask; TCP has time stamps.
 FRAME = 66
@@ -26,7 +27,7 @@ QUESTIONS = 2  # without an answer, then the peer is dead
 
 
 def beat(number: int, payload: bytes) -> Message:
-    """A question or an answer from the node of this number."""
+    """A question, an answer or FOUND from the node of this number."""
     return Message(Kind.BEAT, origin=number, payload=payload)
 
 

@@ -1,5 +1,8 @@
 """A broker that has lost others: it calls them, and finds its way back into one graph with them.
 
+Whoever finds one again tells it so: if only one side has taken the other for lost, the other has been passed over
+without knowing, and asks for what it has missed.
+
 One that reaches nobody at all may be cut off: it cannot promise its guests that a publication is in good hands. It
 serves its own guests, and keeps TAKEN back until it has found another one, or for as long as publications are
 remembered anywhere: then those who are away are not waited for any more, and this broker is the whole overlay.
@@ -8,7 +11,7 @@ remembered anywhere: then those who are away are not waited for any more, and th
 from random import Random
 
 from nodes.overlay.base import BrokerName, Note, Peer, Send, Station
-from nodes.overlay.beats import QUESTION, beat
+from nodes.overlay.beats import FOUND, QUESTION, beat
 from nodes.overlay.mesh.calling import LONGEST_S, SELDOM_S, Calling
 from nodes.overlay.mesh.carrying import Carrying
 from nodes.overlay.mesh.duties import Duty
@@ -53,6 +56,7 @@ class Apart(Carrying):
         self._calling = Calling(random)
         self._called: set[Peer] = set()  # there was nothing else to say to them
         self._kept_back: list[Duty] = []
+        self._repaired_at = 0.0  # the last loss
 
     def _after_repair(self) -> float:
         """When to ask for what was missed; not at the same moment as everybody else."""
@@ -72,8 +76,18 @@ class Apart(Carrying):
     def _find(self, peer: Peer) -> None:
         """A link to it stands. If it was lost, or everybody: there may be two graphs, and each has missed something."""
         if self._lost.is_back(peer, repaired_at := self._after_repair()):
-            self._ask_for_all(repaired_at)
-            self._perform(self._node.on_peer_found(self._numbers[peer], self._now))
+            self._out.append(Send(peer, beat(self._number, FOUND)))
+            self._reunite(peer, repaired_at)
+
+    def _be_found(self, peer: Peer) -> None:
+        """This broker was lost to the peer; if that is news, what both lost is repaired soon."""
+        if self._now >= self._repaired_at:
+            self._reunite(peer, self._after_repair())
+
+    def _reunite(self, peer: Peer, repaired_at: float) -> None:
+        self._repaired_at = repaired_at
+        self._ask_for_all(repaired_at)
+        self._perform(self._node.on_peer_found(self._numbers[peer], self._now))
 
     def _is_cut_off(self) -> bool:
         return bool(self._lost) and self._up.isdisjoint(self._numbers)

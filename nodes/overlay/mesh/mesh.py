@@ -14,7 +14,7 @@ from random import Random
 from typing import Any
 
 from nodes.overlay.base import Action, Drop, Note, Peer, Refuse, Send, Station
-from nodes.overlay.beats import ANSWER, QUESTION, Beats, awaits_answer, beat
+from nodes.overlay.beats import ANSWER, FOUND, QUESTION, Beats, awaits_answer, beat
 from nodes.overlay.custody import taken_copy
 from nodes.overlay.interests import is_plain
 from nodes.overlay.mesh import anchor
@@ -191,7 +191,9 @@ class Mesh(Apart):
         return self._done()
 
     def _on_beat(self, peer: Peer, message: Message) -> None:
-        if message.payload not in (QUESTION, ANSWER):
+        if message.payload == FOUND and peer in self._numbers:
+            self._be_found(peer)
+        elif message.payload not in (QUESTION, ANSWER):
             raise WireError("a BEAT that is neither question nor answer")
         if message.payload == QUESTION and self._beats.must_answer(peer, self._now):
             self._out.append(Send(peer, beat(self._number, ANSWER)))

@@ -140,7 +140,7 @@ class TopicNode(Protocol):
         """Send to all subscribers of the message's topic, which must be advertised (ValueError)."""
 
     def ask(self, topic: str, words: bytes, now: float) -> list[Action]:
-        """Put the words before the nodes that publish on the topic, once; Scribe: before the topic's root."""
+        """Put the words before the nodes that publish on the topic, once; Scribe: also before the topic's root."""
 
     def leave(self, now: float) -> list[Action]:
         """The node wants nothing any more, and goes out of the overlay in order."""

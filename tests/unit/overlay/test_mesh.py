@@ -7,7 +7,7 @@ import pytest
 from mesh_network import MeshNetwork
 from nodes.overlay import METHODS
 from nodes.overlay.base import Action, BrokerName, Drop, Note, Refuse, Send, Station
-from nodes.overlay.beats import ANSWER, QUESTION
+from nodes.overlay.beats import ANSWER, FOUND, QUESTION, beat
 from nodes.overlay.custody import taken
 from nodes.overlay.mesh import anchor
 from nodes.overlay.mesh.mesh import LINGER_S, Mesh
@@ -257,6 +257,17 @@ def test_a_link_to_a_broker_that_breaks_is_tried_again_unless_it_was_closed_in_o
     lost = core.on_unreachable("b2", 4.0)
     assert Note("lost-peer", {"peer": "b2"}) in lost
     assert core.on_unreachable("s1", 4.0) == []
+
+
+def test_a_broker_that_is_found_again_is_told_so_and_only_brokers_may_say_it() -> None:
+    core = broker()
+    assert Note("lost-peer", {"peer": "b2"}) in core.on_unreachable("b2", 1.0)
+    told = [action for action in core.on_link_up("b2", 2.0) if isinstance(action, Send)]
+    assert FOUND in [action.message.payload for action in told if action.peer == "b2"]
+    assert not any(isinstance(one, Refuse) for one in core.on_message("b2", beat(2, FOUND), 3.0))
+    core.on_link_up("c1", 4.0)
+    (refusal,) = core.on_message("c1", beat(111, FOUND), 5.0)
+    assert isinstance(refusal, Refuse)
 
 
 def test_an_advertisement_outlives_the_guest_for_a_while() -> None:

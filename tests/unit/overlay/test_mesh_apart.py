@@ -101,6 +101,7 @@ def test_while_all_seeds_are_down_who_begins_anew_finds_the_others(method: str) 
     network.run(2)
     network.start("b5")
     assert one_graph_soon(network)
+    network.run(5)
     assert network.cores["b5"].ready
 
 

@@ -65,3 +65,26 @@ def test_a_guest_that_has_everything_does_not_speak_for_the_others_at_its_broker
     made.run(QUIET_S)
     assert made.receivers(identity) == {"c1", "c2"}
     assert set(made.delivered.values()) == {1}
+
+
+@methods
+@pytest.mark.parametrize(("seed", "loser"), [(2, "b5"), (4, "b3")])
+def test_who_was_passed_over_without_knowing_it_hears_so_and_asks(
+    method: str, seed: int, loser: str
+) -> None:
+    """For a moment one broker cannot reach b6, which is back before it finds out itself."""
+    made = standing(method, seed)
+    for number in (2, 3, 5):
+        made.join(f"d{number}", 120 + number, [TOPIC], [f"b{number}"])
+    made.run(30)
+    identity = made.publish("s1", 1, TOPIC)
+    made.isolated.add("b6")
+    if (link := made.links[loser].pop("b6", None)) is not None:
+        link.whole = False
+        made.act(loser, made.cores[loser].on_link_down("b6", made.now))
+    made.run(0.25)
+    made.isolated.clear()
+    made.run(QUIET_S)
+    assert made.receivers(identity) == {"c1", "c2", "d2", "d3", "d5"}
+    assert set(made.delivered.values()) == {1}
+    assert made.taken == {identity}
