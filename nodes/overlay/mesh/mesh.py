@@ -69,6 +69,7 @@ class Mesh(Apart):
         self._now = now
         self._leaving = True
         self._waiting.clear()
+        self._goes.clear()  # nothing is published from here any more, not even again
         self._duties.drop_held(self._node.holds)
         self._perform(self._node.leave(now))
         return self._done()

@@ -88,3 +88,21 @@ def test_who_was_passed_over_without_knowing_it_hears_so_and_asks(
     assert made.receivers(identity) == {"c1", "c2", "d2", "d3", "d5"}
     assert set(made.delivered.values()) == {1}
     assert made.taken == {identity}
+
+
+@methods
+def test_a_broker_that_leaves_as_soon_as_it_is_found_again_loses_nothing(method: str) -> None:
+    made = standing(method, 1)
+    made.isolate("b4")
+    made.run(20)
+    identity = made.publish("s1", 1, TOPIC)
+    made.run(1)
+    made.isolated.clear()
+    while not made.links["b4"].keys() & set(BROKERS):
+        made.run(0.1)
+    made.leave("b4")
+    made.run(QUIET_S)
+    assert made.receivers(identity) == {"c1", "c2"}
+    assert set(made.delivered.values()) == {1}
+    assert made.taken == {identity}
+    assert made.cores["b4"].left
