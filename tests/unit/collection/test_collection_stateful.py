@@ -173,15 +173,9 @@ class Crashes(RuleBasedStateMachine):
 
 def case(machine: type[RuleBasedStateMachine], examples: int) -> type:
     found = machine.TestCase
-    found.settings = settings(
-        max_examples=examples,
-        stateful_step_count=12,
-        deadline=None,
-        derandomize=True,
-        database=None,
-    )
+    found.settings = settings(max_examples=examples, stateful_step_count=12, deadline=None)
     return found
 
 
 TestChanges = case(Changes, 25)
-TestCrashes = case(Crashes, 3)
+TestCrashes = case(Crashes, 15)
