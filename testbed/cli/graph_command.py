@@ -33,7 +33,7 @@ MethodName = Annotated[
     typer.Option(
         "--overlay",
         metavar="METHOD",
-        help="sg-tbps, psg-tbps, ... (docs/overlays.md): for the brokers of FILE instead of theirs; "
+        help="sg-tbps, zorder-map, ... (docs/overlays.md): for the brokers of FILE instead of theirs; "
         "without FILE, an overlay is made up.",
     ),
 ]
@@ -178,7 +178,7 @@ def _of_brokers(
 
 
 def _check_method(method: str) -> None:
-    from nodes.overlay.tbps import TOPIC_METHODS
+    from nodes.overlay.methods import TOPIC_METHODS
 
     if method not in TOPIC_METHODS:
         raise InputError(

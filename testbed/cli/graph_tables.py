@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.tree import Tree
 
 if TYPE_CHECKING:
-    from testbed.graphs.forming import Formed
+    from testbed.graphs.forming import Formed, Hop
     from testbed.graphs.plain import Twig
     from testbed.topology.model import Topology
 
@@ -34,9 +34,18 @@ def hops_table(formed: "Formed") -> Table:
     title = f"a publication by {names[asked.publisher]}{topic}"
     table = Table("hop", "messages", title=escape(title), title_justify="left")
     for number in sorted({hop.number for hop in formed.hops}):
-        ways = [f"{names[h.src]} → {names[h.dst]}" for h in formed.hops if h.number == number]
+        ways = [
+            f"{names[hop.src]} → {names[hop.dst]}{_toward(hop)}"
+            for hop in formed.hops
+            if hop.number == number
+        ]
         table.add_row(str(number), escape(", ".join(ways)))
     return table
+
+
+def _toward(hop: "Hop") -> str:
+    """On a map: whether it is on its way to be matched."""
+    return f" (to its {hop.toward})" if hop.toward in ("place", "home") else ""
 
 
 def _names(formed: "Formed") -> dict[int, str]:

@@ -4,23 +4,26 @@ Every sensor and subscriber is at its nearest broker, and every sensor has said 
 lab that has just come up.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from nodes.overlay.collection.collecting import travels_alone
+from nodes.overlay.collection.node import Collection
 from nodes.overlay.mesh import anchor
 from nodes.overlay.mesh.joining import topic_node
-from nodes.overlay.tbps import TOPIC_METHODS
+from nodes.overlay.methods import TOPIC_METHODS
+from nodes.overlay.promises import Promises, promises
 from nodes.overlay.tbps.base import TopicNode
 from nodes.runtime.config import parse
-from nodes.wire import HIGHEST_PRIORITY
+from nodes.wire import CUSTODY, HIGHEST_PRIORITY
 from testbed.backends.node_files import SEEDS, node_config
 from testbed.errors import InputError
 from testbed.graphs.company import Company, Publication, Wishes
 from testbed.places import RunPlace
 from testbed.topology.hints import did_you_mean, listing, with_article
-from testbed.topology.model import Node, NodeKind, Topology
+from testbed.topology.model import Node, NodeKind, Publish, Topology
 from testbed.topology.names import filled
 
 
@@ -40,6 +43,7 @@ class Followed:
     sensor: Node
     topic: str
     priority: int
+    place: tuple[int, ...]
 
 
 def brokers_of(
@@ -56,14 +60,15 @@ def brokers_of(
         random = config.random("overlay")
         return topic_node(TOPIC_METHODS[method], config.station(), parameters, random)
 
-    wishes = _wishes(topology, followed)
-    home = topology.node(followed.sensor.homes[0])
+    wishes = _wishes(topology, followed, TOPIC_METHODS[method].by_area)
+    promised = promises(method, parameters)
     return Company(
         method,
         make,
         {broker.number: wishes[broker.name] for broker in brokers},
-        Publication(home.number, followed.topic, followed.priority),
+        _publication(topology, followed, promised),
         {broker.number: broker.name for broker in brokers},
+        _periods(topology, followed.topic, promised) if method == Collection.method else {},
     )
 
 
@@ -82,17 +87,18 @@ def chosen(topology: Topology, asked: Asked) -> Followed:
     planned = [
         one
         for one in _planned(topology)
-        if one.topic in wanted
+        if topology.receivers(one.topic, one.priority, one.place)
         and asked.topic in (None, one.topic)
         and asked.sensor in (None, one.sensor.name)
     ]
     planned.sort(key=lambda one: (one.priority != asked.priority, -one.priority))
     if planned:
         found = planned[0]
-        return Followed(found.sensor, found.topic, asked.priority or found.priority)
+        return replace(found, priority=asked.priority or found.priority)
     sensor = topology.node(asked.sensor) if asked.sensor else sensors[0]
     topic = asked.topic or next(iter(wanted))
-    return Followed(sensor, topic, asked.priority or HIGHEST_PRIORITY)
+    place = topology.place(sensor.name, {})
+    return Followed(sensor, topic, asked.priority or HIGHEST_PRIORITY, place)
 
 
 def _refuse_unknown(
@@ -121,18 +127,38 @@ def _refuse_unknown(
 
 
 def _planned(topology: Topology) -> list[Followed]:
-    """All publications of the scenario, each once for a sensor, topic and priority."""
-    found: dict[tuple[str, str, int], Followed] = {}
+    """All publications of the scenario, each once for a sensor, topic, priority and place."""
+    return list(dict.fromkeys(one for one, _ in _events(topology)))
+
+
+def _events(topology: Topology) -> Iterator[tuple[Followed, Publish]]:
     for event in topology.scenario.publish:
         for name in event.nodes:
             sensor = topology.node(name)
             topic = filled(event.topic, name, sensor.group)
-            one = Followed(sensor, topic, event.priority)
-            found.setdefault((name, topic, event.priority), one)
-    return list(found.values())
+            place = topology.place(name, dict(event.values))
+            yield Followed(sensor, topic, event.priority, place), event
 
 
-def _wishes(topology: Topology, followed: Followed) -> dict[str, Wishes]:
+def _publication(topology: Topology, one: Followed, promised: Promises) -> Publication:
+    home = topology.node(one.sensor.homes[0])
+    flags = CUSTODY if promised.custody(one.priority) else 0
+    return Publication(home.number, one.topic, one.priority, one.place, flags)
+
+
+def _periods(topology: Topology, topic: str, promised: Promises) -> dict[int, float]:
+    """Of each broker by number: the shortest period of its guests' readings on this topic."""
+    periods: dict[int, float] = {}
+    for one, event in _events(topology):
+        publication = _publication(topology, one, promised)
+        if one.topic == topic and event.period_s and not travels_alone(publication.message):
+            period = event.period_s / event.per_period
+            known = periods.get(publication.publisher, period)
+            periods[publication.publisher] = min(period, known)
+    return periods
+
+
+def _wishes(topology: Topology, followed: Followed, by_area: bool) -> dict[str, Wishes]:
     """Of each broker, by name: what its guests want, and the seeds' own topic."""
     publishes: dict[str, dict[str, None]] = {}
     subscribes: dict[str, dict[str, None]] = {}
@@ -142,7 +168,8 @@ def _wishes(topology: Topology, followed: Followed) -> dict[str, Wishes]:
     for one in (*_planned(topology), followed):
         publishes.setdefault(one.sensor.homes[0], {})[one.topic] = None
     for guest in topology.of_kind(NodeKind.SUBSCRIBER):
-        subscribes.setdefault(guest.homes[0], {}).update(dict.fromkeys(guest.wanted_topics))
+        wanted = guest.topics if by_area else guest.wanted_topics
+        subscribes.setdefault(guest.homes[0], {}).update(dict.fromkeys(wanted))
     return {
         broker.name: Wishes(
             tuple(publishes.get(broker.name, ())), tuple(subscribes.get(broker.name, ()))

@@ -1,11 +1,12 @@
 """An overlay, formed by its own messages, and one publication on its way through it.
 
 The nodes are those that brokers run; time is virtual, each message is 10 ms under way. Of nodes with several keys the
-one of the publication's topic is drawn: a topic's keys stand side by side, and no other passes it on.
+one of the publication's topic is drawn: a topic's keys stand side by side, and no other passes it on. Where nodes stand
+by the periods of their readings, each publishes some first, from which the others learn them.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import cast
 
@@ -14,15 +15,18 @@ from nodes.overlay.skipgraph.table import Peer
 from nodes.overlay.tbps.base import Action, Deliver, GraphedNode, Send, TopicNode
 from nodes.overlay.tbps.keys import Role, edge
 from nodes.overlay.tbps.rooted import Rooted, node_key
-from nodes.wire import Kind, Message, message_id
+from nodes.overlay.zorder_map.node import ZorderMap
+from nodes.wire import LOWEST_PRIORITY, Kind, Message, message_id
 from testbed.backends.simulated.loop import SECOND, Loop
 from testbed.backends.simulated.network import Network
+from testbed.graphs.areas import Area, areas_of, toward
 from testbed.graphs.company import Company
 
 DELAY_NS = 10_000_000
 JOIN_NS = 2 * SECOND  # between two nodes that come
 FORM_NS = 60 * SECOND  # afterwards nothing changes any more
 FOLLOW_NS = 10 * SECOND
+READINGS = 4  # of each node that has a period; three make it known
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,7 @@ class Hop:
     number: int
     src: int
     dst: int
+    toward: str = ""  # on a map: the "place", the topic's "home", or a "subscriber"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +62,7 @@ class Formed:
     peers: tuple[DrawnPeer, ...]  # in key order
     hops: tuple[Hop, ...]
     reached: Mapping[int, int]  # subscriber -> hops of the first arrival
+    areas: Mapping[int, Area] = field(default_factory=dict)  # of a map's brokers
 
     @property
     def levels(self) -> int:
@@ -78,7 +84,8 @@ class _Watched:
         for action in actions:
             if isinstance(action, Send) and action.message.kind is Kind.PUBLISH:
                 # A message counts the link it goes over; the publisher's own had none before.
-                self._hops.append(Hop(action.message.hops - 1, self._number, action.node))
+                hops, where = action.message.hops - 1, toward(self.node, action.message)
+                self._hops.append(Hop(hops, self._number, action.node, where))
         return actions
 
     def on_message(self, sender: int, message: Message, now: float) -> list[Action]:
@@ -111,18 +118,23 @@ def form(company: Company) -> Formed:
         network.tell(number, partial(_begin, company, number))
         network.loop.run(network.loop.now + JOIN_NS)
     network.loop.run(network.loop.now + FORM_NS)
-    own = {
-        number: _peer(cast(_Watched, network.node(number)).node, company)
-        for number in company.wishes
-    }
+    if company.periods:
+        _read(company, network)
+        network.loop.run(network.loop.now + FORM_NS)
+    nodes = {number: cast(_Watched, network.node(number)).node for number in company.wishes}
+    own = {number: _peer(node, company) for number, node in nodes.items()}
     peers = {number: peer for number, peer in own.items() if peer is not None}
     drawn = tuple(
         _drawn(peers[number], company, number, peers)
         for number in sorted(peers, key=lambda number: peers[number].key)
     )
-    network.tell(company.publication.publisher, partial(_publish, company))
+    message = company.publication.message
+    areas = areas_of(nodes, message)
+    hops.clear()
+    reached.clear()
+    network.tell(company.publication.publisher, partial(_publish, message))
     network.loop.run(network.loop.now + FOLLOW_NS)
-    return Formed(company, drawn, tuple(hops), reached)
+    return Formed(company, drawn, tuple(hops), reached, areas)
 
 
 def _destination(action: Action) -> int | None:
@@ -139,22 +151,36 @@ def _begin(company: Company, number: int, watched: _Watched, now: float) -> list
     return watched.seen(actions)
 
 
-def _publish(company: Company, watched: _Watched, now: float) -> list[Action]:
-    asked = company.publication
-    number = asked.publisher
-    message = Message(
-        Kind.PUBLISH,
-        asked.priority,
-        origin=number,
-        message_id=message_id(number, 1),
-        topic=asked.topic,
+def _read(company: Company, network: Network) -> None:
+    """Each node that has a period publishes readings with it."""
+    begin = network.loop.now
+    moments = sorted(
+        (begin + round(place * period * SECOND), number, place)
+        for number, period in company.periods.items()
+        for place in range(READINGS)
     )
+    for moment, number, place in moments:
+        network.loop.run(moment)
+        reading = replace(
+            company.publication.message,
+            priority=LOWEST_PRIORITY,
+            flags=0,
+            origin=number,
+            message_id=message_id(number, 2 + place),
+            published_ns=moment,
+        )
+        network.tell(number, partial(_publish, reading))
+
+
+def _publish(message: Message, watched: _Watched, now: float) -> list[Action]:
     return watched.seen(watched.node.publish(message, now))
 
 
 def _peer(node: TopicNode, company: Company) -> Peer | None:
     """The node's key of the topic, or its only one; None: it takes no part."""
     graph = cast(GraphedNode, node).graph
+    if isinstance(node, ZorderMap):
+        return graph.peer(graph.own_keys()[0])
     if isinstance(node, Rooted):
         return graph.peer(node_key(node.number))
     topic = company.publication.topic

@@ -70,8 +70,24 @@ def document(formed: Formed) -> dict[str, Any]:
                 "vector": f"{peer.vector:016x}",
                 "right": list(peer.right),
                 "hops": formed.reached.get(peer.number),
+                **_area(formed, peer.number),
             }
             for peer in formed.peers
         ],
-        "messages": [{"hop": hop.number, "src": hop.src, "dst": hop.dst} for hop in formed.hops],
+        "messages": [
+            {
+                "hop": hop.number,
+                "src": hop.src,
+                "dst": hop.dst,
+                **({"toward": hop.toward} if hop.toward else {}),
+            }
+            for hop in formed.hops
+        ],
     }
+
+
+def _area(formed: Formed, number: int) -> dict[str, Any]:
+    """Of a map's broker: its share, and which of the publication's points it owns."""
+    if (area := formed.areas.get(number)) is None:
+        return {}
+    return {"area": {"share": area.share, "matches": list(area.matches)}}
