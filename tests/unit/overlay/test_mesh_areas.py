@@ -5,7 +5,7 @@ import pytest
 from mesh_network import MeshNetwork
 from nodes.overlay import METHODS
 from nodes.overlay.interests import Interest
-from nodes.overlay.tbps import TOPIC_METHODS
+from nodes.overlay.methods import TOPIC_METHODS
 from nodes.overlay.zorder_map.boxes import Box
 from nodes.wire import REPEATED, Kind, Message
 
