@@ -35,6 +35,7 @@ def render(result: Mapping[str, Any], words: Words, drawings: Mapping[str, str])
     figures = [
         {
             **figure,
+            "note": figure.get("note"),
             "drawing": Markup(drawings[name]) if (name := figure["figure"]) in drawings else None,
             "table": _table(figure["cells"]),
             "patterns": _patterns(figure["cells"]),

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ class Findings:
 
     figures: list[dict[str, Any]]
     checks: list[dict[str, Any]]
+    more: Mapping[str, Any] = field(default_factory=dict)  # of result.json, of this paper alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ def measure_cells(spark: "SparkSession", paper: Paper, folder: Path, told: Told)
     told(MEASURING, 0, 1)
     found = paper.measure(spark, folder)
     told(MEASURING, 1, 1)
-    result = {**sheet, "figures": found.figures, "checks": found.checks}
+    result = {**sheet, **found.more, "figures": found.figures, "checks": found.checks}
     (folder / "result.json").write_text(json.dumps(result, indent=2) + "\n")
     told(DRAWING, 0, 1)
     write_page(folder, result, paper.words, paper.drawings(found.figures))

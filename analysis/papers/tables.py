@@ -37,6 +37,12 @@ LEVELLED: Mapping[str, type] = {
     "from_500": int,  # nodes
     "copies": int,  # of subscriptions, in all nodes
 }
+OF_WAITING: Mapping[str, type] = {
+    "lab": str,  # simulated, real
+    "trial": int,
+    "sites": int,  # each a broker and a gauge on a line of its own
+    "wait_ms": int,  # so long a broker waits for others' readings at most
+}
 COLUMNS: Mapping[str, Mapping[str, type]] = {
     "topics": {
         "pattern": str,
@@ -128,14 +134,19 @@ COLUMNS: Mapping[str, Mapping[str, type]] = {
         "hops_plain": float,  # mean over publishers
     },
     "waiting": {
-        "trial": int,
-        "sites": int,  # each a broker and a gauge on a line of its own
-        "wait_ms": int,  # so long a broker waits for others' readings at most
-        "missing": int,  # readings that did not come
-        "delay_s": float,  # from publication to the office, mean
-        "delay_p95_s": float,
-        "age_s": float,  # of the newest reading of a gauge at the office, mean over time and gauges
-        "messages": float,  # between brokers for a reading; one that is joined of several counts in parts
+        **OF_WAITING,
+        "measured_s": int,  # how long readings count
+        "due": int,  # readings that were published in this time
+        "messages": float,  # between brokers, with these; one that is joined of several counts in parts
+        "packets": float,  # of these messages
+        "bytes": int,  # of these messages, without the packets' headers
+        "line_bytes": int,  # of all that crossed the sites' lines in this time, both ways, with all headers
+    },
+    "waiting_readings": {  # those that came to the office, also before they count
+        **OF_WAITING,
+        "gauge": str,
+        "published_s": float,  # since readings count
+        "came_s": float,
     },
     "levelling": {**OF_LEVELLING, "when": str, **LEVELLED},
     "levelling_nodes": {

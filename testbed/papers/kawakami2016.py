@@ -1,31 +1,49 @@
 """Kawakami 2016: collecting periodic sensor data over a Skip Graph. Which cells it is made of."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from testbed.converged.collecting_trees import Lists
 from testbed.papers.cells import Cell, Extent
+from testbed.papers.waiting_lab import WaitingLab
 
+WAITING = "waiting"  # the experiment
 SEED = 2016
 NODES = (100, 200, 300, 400, 500)  # one of them is the subscriber
 TRIALS, QUICK_TRIALS = 10, 3
 WAITS_MS = (0, 100, 250, 500, 1000, 2000)
+QUICK_WAITS_MS = (0, 500, 2000)
 WAITING_TRIALS, QUICK_WAITING_TRIALS = 5, 1
-ROUNDS, MEASURED_S = 1, 60  # sites for each period; how long readings count
+SITES = {"longest_s": 10, "rounds": 1, "measured_s": 60}
+QUICK_SITES = {"longest_s": 5, "rounds": 2, "measured_s": 20}  # short periods are soon learnt
+REAL_TRIAL = 0  # of which there are labs on real lines, too
 WAITING_WEIGHT = 2_000.0  # a simulated lab takes longer than any computed overlay here
 
 
 def full(trials: int | None = None) -> Extent:
     """As the paper has it."""
-    return _extent("full", trials or TRIALS, trials or WAITING_TRIALS)
+    waits = waiting(WAITS_MS, SITES, trials or WAITING_TRIALS)
+    return _extent("full", trials or TRIALS, waits)
 
 
 def quick(trials: int | None = None) -> Extent:
     """The same with few trials."""
-    return _extent("quick", trials or QUICK_TRIALS, trials or QUICK_WAITING_TRIALS)
+    waits = waiting(QUICK_WAITS_MS, QUICK_SITES, trials or QUICK_WAITING_TRIALS)
+    return _extent("quick", trials or QUICK_TRIALS, waits)
 
 
-def _extent(name: str, trials: int, waiting_trials: int) -> Extent:
-    return Extent(name, trials, (*collection(NODES, trials), *waiting(WAITS_MS, waiting_trials)))
+def real_labs(extent: Extent) -> tuple[WaitingLab, ...]:
+    """One for each time to wait: what cells of the extent simulate, for namespaces."""
+    found = []
+    for cell in extent.cells:
+        if cell.experiment == WAITING and cell.arguments["trial"] == REAL_TRIAL:
+            seed = cell.arguments["seed"] + REAL_TRIAL
+            sites = {name: cell.arguments[name] for name in ("wait_ms", *SITES)}
+            found.append(WaitingLab(seed=seed, **sites))
+    return tuple(found)
+
+
+def _extent(name: str, trials: int, waits: Sequence[Cell]) -> Extent:
+    return Extent(name, trials, (*collection(NODES, trials), *waits))
 
 
 def collection(sizes: Sequence[int], trials: int) -> tuple[Cell, ...]:
@@ -42,20 +60,10 @@ def collection(sizes: Sequence[int], trials: int) -> tuple[Cell, ...]:
     )
 
 
-def waiting(waits_ms: Sequence[int], trials: int) -> tuple[Cell, ...]:
-    """What the paper could not measure: how long brokers on simulated 3G lines should wait for each other."""
+def waiting(waits_ms: Sequence[int], sites: Mapping[str, int], trials: int) -> tuple[Cell, ...]:
+    """What the paper could not measure: how long brokers on 3G lines should wait for each other, simulated."""
     return tuple(
-        Cell(
-            "waiting",
-            {
-                "wait_ms": wait_ms,
-                "rounds": ROUNDS,
-                "seed": SEED,
-                "trial": trial,
-                "measured_s": MEASURED_S,
-            },
-            WAITING_WEIGHT,
-        )
+        Cell(WAITING, {"wait_ms": wait_ms, **sites, "seed": SEED, "trial": trial}, WAITING_WEIGHT)
         for wait_ms in waits_ms
         for trial in range(trials)
     )

@@ -59,8 +59,10 @@ def _collection(**arguments: Any) -> Rows:
 
 
 def _waiting(**arguments: Any) -> Rows:
-    for row in measure_waiting(**arguments):
-        yield "waiting", row
+    readings, total = measure_waiting(**arguments)
+    for row in readings:
+        yield "waiting_readings", row
+    yield "waiting", total
 
 
 def _levelling(**arguments: Any) -> Rows:

@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from statistics import fmean, stdev
 from typing import Any
 
+from analysis.papers.kawakami2016.waiting import Waited
+from analysis.papers.kawakami2016.waiting_rows import OF_LAB, OF_TRIAL
 from analysis.papers.spread import spread
 from analysis.papers.ways import OF_WAY
 
@@ -238,6 +240,35 @@ def kawakami_means(changed: Callable[[Row], Row] | None = None) -> list[Row]:
             *("hops_max", "hops", "hops_plain"),
         ),
     )
+
+
+def kawakami_waited(
+    changed: Callable[[Row], Row] | None = None, labs: Sequence[str] = ("real", "twin", "simulated")
+) -> Waited:
+    """Of the experiment on waiting: longer waits are later, older, and cost less; real lines are a little later."""
+    rows = [
+        {
+            "lab": lab,
+            "sites": 10,
+            "wait_ms": wait_ms,
+            "trial": trial,
+            "missing": 0,
+            "delay_s": 0.2 + late + wait_ms / 2000,
+            "delay_p50_s": 0.18 + late + wait_ms / 2000,
+            "delay_p95_s": 0.4 + late + wait_ms / 1000,
+            "age_s": 3 + late + wait_ms / 2000,
+            "messages": 2 - wait_ms / 2000,
+            "bytes": 900 - wait_ms / 5,
+            "line_bytes": 1_500.0,
+        }
+        for lab, late in (("real", 0.02), ("twin", 0.0), ("simulated", 0.0))
+        for wait_ms in (500, 0, 1000)
+        for trial in range(3 if lab == "simulated" else 1)
+        if lab in labs
+    ]
+    values = [name for name in rows[0] if name not in OF_TRIAL]
+    runs = [{"run": "waiting-0ms-1", "fidelity": {"machine": {"ok": True}}}]
+    return Waited(averaged(map(changed or _as_it_is, rows), OF_LAB, values), runs)
 
 
 def _as_it_is(row: Row) -> Row:

@@ -3,6 +3,7 @@
 TOPIC = "water"
 PERIODS = (1, 1, 2, 2, 3, 3)  # seconds, site by site
 BEGIN_S, DURATION_S = 10, 45
+WAIT_MS = 600
 READINGS = sum(-(-(DURATION_S - BEGIN_S) // period) for period in PERIODS)
 LEARNT_S = BEGIN_S + 20  # three readings of each, and time to change keys and links on narrow lines
 
@@ -23,7 +24,7 @@ groups:
 nodes:
   center: {{kind: broker, link: lan}}
   office: {{kind: subscriber, link: lan, topics: [{TOPIC}], home: center}}
-overlay: {{method: collection, way: {way}, wait_s: 0.6}}
+overlay: {{method: collection, way: {way}, wait_s: {WAIT_MS / 1000:g}}}
 scenario:
   duration: {DURATION_S}s
   settle: 15s

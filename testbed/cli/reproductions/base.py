@@ -87,3 +87,10 @@ def failed_checks(result: Result) -> Iterable[str]:
         for check in result["checks"]
         if check["ok"] is False
     ]
+
+
+def doubts_of_runs(result: Result) -> Iterable[str]:
+    """What the machine could not keep up with in the labs, and which checks do not hold."""
+    for run in result["runs"]:
+        yield from (f"{run['run']}: {reason}" for reason in run["fidelity"]["reasons"])
+    yield from failed_checks(result)

@@ -65,7 +65,7 @@ class CellPaper:
         """The same for an extent of one's own; a folder without all cells does not stay."""
         from analysis.shipping import is_local
 
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
         terminal.if_interrupted = "interrupted; nothing is kept of cells that are not complete"
         try:
             with _session(master, terminal) as spark:

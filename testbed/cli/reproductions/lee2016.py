@@ -1,7 +1,7 @@
 """Lee 2016: labs with shaped links, captured; the figures come from the captures."""
 
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +12,15 @@ from testbed.cli.reproductions.base import (
     Reproduction,
     Result,
     checks_table,
-    failed_checks,
+    doubts_of_runs,
 )
+from testbed.cli.reproductions.labs import PaperLab, refuse_those_that_are_up, run_lab
 from testbed.cli.stages import stages
 from testbed.cli.terminal import Terminal
-from testbed.errors import InputError, NameTaken, TestbedError
+from testbed.errors import InputError, TestbedError
 from testbed.events import Emit, Note
 from testbed.jsonfiles import read_json, write_json
-from testbed.lab import bring_down, bring_up, play
 from testbed.papers import lee2016
-from testbed.records import lab_names, update_manifest
-from testbed.topology import load
 
 RUNS = "runs.json"  # in the folder of a reproduction: the folders of its runs
 BACKEND = "netns"
@@ -37,12 +35,7 @@ def anew(asked: Asked, folder: Path, terminal: Terminal) -> Result:
 
 def run_labs(extent: lee2016.Extent, folder: Path, backend: str, terminal: Terminal) -> None:
     """One lab after the other; the folder knows of those whose captures are complete."""
-    taken = sorted({lab.name for lab in extent.labs} & set(lab_names()))
-    if taken:
-        raise NameTaken(
-            f"a lab named {taken[0]!r} is up already; `reproduce` starts a lab of its own",
-            f"`testbed down {taken[0]}`",
-        )
+    refuse_those_that_are_up([lab.name for lab in extent.labs])
     folder.mkdir(parents=True)
     done: list[str] = []
     terminal.if_interrupted = "interrupted; the lab was taken down"
@@ -57,19 +50,9 @@ def run_labs(extent: lee2016.Extent, folder: Path, backend: str, terminal: Termi
 
 
 def _run_lab(lab: lee2016.Lab, folder: Path, backend: str, emit: Emit) -> Path:
-    """Its run folder, when all is captured and the lab is down."""
-    source = folder / f"{lab.name}.yaml"
-    source.write_text(lee2016.topology_text(lab))
-    topology = load(source)
     emit(Note(f"{lab.name}: {len(lab.cells)} cells, time runs {lab.scale} times as fast"))
-    try:
-        record = bring_up(topology, source, backend, emit)
-        update_manifest(record.run_place, paper=lee2016.sheet(lab))
-        play(record, emit, overloaded=True)
-    finally:
-        if topology.name in lab_names():
-            bring_down(topology.name, emit)
-    return record.run_place.folder
+    wanted = PaperLab(lab.name, lee2016.topology_text(lab), lee2016.sheet(lab), overloaded=True)
+    return run_lab(wanted, folder, backend, emit)
 
 
 def measure(folder: Path, terminal: Terminal) -> Result:
@@ -124,13 +107,6 @@ def _growing(cell: dict[str, Any]) -> str:
     return f", {ours['censored']} not yet there; +{ours['growth']:.2f} s each second"
 
 
-def doubts(result: Result) -> Iterable[str]:
-    """What the machine could not keep up with, and which checks do not hold."""
-    for run in result["runs"]:
-        yield from (f"{run['run']}: {reason}" for reason in run["fidelity"]["reasons"])
-    yield from failed_checks(result)
-
-
 LEE2016 = Reproduction(
     name="lee2016",
     about="urgent messages first on a narrow line (labs on shaped links)",
@@ -138,5 +114,5 @@ LEE2016 = Reproduction(
     anew=anew,
     again=measure,
     tables=tables,
-    doubts=doubts,
+    doubts=doubts_of_runs,
 )

@@ -11,12 +11,13 @@ from analysis.papers.banno2013 import checks as of_banno
 from analysis.papers.banno2013 import figures as banno
 from analysis.papers.kawakami2016 import checks as of_kawakami
 from analysis.papers.kawakami2016 import figures as kawakami
+from analysis.papers.kawakami2016 import waiting
 from analysis.papers.kita2025 import checks as of_kita
 from analysis.papers.kita2025 import figures as kita
 from analysis.papers.ogawa import checks as of_ogawa
 from analysis.papers.ogawa import figures as ogawa
 from levelling_rows import ogawa_means
-from overlay_rows import banno_means, kawakami_means, kita_means
+from overlay_rows import banno_means, kawakami_means, kawakami_waited, kita_means
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "papers"
 
@@ -48,8 +49,11 @@ def banno_result() -> dict[str, Any]:
 
 
 def kawakami_result() -> dict[str, Any]:
-    means = kawakami_means()
-    return {"figures": kawakami.figures(means), "checks": of_kawakami.checks(means)}
+    means, waited = kawakami_means(), kawakami_waited()
+    return {
+        "figures": [*kawakami.figures(means), *waiting.figures(waited)],
+        "checks": [*of_kawakami.checks(means), *waiting.checks(waited)],
+    }
 
 
 def ogawa_result() -> dict[str, Any]:

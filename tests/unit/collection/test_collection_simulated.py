@@ -14,7 +14,7 @@ from testbed.backends.simulated.lab import SimulatedLab
 from testbed.backends.simulated.node import EPOCH_NS
 from testbed.backends.simulated.playing import Played, play
 from testbed.backends.simulated.trace import MESSAGES, link_row
-from testbed.papers.waiting import Reading, mean_age, measure_waiting
+from testbed.papers.waiting import measure_waiting
 from testbed.places import RunPlace
 from testbed.topology import load_text
 
@@ -78,22 +78,16 @@ def test_readings_are_seen_joined_and_the_alert_alone(tmp_path: Path) -> None:
     assert {joined for priority, joined in publications if priority == 5} == {1}
 
 
-def test_waiting_saves_messages_and_costs_time() -> None:
+def test_what_is_told_of_waiting_is_what_came_and_what_it_cost() -> None:
+    small = {"longest_s": 3, "rounds": 1, "measured_s": 12}
     at_once, patient = (
-        next(measure_waiting(wait_ms, 1, seed=3, trial=0, measured_s=20)) for wait_ms in (0, 1000)
+        measure_waiting(seed=3, trial=0, wait_ms=wait_ms, **small) for wait_ms in (0, 1000)
     )
-    assert at_once["missing"] == patient["missing"] == 0
-    assert patient["messages"] < at_once["messages"]
-    assert patient["delay_s"] > at_once["delay_s"]
-
-
-def test_the_age_of_the_newest_reading_is_the_area_under_its_saw() -> None:
-    readings = [Reading(1, at * SECOND, at * SECOND + SECOND // 2) for at in range(0, 10, 2)]
-    # From 0.5 s after a publication on, until 2.5 s after it, again and again.
-    assert mean_age(readings, SECOND // 2, 4 * SECOND + SECOND // 2) == pytest.approx(1.5)
-    assert mean_age(readings[:1], SECOND, 3 * SECOND) == pytest.approx(2.0)
-
-
-def test_a_reading_that_is_overtaken_makes_nothing_younger() -> None:
-    readings = [Reading(1, 2 * SECOND, 3 * SECOND), Reading(1, 0, 4 * SECOND)]
-    assert mean_age(readings, 3 * SECOND, 5 * SECOND) == pytest.approx(2.0)
+    for readings, total in (at_once, patient):
+        counted = [one for one in readings if 0 <= one["published_s"] < total["measured_s"]]
+        assert len(counted) == total["due"] == 12 + 6 + 4
+        assert {one["gauge"] for one in counted} == {"gauges-0-0", "gauges-0-1", "gauges-1-0"}
+        assert all(one["came_s"] > one["published_s"] for one in readings)
+    assert patient[1]["messages"] < at_once[1]["messages"]
+    assert patient[1]["packets"] < at_once[1]["packets"]
+    assert min(total["line_bytes"] for _, total in (at_once, patient)) > 0

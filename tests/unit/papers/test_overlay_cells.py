@@ -12,6 +12,10 @@ from testbed.converged.zorder_space import Workload
 from testbed.papers import banno2013, kawakami2016, kita2025, ogawa
 from testbed.papers.cells import Cell, Extent
 from testbed.papers.measuring import EXPERIMENTS, measure
+from testbed.papers.waiting_lab import BEGIN_S
+from testbed.scenario import compile_timeline
+from testbed.topology import load_text
+from testbed.topology.model import NodeKind
 
 PAPERS = (banno2013, kawakami2016, kita2025, ogawa)
 EXTENTS = [make() for paper in PAPERS for make in (paper.full, paper.quick)]
@@ -59,6 +63,28 @@ def test_kawakami2016_has_every_number_of_nodes_and_trial_by_each_reading() -> N
         ],
         10,
     )
+
+
+@pytest.mark.parametrize("extent", [kawakami2016.full(), kawakami2016.quick()], ids=named)
+def test_each_time_to_wait_has_a_real_lab_of_the_file_that_is_simulated(extent: Extent) -> None:
+    labs = kawakami2016.real_labs(extent)
+    first = [c.arguments for c in of(extent, "waiting") if c.arguments["trial"] == 0]
+    assert [lab.wait_ms for lab in labs] == [arguments["wait_ms"] for arguments in first]
+    assert len({lab.name for lab in labs}) == len(labs)
+    for lab, arguments in zip(labs, first, strict=True):
+        topology = load_text(lab.text(), "waiting.yaml")
+        assert topology.seed == arguments["seed"]
+        assert dict(topology.overlay.parameters)["wait_s"] == lab.wait_ms / 1000
+        assert len(topology.of_kind(NodeKind.ROUTER)) == lab.sites == lab.sheet(0)["sites"]
+        published = Counter(action.node for action in compile_timeline(topology))
+        assert len(published) == lab.sites
+        readings = lab.learnt_s + lab.measured_s - BEGIN_S
+        assert sorted(published.values()) == sorted(
+            -(-readings // period)
+            for period in range(1, lab.longest_s + 1)
+            for _ in range(lab.rounds)
+        )
+        assert lab.learnt_s >= BEGIN_S + 3 * lab.longest_s
 
 
 def test_ogawa_has_every_reading_of_the_text_beside_the_usual_one() -> None:
@@ -122,7 +148,14 @@ def test_fewer_trials_are_the_first_of_many(paper: object) -> None:
         Cell("collection", {"nodes": 20, "seed": 1, "trial": 3, "lists": "ring"}, 1.0),
         Cell(
             "waiting",
-            {"wait_ms": 500, "rounds": 1, "seed": 1, "trial": 3, "measured_s": 5},
+            {
+                "wait_ms": 500,
+                "longest_s": 2,
+                "rounds": 1,
+                "measured_s": 5,
+                "seed": 1,
+                "trial": 3,
+            },
             1.0,
         ),
         *(

@@ -1,0 +1,60 @@
+"""How late readings come, and how old the newest one of a gauge is at the office. Pure; all times in seconds."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+
+class Reading(NamedTuple):
+    """At the office; times since readings count."""
+
+    gauge: str
+    published_s: float
+    came_s: float
+
+
+def delays(readings: Iterable[Reading], measured_s: float) -> list[float]:
+    """Of those that count, in order."""
+    counted = (one for one in readings if 0 <= one.published_s < measured_s)
+    return sorted(one.came_s - one.published_s for one in counted)
+
+
+def quantile(ordered: Sequence[float], share: float) -> float:
+    """Between the two nearest, in proportion."""
+    place = share * (len(ordered) - 1)
+    below = int(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (place - below) * (ordered[above] - ordered[below])
+
+
+def age(readings: Iterable[Reading], measured_s: float) -> float:
+    """Mean over gauges and over the time in which readings count."""
+    ages = [mean_age(of_one, 0.0, measured_s) for of_one in _by_gauge(readings).values()]
+    return sum(ages) / len(ages)
+
+
+def mean_age(readings: Iterable[Reading], begin_s: float, end_s: float) -> float:
+    """How old the newest reading of one gauge was at the office, on average over this time.
+
+    From the first reading on that had come by then, or later if none had.
+    """
+    newest: list[tuple[float, float]] = []  # from when on, and when that one was published
+    for one in sorted(readings, key=lambda reading: reading.came_s):
+        if not newest or one.published_s > newest[-1][1]:
+            newest.append((one.came_s, one.published_s))
+    total = span = 0.0
+    for (came_s, published_s), (until_s, _) in pairwise([*newest, (end_s, 0.0)]):
+        since, until = max(came_s, begin_s), min(until_s, end_s)
+        if since < until:
+            # The age grows steadily from one moment to the other.
+            total += (until - since) * ((since + until) / 2 - published_s)
+            span += until - since
+    return total / span
+
+
+def _by_gauge(readings: Iterable[Reading]) -> Mapping[str, list[Reading]]:
+    found: defaultdict[str, list[Reading]] = defaultdict(list)
+    for one in readings:
+        found[one.gauge].append(one)
+    return found

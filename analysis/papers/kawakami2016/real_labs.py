@@ -1,0 +1,102 @@
+"""What the labs on real lines have captured, in the same tables as what the simulated ones tell.
+
+`testbed reproduce` names their runs in the folder of the reproduction, or says why there are none.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from analysis.errors import AnalysisError
+from analysis.fidelity import Evidence, verdict
+from analysis.papers.kawakami2016.captured import Captured
+from analysis.papers.kawakami2016.freshness import quantile
+from analysis.runfolder import Run, read_run
+from analysis.scan import packets, scan
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Row = Mapping[str, Any]
+NAMES = "labs.json"  # in the folder of a reproduction: {"runs": [folders], "without": why there are none, or null}
+
+
+@dataclass(slots=True)
+class Labs:
+    """Rows of the tables `waiting_readings` and `waiting`, and how far each run is to be trusted."""
+
+    readings: list[Row] = field(default_factory=list)
+    totals: list[Row] = field(default_factory=list)
+    runs: list[Row] = field(default_factory=list)
+    without: str | None = None
+
+
+def read_labs(spark: "SparkSession", folder: Path) -> Labs:
+    """Measure all of them; where their captures cannot be read there is a sentence instead."""
+    try:
+        named = json.loads((folder / NAMES).read_text())
+    except OSError:
+        return Labs(without="this reproduction has no labs on real lines")
+    labs = Labs(without=named["without"])
+    try:
+        for place in named["runs"]:
+            _add(labs, spark, read_run(Path(place)))
+    except AnalysisError as error:
+        return Labs(without=f"what labs on real lines captured cannot be read: {error.message}")
+    return labs
+
+
+def _add(labs: Labs, spark: "SparkSession", run: Run) -> None:
+    scanned = scan(spark, run).where("sighting is null or sighting.kind = 'PUBLISH'").collect()
+    seen = Captured(run, [row.sighting.asDict() for row in scanned if row.sighting])
+    links = [row.totals.asDict() for row in scanned if row.totals]
+    readings, total = seen.readings(), seen.total(_line_bytes(spark, run, *seen.counts_ns))
+    if not readings:
+        raise AnalysisError(f"no reading came to the office in {run.name}", "")
+    labs.readings += readings
+    labs.totals.append(total)
+    labs.runs.append(
+        {
+            "run": run.name,
+            "folder": str(run.folder),
+            "emulator": run.emulator,
+            "fidelity": verdict(run, _evidence(run, seen, readings, links)),
+        }
+    )
+
+
+def _line_bytes(spark: "SparkSession", run: Run, begin_ns: int, end_ns: int) -> int:
+    """Of all packets on the sites' lines in this time."""
+    from pyspark.sql import functions as sf
+
+    lines = tuple(node for node in run.nodes if node.kind == "router")
+    at = sf.col("ts_ns")
+    carried = packets(spark, replace(run, nodes=lines)).where((at >= begin_ns) & (at < end_ns))
+    (row,) = carried.agg(sf.sum("wirelen").alias("size")).collect()
+    return int(row["size"] or 0)
+
+
+def _evidence(run: Run, seen: Captured, readings: Sequence[Row], links: Sequence[Row]) -> Evidence:
+    late, delays = seen.lateness_s(), sorted(row["came_s"] - row["published_s"] for row in readings)
+    return Evidence(
+        late_p99_s=quantile(late, 0.99),
+        lost_tail_links=tuple(sorted(_where(links, "lost_tail_bytes"))),
+        missing_bytes=_where(links, "missing_bytes"),
+        compressed_messages=sum(_where(links, "compressed_messages").values()),
+        unlogged_messages=0,  # logs are not read
+        unseen_receptions=0,
+        lost_deliveries=len(late) - len(readings),
+        least_delay_p99_s=quantile(delays, 0.99),
+        orphan_pieces=sum(_where(links, "orphan_pieces").values()),
+    )
+
+
+def _where(links: Sequence[Row], what: str) -> dict[str, int]:
+    """link -> sum over both directions, where there is anything."""
+    sums: dict[str, int] = {}
+    for row in links:
+        if row[what]:
+            sums[row["link"]] = sums.get(row["link"], 0) + row[what]
+    return sums

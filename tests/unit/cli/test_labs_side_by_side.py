@@ -1,0 +1,55 @@
+"""Labs of a paper at the same time: all end when one fails, and one of them speaks for all."""
+
+from collections.abc import Callable
+from pathlib import Path
+from threading import Barrier
+
+import pytest
+
+from testbed.cli.reproductions.labs import PaperLab, refuse_those_that_are_up, run_side_by_side
+from testbed.errors import NameTaken, TestbedError
+from testbed.events import Emit, Event, Note, Warned
+from testbed.places import LabPlace
+
+LABS = [PaperLab(name, "", {}) for name in ("one", "two", "three")]
+Interrupted = Callable[[], bool]
+PATIENCE_S = 20
+
+
+def test_they_run_at_the_same_time_and_the_first_speaks_for_all(tmp_path: Path) -> None:
+    together = Barrier(len(LABS))
+
+    def run(lab: PaperLab, folder: Path, backend: str, emit: Emit, _: Interrupted) -> Path:
+        together.wait(PATIENCE_S)
+        emit(Note(f"{lab.name} on {backend}"))
+        emit(Warned(lab.name))
+        return folder / lab.name
+
+    said: list[Event] = []
+    found = run_side_by_side(LABS, tmp_path, "netns", said.append, run)
+    assert found == [tmp_path / lab.name for lab in LABS]
+    assert [event for event in said if isinstance(event, Note)] == [Note("one on netns")]
+    assert {event.text for event in said if isinstance(event, Warned)} == {"one", "two", "three"}
+
+
+def test_if_one_fails_the_others_are_stopped_and_its_error_is_told(tmp_path: Path) -> None:
+    stopped: list[str] = []
+
+    def run(lab: PaperLab, _: Path, __: str, ___: Emit, interrupted: Interrupted) -> Path:
+        if lab.name == "two":
+            raise TestbedError("no room", "make some")
+        while not interrupted():
+            pass
+        stopped.append(lab.name)
+        raise KeyboardInterrupt
+
+    with pytest.raises(TestbedError, match="no room"):
+        run_side_by_side(LABS, tmp_path, "netns", lambda _: None, run)
+    assert sorted(stopped) == ["one", "three"]
+
+
+def test_a_lab_of_somebody_else_is_left_alone(places: Path) -> None:
+    refuse_those_that_are_up(["one", "two"])
+    LabPlace.of("two").folder.mkdir(parents=True)
+    with pytest.raises(NameTaken, match="'two' is up already"):
+        refuse_those_that_are_up(["one", "two"])
