@@ -1,0 +1,149 @@
+"""Big files in byte ranges. Both neighbours find the same border by themselves, so each byte is read exactly once.
+
+The border of pcap records is found from a place well before it, so that whoever was misled by what looks like a record
+inside a packet is back on the right way by then. The blocks of pcapng depend on what was described before them; so
+these files are passed once, block by block.
+"""
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from analysis.captures.blocks import ORDERS, SECTION_MAGIC, Blocks, Section
+from analysis.captures.classic import FILE_HEADER, Classic, read_head
+from analysis.captures.files import Bytes, compression_of, windows
+from analysis.captures.finding import Layout, Walk
+
+LOOK_BACK = 1 << 20
+MARGIN = 1 << 20  # behind the place that is looked for
+SMALLEST_PIECE = 1 << 22  # dividing a smaller file costs more than it gains
+LARGEST_PIECE = 1 << 27
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A part of a file, to its end if none is given. `section`: what holds where it begins, in pcapng.
+
+    The borders are records' own (`exact`), or lie somewhere, and those of the next record are meant.
+    """
+
+    path: str
+    begin: int = 0
+    end: int | None = None
+    section: Section | None = None
+    exact: bool = True
+
+
+def cut(paths: Iterable[str], piece_bytes: int) -> list[Piece]:
+    """All files, those that are bigger than this in pieces."""
+    pieces: list[Piece] = []
+    for path in paths:
+        pieces += _cut(path, piece_bytes)
+    return pieces
+
+
+def share_out(pieces: Sequence[Piece], share_bytes: int) -> list[list[Piece]]:
+    """Neighbours together, so that many small files are few tasks."""
+    shares: list[list[Piece]] = []
+    room = 0
+    for piece in pieces:
+        size = (size_of(piece.path) if piece.end is None else piece.end) - piece.begin
+        if not shares or size > room:
+            shares.append([])
+            room = share_bytes
+        shares[-1].append(piece)
+        room -= size
+    return shares
+
+
+def usual_piece(paths: Iterable[str], tasks: int) -> int:
+    """How big pieces should be for so many tasks."""
+    total = sum(size_of(path) for path in paths)
+    return max(SMALLEST_PIECE, min(LARGEST_PIECE, -(-total // tasks)))
+
+
+def size_of(path: str) -> int:
+    """In bytes; 0 if it cannot be seen."""
+    try:
+        return Path(path).stat().st_size
+    except OSError:
+        return 0
+
+
+def head_of(path: str) -> bytes:
+    """The first bytes of a file."""
+    with Path(path).open("rb") as file:
+        return file.read(FILE_HEADER)
+
+
+def layout_of(head: bytes) -> Layout | None:
+    """How a file that begins so is read; None if it is no capture."""
+    if found := read_head(head):
+        return Classic(found)
+    if head.startswith(SECTION_MAGIC) and (order := ORDERS.get(head[8:12])):
+        return Blocks(Section(0, order))
+    return None
+
+
+def _cut(path: str, piece_bytes: int) -> list[Piece]:
+    size = size_of(path)
+    if size <= piece_bytes:
+        return [Piece(path)]
+    try:
+        head = head_of(path)
+    except OSError:  # whoever reads it will say so
+        return [Piece(path)]
+    layout = layout_of(head)
+    if layout is None or compression_of(head):
+        return [Piece(path)]
+    count = -(-size // piece_bytes)
+    wanted = [size * number // count for number in range(1, count)]
+    if isinstance(layout, Blocks):
+        return _cut_blocks(path, wanted, layout)
+    edges = [0, *wanted]
+    return [
+        Piece(path, begin, end, exact=False)
+        for begin, end in zip(edges, [*wanted, None], strict=True)
+    ]
+
+
+def _cut_blocks(path: str, wanted: list[int], layout: Blocks) -> list[Piece]:
+    """At the blocks that reach over these places, each with what was described before it."""
+    borders: list[tuple[int, Section | None]] = [(0, None)]
+    walk = Walk(layout, 0)
+    for place in wanted:
+        pass_by(path, walk, place)
+        if not walk.is_lost and walk.at > borders[-1][0]:
+            now = layout.sections[-1]
+            borders.append((walk.at, Section(walk.at, now.order, list(now.interfaces))))
+    ends = [begin for begin, _ in borders[1:]]
+    return [
+        Piece(path, begin, end, section)
+        for (begin, section), end in zip(borders, [*ends, None], strict=True)
+    ]
+
+
+def pass_by(path: str, walk: Walk, place: int) -> None:
+    """Go on to the record that reaches over this place."""
+    with closing(Bytes(path, walk.at, place)) as source:
+        for data, base, size, _ in windows(source, walk):
+            walk.advance(data, base, size, final=False)
+
+
+def border(path: str, place: int, look_back: int = LOOK_BACK) -> int:
+    """Where the first record of a pcap file begins that does not begin before this place."""
+    begin = max(FILE_HEADER, place - look_back)
+    if place <= FILE_HEADER:
+        return FILE_HEADER
+    layout = layout_of(head_of(path))
+    assert layout is not None
+    walk = Walk(layout, begin, lost=begin > FILE_HEADER)
+    with closing(Bytes(path, begin)) as source:
+        for data, base, size, final in windows(source, walk, look_back + MARGIN):
+            starts, _ = walk.advance(data, base, size, final)
+            first = bisect_left(starts, place - base)
+            if first < len(starts):
+                return base + starts[first]
+    return walk.at
