@@ -10,6 +10,7 @@ from nodes.overlay.skipgraph.contacts import VECTOR_BITS
 from nodes.overlay.skipgraph.node import SkipGraphNode
 
 RESTLESS_S = 1.0  # idle period of nodes that look after their neighbours all the time
+STORM = 1_000_000  # messages: more than any test sends, unless nodes answer each other without end
 
 
 @dataclass
@@ -71,6 +72,7 @@ class OverlayNetwork:
             moment, _, number, arrival = heappop(self._to_do)
             node = self.nodes.get(number)
             self.now = max(self.now, moment)
+            assert len(self.passed) < STORM, "a storm of messages"
             if node is None:
                 if arrival is not None:
                     self.in_vain(arrival[0], number, arrival[1])

@@ -132,9 +132,10 @@ class Places(Links):
         self._levels.forget_node(sender)
         hopeful = self._hopeful(table.introducers) or self._hopeful(table.fallbacks)
         unasked = any(not self._asked[node] for node in hopeful)
-        for peer in list(self._table.peers.values()):
+        founds = self._alone() and not table.in_ring()
+        for peer in list(table.peers.values()):
             waits = peer.ticket == answer.ticket and peer.standing is Standing.JOINING
-            if waits and (unasked or self._alone()):
+            if waits and (unasked or founds):  # else it asks again when it has waited: no storm
                 self._look_for_place(peer)
 
     def on_gap(self, gap: m.Gap) -> bool:

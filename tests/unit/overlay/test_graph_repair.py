@@ -168,3 +168,24 @@ def test_who_is_left_alone_by_a_node_that_is_back_at_once_lets_it_in_again() -> 
     network.run(10)
     assert network.nodes[1].peer(b"c").settled
     assert is_exact(network)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_who_finds_the_place_of_its_key_behind_a_neighbour_that_began_anew_does_not_ask_without_end(
+    seed: int,
+) -> None:
+    network = OverlayNetwork(seed)
+    everybody = range(1, 9)
+    for number in everybody:
+        graph_node(network, number, everybody)
+    for number, key in ((1, b"\x05"), (3, b"\x10")):
+        network.act(number, network.nodes[number].insert(key, network.now))
+        network.run(20)
+    network.crash(3)
+    graph_node(network, 3, everybody)  # without its key, and nobody has noticed
+    before = len(network.passed)
+    network.act(1, network.nodes[1].insert(b"\x1c", network.now))
+    network.run(4)
+    assert len(network.passed) - before < 300  # each of seven is asked, and may ask seven
+    network.run(60)
+    assert is_exact(network)
