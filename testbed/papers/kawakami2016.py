@@ -13,8 +13,8 @@ TRIALS, QUICK_TRIALS = 10, 3
 WAITS_MS = (0, 100, 250, 500, 1000, 2000)
 QUICK_WAITS_MS = (0, 500, 2000)
 WAITING_TRIALS, QUICK_WAITING_TRIALS = 5, 1
-SITES = {"longest_s": 10, "rounds": 1, "measured_s": 60}
-QUICK_SITES = {"longest_s": 5, "rounds": 2, "measured_s": 20}  # short periods are soon learnt
+SITES = {"longest_s": 10, "measured_s": 60}
+QUICK_SITES = {"longest_s": 5, "measured_s": 20}  # short periods are soon learnt
 REAL_TRIAL = 0  # of which there are labs on real lines, too
 WAITING_WEIGHT = 2_000.0  # a simulated lab takes longer than any computed overlay here
 

@@ -10,7 +10,7 @@ from typing import Any
 TOPIC, OFFICE = "water", "office"
 LINES = ("3g-384k", "mvno-128k")  # in turn, from period to period
 # The brokers form their graph, then gauges begin; a period is known from three readings, and keys change after that.
-BEGIN_S, PERIODS_TO_LEARN, CHANGING_S = 10, 3, 5
+BEGIN_S, PERIODS_TO_LEARN, CHANGING_S = 5, 3, 5
 SETTLE_S = 15
 
 
@@ -19,8 +19,7 @@ class WaitingLab:
     """One time to wait, and for how long readings count once all periods are learnt."""
 
     wait_ms: int
-    longest_s: int  # periods are 1, 2, ... seconds up to this
-    rounds: int  # sites for each period
+    longest_s: int  # periods are 1, 2, ... seconds up to this, one site each
     seed: int
     measured_s: int
 
@@ -30,7 +29,7 @@ class WaitingLab:
 
     @property
     def sites(self) -> int:
-        return self.rounds * self.longest_s
+        return self.longest_s
 
     @property
     def learnt_s(self) -> int:
@@ -42,16 +41,17 @@ class WaitingLab:
         groups, events = [], []
         periods = range(1, self.longest_s + 1)
         for line, profile in enumerate(LINES):
-            count = self.rounds * len(periods[line :: len(LINES)])
+            count = len(periods[line :: len(LINES)])
             groups += [
                 f"  lines-{line}: {{kind: router, count: {count}, link: {profile}}}",
                 f'  brokers-{line}: {{kind: broker, count: {count}, router: "lines-{line}[*]"}}',
                 f'  gauges-{line}: {{kind: sensor, count: {count}, router: "lines-{line}[*]"}}',
             ]
         for place, period in enumerate(periods):
-            line, first = place % len(LINES), place // len(LINES) * self.rounds
-            chosen = f"gauges-{line}[{first}..{first + self.rounds - 1}]"
-            published = f"from: '{chosen}', topic: {TOPIC}, size: 4B, period: {period}s"
+            site, line = divmod(place, len(LINES))
+            published = (
+                f"from: 'gauges-{line}[{site}]', topic: {TOPIC}, size: 4B, period: {period}s"
+            )
             events.append(f"    - {{at: {BEGIN_S}s, publish: {{{published}}}}}")
         return "\n".join(
             [

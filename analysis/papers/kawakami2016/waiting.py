@@ -44,15 +44,15 @@ FIGURES: Mapping[str, tuple[str, Sequence[str]]] = {
         ("messages", "bytes", "line_bytes"),
     ),
 }
-ACROSS = "wait at most, ms"
-# How far labs on real lines may be from simulated ones; a reading is never late by less than the machine's own pauses.
-AGREE_SHARE, AGREE_S = 0.25, 0.05
+ACROSS = "wait at most, s"
+# How far labs on real lines may be from simulated ones; the machine's own pauses count most where delays are short.
+AGREE_SHARE, AGREE_S = 0.15, 0.05
 NAMES = (
     "every reading comes, however long brokers wait",
     "waiting costs time: readings are later with the longest wait than without",
     "waiting saves messages: fewer with the longest wait than without",
     "on real lines, too: later with the longest wait than without, and fewer bytes",
-    f"median delay and age on real lines are within {AGREE_SHARE:.0%} of those simulated, or {AGREE_S:g} s",
+    f"median delay and age on real lines are within {AGREE_SHARE:.0%} or {AGREE_S:g} s of those simulated",
 )
 
 
@@ -146,7 +146,7 @@ def _on_real_lines(name: str, waited: Waited) -> dict[str, Any]:
 
 
 def _agreement(name: str, waited: Waited) -> dict[str, Any]:
-    """Judged where the machine kept up, by its own account."""
+    """A machine that did not keep up, by its own account, is an excuse."""
     by_lab = {(row["lab"], row["sites"], row["wait_ms"]): row for row in waited.rows}
     found = []
     for (lab, sites, wait_ms), twin in by_lab.items():
@@ -162,7 +162,7 @@ def _agreement(name: str, waited: Waited) -> dict[str, Any]:
     right = sum(far <= 1 for far, _ in found)
     text = f"{right} of {len(found)}; furthest apart: {max(found)[1]}"
     busy = [run["run"] for run in waited.runs if not _kept_up(run)]
-    if busy:
+    if right < len(found) and busy:
         return check(name, None, f"{text}; not judged: the machine did not keep up in {busy[0]}")
     return check(name, right == len(found), text)
 
@@ -179,7 +179,7 @@ def drawing(name: str, cells: Sequence[Row], label: str) -> dict[str, str]:
     points = [
         {
             "way": way,
-            "at": cell["wait_ms"],
+            "at": cell["wait_ms"] / 1000,
             "panel": panel,
             **{side: cell["ours"][value].get(side) for side in ("mean", "low", "high")},
         }

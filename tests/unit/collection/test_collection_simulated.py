@@ -79,7 +79,7 @@ def test_readings_are_seen_joined_and_the_alert_alone(tmp_path: Path) -> None:
 
 
 def test_what_is_told_of_waiting_is_what_came_and_what_it_cost() -> None:
-    small = {"longest_s": 3, "rounds": 1, "measured_s": 12}
+    small = {"longest_s": 3, "measured_s": 12}
     at_once, patient = (
         measure_waiting(seed=3, trial=0, wait_ms=wait_ms, **small) for wait_ms in (0, 1000)
     )

@@ -80,9 +80,7 @@ def test_each_time_to_wait_has_a_real_lab_of_the_file_that_is_simulated(extent: 
         assert len(published) == lab.sites
         readings = lab.learnt_s + lab.measured_s - BEGIN_S
         assert sorted(published.values()) == sorted(
-            -(-readings // period)
-            for period in range(1, lab.longest_s + 1)
-            for _ in range(lab.rounds)
+            -(-readings // period) for period in range(1, lab.longest_s + 1)
         )
         assert lab.learnt_s >= BEGIN_S + 3 * lab.longest_s
 
@@ -151,7 +149,6 @@ def test_fewer_trials_are_the_first_of_many(paper: object) -> None:
             {
                 "wait_ms": 500,
                 "longest_s": 2,
-                "rounds": 1,
                 "measured_s": 5,
                 "seed": 1,
                 "trial": 3,
