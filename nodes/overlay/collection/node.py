@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from random import Random
 from typing import Any
 
-from nodes.overlay.collection.collecting import Collecting, travels_alone
+from nodes.overlay.collection.collecting import MOST_HOPS, Collecting, travels_alone
 from nodes.overlay.collection.courses import (
     Answer,
     ReadingWord,
@@ -83,8 +83,13 @@ class Collection(Collecting):
 
     def _on_keys(self, state: Topic, now: float) -> None:
         super()._on_keys(state, now)
-        if self._pulls and Role.SUBSCRIBER in state.keys and self._ask_collected_at is None:
+        if not self._pulls or Role.SUBSCRIBER not in state.keys:
+            return
+        if self._ask_collected_at is None:
             self._ask_collected_at = now + self._settings.pull_s
+        if isinstance(state, Stream):  # nobody asks one who stands among the subscribers
+            for reading in _taken(state):
+                self._go_on(reading, Toward(self.number), now)
 
     def _collect(self, now: float) -> None:
         """Ask for all topics of which this node is the first subscriber."""
@@ -126,7 +131,7 @@ class Collection(Collecting):
                 case graph.Send(node, Multicast(body=bytes() as body) as multicast) if _is_question(
                     body
                 ):
-                    self._rounds.passed_on(Answer(multicast.origin, multicast.identity), node)
+                    self._rounds.passed_on(self._heard(multicast, now), node)
                     super()._act([action], now)
                 case _:
                     super()._act([action], now)
@@ -137,15 +142,25 @@ class Collection(Collecting):
             return
         stream = self._stream(topic)
         own = [] if stream is None else _taken(stream)
+        self._rounds.asked(self._heard(multicast, now), own)
+
+    def _heard(self, multicast: Multicast, now: float) -> Answer:
+        """A question is here; the collector's own is answered by nobody here."""
         question = Answer(multicast.origin, multicast.identity)
-        self._rounds.asked(question, self._sender, topic, own, now)
+        if multicast.origin != self.number:
+            self._rounds.heard(question, self._sender, now)
+        return question
 
     # Answers on their way back
 
     def _on_reading(
         self, sender: int, reading: Message, course: Toward | Answer, now: float
     ) -> None:
-        if isinstance(course, Toward) or course.collector == self.number:
+        if (
+            isinstance(course, Toward)
+            or course.collector == self.number
+            or reading.hops > MOST_HOPS
+        ):
             super()._on_reading(sender, reading, course, now)
             return
         try:
@@ -168,8 +183,11 @@ class Collection(Collecting):
     def _answer_all(self, rounds: list[tuple[Answer, Round]], now: float) -> None:
         for question, one in rounds:
             for reading in one.readings:
-                self._pass_on(one.asker, reading, question)
-            if not one.readings:
+                if one.asker == self.number:  # who brought the question is not known any more
+                    self._go_on(reading, Toward(self.number), now)
+                else:
+                    self._pass_on(one.asker, reading, question)
+            if not one.readings and one.asker != self.number:
                 self._act(self.graph.tell(one.asker, say_nothing(question), now), now)
             one.readings = []
 

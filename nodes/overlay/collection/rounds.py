@@ -1,7 +1,10 @@
 """What a node does with a collector's question: it passes it on, waits for answers, and answers with all of them.
 
-asked -> open, until all to whom it was passed on have answered or the time is over -> closed
+heard -> open, until all to whom it was passed on have answered or the time is over -> closed
          what comes later goes on to the asker by itself, at once
+
+Whoever brought the question first is answered, also if it only passed through here, and is for this node later or
+never: each has heard of it before those whose answers it waits for, so that no answer goes in circles.
 """
 
 from collections import OrderedDict
@@ -19,7 +22,6 @@ class Round:
     """One question at one node."""
 
     asker: int
-    topic: str
     until: float
     waiting: set[int] = field(default_factory=set)  # nodes to whom the question was passed on
     readings: list[Message] = field(default_factory=list)
@@ -33,18 +35,18 @@ class Rounds:
         self._wait_s = wait_s
         self._rounds: OrderedDict[Answer, Round] = OrderedDict()
 
-    def asked(
-        self, question: Answer, asker: int, topic: str, own: Iterable[Message], now: float
-    ) -> None:
-        """The question has come from this node; `own` is what there is to answer here."""
-        known = self._rounds.get(question)
-        if known is not None:  # one part of the question came before another
-            known.readings += own
-            known.closed = False
-            return
-        self._rounds[question] = Round(asker, topic, now + self._wait_s, readings=list(own))
-        if len(self._rounds) > MOST_ROUNDS:
-            self._rounds.popitem(last=False)
+    def heard(self, question: Answer, asker: int, now: float) -> None:
+        """The question has come from this node, for this one or on its way to others."""
+        if question not in self._rounds:
+            self._rounds[question] = Round(asker, now + self._wait_s)
+            if len(self._rounds) > MOST_ROUNDS:
+                self._rounds.popitem(last=False)
+
+    def asked(self, question: Answer, own: Iterable[Message]) -> None:
+        """It was heard, and is for this node, too; `own` is what there is to answer here."""
+        one = self._rounds[question]
+        one.readings += own
+        one.closed = False  # one part of the question may have come before another
 
     def passed_on(self, question: Answer, node: int) -> None:
         if (one := self._rounds.get(question)) is not None and not one.closed:

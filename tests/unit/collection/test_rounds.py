@@ -1,0 +1,76 @@
+"""Questions of a collector at one node: whoever brought one first is answered, once all answers are there."""
+
+from collection_network import CollectionNetwork
+from nodes.overlay.collection.courses import Answer, course_of
+from nodes.overlay.collection.rounds import Rounds
+from nodes.wire import Kind, Message
+
+QUESTION = Answer(collector=0, question=7)
+
+
+def reading(number: int) -> Message:
+    return Message(Kind.PUBLISH, 1, message_id=number, topic="water")
+
+
+def test_a_question_is_answered_when_all_have_answered_to_whom_it_was_passed_on() -> None:
+    rounds = Rounds(wait_s=2.0)
+    rounds.heard(QUESTION, 5, now=1.0)
+    rounds.asked(QUESTION, [reading(1)])
+    rounds.passed_on(QUESTION, 6)
+    assert rounds.complete(1.5) == []
+    assert rounds.answered(QUESTION, 6, [reading(2)]) is None
+    ((question, one),) = rounds.complete(1.5)
+    assert (question, one.asker, one.readings) == (QUESTION, 5, [reading(1), reading(2)])
+
+
+def test_who_does_not_answer_in_time_is_not_waited_for_and_what_comes_later_goes_on() -> None:
+    rounds = Rounds(wait_s=2.0)
+    rounds.heard(QUESTION, 5, now=1.0)
+    rounds.asked(QUESTION, [])
+    rounds.passed_on(QUESTION, 6)
+    assert rounds.next_deadline() == 3.0
+    assert len(rounds.complete(3.0)) == 1
+    assert rounds.answered(QUESTION, 6, [reading(2)]) == 5
+
+
+def test_who_only_passes_a_question_on_answers_the_one_who_brought_it_and_no_later_one() -> None:
+    rounds = Rounds(wait_s=2.0)
+    rounds.heard(QUESTION, 5, now=1.0)
+    rounds.passed_on(QUESTION, 6)
+    rounds.heard(QUESTION, 6, now=1.2)  # the part for this node comes back from there
+    rounds.asked(QUESTION, [reading(1)])
+    rounds.answered(QUESTION, 6, [])
+    ((_, one),) = rounds.complete(1.3)
+    assert one.asker == 5
+
+
+def test_no_answer_goes_in_circles_while_brokers_begin_and_change_keys() -> None:
+    network = CollectionNetwork(0, {"way": "pull", "aggregate": False, "wait_s": 0.3}, slowest=0.8)
+    for number in range(8):
+        network.start(number)
+    network.collect(0)
+    network.run(20)
+    published = []
+    for number in range(1, 8):
+        network.begin(number)
+        published += network.play(dict.fromkeys(range(1, number + 1), 0.5 + number / 10), 6)
+    network.run(10)
+    assert all(network.receivers(identity) == {0} for identity in published)
+    assert set(network.delivered.values()) == {1}
+    sent = [message for _, _, each in network.readings_sent() for message in each]
+    assert max(message.hops for message in sent if course_of(message)) <= 8
+
+
+def test_what_is_kept_for_the_question_is_sent_when_the_broker_begins_to_collect_itself() -> None:
+    network = CollectionNetwork(1, {"way": "pull", "wait_s": 2.0}, slowest=0.02)
+    for number in range(3):
+        network.start(number)
+    network.collect(0)
+    network.run(20)
+    network.begin(1)
+    network.run(2.5)  # the collector has asked half a second ago
+    network.collect(1)
+    identity = network.publish(1)
+    network.run(10)
+    assert 0 in network.receivers(identity)
+    assert set(network.delivered.values()) == {1}
