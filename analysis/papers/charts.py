@@ -11,6 +11,7 @@ PANEL_HEIGHT = 230
 NUMBER = ",.9~g"
 MOST_DECADES = 2  # with marks at 1, 2 and 5
 EDGE = 1.15  # how far a logarithmic axis goes beyond the data
+SHORT_NAME = 24  # letters
 WIDE_RANGE = 30  # from here on values are drawn on a logarithmic axis
 
 
@@ -235,5 +236,16 @@ def _by_way(channel: Any, ways: Sequence[str], values: Sequence[Any]) -> Any:
     return (
         channel("way:N", title=None, sort=list(ways))
         .scale(domain=list(ways), range=[values[n % len(values)] for n in range(len(ways))])
-        .legend(orient="bottom", columns=2, columnPadding=40, labelLimit=330, symbolSize=90)
+        .legend(
+            orient="bottom",
+            columns=_columns(ways),
+            columnPadding=40,
+            labelLimit=330,
+            symbolSize=90,
+        )
     )
+
+
+def _columns(ways: Sequence[str]) -> int:
+    """Of a legend: three short names fit side by side."""
+    return 3 if len(ways) == 3 and max(map(len, ways)) <= SHORT_NAME else 2

@@ -15,7 +15,8 @@ QUICK_WAITS_MS = (0, 500, 2000)
 WAITING_TRIALS, QUICK_WAITING_TRIALS = 5, 1
 SITES = {"longest_s": 10, "measured_s": 60}
 QUICK_SITES = {"longest_s": 5, "measured_s": 20}  # short periods are soon learnt
-REAL_TRIAL = 0  # of which there are labs on real lines, too
+# Of these there are labs on real lines, too; more at once would be too much for two cores.
+REAL_TRIAL, REAL_WAITS_MS = 0, (0, 250, 500, 1000, 2000)
 WAITING_WEIGHT = 2_000.0  # a simulated lab takes longer than any computed overlay here
 
 
@@ -32,14 +33,17 @@ def quick(trials: int | None = None) -> Extent:
 
 
 def real_labs(extent: Extent) -> tuple[WaitingLab, ...]:
-    """One for each time to wait: what cells of the extent simulate, for namespaces."""
-    found = []
-    for cell in extent.cells:
-        if cell.experiment == WAITING and cell.arguments["trial"] == REAL_TRIAL:
-            seed = cell.arguments["seed"] + REAL_TRIAL
-            sites = {name: cell.arguments[name] for name in ("wait_ms", *SITES)}
-            found.append(WaitingLab(seed=seed, **sites))
-    return tuple(found)
+    """What cells of the extent simulate, for namespaces."""
+    return tuple(
+        WaitingLab(
+            seed=cell.arguments["seed"] + REAL_TRIAL,
+            **{name: cell.arguments[name] for name in ("wait_ms", *SITES)},
+        )
+        for cell in extent.cells
+        if cell.experiment == WAITING
+        and cell.arguments["trial"] == REAL_TRIAL
+        and cell.arguments["wait_ms"] in REAL_WAITS_MS
+    )
 
 
 def _extent(name: str, trials: int, waits: Sequence[Cell]) -> Extent:

@@ -1,7 +1,7 @@
 """Kawakami 2016: collecting periodic sensor data over a Skip Graph."""
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +21,7 @@ from testbed.cli.terminal import Terminal
 from testbed.errors import TestbedError
 from testbed.events import Note, Warned
 from testbed.jsonfiles import write_json
+from testbed.links.probe import Findings, look
 
 if TYPE_CHECKING:
     from analysis.papers.reproduction import Paper
@@ -90,10 +91,11 @@ def anew(asked: Asked, folder: Path, terminal: Terminal) -> Result:
     return PAPER.run(wanted, folder, master, terminal)
 
 
-def run_labs(wanted: "Extent", folder: Path, terminal: Terminal) -> None:
+def run_labs(
+    wanted: "Extent", folder: Path, terminal: Terminal, look: Callable[[], Findings] = look
+) -> None:
     """Side by side; the folder knows their runs, or why there are none. The rest does not depend on them."""
     from analysis.papers.kawakami2016.real_labs import NAMES
-    from testbed.links.probe import look
     from testbed.papers import kawakami2016
 
     labs = [

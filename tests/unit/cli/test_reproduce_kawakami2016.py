@@ -1,0 +1,34 @@
+"""Kawakami 2016 where there are no namespaces: it goes on without labs, and says so."""
+
+from pathlib import Path
+
+from testbed.cli.reproductions import kawakami2016 as command
+from testbed.cli.terminal import Terminal
+from testbed.events import Event, Warned
+from testbed.jsonfiles import read_json
+from testbed.links.emulator import Capabilities
+from testbed.links.probe import Findings
+from testbed.papers import kawakami2016
+
+NOTHING = Findings(False, "this kernel has no namespaces", Capabilities(False, False, "no taps"))
+
+
+class Listening(Terminal):
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        super().__init__(as_json=True)
+        self.heard: list[Event] = []
+
+    def emit(self, event: Event) -> None:
+        self.heard.append(event)
+
+
+def test_without_namespaces_there_are_no_labs_and_the_folder_knows_why(places: Path) -> None:
+    terminal = Listening()
+    command.run_labs(kawakami2016.quick(), places, terminal, look=lambda: NOTHING)
+    assert read_json(places / "labs.json") == {"runs": [], "without": NOTHING.reason}
+    (warning,) = terminal.heard
+    assert isinstance(warning, Warned)
+    assert NOTHING.reason in warning.text
+    assert "simulated only" in warning.text
