@@ -5,7 +5,7 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-netem test-peers lint format types imports coverage engine constraints clean
+.PHONY: help demo test test-long test-netem test-peers lint format types imports coverage engine constraints clean
 
 help: ## list what can be made
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -16,8 +16,11 @@ $(STAMP): pyproject.toml constraints.txt scripts/venv
 demo: $(STAMP) ## run the demo landslide and show delays, hops and overhead
 	@$(BIN)/testbed run topologies/demo.yaml || [ $$? -eq 3 ] # 3: done, with a warning
 
-test: $(STAMP) lint types imports ## all checks and all tests (but those that boot a machine or need programs of others)
-	$(BIN)/python -m pytest -m "not machine and not peers" -n 2 --no-loadscope-reorder
+test: $(STAMP) lint types imports ## all checks, and the tests but for those below
+	$(BIN)/python -m pytest -m "not long and not machine and not peers" -n 2 --no-loadscope-reorder
+
+test-long: $(STAMP) ## the tests that take long: faults at every step, whole papers, benchmarks
+	$(BIN)/python -m pytest -m "long and not machine and not peers" -n 2 --no-loadscope-reorder
 
 test-netem: $(STAMP) ## the tests of links on a kernel that has netem, in a virtual machine
 	$(BIN)/python -m pytest -m machine

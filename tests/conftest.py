@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from side_by_side import Groups, turn
+from side_by_side import Groups, is_long, turn
 
 settings.register_profile(
     "default", deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
@@ -70,9 +70,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Groups:
     return Groups(config, log)
 
 
+@pytest.hookimpl(tryfirst=True)  # before `-m` chooses
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """The longest first. Where the kernel has no netem, its tests are left to the machine that has it."""
     items.sort(key=lambda item: turn(item.nodeid))
+    for item in items:
+        if is_long(item.nodeid):
+            item.add_marker(pytest.mark.long)
     of_netem = [item for item in items if item.get_closest_marker("netem")]
     if of_netem and not _kernel_has_netem():
         config.hook.pytest_deselected(items=of_netem)

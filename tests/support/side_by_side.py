@@ -1,4 +1,5 @@
-"""Several processes run the tests: which belong to one process, one after the other, and which of these begin first.
+"""Several processes run the tests: which belong to one process, one after the other, which of these begin first, and
+which take so long that they are left to `make test-long`.
 
 xdist's own groups (`--dist loadgroup`) are silently ignored with pytest 9.2, so the rule is ours.
 """
@@ -40,12 +41,42 @@ LONGEST_FIRST = (
     "test_overlay_survives.py",
     "test_edge_on_loopback.py",
 )
+# Everything at its worst, in real labs: faults at every step, whole papers, benchmarks as their users call them.
+LONG = frozenset(
+    {
+        "test_alerts_survive.py",
+        "test_areas_in_a_lab.py",
+        "test_areas_move_in_a_lab.py",
+        "test_arm.py",
+        "test_benchmarks.py",
+        "test_brokers_benchmark.py",
+        "test_crashes.py",
+        "test_engine_crashes.py",
+        "test_guests.py",
+        "test_hostile_peers.py",
+        "test_kill_at_any_moment.py",
+        "test_overlay_survives.py",
+        "test_reproduce.py",
+        "test_reproduce_cells.py",
+        "test_scale.py",
+        "test_simulation_benchmark.py",
+    }
+)
 
 
 def group(nodeid: str) -> str:
     """The tests of a file stay together: they may share what is costly to make."""
-    file = nodeid.split("::", maxsplit=1)[0].removeprefix("tests/integration/")
+    file = _file(nodeid)
     return SPARK if file in SHARE_SPARK else file
+
+
+def is_long(nodeid: str) -> bool:
+    """Whether it is left to `make test-long`."""
+    return _file(nodeid) in LONG
+
+
+def _file(nodeid: str) -> str:
+    return nodeid.split("::", maxsplit=1)[0].removeprefix("tests/integration/")
 
 
 def turn(nodeid: str) -> int:
