@@ -84,7 +84,7 @@ def _of_capture(run: Run, evidence: Evidence) -> list[str]:
         reasons.append("The manifest does not say whether the capture lost packets.")
     if evidence.lost_tail_links:
         reasons.append(
-            f"{_some('capture', evidence.lost_tail_links)} a last packet that was cut off."
+            f"{_some('capture', evidence.lost_tail_links)} a last packet that was cut off, or bytes that are no packet."
         )
     if evidence.missing_bytes and not _overloaded(run):
         size = sum(evidence.missing_bytes.values())

@@ -75,7 +75,7 @@ def read_link(
     for direction, chosen in ((UP, up & mine), (DOWN, ~up & mine)):
         totals[direction] = _packet_totals(packets, chosen, answers)
         totals[direction]["lost_tail_bytes"] = (
-            packets.lost_tail if direction == UP and shard == 0 else 0
+            packets.lost_bytes if direction == UP and shard == 0 else 0
         )
         for which in _by_flow(flow, np.flatnonzero(chosen & packets.is_tcp)):
             for part in _incarnations(packets, which):

@@ -11,6 +11,7 @@ from analysis.captures.finding import (
     CUT_OFF,
     MAX_CAPTURED,
     Array,
+    Data,
     Followed,
     Problem,
     Records,
@@ -53,7 +54,7 @@ class Blocks:
         while len(self.sections) > 1 and self.sections[1].begin <= base:
             del self.sections[0]
 
-    def follow(self, data: bytearray, at: int, size: int, final: bool) -> Followed:
+    def follow(self, data: Data, at: int, size: int, final: bool) -> Followed:
         starts: list[int] = []
         head, tail = _words(self.sections[-1].order)
         while at + SMALLEST_BLOCK <= size:
@@ -89,7 +90,7 @@ class Blocks:
             section = self.sections[-1]
             section.interfaces.append(describe(block, section.order))
 
-    def likely(self, data: bytearray, begin: int, end: int) -> Iterable[int]:
+    def likely(self, data: Data, begin: int, end: int) -> Iterable[int]:
         raw = np.frombuffer(data, np.uint8)
         end = min(end, len(raw) - SMALLEST_BLOCK)
         lowest, others = (0, (1, 2, 3)) if self.sections[-1].order == "<" else (3, (0, 1, 2))
@@ -102,7 +103,7 @@ class Blocks:
         places: list[int] = (np.flatnonzero(found | section) + begin).tolist()
         return places
 
-    def claim(self, data: bytearray, at: int, size: int) -> int:
+    def claim(self, data: Data, at: int, size: int) -> int:
         if at + SMALLEST_BLOCK > size:
             return 0
         order: str | None = self.sections[-1].order
@@ -206,7 +207,7 @@ def _packet_layout(order: str) -> np.dtype[Any]:
     )
 
 
-def comments(data: bytearray, records: Records) -> list[tuple[int, str]]:
+def comments(data: Data, records: Records) -> list[tuple[int, str]]:
     """Which packets have a comment, and what it says."""
     if not records.optional:
         return []

@@ -11,6 +11,7 @@ from analysis.captures.finding import (
     CUT_OFF,
     MAX_CAPTURED,
     Array,
+    Data,
     Followed,
     Problem,
     Records,
@@ -63,7 +64,7 @@ class Classic:
     def move(self, base: int) -> None:
         """Its records depend on nothing before them."""
 
-    def follow(self, data: bytearray | bytes, at: int, size: int, final: bool) -> Followed:
+    def follow(self, data: Data, at: int, size: int, final: bool) -> Followed:
         starts: list[int] = []
         note = starts.append
         length_at, last = self._length_at, size - RECORD_HEADER
@@ -80,7 +81,7 @@ class Classic:
             return Followed(starts, at, f"no record: it would be {length} bytes long")
         return Followed(starts, at, CUT_OFF if final and at < size else None)
 
-    def likely(self, data: bytearray, begin: int, end: int) -> Iterable[int]:
+    def likely(self, data: Data, begin: int, end: int) -> Iterable[int]:
         raw = np.frombuffer(data, np.uint8)
         end = min(end, len(raw) - RECORD_HEADER)
         # The upper bytes of both lengths: neither is beyond libpcap's limit.
@@ -93,7 +94,7 @@ class Classic:
         places: list[int] = (np.flatnonzero(found) + begin).tolist()
         return places
 
-    def claim(self, data: bytearray, at: int, size: int) -> int:
+    def claim(self, data: Data, at: int, size: int) -> int:
         if at + RECORD_HEADER > size:
             return 0
         seconds, fraction, caplen, wirelen = self._header_at(data, at)
@@ -106,10 +107,14 @@ class Classic:
         return RECORD_HEADER + caplen if looks_right else 0
 
     def read(self, raw: Array, starts: Array) -> tuple[list[Records], list[Problem]]:
+        return [self.table(raw, starts)], []
+
+    def table(self, raw: Array, starts: Array) -> Records:
+        """What the records say that begin at these places."""
         found = rows(raw, starts, record_layout(self.head.order))
         caplen = found["caplen"].astype(np.int64)
         count = len(starts)
-        records = Records(
+        return Records(
             record_at=starts,
             record_bytes=caplen + RECORD_HEADER,
             packet_at=starts + RECORD_HEADER,
@@ -121,7 +126,6 @@ class Classic:
             interface=np.zeros(count, np.int32),
             link_type=np.full(count, self.head.link_type, np.int32),
         )
-        return [records], []
 
 
 def record_layout(order: str) -> np.dtype[Any]:

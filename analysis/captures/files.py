@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from analysis.captures.finding import Walk
-from analysis.captures.layers import PADDING
 from analysis.errors import AnalysisError
 
 NAMES = (".pcap", ".pcapng", ".cap", ".dmp")  # and behind them what packs them
@@ -108,11 +107,10 @@ class Bytes:
         left = self._given
         while left:
             left -= len(again.read(min(BLOCK, left)))
-        parts = []
+        parts: list[bytes] = []
         try:
-            while most >= SMALL and (part := again.read(SMALL)):
+            while len(parts) < most and (part := again.read(1)):
                 parts.append(part)
-                most -= len(part)
         except OSError:
             pass
         return b"".join(parts)
@@ -136,7 +134,7 @@ def windows(
     while True:
         known = len(kept)
         room = max(window, 2 * known)
-        data = bytearray(known + room + PADDING)
+        data = bytearray(known + room)
         data[:known] = kept
         size = known + source.fill(memoryview(data)[known : known + room])
         final = size < known + room

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
+Data = bytes | bytearray
 
 MAX_CAPTURED = 262_144  # libpcap's own limit; a record that claims more is not a record
 SPAN = 1 << 16  # records that begin within so many bytes are weighed against each other
@@ -73,11 +74,11 @@ class Layout(Protocol):
         """What it is given next begins at this place of the file."""
         ...
 
-    def follow(self, data: bytearray, at: int, size: int, final: bool) -> Followed:
+    def follow(self, data: Data, at: int, size: int, final: bool) -> Followed:
         """The packets from here on."""
         ...
 
-    def likely(self, data: bytearray, begin: int, end: int) -> Iterable[int]:
+    def likely(self, data: Data, begin: int, end: int) -> Iterable[int]:
         """Where between these two a record might begin, in order."""
         ...
 
@@ -85,7 +86,7 @@ class Layout(Protocol):
         """What the records say that begin at these places; in their order, and those that contradict themselves."""
         ...
 
-    def claim(self, data: bytearray, at: int, size: int) -> int:
+    def claim(self, data: Data, at: int, size: int) -> int:
         """How long the record is that begins here; 0 if it does not look like one. It may go on beyond `size`."""
         ...
 
@@ -116,7 +117,7 @@ class Walk:
         return self._lost is not None
 
     def advance(
-        self, data: bytearray, base: int, size: int, final: bool
+        self, data: Data, base: int, size: int, final: bool
     ) -> tuple[list[int], list[Problem]]:
         """Go on in the `size` bytes that begin at `base` of the file; where among them packets begin, and problems."""
         starts: list[int] = []
@@ -144,7 +145,7 @@ class Walk:
 
 
 def next_record(
-    layout: Layout, data: bytearray, at: int, size: int, final: bool, exact: bool = False
+    layout: Layout, data: Data, at: int, size: int, final: bool, exact: bool = False
 ) -> int:
     """Where the next record begins, or `size`; `exact`: only if it leads exactly to the end."""
     while at < size:
@@ -168,7 +169,7 @@ def next_record(
 
 
 def _chain(
-    layout: Layout, data: bytearray, at: int, size: int, final: bool, known: dict[int, _Chain]
+    layout: Layout, data: Data, at: int, size: int, final: bool, known: dict[int, _Chain]
 ) -> _Chain:
     """Follow what looks like records as far as it matters; each place is passed once."""
     passed: list[int] = []
@@ -186,8 +187,16 @@ def _chain(
 
 
 def rows(raw: Array, starts: Array, layout: np.dtype[Any]) -> Array:
-    """The bytes at each start, read as one structure each; the array must go on behind the last start."""
-    if not len(starts):
-        return np.zeros(0, layout)
-    taken = np.lib.stride_tricks.sliding_window_view(raw, layout.itemsize)[starts]
+    """The bytes at each start, read as one structure each. Rows that reach beyond the data are zero there."""
+    width = layout.itemsize
+    inside = starts + width <= len(raw)
+    if len(raw) >= width and inside.all():
+        taken = np.lib.stride_tricks.sliding_window_view(raw, width)[starts]
+    else:
+        taken = np.zeros((len(starts), width), np.uint8)
+        if inside.any():
+            taken[inside] = np.lib.stride_tricks.sliding_window_view(raw, width)[starts[inside]]
+        for row in np.flatnonzero(~inside):  # few: what is in the last bytes
+            rest = raw[starts[row] :]
+            taken[row, : len(rest)] = rest
     return np.ascontiguousarray(taken).view(layout)[:, 0]

@@ -23,8 +23,7 @@ IP_HEADER, IPV6_HEADER, TCP_HEADER, UDP_HEADER = 20, 40, 20, 8
 FRAGMENT, AUTHENTICATION = 44, 51
 EXTENSIONS = (0, 43, FRAGMENT, AUTHENTICATION, 60, 135, 139, 140)
 MORE_AND_PLACE = 0x3FFF  # of an IPv4 fragment
-PADDING = 64  # bytes that must follow the data, so that every header can be taken at once
-FAMILIES = {2: IPV4, **dict.fromkeys((10, 24, 28, 30), IPV6)}  # as the systems number them
+FAMILIES = {2: IPV4, **dict.fromkeys((24, 28, 30), IPV6)}  # as the systems number them
 
 
 class Kind(IntEnum):
@@ -137,7 +136,7 @@ class _Network:
 
 
 def decode(raw: Array, records: Records) -> Headers:
-    """The headers of these packets; `raw` must go on for PADDING bytes behind the last."""
+    """The headers of these packets."""
     end = records.packet_at + records.caplen
     link = _link(raw, records, end)
     tags, vlan, inner_vlan = _tags(raw, link, end)
@@ -265,7 +264,7 @@ def _cooked(raw: Array, at: Array, end: Array, kind: int) -> _Link:
 def _bare(raw: Array, at: Array, end: Array) -> _Link:
     """IP without anything before it: which, its own first bits say."""
     known = end > at
-    version = raw[at] >> 4
+    version = rows(raw, at, np.dtype("u1")) >> 4
     eth_type = np.where(version == 4, IPV4, np.where(version == 6, IPV6, 0)).astype(np.uint16)
     return _plain(at, known & (eth_type > 0), eth_type, np.zeros(len(at), bool))
 
@@ -302,7 +301,7 @@ def _tags(raw: Array, link: _Link, end: Array) -> tuple[Array, Array, Array]:
 
 
 def _network(raw: Array, link: _Link, end: Array) -> _Network:
-    taken = rows(raw, np.minimum(link.at, len(raw) - PADDING), NETWORK_LAYOUT)
+    taken = rows(raw, link.at, NETWORK_LAYOUT)
     v4, captured = taken.view(V4_LAYOUT), end - link.at
     header = (v4["version"] & 0x0F).astype(np.int64) * 4
     version = v4["version"] >> 4

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scapy.all import ARP, IP, TCP, UDP, Ether, RawPcapReader, raw
+from scapy.all import ARP, IP, TCP, UDP, Dot1Q, Ether, RawPcapReader, raw
 
 from analysis.errors import AnalysisError
 from analysis.pcap import PACKET_SCHEMA, as_table, check_file, parse
@@ -50,7 +50,7 @@ def test_every_kind_of_pcap_file_gives_the_packets_that_scapy_reads(records, ord
     assert found.ts_ns.tolist() == [m.sec * 10**9 + m.usec * unit for _, m in expected]
     assert found.caplen.tolist() == [m.caplen for _, m in expected]
     assert found.wirelen.tolist() == [m.wirelen for _, m in expected]
-    assert found.lost_tail == 0
+    assert found.lost_bytes == 0
 
 
 @given(packets)
@@ -83,7 +83,7 @@ def test_a_file_cut_at_any_place_keeps_its_whole_packets_and_counts_the_rest(rec
     assert len(found) <= len(everything)
     assert found.ts_ns.tolist() == everything.ts_ns.tolist()[: len(found)]
     kept = 24 + int(found.caplen.sum()) + 16 * len(found) if len(data) >= 24 else 0
-    assert kept + found.lost_tail == len(data)
+    assert kept + found.lost_bytes == len(data)
 
 
 def test_ip_and_tcp_options_move_the_payload():
@@ -130,7 +130,19 @@ def test_an_empty_file_has_no_packets():
 def test_a_record_that_claims_an_absurd_length_ends_the_file():
     good = captured([(0, arp(ONE))]).pcap("one")
     found = parse(good + struct.pack("<IIII", 1, 1, 2**31, 2**31) + bytes(100))
-    assert (len(found), found.lost_tail) == (1, 116)
+    assert (len(found), found.lost_bytes) == (1, 116)
+
+
+def test_packets_behind_garbage_are_found_again():
+    good = captured([(number, arp(ONE)) for number in range(5)]).pcap("one")
+    found = parse(good + b"garbage" * 30 + good[24:])
+    assert (len(found), found.lost_bytes) == (10, 210)
+
+
+def test_packets_in_a_vlan_are_read_too():
+    data = raw(Ether() / Dot1Q(vlan=5) / IP(src="10.0.0.1") / TCP(dport=8765) / b"hello")
+    found = parse(captured([(0, data)]).pcap("one"))
+    assert (found.is_tcp[0], found.dst_port[0], found.payload_len[0]) == (True, 8765, 5)
 
 
 @pytest.mark.parametrize(
