@@ -62,6 +62,7 @@ class Asked:
     blast_s: float
     brokers_form: int
     brokers_idle: int
+    methods: tuple[str, ...]  # of idle overlays
     calm_s: float  # after the last of those is up
     idle_s: float
     play_s: float
@@ -80,6 +81,9 @@ def main() -> int:
     parser.add_argument("--blast", type=float, default=5.0, help="seconds as fast as it goes")
     parser.add_argument("--form", type=int, default=200, help="brokers that find one another")
     parser.add_argument("--idle", type=int, default=50, help="brokers of an idle overlay")
+    parser.add_argument(
+        "--methods", default=",".join(BETWEEN_BROKERS), help="idle overlays side by side; all"
+    )
     parser.add_argument("--calm", type=float, default=150.0, help="seconds before they are counted")
     parser.add_argument("--idle-seconds", type=float, default=120.0, help="that are counted")
     parser.add_argument("--play", type=float, default=90.0, help="seconds beside mosquitto")
@@ -89,10 +93,15 @@ def main() -> int:
     chosen = options.what.split(",")
     if unknown := set(chosen) - PARTS.keys():
         parser.error(f"there is no {', '.join(sorted(unknown))}; there is {', '.join(PARTS)}")
+    methods = options.methods.split(",")
+    if unknown := set(methods) - set(BETWEEN_BROKERS):
+        there = ", ".join(BETWEEN_BROKERS)
+        parser.error(f"there is no method {', '.join(sorted(unknown))}; there is {there}")
     asked = Asked(
         options.blast,
         options.form,
         options.idle,
+        tuple(methods),
         options.calm,
         options.idle_seconds,
         options.play,
@@ -160,10 +169,10 @@ def form(report: Report, folder: Path, asked: Asked) -> None:
 
 
 def idle(report: Report, folder: Path, asked: Asked) -> None:
-    """Overlays of all methods, at the same time, with nothing published: bytes on the brokers' links."""
+    """Overlays of these methods, at the same time, with nothing published: bytes on the brokers' links."""
     labs = {
         method: overlay_lab(folder, f"idle-{method}", method, asked.brokers_idle, IDLE_TOPICS, SEED)
-        for method in BETWEEN_BROKERS
+        for method in asked.methods
     }
     try:
         for lab in labs.values():

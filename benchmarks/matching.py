@@ -1,4 +1,4 @@
-"""Whose boxes hold a point: the index of the Publish/Subscribe map beside looking at every box.
+"""Whose boxes hold a point: the index of the Publish/Subscribe map beside looking at every box, and a broker's guests.
 
 `python -m benchmarks.matching [--subscriptions N] [--events N] [--json] [--check]`. See docs/benchmarks.md.
 """
@@ -11,6 +11,13 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
+from benchmarks.support.matching.guests import (
+    GUESTS,
+    alerts,
+    seconds_each,
+    with_areas,
+    with_topic,
+)
 from benchmarks.support.matching.scans import Match, numpy_scan, plain_scan
 from benchmarks.support.matching.workloads import BITS, DISTRIBUTIONS, Workload, draw
 from benchmarks.support.report import Report
@@ -24,9 +31,12 @@ LIMITS = {
     **{f"event, {name}": 1.0 for name in DISTRIBUTIONS},  # of 1 ms of processor time
     "event, large": 2.0,  # nearly 5,000 boxes hold each point, and to tell them all takes time
     **{f"of a scan, {name}": 0.2 for name in DISTRIBUTIONS},  # index / plain Python
+    "guests": 1.0,  # of a tenth of the time that a broker has for a message: 100 guests with areas
 }
 SCANNED = 50  # events that are looked for in every box: a scan takes long
 WEIGHED = 10_000  # subscriptions whose memory is counted
+BROKER_S = 1 / 3_000  # that a broker has for a message (benchmarks.brokers, forward)
+LIMITED = 100  # guests with areas, a tenth of that
 SEED = 1
 
 
@@ -49,6 +59,7 @@ def main() -> int:
 
 
 def _measure(subscriptions: int, events: int, report: Report, _: Path) -> None:
+    guests(events, report)
     for name in DISTRIBUTIONS:
         workload = draw(name, subscriptions, events, SEED)
         before = time.process_time()
@@ -69,6 +80,19 @@ def _measure(subscriptions: int, events: int, report: Report, _: Path) -> None:
         report.details[f"{name}: ms an event"] = f"index {ours * 1e3:.3f}, {told}"
         report.details[f"{name}: found by an event"] = round(found, 1)
         report.details[f"{name}: bytes a subscription"] = weight(name, subscriptions)
+
+
+def guests(events: int, report: Report) -> None:
+    """What areas cost at delivery, beside guests that want the whole topic."""
+    messages = alerts(events, SEED)
+    for count in GUESTS:
+        ours, plain = with_areas(count, SEED), with_topic(count)
+        took, whole = (seconds_each(each, messages) for each in (ours, plain))
+        found = sum(len(ours.wanting(message)) for message in messages) / events
+        told = f"{took * 1e6:.1f} to find {found:.1f}; {whole * 1e6:.1f} if all want the topic"
+        report.details[f"{count:,} guests with areas: µs a publication"] = told
+        if count == LIMITED:
+            report.ratios["guests"] = round(10 * took / BROKER_S, 3)
 
 
 def indexed(workload: Workload) -> Matching[int]:

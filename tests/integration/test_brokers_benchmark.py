@@ -65,6 +65,19 @@ def test_bytes_of_idle_overlays_are_counted_for_each_method(repository: Path) ->
         assert 0 < mean <= most
 
 
+def test_a_method_that_does_not_exist_is_not_measured(repository: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "benchmarks.brokers", "--what", "idle", "--methods", "rings"],
+        cwd=repository,
+        text=True,
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "there is no method rings; there is sg-tbps" in done.stderr
+
+
 @pytest.mark.root
 @pytest.mark.netns
 @pytest.mark.peers

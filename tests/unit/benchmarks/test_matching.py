@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from benchmarks.matching import indexed, must_agree
+from benchmarks.support.matching.guests import GUESTS, alerts, with_areas, with_topic
 from benchmarks.support.matching.scans import numpy_scan, plain_scan
 from benchmarks.support.matching.workloads import DISTRIBUTIONS, SIDE, draw
+from nodes.overlay.interests import parse
 from testbed.errors import TestbedError
 
 
@@ -39,6 +41,19 @@ def test_boxes_lie_around_the_centre_or_anywhere() -> None:
     assert (far < 0.45 * SIDE).all()
 
 
+def test_guests_with_areas_are_those_whose_text_says_so() -> None:
+    some, everybody = with_areas(50, seed=3), with_topic(50)
+    messages = alerts(200, seed=3)
+    wanting = [some.wanting(message) for message in messages]
+    assert 0 < sum(map(len, wanting)) < 200 * 50 / 10
+    for message, found in zip(messages, wanting, strict=True):
+        texts = {guest: some.of(guest) for guest in (f"siren-{number}" for number in range(50))}
+        assert set(found) == {
+            guest for guest, (text,) in texts.items() if parse(text).wants(message)
+        }
+        assert len(everybody.wanting(message)) == 50
+
+
 def test_the_benchmark_says_what_it_measured(repository: Path) -> None:
     done = subprocess.run(
         [
@@ -54,5 +69,8 @@ def test_the_benchmark_says_what_it_measured(repository: Path) -> None:
     assert done.returncode == 0, done.stderr
     document = json.loads(done.stdout)
     expected = {f"{what}, {name}" for what in ("event", "of a scan") for name in DISTRIBUTIONS}
-    assert document["ratios"].keys() == document["limits"].keys() == expected
+    assert document["ratios"].keys() == document["limits"].keys() == {*expected, "guests"}
+    assert {f"{count:,} guests with areas: µs a publication" for count in GUESTS} <= document[
+        "details"
+    ].keys()
     assert all(document["details"][f"{name}: bytes a subscription"] > 0 for name in DISTRIBUTIONS)
