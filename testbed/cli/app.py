@@ -16,6 +16,7 @@ from testbed.cli import (
     lab_commands,
     link_commands,
     machine_commands,
+    packets_command,
     profile_commands,
     reproduce_command,
     run_commands,
@@ -56,6 +57,7 @@ def _common(
 for commands in (
     run_commands,
     compare_command,
+    packets_command,
     reproduce_command,
     lab_commands,
     link_commands,

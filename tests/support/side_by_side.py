@@ -14,6 +14,8 @@ SHARE_SPARK = frozenset(
         "test_collection_in_a_lab.py",
         "test_load_spark.py",
         "test_overlay_beside_simulated.py",
+        "test_packets_command.py",
+        "test_pcap_source.py",
         "test_report_browser.py",
         "test_reproduce.py",
         "test_scale.py",

@@ -1,0 +1,103 @@
+"""`testbed packets PATH...`: anybody's captures, counted and as Parquet; what could not be read is told."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from testbed.cli.options import AsJson
+from testbed.cli.stages import stages
+from testbed.cli.terminal import Terminal
+from testbed.errors import InputError, TestbedError
+from testbed.events import Warned
+
+SHOWN = 20  # problems in the table; --json has them all
+
+Paths = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="PATH", help="pcap or pcapng files, also packed (gz, zst); folders; patterns."
+    ),
+]
+Target = Annotated[
+    Path | None,
+    typer.Option(
+        "--to", metavar="FOLDER.parquet", help="Write all packets here, one row each, as Parquet."
+    ),
+]
+Master = Annotated[
+    str,
+    typer.Option(
+        "--master", metavar="URL", help="A Spark cluster, spark://HOST:PORT, that sees the files."
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    app.command(epilog="Example: testbed packets captures/*/pcap --to packets.parquet")(packets)
+
+
+def packets(
+    paths: Paths, to: Target = None, master: Master = "local[*]", as_json: AsJson = False
+) -> None:
+    """Count the packets of any captures, and write their header fields as Parquet, with Spark.
+
+    What cannot be read (cut records, garbage, what is no capture) is a row in the table of problems, and exit code 3.
+    """
+    with Terminal(as_json) as terminal:
+        document = _read(paths, to, master, terminal)
+        if document["problems"] and not document["packets"]:
+            first = document["problems"][0]
+            terminal.so_far |= document
+            raise TestbedError(
+                f"nothing could be read: {first['path']}: {first['reason']}",
+                "pcap and pcapng are read, also packed with gzip or zstd",
+            )
+        terminal.document(document)
+        terminal.show(*tables(document))
+        if count := len(document["problems"]):
+            lost = sum(problem["bytes"] for problem in document["problems"])
+            where = len({problem["path"] for problem in document["problems"]})
+            terminal.emit(
+                Warned(f"{lost} bytes in {count} places of {where} files could not be read")
+            )
+
+
+def _read(paths: list[str], to: Path | None, master: str, terminal: Terminal) -> dict[str, Any]:
+    from analysis.captures.files import find_files
+    from analysis.errors import AnalysisError
+    from analysis.packets import read_packets
+
+    try:
+        find_files(paths)
+    except AnalysisError as error:
+        raise InputError(error.message, error.hint) from error
+    try:
+        return read_packets(paths, to, stages(terminal.emit), master)
+    except AnalysisError as error:
+        raise TestbedError(error.message, error.hint) from error
+
+
+def tables(document: dict[str, Any]) -> list[Table | str]:
+    """For people."""
+    kinds = Table("kind", title=f"{document['packets']} packets in {document['files']} files")
+    for name in ("packets", "bytes on the wire"):
+        kinds.add_column(name, justify="right")
+    for row in document["kinds"]:
+        kinds.add_row(row["kind"], f"{row['packets']:,}", f"{row['wire_bytes']:,}")
+    shown: list[Table | str] = [kinds]
+    problems = document["problems"]
+    if problems:
+        table = Table("file", title="what could not be read")
+        table.add_column("from byte", justify="right")
+        table.add_column("bytes", justify="right")
+        table.add_column("why")
+        for row in problems[:SHOWN]:
+            table.add_row(row["path"], f"{row['offset']:,}", f"{row['bytes']:,}", row["reason"])
+        if len(problems) > SHOWN:
+            table.caption = f"and {len(problems) - SHOWN} more: --json has them all"
+        shown.append(table)
+    if document["parquet"]:
+        shown.append(f"packets: {document['parquet']}")
+    return shown
