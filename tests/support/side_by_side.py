@@ -12,6 +12,7 @@ SHARE_SPARK = frozenset(
         "test_analysis_spark.py",
         "test_arm.py",
         "test_collection_in_a_lab.py",
+        "test_events_during_moves.py",
         "test_load_spark.py",
         "test_overlay_beside_simulated.py",
         "test_packets_command.py",
