@@ -11,6 +11,7 @@ SHARE_SPARK = frozenset(
     {
         "test_analysis_spark.py",
         "test_arm.py",
+        "test_captures_benchmark.py",
         "test_collection_in_a_lab.py",
         "test_events_during_moves.py",
         "test_load_spark.py",

@@ -1,0 +1,126 @@
+"""Packets to Parquet, twelve header fields each: our data source in Spark beside tshark, scapy and our parser alone.
+
+`python -m benchmarks.captures [--packets N] [--rounds N] [--json] [--check]`. See docs/benchmarks.md.
+"""
+
+import argparse
+import shutil
+import sys
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from analysis.session import open_session
+from analysis.source import register
+from benchmarks.support.captures.readers import FIELDS, Bare, scapy_s, tshark_rows, tshark_s
+from benchmarks.support.captures.traffic import write_traffic
+from benchmarks.support.report import Report
+from benchmarks.support.running import run
+from testbed.errors import TestbedError
+
+LIMITS = {
+    "of tshark": 1 / 20,  # seconds a packet / tshark's; Spark runs already
+    "of scapy": 1 / 100,
+    "of tshark, start included": 1 / 5,  # Java and Spark are started, and the first job is slower
+    "of the bare parser": 3.0,  # the same fields to Parquet in a process a core
+}
+SCAPY_PACKETS = 20_000  # scapy reads no more than that: it would take a quarter of an hour
+COMPARED = 1_000  # packets whose fields must be tshark's
+OURS, BARE, TSHARK, SCAPY = "our source in Spark", "bare parser", "tshark", "scapy"
+Sessions = Callable[[], AbstractContextManager[Any]]
+
+
+def main() -> int:
+    """Measure and report."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.captures", description=__doc__)
+    parser.add_argument("--packets", type=int, default=2_000_000, metavar="N")
+    parser.add_argument("--rounds", type=int, default=3, metavar="N", help="jobs that are timed")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("--check", action="store_true", help="exit code 1 above a limit")
+    asked = parser.parse_args()
+    if min(asked.packets, asked.rounds) < 1:
+        parser.error("at least one packet and one round are needed")
+    return run(
+        Report(LIMITS),
+        partial(measure, asked.packets, asked.rounds),
+        as_json=asked.json,
+        check=asked.check,
+    )
+
+
+def measure(
+    packets: int, rounds: int, report: Report, folder: Path, sessions: Sessions = open_session
+) -> None:
+    """One file, read by all of them one after the other."""
+    capture = folder / "traffic.pcap"
+    write_traffic(capture, packets)
+    report.details["packets"] = packets
+    report.details["bytes"] = capture.stat().st_size
+    _read_by_others(capture, packets, rounds, report, folder)
+    began = time.monotonic()
+    with sessions() as spark:
+        register(spark)
+        report.took("Spark's start", time.monotonic() - began)
+        for number in range(rounds + 1):
+            target = folder / f"{number}.parquet"
+            took = _to_parquet(spark, capture, target)
+            report.took(OURS if number else f"{OURS}, first job", took)
+            _must_agree(target, packets, folder / "tshark.txt")
+            shutil.rmtree(target)
+    _compare(packets, report)
+
+
+def _read_by_others(capture: Path, packets: int, rounds: int, report: Report, folder: Path) -> None:
+    report.took(TSHARK, tshark_s(capture, folder / "tshark.txt"))
+    few = min(packets, SCAPY_PACKETS)
+    report.took(f"{SCAPY}, {few:,} packets", scapy_s(capture, few))
+    bare = Bare(capture)
+    for _ in range(rounds):
+        place = folder / "bare"
+        place.mkdir()
+        report.took(BARE, bare.seconds(place))
+        shutil.rmtree(place)
+        report.took(f"{BARE}, to Arrow only", bare.seconds(None))
+
+
+def _to_parquet(spark: Any, capture: Path, target: Path) -> float:
+    began = time.monotonic()
+    frame = spark.read.format("pcap").option("columns", ",".join(FIELDS)).load(str(capture))
+    frame.write.parquet(str(target))
+    return time.monotonic() - began
+
+
+def _must_agree(target: Path, packets: int, theirs: Path) -> None:
+    """What is fast and wrong is not measured."""
+    table = pq.read_table(target)
+    if len(table) != packets:
+        raise TestbedError(f"{len(table)} packets instead of {packets}", "see test_pcap_source.py")
+    ours = [tuple(row.values()) for row in table.sort_by("ts_ns").slice(0, COMPARED).to_pylist()]
+    if ours != tshark_rows(theirs, COMPARED):
+        raise TestbedError("our fields are not tshark's", "see test_captures_tshark.py")
+
+
+def _compare(packets: int, report: Report) -> None:
+    report.compare("of tshark", OURS, TSHARK)
+    few = min(packets, SCAPY_PACKETS)
+    (scapy,) = report.seconds[f"{SCAPY}, {few:,} packets"]
+    (tshark,) = report.seconds[TSHARK]
+    ours = sorted(report.seconds[OURS])[len(report.seconds[OURS]) // 2]
+    report.ratios["of scapy"] = round(ours / packets / (scapy / few), 5)
+    (start,), (first,) = report.seconds["Spark's start"], report.seconds[f"{OURS}, first job"]
+    report.ratios["of tshark, start included"] = round((start + first) / tshark, 3)
+    report.compare("of the bare parser", OURS, BARE)
+    speeds = {OURS: packets / ours, TSHARK: packets / tshark, SCAPY: few / scapy}
+    for who, speed in speeds.items():
+        report.details[f"{who}: packets a second"] = round(speed)
+    for what in ("of tshark", "of scapy", "of tshark, start included"):
+        report.details[f"times as fast: {what}"] = round(1 / report.ratios[what], 1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""What `benchmarks.captures` is made of: a big capture, and others who read it."""

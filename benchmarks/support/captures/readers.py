@@ -1,0 +1,116 @@
+"""Who else reads the twelve fields of a capture: tshark, scapy, and our parser without Spark."""
+
+import multiprocessing
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from analysis.captures.columns import SCHEMA
+from analysis.captures.pieces import Piece, cut, share_out, usual_piece
+from analysis.captures.reading import read_piece
+from testbed.errors import MissingCapability
+
+# Our column, and tshark's name for it.
+FIELDS = {
+    "ts_ns": "frame.time_epoch",
+    "wirelen": "frame.len",
+    "eth_type": "eth.type",
+    "ip_src": "ip.src",
+    "ip_dst": "ip.dst",
+    "proto": "ip.proto",
+    "src_port": "tcp.srcport",
+    "dst_port": "tcp.dstport",
+    "seq": "tcp.seq_raw",
+    "ack": "tcp.ack_raw",
+    "flags": "tcp.flags",
+    "payload_len": "tcp.len",
+}
+
+
+def tshark_s(capture: Path, output: Path) -> float:
+    """Seconds that `tshark -T fields` takes, with its default settings."""
+    if shutil.which("tshark") is None:
+        raise MissingCapability("tshark is missing", "`apt-get install tshark` has the peer")
+    asked = ["tshark", "-r", str(capture), "-T", "fields"]
+    for name in FIELDS.values():
+        asked += ["-e", name]
+    began = time.monotonic()
+    with output.open("wb") as file:
+        subprocess.run(asked, stdout=file, stderr=subprocess.DEVNULL, check=True)
+    return time.monotonic() - began
+
+
+def tshark_rows(output: Path, count: int) -> list[tuple[object, ...]]:
+    """The first rows of what tshark has written, as ours are."""
+    rows: list[tuple[object, ...]] = []
+    with output.open() as file:
+        for line, _ in zip(file, range(count), strict=False):
+            told: dict[str, object] = dict(zip(FIELDS, line.rstrip("\n").split("\t"), strict=True))
+            for name, word in told.items():
+                if name == "ts_ns":
+                    told[name] = int(str(word).replace(".", ""))
+                elif name not in ("ip_src", "ip_dst"):
+                    told[name] = int(str(word), 0)
+            rows.append(tuple(told.values()))
+    return rows
+
+
+def scapy_s(capture: Path, packets: int) -> float:
+    """Seconds that scapy's PcapReader takes for the same fields of so many packets."""
+    from scapy.layers.inet import IP, TCP
+    from scapy.layers.l2 import Ether
+    from scapy.utils import PcapReader
+
+    began = time.monotonic()
+    with PcapReader(str(capture)) as reader:
+        for packet, _ in zip(reader, range(packets), strict=False):
+            network, segment = packet[IP], packet[TCP]
+            _ = (packet.time, packet.wirelen, packet[Ether].type)
+            _ = (network.src, network.dst, network.proto, segment.sport, segment.dport)
+            _ = (segment.seq, segment.ack, segment.flags, len(segment.payload))
+    return time.monotonic() - began
+
+
+class Bare:
+    """Our parser in one process a core, without Spark; the processes are there already when it is timed."""
+
+    def __init__(self, capture: Path) -> None:
+        self._cores = os.cpu_count() or 1
+        size = usual_piece([str(capture)], 2 * self._cores)
+        self._shares = share_out(cut([str(capture)], size), size)
+
+    def seconds(self, folder: Path | None) -> float:
+        """To Arrow, and on to Parquet if there is a folder for it."""
+        with multiprocessing.get_context("spawn").Pool(self._cores) as pool:
+            pool.map(_load, range(self._cores))
+            began = time.monotonic()
+            places = [
+                folder and folder / f"{number}.parquet" for number in range(len(self._shares))
+            ]
+            pool.starmap(_parse, zip(self._shares, places, strict=True), chunksize=1)
+            return time.monotonic() - began
+
+
+def _load(_: int) -> None:
+    """Nothing: the modules are there now."""
+    time.sleep(0.2)
+
+
+def _parse(pieces: Sequence[Piece], target: Path | None) -> None:
+    schema = pa.schema([SCHEMA.field(name) for name in FIELDS])
+    batches = (
+        batch for piece in pieces for part in read_piece(piece) for batch in part.batches(schema)
+    )
+    if target is None:
+        for _ in batches:
+            pass
+        return
+    with pq.ParquetWriter(target, schema, compression="zstd") as writer:
+        for batch in batches:
+            writer.write_batch(batch)
