@@ -2,7 +2,7 @@
 
 TOPIC = "water"
 PERIODS = (1, 1, 2, 2, 3, 3)  # seconds, site by site
-BEGIN_S, DURATION_S = 10, 45
+BEGIN_S, DURATION_S = 10, 38
 WAIT_MS = 600
 READINGS = sum(-(-(DURATION_S - BEGIN_S) // period) for period in PERIODS)
 LEARNT_S = BEGIN_S + 20  # three readings of each, and time to change keys and links on narrow lines

@@ -63,6 +63,7 @@ def tables(result: Result) -> Sequence[Table]:
 def waiting_table(result: Result) -> Table:
     """What waiting costs and saves; a row for each time to wait, on real lines and simulated."""
     from analysis.papers.kawakami2016 import waiting
+    from analysis.papers.kawakami2016.waiting_rows import LABS
 
     values = [value for _, of_one in waiting.FIGURES.values() for value in of_one]
     rows: dict[tuple[int, str], dict[str, str]] = {}
@@ -73,7 +74,9 @@ def waiting_table(result: Result) -> Table:
     table = Table(title="Waiting for others' readings, on 3G and MVNO lines", title_justify="left")
     for column in ("wait, ms", "lab", *(value.replace("_", " ") for value in values)):
         table.add_column(column, justify="left" if column == "lab" else "right")
-    for (wait_ms, lab), row in sorted(rows.items()):
+    for (wait_ms, lab), row in sorted(
+        rows.items(), key=lambda one: (one[0][0], LABS.index(one[0][1]))
+    ):
         table.add_row(str(wait_ms), lab, *(row[value] for value in values))
     return table
 
