@@ -54,6 +54,7 @@ LONG = frozenset(
         "test_arm.py",
         "test_benchmarks.py",
         "test_brokers_benchmark.py",
+        "test_collection_in_a_lab.py",
         "test_crashes.py",
         "test_engine_crashes.py",
         "test_guests.py",
