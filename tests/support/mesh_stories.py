@@ -95,6 +95,16 @@ class MeshStories(RuleBasedStateMachine):
         if broker not in self.network.cores:
             self.network.start(broker)
 
+    @precondition(lambda self: len(self.network.alive()) > len(BROKERS) - MOST_DOWN)
+    @rule(broker=brokers)
+    def leave(self, broker: str) -> None:
+        """In order; and it comes back."""
+        if broker in self.network.cores:
+            self.network.leave(broker)
+            self.run(3.0)
+            self.network.kill(broker)
+            self.network.start(broker)
+
     @precondition(lambda self: not self.network.isolated)
     @rule(broker=brokers)
     def isolate(self, broker: str) -> None:
