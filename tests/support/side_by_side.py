@@ -57,6 +57,7 @@ LONG = frozenset(
         "test_collection_in_a_lab.py",
         "test_crashes.py",
         "test_engine_crashes.py",
+        "test_events_during_moves.py",
         "test_guests.py",
         "test_hostile_peers.py",
         "test_kill_at_any_moment.py",
