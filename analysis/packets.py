@@ -2,22 +2,28 @@
 
 import shutil
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
+
+from analysis.captures.columns import PROBLEMS, SCHEMA
 from analysis.captures.files import find_files
-from analysis.captures.pieces import size_of
+from analysis.captures.parquet import KINDS, sum_kinds, write_packets
+from analysis.captures.pieces import TASKS_PER_CORE, cut, share_out, usual_piece
 from analysis.errors import AnalysisError
-from analysis.pipeline import SHORT_BYTES, STARTING, Progress
+from analysis.pipeline import STARTING, Progress
 from analysis.session import open_session
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
-CHECKING, READING = "following the records", "reading the packets"
-COUNTED = "kind,wirelen,ts_ns"
+Row = dict[str, Any]
+READING = "reading the packets"
+# A row is how many packets of a kind a task has read, or a problem; the other column is null.
+TOLD = pa.schema([("kind", pa.struct(list(KINDS))), ("problem", pa.struct(list(PROBLEMS)))])
 LOOK_EVERY_S = 0.3
 STEPS = 100  # of a bar, however many tasks there are
 
@@ -29,9 +35,8 @@ def read_packets(
     files = find_files(paths)  # and wrong names are found before Spark is started
     if target is not None and target.exists():
         raise AnalysisError(f"{target} exists already", "name another, or remove it first.")
-    short = sum(map(size_of, files)) < SHORT_BYTES
     emit(STARTING, 0, 1)
-    with open_session(master, short=short) as spark:
+    with open_session(master, short=True) as spark:  # Java has little to do
         emit(STARTING, 1, 1)
         return count_packets(spark, files, target, emit)
 
@@ -40,19 +45,8 @@ def count_packets(
     spark: "SparkSession", files: list[str], target: Path | None, emit: Progress
 ) -> dict[str, Any]:
     """The same in a session that is open already."""
-    from analysis.source import register
-
-    register(spark)
-    with _watched(spark, CHECKING, emit):
-        problems = spark.read.format("pcap-problems").load(files).collect()
-    packets = spark.read.format("pcap").option("mode", "DROPMALFORMED")
     with _watched(spark, READING, emit):
-        if target is None:
-            frame = packets.option("columns", COUNTED).load(files)
-        else:
-            _write(packets.load(files), target)
-            frame = spark.read.parquet(str(target))
-        kinds = _counted(frame)
+        kinds, problems = write_parquet(spark, files, target)
     return {
         "files": len(files),
         "packets": sum(row["packets"] for row in kinds),
@@ -60,33 +54,67 @@ def count_packets(
         "first_ns": min((row["first_ns"] for row in kinds if row["first_ns"]), default=None),
         "last_ns": max((row["last_ns"] for row in kinds if row["last_ns"]), default=None),
         "kinds": [{name: row[name] for name in ("kind", "packets", "wire_bytes")} for row in kinds],
-        "problems": [row.asDict() for row in sorted(problems)],
+        "problems": problems,
         "parquet": None if target is None else str(target),
     }
 
 
-def _counted(frame: "DataFrame") -> list[dict[str, Any]]:
-    from pyspark.sql import functions as sf
+def write_parquet(
+    spark: "SparkSession",
+    files: Sequence[str],
+    target: Path | None,
+    columns: Sequence[str] = tuple(SCHEMA.names),
+) -> tuple[list[Row], list[Row]]:
+    """Each task writes what it reads, so packets never pass through Java: their kinds, and the problems.
 
-    counted = frame.groupBy("kind").agg(
-        sf.count("*").alias("packets"),
-        sf.sum("wirelen").alias("wire_bytes"),
-        sf.min("ts_ns").alias("first_ns"),
-        sf.max("ts_ns").alias("last_ns"),
-    )
-    return [row.asDict() for row in counted.orderBy(sf.desc("packets"), "kind").collect()]
-
-
-def _write(frame: "DataFrame", target: Path) -> None:
-    """All of it or nothing: the folder appears when it is whole."""
+    All or nothing: the folder appears when it is whole. The workers of a cluster must see it.
+    """
+    if target is None:
+        return _read(spark, files, None, columns)
     unfinished = target.with_name(target.name + ".unfinished")
     shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
     try:
-        frame.write.parquet(str(unfinished))
+        found = _read(spark, files, unfinished.resolve(), columns)
     except BaseException:  # also when interrupted: what is half done is of no use
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
     unfinished.rename(target)
+    return found
+
+
+def _read(
+    spark: "SparkSession", files: Sequence[str], folder: Path | None, columns: Sequence[str]
+) -> tuple[list[Row], list[Row]]:
+    from pyspark.sql.pandas.types import from_arrow_schema
+
+    tasks = TASKS_PER_CORE * spark.sparkContext.defaultParallelism
+    size = usual_piece(files, tasks)
+    shares = share_out(cut(files, size), size)
+
+    def read_shares(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                part = None if folder is None else folder / f"part-{number:05}.parquet"
+                kinds, problems = write_packets(shares[number], part, columns)
+                rows = [{"kind": row} for row in kinds.to_pylist()]
+                rows += [
+                    {"problem": dict(zip(PROBLEMS.names, (path, *one), strict=True))}
+                    for path, one in problems
+                ]
+                yield from pa.Table.from_pylist(rows, TOLD).to_batches()
+
+    numbers = spark.range(0, len(shares), 1, len(shares))
+    told = numbers.mapInArrow(read_shares, from_arrow_schema(TOLD)).toArrow().to_pylist()
+    kinds = _summed([row["kind"] for row in told if row["kind"]])
+    problems = [row["problem"] for row in told if row["problem"]]
+    return kinds, sorted(problems, key=lambda row: (row["path"], row["offset"]))
+
+
+def _summed(rows: list[Row]) -> list[Row]:
+    """One row a kind, the most frequent first."""
+    summed = sum_kinds([pa.Table.from_pylist(rows, KINDS)]).to_pylist()
+    return sorted(summed, key=lambda row: (-row["packets"], row["kind"]))
 
 
 @contextmanager

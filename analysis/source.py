@@ -21,7 +21,7 @@ from pyspark.sql.types import StructType
 
 from analysis.captures.columns import PROBLEMS, SCHEMA, problem_batch, problem_table
 from analysis.captures.files import find_files
-from analysis.captures.pieces import Piece, cut, share_out, usual_piece
+from analysis.captures.pieces import TASKS_PER_CORE, Piece, cut, share_out, usual_piece
 from analysis.captures.reading import Part, read_piece
 from analysis.errors import AnalysisError
 from analysis.pushdown import is_known, wanted
@@ -29,7 +29,6 @@ from analysis.pushdown import is_known, wanted
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-TASKS_PER_CORE = 2  # so that one that takes longer does not keep the others waiting
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 PERMISSIVE, DROP, FAIL = "PERMISSIVE", "DROPMALFORMED", "FAILFAST"  # as Spark calls it
 

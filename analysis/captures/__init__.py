@@ -7,6 +7,7 @@
     columns.py   packets and problems as Arrow batches
     pieces.py    big files in byte ranges that begin and end between records
     reading.py   a piece of a file, window by window
+    parquet.py   pieces as a Parquet file
 
 `analysis.source` makes them a data source of Spark.
 """

@@ -34,7 +34,8 @@ def find_files(asked: Iterable[str]) -> list[str]:
         if not names:
             raise AnalysisError(
                 f"there is no capture at {one}",
-                f"name a file, a pattern, or a folder with files that end in {', '.join(NAMES)}.",
+                f"name a file, a pattern, or a folder with files that end in {', '.join(NAMES)}; "
+                f"{' or '.join(PACKED)} may follow",
             )
         found |= dict.fromkeys(os.path.abspath(name) for name in names)  # noqa: PTH100 - links stay
     return list(found)

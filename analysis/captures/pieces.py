@@ -20,6 +20,7 @@ LOOK_BACK = 1 << 20
 MARGIN = 1 << 20  # behind the place that is looked for
 SMALLEST_PIECE = 1 << 22  # dividing a smaller file costs more than it gains
 LARGEST_PIECE = 1 << 27
+TASKS_PER_CORE = 2  # so that one that takes longer does not keep the others waiting
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ pytestmark = [
 
 def test_captures_are_read_beside_tshark_scapy_and_the_bare_parser(spark, tmp_path):
     report = Report(LIMITS)
-    measure(1500, 1, report, tmp_path, lambda: nullcontext(spark))
+    measure(1500, 1, report, tmp_path, lambda **_: nullcontext(spark))
     assert report.ratios.keys() == LIMITS.keys()
     assert all(ratio > 0 for ratio in report.ratios.values())
     assert report.details["packets"] == 1500

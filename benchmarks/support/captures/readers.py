@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from analysis.captures.columns import SCHEMA
-from analysis.captures.pieces import Piece, cut, share_out, usual_piece
+from analysis.captures.parquet import write_packets
+from analysis.captures.pieces import TASKS_PER_CORE, Piece, cut, share_out, usual_piece
 from analysis.captures.reading import read_piece
 from testbed.errors import MissingCapability
 
@@ -82,7 +82,7 @@ class Bare:
 
     def __init__(self, capture: Path) -> None:
         self._cores = os.cpu_count() or 1
-        size = usual_piece([str(capture)], 2 * self._cores)
+        size = usual_piece([str(capture)], TASKS_PER_CORE * self._cores)
         self._shares = share_out(cut([str(capture)], size), size)
 
     def seconds(self, folder: Path | None) -> float:
@@ -103,14 +103,11 @@ def _load(_: int) -> None:
 
 
 def _parse(pieces: Sequence[Piece], target: Path | None) -> None:
-    schema = pa.schema([SCHEMA.field(name) for name in FIELDS])
-    batches = (
-        batch for piece in pieces for part in read_piece(piece) for batch in part.batches(schema)
-    )
-    if target is None:
-        for _ in batches:
-            pass
+    if target is not None:
+        write_packets(pieces, target, tuple(FIELDS))
         return
-    with pq.ParquetWriter(target, schema, compression="zstd") as writer:
-        for batch in batches:
-            writer.write_batch(batch)
+    schema = pa.schema([SCHEMA.field(name) for name in FIELDS])
+    for piece in pieces:
+        for part in read_piece(piece):
+            for _ in part.batches(schema):
+                pass

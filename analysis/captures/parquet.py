@@ -1,0 +1,88 @@
+"""Packets to a Parquet file, as they are read; what was written is counted by kind."""
+
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from analysis.captures.columns import SCHEMA
+from analysis.captures.finding import Problem
+from analysis.captures.pieces import Piece
+from analysis.captures.reading import read_piece
+
+COMPRESSION = "zstd"
+GROUP_ROWS = 250_000  # that are written together
+COUNTED = ("kind", "wirelen", "ts_ns")
+KINDS = pa.schema(
+    [
+        ("kind", pa.string()),
+        ("packets", pa.int64()),
+        ("wire_bytes", pa.int64()),
+        ("first_ns", pa.int64()),
+        ("last_ns", pa.int64()),
+    ]
+)
+
+
+def write_packets(
+    pieces: Iterable[Piece], target: Path | None, columns: Sequence[str] = tuple(SCHEMA.names)
+) -> tuple[pa.Table, list[tuple[str, Problem]]]:
+    """All packets of these pieces, to a file if there is one: how many of which kind (as KINDS), and all problems."""
+    columns = columns if target else ()
+    needed = pa.schema([SCHEMA.field(name) for name in dict.fromkeys((*columns, *COUNTED))])
+    counted: list[pa.Table] = []
+    problems: list[tuple[str, Problem]] = []
+    with ExitStack() as stack:
+        file = stack.enter_context(_File(target, columns)) if target else None
+        for piece in pieces:
+            for part in read_piece(piece):
+                problems += [(part.path, problem) for problem in part.problems]
+                for batch in part.batches(needed):
+                    counted.append(_counted(batch))
+                    if file:
+                        file.write(batch.select(list(columns)))
+    return sum_kinds(counted), problems
+
+
+def _counted(batch: pa.RecordBatch) -> pa.Table:
+    table = pa.Table.from_batches([batch]).group_by("kind")
+    found = table.aggregate(
+        [("wirelen", "count"), ("wirelen", "sum"), ("ts_ns", "min"), ("ts_ns", "max")]
+    )
+    return found.rename_columns(KINDS.names).cast(KINDS)
+
+
+def sum_kinds(counted: list[pa.Table]) -> pa.Table:
+    """Several tables of KINDS as one."""
+    table = pa.concat_tables(counted) if counted else KINDS.empty_table()
+    found = table.group_by("kind").aggregate(
+        [("packets", "sum"), ("wire_bytes", "sum"), ("first_ns", "min"), ("last_ns", "max")]
+    )
+    return found.rename_columns(KINDS.names)
+
+
+class _File:
+    """A Parquet file that is written in big groups of rows."""
+
+    def __init__(self, path: Path, columns: Sequence[str]) -> None:
+        self._schema = pa.schema([SCHEMA.field(name) for name in columns])
+        self._writer = pq.ParquetWriter(path, self._schema, compression=COMPRESSION)
+        self._waiting: list[pa.RecordBatch] = []
+
+    def __enter__(self) -> "_File":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._flush()
+        self._writer.close()
+
+    def write(self, batch: pa.RecordBatch) -> None:
+        self._waiting.append(batch)
+        if sum(map(len, self._waiting)) >= GROUP_ROWS:
+            self._flush()
+
+    def _flush(self) -> None:
+        self._writer.write_table(pa.Table.from_batches(self._waiting, self._schema))
+        self._waiting.clear()
