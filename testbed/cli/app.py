@@ -18,6 +18,7 @@ from testbed.cli import (
     machine_commands,
     packets_command,
     profile_commands,
+    query_command,
     reproduce_command,
     run_commands,
 )
@@ -58,6 +59,7 @@ for commands in (
     run_commands,
     compare_command,
     packets_command,
+    query_command,
     reproduce_command,
     lab_commands,
     link_commands,

@@ -1,0 +1,142 @@
+"""Questions in SQL to the metrics of any runs: each table is a view over all of them, with the columns of its run."""
+
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from analysis.errors import AnalysisError
+from analysis.facts import method
+from analysis.pipeline import STARTING, Progress
+from analysis.runfolder import Run
+from analysis.session import open_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+ASKING = "asking"
+QUESTIONS = frozenset({"select", "with", "from", "values", "describe", "show", "explain"})
+# What every row says of its run, before the table's own columns.
+OF_RUN = ("run", "lab", "backend", "overlay", "delivery", "seed")
+
+
+def ask_runs(
+    sql: str, runs: Sequence[Run], most: int, emit: Progress, master: str = "local[*]"
+) -> dict[str, Any]:
+    """The answer as a document: `columns`, at most so many `rows`, and whether there are `more`."""
+    check_question(sql)
+    if not any(run.metrics.is_dir() for run in runs):
+        raise AnalysisError(
+            f"Run {runs[0].name} has no metrics.", f"`testbed analyze {runs[0].name}` makes them."
+        )
+    emit(STARTING, 0, 1)
+    with open_session(master, short=True) as spark:
+        emit(STARTING, 1, 1)
+        emit(ASKING, 0, 1)
+        answer = ask(spark, sql, runs, most)
+        emit(ASKING, 1, 1)
+        return answer
+
+
+def check_question(sql: str) -> None:
+    """AnalysisError if this does not only read."""
+    words = sql.replace("(", " ").split()
+    if not words or words[0].lower() not in QUESTIONS:
+        raise AnalysisError(
+            f"{sql.strip()[:60]!r} is no question.",
+            "Ask with SELECT or WITH; `SHOW VIEWS` names the tables, `DESCRIBE delay` the columns of one.",
+        )
+
+
+def ask(spark: "SparkSession", sql: str, runs: Sequence[Run], most: int) -> dict[str, Any]:
+    """The same in a session that is open already."""
+    from pyspark.errors import PySparkException
+
+    tables = make_views(spark, runs)
+    try:
+        with _without_traceback():
+            frame = spark.sql(sql)
+            found = frame.limit(most + 1).collect()
+    except PySparkException as error:
+        raise AnalysisError(
+            f"Spark does not understand the question: {_sentence(error)}",
+            f"There is {', '.join(tables)}; `DESCRIBE {tables[0]}` has the columns of one.",
+        ) from error
+    finally:
+        for name in tables:
+            spark.catalog.dropTempView(name)
+    _refuse_equal_names(frame.columns)
+    return {
+        "runs": [run.name for run in runs],
+        "tables": tables,
+        "columns": [
+            {"name": one.name, "type": one.dataType.simpleString()} for one in frame.schema
+        ],
+        "rows": [row.asDict(recursive=True) for row in found[:most]],
+        "more": len(found) > most,
+    }
+
+
+@contextmanager
+def _without_traceback() -> Iterator[None]:
+    """Spark logs each question that it does not understand, with Java's stack; it raises it, too."""
+    from pyspark.logger import PySparkLogger
+
+    logger = PySparkLogger.getLogger("SQLQueryContextLogger")
+    usual, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = usual
+
+
+def _sentence(error: Exception) -> str:
+    """Without the name and the number that Spark has for this kind of mistake."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return (
+        re.sub(r"^\[[\w.]+\] | SQLSTATE: \w+.*$", "", lines[0]).strip()
+        if lines
+        else "no reason given"
+    )
+
+
+def _refuse_equal_names(columns: list[str]) -> None:
+    for name in columns:
+        if columns.count(name) > 1:
+            raise AnalysisError(
+                f"Two columns of the answer are called {name!r}.", f"Name one: ... AS other_{name}"
+            )
+
+
+def make_views(spark: "SparkSession", runs: Sequence[Run]) -> list[str]:
+    """A view for each table that any of the runs has; their names."""
+    from pyspark.sql import functions as sf
+
+    names = sorted({path.stem for run in runs for path in run.metrics.glob("*.parquet")})
+    for name in names:
+        frames = [
+            spark.read.parquet(str(path)).select(
+                *(sf.lit(value).alias(column) for column, value in of_run(run).items()), "*"
+            )
+            for run in runs
+            if (path := run.metrics / f"{name}.parquet").exists()
+        ]
+        view = frames[0]
+        for frame in frames[1:]:
+            view = view.unionByName(frame, allowMissingColumns=True)
+        view.createOrReplaceTempView(name)
+    return names
+
+
+def of_run(run: Run) -> dict[str, Any]:
+    """The columns that tell runs apart."""
+    topology = run.manifest["topology"]
+    values = (
+        run.name,
+        str(run.manifest["lab"]),
+        run.backend,
+        method(topology["overlay"]),
+        method(topology["delivery"]),
+        int(topology["seed"]),
+    )
+    return dict(zip(OF_RUN, values, strict=True))
