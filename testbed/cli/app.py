@@ -10,6 +10,7 @@ import typer
 from testbed import __version__
 from testbed.cli import (
     compare_command,
+    dissector_command,
     file_commands,
     graph_command,
     image_commands,
@@ -59,6 +60,7 @@ for commands in (
     run_commands,
     compare_command,
     packets_command,
+    dissector_command,
     query_command,
     reproduce_command,
     lab_commands,
