@@ -20,9 +20,7 @@ QUESTIONS = frozenset({"select", "with", "from", "values", "describe", "show", "
 OF_RUN = ("run", "lab", "backend", "overlay", "delivery", "seed")
 
 
-def ask_runs(
-    sql: str, runs: Sequence[Run], most: int, emit: Progress, master: str = "local[*]"
-) -> dict[str, Any]:
+def ask_runs(sql: str, runs: Sequence[Run], most: int, emit: Progress) -> dict[str, Any]:
     """The answer as a document: `columns`, at most so many `rows`, and whether there are `more`."""
     check_question(sql)
     if not any(run.metrics.is_dir() for run in runs):
@@ -30,7 +28,7 @@ def ask_runs(
             f"Run {runs[0].name} has no metrics.", f"`testbed analyze {runs[0].name}` makes them."
         )
     emit(STARTING, 0, 1)
-    with open_session(master, short=True) as spark:
+    with open_session(short=True) as spark:
         emit(STARTING, 1, 1)
         emit(ASKING, 0, 1)
         answer = ask(spark, sql, runs, most)

@@ -26,12 +26,6 @@ Runs = Annotated[
 ]
 Most = Annotated[int, typer.Option("--most", min=1, help="Rows at most.")]
 AsCsv = Annotated[bool, typer.Option("--csv", help="Print the rows as CSV.")]
-Master = Annotated[
-    str,
-    typer.Option(
-        "--master", metavar="URL", help="A Spark cluster, spark://HOST:PORT, that sees the files."
-    ),
-]
 
 
 def register(app: typer.Typer) -> None:
@@ -45,7 +39,6 @@ def query(
     runs: Runs = None,
     most: Most = 1000,
     as_csv: AsCsv = False,
-    master: Master = "local[*]",
     as_json: AsJson = False,
 ) -> None:
     """Ask the metrics of one or many runs in SQL, as Spark speaks it.
@@ -54,7 +47,7 @@ def query(
     overlay, delivery and seed. Runs that were not analysed yet are, first.
     """
     with Terminal(as_json) as terminal:
-        answer = _ask(sql, runs, most, master, terminal)
+        answer = _ask(sql, runs, most, terminal)
         terminal.document(answer)
         if as_csv and not as_json:
             _print_csv(answer)
@@ -64,9 +57,7 @@ def query(
             terminal.emit(Note(f"there are more rows than {most}: --most"))
 
 
-def _ask(
-    sql: str, runs: list[str] | None, most: int, master: str, terminal: Terminal
-) -> dict[str, Any]:
+def _ask(sql: str, runs: list[str] | None, most: int, terminal: Terminal) -> dict[str, Any]:
     from analysis.errors import AnalysisError
     from analysis.query import ask_runs, check_question
     from analysis.runfolder import read_run
@@ -79,7 +70,7 @@ def _ask(
             if not read_json(place.folder / "summary.json"):
                 analyze_run(place, terminal.emit)
         found = [read_run(place.folder) for place in places]
-        return ask_runs(sql, found, most, stages(terminal.emit), master)
+        return ask_runs(sql, found, most, stages(terminal.emit))
     except AnalysisError as error:
         raise InputError(error.message, error.hint) from error
 
