@@ -40,15 +40,21 @@ def whole_number(
 
 
 def seconds(
-    method: str, parameters: Mapping[str, Any], name: str, default: float, most: float
+    method: str,
+    parameters: Mapping[str, Any],
+    name: str,
+    default: float,
+    most: float,
+    zero: bool = False,
 ) -> float:
-    """The parameter of that name; ParameterError if it is no time above 0 and up to `most` seconds."""
+    """The parameter of that name; ParameterError if it is no time from 0 (itself if `zero`) up to `most` seconds."""
     value = parameters.get(name, default)
     right = isinstance(value, int | float) and not isinstance(value, bool)
-    if not right or not 0 < value <= most:
+    if not right or not (0 < value <= most or (zero and value == 0)):
+        least = "0 or more" if zero else "more than 0"
         raise ParameterError(
             name,
-            f"{method}'s {name} is {value!r}; it takes seconds, more than 0 and at most {most:g}",
+            f"{method}'s {name} is {value!r}; it takes seconds, {least} and at most {most:g}",
         )
     return float(value)
 

@@ -55,12 +55,9 @@ def settings(method: str, parameters: Mapping[str, Any]) -> Settings:
         raise ParameterError(
             "aggregate", f"{method}'s aggregate is {aggregate!r}; it takes true or false"
         )
-    # `seconds` takes nothing but times above 0.
-    at_once = "wait_s" in parameters and parameters["wait_s"] == 0
-    wait_s = 0.0 if at_once else seconds(method, parameters, "wait_s", WAIT_S, LONGEST_S)
     return Settings(
         Way(one_of(method, parameters, "way", tuple(Way))),
         aggregate,
-        wait_s,
+        seconds(method, parameters, "wait_s", WAIT_S, LONGEST_S, zero=True),
         seconds(method, parameters, "pull_s", PULL_S, LONGEST_S),
     )

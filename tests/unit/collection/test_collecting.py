@@ -185,9 +185,10 @@ def test_what_waits_for_a_broker_that_dies_takes_another_way() -> None:
     [
         ({"way": "sideways"}, "way is 'sideways'; it takes push-descending or push-ascending"),
         ({"aggregate": 1}, "aggregate is 1; it takes true or false"),
-        ({"wait_s": -1}, "wait_s is -1"),
+        ({"wait_s": -1}, "wait_s is -1; it takes seconds, 0 or more and at most 3600"),
+        ({"wait_s": False}, "wait_s is False"),
         ({"wait_s": inf}, "wait_s is inf"),
-        ({"pull_s": 0}, "pull_s is 0"),
+        ({"pull_s": 0}, "pull_s is 0; it takes seconds, more than 0"),
         ({"speed": 1}, "has no parameter 'speed'"),
     ],
 )
