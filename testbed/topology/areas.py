@@ -47,7 +47,11 @@ def space_of(checking: Checking, nodes: tuple[Node, ...]) -> Space | None:
         return None
     things: list[tuple[Path, str, tuple[float, float]]] = [
         *(((*_path(node), "at"), node.name, node.at) for node in nodes if node.at),
-        *(((*path, "within"), "the area", at) for path, one in written for at in one.within or ()),
+        *(
+            ((*path, "within"), "a corner of the area", at)
+            for path, one in written
+            for at in one.within or ()
+        ),
     ]
     area = []
     for axis, name in enumerate(AREA):
@@ -190,7 +194,10 @@ def _check_places(
             node = by_name[name]
             topic = filled(event.topic, name, node.group)
             path = _path(node)
-            if node.at is None and topic in by_area and path not in told:
+            missing = node.at is None and "at" not in checking.written(
+                *path
+            )  # a wrong one is told of
+            if missing and topic in by_area and path not in told:
                 told.add(path)
                 checking.key(
                     path,
