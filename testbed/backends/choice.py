@@ -35,7 +35,10 @@ def known_backend(asked: str | None) -> None:
             f"the {asked} backend is not part of this version", f"there is: {', '.join(BACKENDS)}"
         )
     if asked not in (None, "auto", *BACKENDS):
-        raise InputError(f"no backend {asked!r}", f"there is: {', '.join(BACKENDS)}")
+        raise InputError(
+            f"no backend {asked!r}",
+            f"there is: {', '.join(BACKENDS)}; for `testbed run` also {SIMULATED}",
+        )
 
 
 def choose_backend(asked: str | None) -> Choice:

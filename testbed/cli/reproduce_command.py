@@ -38,7 +38,9 @@ Master = Annotated[
 ]
 Trials = Annotated[
     int | None,
-    typer.Option("--trials", min=1, help="For papers that are computed: how often each cell is."),
+    typer.Option(
+        "--trials", min=1, help="For papers that are computed: how often each cell is computed."
+    ),
 ]
 Again = Annotated[
     Path | None,

@@ -96,8 +96,9 @@ def test_a_lab_that_is_up_keeps_its_backend(place, file):
     up(LAB, file, place)
     with pytest.raises(InputError, match="is up on the fake backend"):
         bring_up(LAB, file, "docker", ignore, place)
-    with pytest.raises(InputError, match="no backend 'nonsense'"):
+    with pytest.raises(InputError, match="no backend 'nonsense'") as refused:
         bring_up(LAB, file, "nonsense", ignore, place)
+    assert refused.value.hint == "there is: docker, netns; for `testbed run` also simulated"
 
 
 def test_a_name_taken_by_another_file_is_refused(place, file, places):
