@@ -1,4 +1,4 @@
-"""Big files in byte ranges. Both neighbours find the same border by themselves, so each byte is read exactly once.
+"""Big files in byte ranges that begin and end between records, so that each byte is read exactly once.
 
 The border of pcap records is found from a place well before it, so that whoever was misled by what looks like a record
 inside a packet is back on the right way by then. The blocks of pcapng depend on what was described before them; so
@@ -25,16 +25,12 @@ TASKS_PER_CORE = 2  # so that one that takes longer does not keep the others wai
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a file, to its end if none is given. `section`: what holds where it begins, in pcapng.
-
-    The borders are records' own (`exact`), or lie somewhere, and those of the next record are meant.
-    """
+    """A part of a file, to its end if none is given. `section`: what holds where it begins, in pcapng."""
 
     path: str
     begin: int = 0
     end: int | None = None
     section: Section | None = None
-    exact: bool = True
 
 
 def cut(paths: Iterable[str], piece_bytes: int) -> list[Piece]:
@@ -103,11 +99,20 @@ def _cut(path: str, piece_bytes: int) -> list[Piece]:
     wanted = [size * number // count for number in range(1, count)]
     if isinstance(layout, Blocks):
         return _cut_blocks(path, wanted, layout)
-    edges = [0, *wanted]
-    return [
-        Piece(path, begin, end, exact=False)
-        for begin, end in zip(edges, [*wanted, None], strict=True)
-    ]
+    return cut_records(path, wanted)
+
+
+def cut_records(path: str, wanted: Iterable[int], look_back: int = LOOK_BACK) -> list[Piece]:
+    """A pcap file, divided at the first records behind these places."""
+    begins = [0]
+    for place in sorted(wanted):
+        found = border(path, place, look_back)
+        if (
+            begins[-1] < found < size_of(path)
+        ):  # in garbage two places may lead to the same record, or to none
+            begins.append(found)
+    ends = [*begins[1:], None]
+    return [Piece(path, begin, end) for begin, end in zip(begins, ends, strict=True)]
 
 
 def _cut_blocks(path: str, wanted: list[int], layout: Blocks) -> list[Piece]:
@@ -139,7 +144,8 @@ def border(path: str, place: int, look_back: int = LOOK_BACK) -> int:
     if place <= FILE_HEADER:
         return FILE_HEADER
     layout = layout_of(head_of(path))
-    assert layout is not None
+    if layout is None:
+        return size_of(path)
     walk = Walk(layout, begin, lost=begin > FILE_HEADER)
     with closing(Bytes(path, begin)) as source:
         for data, base, size, final in windows(source, walk, look_back + MARGIN):

@@ -13,7 +13,7 @@ from analysis.captures.columns import Packets, packet_batch
 from analysis.captures.files import WINDOW, Bytes, windows
 from analysis.captures.finding import CUT_OFF, Layout, Problem, Records, Walk
 from analysis.captures.layers import decode
-from analysis.captures.pieces import LOOK_BACK, Piece, border, head_of, layout_of
+from analysis.captures.pieces import Piece, head_of, layout_of
 
 COMMENT = "comment"
 
@@ -39,24 +39,23 @@ class Part:
             yield packet_batch(packets, schema)
 
 
-def read_piece(piece: Piece, *, window: int = WINDOW, look_back: int = LOOK_BACK) -> Iterator[Part]:
+def read_piece(piece: Piece, window: int = WINDOW) -> Iterator[Part]:
     """All of a piece: each of its bytes is of a packet, of a problem, or structure."""
     try:
-        begin, stop = _borders(piece, look_back)
-        source = Bytes(piece.path, begin, stop)
+        source = Bytes(piece.path, piece.begin, piece.end)
     except OSError as error:
         yield _unread(piece, 0, f"it cannot be opened: {error.strerror}")
         return
     with closing(source):
-        head = bytearray(FILE_HEADER if begin == 0 else 0)
+        head = bytearray(FILE_HEADER if piece.begin == 0 else 0)
         head = head[: source.fill(memoryview(head))]
         layout = _layout(piece, bytes(head))
         if layout is None:
             yield from _no_capture(piece, bytes(head), source)
             return
-        at = max(begin, FILE_HEADER if isinstance(layout, Classic) else 0)
+        at = max(piece.begin, FILE_HEADER if isinstance(layout, Classic) else 0)
         walk = Walk(layout, at)
-        counted = begin - at
+        counted = piece.begin - at
         for data, base, size, final in windows(source, walk, window, bytes(head)):
             starts, problems = walk.advance(data, base, size, final)
             raw = np.frombuffer(data, np.uint8)
@@ -65,14 +64,6 @@ def read_piece(piece: Piece, *, window: int = WINDOW, look_back: int = LOOK_BACK
                 more = [*more, Problem(base + size, 0, source.failure)]
             structure, counted = layout.structure - counted, layout.structure
             yield Part(piece.path, base, data, records, sorted([*problems, *more]), structure)
-
-
-def _borders(piece: Piece, look_back: int) -> tuple[int, int | None]:
-    if piece.exact:
-        return piece.begin, piece.end
-    begin = border(piece.path, piece.begin, look_back) if piece.begin else 0
-    stop = None if piece.end is None else border(piece.path, piece.end, look_back)
-    return begin, stop
 
 
 def _layout(piece: Piece, head: bytes) -> Layout | None:

@@ -11,7 +11,7 @@ from analysis.captures.blocks import Blocks, Section
 from analysis.captures.classic import Classic, FileHead
 from analysis.captures.files import compression_of
 from analysis.captures.finding import CUT_OFF, Walk
-from analysis.captures.pieces import Piece, cut, share_out
+from analysis.captures.pieces import cut, cut_records, share_out
 from capture_files import START_NS, Captured, Interface, Pcapng, pcap, read_all, records
 
 ENOUGH = 6_000  # bytes to look back, where no packet is longer than a quarter of it
@@ -50,14 +50,6 @@ def some_pcapng(made: list[Captured], order: str, chance: random.Random) -> byte
     return b"".join(section.bytes() for section in sections)
 
 
-def in_pieces(path: str, places: list[int]) -> list[Piece]:
-    edges = [0, *sorted({place for place in places if place > 0})]
-    return [
-        Piece(path, begin, end, exact=False)
-        for begin, end in zip(edges, [*edges[1:], None], strict=True)
-    ]
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     return tmp_path_factory.mktemp("captures")
@@ -75,7 +67,7 @@ def test_a_file_in_pieces_is_the_file_in_one_go(folder, made, order, nano, place
     path = folder / "whole.pcap"
     path.write_bytes(pcap(made, order, nano))
     whole = read_all(path)
-    divided = read_all(path, in_pieces(str(path), places), look_back=ENOUGH, window=window)
+    divided = read_all(path, cut_records(str(path), places, ENOUGH), window=window)
     assert [row["caplen"] for row in whole.rows] == [len(one.data) for one in made]
     assert divided == whole
     assert not whole.problems
@@ -128,7 +120,7 @@ def test_of_a_damaged_file_every_byte_is_read_or_reported(folder, data, next_gen
     assert found.accounted == len(broken)
     places = data.draw(st.lists(st.integers(0, len(broken)), max_size=3))
     if not next_generation and len(broken) > 24 and broken[:4] == whole[:4]:
-        divided = read_all(path, in_pieces(str(path), places), look_back=ENOUGH)
+        divided = read_all(path, cut_records(str(path), places, ENOUGH))
     else:
         divided = read_all(path, cut([str(path)], data.draw(st.integers(100, 5000))))
     assert divided.accounted == len(broken)
@@ -143,6 +135,19 @@ def test_any_bytes_are_read_or_reported(folder, garbage, head):
     found = read_all(path)
     assert found.accounted == len(start) + len(garbage)
     assert found.rows or found.problems or not garbage
+
+
+def test_places_that_lead_to_different_records_divide_a_file_all_the_same(folder):
+    """A record that was cut by something put in: from before it all is lost, from behind it records are found."""
+    made = [Captured(records(plain(12)), START_NS + number) for number in range(4)]
+    data = pcap(made)
+    path = folder / "misleading.pcap"
+    path.write_bytes(
+        data[:1500] + struct.pack("<IIII", 1_700_000_000, 1, 200_000, 200_000) + data[1500:]
+    )
+    for first in range(24, 4000, 97):
+        pieces = cut_records(str(path), [first, first + 300, first + 900], 500)
+        assert read_all(path, pieces).accounted == path.stat().st_size
 
 
 def plain(count: int) -> list[Captured]:
