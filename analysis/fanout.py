@@ -61,7 +61,8 @@ class _Job(threading.Thread):
         if self._table is None:
             raise AnalysisError(
                 f"The cells could not be computed: {_last_words(self._trouble)}",
-                "The workers need the Python of this machine (same version) with numpy and pyarrow; for kawakami2016 also websockets.",
+                "The workers need the Python of this machine (same version) with numpy and pyarrow; "
+                "for kawakami2016 also websockets.",
             ) from self._trouble
         tables: dict[str, list[dict[str, Any]]] = {}
         for name, row in zip(*(column.to_pylist() for column in self._table.columns), strict=True):

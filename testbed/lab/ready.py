@@ -18,6 +18,7 @@ PATIENCE_S = 60.0
 STAGE = "connecting nodes"
 _LOOK_EVERY_S = 1.0  # how often it is checked whether the waited-for still live
 _PAUSE_S = 0.05
+_LONGEST_PAUSE_S = 2.0
 _BUSY = 4  # asking hundreds of nodes takes time from those that connect: the pause is so many times as long
 
 
@@ -60,7 +61,8 @@ def wait_until_ready(
         if waiting and time.monotonic() > deadline:
             break
         if waiting:
-            time.sleep(max(_PAUSE_S, _BUSY * (time.monotonic() - asked_at)))
+            asking_s = time.monotonic() - asked_at
+            time.sleep(min(_LONGEST_PAUSE_S, max(_PAUSE_S, _BUSY * asking_s)))
     if waiting or ended:
         raise _failure(place, [node.name for node in waiting], ended, patience_s)
     emit(StageEnded(STAGE))
