@@ -18,7 +18,9 @@ from overlay_network import (
 
 NODES = range(1, 9)
 QUIET_S = 60.0
-QUIETS = 10  # two rings of which nobody knows the other find each other by chance: seldom after minutes
+QUIETS = (
+    10  # two rings of which nobody knows the other find each other by chance: seldom after minutes
+)
 MOST_A_SECOND = 40  # messages of one key; a storm has thousands
 
 
