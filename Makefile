@@ -19,7 +19,7 @@ demo: $(STAMP) ## run the demo landslide and show delays, hops and overhead
 test: $(STAMP) lint types imports ## all checks, and the tests but for those below
 	$(BIN)/python -m pytest -m "not long and not machine and not peers" -n 2 --no-loadscope-reorder
 
-test-long: $(STAMP) ## the tests that take long: faults at every step, whole papers, benchmarks
+test-long: $(STAMP) ## the tests that take long: whole labs, faults at every step, papers, README, benchmarks
 	$(BIN)/python -m pytest -m "long and not machine and not peers" -n 2 --no-loadscope-reorder
 
 test-netem: $(STAMP) ## the tests of links on a kernel that has netem, in a virtual machine

@@ -46,10 +46,11 @@ LONGEST_FIRST = (
     "test_overlay_survives.py",
     "test_edge_on_loopback.py",
 )
-# Everything at its worst, in real labs: faults at every step, whole papers, benchmarks as their users call them.
+# Whole labs and their analysis, faults at every step, whole papers, the README and the benchmarks as users call them.
 LONG = frozenset(
     {
         "test_alerts_survive.py",
+        "test_analysis_interrupted.py",
         "test_areas_in_a_lab.py",
         "test_areas_move_in_a_lab.py",
         "test_arm.py",
@@ -62,11 +63,15 @@ LONG = frozenset(
         "test_guests.py",
         "test_hostile_peers.py",
         "test_kill_at_any_moment.py",
+        "test_overlay_beside_simulated.py",
         "test_overlay_survives.py",
+        "test_readme.py",
         "test_reproduce.py",
         "test_reproduce_cells.py",
         "test_scale.py",
+        "test_simulation.py",
         "test_simulation_benchmark.py",
+        "test_whole_path.py",
     }
 )
 
