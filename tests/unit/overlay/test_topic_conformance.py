@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from nodes.overlay.methods import TOPIC_METHODS
 from nodes.overlay.skipgraph import messages as m
 from nodes.overlay.skipgraph.codec import encode
-from nodes.overlay.tbps.base import Place, Refuse, Send
+from nodes.overlay.tbps.base import Duplicate, Place, Refuse, Send
 from nodes.overlay.tbps.keys import Role, topic_key
 from nodes.wire import Kind, Message, WireError
 from topic_network import TopicNetwork, parameter_sets
@@ -135,7 +135,9 @@ def test_strangers_are_refused_and_change_nothing(
     network.advertise(1, "slope")
     for sender, message in messages:
         for action in node.on_message(sender, message, network.now):
-            assert isinstance(action, Refuse | Send)
+            assert isinstance(
+                action, Refuse | Send | Duplicate
+            )  # some bytes are a course by chance
     network.start(2, [1])
     network.subscribe(2, "slope")
     network.run(60)
