@@ -16,12 +16,13 @@ from hypothesis import HealthCheck, settings
 
 from side_by_side import Groups, is_long, turn
 
+# On CI a verdict is about the change; elsewhere there are other examples each time.
 settings.register_profile(
     "default",
     deadline=None,
     suppress_health_check=[HealthCheck.too_slow],
     print_blob=True,
-    derandomize="CI" in os.environ,  # there a verdict is about the change; elsewhere other examples each time
+    derandomize="CI" in os.environ,
 )
 settings.load_profile("default")
 
