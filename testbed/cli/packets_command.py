@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 from rich.table import Table
 
+from testbed.cli.master import HERE, chosen_master
 from testbed.cli.options import AsJson
 from testbed.cli.stages import stages
 from testbed.cli.terminal import Terminal
@@ -39,14 +40,14 @@ def register(app: typer.Typer) -> None:
 
 
 def packets(
-    paths: Paths, to: Target = None, master: Master = "local[*]", as_json: AsJson = False
+    paths: Paths, to: Target = None, master: Master = HERE, as_json: AsJson = False
 ) -> None:
     """Count the packets of any captures, and write their header fields as Parquet, with Spark.
 
     What cannot be read (cut records, garbage, what is no capture) is a row in the table of problems, and exit code 3.
     """
     with Terminal(as_json) as terminal:
-        document = _read(paths, to, master, terminal)
+        document = _read(paths, to, chosen_master(master), terminal)
         if document["problems"] and not document["packets"]:
             first = document["problems"][0]
             terminal.so_far |= document

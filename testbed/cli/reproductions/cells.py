@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
+from testbed.cli.master import HERE, chosen_master
 from testbed.cli.reproductions.base import (
     Asked,
     Reproduction,
@@ -17,7 +18,6 @@ from testbed.cli.reproductions.base import (
     checks_table,
     failed_checks,
 )
-from testbed.cli.reproductions.master import HERE, chosen_master
 from testbed.cli.stages import stages
 from testbed.cli.terminal import Terminal
 from testbed.errors import InputError, TestbedError

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rich.table import Table
 
+from testbed.cli.master import chosen_master
 from testbed.cli.reproductions.base import Asked, Result, doubts_of_runs
 from testbed.cli.reproductions.cells import CellPaper
 from testbed.cli.reproductions.labs import (
@@ -15,7 +16,6 @@ from testbed.cli.reproductions.labs import (
     refuse_those_that_are_up,
     run_side_by_side,
 )
-from testbed.cli.reproductions.master import chosen_master
 from testbed.cli.reproductions.pivot import cells_of, number, pivot
 from testbed.cli.terminal import Terminal
 from testbed.errors import TestbedError

@@ -1,10 +1,10 @@
-"""Which Spark masters `testbed reproduce --master` takes."""
+"""Which Spark masters `--master` takes, of `testbed reproduce` and `testbed packets`."""
 
 import socket
 
 import pytest
 
-from testbed.cli.reproductions.master import chosen_master
+from testbed.cli.master import chosen_master
 from testbed.errors import InputError
 
 
@@ -25,7 +25,7 @@ def test_a_master_that_answers_is_taken_also_if_another_does_not() -> None:
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ("yarn", "is none that cells can be sent to"),
+        ("yarn", "is none that work can be sent to"),
         ("spark://127.0.0.1:1", "no Spark master answers at spark://127.0.0.1:1"),
         ("spark://127.0.0.1", "HOST:PORT is missing"),
         ("spark://127.0.0.1:nine", "no Spark master answers"),

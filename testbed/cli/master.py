@@ -16,7 +16,7 @@ def chosen_master(asked: str | None) -> str:
         return asked or HERE
     if not asked.startswith(CLUSTER):
         raise InputError(
-            f"--master {asked} is none that cells can be sent to",
+            f"--master {asked} is none that work can be sent to",
             "spark://HOST:PORT, or local[4] for four cores of this machine",
         )
     masters = asked.removeprefix(CLUSTER).split(",")  # the others stand by
