@@ -9,6 +9,7 @@ from xdist.scheduler import LoadScopeScheduling
 SPARK = "those that share the Spark session"
 SHARE_SPARK = frozenset(
     {
+        "test_analysis_many_brokers.py",
         "test_analysis_spark.py",
         "test_arm.py",
         "test_captures_benchmark.py",
