@@ -1,0 +1,27 @@
+"""Whatever bytes they are given, the readers tell of each of them; `python -m tests.fuzz` tries it for hours."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fuzzing import case, check, corpus
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("fuzzed")
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(0, 2**40))
+def test_damaged_captures_break_no_reader_and_no_decoder(folder, number):
+    check(case(number), folder)
+
+
+def test_a_number_is_a_case_for_ever():
+    again = [case(number) for number in range(30)]
+    assert [(one.name, one.data) for one in again] == [
+        (one.name, one.data) for one in map(case, range(30))
+    ]
+    assert len({one.name for one in again}) > 10
+    assert len(dict(corpus())) == len(corpus())
