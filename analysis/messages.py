@@ -51,6 +51,8 @@ SIGHTING = pa.struct(
         ("word", pa.int32()),
         ("saying", pa.int32()),
         ("joined", pa.int32()),
+        ("stalled_ns", pa.int64()),
+        ("repeated_ns", pa.int64()),
     ]
 )
 KIND_NAMES = {int(kind): kind.name for kind in Kind}
@@ -88,6 +90,10 @@ class Messages:
     words: Array  # of OVERLAY messages, see `analysis.words`
     sayings: Array
     joined: Array  # how many publications came in the same message; 1: it came alone
+    stalled_ns: (
+        Array  # how much later it was there because bytes before its end came by a repetition
+    )
+    repeated_ns: Array  # how long after its bytes were first seen some were seen again; 0: never
     orphan_pieces: int  # chunks of messages whose beginning is missing
     compressed: int  # WebSocket messages that cannot be read because an extension changed them
 
@@ -141,6 +147,8 @@ def read_messages(stream: Stream, found: Walk) -> Messages:
         words=words,
         sayings=sayings,
         joined=np.ones(len(rows), np.int64),
+        stalled_ns=stream.stalled_ns[ends[pieces.final[good]]],
+        repeated_ns=_seen_again(stream, begins, ends, first)[good],
         orphan_pieces=int(chunks[~good & pieces.doubtful].sum()),
         compressed=int(chunks[compressed].sum()) + pieces.strange,
     )
@@ -210,6 +218,15 @@ def _packets(begins: Array, ends: Array, first: Array) -> Array:
     return _sums(touched, first)
 
 
+def _seen_again(stream: Stream, begins: Array, ends: Array, first: Array) -> Array:
+    """The longest time after which a byte of each message was seen again."""
+    if not stream.repeated_ns.any():
+        return np.zeros(len(first), np.int64)
+    borders = np.stack((begins, ends + 1), axis=1).ravel().clip(0)
+    of_piece = np.maximum.reduceat(np.append(stream.repeated_ns, 0), borders)[::2]
+    return np.maximum.reduceat(of_piece, first)
+
+
 class Sightings:
     """Collects the messages of all streams of a link as Arrow columns."""
 
@@ -250,6 +267,8 @@ class Sightings:
             "word": _known(messages.words),
             "saying": _known(messages.sayings),
             "joined": messages.joined,
+            "stalled_ns": messages.stalled_ns,
+            "repeated_ns": messages.repeated_ns,
         }
         self.parts.append(
             pa.StructArray.from_arrays(

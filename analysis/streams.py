@@ -37,6 +37,7 @@ class Stream:
     retransmitted_payload: int  # all payload bytes of those packets
     reordered: int
     stray: int  # payload bytes of segments that cannot belong to this stream
+    repeated_ns: Array  # how long after each piece the last repetition of it was seen; 0: never
 
     @property
     def covered_bytes(self) -> int:
@@ -51,6 +52,17 @@ class Stream:
     def complete_ns(self) -> Array:
         """When each piece and all before it had been seen: then the receiver's TCP could hand them over."""
         return np.maximum.accumulate(self.seen_ns)
+
+    @cached_property
+    def stalled_ns(self) -> Array:
+        """How long each piece and all before it would have been complete before, had none come late by a repetition.
+
+        Bytes leave in their order, so each should have been seen when the first byte beyond it was. What was only
+        overtaken did not stall.
+        """
+        prompt = np.minimum.accumulate(self.seen_ns[::-1])[::-1]
+        stalled = self.complete_ns - prompt
+        return np.where(stalled > REORDERED_WITHIN_NS, stalled, 0)
 
     def covered(self, begin: Array, end: Array) -> Array:
         """How many bytes of each range [begin, end) were seen."""
@@ -67,7 +79,7 @@ class Stream:
 
 
 NOTHING = np.zeros(0, np.int64)
-EMPTY = Stream(b"", NOTHING, NOTHING, NOTHING, (), False, 0, 0, 0, 0)
+EMPTY = Stream(b"", NOTHING, NOTHING, NOTHING, (), False, 0, 0, 0, 0, NOTHING)
 
 
 def unwrap(seq: Array) -> Array:
@@ -122,6 +134,7 @@ def reassemble(
         sum(again),
         late,
         stray,
+        _repeated(start, length, ts_ns, pieces),
     )
 
 
@@ -191,6 +204,25 @@ def _out_of_order(
                 again.append(size)
     columns = np.array(sorted(pieces), np.int64).reshape(-1, 3)
     return (columns[:, 0], columns[:, 1], columns[:, 2]), again, late
+
+
+def _repeated(
+    start: Array, length: Array, ts_ns: Array, pieces: tuple[Array, Array, Array]
+) -> Array:
+    """For each piece, how long after it the last segment with bytes of it passed; 0 if there was no other."""
+    begin, end, which = pieces
+    seen_ns = ts_ns[which]
+    after: Array = np.zeros(len(begin), np.int64)
+    brought = np.bincount(which, end - begin, len(start))
+    again = np.flatnonzero(brought < length)
+    first = np.searchsorted(end, start[again], "right")  # pieces [first, last) lie in the segment
+    last = np.searchsorted(begin, (start + length)[again], "left")
+    single = last - first == 1
+    where = first[single]
+    np.maximum.at(after, where, ts_ns[again[single]] - seen_ns[where])
+    for segment, low, high in zip(again[~single], first[~single], last[~single], strict=True):
+        after[low:high] = np.maximum(after[low:high], ts_ns[segment] - seen_ns[low:high])
+    return after
 
 
 def _join(

@@ -33,6 +33,7 @@ MESSAGES = pa.schema(
         *((name, pa.int32()) for name in ("pieces", "packets")),
         ("label_bytes", pa.int64()),
         *((name, pa.int32()) for name in ("flags", "word", "saying", "joined")),
+        *((name, pa.int64()) for name in ("stalled_ns", "repeated_ns")),
     ]
 )
 COUNTS = (
@@ -87,12 +88,19 @@ class _Stream:
         )
         ahead = np.concatenate(([0], np.maximum.accumulate(starts + lengths)[:-1]))
         again = starts < ahead
-        places, first = np.unique(starts, return_index=True)
+        places, first, which = np.unique(starts, return_index=True, return_inverse=True)
         fresh, passed = lengths[first], times[first] + EPOCH_NS
+        repeated = np.zeros(len(places), np.int64)
+        np.maximum.at(repeated, which, times - times[first][which])
+        self._repeated: list[int] = repeated.tolist()
         self._starts: list[int] = places.tolist()
         self._lengths: list[int] = fresh.tolist()
         self._seen: list[int] = passed.tolist()
-        self._complete: list[int] = np.maximum.accumulate(passed).tolist()
+        complete = np.maximum.accumulate(passed)
+        self._complete: list[int] = complete.tolist()
+        # Lines keep the order: had nothing been lost, each would have passed before all beyond it.
+        prompt = np.minimum.accumulate(passed[::-1])[::-1]
+        self._stalled: list[int] = (complete - prompt).tolist()
         self._before: list[int] = np.concatenate(([0], np.cumsum(fresh))).tolist()
         self._end = self._starts[-1] + self._lengths[-1]
         self._totals = {
@@ -150,6 +158,8 @@ class _Stream:
             "word": written.word,
             "saying": written.saying,
             "joined": max(1, len(parts)),
+            "stalled_ns": self._stalled[final],
+            "repeated_ns": max(self._repeated_in(run) for run in runs),
         }
         count = max(1, len(parts))
         sizes = [_own_sizes(one) for one in parts] or [(0, length - header_bytes)]
@@ -190,6 +200,11 @@ class _Stream:
         else:
             totals["control_messages"] += 1
             self._read(totals, "control_bytes", header_bytes + payload_bytes)
+
+    def _repeated_in(self, run: Run) -> int:
+        """How long after its bytes were first seen some were seen again."""
+        begin, end = self._segment(run.at), self._segment(min(run.end, self._end) - 1)
+        return max(self._repeated[begin : end + 1], default=0)
 
     def _packets(self, runs: list[Run]) -> int:
         """How many segments brought it; two of its pieces may lie in one."""

@@ -11,15 +11,15 @@ TEXT = bytes(range(256)) * 2
 segment = st.tuples(st.integers(0, 60), st.integers(1, 25), st.integers(0, 25))
 
 
-def put_together(segments, opening_seq, with_opening, text=TEXT):
-    """Segments (position, length, bytes cut by the capture) at times 10, 20, ..."""
+def put_together(segments, opening_seq, with_opening, text=TEXT, step_ns=10):
+    """Segments (position, length, bytes cut by the capture) at times 10, 20, ..., or with other steps."""
     seq, length, kept, at, ts = [], [], [], [], []
     for number, (position, size, cut) in enumerate(segments):
         seq.append((opening_seq + position) & 0xFFFFFFFF)
         length.append(size)
         kept.append(max(0, size - cut))
         at.append(position)
-        ts.append(10 * (number + 1))
+        ts.append(step_ns * (number + 1))
     columns = [np.array(column, np.int64) for column in (seq, length, kept, at, ts)]
     opening = opening_seq & 0xFFFFFFFF if with_opening else None
     return reassemble(text, *columns, opening)
@@ -54,6 +54,26 @@ def test_each_byte_is_seen_when_the_first_segment_with_it_passes(segments, openi
     for begin in range(0, end, 7):
         counted = stream.covered(np.array([begin]), np.array([end]))[0]
         assert counted == sum(begin <= byte < end for byte in seen)
+
+
+@given(st.lists(segment, min_size=1, max_size=12))
+@example([(0, 5, 0), (10, 5, 0), (5, 5, 0), (0, 15, 0)])
+def test_a_byte_stalls_all_behind_it_until_it_comes_and_its_repetitions_are_noted(segments):
+    step = REORDERED_WITHIN_NS + 1
+    stream = put_together(segments, 0, True, step_ns=step)
+    seen = {byte: when // 10 * step for byte, when in model(segments, 0).items()}
+    for byte in seen:
+        piece = stream.segment(np.array([byte]))[0]
+        complete = max(when for other, when in seen.items() if other <= byte)
+        prompt = min(when for other, when in seen.items() if other >= stream.starts[piece])
+        assert stream.stalled_ns[piece] == complete - prompt
+    for piece, (start, size) in enumerate(zip(stream.starts, stream.lengths, strict=True)):
+        last = max(
+            step * (number + 1)
+            for number, (position, length, _) in enumerate(segments)
+            if position < start + size and start < position + length
+        )
+        assert stream.repeated_ns[piece] == last - stream.seen_ns[piece]
 
 
 @given(st.lists(segment, min_size=1, max_size=12), st.integers(0, 2**32 - 1))

@@ -97,7 +97,7 @@ def test_each_message_is_seen_where_and_when_the_analysis_sees_it(
     passing[1:] = sorted(
         passing[1:], key=lambda start: start + order.choice((0, 0, 3 * mss))
     )  # late
-    watch, times = Watch("gauge", "up"), [10 * (n + 1) for n in range(len(passing))]
+    watch, times = Watch("gauge", "up"), [4_000_000 * (n + 1) for n in range(len(passing))]
     for start, at in zip(passing, times, strict=True):
         watch.see(Packet(flow, Kind.DATA, start, min(mss, len(data) - start)), at)
     rows: dict[str, list[Any]] = {name: [] for name in MESSAGES.names}
@@ -119,6 +119,8 @@ def test_each_message_is_seen_where_and_when_the_analysis_sees_it(
         ("websocket_bytes", read.frame_bytes),
         ("label_bytes", read.label_bytes),
         ("joined", read.joined),
+        ("stalled_ns", read.stalled_ns),
+        ("repeated_ns", read.repeated_ns),
         ("hops", read.header["hops"]),
     ):
         assert rows[mine] == theirs.tolist(), mine
