@@ -112,6 +112,13 @@ class Edge:
         """Before this node was started, it published these, and nobody has taken them."""
         return [action for message in messages for action in self.publish(message, now)]
 
+    def repeat(self, messages: Iterable[Message], now: float) -> None:
+        """Before this node was started, it published these, and they were taken: its broker may have forgotten them."""
+        for message in messages:
+            self._again = True
+            self._will_publish(message.topic)
+            self._taken.add(replace(message, flags=message.flags | CUSTODY), now)
+
     def resume(self, before: Iterable[Heard]) -> None:
         """This node was ready before it was started again, and had been handed these, the oldest first."""
         self._again = True

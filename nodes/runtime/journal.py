@@ -1,4 +1,6 @@
-"""A sensor's journal: what it has published with custody and nobody has taken yet, on disk, for the time after a crash.
+"""A sensor's journal: what it has published with custody, on disk, for the time after a crash.
+
+It has all that nobody has taken yet, and what was taken lately: after a crash that is repeated, as after any break.
 
     what it is (1 byte) | length of the rest (4) | checksum (4) | the rest
 
@@ -7,7 +9,7 @@ returns; that it was taken is noted without waiting for the disk: after a crash 
 that is recognised. A record torn by a crash or a full disk fails its checksum; it and all behind it count as not
 written.
 
-Only what is owed needs room: when most of the file is about messages that were taken, it is written anew without them.
+Only these need room: when most of the file is about messages that were taken long ago, it is written anew without them.
 """
 
 import os
@@ -19,6 +21,7 @@ from errno import ENOSPC
 from typing import NamedTuple
 from zlib import crc32
 
+from nodes.overlay.owed import MAX_REPEATED, MAX_REPEATED_BYTES
 from nodes.wire import MAX_MESSAGE_BYTES, Message, WireError, decode, encode
 
 MAX_JOURNAL_BYTES = 2 * MAX_MESSAGE_BYTES
@@ -78,6 +81,7 @@ class Journal:
         self._run = pack(What.RUN, run.encode())
         self._limit = limit
         self._owed: dict[int, _Place] = {}  # in the order of publishing
+        self._lately: dict[int, _Place] = {}  # in the order of taking
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         self._end = 0  # of what counts as written
         self.highest_id = 0  # of all messages that were ever in it
@@ -94,16 +98,17 @@ class Journal:
 
     def owed(self) -> list[Message]:
         """What nobody has taken, in the order of publishing."""
-        messages = []
-        for place in self._owed.values():
-            with suppress(WireError):  # of another version of this program
-                messages.append(decode(self._record(place)[_HEAD.size :]))
-        return messages
+        return self._messages(self._owed)
+
+    def taken_lately(self) -> list[Message]:
+        """The last that were taken, in the order of taking."""
+        return self._messages(self._lately)
 
     def add(self, message: Message) -> None:
         """The message is on the disk when this returns."""
         record = pack(What.MESSAGE, encode(message))
         if self._end + len(record) > self._limit:
+            self._lately.clear()
             self._tidy()
         if self._end + len(record) > self._limit:
             raise OSError(ENOSPC, f"the journal has {self._end} of {self._limit} bytes already")
@@ -115,18 +120,21 @@ class Journal:
 
     def taken(self, message_id: int) -> None:
         """Nobody has to send this message again."""
-        if self._owed.pop(message_id, None) is None:
+        if message_id not in self._owed:
             return
+        self._move_to_lately(message_id)
         self._append(_mark_taken(message_id))
-        if self._end >= TIDY_FROM_BYTES and self._end > 4 * self._owed_bytes:
+        needed = _bytes_of(self._owed) + _bytes_of(self._lately)
+        if self._end >= TIDY_FROM_BYTES and self._end > 4 * needed:
             self._tidy()
 
     def close(self) -> None:
         os.close(self._file)
 
-    @property
-    def _owed_bytes(self) -> int:
-        return sum(place.size for place in self._owed.values())
+    def _move_to_lately(self, message_id: int) -> None:
+        self._lately[message_id] = self._owed.pop(message_id)
+        while len(self._lately) > MAX_REPEATED or _bytes_of(self._lately) > MAX_REPEATED_BYTES:
+            del self._lately[next(iter(self._lately))]
 
     def _read(self) -> None:
         with open(self._path, "rb") as file:  # noqa: PTH123 - pathlib costs a node memory
@@ -146,7 +154,8 @@ class Journal:
                     self.highest_id = max(self.highest_id, message_id)
             elif what is What.TAKEN and len(body) == _ID.size:
                 message_id = _ID.unpack(body)[0]
-                self._owed.pop(message_id, None)
+                if message_id in self._owed:
+                    self._move_to_lately(message_id)
                 self.highest_id = max(self.highest_id, message_id)
             self._end = begin = end
         os.ftruncate(self._file, self._end)
@@ -160,18 +169,28 @@ class Journal:
                 os.ftruncate(self._file, self._end)
             raise
 
+    def _messages(self, places: dict[int, _Place]) -> list[Message]:
+        messages = []
+        for place in places.values():
+            with suppress(WireError):  # of another version of this program
+                messages.append(decode(self._record(place)[_HEAD.size :]))
+        return messages
+
     def _record(self, place: _Place) -> bytes:
         return os.pread(self._file, place.size, place.begin)
 
     def _tidy(self) -> None:
-        """Write the file anew, without what was taken. If that fails, the old one stays as it is."""
+        """Write the file anew, without what was taken long ago. If that fails, the old one stays as it is."""
         new_path = f"{self._path}.new"
         new = os.open(new_path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
-        places = {}
+        lately, owed = {}, {}
         try:
             end = _write(new, self._run + _mark_taken(self.highest_id), 0)
+            for message_id, place in self._lately.items():
+                lately[message_id] = _Place(end, place.size)
+                end = _write(new, self._record(place) + _mark_taken(message_id), end)
             for message_id, place in self._owed.items():
-                places[message_id] = _Place(end, place.size)
+                owed[message_id] = _Place(end, place.size)
                 end = _write(new, self._record(place), end)
             os.fsync(new)
             os.replace(new_path, self._path)  # noqa: PTH105 - pathlib costs a node memory
@@ -181,8 +200,13 @@ class Journal:
                 os.unlink(new_path)  # noqa: PTH108
             raise
         os.close(self._file)
-        self._file, self._owed, self._end = new, places, end
+        self._file, self._end = new, end
+        self._lately, self._owed = lately, owed
         _sync_folder(self._path)
+
+
+def _bytes_of(places: dict[int, _Place]) -> int:
+    return sum(place.size for place in places.values())
 
 
 def _mark_taken(message_id: int) -> bytes:

@@ -1,7 +1,7 @@
 """A sensor: it publishes, when asked to or by a timeline of its own.
 
-What it publishes with custody is in its journal before it is sent, until somebody has taken it. If the disk does not
-take it, the log says so once, and it is sent all the same.
+What it publishes with custody is in its journal before it is sent, until somebody has taken it and for a while after.
+If the disk does not take it, the log says so once, and it is sent all the same.
 """
 
 import time
@@ -17,6 +17,7 @@ from nodes.runtime.log import Log, about_published, hex_id, last_counter
 from nodes.runtime.node import Refused
 from nodes.runtime.player import Player, timeline
 from nodes.runtime.publisher import Publication, Publisher, publication
+from nodes.wire import Message
 
 
 class Sensor(Client):
@@ -44,8 +45,14 @@ class Sensor(Client):
     async def open(self) -> None:
         if self._journal is not None:
             with self._on_disk():
+                self.core.repeat(self._taken_lately(self._journal), self.now())
                 self.perform(self.core.restore(self._journal.owed(), self.now()))
         await super().open()
+
+    def _taken_lately(self, journal: Journal) -> list[Message]:
+        """What others may still have missed."""
+        oldest_ns = time.time_ns() - round(self.promises.retain_s * 1e9)
+        return [each for each in journal.taken_lately() if each.published_ns >= oldest_ns]
 
     def publish(self, topic: Any, priority: Any, size: Any, place: Any = ()) -> str:
         self._must_run()

@@ -180,6 +180,7 @@ class Carrying(Attending):
             if channel in self._stands:
                 subscriptions = len(self._subscriptions.of_channel(channel))
                 words = self._catching_up.words(channel, subscriptions, self._now)
+                self._catching_up.asked(channel, self._now)
                 self._perform(self._node.ask(channel, words, self._now))
 
     def _ask_for_all(self, first: float) -> None:

@@ -123,8 +123,11 @@ class CatchingUp:
                 self._asks[channel] = [moment for moment in moments if moment > now]
                 if not self._asks[channel]:
                     del self._asks[channel]
-                self._asked[channel] = now
                 yield channel
+
+    def asked(self, channel: str, now: float) -> None:
+        """The publishers' brokers were asked."""
+        self._asked[channel] = now
 
     def words(self, channel: str, subscriptions: int, now: float) -> bytes:
         """What need not be sent: what is remembered here; and what a guest has, if that is the only subscription."""

@@ -7,6 +7,7 @@ from nodes.delivery.base import Dropped
 from nodes.overlay.custody import encoded_with_custody
 from nodes.overlay.edge import Edge
 from nodes.overlay.heard import Heard
+from nodes.overlay.owed import MAX_REPEATED
 from nodes.overlay.promises import promises
 from nodes.runtime.backoff import Backoff
 from nodes.runtime.config import NodeConfig
@@ -29,7 +30,8 @@ class Disk:
     """What a node finds again when it is started again."""
 
     published: int = 0  # how many messages it has made
-    owed: dict[int, Message] = field(default_factory=dict)  # its journal
+    owed: dict[int, Message] = field(default_factory=dict)  # its journal: what nobody has taken,
+    taken: dict[int, Message] = field(default_factory=dict)  # and what was taken lately
     to_come: list[Moment] = field(default_factory=list)  # what it is to publish
 
 
@@ -70,7 +72,11 @@ class SimulatedEdge(SimulatedNode):
         return self.core.ready
 
     def go(self) -> None:
-        self.perform(self.core.restore(self._disk.owed.values(), self.loop.seconds))
+        now = self.loop.seconds
+        oldest_ns = EPOCH_NS + round((now - self._promises.retain_s) * SECOND)
+        taken = [each for each in self._disk.taken.values() if each.published_ns >= oldest_ns]
+        self.core.repeat(taken, now)
+        self.perform(self.core.restore(self._disk.owed.values(), now))
         self._connect()
         self._play()
 
@@ -119,7 +125,10 @@ class SimulatedEdge(SimulatedNode):
     # Publishing
 
     def forget(self, message_id: int) -> None:
-        self._disk.owed.pop(message_id, None)
+        if (message := self._disk.owed.pop(message_id, None)) is not None:
+            self._disk.taken[message_id] = message
+            while len(self._disk.taken) > MAX_REPEATED:
+                del self._disk.taken[next(iter(self._disk.taken))]
 
     def _play(self) -> None:
         moments = [moment for moment in self._disk.to_come if moment[0] >= self.loop.now]

@@ -225,6 +225,19 @@ def test_what_a_journal_held_goes_out_with_the_first_link() -> None:
     ]
 
 
+def test_what_was_taken_before_a_restart_is_repeated_with_the_first_link() -> None:
+    edge = Edge(ME, QUIET)
+    edge.repeat([alert(1)], 0)
+    edge.restore([alert(2)], 0)
+    assert edge.owed == 1
+    repeated = replace(alert(1), flags=CUSTODY | REPEATED)
+    assert said(edge.on_link_up("b1", 1)) == [
+        say(Kind.ADVERTISE, "rain"),
+        kept(alert(2)),
+        repeated,
+    ]
+
+
 def test_if_too_much_is_owed_the_least_urgent_and_newest_makes_room_and_the_log_says_so() -> None:
     edge = Edge(ME, QUIET)
     half = MAX_PAYLOAD_BYTES // 2

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nodes.overlay.owed import MAX_REPEATED_BYTES
 from nodes.runtime import journal as module
-from nodes.runtime.journal import TIDY_FROM_BYTES, Journal, What, pack, unpack
+from nodes.runtime.journal import Journal, What, pack, unpack
 from nodes.wire import CUSTODY, Kind, Message, encode, message_id
 
 
@@ -43,6 +44,19 @@ def test_what_nobody_has_taken_is_there_after_a_crash(path: Path) -> None:
     again = Journal(str(path), "r1")  # nothing was closed
     assert again.owed() == [alert(1), alert(3)]
     assert again.highest_id == message_id(3, 3)
+    journal.close()
+    again.close()
+
+
+def test_what_was_taken_lately_is_there_after_a_crash_too(path: Path) -> None:
+    journal = Journal(str(path), "r1")
+    for counter in range(1, 103):
+        journal.add(alert(counter))
+    for counter in (*range(102, 2, -1), 1):
+        journal.taken(message_id(3, counter))
+    again = Journal(str(path), "r1")
+    assert again.owed() == [alert(2)]
+    assert again.taken_lately() == [*(alert(counter) for counter in range(65, 2, -1)), alert(1)]
     journal.close()
     again.close()
 
@@ -112,12 +126,16 @@ def test_the_file_stays_small_however_much_is_published(path: Path) -> None:
     for counter in range(2, 500):
         journal.add(alert(counter, size=1000))
         journal.taken(message_id(3, counter))
-        assert path.stat().st_size < TIDY_FROM_BYTES + 2000
+        assert path.stat().st_size < 4 * MAX_REPEATED_BYTES + 2000
     assert (owed(path), journal.owed()) == ([1], [alert(1)])
     journal.taken(message_id(3, 1))
+    lately = journal.taken_lately()
+    assert lately[-2:] == [alert(499, size=1000), alert(1)]
+    assert len(lately) > 50
     journal.close()
     again = Journal(str(path), "r1")
     assert (again.owed(), again.highest_id) == ([], message_id(3, 499))
+    assert again.taken_lately() == lately
     again.close()
 
 

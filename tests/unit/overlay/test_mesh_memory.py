@@ -125,8 +125,19 @@ def test_many_guests_that_come_back_at_once_do_not_make_a_question_each() -> Non
     catching_up = CatchingUp(Memory(600))
     for number in range(20):
         catching_up.begin(f"c{number}", A, "a", b"", number / 20)
-        assert list(catching_up.due(number / 20)) == (["a"] if number == 0 else [])
+        due = list(catching_up.due(number / 20))
+        assert due == (["a"] if number == 0 else [])
+        for channel in due:
+            catching_up.asked(channel, number / 20)
     assert catching_up.next_deadline() == LEAST_S
+
+
+def test_a_question_that_could_not_be_asked_yet_holds_none_back() -> None:
+    catching_up = CatchingUp(Memory(600))
+    catching_up.begin("c1", A, "a", b"", 0)
+    assert list(catching_up.due(0)) == ["a"]  # but the own subscription does not stand yet
+    catching_up.ask("a", 0.01)
+    assert catching_up.next_deadline() == 0.01
 
 
 def test_what_own_guests_have_published_can_be_published_again() -> None:
