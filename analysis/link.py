@@ -66,7 +66,7 @@ def read_link(
     packets: Packets, place: LinkPlace, shard: int = 0, shards: int = 1
 ) -> tuple[pa.StructArray, pa.StructArray]:
     """The sightings of messages, and the totals of both directions."""
-    up = _upward(packets, place)
+    up = upward(packets, place)
     flow = _flows(packets)
     mine = np.where(packets.is_tcp, flow % shards == shard, shard == 0)
     answers = _answers(packets)
@@ -86,7 +86,7 @@ def read_link(
     return seen.struct_array(), pa.array(rows, TOTALS)
 
 
-def _upward(packets: Packets, place: LinkPlace) -> Array:
+def upward(packets: Packets, place: LinkPlace) -> Array:
     """Which packets the link's own node sent: by its address if they have one that could be its own."""
     sent: Array = packets.eth_src == place.mac
     if not place.shared:

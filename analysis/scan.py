@@ -2,21 +2,25 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from analysis.link import TOTALS, read_link
+from analysis.load import UNIT_S
 from analysis.messages import SIGHTING, LinkPlace
 from analysis.pcap import PACKET_SCHEMA, Packets, as_table, check_file, read
 from analysis.runfolder import Run
+from analysis.use import USE, use_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# A row is a message seen on a link, or what a link cost; the other column is null. One pass over the files gives both.
-SCAN_SCHEMA = pa.schema([("sighting", SIGHTING), ("totals", TOTALS)])
+# A row is a message seen on a link, or what a link cost, or what it carried in a unit of time; the other columns are
+# null. One pass over the files gives all.
+SCAN_SCHEMA = pa.schema([("sighting", SIGHTING), ("totals", TOTALS), ("use", USE)])
 SMALLEST_SHARE = 1 << 22  # bytes; dividing a smaller file costs more than it gains
 
 
@@ -61,9 +65,11 @@ def share_out(jobs: Iterable[Job], tasks: int) -> list[list[Job]]:
     return loads
 
 
-def scan(spark: "SparkSession", run: Run) -> "DataFrame":
-    """Every message on every link, and every link's totals, as SCAN_SCHEMA."""
-    return _over_files(spark, run, SCAN_SCHEMA, _decode)
+def scan(spark: "SparkSession", run: Run, unit_s: float = UNIT_S) -> "DataFrame":
+    """Every message on every link, every link's totals, and its use in units of this length, as SCAN_SCHEMA."""
+    origin_ns = run.played[0] if run.played else 0
+    decode = partial(_decode, unit_ns=round(unit_s * 1e9), origin_ns=origin_ns)
+    return _over_files(spark, run, SCAN_SCHEMA, decode)
 
 
 def packets(spark: "SparkSession", run: Run) -> "DataFrame":
@@ -92,14 +98,16 @@ def _over_files(
     return numbers.mapInArrow(read_shares, from_arrow_schema(schema))
 
 
-def _decode(job: Job, found: Packets) -> Iterator[pa.RecordBatch]:
+def _decode(job: Job, found: Packets, *, unit_ns: int, origin_ns: int) -> Iterator[pa.RecordBatch]:
     sightings, totals = read_link(found, job.place, job.shard, job.shards)
-    for which, rows in enumerate((sightings, totals)):
-        other = SCAN_SCHEMA[1 - which].type
-        columns = [rows, pa.nulls(len(rows), other)]
-        yield pa.RecordBatch.from_arrays(
-            columns if which == 0 else columns[::-1], schema=SCAN_SCHEMA
-        )
+    kinds = {"sighting": sightings, "totals": totals}
+    if job.shard == 0:
+        kinds["use"] = use_of(found, job.place, unit_ns, origin_ns)
+    for name, rows in kinds.items():
+        columns = [
+            rows if field.name == name else pa.nulls(len(rows), field.type) for field in SCAN_SCHEMA
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema=SCAN_SCHEMA)
 
 
 def _packets(job: Job, found: Packets) -> Iterator[pa.RecordBatch]:
