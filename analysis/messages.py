@@ -93,7 +93,7 @@ class Messages:
     stalled_ns: (
         Array  # how much later it was there because bytes before its end came by a repetition
     )
-    repeated_ns: Array  # how long after its bytes were first seen some were seen again; 0: never
+    repeated_ns: Array  # how long after its last byte was first seen that was seen again; 0: never
     orphan_pieces: int  # chunks of messages whose beginning is missing
     compressed: int  # WebSocket messages that cannot be read because an extension changed them
 
@@ -148,7 +148,7 @@ def read_messages(stream: Stream, found: Walk) -> Messages:
         sayings=sayings,
         joined=np.ones(len(rows), np.int64),
         stalled_ns=stream.stalled_ns[ends[pieces.final[good]]],
-        repeated_ns=_seen_again(stream, begins, ends, first)[good],
+        repeated_ns=stream.repeated_ns[ends[pieces.final[good]]],
         orphan_pieces=int(chunks[~good & pieces.doubtful].sum()),
         compressed=int(chunks[compressed].sum()) + pieces.strange,
     )
@@ -216,15 +216,6 @@ def _packets(begins: Array, ends: Array, first: Array) -> Array:
         again[first[1:] - 1] = False
         touched[1:] -= again
     return _sums(touched, first)
-
-
-def _seen_again(stream: Stream, begins: Array, ends: Array, first: Array) -> Array:
-    """The longest time after which a byte of each message was seen again."""
-    if not stream.repeated_ns.any():
-        return np.zeros(len(first), np.int64)
-    borders = np.stack((begins, ends + 1), axis=1).ravel().clip(0)
-    of_piece = np.maximum.reduceat(np.append(stream.repeated_ns, 0), borders)[::2]
-    return np.maximum.reduceat(of_piece, first)
 
 
 class Sightings:

@@ -16,6 +16,7 @@ from nodes.joined import LENGTH, shares
 from nodes.runtime.log import hex_id
 from nodes.wire import Kind, Message, encode
 from testbed.backends.simulated.lab import SimulatedLab
+from testbed.backends.simulated.loop import SECOND
 from testbed.backends.simulated.node import EPOCH_NS
 from testbed.backends.simulated.packets import Flow
 from testbed.backends.simulated.reading import Run, Written
@@ -51,16 +52,25 @@ LINKS = pa.schema(
         *((name, pa.int64()) for name in COUNTS),
     ]
 )
+USE = pa.schema(
+    [
+        ("link", pa.string()),
+        ("direction", pa.string()),
+        *((name, pa.int64()) for name in ("from_ns", "packets", "bytes")),
+    ]
+)
 
 
 def write_trace(lab: SimulatedLab, folder: Path) -> dict[str, dict[str, int]]:
-    """messages.parquet and links.parquet; packets and bytes of each link."""
+    """messages.parquet, links.parquet and use.parquet; packets and bytes of each link."""
     folder.mkdir()
     origins = {node.number: node.name for node in lab.topology.nodes}
     rows: dict[str, list[Any]] = {name: [] for name in MESSAGES.names}
     links = [link_row(watch, origins, rows) for watch in lab.watches]
     pq.write_table(pa.table(rows, schema=MESSAGES), folder / "messages.parquet", compression="zstd")
     pq.write_table(pa.Table.from_pylist(links, LINKS), folder / "links.parquet", compression="zstd")
+    use = [row for watch in lab.watches for row in use_rows(watch)]
+    pq.write_table(pa.Table.from_pylist(use, USE), folder / "use.parquet", compression="zstd")
     counted = {node.name: {"packets": 0, "bytes": 0, "dropped": 0} for node in lab.topology.nodes}
     for row in links:
         counted[row["link"]]["packets"] += row["packets"]
@@ -76,6 +86,20 @@ def link_row(
     for flow, seen in watch.streams.items():
         _Stream(watch, flow, seen).add_to(rows, totals, origins)
     return {"link": watch.link, "direction": watch.direction, **totals}
+
+
+def use_rows(watch: Watch) -> list[dict[str, Any]]:
+    """What one direction of a link carried in each second in which anything passed."""
+    return [
+        {
+            "link": watch.link,
+            "direction": watch.direction,
+            "from_ns": EPOCH_NS + second * SECOND,
+            "packets": packets,
+            "bytes": size,
+        }
+        for second, (packets, size) in sorted(watch.by_second.items())
+    ]
 
 
 class _Stream:
@@ -159,7 +183,7 @@ class _Stream:
             "saying": written.saying,
             "joined": max(1, len(parts)),
             "stalled_ns": self._stalled[final],
-            "repeated_ns": max(self._repeated_in(run) for run in runs),
+            "repeated_ns": self._repeated[final],
         }
         count = max(1, len(parts))
         sizes = [_own_sizes(one) for one in parts] or [(0, length - header_bytes)]
@@ -200,11 +224,6 @@ class _Stream:
         else:
             totals["control_messages"] += 1
             self._read(totals, "control_bytes", header_bytes + payload_bytes)
-
-    def _repeated_in(self, run: Run) -> int:
-        """How long after its bytes were first seen some were seen again."""
-        begin, end = self._segment(run.at), self._segment(min(run.end, self._end) - 1)
-        return max(self._repeated[begin : end + 1], default=0)
 
     def _packets(self, runs: list[Run]) -> int:
         """How many segments brought it; two of its pieces may lie in one."""

@@ -2,6 +2,7 @@
 
 from array import array
 
+from testbed.backends.simulated.loop import SECOND
 from testbed.backends.simulated.packets import (
     ANSWER_BYTES,
     ETHERNET_BYTES,
@@ -28,12 +29,16 @@ class Watch:
         self.streams: dict[Flow, StreamSeen] = {}
         self.packets, self.wire_bytes, self.tcp_bytes = 0, 0, 0
         self.tcp_packets, self.answers, self.acks, self.repeated_openings = 0, 0, 0, 0
+        self.by_second: dict[int, list[int]] = {}  # packets and bytes of each
         self._opened: set[tuple[Flow, Kind]] = set()
 
     def see(self, packet: Packet, now: int) -> None:
         """It passes here."""
         self.packets += 1
         self.wire_bytes += packet.size
+        second = self.by_second.setdefault(now // SECOND, [0, 0])
+        second[0] += 1
+        second[1] += packet.size
         kind = packet.kind
         if kind is Kind.ANSWER:
             self.answers += 1

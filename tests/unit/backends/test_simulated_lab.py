@@ -11,11 +11,12 @@ import pytest
 
 from analysis.link import TOTALS
 from analysis.messages import SIGHTING
+from analysis.use import USE as ANALYSED_USE
 from nodes.overlay.base import Refuse
 from testbed.backends.simulated.lab import SimulatedLab
 from testbed.backends.simulated.loop import SECOND
 from testbed.backends.simulated.playing import Played, play
-from testbed.backends.simulated.trace import LINKS, MESSAGES, write_trace
+from testbed.backends.simulated.trace import LINKS, MESSAGES, USE, write_trace
 from testbed.links.changes import Action, Link, Order, as_filed, ordered
 from testbed.places import RunPlace
 from testbed.topology import load
@@ -85,6 +86,7 @@ def events(lab: SimulatedLab, node: str) -> list[dict[str, Any]]:
 def test_the_tables_are_those_of_the_analysis() -> None:
     assert list(MESSAGES) == list(SIGHTING)
     assert list(LINKS) == list(TOTALS)
+    assert list(USE) == list(ANALYSED_USE)
 
 
 def test_a_lone_message_takes_what_its_bytes_take_on_each_line(
@@ -128,6 +130,11 @@ def test_every_delivery_method_brings_everything_and_all_bytes_are_accounted_for
         assert link["unread_bytes"] == link["missing_bytes"] == 0
     by_link = {(row["link"], row["direction"]): row for row in links}
     assert by_link["gauge", "up"]["payload_bytes"] == 3 * 1000 + 20_000 + 200
+    used = pq.read_table(tmp_path / "trace" / "use.parquet").to_pylist()
+    for (name, direction), link in by_link.items():
+        mine = [row for row in used if (row["link"], row["direction"]) == (name, direction)]
+        assert sum(row["bytes"] for row in mine) == link["wire_bytes"]
+        assert sum(row["packets"] for row in mine) == link["packets"]
     assert by_link["office", "down"]["publish_messages"] == 5
     assert (by_link["office", "up"]["answer_packets"] > 0) == (delivery.get("ack") == "udp")
 
