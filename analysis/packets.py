@@ -12,7 +12,7 @@ import pyarrow as pa
 from analysis.captures.columns import PROBLEMS, SCHEMA
 from analysis.captures.files import find_files
 from analysis.captures.parquet import KINDS, sum_kinds, write_packets
-from analysis.captures.pieces import TASKS_PER_CORE, cut, share_out, usual_piece
+from analysis.captures.pieces import TASKS_PER_CORE, cut, share_out, size_of, usual_piece
 from analysis.errors import AnalysisError
 from analysis.pipeline import STARTING, Progress
 from analysis.session import open_session
@@ -89,7 +89,7 @@ def _read(
     from pyspark.sql.pandas.types import from_arrow_schema
 
     tasks = TASKS_PER_CORE * spark.sparkContext.defaultParallelism
-    size = usual_piece(files, tasks)
+    size = usual_piece(sum(map(size_of, files)), tasks)
     shares = share_out(cut(files, size), size)
 
     def read_shares(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

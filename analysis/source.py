@@ -3,6 +3,7 @@
     from analysis.source import register
     register(spark)
     spark.read.format("pcap").load("captures/")
+    spark.readStream.format("pcap").load("captures/")       captures that still grow
 
 See docs/pcap-source.md for the columns and options. Spark tells a Python data source which rows a query wants, but not
 which columns: name those in `columns` (or give a schema), and the others are not even made.
@@ -12,16 +13,37 @@ import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    Filter,
+    InputPartition,
+)
 from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    SupportsTriggerAvailableNow,
+)
 from pyspark.sql.types import StructType
 
 from analysis.captures.columns import PROBLEMS, SCHEMA, problem_batch, problem_table
 from analysis.captures.files import find_files
-from analysis.captures.pieces import TASKS_PER_CORE, Piece, cut, share_out, usual_piece
+from analysis.captures.growing import LEAST_STEP, Place, advance, available, between
+from analysis.captures.pieces import (
+    TASKS_PER_CORE,
+    Piece,
+    cut,
+    cut_piece,
+    share_out,
+    size_of,
+    usual_piece,
+)
 from analysis.captures.reading import Part, read_piece
 from analysis.errors import AnalysisError
 from analysis.pushdown import is_known, wanted
@@ -60,6 +82,9 @@ class PcapSource(DataSource):
     def reader(self, schema: StructType) -> "PacketReader":
         return PacketReader(dict(self.options), _as_arrow(schema))
 
+    def streamReader(self, schema: StructType) -> "GrowingReader":  # noqa: N802 - Spark's name
+        return GrowingReader(self.reader(schema))
+
 
 class PcapProblems(DataSource):
     """One row for each part of a file that could not be read: where, how many bytes, why."""
@@ -74,6 +99,9 @@ class PcapProblems(DataSource):
     def reader(self, schema: StructType) -> "ProblemReader":
         return ProblemReader(dict(self.options))
 
+    def streamReader(self, schema: StructType) -> "GrowingReader":  # noqa: N802 - Spark's name
+        return GrowingReader(self.reader(schema))
+
 
 class _Reader(DataSourceReader):
     """Divides the files among tasks."""
@@ -83,13 +111,13 @@ class _Reader(DataSourceReader):
 
     def partitions(self) -> list[Share]:
         files = find_files(_paths(self.options))
-        tasks = TASKS_PER_CORE * (os.cpu_count() or 1)
-        size = int(self.options.get("piece_bytes") or usual_piece(files, tasks))
-        if size < 1:
-            raise AnalysisError(
-                f"piece_bytes is {size}", "it is the size of a task's part of a file."
-            )
+        size = self.piece_bytes(sum(map(size_of, files)))
         return [Share(pieces) for pieces in share_out(cut(files, size), size)]
+
+    def piece_bytes(self, total: int) -> int:
+        """How much one task reads, of so many bytes in all."""
+        tasks = TASKS_PER_CORE * (os.cpu_count() or 1)
+        return _at_least_one(self.options, "piece_bytes") or usual_piece(total, tasks)
 
 
 class ProblemReader(_Reader):
@@ -139,6 +167,84 @@ class PacketReader(_Reader):
             batch = batch.filter(wanted(one, batch))
         if len(batch):
             yield batch
+
+
+class GrowingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """The same rows of files that grow and that appear, each once: an offset has, by file, where to go on."""
+
+    def __init__(self, reader: PacketReader | ProblemReader) -> None:
+        self.reader = reader
+        self.most = _at_least_one(reader.options, "maxbytespertrigger")
+        self.until: dict[str, int] | None = None  # so far, and in no other files
+        self.seen: dict[str, tuple[int, int]] = {}  # size, and how far it was whole then
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
+        return {}
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802 - Spark's name
+        return ReadMaxBytes(self.most) if self.most else ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 - Spark's name
+        self.until = {path: available(path) for path in self._files()}
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        left = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
+        reached = dict(start)
+        # Those of which least was read come first, so that one that grows fast does not keep the others waiting.
+        for path in sorted(self._files(), key=lambda path: _place(start, path).at):
+            if left is not None and left <= 0:
+                break
+            place = _place(start, path)
+            now = self._advance(path, place, left)
+            if now.at > place.at:
+                reached[path] = now.as_plain()
+                left = None if left is None else left - (now.at - place.at)
+        return dict(sorted(reached.items()))
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[Share]:
+        pieces = [
+            between(path, _place(start, path), _place(end, path))
+            for path in end
+            if _place(end, path).at > _place(start, path).at
+        ]
+        size = self.reader.piece_bytes(sum((one.end or 0) - one.begin for one in pieces))
+        smaller = [part for piece in pieces for part in cut_piece(piece, size)]
+        return [Share(share) for share in share_out(smaller, size)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        return self.reader.read(partition)
+
+    def _files(self) -> list[str]:
+        if self.until is not None:
+            return list(self.until)
+        return find_files(_paths(self.reader.options), some_day=True)
+
+    def _advance(self, path: str, place: Place, left: int | None) -> Place:
+        """Not looked at again unless it has grown."""
+        size = size_of(path)
+        if self.seen.get(path) == (size, place.at):
+            return place
+        stop = None if left is None else place.at + max(left, LEAST_STEP)
+        if self.until is not None:
+            stop = self.until[path] if stop is None else min(stop, self.until[path])
+        now = advance(path, place, stop)
+        if left is None:
+            self.seen[path] = (size, now.at)
+        return now
+
+
+def _place(offset: Mapping[str, Any], path: str) -> Place:
+    return Place.of_plain(offset[path]) if path in offset else Place()
+
+
+def _at_least_one(options: Mapping[str, str], name: str) -> int | None:
+    """The number of an option that is given."""
+    if name not in options:
+        return None
+    number = int(options[name])
+    if number < 1:
+        raise AnalysisError(f"{name} is {number}", "it is a number of bytes.")
+    return number
 
 
 def _parts(partition: InputPartition) -> Iterator[Part]:

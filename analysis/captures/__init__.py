@@ -6,6 +6,7 @@
     layers.py    what is in the packets, for whole columns at once
     columns.py   packets and problems as Arrow batches
     pieces.py    big files in byte ranges that begin and end between records
+    growing.py   files that still grow: how far they are whole
     reading.py   a piece of a file, window by window
     parquet.py   pieces as a Parquet file
 

@@ -19,8 +19,11 @@ SMALL = (
 )
 
 
-def find_files(asked: Iterable[str]) -> list[str]:
-    """The files that these paths, folders and patterns mean, each once; AnalysisError if one means nothing."""
+def find_files(asked: Iterable[str], *, some_day: bool = False) -> list[str]:
+    """The files that these paths, folders and patterns mean, each once; AnalysisError if one means nothing.
+
+    `some_day`: what means nothing yet may do so later.
+    """
     found: dict[str, None] = {}
     for one in asked:
         text = one.removeprefix("file://")
@@ -31,7 +34,7 @@ def find_files(asked: Iterable[str]) -> list[str]:
         else:
             matching = glob.glob(text, recursive=True)  # noqa: PTH207 - the pattern may be absolute
             names = sorted(name for name in matching if Path(name).is_file())
-        if not names:
+        if not names and not some_day:
             raise AnalysisError(
                 f"there is no capture at {one}",
                 f"name a file, a pattern, or a folder with files that end in {', '.join(NAMES)}; "
@@ -68,6 +71,7 @@ class Bytes:
             self._path, self._given = path, 0
             self._unpacked: Any = _unpack(path, self.compression)
             self._read_into = self._packed
+            self._pass_over(begin)
 
     def fill(self, room: memoryview) -> int:
         """As many bytes as there are, until the room is full; how many."""
@@ -89,6 +93,12 @@ class Bytes:
 
     def _plain(self, room: memoryview) -> int:
         return self._file.readinto(room) or 0
+
+    def _pass_over(self, size: int) -> None:
+        """Nobody can begin in the middle of packed bytes."""
+        room = memoryview(bytearray(min(size, BLOCK)))
+        while size and (got := self._packed(room[:size])):
+            size -= got
 
     def _packed(self, room: memoryview) -> int:
         if self.failure:

@@ -116,6 +116,11 @@ class Walk:
         """Whether it is looking for the next record."""
         return self._lost is not None
 
+    @property
+    def whole(self) -> int:
+        """Behind the last whole record: what is there is garbage, or a record whose end is not there yet."""
+        return self.at if self._lost is None else self._lost[0]
+
     def advance(
         self, data: Data, base: int, size: int, final: bool
     ) -> tuple[list[int], list[Problem]]:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from analysis.captures.blocks import ORDERS, SECTION_MAGIC, Blocks, Section
 from analysis.captures.classic import FILE_HEADER, Classic, read_head
-from analysis.captures.files import Bytes, compression_of, windows
+from analysis.captures.files import Bytes, windows
 from analysis.captures.finding import Layout, Walk
 
 LOOK_BACK = 1 << 20
@@ -55,9 +55,8 @@ def share_out(pieces: Sequence[Piece], share_bytes: int) -> list[list[Piece]]:
     return shares
 
 
-def usual_piece(paths: Iterable[str], tasks: int) -> int:
-    """How big pieces should be for so many tasks."""
-    total = sum(size_of(path) for path in paths)
+def usual_piece(total: int, tasks: int) -> int:
+    """How big the pieces of so many bytes should be for so many tasks."""
     return max(SMALLEST_PIECE, min(LARGEST_PIECE, -(-total // tasks)))
 
 
@@ -70,9 +69,16 @@ def size_of(path: str) -> int:
 
 
 def head_of(path: str) -> bytes:
-    """The first bytes of a file."""
-    with Path(path).open("rb") as file:
-        return file.read(FILE_HEADER)
+    """The first bytes of a file, unpacked."""
+    head = bytearray(FILE_HEADER)
+    with closing(Bytes(path)) as source:
+        return bytes(head[: source.fill(memoryview(head))])
+
+
+def is_packed(path: str) -> bool:
+    """Whether what it holds has to be unpacked."""
+    with closing(Bytes(path)) as source:
+        return source.compression is not None
 
 
 def layout_of(head: bytes) -> Layout | None:
@@ -89,30 +95,52 @@ def _cut(path: str, piece_bytes: int) -> list[Piece]:
     if size <= piece_bytes:
         return [Piece(path)]
     try:
-        head = head_of(path)
+        layout = layout_of(head_of(path))
+        packed = is_packed(path)
     except OSError:  # whoever reads it will say so
         return [Piece(path)]
-    layout = layout_of(head)
-    if layout is None or compression_of(head):
+    if layout is None or packed:
         return [Piece(path)]
-    count = -(-size // piece_bytes)
-    wanted = [size * number // count for number in range(1, count)]
+    wanted = _places(0, size, piece_bytes)
     if isinstance(layout, Blocks):
         return _cut_blocks(path, wanted, layout)
     return cut_records(path, wanted)
 
 
-def cut_records(path: str, wanted: Iterable[int], look_back: int = LOOK_BACK) -> list[Piece]:
-    """A pcap file, divided at the first records behind these places."""
-    begins = [0]
+def cut_piece(piece: Piece, piece_bytes: int) -> list[Piece]:
+    """A piece that is bigger than this in smaller ones, if it can be divided without passing it."""
+    if piece.end is None or piece.section or piece.end - piece.begin <= piece_bytes:
+        return [piece]
+    if is_packed(piece.path) or not isinstance(layout_of(head_of(piece.path)), Classic):
+        return [piece]
+    wanted = _places(piece.begin, piece.end, piece_bytes)
+    return cut_records(piece.path, wanted, begin=piece.begin, end=piece.end)
+
+
+def _places(begin: int, end: int, piece_bytes: int) -> list[int]:
+    """Where parts of equal size would be divided."""
+    count = -(-(end - begin) // piece_bytes)
+    return [begin + (end - begin) * number // count for number in range(1, count)]
+
+
+def cut_records(
+    path: str,
+    wanted: Iterable[int],
+    look_back: int = LOOK_BACK,
+    begin: int = 0,
+    end: int | None = None,
+) -> list[Piece]:
+    """A pcap file, or a part of it, divided at the first records behind these places."""
+    begins = [begin]
+    limit = size_of(path) if end is None else end
     for place in sorted(wanted):
         found = border(path, place, look_back)
         if (
-            begins[-1] < found < size_of(path)
+            begins[-1] < found < limit
         ):  # in garbage two places may lead to the same record, or to none
             begins.append(found)
-    ends = [*begins[1:], None]
-    return [Piece(path, begin, end) for begin, end in zip(begins, ends, strict=True)]
+    ends = [*begins[1:], end]
+    return [Piece(path, first, last) for first, last in zip(begins, ends, strict=True)]
 
 
 def _cut_blocks(path: str, wanted: list[int], layout: Blocks) -> list[Piece]:

@@ -19,6 +19,7 @@ SHARE_SPARK = frozenset(
         "test_overlay_beside_simulated.py",
         "test_packets_command.py",
         "test_pcap_source.py",
+        "test_pcap_stream.py",
         "test_query.py",
         "test_report_browser.py",
         "test_reproduce.py",

@@ -82,7 +82,7 @@ class Bare:
 
     def __init__(self, capture: Path) -> None:
         self._cores = os.cpu_count() or 1
-        size = usual_piece([str(capture)], TASKS_PER_CORE * self._cores)
+        size = usual_piece(capture.stat().st_size, TASKS_PER_CORE * self._cores)
         self._shares = share_out(cut([str(capture)], size), size)
 
     def seconds(self, folder: Path | None) -> float:

@@ -1,0 +1,88 @@
+"""Files that still grow: how far they are whole, and where a reader goes on.
+
+A record whose end is not there yet waits: while a file grows, that is how each record begins. So does what looks like
+garbage, until enough follows to tell where the next record is.
+"""
+
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from analysis.captures.blocks import Blocks, Section
+from analysis.captures.classic import FILE_HEADER, Classic
+from analysis.captures.files import Bytes, windows
+from analysis.captures.finding import Layout, Walk
+from analysis.captures.interfaces import Interface
+from analysis.captures.pieces import Piece, head_of, is_packed, layout_of, size_of
+from analysis.errors import AnalysisError
+
+LEAST_STEP = 1 << 20  # bytes; no record is longer
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where the next record of a file begins; what holds there, in pcapng."""
+
+    at: int = 0
+    section: Section | None = None
+
+    def as_plain(self) -> dict[str, Any]:
+        """As a checkpoint keeps it: numbers and texts only."""
+        if self.section is None:
+            return {"at": self.at}
+        interfaces = {
+            str(number): {name: value for name, value in asdict(one).items() if value is not None}
+            for number, one in enumerate(self.section.interfaces)
+        }
+        return {"at": self.at, "order": self.section.order, "interfaces": interfaces}
+
+    @classmethod
+    def of_plain(cls, plain: dict[str, Any]) -> "Place":
+        """The other way round."""
+        if "order" not in plain:
+            return cls(plain["at"])
+        kept = sorted(plain["interfaces"].items(), key=lambda item: int(item[0]))
+        interfaces = [Interface(**described) for _, described in kept]
+        return cls(plain["at"], Section(plain["at"], plain["order"], interfaces))
+
+
+def available(path: str) -> int:
+    """How many bytes there are now; of packed ones, in whole records."""
+    return advance(path, Place()).at if is_packed(path) else size_of(path)
+
+
+def advance(path: str, start: Place, stop: int | None = None) -> Place:
+    """Behind the last record that is whole now, and ends before `stop`."""
+    size = size_of(path)
+    packed = is_packed(path)
+    if size < start.at and not packed:
+        raise AnalysisError(
+            f"{path} has only {size} bytes, but {start.at} of it have been read",
+            "a capture must only grow; begin anew with another checkpoint.",
+        )
+    head = head_of(path)
+    if len(head) < FILE_HEADER:
+        return start
+    layout = _layout(start, head)
+    if layout is None:  # no capture: nothing to wait for
+        return start if packed else Place(size if stop is None else min(size, stop))
+    first = FILE_HEADER if isinstance(layout, Classic) else 0
+    walk = Walk(layout, max(start.at, first))
+    with closing(Bytes(path, walk.at, stop)) as source:
+        for data, base, length, _ in windows(source, walk):
+            walk.advance(data, base, length, final=False)
+    if walk.whole <= first:
+        return start
+    if isinstance(layout, Blocks):
+        now = layout.sections[-1]
+        return Place(walk.whole, Section(walk.whole, now.order, list(now.interfaces)))
+    return Place(walk.whole)
+
+
+def between(path: str, start: Place, end: Place) -> Piece:
+    """What was added to a file between two places."""
+    return Piece(path, start.at, end.at, start.section)
+
+
+def _layout(start: Place, head: bytes) -> Layout | None:
+    return Blocks(start.section) if start.section else layout_of(head)
