@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from analysis import decode
 from analysis.roles import BY_BITS, BY_BYTE, LABEL_BYTES, Role
-from analysis.streams import Stream
+from analysis.stream import Stream
 from analysis.websocket import BINARY, OPCODE_BITS, Walk
 from nodes.delivery.labels import LENGTH_BYTES
 from nodes.wire import HEADER_SIZE, VERSION

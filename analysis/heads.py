@@ -8,7 +8,7 @@ import numpy.typing as npt
 
 from analysis import decode
 from analysis.chunks import Pieces
-from analysis.streams import Stream
+from analysis.stream import Stream
 from nodes.wire import HEADER_SIZE, MAX_PLACE_BYTES, MAX_TOPIC_BYTES, ROUTING_LENGTH
 
 Array = npt.NDArray[Any]

@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from analysis import decode
 from analysis.chunks import Pieces
-from analysis.streams import Stream
+from analysis.stream import Stream
 from nodes import joined, wire
 
 Array = npt.NDArray[Any]

@@ -12,7 +12,8 @@ import pyarrow as pa
 
 from analysis.messages import LinkPlace, Sightings, read_messages
 from analysis.pcap import ACK, FIN, RST, SYN, Packets
-from analysis.streams import Stream, reassemble
+from analysis.stream import Stream
+from analysis.streams import reassemble
 from analysis.websocket import walk
 
 Array = npt.NDArray[Any]

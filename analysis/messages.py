@@ -15,7 +15,7 @@ from analysis import decode
 from analysis.chunks import pieces_of
 from analysis.heads import Heads, heads_of
 from analysis.joined import parts_of, whole_message
-from analysis.streams import Stream
+from analysis.stream import Stream
 from analysis.websocket import Walk
 from analysis.words import UNKNOWN, words_of
 from nodes.joined import shares

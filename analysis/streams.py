@@ -1,85 +1,49 @@
 """TCP reassembly: the segments of one direction of one connection, in capture order, to the stream's bytes.
 
-A byte counts as seen when a segment with it first passed the capture point. Retransmissions, overlaps and reordering
-change when a byte was seen, never what it is. Bytes that no segment brought are holes: they read as zero and are not
-covered.
+Segments come as they are read, a window of the file after the other. What has been read of the stream is let go, so
+that memory holds what is still needed, not what was sent. What a segment is (new, sent again, overtaken, none of this
+stream) depends on those before it only, so it does not matter where the windows end.
 """
 
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from analysis.stream import NEVER, NOTHING, REORDERED_WITHIN_NS, Stream
+
 Array = npt.NDArray[Any]
 
 FARTHEST_JUMP = 1 << 26  # a segment further ahead than any window allows belongs to something else
-REORDERED_WITHIN_NS = (
-    3_000_000  # a late segment within this time was overtaken; later, it was sent again
-)
+LATEST = 1 << 26  # bytes that are missing are not waited for any longer when so many follow them
+REACH_BACK = 1 << 20  # so far into a stream whose opening is not known, its true beginning may come
+REPEATS_WITHIN = 1 << 23  # what follows so many bytes behind is not noted as a repetition of them
 
 
-@dataclass(frozen=True)
-class Stream:
-    """The bytes of one direction, and for each piece of it when it was seen."""
+class _Pieces(NamedTuple):
+    """Runs of new bytes: from where to where, when seen, and how many of them were kept, from `at` of `data` on."""
 
+    begin: Array
+    end: Array
+    ts_ns: Array
+    repeated_ns: Array
+    kept: Array
+    at: Array
     data: bytes
-    starts: Array  # where each piece begins; pieces do not overlap and are in order
-    lengths: Array
-    seen_ns: Array  # when each piece was first seen
-    unknown: tuple[
-        tuple[int, int], ...
-    ]  # ranges whose content is not known: holes, and bytes the capture cut
-    from_start: bool  # the connection's opening was captured
-    retransmitted: int  # packets that brought bytes again, or late
-    retransmitted_payload: int  # all payload bytes of those packets
-    reordered: int
-    stray: int  # payload bytes of segments that cannot belong to this stream
-    repeated_ns: Array  # how long after each piece the last repetition of it was seen; 0: never
 
-    @property
-    def covered_bytes(self) -> int:
-        """How many bytes were seen, each counted once."""
-        return int(self.lengths.sum())
+    def chosen(self, which: Array) -> "_Pieces":
+        columns = {name: getattr(self, name)[which] for name in _COLUMNS}
+        return self._replace(**columns)
 
-    @cached_property
-    def _covered_before(self) -> Array:
-        return np.concatenate(([0], np.cumsum(self.lengths)))
-
-    @cached_property
-    def complete_ns(self) -> Array:
-        """When each piece and all before it had been seen: then the receiver's TCP could hand them over."""
-        return np.maximum.accumulate(self.seen_ns)
-
-    @cached_property
-    def stalled_ns(self) -> Array:
-        """How long each piece and all before it would have been complete before, had none come late by a repetition.
-
-        Bytes leave in their order, so each should have been seen when the first byte beyond it was. What was only
-        overtaken did not stall.
-        """
-        prompt = np.minimum.accumulate(self.seen_ns[::-1])[::-1]
-        stalled = self.complete_ns - prompt
-        return np.where(stalled > REORDERED_WITHIN_NS, stalled, 0)
-
-    def covered(self, begin: Array, end: Array) -> Array:
-        """How many bytes of each range [begin, end) were seen."""
-        return self._covered_up_to(end) - self._covered_up_to(begin)
-
-    def _covered_up_to(self, at: Array) -> Array:
-        piece = np.searchsorted(self.starts, at, "right") - 1
-        inside = np.clip(at - self.starts[piece], 0, self.lengths[piece])
-        return np.where(piece < 0, 0, self._covered_before[piece] + inside)
-
-    def segment(self, at: Array) -> Array:
-        """Which piece brought the byte at each position (in a hole: the piece before it)."""
-        return np.searchsorted(self.starts, at, "right") - 1
+    def copied(self) -> "_Pieces":
+        """With no more data than they need."""
+        places = zip(self.at.tolist(), self.kept.tolist(), strict=True)
+        data = b"".join([self.data[at : at + kept] for at, kept in places])
+        return self._replace(at=np.cumsum(self.kept) - self.kept, data=data)
 
 
-NOTHING = np.zeros(0, np.int64)
-EMPTY = Stream(b"", NOTHING, NOTHING, NOTHING, (), False, 0, 0, 0, 0, NOTHING)
+_COLUMNS = _Pieces._fields[:-1]
 
 
 def unwrap(seq: Array) -> Array:
@@ -102,145 +66,301 @@ def reassemble(
     `length` as sent, `kept` of it in `data` from `at` on. `opening`: sequence number of the first byte, if the SYN was
     seen.
     """
-    if not len(seq):
-        return EMPTY
-    start = unwrap(seq if opening is None else np.concatenate(([opening], seq)))
-    start = start if opening is None else start[1:]
-    if opening is None:
-        start = start - start.min()
-    possible = _possible(start, length)
-    stray = int(length.sum() - length[possible].sum())
-    if not possible.all():
-        start, length, kept, at, ts_ns = (c[possible] for c in (start, length, kept, at, ts_ns))
-        if not len(start):
-            return EMPTY
-    ahead = np.concatenate(([0], np.maximum.accumulate(start + length)[:-1]))
-    if (start <= ahead).all():
-        pieces, again, late = _in_order(start, length, ahead)
-    else:
-        pieces, again, late = _out_of_order(start, length, ts_ns)
-    begin, end, which = pieces
-    source = at[which] + begin - start[which]
-    have = np.clip(kept[which] - (begin - start[which]), 0, end - begin)
-    content, unknown = _join(data, begin, end, source, have)
-    return Stream(
-        content,
-        begin,
-        end - begin,
-        ts_ns[which],
-        unknown,
-        opening is not None,
-        len(again),
-        sum(again),
-        late,
-        stray,
-        _repeated(start, length, ts_ns, pieces),
-    )
+    one = Reassembly(opening)
+    one.add(data, seq, length, kept, at, ts_ns)
+    return one.stream()
 
 
-def _possible(start: Array, length: Array) -> Array:
-    """Segments that begin at or after the stream's start and not absurdly far ahead."""
-    ahead = np.concatenate(([0], np.maximum.accumulate(start + length)[:-1]))
-    jumps = start > ahead + FARTHEST_JUMP
-    if not jumps.any():
-        return start >= 0
-    fits, furthest = [], 0
-    for begin, size in zip(start.tolist(), length.tolist(), strict=True):
-        fits.append(0 <= begin <= furthest + FARTHEST_JUMP)
-        if fits[-1]:
-            furthest = max(furthest, begin + size)
-    return np.array(fits)
+class Reassembly:
+    """One stream under way. Positions are relative to its first byte, or to the first that was captured."""
 
+    def __init__(self, opening: int | None) -> None:
+        self.opening = opening
+        self.floor = 0  # all before has been let go
+        self.furthest = 0
+        self.retransmitted = self.retransmitted_payload = self.reordered = self.stray = 0
+        self.fresh = 0  # bytes seen, each counted once
+        self.before_ns = 0
+        self.holes: list[tuple[int, int]] = []  # below the floor
+        self._last = (opening, 0)  # sequence number and position of the last segment
+        self._begins: list[int] = []  # what has been seen, above the floor: disjoint ranges
+        self._ends: list[int] = []
+        self._edges: list[int] = []  # where each gap ended when it appeared, in order,
+        self._opened: list[int] = []  # and when that was
+        self._pieces: list[_Pieces] = []
 
-def _in_order(
-    start: Array, length: Array, ahead: Array
-) -> tuple[tuple[Array, Array, Array], list[int], int]:
-    """No segment leaves a gap: each brings what lies beyond all before it."""
-    begin, end = np.maximum(start, ahead), start + length
-    new = end > begin
-    again = length[start < ahead].tolist()
-    return (begin[new], end[new], np.flatnonzero(new)), again, 0
+    # Segments in
 
+    def add(
+        self, data: bytes, seq: Array, length: Array, kept: Array, at: Array, ts_ns: Array
+    ) -> None:
+        """Segments that carry payload, in capture order."""
+        if not len(seq):
+            return
+        start = self._positions(seq, int(ts_ns[0]))
+        ahead = self._ahead(start, length)
+        if (start <= ahead).all() and self._no_gap(start):
+            begin, end, which = self._in_order(start, length, ahead)
+        else:
+            ahead, (begin, end, which) = self._out_of_order(start, length, ts_ns)
+        self.fresh += int((end - begin).sum())
+        skipped = begin - start[which]
+        have = np.clip(kept[which] - skipped, 0, end - begin)
+        never = np.zeros(len(which), np.int64)
+        new = _Pieces(begin, end, ts_ns[which], never, have, at[which] + skipped, data)
+        self._pieces.append(new.copied() if self._pieces else new)
+        brought = np.bincount(which, end - begin, len(start))
+        again = (brought < length) & (start <= ahead) & (start >= ahead - REPEATS_WITHIN)
+        if again.any():
+            _note_repetitions(self._together(), start[again], length[again], ts_ns[again])
 
-def _out_of_order(
-    start: Array, length: Array, ts_ns: Array
-) -> tuple[tuple[Array, Array, Array], list[int], int]:
-    """Segments with gaps between them that later ones may fill; `begins` and `ends` hold disjoint ranges."""
-    begins: list[int] = []  # of what has been seen so far
-    ends: list[int] = []
-    pieces: list[tuple[int, int, int]] = []
-    edges: list[int] = []  # where each gap ended when it appeared, in order,
-    opened: list[int] = []  # and when that was
-    again: list[int] = []  # sizes of the segments that were sent again
-    late = 0
-    for which, (low, size, now) in enumerate(
-        zip(start.tolist(), length.tolist(), ts_ns.tolist(), strict=True)
-    ):
-        high = low + size
-        furthest = ends[-1] if ends else 0
-        if low > furthest:
-            edges.append(low)
-            opened.append(now)
+    def keep(self) -> None:
+        """What was added last stays, though the data it came from goes."""
+        if self._pieces:
+            self._pieces[-1] = self._pieces[-1].copied()
+
+    def _positions(self, seq: Array, now_ns: int) -> Array:
+        known, place = self._last
+        if known is None:  # the first of a stream whose opening was not captured
+            known = int(seq[0])
+            self._edges, self._opened = [0], [now_ns]
+        start: Array = place + unwrap(np.concatenate(([known], seq)))[1:]
+        self._last = (int(seq[-1]), int(start[-1]))
+        return start
+
+    def _ahead(self, start: Array, length: Array) -> Array:
+        """How far the stream had come before each segment."""
+        ends = np.concatenate(([self.furthest], start + length))
+        return np.maximum.accumulate(ends)[:-1]
+
+    def _no_gap(self, start: Array) -> bool:
+        """Whether nothing is missing that one of these could bring."""
+        if len(self._begins) > 1:
+            return False
+        whole = self.floor > 0 or not self._begins
+        return bool((start >= (0 if whole else self._begins[0])).all())
+
+    def _in_order(self, start: Array, length: Array, ahead: Array) -> tuple[Array, Array, Array]:
+        """No segment leaves a gap: each brings what lies beyond all before it."""
+        begin, end = np.maximum(start, ahead), start + length
+        new = end > begin
+        again = start < ahead
+        self.retransmitted += int(again.sum())
+        self.retransmitted_payload += int(length[again].sum())
+        self.furthest = max(self.furthest, int(end.max()))
+        lowest = self._begins[0] if self._begins else 0
+        self._begins, self._ends = [lowest], [self.furthest]
+        return begin[new], end[new], np.flatnonzero(new)
+
+    def _out_of_order(
+        self, start: Array, length: Array, ts_ns: Array
+    ) -> tuple[Array, tuple[Array, Array, Array]]:
+        """Segments with gaps between them that later ones may fill; how far the stream had come before each."""
+        pieces: list[tuple[int, int, int]] = []
+        ahead: list[int] = []
+        for which, (low, size, now) in enumerate(
+            zip(start.tolist(), length.tolist(), ts_ns.tolist(), strict=True)
+        ):
+            furthest = self.furthest
+            ahead.append(furthest)
+            if low > furthest + FARTHEST_JUMP or (self.opening is not None and low < 0):
+                self.stray += size
+                continue
+            if self._too_late(low):
+                self._count_again(size)
+                continue
+            if low > furthest:
+                self._edges.append(low)
+                self._opened.append(now)
+            fresh = self._bring(low, low + size)
+            pieces.extend((begin, end, which) for begin, end in fresh)
+            if low < furthest:
+                opened = self._opened_before(low + size)
+                soon = opened is not None and now - opened <= REORDERED_WITHIN_NS
+                if sum(end - begin for begin, end in fresh) == size and soon:
+                    self.reordered += 1
+                else:
+                    self._count_again(size)
+        columns = np.array(sorted(pieces), np.int64).reshape(-1, 3)
+        return np.array(ahead, np.int64), (columns[:, 0], columns[:, 1], columns[:, 2])
+
+    def _too_late(self, low: int) -> bool:
+        """Whether a segment that begins here is not waited for any longer."""
+        unknown_beginning = low < 0 and self.furthest > REACH_BACK
+        return low < self.furthest - LATEST or unknown_beginning
+
+    def _count_again(self, size: int) -> None:
+        self.retransmitted += 1
+        self.retransmitted_payload += size
+
+    def _opened_before(self, high: int) -> int | None:
+        """When the gap appeared that this is the end of a filling of."""
+        place = bisect_left(self._edges, high)
+        return self._opened[place] if place < len(self._edges) else None
+
+    def _bring(self, low: int, high: int) -> list[tuple[int, int]]:
+        """Note that these bytes were seen; which of them are new."""
+        begins, ends = self._begins, self._ends
+        if self.floor:
+            low = max(low, self.floor)
+        if low >= high:
+            return []
         first = bisect_left(ends, low)  # ranges [first, last) touch or overlap this segment
         last = bisect_right(begins, high)
         fresh, at = [], low
         for other in range(first, last):
             if begins[other] > at:
-                fresh.append((at, begins[other], which))
+                fresh.append((at, begins[other]))
             at = max(at, ends[other])
         if at < high:
-            fresh.append((at, high, which))
-        pieces.extend(fresh)
-        if first < last:
-            low_all, high_all = min(low, begins[first]), max(high, ends[last - 1])
-        else:
-            low_all, high_all = low, high
+            fresh.append((at, high))
+        low_all = min(low, begins[first]) if first < last else low
+        high_all = max(high, ends[last - 1]) if first < last else high
         begins[first:last], ends[first:last] = [low_all], [high_all]
-        if low < furthest:
-            brought = sum(b - a for a, b, _ in fresh)
-            if brought == size and now - opened[bisect_left(edges, high)] <= REORDERED_WITHIN_NS:
-                late += 1
-            else:
-                again.append(size)
-    columns = np.array(sorted(pieces), np.int64).reshape(-1, 3)
-    return (columns[:, 0], columns[:, 1], columns[:, 2]), again, late
+        self.furthest = max(self.furthest, high)
+        return fresh
+
+    # Bytes out
+
+    def stream(self, final: bool = True) -> Stream:
+        """What is there from the floor on; if it is not final, only what no later segment can change."""
+        pieces = self._together()
+        base = self._base(pieces)
+        end = self.furthest if final else max(base, self._settled())
+        after_ns = int(pieces.ts_ns[pieces.end > end].min(initial=NEVER))
+        if not final:
+            pieces = _up_to(pieces, end)
+        data, unknown = _join(pieces, base, end)
+        return Stream(
+            data,
+            pieces.begin - base,
+            pieces.end - pieces.begin,
+            pieces.ts_ns,
+            unknown,
+            self.opening is not None,
+            self.retransmitted,
+            self.retransmitted_payload,
+            self.reordered,
+            self.stray,
+            pieces.repeated_ns,
+            self.before_ns,
+            after_ns,
+        )
+
+    def _together(self) -> _Pieces:
+        """All pieces by position, in one."""
+        if not self._pieces:
+            return _Pieces(NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, b"")
+        if len(self._pieces) > 1:
+            parts = self._pieces
+            sizes = np.cumsum([0, *(len(part.data) for part in parts)])
+            at = [part.at + size for part, size in zip(parts, sizes.tolist(), strict=False)]
+            columns = {
+                name: np.concatenate([getattr(part, name) for part in parts]) for name in _COLUMNS
+            }
+            columns["at"] = np.concatenate(at)
+            self._pieces = [_Pieces(**columns, data=b"".join([part.data for part in parts]))]
+        (pieces,) = self._pieces
+        if (np.diff(pieces.begin) < 0).any():
+            pieces = pieces.chosen(np.argsort(pieces.begin, kind="stable"))
+            self._pieces = [pieces]
+        return pieces
+
+    def _settled(self) -> int:
+        """Up to here nothing will come any more: all is there, or what is missing is given up."""
+        given_up = max(self.floor, self.furthest - LATEST)
+        first = bisect_right(self._begins, given_up) - 1
+        there = self._ends[first] if first >= 0 else 0
+        return max(given_up, min(there, self.furthest - REPEATS_WITHIN))
+
+    def let_go(self, size: int) -> None:
+        """Forget so many bytes of what `stream` gives: they have been read."""
+        if not size:
+            return
+        pieces = self._together()
+        place = self._base(pieces) + size
+        passed = pieces.ts_ns[pieces.begin < place]
+        self.before_ns = max(self.before_ns, int(passed.max(initial=0)))
+        self._pieces = [_from(pieces, place).copied()]
+        self.holes += [(low, min(high, place)) for low, high in self._gaps() if low < place]
+        gone = bisect_right(self._ends, place - 1)
+        del self._begins[:gone], self._ends[:gone]
+        if self._begins and self._begins[0] <= place:
+            self._begins[0] = place
+        else:  # it ends within what is missing
+            self._begins.insert(0, place)
+            self._ends.insert(0, place)
+        stale = bisect_right(self._edges, place)
+        del self._edges[:stale], self._opened[:stale]
+        self.floor = place
+
+    def missing(self, end: int) -> int:
+        """How many bytes before this place were never seen."""
+        gaps = [*self.holes, *self._gaps()]
+        return sum(max(0, min(high, end) - low) for low, high in gaps)
+
+    @property
+    def held(self) -> int:
+        """Bytes from the floor on."""
+        return self.furthest - self.floor
+
+    def _gaps(self) -> list[tuple[int, int]]:
+        """What is missing between the floor and the furthest byte."""
+        if not self._begins:
+            return []
+        before = [min(self.floor, self._begins[0]), *self._ends]
+        return [(low, high) for low, high in zip(before, self._begins, strict=False) if low < high]
+
+    def _base(self, pieces: _Pieces) -> int:
+        """Where what is held begins: before 0, if the opening is not known."""
+        return min(self.floor, int(pieces.begin.min(initial=self.floor)))
 
 
-def _repeated(
-    start: Array, length: Array, ts_ns: Array, pieces: tuple[Array, Array, Array]
-) -> Array:
-    """For each piece, how long after it the last segment with bytes of it passed; 0 if there was no other."""
-    begin, end, which = pieces
-    seen_ns = ts_ns[which]
-    after: Array = np.zeros(len(begin), np.int64)
-    brought = np.bincount(which, end - begin, len(start))
-    again = np.flatnonzero(brought < length)
-    first = np.searchsorted(end, start[again], "right")  # pieces [first, last) lie in the segment
-    last = np.searchsorted(begin, (start + length)[again], "left")
+def _up_to(pieces: _Pieces, end: int) -> _Pieces:
+    """The pieces before this place, the last of them cut."""
+    some = pieces.chosen(pieces.begin < end)
+    last = np.minimum(some.end, end)
+    return some._replace(end=last, kept=np.minimum(some.kept, last - some.begin))
+
+
+def _from(pieces: _Pieces, place: int) -> _Pieces:
+    """The pieces behind this place, the first of them cut."""
+    some = pieces.chosen(pieces.end > place)
+    cut = np.maximum(place - some.begin, 0)
+    kept = np.maximum(some.kept - cut, 0)
+    return some._replace(begin=some.begin + cut, kept=kept, at=some.at + cut)
+
+
+def _note_repetitions(pieces: _Pieces, start: Array, length: Array, ts_ns: Array) -> None:
+    """For each piece, how long after it the last segment with bytes of it passed."""
+    after, seen_ns = pieces.repeated_ns, pieces.ts_ns
+    first = np.searchsorted(pieces.end, start, "right")  # pieces [first, last) lie in the segment
+    last = np.searchsorted(pieces.begin, start + length, "left")
     single = last - first == 1
     where = first[single]
-    np.maximum.at(after, where, ts_ns[again[single]] - seen_ns[where])
-    for segment, low, high in zip(again[~single], first[~single], last[~single], strict=True):
-        after[low:high] = np.maximum(after[low:high], ts_ns[segment] - seen_ns[low:high])
-    return after
+    np.maximum.at(after, where, ts_ns[single] - seen_ns[where])
+    for now, low, high in zip(ts_ns[~single], first[~single], last[~single], strict=True):
+        after[low:high] = np.maximum(after[low:high], now - seen_ns[low:high])
 
 
-def _join(
-    data: bytes, begin: Array, end: Array, source: Array, have: Array
-) -> tuple[bytes, tuple[tuple[int, int], ...]]:
-    """The pieces' bytes with zeros where nothing is known, and the ranges of those."""
+def _join(pieces: _Pieces, base: int, end: int) -> tuple[bytes, tuple[tuple[int, int], ...]]:
+    """The pieces' bytes with zeros where nothing is known, and the ranges of those, both relative to `base`."""
     parts: list[bytes] = []
     unknown: list[tuple[int, int]] = []
-    at = 0
-    for low, high, where, kept in zip(
-        begin.tolist(), end.tolist(), source.tolist(), have.tolist(), strict=True
+    place, data = base, pieces.data
+    for low, high, kept, at in zip(
+        *(column.tolist() for column in (pieces.begin, pieces.end, pieces.kept, pieces.at)),
+        strict=True,
     ):
-        if low > at:
-            parts.append(bytes(low - at))
-            unknown.append((at, low))
-        parts.append(data[where : where + kept])
+        if low > place:
+            parts.append(bytes(low - place))
+            unknown.append((place - base, low - base))
+        parts.append(data[at : at + kept])
         if low + kept < high:
             parts.append(bytes(high - low - kept))
-            unknown.append((low + kept, high))
-        at = high
+            unknown.append((low + kept - base, high - base))
+        place = high
+    if place < end:
+        parts.append(bytes(end - place))
+        unknown.append((place - base, end - base))
     return b"".join(parts), tuple(unknown)

@@ -1,10 +1,12 @@
 """TCP reassembly against a byte-by-byte model."""
 
+import itertools
+
 import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from analysis.streams import REORDERED_WITHIN_NS, reassemble, unwrap
+from analysis.streams import REORDERED_WITHIN_NS, Reassembly, reassemble, unwrap
 
 TEXT = bytes(range(256)) * 2
 
@@ -13,6 +15,11 @@ segment = st.tuples(st.integers(0, 60), st.integers(1, 25), st.integers(0, 25))
 
 def put_together(segments, opening_seq, with_opening, text=TEXT, step_ns=10):
     """Segments (position, length, bytes cut by the capture) at times 10, 20, ..., or with other steps."""
+    opening = opening_seq & 0xFFFFFFFF if with_opening else None
+    return reassemble(text, *as_columns(segments, opening_seq, step_ns), opening)
+
+
+def as_columns(segments, opening_seq, step_ns=10):
     seq, length, kept, at, ts = [], [], [], [], []
     for number, (position, size, cut) in enumerate(segments):
         seq.append((opening_seq + position) & 0xFFFFFFFF)
@@ -20,9 +27,7 @@ def put_together(segments, opening_seq, with_opening, text=TEXT, step_ns=10):
         kept.append(max(0, size - cut))
         at.append(position)
         ts.append(step_ns * (number + 1))
-    columns = [np.array(column, np.int64) for column in (seq, length, kept, at, ts)]
-    opening = opening_seq & 0xFFFFFFFF if with_opening else None
-    return reassemble(text, *columns, opening)
+    return [np.array(column, np.int64) for column in (seq, length, kept, at, ts)]
 
 
 def model(segments, base):
@@ -128,3 +133,69 @@ def test_sequence_numbers_do_not_wrap_after_unwrapping(steps, first):
     true = np.cumsum([0, *steps])
     wrapped = (true + first) & 0xFFFFFFFF
     assert unwrap(wrapped).tolist() == true.tolist()
+
+
+@given(
+    st.lists(segment, min_size=1, max_size=14),
+    st.integers(0, 2**32 - 1),
+    st.booleans(),
+    st.sets(st.integers(1, 13)),
+    st.sampled_from([10, 5_000_000]),
+)
+def test_it_does_not_matter_where_the_windows_of_a_file_end(
+    segments, opening, with_opening, cuts, step_ns
+):
+    """Segments added in parts, each from bytes of its own, give the stream that they give together."""
+    together = put_together(segments, opening, with_opening, step_ns=step_ns)
+    parts = Reassembly(opening if with_opening else None)
+    edges = [0, *sorted(cut for cut in cuts if cut < len(segments)), len(segments)]
+    for begin, end in itertools.pairwise(edges):
+        columns = as_columns(segments, opening, step_ns)
+        window = [column[begin:end] for column in columns]
+        parts.add(TEXT, *window)
+        parts.keep()
+    assert_same(parts.stream(), together)
+
+
+def assert_same(one, other):
+    for name in ("data", "unknown", "from_start", "retransmitted", "retransmitted_payload"):
+        assert getattr(one, name) == getattr(other, name), name
+    assert (one.reordered, one.stray) == (other.reordered, other.stray)
+    for name in ("starts", "lengths", "seen_ns", "repeated_ns", "complete_ns", "stalled_ns"):
+        assert getattr(one, name).tolist() == getattr(other, name).tolist(), name
+
+
+@given(
+    st.lists(segment, min_size=1, max_size=14),
+    st.integers(0, 2**32 - 1),
+    st.integers(0, 13),
+    st.data(),
+)
+def test_what_was_let_go_is_missing_from_the_stream_and_from_nothing_else(
+    segments, opening, moment, data
+):
+    """The rest is as it would have been, and so are all counts."""
+    together = put_together(segments, opening, True)
+    columns = as_columns(segments, opening)
+    parts = Reassembly(opening)
+    moment = min(moment, len(segments))
+    parts.add(TEXT, *(column[:moment] for column in columns))
+    parts.keep()
+    there = covered_from_start(segments[:moment])
+    size = data.draw(st.integers(0, there))
+    parts.let_go(size)
+    parts.add(TEXT, *(column[moment:] for column in columns))
+    rest = parts.stream()
+    assert rest.data == together.data[size:]
+    assert parts.fresh == together.covered_bytes
+    assert (rest.retransmitted, rest.reordered) == (together.retransmitted, together.reordered)
+    assert parts.missing(len(together.data)) == len(together.data) - together.covered_bytes
+    if size < len(together.data):
+        places = np.arange(size, len(together.data))
+        whole = together.complete_ns[together.segment(places)]
+        assert rest.complete_ns[rest.segment(places - size)].tolist() == whole.tolist()
+
+
+def covered_from_start(segments):
+    seen = {byte for position, size, _ in segments for byte in range(position, position + size)}
+    return next(byte for byte in itertools.count() if byte not in seen)
