@@ -43,6 +43,7 @@ class Pieces:
     finished: Array  # for each message, whether its last piece is there
     doubtful: Array  # for each message, whether it may have begun before its first piece
     strange: int  # frames whose reserved bits are none of ours
+    ways: frozenset[int]  # on which pieces came since frames last went missing
 
 
 def pieces_of(stream: Stream, found: Walk) -> Pieces:
@@ -129,6 +130,8 @@ class _Reader:
             mine = np.flatnonzero(pieces & (self.way == way))
             epoch = np.searchsorted(self.breaks, self.at[mine], "right")
             resumed = np.diff(epoch, prepend=0) > 0
+            if self.found.clean is not None and way not in self.found.clean:
+                resumed[0] = True
             fresh = resumed | np.concatenate(([True], self.role[mine[:-1]] == Role.LAST))
             run = _runs(fresh)
             if resumed.any():
@@ -216,7 +219,15 @@ class _Reader:
             finished=last[final] & whole,
             doubtful=doubtful[first],
             strange=int(chosen.sum()),
+            ways=self._ways(),
         )
+
+    def _ways(self) -> frozenset[int]:
+        pieces = (self.role == Role.PIECE) | (self.role == Role.LAST)
+        if len(self.breaks):
+            pieces &= self.at >= self.breaks[-1]
+            return frozenset(self.way[pieces].tolist())
+        return frozenset(self.way[pieces].tolist()) | (self.found.clean or frozenset())
 
 
 def _runs(fresh: Array) -> Array:

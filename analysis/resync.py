@@ -30,6 +30,15 @@ BEGINNINGS: Final = re.compile(
 _LETTERS = frozenset(int(letter) for letter in Letter)
 _PIECES = frozenset((Letter.PIECE, Letter.URGENT_PIECE, Letter.LAST, Letter.URGENT_LAST))
 _LEAST_CHAIN = 2  # frames that lead exactly to the end; of one alone that may be chance
+LARGEST = (
+    1 << 22
+)  # bytes of a frame that is looked for: what claims to be longer hides more than it shows
+_HEAD = 14
+_LOOK = _HEAD + 1 + LENGTH_BYTES + HEADER_SIZE  # bytes that tell what a frame looks like
+
+
+class NeedMore(Exception):
+    """It depends on bytes that are not there yet; where the search has to begin again."""
 
 
 class _Style(Enum):
@@ -62,56 +71,88 @@ class _Label(NamedTuple):
     style: _Style | None
 
 
-def next_frame(data: bytes, at: int) -> int:
-    """The next position from which our frames can be read; the stream's end if there is none."""
-    hopeless: set[int] = set()
+def next_frame(data: bytes, at: int, final: bool = True) -> int:
+    """The next position from which our frames can be read; the stream's end if there is none.
+
+    If the data is not final, NeedMore where more of it might change that.
+    """
+    search = _Search(data, final)
     for found in BEGINNINGS.finditer(data, at):
-        look = _look(data, found.start())
-        if look is None or (reached := _leads_on(data, found.start(), look, hopeless)) is None:
-            continue
-        if _is_sure(data, look):
-            return found.start()
-        return _first_sure(data, found.start(), max(look.end, reached))
+        try:
+            if (place := search.believed(found.start())) is not None:
+                return place
+        except _Beyond as unsure:
+            raise NeedMore(found.start()) from unsure
+    if not final:
+        raise NeedMore(len(data))
     return len(data)
 
 
 def begins_frame(data: bytes, at: int) -> bool:
     """Whether one of our frames can begin here."""
-    look = _look(data, at)
-    return look is not None and _leads_on(data, at, look, set()) is not None
+    search = _Search(data, final=True)
+    look = search.look(at)
+    return look is not None and search.leads_on(at, look) is not None
 
 
-def _first_sure(data: bytes, at: int, end: int) -> int:
-    """The first frame up to this end of which there is less doubt; else the one that begins here."""
-    for found in BEGINNINGS.finditer(data, at + 1, end):
-        look = _look(data, found.start())
-        if look is not None and _is_sure(data, look):
-            return found.start()
-    return at
+class _Beyond(Exception):
+    """What is asked for lies beyond the data."""
 
 
-def _is_sure(data: bytes, look: _Look) -> bool:
-    """Whether it shows itself, and another one follows unless the stream ends."""
-    ends_here = look.end >= len(data)
-    return look.shows_itself and (ends_here or _look(data, look.end) is not None)
+class _Search:
+    """For frames in data that may go on: then nothing is said of what lies too near to its end."""
 
+    def __init__(self, data: bytes, final: bool) -> None:
+        self.data = data
+        self.final = final
+        self.hopeless: set[int] = set()
 
-def _leads_on(data: bytes, at: int, look: _Look | None, hopeless: set[int]) -> int | None:
-    """Where the frames from here on reach one that shows itself, or the end; None, and noted, if they do not."""
-    passed: list[int] = []
-    style: _Style | None = None
-    while at not in hopeless:
-        if at == len(data) and len(passed) >= _LEAST_CHAIN:
+    def believed(self, at: int) -> int | None:
+        """Where to go on, if a frame begins here: at it, or at one that is surer; None if none does."""
+        look = self.look(at)
+        if look is None or (reached := self.leads_on(at, look)) is None:
+            return None
+        if self._is_sure(look):
             return at
-        if look is None or (style and look.style and style is not look.style):
-            break
-        if look.shows_itself:
-            return at
-        passed.append(at)
-        style, at = style or look.style, look.end
-        look = _look(data, at)
-    hopeless.update(passed)
-    return None
+        return self._first_sure(at, max(look.end, reached))
+
+    def look(self, at: int) -> _Look | None:
+        """The frame that begins here; None if it is none of ours."""
+        if not self.final and at + _LOOK > len(self.data):
+            raise _Beyond
+        return _look(self.data, at)
+
+    def leads_on(self, at: int, look: _Look | None) -> int | None:
+        """Where the frames from here on reach one that shows itself, or the end; None, and noted, if they do not."""
+        passed: list[int] = []
+        style: _Style | None = None
+        while at not in self.hopeless:
+            if at == len(self.data) and len(passed) >= _LEAST_CHAIN:
+                return at
+            if look is None or (style and look.style and style is not look.style):
+                break
+            if look.shows_itself:
+                return at
+            passed.append(at)
+            style, at = style or look.style, look.end
+            look = self.look(at)
+        self.hopeless.update(passed)
+        return None
+
+    def _first_sure(self, at: int, end: int) -> int:
+        """The first frame up to this end of which there is less doubt; else the one that begins here."""
+        for found in BEGINNINGS.finditer(self.data, at + 1, end):
+            look = self.look(found.start())
+            if look is not None and self._is_sure(look):
+                return found.start()
+        return at
+
+    def _is_sure(self, look: _Look) -> bool:
+        """Whether it shows itself, and another one follows unless the stream ends."""
+        if not look.shows_itself:
+            return False
+        ends_here = self.final and look.end >= len(self.data)
+        return ends_here or self.look(look.end) is not None
 
 
 def _look(data: bytes, at: int) -> _Look | None:
@@ -153,7 +194,7 @@ def _head(data: bytes, at: int) -> _Head | None:
     if data[at + 1] & 0x80:
         mask = data[payload_at : payload_at + 4]
         payload_at += 4
-    if payload_at > len(data):
+    if payload_at > len(data) or length > LARGEST:
         return None
     return _Head(payload_at, payload_at + length, mask)
 

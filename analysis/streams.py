@@ -13,12 +13,13 @@ import numpy.typing as npt
 
 from analysis.stream import NEVER, NOTHING, REORDERED_WITHIN_NS, Stream
 
+__all__ = ["REORDERED_WITHIN_NS", "Reassembly", "Stream", "reassemble", "unwrap"]
 Array = npt.NDArray[Any]
 
 FARTHEST_JUMP = 1 << 26  # a segment further ahead than any window allows belongs to something else
 LATEST = 1 << 26  # bytes that are missing are not waited for any longer when so many follow them
 REACH_BACK = 1 << 20  # so far into a stream whose opening is not known, its true beginning may come
-REPEATS_WITHIN = 1 << 23  # what follows so many bytes behind is not noted as a repetition of them
+REPEATS_WITHIN = 1 << 20  # what follows so many bytes behind is not noted as a repetition of them
 
 
 class _Pieces(NamedTuple):

@@ -5,18 +5,18 @@ for the next place where one of our frames begins (`analysis.resync`). What the 
 asked here.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from analysis.resync import begins_frame, next_frame
+from analysis.resync import NeedMore, begins_frame, next_frame
+from analysis.upgrade import END, HANDSHAKES, LONGEST
 
 CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0x0, 0x1, 0x2, 0x8, 0x9, 0xA
 FIN_BIT, RESERVED_BITS, OPCODE_BITS, MASK_BIT = 0x80, 0x70, 0x0F, 0x80
 LARGEST_CONTROL = 125
 LONGEST_HEAD = 14
 LARGEST_FRAME = 1 << 30  # nobody sends an alert of a gigabyte: such a length is not a length
-HANDSHAKES = (b"GET ", b"HTTP/1.")
 
 
 class Frame(NamedTuple):
@@ -39,6 +39,24 @@ class Walk:
     breaks: list[int] = field(default_factory=list)  # where reading began again: frames are missing
     handshake: int = 0  # bytes of HTTP before the first frame
     control_frames: list[tuple[int, int]] = field(default_factory=list)  # begin, end
+    # Where the stream goes on in a later window:
+    stopped: int = 0  # from here on nothing was read
+    lost: bool = False  # and no frame needs to begin there
+    # Where it began in an earlier one: the ways of chunks that were seen since frames went missing; None: none ever did
+    clean: frozenset[int] | None = None
+
+    def up_to(self, end: int) -> "Walk":
+        """What was found before this place, where a frame begins or reading ended."""
+        count = bisect_left(self.frames, (end,))
+        return Walk(
+            self.frames[:count],
+            [number for number in self.continued if number < count],
+            [number for number in self.unended if number < count],
+            [place for place in self.breaks if place <= end],
+            min(self.handshake, end),
+            [(begin, last) for begin, last in self.control_frames if begin < end],
+            clean=self.clean,
+        )
 
 
 class _Unreadable(Exception):
@@ -48,38 +66,62 @@ class _Unreadable(Exception):
 def walk(data: bytes, unknown: tuple[tuple[int, int], ...], from_start: bool) -> Walk:
     """All frames of a stream."""
     found = Walk()
-    at = _after_handshake(data)
+    at = after_handshake(data)
     if at is None:
         return found
     found.handshake = at
-    if at == 0 and not (from_start and begins_frame(data, 0)):
-        at = next_frame(data, 0)  # the capture began later, or this is no WebSocket at all
-        found.breaks.append(at)
-    _Walker(data, unknown, found).run(at)
+    # Without a handshake the capture began later, or this is no WebSocket at all.
+    lost = at == 0 and not (from_start and begins_frame(data, 0))
+    return go_on(data, unknown, found, at, lost=lost)
+
+
+def go_on(
+    data: bytes,
+    unknown: tuple[tuple[int, int], ...],
+    found: Walk,
+    at: int,
+    *,
+    lost: bool = False,
+    final: bool = True,
+) -> Walk:
+    """All frames from here on; `lost`: none needs to begin here. Not `final`: only what no later byte changes."""
+    _Walker(data, unknown, found, final).run(at, lost)
     return found
 
 
-def _after_handshake(data: bytes) -> int | None:
+def after_handshake(data: bytes) -> int | None:
     """Where the frames begin: after the HTTP upgrade if there is one. None: the upgrade was never completed."""
     if not data.startswith(HANDSHAKES):
         return 0
-    end = data.find(b"\r\n\r\n")
-    return None if end < 0 else end + 4
+    end = data.find(END, 0, LONGEST)
+    return None if end < 0 else end + len(END)
 
 
 class _Walker:
     """Goes from frame to frame; a WebSocket message in several frames is open between its first and last."""
 
-    def __init__(self, data: bytes, unknown: tuple[tuple[int, int], ...], found: Walk) -> None:
+    def __init__(
+        self, data: bytes, unknown: tuple[tuple[int, int], ...], found: Walk, final: bool
+    ) -> None:
         self.data = data
+        self.final = final
         self.unknown_begins = [begin for begin, _ in unknown]
         self.unknown_ends = [end for _, end in unknown]
         self.found = found
         self.open = False
 
-    def run(self, at: int) -> None:
+    def run(self, at: int, lost: bool) -> None:
         data, end = self.data, len(self.data)
         while at < end:
+            if lost:
+                try:
+                    at = next_frame(data, at, self.final)
+                except NeedMore as searched:
+                    self.found.stopped, self.found.lost = searched.args[0], True
+                    return
+                self.found.breaks.append(at)
+                lost = False
+                continue
             if not self.open and not self.unknown_begins:
                 at = self._plain(at)
                 if at >= end:
@@ -87,14 +129,37 @@ class _Walker:
             try:
                 first = data[at]
                 frame = self._frame(at)
-            except (_Unreadable, IndexError):
+            except _Unreadable:
                 self._abandon()
-                at = next_frame(data, at + 1)
-                self.found.breaks.append(at)
+                at, lost = at + 1, True
                 continue
+            except IndexError:
+                if not self.final:
+                    break
+                self._abandon()
+                at, lost = at + 1, True
+                continue
+            if frame.end > end and not self.final:
+                break
             self._take(first, frame)
             at = frame.end
-        self._abandon()
+        self._stop(at)
+
+    def _stop(self, at: int) -> None:
+        """At the end of what there is. If it is not final, frames that are not whole have not been seen."""
+        found = self.found
+        if self.final:
+            self._abandon()
+            return
+        while found.frames and found.frames[-1][2] > len(self.data):
+            at = found.frames.pop()[0]
+        if self.open:
+            number = len(found.frames) - 1
+            continued = set(found.continued)
+            while number in continued:
+                number -= 1
+            at = found.frames[number][0]
+        found.stopped = at
 
     def _plain(self, at: int) -> int:
         """What nearly all of a stream is, in one tight loop: whole short messages; where something else begins."""

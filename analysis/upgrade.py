@@ -1,0 +1,44 @@
+"""What both ends of a WebSocket agreed on, from the head of the HTTP answer: a subprotocol, and a compression."""
+
+from typing import NamedTuple
+
+HANDSHAKES = (b"GET ", b"HTTP/1.")
+END = b"\r\n\r\n"
+LONGEST = 1 << 16  # nobody's head is longer
+DEFLATE = "permessage-deflate"
+
+
+class Upgrade(NamedTuple):
+    """Whatever is not agreed on is empty."""
+
+    protocol: str = ""
+    extensions: tuple[str, ...] = ()
+
+    @property
+    def is_mqtt(self) -> bool:
+        return self.protocol.startswith("mqtt")  # of 3.1 it is mqttv3.1
+
+    @property
+    def is_compressed(self) -> bool:
+        """Whether messages may come compressed, and then tell nothing (RFC 7692)."""
+        return DEFLATE in self.extensions
+
+
+NOTHING = Upgrade()
+
+
+def read_upgrade(data: bytes) -> Upgrade:
+    """The head with which a stream begins; NOTHING if it has none, or if its end is missing."""
+    end = data.find(END, 0, LONGEST)
+    if not data.startswith(HANDSHAKES) or end < 0:
+        return NOTHING
+    fields: dict[str, list[str]] = {}
+    for line in data[:end].decode("latin-1").split("\r\n")[1:]:
+        name, _, value = line.partition(":")
+        fields.setdefault(name.strip().lower(), []).extend(value.lower().split(","))
+    protocols = [name.strip() for name in fields.get("sec-websocket-protocol", [])]
+    extensions = fields.get("sec-websocket-extensions", [])
+    return Upgrade(
+        protocols[0] if protocols else "",
+        tuple(extension.partition(";")[0].strip() for extension in extensions),
+    )
