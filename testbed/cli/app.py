@@ -22,6 +22,7 @@ from testbed.cli import (
     query_command,
     reproduce_command,
     run_commands,
+    watch_command,
 )
 from testbed.limits import raise_open_files
 
@@ -64,6 +65,7 @@ for commands in (
     query_command,
     reproduce_command,
     lab_commands,
+    watch_command,
     link_commands,
     file_commands,
     graph_command,

@@ -9,11 +9,14 @@ import errno
 import json
 import os
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
 import typer
 from rich.console import Console, RenderableType
+from rich.live import Live
 from rich.markup import escape
 from rich.progress import (
     BarColumn,
@@ -109,6 +112,21 @@ class Terminal:
         """Print the result for programs; only with --json."""
         if self._as_json:
             typer.echo(json.dumps(document, indent=2))
+
+    def line(self, document: Any) -> None:
+        """One of several results for programs, on a line of its own; only with --json."""
+        if self._as_json:
+            typer.echo(json.dumps(document))
+
+    @contextmanager
+    def screen(self) -> Iterator[Callable[[RenderableType], None]]:
+        """A result for people that is shown again and again, in its place; one below the other where nobody watches."""
+        self._progress.stop()
+        if self._as_json or not self._out.is_terminal:
+            yield self.show
+            return
+        with Live(console=self._out, auto_refresh=False) as live:
+            yield lambda result: live.update(result, refresh=True)
 
     def __enter__(self) -> Self:
         self._progress.start()

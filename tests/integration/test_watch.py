@@ -1,0 +1,106 @@
+"""`testbed watch` beside a lab that runs: its numbers grow with the run, end with it, and are those of the captures."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from analysis.live_run import WatchedRun
+
+pytestmark = pytest.mark.netns
+
+COUNT = 20
+FILE = f"""
+name: watched
+nodes:
+  broker: {{kind: broker}}
+  sensor: {{kind: sensor, link: 3g-384k}}
+  siren: {{kind: subscriber, link: mvno-128k, topics: [alerts]}}
+scenario:
+  duration: 5s
+  settle: 30s
+  events:
+    - at: 0s
+      publish: {{from: sensor, topic: alerts, priority: 5, size: 100B, period: 200ms, count: {COUNT}}}
+"""
+
+
+@pytest.fixture
+def started(repository):
+    """started("watch", ...): a command that goes on; it is ended with the test."""
+    processes = []
+
+    def start(*words: str) -> subprocess.Popen[str]:
+        processes.append(
+            subprocess.Popen(
+                [sys.executable, "-m", "testbed", *words],
+                cwd=repository,
+                env={**os.environ, "COLUMNS": "160"},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+            )
+        )
+        return processes[-1]
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.communicate()
+
+
+def test_delay_and_loss_are_seen_while_the_run_goes_on(testbed, started, places, tmp_path):
+    file = tmp_path / "watched.yaml"
+    file.write_text(FILE)
+    assert testbed("up", file, "--backend", "netns").returncode == 0
+    watching = started("watch", "watched", "--json", "--every", "0.3")
+    interrupted = started("watch")
+    assert json.loads(watching.stdout.readline())["goes_on"]
+    played = testbed("play", "watched")
+    assert played.returncode in (0, 3), played.stderr
+    interrupted.send_signal(signal.SIGINT)
+    assert testbed("down", "watched").returncode == 0
+
+    out, err = watching.communicate(timeout=60)
+    assert watching.returncode == 0
+    assert "is over" in err
+    looks = [json.loads(line) for line in out.splitlines()]
+    assert [look["goes_on"] for look in looks] == [True] * (len(looks) - 1) + [False]
+    seen = [look["levels"]["5"]["delivered"] for look in looks if look["levels"]]
+    assert seen == sorted(seen)
+    assert len(set(seen)) > 4
+    last = looks[-1]["levels"]["5"]
+    assert (last["published"], last["delivered"], last["overdue"]) == (COUNT, COUNT, 0)
+
+    (folder,) = (places / "c").iterdir()
+    whole = WatchedRun(folder)
+    whole.look(final=True)
+    (level,) = whole.levels(0, 0.0)
+    assert (level.p50, level.max) == (last["p50"], last["max"])
+    lines = map(json.loads, (folder / "logs" / "siren.jsonl").read_text().splitlines())
+    told = [line["t"] - line["published_ns"] for line in lines if line["event"] == "receive"]
+    assert 0.05 < level.max <= max(told) / 1e9
+
+    out, err = interrupted.communicate(timeout=60)
+    assert interrupted.returncode == 130
+    assert "5 emergency" in out
+    assert "the run goes on" in err
+
+
+def test_a_run_that_is_over_is_shown_once(testbed, testbed_json, repository):
+    sample = repository / "captures" / "sample"
+    done = testbed("watch", sample)
+    assert done.returncode == 0
+    assert "5 of 5" in done.stdout
+    summary = json.loads((sample / "summary.json").read_text())
+    (look,) = testbed("watch", sample, "--json", "--once").stdout.splitlines()
+    told = json.loads(look)["levels"]["5"]
+    assert [told[name] for name in ("p50", "p95", "max")] == [
+        summary["delay_s"]["5"][name] for name in ("p50", "p95", "max")
+    ]
+    done = testbed("watch", "nothing")
+    assert done.returncode == 2
+    assert "no run 'nothing'" in done.stderr

@@ -1,0 +1,222 @@
+"""Delay and loss while a run goes on: read bit by bit, it is what a reading of the whole says."""
+
+import json
+import random
+import shutil
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analysis.link import read_link
+from analysis.live import Live
+from analysis.live_link import LiveLink
+from analysis.live_run import WatchedRun
+from analysis.messages import LinkPlace
+from analysis.pcap import parse
+from analysis.wishes import wishes_of
+from labelled_streams import STYLES, write_mixed
+from nodes import wire
+from synthetic_runs import (
+    MS,
+    START_NS,
+    WELL,
+    Captures,
+    Host,
+    Line,
+    Passing,
+    Publication,
+    StarRun,
+    frame,
+    frames,
+)
+
+TOWN, BROKER = Host("town", 2, "10.77.0.2"), Host("broker", 1, "10.77.0.1")
+PLACE = LinkPlace(
+    "town",
+    0x0A4D0002,
+    int.from_bytes(TOWN.mac),
+    {0x0A4D0001: "broker", 0x0A4D0002: "town"},
+    {1: "broker"},
+)
+
+
+def a_run(seed: int) -> StarRun:
+    """Some packets are late, some messages lost, and frames divided anywhere."""
+    chance = random.Random(seed)
+    late = {number: chance.randrange(40) * MS for number in chance.sample(range(400), 60)}
+    lost = {number: chance.choice(("unsent", "vanishes")) for number in chance.sample(range(30), 4)}
+    divided = "vanishes" not in lost.values()  # behind a hole, divided frames are not found again
+    return StarRun(
+        sensors=2,
+        subscribers=2,
+        publications=[
+            Publication(chance.randrange(2), 30 * n, 1 + n % 5, size=chance.choice((0, 300, 4000)))
+            for n in range(30)
+        ],
+        decide=lambda _host, number, _payload: (
+            Passing(late_ns=late[number]) if number in late else WELL
+        ),
+        fate=lambda number, _src, dst: lost.get(number) if dst == "town-1" else None,
+        as_frames=lambda message, mask: frames(
+            wire.encode(message), [37, 900] if divided else [], mask
+        ),
+    )
+
+
+def grow(source: Path, target: Path, share: float) -> None:
+    """The first part of each file of a run; records and lines are cut where it happens to be."""
+    for path in source.rglob("*"):
+        if path.suffix in (".pcap", ".jsonl"):
+            data = path.read_bytes()
+            place = target / path.relative_to(source)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(data[: int(share * len(data))])
+    shutil.copy(source / "run.json", target / "run.json")
+
+
+def delays_of_the_whole(folder: Path) -> list[float]:
+    """As the analysis reads them, all captures at once."""
+    delays = []
+    for number in (1, 2):
+        host = Host(f"town-{number}", 3 + number, f"10.77.0.{3 + number}")
+        place = LinkPlace(host.name, 0x0A4D0003 + number, int.from_bytes(host.mac), {}, {})
+        rows = read_link(parse((folder / "pcap" / f"{host.name}.pcap").read_bytes()), place)[0]
+        first: dict[str, float] = {}
+        for row in rows.to_pylist():
+            if row["kind"] == "PUBLISH" and row["direction"] == "down" and row["complete"]:
+                first.setdefault(row["id"], (row["last_ns"] - row["published_ns"]) / 1e9)
+        delays += first.values()
+    return sorted(delays)
+
+
+@settings(max_examples=12, deadline=None)
+@given(st.integers(0, 1000), st.lists(st.floats(0.0, 1.0), max_size=6))
+def test_a_run_read_while_it_grows_tells_what_really_happened(tmp_path_factory, seed, steps):
+    folder = tmp_path_factory.mktemp("live")
+    made = a_run(seed).write(folder / "whole")
+    (folder / "growing").mkdir()
+    grow(folder / "whole", folder / "growing", 0.0)
+    watched = WatchedRun(folder / "growing")
+    seen = 0
+    for share in [*sorted(steps), 1.0]:
+        grow(folder / "whole", folder / "growing", share)
+        watched.look()
+        delivered = sum(level.delivered for level in watched.levels(START_NS, 30.0))
+        assert delivered >= seen
+        seen = delivered
+    watched.look(final=True)
+    levels = watched.levels(START_NS + 3600 * 10**9, 30.0)
+    assert [level.level for level in levels] == [5, 4, 3, 2, 1]
+    assert sum(level.published for level in levels) == 30
+    assert sum(level.expected for level in levels) == 60
+    delays = delays_of_the_whole(folder / "whole")
+    assert sum(level.delivered for level in levels) == len(delays) == len(made.arrivals) == 56
+    assert sum(level.overdue for level in levels) == 4
+    assert max(level.max or 0 for level in levels) == pytest.approx(delays[-1])
+
+
+def test_what_lies_behind_bytes_that_the_capture_lost_is_read_in_the_end():
+    captures = Captures()
+    line = Line(captures, TOWN, BROKER, lambda _h, number, _p: Passing(down=number != 6))
+    line.open(START_NS)
+    for number in range(40):
+        message = wire.Message(
+            wire.Kind.PUBLISH, 5, 1, 0, number + 1, START_NS, topic="alert", payload=bytes(60)
+        )
+        line.send(BROKER, frame(wire.encode(message)), START_NS + (100 + number * 1000) * MS)
+    records, link, told = captures.records["town"], LiveLink(0x0A4D0002), []
+    for record in sorted(records):
+        some = Captures()
+        some.records["town"] = [record]
+        told.append(len(link.add(parse(some.pcap("town")))))
+    assert sum(told) == 39
+    assert max(told) == 22  # that waited for 20 s
+    assert not link.finish()
+
+
+@pytest.mark.parametrize("style", STYLES)
+@settings(max_examples=8, deadline=None)
+@given(seed=st.integers(0, 2**32))
+def test_labelled_chunks_in_small_portions_are_those_of_the_whole_link(style, seed):
+    chance = random.Random(seed)
+    messages = [
+        wire.Message(
+            wire.Kind.PUBLISH,
+            priority=1 + number % 5,
+            origin=1,
+            message_id=wire.message_id(1, number + 1),
+            published_ns=START_NS + number,
+            topic="alert",
+            payload=chance.randbytes(chance.choice((0, 30, 1500))),
+        )
+        for number in range(20)
+    ]
+    writer, _ = write_mixed(chance, messages, style, 200, chance.choice((b"", b"mask")))
+    captures = Captures()
+    late = {number: chance.randrange(60) * MS for number in chance.sample(range(6, 60), 12)}
+    line = Line(captures, TOWN, BROKER, lambda _h, number, _p: Passing(late_ns=late.get(number, 0)))
+    line.opening_seq = chance.choice((1000, 2**32 - 5000))
+    line.open(START_NS)
+    line.send(BROKER, writer.data, START_NS + 500 * MS)
+    whole = captures.pcap("town")
+    rows = read_link(parse(whole), PLACE)[0].to_pylist()
+    expected = {(row["id"], row["published_ns"], row["last_ns"]) for row in rows if row["complete"]}
+    assert len(expected) == 20
+
+    records = sorted(captures.records["town"], key=lambda record: record[0])
+    link, found = LiveLink(0x0A4D0002), {}
+    while records:
+        some = Captures()
+        size = chance.randrange(1, 9)
+        some.records["town"], records = records[:size], records[size:]
+        for one in link.add(parse(some.pcap("town"))):
+            found.setdefault(one.identity, tuple(one))
+    assert set(found.values()) == expected
+    (connection,) = link._connections.values()
+    assert not connection.segments
+
+
+WISHES = wishes_of({"siren": ["alert"], "town": ["alert", "rain"]})
+S = 10**9
+
+
+def test_what_has_not_come_is_under_way_and_then_overdue():
+    live = Live(WISHES)
+    live.published("a", "sensor", "alert", 5, 0)
+    live.published("b", "sensor", "rain", 1, 10 * S)
+    live.published("a", "sensor", "alert", 5, 0)  # told twice
+    live.arrived("a", "siren", 0, 2 * S)
+    live.arrived("a", "siren", 0, 9 * S)  # a duplicate
+    urgent, other = live.levels(12 * S, 5.0)
+    assert (urgent.published, urgent.expected, urgent.delivered) == (1, 2, 1)
+    assert (urgent.under_way, urgent.overdue, urgent.p50, urgent.max) == (0, 1, 2.0, 2.0)
+    assert (urgent.recent, urgent.recent_p50) == (0, None)
+    assert (other.level, other.under_way, other.overdue, other.p50) == (1, 1, 0, None)
+    assert live.levels(11 * S, 5.0)[0].recent == 1
+
+
+def test_an_arrival_may_be_known_before_its_publication_is():
+    live = Live(WISHES, from_ns=5)
+    live.arrived("a", "siren", 10, 2 * S)
+    live.arrived("x", "siren", 1, 2 * S)  # before the lab was changed
+    assert live.levels(3 * S, 5.0) == []
+    live.published("a", "town", "alert", 5, 10)
+    live.published("x", "town", "alert", 5, 1)
+    (level,) = live.levels(3 * S, 5.0)
+    assert (level.expected, level.delivered) == (1, 1)
+
+
+def test_without_captures_the_logs_of_the_receivers_count(tmp_path):
+    run = StarRun(publications=[Publication(0, 100 * number) for number in range(5)])
+    run.write(tmp_path / "run")
+    manifest = json.loads((tmp_path / "run" / "run.json").read_text())
+    manifest["topology"]["capture"]["enabled"] = False
+    (tmp_path / "run" / "run.json").write_text(json.dumps(manifest))
+    shutil.rmtree(tmp_path / "run" / "pcap")
+    watched = WatchedRun(tmp_path / "run")
+    watched.look()
+    (level,) = watched.levels(START_NS, 30.0)
+    assert not watched.by_captures
+    assert (level.expected, level.delivered, level.overdue) == (10, 10, 0)
