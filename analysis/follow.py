@@ -18,6 +18,22 @@ class Hop(NamedTuple):
     received_first_ns: int | None
     received_last_ns: int | None  # all of it
     copies: int
+    queue_s: float | None = None
+    transmission_s: float | None = None
+    propagation_s: float | None = None
+    retransmission_s: float | None = None
+
+
+class Parts(NamedTuple):
+    """What a message's time went into, on one hop or on all of its way; None: not known."""
+
+    queue_s: float | None
+    transmission_s: float | None
+    propagation_s: float | None
+    retransmission_s: float | None
+
+
+UNKNOWN_PARTS = Parts(None, None, None, None)
 
 
 class Outcome(NamedTuple):
@@ -72,6 +88,15 @@ class Journey:
                 break
             path.append(arrival.src)
         return path[::-1]
+
+    def parts(self, path: Sequence[str] | None) -> Parts:
+        """Summed over the hops of a path that `outcome` gave; not known if the captures have a gap in it."""
+        if not path or path[0] != self.origin:
+            return UNKNOWN_PARTS
+        legs = [self.arrival[node][-len(UNKNOWN_PARTS) :] for node in path[1:]]
+        if any(part is None for leg in legs for part in leg):
+            return UNKNOWN_PARTS
+        return Parts(*(sum(part or 0.0 for part in parts) for parts in zip(*legs, strict=True)))
 
     def _reason(self, receiver: str, homes: Sequence[str]) -> str:
         """Where the message was last seen on its way to the receiver."""

@@ -8,18 +8,19 @@ Each metric is written as Parquet and read back by the next: the files are the p
 import json
 import os
 import shutil
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from analysis.faults import downtimes
+from analysis.lines import Lines, lines_of, ways_of
 from analysis.load import UNIT_S
 from analysis.overlay import read_events
 from analysis.repairs import Event, home_of, in_order
 from analysis.runfolder import Run, read_run
 from analysis.scan import jobs_of, scan
 from analysis.session import open_session
-from analysis.summary import summarize
+from analysis.summary import packet_bytes, summarize
 from analysis.trace import read_trace, trace_files
 from analysis.wishes import wishes_of
 
@@ -47,27 +48,34 @@ def analyze(
     emit: Progress = _ignore,
     master: str = "local[*]",
     load_unit_s: float = UNIT_S,
+    deadlines: Mapping[int, float] | None = None,
 ) -> dict[str, Any]:
     """Measure a run: writes metrics/*.parquet and summary.json, returns the summary.
 
-    `load_unit_s`: the unit of time in which the momentary load of nodes is counted.
+    `load_unit_s`: the unit of time in which the momentary load of nodes and the use of links are counted.
+    `deadlines`: level -> seconds, before those of the manifest.
     """
     run = read_run(Path(run_dir).resolve())
     size = _size_of(run)  # and wrong files are found before Spark is started
     emit(STARTING, 0, 1)
     with open_session(master, short=size < SHORT_BYTES) as spark:
         emit(STARTING, 1, 1)
-        return measure(spark, run, emit, load_unit_s)
+        return measure(spark, run, emit, load_unit_s, deadlines)
 
 
 def measure(
-    spark: "SparkSession", run: Run, emit: Progress = _ignore, load_unit_s: float = UNIT_S
+    spark: "SparkSession",
+    run: Run,
+    emit: Progress = _ignore,
+    load_unit_s: float = UNIT_S,
+    deadlines: Mapping[int, float] | None = None,
 ) -> dict[str, Any]:
     """The same in a session that is open already. Metrics of an earlier analysis stay until the new ones are whole."""
     unfinished = run.folder / "metrics.unfinished"
     shutil.rmtree(unfinished, ignore_errors=True)
     try:
-        summary = _Measurement(spark, run, unfinished, emit, load_unit_s).measure()
+        due = {**run.deadlines, **(deadlines or {})}
+        summary = _Measurement(spark, run, unfinished, emit, load_unit_s, due).measure()
     except BaseException:  # also when interrupted: what is half done is of no use
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
@@ -87,20 +95,27 @@ class _Measurement:
     """One run in one session."""
 
     def __init__(
-        self, spark: "SparkSession", run: Run, folder: Path, emit: Progress, load_unit_s: float
+        self,
+        spark: "SparkSession",
+        run: Run,
+        folder: Path,
+        emit: Progress,
+        load_unit_s: float,
+        deadlines: Mapping[int, float],
     ) -> None:
         self.spark = spark
         self.run = run
         self.folder = folder
         self.emit = emit
         self.load_unit_s = load_unit_s
+        self.deadlines = deadlines
 
     def measure(self) -> dict[str, Any]:
-        from analysis.metrics import delay, deliveries, events, hops, overhead, publications
+        from analysis.metrics import delay, deliveries, events, hops, overhead, publications, use
 
         reading = TRACES if self.run.simulated else READING
         self.emit(reading, 0, 3)
-        seen, links = self._traced() if self.run.simulated else self._scanned()
+        seen, links, used = self._traced() if self.run.simulated else self._scanned()
         self._keep("overhead", overhead.overhead(links), overhead.SCHEMA)
         self.emit(reading, 2, 3)
         logs = self._logs()
@@ -112,7 +127,8 @@ class _Measurement:
         self.emit(reading, 3, 3)
 
         self.emit(FOLLOWING, 0, 2)
-        crossed = self._keep("hops", hops.hops(seen, from_ns), hops.SCHEMA)
+        lines = lines_of(self.run.manifest)
+        crossed = self._keep("hops", hops.hops(seen, from_ns, self._ways(lines)), hops.SCHEMA)
         self.emit(FOLLOWING, 1, 2)
         self._keep("events", events.events(logs), events.SCHEMA)
         told = read_events(self.folder)
@@ -128,6 +144,7 @@ class _Measurement:
                 self.run.brokers,
                 connected(told, self.run.brokers),
                 downtimes(self.run.manifest),
+                self.deadlines,
             ),
             deliveries.SCHEMA,
         )
@@ -136,21 +153,31 @@ class _Measurement:
         self.emit(SUMMING, 0, 3)
         self._keep("delay", delay.delay(delivered), delay.SCHEMA)
         self.emit(SUMMING, 1, 3)
-        seconds = self._measure_overlay(seen, links, delivered, told)
+        begin_ns, end_ns = self.run.played or _seen_time(seen)
+        self._measure_overlay(seen, links, delivered, told, begin_ns, end_ns)
+        self._keep("use", use.use(used, lines, begin_ns, self.load_unit_s), use.SCHEMA)
         self.emit(SUMMING, 2, 3)
-        summary = summarize(self.run, self.folder, ignored, seconds, self.load_unit_s)
+        seconds = (end_ns - begin_ns) / 1e9
+        summary = summarize(
+            self.run, self.folder, ignored, seconds, self.load_unit_s, self.deadlines
+        )
         self.emit(SUMMING, 3, 3)
         return summary
 
     def _measure_overlay(
-        self, seen: "DataFrame", links: "DataFrame", delivered: "DataFrame", told: list[Event]
-    ) -> float:
-        """What brokers did and said; how long the time is that this is measured over, in seconds."""
+        self,
+        seen: "DataFrame",
+        links: "DataFrame",
+        delivered: "DataFrame",
+        told: list[Event],
+        begin_ns: int,
+        end_ns: int,
+    ) -> None:
+        """What brokers did and said in this time."""
         from analysis.metrics import control, forwards, load, repair
 
         run = self.run
         self._keep("forwards", forwards.forwards(seen, run.measured_from_ns), forwards.SCHEMA)
-        begin_ns, end_ns = run.played or _seen_time(seen)
         self._keep(
             "control",
             control.control(seen, links, run.brokers, begin_ns, end_ns),
@@ -158,27 +185,35 @@ class _Measurement:
         )
         self._keep("load", load.load(seen, begin_ns, end_ns, self.load_unit_s), load.SCHEMA)
         self._keep("repair", repair.repair(run, delivered, seen, told, run.brokers), repair.SCHEMA)
-        return (end_ns - begin_ns) / 1e9
 
-    def _scanned(self) -> "tuple[DataFrame, DataFrame]":
-        """What the captures show: messages, and what links carried."""
-        from analysis.metrics import messages, overhead
+    def _ways(self, lines: Lines) -> "DataFrame":
+        """What each node's way to the core was asked to be, and what packets had around them there."""
+        from analysis.metrics.parts import ways_frame
 
-        scanned = scan(self.spark, self.run).persist()
+        ways = ways_of(self.run.manifest, lines)
+        return ways_frame(self.spark, ways, packet_bytes(self.folder))
+
+    def _scanned(self) -> "tuple[DataFrame, DataFrame, DataFrame]":
+        """What the captures show: messages, what links carried, and when."""
+        from analysis.metrics import messages, overhead, use
+
+        scanned = scan(self.spark, self.run, self.load_unit_s).persist()
         seen = self._keep("messages", messages.messages(scanned), messages.SCHEMA)
         self.emit(READING, 1, 3)
         links = self._keep("links", overhead.links(scanned), overhead.LINKS_SCHEMA)
+        used = self.spark.createDataFrame(use.counted(scanned).toArrow())
         scanned.unpersist()
-        return seen, links
+        return seen, links, used
 
-    def _traced(self) -> "tuple[DataFrame, DataFrame]":
+    def _traced(self) -> "tuple[DataFrame, DataFrame, DataFrame]":
         """The same of a simulated run."""
         from analysis.metrics import messages, overhead
 
-        seen, links = read_trace(self.spark, self.run)
+        seen, links, used = read_trace(self.spark, self.run)
         return (
             self._keep("messages", seen, messages.SCHEMA),
             self._keep("links", links, overhead.LINKS_SCHEMA),
+            used,
         )
 
     def _keep(self, name: str, frame: "DataFrame", schema: str) -> "DataFrame":

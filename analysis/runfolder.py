@@ -102,6 +102,11 @@ class Run:
         play = self.manifest.get("play")
         return (int(play["start_ns"]), int(play["end_ns"])) if play else None
 
+    @property
+    def deadlines(self) -> dict[int, float]:
+        """Level -> seconds within which its messages should have come; levels without one are left out."""
+        return {int(level): float(s) for level, s in self.manifest["topology"].get("deadlines", ())}
+
     def log_files(self) -> list[Path]:
         return sorted((self.folder / "logs").glob("*.jsonl"))
 

@@ -1,5 +1,6 @@
 """summary.json: a run in a few numbers, from its metrics. The keys are a contract with programs that read it."""
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -8,13 +9,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from analysis import load, overlay
+from analysis import link_use, load, overlay
 from analysis.facts import method_of_each
 from analysis.fidelity import Evidence, verdict
 from analysis.receivers import by_method, by_receiver
 from analysis.runfolder import Run
 
 QUANTILES = ("p50", "p95", "p99", "max")
+PARTS = ("queue", "transmission", "propagation", "retransmission")
 
 
 def summarize(
@@ -23,10 +25,11 @@ def summarize(
     ignored: int = 0,
     seconds: float | None = None,
     load_unit_s: float = load.UNIT_S,
+    deadlines: Mapping[int, float] | None = None,
 ) -> dict[str, Any]:
     """The summary of a run whose metrics are in this folder; `ignored` publications do not count.
 
-    `seconds`: how long the time is over which load and what brokers say are averaged.
+    `seconds`: how long the time is over which load and what brokers say are averaged. `deadlines`: level -> seconds.
     """
 
     def table(name: str) -> pa.Table:
@@ -53,6 +56,10 @@ def summarize(
             str(row["priority"]): {"n": row["delivered"], **{name: row[name] for name in QUANTILES}}
             for row in reached
         },
+        "delay_parts_s": {
+            str(row["priority"]): {name: _rounded(row[f"{name}_s"]) for name in PARTS}
+            for row in reached
+        },
         "hops": {
             str(row["priority"]): {"mean": row["hops_mean"], "max": row["hops_max"]}
             for row in reached
@@ -73,6 +80,9 @@ def summarize(
                 **{name: row[name] for name in ("expected", "delivered", "lost")},
                 "handed": _handed(of_level := _of_level(deliveries, row["priority"]), more_than=0),
                 "handed_twice": _handed(of_level, more_than=1),
+                "out_of_order": row["out_of_order"],
+                "deadline_s": (deadlines or {}).get(row["priority"]),
+                "late": row["late"],
             }
             for row in levels
         },
@@ -82,6 +92,26 @@ def summarize(
         "ignored_publications": ignored,
         "overlay": overlay.summary(run, metrics, deliveries, published.num_rows, seconds),
         "load": load.summary(run, metrics, load_unit_s, seconds),
+        "use": link_use.summary(metrics, load_unit_s, seconds),
+    }
+
+
+def _rounded(seconds: float | None) -> float | None:
+    """To whole nanoseconds: the last digits of a mean depend on the order in which it was summed."""
+    return None if seconds is None else round(seconds, 9)
+
+
+def packet_bytes(metrics: Path) -> dict[tuple[str, str], float]:
+    """What the headers of a TCP packet take on average on each link and direction that has any."""
+    names = ["link", "direction", "tcp_packets", "ethernet_bytes", "ip_bytes", "tcp_bytes"]
+    rows = pq.read_table(metrics / "links.parquet", columns=names).to_pylist()
+    return {
+        (row["link"], row["direction"]): (
+            row["ethernet_bytes"] + row["ip_bytes"] + row["tcp_bytes"]
+        )
+        / row["tcp_packets"]
+        for row in rows
+        if row["tcp_packets"]
     }
 
 

@@ -9,7 +9,7 @@ from analysis.runfolder import Run
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-MESSAGES, LINKS = "messages.parquet", "links.parquet"
+MESSAGES, LINKS, USE = "messages.parquet", "links.parquet", "use.parquet"
 
 
 def trace_files(run: Run) -> list[Path]:
@@ -23,12 +23,16 @@ def trace_files(run: Run) -> list[Path]:
     return files
 
 
-def read_trace(spark: "SparkSession", run: Run) -> "tuple[DataFrame, DataFrame]":
-    """The sightings of messages, and the totals of links."""
-    from analysis.metrics import messages, overhead
+def read_trace(spark: "SparkSession", run: Run) -> "tuple[DataFrame, DataFrame, DataFrame]":
+    """The sightings of messages, the totals of links, and their use, of which earlier versions' traces have nothing."""
+    from analysis.metrics import messages, overhead, use
 
     seen, links = trace_files(run)
+    used = run.trace / USE
     return (
         spark.read.schema(messages.SCHEMA).parquet(str(seen)),
         spark.read.schema(overhead.LINKS_SCHEMA).parquet(str(links)),
+        spark.read.schema(use.COUNTED).parquet(str(used))
+        if used.exists()
+        else spark.createDataFrame([], use.COUNTED),
     )

@@ -3,14 +3,20 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
+from analysis.metrics.parts import PARTS
+
 SCHEMA = """
     priority int, expected long, delivered long, lost long, duplicates long,
-    p50 double, p95 double, p99 double, max double, hops_mean double, hops_max int
+    p50 double, p95 double, p99 double, max double, hops_mean double, hops_max int, mean double, late long,
+    out_of_order long, queue_s double, transmission_s double, propagation_s double, retransmission_s double
 """
 
 
 def delay(deliveries: DataFrame) -> DataFrame:
-    """Counts, exact percentiles of the delay (linear between neighbours), and hops. Lost messages have no delay."""
+    """Counts, exact percentiles of the delay (linear between neighbours), hops, and the mean of each part of the delay.
+
+    Lost messages have no delay, and are neither late nor out of order. `late` is null where there is no deadline.
+    """
     came = sf.col("status") == "delivered"
     return deliveries.groupBy("priority").agg(
         sf.count("*").alias("expected"),
@@ -24,4 +30,11 @@ def delay(deliveries: DataFrame) -> DataFrame:
         sf.max("delay_s").alias("max"),
         sf.avg("hops").alias("hops_mean"),
         sf.max("hops").alias("hops_max"),
+        sf.avg("delay_s").alias("mean"),
+        sf.when(
+            sf.max("deadline_s").isNotNull(),
+            sf.sum(sf.coalesce("late", sf.lit(False)).cast("long")),
+        ).alias("late"),
+        sf.sum(sf.coalesce("out_of_order", sf.lit(False)).cast("long")).alias("out_of_order"),
+        *(sf.avg(part).alias(part) for part in PARTS),
     )

@@ -6,17 +6,18 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
 from analysis.faults import Downtimes, was_down
-from analysis.follow import Hop, Journey, homes_at
+from analysis.follow import Hop, Journey, Parts, homes_at
 from analysis.wishes import Wishes
 
 SCHEMA = """
     id string, receiver string, origin string, topic string, priority int, payload_bytes long, published_ns long,
     status string, reason string, hops int, path array<string>, received_ns long, delay_s double, duplicates long,
-    confirmed boolean, handed long, held_back long
+    confirmed boolean, handed long, held_back long, queue_s double, transmission_s double, propagation_s double,
+    retransmission_s double, deadline_s double, late boolean, out_of_order boolean
 """
 ARROW_SCHEMA = pa.schema(
     [
@@ -37,8 +38,13 @@ ARROW_SCHEMA = pa.schema(
         ("confirmed", pa.bool_()),
         ("handed", pa.int64()),
         ("held_back", pa.int64()),
+        *((name, pa.float64()) for name in (*Parts._fields, "deadline_s")),
+        ("late", pa.bool_()),
     ]
 )
+FOLLOWED = SCHEMA.replace(
+    ", out_of_order boolean", ""
+)  # before deliveries are set beside each other
 PUBLICATION = ("id", "origin", "topic", "priority", "payload_bytes", "published_ns", "place")
 HOP = ("id", *Hop._fields)
 RECEPTION = ("id", "receiver", "handed", "held_back")
@@ -54,12 +60,14 @@ def deliveries(
     brokers: Collection[str],
     connected: Mapping[str, Sequence[tuple[int, str]]] | None = None,
     down: Downtimes | None = None,
+    deadlines: Mapping[int, float] | None = None,
 ) -> DataFrame:
     """A message is delivered when all its bytes were seen on the receiver's link.
 
     `wishes`: who should get what. `receptions`: id, receiver, how often its application got the message and how often
     it was held back, by the receivers' own account. `drops`: id, dropper, peer, by the droppers' own account.
     `connected`: receiver -> when it was linked to which broker, in the order of time. `down`: who was ended on purpose.
+    `deadlines`: level -> seconds after which a delivery is late.
     """
     # All that is known of a message meets in one partition: one shuffle, and each message is followed there.
     kinds = ((publications, PUBLICATION), (hops, HOP), (receptions, RECEPTION), (drops, DROP))
@@ -71,15 +79,27 @@ def deliveries(
     for part in parts[1:]:
         known = known.unionByName(part, allowMissingColumns=True)
     central = frozenset(brokers)
-    links, ended = dict(connected or {}), dict(down or {})
+    links, ended, due = dict(connected or {}), dict(down or {}), dict(deadlines or {})
 
     def follow(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         whole = list(batches)
         if whole:
             table = pa.Table.from_batches(whole)
-            yield from _follow(table, wishes, central, links, ended).to_batches()
+            yield from _follow(table, wishes, central, links, ended, due).to_batches()
 
-    return known.repartition("id").mapInArrow(follow, SCHEMA)
+    return _in_order(known.repartition("id").mapInArrow(follow, FOLLOWED))
+
+
+def _in_order(followed: DataFrame) -> DataFrame:
+    """With `out_of_order`: whether a receiver had something of the same flow first that was published later."""
+    flow = Window.partitionBy("receiver", "origin", "topic", "priority")
+    later = flow.orderBy(sf.col("published_ns").desc()).rangeBetween(Window.unboundedPreceding, -1)
+    overtaken = sf.coalesce(
+        sf.min("received_ns").over(later) < sf.col("received_ns"), sf.lit(False)
+    )
+    return followed.withColumn(
+        "out_of_order", sf.when(sf.col("received_ns").isNotNull(), overtaken)
+    )
 
 
 def _follow(
@@ -88,6 +108,7 @@ def _follow(
     brokers: Collection[str],
     connected: Mapping[str, Sequence[tuple[int, str]]],
     down: Downtimes,
+    deadlines: Mapping[int, float],
 ) -> pa.Table:
     """The deliveries of all messages of a partition."""
     hops: defaultdict[str, list[Hop]] = defaultdict(list)
@@ -113,6 +134,9 @@ def _follow(
             if reason is not None and was_down(down, receiver, published_ns):
                 reason = f"{receiver} was down"
             handed, held_back = receptions.get((identity, receiver), (0, 0))
+            delay_s = (received_ns - published_ns) / 1e9 if received_ns is not None else None
+            deadline_s = deadlines.get(priority)
+            late = None if delay_s is None or deadline_s is None else delay_s > deadline_s
             row = (
                 identity,
                 receiver,
@@ -126,11 +150,14 @@ def _follow(
                 len(path) - 1 if path else None,
                 path,
                 received_ns,
-                (received_ns - published_ns) / 1e9 if received_ns is not None else None,
+                delay_s,
                 duplicates,
                 handed > 0,
                 handed,
                 held_back,
+                *journey.parts(path),
+                deadline_s,
+                late,
             )
             for column, value in zip(columns.values(), row, strict=True):
                 column.append(value)

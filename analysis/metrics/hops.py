@@ -7,21 +7,29 @@
                      on src's link      on src's link              on dst's link
 
 `ready` is the publish time at the origin, the arrival elsewhere. So the parts of all hops of a
-path add up to the delay.
+path add up to the delay. So do those of the other division, by cause: `parts`.
 """
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
+from analysis.metrics.parts import PARTS, with_parts
+
 SCHEMA = """
     id string, src string, dst string, origin string, topic string, priority int, hops int, payload_bytes long,
     published_ns long, ready_ns long, sent_first_ns long, sent_last_ns long, received_first_ns long,
-    received_last_ns long, copies long, waited_s double, sending_s double, crossing_s double
+    received_last_ns long, copies long, waited_s double, sending_s double, crossing_s double,
+    stream_bytes long, packets double, queue_s double, transmission_s double, propagation_s double,
+    retransmission_s double
 """
 
 
-def hops(messages: DataFrame, from_ns: int = 0) -> DataFrame:
-    """Joins what was seen on the sender's link with what was seen on the receiver's, of what was published since."""
+def hops(messages: DataFrame, from_ns: int = 0, ways: DataFrame | None = None) -> DataFrame:
+    """Joins what was seen on the sender's link with what was seen on the receiver's, of what was published since.
+
+    `ways`: what the lines were asked to do (`parts.ways_frame`); without them, the causes of the time are not known.
+    `stream_bytes` and `packets` are of the message on the sender's link; of what came joined, its share of the packets.
+    """
     # On its way a message may cross routers' links, too; its hop is from link of sender to link of receiver.
     up = (sf.col("direction") == "up") & (sf.col("link") == sf.col("src"))
     down = (sf.col("direction") == "down") & (sf.col("link") == sf.col("dst"))
@@ -38,6 +46,9 @@ def hops(messages: DataFrame, from_ns: int = 0) -> DataFrame:
     )
     # What is the same for all sightings of a message is part of the key: aggregates of fixed width need no sorting.
     same = ("id", "origin", "topic", "priority", "published_ns")
+    size = sum(
+        (sf.col(f"{part}_bytes") for part in ("websocket", "label", "header")), sf.lit(0)
+    ) + sf.col("payload_bytes")
     crossed = published.groupBy(*same, "src", "dst").agg(
         sf.min("hops").alias("hops"),
         sf.max("payload_bytes").alias("payload_bytes"),
@@ -46,6 +57,11 @@ def hops(messages: DataFrame, from_ns: int = 0) -> DataFrame:
         earliest("first_ns", down).alias("received_first_ns"),
         earliest("last_ns", down & whole).alias("received_last_ns"),
         sf.sum(sf.when(down & whole, 1).otherwise(0)).alias("copies"),
+        sf.max(size).alias("stream_bytes"),
+        sf.max(sf.col("packets") / sf.coalesce("joined", sf.lit(1))).alias("packets"),
+        sf.min_by("stalled_ns", sf.when(down & whole, sf.col("last_ns"))).alias("stalled_ns"),
+        sf.max(sf.when(up, sf.col("repeated_ns"))).alias("repeated_up_ns"),
+        sf.max(sf.when(down, sf.col("repeated_ns"))).alias("repeated_down_ns"),
     )
     arrived = crossed.groupBy("id", sf.col("dst").alias("src")).agg(
         sf.min("received_last_ns").alias("came_ns")
@@ -53,29 +69,33 @@ def hops(messages: DataFrame, from_ns: int = 0) -> DataFrame:
     ready = sf.when(sf.col("src") == sf.col("origin"), sf.col("published_ns")).otherwise(
         sf.col("came_ns")
     )
-    return (
-        crossed.join(arrived, ["id", "src"], "left")
-        .withColumn("ready_ns", ready)
-        .select(
-            "id",
-            "src",
-            "dst",
-            "origin",
-            "topic",
-            "priority",
-            "hops",
-            "payload_bytes",
-            "published_ns",
-            "ready_ns",
-            "sent_first_ns",
-            "sent_last_ns",
-            "received_first_ns",
-            "received_last_ns",
-            "copies",
-            seconds("ready_ns", "sent_first_ns").alias("waited_s"),
-            seconds("sent_first_ns", "sent_last_ns").alias("sending_s"),
-            seconds("sent_last_ns", "received_last_ns").alias("crossing_s"),
-        )
+    timed = crossed.join(arrived, ["id", "src"], "left").withColumn("ready_ns", ready)
+    if ways is None:
+        parted = timed.select("*", *(sf.lit(None).cast("double").alias(part) for part in PARTS))
+    else:
+        parted = with_parts(timed, ways)
+    return parted.select(
+        "id",
+        "src",
+        "dst",
+        "origin",
+        "topic",
+        "priority",
+        "hops",
+        "payload_bytes",
+        "published_ns",
+        "ready_ns",
+        "sent_first_ns",
+        "sent_last_ns",
+        "received_first_ns",
+        "received_last_ns",
+        "copies",
+        seconds("ready_ns", "sent_first_ns").alias("waited_s"),
+        seconds("sent_first_ns", "sent_last_ns").alias("sending_s"),
+        seconds("sent_last_ns", "received_last_ns").alias("crossing_s"),
+        "stream_bytes",
+        "packets",
+        *PARTS,
     )
 
 

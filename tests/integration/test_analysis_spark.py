@@ -19,10 +19,12 @@ from analysis.metrics import (
     events,
     forwards,
     hops,
+    load,
     messages,
     overhead,
     publications,
     repair,
+    use,
 )
 from analysis.pipeline import analyze, measure
 from analysis.report import write_report
@@ -149,6 +151,20 @@ def test_all_bytes_of_the_files_are_in_the_layers(measured):
     assert summary["overhead"]["packets"] == sum(len(r) for r in made.captures.records.values())
 
 
+def test_what_links_carried_over_time_is_all_that_they_carried(measured):
+    folder, made, summary, _ = measured
+    found = rows(folder, "use")
+    for name, records in made.captures.records.items():
+        mine = [row for row in found if row["link"] == name]
+        assert sum(row["bytes"] for row in mine) == sum(len(data) for _, data in records)
+        for row in mine:
+            assert row["from_ns"] == START_NS + 1_000 * MS + row["unit"] * 1_000 * MS
+            assert row["share"] is None, "these lines have no limit"
+    told = summary["use"]["by_link"]["broker"]["up"]
+    counted = [row for row in found if (row["link"], row["direction"]) == ("broker", "up")]
+    assert told["bytes"] == sum(row["bytes"] for row in counted if row["unit"] >= 0)
+
+
 def test_progress_is_told_stage_by_stage(measured):
     stages = measured[3]
     for stage in dict.fromkeys(name for name, _, _ in stages):
@@ -171,6 +187,8 @@ def test_progress_is_told_stage_by_stage(measured):
         ("forwards", forwards.SCHEMA),
         ("control", control.SCHEMA),
         ("repair", repair.SCHEMA),
+        ("load", load.SCHEMA),
+        ("use", use.SCHEMA),
     ],
 )
 def test_each_metric_is_written_as_its_schema_declares(measured, spark, name, schema):

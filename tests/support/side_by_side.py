@@ -14,6 +14,7 @@ SHARE_SPARK = frozenset(
         "test_arm.py",
         "test_captures_benchmark.py",
         "test_collection_in_a_lab.py",
+        "test_delay_parts.py",
         "test_events_during_moves.py",
         "test_load_spark.py",
         "test_overlay_beside_simulated.py",

@@ -1,0 +1,111 @@
+"""What each line was asked to do at each moment: the manifest's profiles, and what `testbed link` changed. Pure."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+ALWAYS_NS, NEVER_NS = -(1 << 62), 1 << 62
+DIRECTIONS = ("up", "down")
+
+
+class Asked(NamedTuple):
+    """One direction of a link from one moment until another."""
+
+    from_ns: int
+    until_ns: int
+    rate_bps: float | None  # None: no limit
+    delay_s: float
+
+    @property
+    def byte_s(self) -> float:
+        """How long the line takes for one byte."""
+        return 8 / self.rate_bps if self.rate_bps else 0.0
+
+
+Lines = Mapping[tuple[str, str], tuple[Asked, ...]]  # (link, direction), in the order of time
+
+
+class Way(NamedTuple):
+    """From a node to the core (`up`) or from there to it: its own line, and that of the router it is behind."""
+
+    node: str
+    direction: str
+    from_ns: int
+    until_ns: int
+    router: str | None
+    own_delay_s: float
+    own_byte_s: float
+    far_delay_s: float
+    far_byte_s: float
+
+
+def lines_of(manifest: Mapping[str, Any]) -> dict[tuple[str, str], tuple[Asked, ...]]:
+    """Of all links of a run."""
+    topology = manifest["topology"]
+    profiles = {profile["name"]: profile for profile in topology["profiles"]}
+    changes = sorted(manifest.get("link_changes") or (), key=lambda change: int(change["t_ns"]))
+    return {
+        (node["name"], direction): _in_time(
+            profiles[node["profile"]][direction], _of_line(changes, node["name"], direction)
+        )
+        for node in topology["nodes"]
+        for direction in DIRECTIONS
+    }
+
+
+def _of_line(
+    changes: Iterable[Mapping[str, Any]], link: str, direction: str
+) -> list[tuple[int, Mapping[str, Any] | None]]:
+    """When this line was given which values; None: those of the file again."""
+    found: list[tuple[int, Mapping[str, Any] | None]] = []
+    for change in changes:
+        if link in change["links"] and direction in change["directions"]:
+            if change["action"] == "set":
+                found.append((int(change["t_ns"]), change["shapes"][direction]))
+            elif change["action"] == "reset":
+                found.append((int(change["t_ns"]), None))
+    return found
+
+
+def _in_time(
+    filed: Mapping[str, Any], changes: list[tuple[int, Mapping[str, Any] | None]]
+) -> tuple[Asked, ...]:
+    shapes = [(ALWAYS_NS, dict(filed))]
+    for at_ns, values in changes:
+        shapes.append((at_ns, {**filed} if values is None else {**shapes[-1][1], **values}))
+    ends = [begin for begin, _ in shapes[1:]] + [NEVER_NS]
+    return tuple(
+        Asked(begin, end, shape["rate_bps"], shape["delay_s"] or 0.0)
+        for (begin, shape), end in zip(shapes, ends, strict=True)
+    )
+
+
+def at(line: tuple[Asked, ...], t_ns: int) -> Asked:
+    """How the line was at this moment."""
+    return next(asked for asked in reversed(line) if asked.from_ns <= t_ns)
+
+
+def ways_of(manifest: Mapping[str, Any], lines: Lines) -> list[Way]:
+    """Of all nodes, a row for each time in which all was the same."""
+    ways = []
+    for node in manifest["topology"]["nodes"]:
+        router = node.get("router")
+        for direction in DIRECTIONS:
+            own = lines[node["name"], direction]
+            far = lines[router, direction] if router else (Asked(ALWAYS_NS, NEVER_NS, None, 0.0),)
+            begins = sorted({asked.from_ns for asked in (*own, *far)})
+            for begin, end in zip(begins, [*begins[1:], NEVER_NS], strict=True):
+                mine, other = at(own, begin), at(far, begin)
+                ways.append(
+                    Way(
+                        node["name"],
+                        direction,
+                        begin,
+                        end,
+                        router,
+                        mine.delay_s,
+                        mine.byte_s,
+                        other.delay_s,
+                        other.byte_s,
+                    )
+                )
+    return ways

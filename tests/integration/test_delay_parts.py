@@ -1,0 +1,271 @@
+"""What the time of a message went into: by hand-made captures, and by the simulator, which knows."""
+
+import json
+import math
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analysis.pipeline import measure
+from analysis.runfolder import read_run
+from nodes import wire
+from synthetic_runs import MS, START_NS, Captures, Host, Line, Passing, frame, manifest_of
+from testbed.backends.simulated.line import Line as SimulatedLine
+from testbed.backends.simulated.packets import Kind
+from testbed.lab import simulate
+from testbed.topology import load
+from written_metrics import rows
+
+pytestmark = pytest.mark.spark
+
+BROKER = Host("broker", 1, "10.77.0.1")
+GAUGE, SIREN = Host("gauge", 2, "10.77.0.2"), Host("siren", 3, "10.77.0.3")
+RATE_BPS = 80_000.0
+BYTE_NS = round(8e9 / RATE_BPS)
+AROUND = 54  # the headers of a made-up packet
+PARTS = ("queue_s", "transmission_s", "propagation_s", "retransmission_s")
+
+
+class HandMade:
+    """A gauge whose line is narrow tells a siren of alerts, each when and as the test wants."""
+
+    def __init__(self) -> None:
+        self.captures = Captures()
+        self.logs: dict[str, list[dict[str, Any]]] = defaultdict(list)
+        self.up = self._line(GAUGE, 40002)
+        self.down = self._line(SIREN, 40003)
+
+    def _line(self, host: Host, port: int) -> Line:
+        line = Line(self.captures, host, BROKER, ports=(port, 8765))
+        line.open(START_NS)
+        return line
+
+    def message(self, number: int, at_ms: int) -> tuple[wire.Message, int]:
+        """An alert that the gauge publishes at this time of the run; and when that is."""
+        at_ns = START_NS + (1_000 + at_ms) * MS
+        message = wire.Message(
+            wire.Kind.PUBLISH,
+            priority=5,
+            origin=GAUGE.number,
+            message_id=wire.message_id(GAUGE.number, number),
+            published_ns=at_ns,
+            topic="alerts",
+            payload=bytes(200),
+        )
+        about = {"id": f"{message.message_id:016x}", "topic": "alerts", "priority": 5, "size": 200}
+        self.logs["gauge"].append({"t": at_ns, "node": "gauge", "event": "publish", **about})
+        return message, at_ns
+
+    def first_hop(self, message: wire.Message, ready_ns: int, fate: Passing | None = None) -> bytes:
+        """Waits 2 ms in the gauge, takes its time on the narrow line, and 5 ms on each of both lines."""
+        data = frame(wire.encode(message), b"mask")
+        self.up.decide = lambda *_: fate or Passing()
+        self.up.send(GAUGE, data, ready_ns + 2 * MS + self.takes(data))
+        return data
+
+    def again(self, data: bytes, after: int, at_ns: int) -> None:
+        """Sent before; `after` bytes of the stream lie behind it. It has left the line at this time."""
+        self.up.decide = lambda *_: Passing()
+        self.up.resend(GAUGE, data, len(data) + after, at_ns)
+
+    def second_hop(self, message: wire.Message, ready_ns: int) -> None:
+        """Waits 1 ms in the broker."""
+        self.down.send(BROKER, frame(wire.encode(message.forwarded())), ready_ns + 1 * MS)
+
+    @staticmethod
+    def takes(data: bytes) -> int:
+        return (len(data) + AROUND) * BYTE_NS
+
+    def write(self, folder: Path) -> None:
+        (folder / "pcap").mkdir(parents=True)
+        (folder / "logs").mkdir()
+        members = [(BROKER, "broker", ()), (GAUGE, "sensor", ()), (SIREN, "subscriber", ["alerts"])]
+        document = manifest_of(members, folder.name)
+        shape = {"rate_bps": None, "delay_s": 0.005, "jitter_s": 0.0, "loss": 0.0}
+        narrow = {
+            "name": "narrow",
+            "up": {**shape, "rate_bps": RATE_BPS},
+            "down": shape,
+            "mtu": 1500,
+        }
+        document["topology"]["profiles"].append(narrow)
+        document["topology"]["nodes"][1]["profile"] = "narrow"
+        document["topology"]["deadlines"] = [[5, 0.2]]
+        (folder / "run.json").write_text(json.dumps(document))
+        for host, _, _ in members:
+            (folder / "pcap" / f"{host.name}.pcap").write_bytes(self.captures.pcap(host.name))
+            lines = "".join(json.dumps(line) + "\n" for line in self.logs[host.name])
+            (folder / "logs" / f"{host.name}.jsonl").write_text(lines)
+
+
+@pytest.fixture(scope="module")
+def by_hand(spark, tmp_path_factory):
+    """Six alerts: one that nothing happens to, one lost behind the gauge's line, one lost on it, with another behind
+    it, one that was repeated for nothing, and one overtaken.
+    """
+    made = HandMade()
+    hop = 10 * MS  # both lines of a hop
+
+    well, t = made.message(1, 0)
+    data = made.first_hop(well, t)
+    took = made.takes(data)
+    made.second_hop(well, t + 2 * MS + took + hop)
+
+    lost, t = made.message(2, 1_000)
+    data = made.first_hop(lost, t, Passing(down=False))
+    made.again(data, 0, t + 2 * MS + took + 200 * MS)
+    made.second_hop(lost, t + 2 * MS + took + 200 * MS + hop)
+
+    late, t = made.message(3, 2_000)
+    data = made.first_hop(late, t, Passing(up=False))
+    behind, u = made.message(4, 2_100)
+    other = made.first_hop(behind, u)
+    made.again(data, len(other), t + 2 * MS + took + 300 * MS)
+    made.second_hop(late, t + 2 * MS + took + 300 * MS + hop)
+    made.second_hop(behind, t + 2 * MS + took + 300 * MS + hop + 20_000)
+
+    fine, t = made.message(5, 4_000)
+    data = made.first_hop(fine, t)
+    made.again(data, 0, t + 2 * MS + took + 250 * MS)
+    made.second_hop(fine, t + 2 * MS + took + hop)
+
+    folder = tmp_path_factory.mktemp("runs") / "by-hand"
+    made.write(folder)
+    summary = measure(spark, read_run(folder))
+    return folder, took / 1e9, summary
+
+
+def test_each_part_of_a_hop_is_what_it_was_made_of(by_hand):
+    folder, took, _ = by_hand
+    first = {
+        int(row["id"], 16) & 0xFF: row for row in rows(folder, "hops") if row["src"] == "gauge"
+    }
+    lost_s = {1: 0.0, 2: 0.2, 3: 0.2, 4: 0.2, 5: 0.0}
+    assert first.keys() == lost_s.keys()
+    for number, row in first.items():
+        assert row["propagation_s"] == pytest.approx(0.010)
+        assert row["transmission_s"] == pytest.approx(took, rel=0.01), "headers are an average"
+        assert row["retransmission_s"] == pytest.approx(lost_s[number]), number
+    # What was lost on the line itself shows when the next one comes, 0.1 s later: before, nobody could know.
+    waits = {number: row["queue_s"] for number, row in first.items()}
+    assert waits == pytest.approx({1: 0.002, 2: 0.002, 3: 0.102, 4: 0.002, 5: 0.002}, abs=4e-4)
+    second = [row for row in rows(folder, "hops") if row["dst"] == "siren"]
+    assert [row["transmission_s"] for row in second] == [0.0] * 5, "these lines have no limit"
+    assert [row["queue_s"] for row in second] == pytest.approx([0.001] * 5, abs=3e-5)
+
+
+def test_the_parts_of_a_delivery_are_those_of_its_hops_and_add_up_to_its_delay(by_hand):
+    folder, _, summary = by_hand
+    found = rows(folder, "deliveries")
+    assert len(found) == 5
+    for row in found:
+        legs = [hop for hop in rows(folder, "hops") if hop["id"] == row["id"]]
+        for part in PARTS:
+            assert row[part] == pytest.approx(sum(leg[part] for leg in legs)), part
+        assert math.isclose(sum(row[part] for part in PARTS), row["delay_s"], abs_tol=1e-9)
+    told = summary["delay_parts_s"]["5"]
+    assert sum(told.values()) == pytest.approx(sum(row["delay_s"] for row in found) / 5)
+    assert told["retransmission"] == pytest.approx(3 * 0.2 / 5)
+
+
+def test_what_comes_after_its_deadline_is_late(by_hand):
+    folder, _, summary = by_hand
+    late = {int(row["id"], 16) & 0xFF for row in rows(folder, "deliveries") if row["late"]}
+    assert late == {2, 3, 4}
+    assert all(row["deadline_s"] == 0.2 for row in rows(folder, "deliveries"))
+    told = summary["by_priority"]["5"]
+    assert (told["late"], told["deadline_s"], told["out_of_order"]) == (3, 0.2, 0)
+
+
+LOSSY = """
+name: lossy
+seed: 5
+links:
+  profiles:
+    narrow: {both: {rate: 80kbit/s, delay: 50ms}}
+    lossy: {up: {rate: 80kbit/s, delay: 50ms}, down: {rate: 40kbit/s, delay: 30ms, loss: 20%}}
+nodes:
+  broker: {kind: broker, link: lan}
+  box: {kind: router, link: narrow}
+  gauge: {kind: sensor, link: lan, router: box}
+  siren: {kind: subscriber, link: lossy, topics: [alerts]}
+scenario:
+  duration: 130s
+  events:
+    - at: 1s
+      publish: {from: gauge, topic: alerts, priority: 5, size: 200B, period: 3s}
+"""
+
+
+class Truth:
+    """What the simulator's lines did to each packet with bytes of a stream."""
+
+    def __init__(self) -> None:
+        self.sent: dict[tuple[Any, int], list[int]] = defaultdict(list)  # when each part was sent
+        self.copy: dict[tuple[Any, int], Any] = {}  # the packet that brought it
+        self.lines: dict[Any, list[tuple[float, float]]] = defaultdict(list)  # of each packet
+        self.sent_at: dict[Any, int] = {}
+
+    def watch(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        usual_send, usual_arrive = SimulatedLine.send, SimulatedLine._arrive
+
+        def send(line: SimulatedLine, packet: Any) -> None:
+            if packet.kind is Kind.DATA:
+                if packet.place == 0:
+                    self.sent[packet.flow, packet.start].append(line._loop.now)
+                    self.sent_at[packet] = line._loop.now
+                rate = line.model._rate
+                took_s = packet.size * 8 / rate if rate else 0.0
+                self.lines[packet].append((took_s, line.model._delay / 1e9))
+            usual_send(line, packet)
+
+        def arrive(line: SimulatedLine, packet: Any) -> None:
+            usual_arrive(line, packet)
+            if packet.kind is Kind.DATA and packet.place == len(packet.flow.route):
+                self.copy.setdefault((packet.flow, packet.start), packet)
+
+        monkeypatch.setattr(SimulatedLine, "send", send)
+        monkeypatch.setattr(SimulatedLine, "_arrive", arrive)
+
+    def hops(self) -> dict[tuple[str, str], tuple[float, float, float]]:
+        """(id, receiver) -> lost by repetitions, taken by the lines for its bytes, travelled.
+
+        Of messages that had a packet to themselves.
+        """
+        found = {}
+        for flow in {flow for flow, _ in self.sent}:
+            for written in flow.ledger.messages:
+                part = flow, written.runs[0].at
+                packet = self.copy.get(part)
+                alone = packet and part[1] + packet.length == written.runs[0].end
+                if written.header.kind is wire.Kind.PUBLISH and alone:
+                    took, travelled = (sum(each) for each in zip(*self.lines[packet], strict=True))
+                    lost = (self.sent_at[packet] - self.sent[part][0]) / 1e9
+                    identity = f"{written.header.message_id:016x}"
+                    found[identity, flow.target] = (lost, took, travelled)
+        return found
+
+
+def test_on_lossy_lines_the_parts_are_those_that_the_simulator_knows(
+    spark, places, tmp_path, monkeypatch
+):
+    file = tmp_path / "lossy.yaml"
+    file.write_text(LOSSY)
+    truth = Truth()
+    truth.watch(monkeypatch)
+    place = simulate(load(file), file, lambda _: None)
+    measure(spark, read_run(place.folder))
+    known = truth.hops()
+    hops = [row for row in rows(place.folder, "hops") if (row["id"], row["dst"]) in known]
+    assert len(hops) == len(known) > 80
+    for row in hops:
+        lost, took, travelled = known[row["id"], row["dst"]]
+        assert row["propagation_s"] == pytest.approx(travelled)
+        assert row["transmission_s"] == pytest.approx(took, rel=0.02), "headers are an average"
+        assert row["retransmission_s"] == pytest.approx(lost, abs=0.001), row
+        total_s = (row["received_last_ns"] - row["ready_ns"]) / 1e9
+        assert sum(row[part] for part in PARTS) == pytest.approx(total_s)
+        assert row["queue_s"] == pytest.approx(total_s - lost - took - travelled, abs=0.003)
+    assert sum(lost > 0 for lost, _, _ in known.values()) > 4, "on the siren's line"

@@ -1,0 +1,74 @@
+"""How lines were asked to be at each moment."""
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.lines import ALWAYS_NS, NEVER_NS, at, lines_of, ways_of
+
+FILED = {"rate_bps": 80_000.0, "delay_s": 0.05}
+FAST = {"rate_bps": None, "delay_s": 0.0}
+
+
+def manifest(*changes: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "topology": {
+            "profiles": [
+                {"name": "narrow", "up": FILED, "down": FILED},
+                {"name": "lan", "up": FAST, "down": FAST},
+            ],
+            "nodes": [
+                {"name": "gauge", "profile": "narrow", "router": "box"},
+                {"name": "box", "profile": "narrow"},
+                {"name": "broker", "profile": "lan", "router": None},
+            ],
+        },
+        "link_changes": list(changes),
+    }
+
+
+def change(t_ns: int, action: str, **values: Any) -> dict[str, Any]:
+    return {
+        "t_ns": t_ns,
+        "action": action,
+        "links": ["gauge"],
+        "directions": ["up"],
+        "shapes": {"up": values},
+    }
+
+
+def test_a_line_is_as_in_the_file_until_it_is_changed_and_again_after_a_reset():
+    lines = lines_of(
+        manifest(
+            change(30, "reset"),
+            change(10, "set", rate_bps=8_000.0),
+            change(15, "cut"),
+            change(20, "set", delay_s=1.0),
+        )
+    )
+    asked = [(one.from_ns, one.rate_bps, one.delay_s) for one in lines["gauge", "up"]]
+    assert asked == [
+        (ALWAYS_NS, 80_000.0, 0.05),
+        (10, 8_000.0, 0.05),
+        (20, 8_000.0, 1.0),
+        (30, 80_000.0, 0.05),
+    ]
+    assert len(lines["gauge", "down"]) == len(lines["box", "up"]) == 1
+    assert lines["broker", "up"][0].byte_s == 0.0, "no limit takes no time"
+
+
+@given(st.lists(st.integers(0, 50), max_size=6), st.integers(-10, 60))
+def test_at_every_moment_a_way_is_its_own_line_and_that_of_its_router(moments, t_ns):
+    told = manifest(*(change(t, "set", delay_s=float(t)) for t in moments))
+    lines = lines_of(told)
+    (way,) = [
+        way
+        for way in ways_of(told, lines)
+        if (way.node, way.direction) == ("gauge", "up") and way.from_ns <= t_ns < way.until_ns
+    ]
+    own, far = at(lines["gauge", "up"], t_ns), at(lines["box", "up"], t_ns)
+    assert (way.router, way.own_delay_s, way.own_byte_s) == ("box", own.delay_s, own.byte_s)
+    assert (way.far_delay_s, way.far_byte_s) == (far.delay_s, far.byte_s)
+    assert own.delay_s == max((float(t) for t in moments if t <= t_ns), default=0.05)
+    assert lines["gauge", "up"][-1].until_ns == NEVER_NS
