@@ -208,6 +208,9 @@ class Topology:
     capture: Capture = Capture()
     prefix: str = PREFIX
     space: tuple[Dimension, ...] = ()  # in which publications have a place; none: they have none
+    deadlines: tuple[
+        tuple[int, float], ...
+    ] = ()  # level, and seconds after which a message is late
 
     def place(self, name: str, values: Mapping[str, float]) -> tuple[int, ...]:
         """The coordinates of what this node publishes, with these values; none if it has no place."""
@@ -318,6 +321,7 @@ def from_json(data: dict[str, Any]) -> Topology:
         capture=Capture(**data["capture"]),
         prefix=data["prefix"],
         space=tuple(Dimension(**value) for value in data.get("space", ())),
+        deadlines=tuple((int(level), float(s)) for level, s in data.get("deadlines", ())),
     )
 
 

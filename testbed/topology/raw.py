@@ -57,6 +57,7 @@ InsidePath = Annotated[str, foreign.inside_path()]
 SourcePath = Annotated[str, foreign.source_path()]
 Port = Annotated[int | None, checks.whole(1, 65_535)]
 Level = Annotated[int, checks.whole(1, 5)]
+LevelName = Annotated[str, checks.choice("level", ("1", "2", "3", "4", "5"))]
 Corners = Annotated[tuple[tuple[float, float], tuple[float, float]] | None, checks.corners()]
 Bounds = Annotated[tuple[float, float], checks.bounds()]
 Number = Annotated[float, checks.number()]
@@ -319,4 +320,7 @@ class TopologyFile(Section):
     overlay: RawOverlay = Field(RawOverlay(), description="who gets a message")
     delivery: RawDelivery = Field(RawDelivery(), description="in which order bytes leave on a link")
     scenario: RawScenario | None = Field(None, description="what happens")
+    deadlines: dict[LevelName, Duration] = Field(
+        {}, description="level: time within which its messages should have come, as in 5: 2s"
+    )
     capture: RawCapture = Field(RawCapture(), description="what is kept of the packets")

@@ -34,4 +34,5 @@ def resolve(checking: Checking, name: str) -> Topology:
         capture=Capture(file.capture.enabled, file.capture.snaplen),
         prefix=PREFIX,
         space=space.dimensions if space else (),
+        deadlines=tuple(sorted((int(level), s) for level, s in file.deadlines.items())),
     )
