@@ -9,7 +9,7 @@ where frames are missing in between, only what it carries can tell, and the mess
 from bisect import bisect_right
 from dataclasses import dataclass
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -43,7 +43,6 @@ class Pieces:
     finished: Array  # for each message, whether its last piece is there
     doubtful: Array  # for each message, whether it may have begun before its first piece
     strange: int  # frames whose reserved bits are none of ours
-    ways: frozenset[int]  # on which pieces came since frames last went missing
 
 
 def pieces_of(stream: Stream, found: Walk) -> Pieces:
@@ -219,15 +218,41 @@ class _Reader:
             finished=last[final] & whole,
             doubtful=doubtful[first],
             strange=int(chosen.sum()),
-            ways=self._ways(),
         )
 
-    def _ways(self) -> frozenset[int]:
-        pieces = (self.role == Role.PIECE) | (self.role == Role.LAST)
-        if len(self.breaks):
-            pieces &= self.at >= self.breaks[-1]
-            return frozenset(self.way[pieces].tolist())
-        return frozenset(self.way[pieces].tolist()) | (self.found.clean or frozenset())
+    def cut(self) -> "Cut":
+        """See `cut_of`."""
+        place, lost = self.found.stopped, self.found.lost
+        message, doubtful = self._messages()
+        begun = int(self.breaks[-1]) if len(self.breaks) else -1
+        pieces = ((self.role == Role.PIECE) | (self.role == Role.LAST)) & ~self.continues
+        pieces &= self.at >= begun
+        unsure: set[int] = set()
+        for way in () if lost else np.unique(self.way[pieces]).tolist():
+            last = np.flatnonzero(pieces & (self.way == way))[-1]
+            if self.role[last] == Role.PIECE:
+                place = min(place, int(message[last]))
+                unsure |= {way} if doubtful[last] else set()
+        while (across := (message < place) & (self.at >= place)).any():
+            place = int(message[across].min())
+        before = self.found.clean
+        if not len(self.breaks) and before is None:
+            return Cut(place, None)
+        seen = frozenset(self.way[pieces & (self.at < place)].tolist())
+        kept = frozenset() if len(self.breaks) or before is None else before
+        return Cut(place, (seen | kept) - unsure)
+
+
+class Cut(NamedTuple):
+    """Up to where a stream can be read though it goes on, and the ways that are clean there (see `Walk.clean`)."""
+
+    place: int
+    clean: frozenset[int] | None
+
+
+def cut_of(stream: Stream, found: Walk) -> Cut:
+    """The last place before which no message is under way; what is before it, no later frame changes."""
+    return _Reader(stream, found).cut()
 
 
 def _runs(fresh: Array) -> Array:

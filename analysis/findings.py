@@ -23,11 +23,13 @@ LAYERS = {
     "label": "labels",
     "websocket": "WebSocket",
     "control": "control messages",
+    "mqtt": "MQTT",
     "tcp": "TCP",
     "ip": "IP",
     "ethernet": "Ethernet",
     "retransmitted": "second copies",
     "answers": "answers by UDP",
+    "datagrams": "other UDP",
     "unread": "not readable",
     "other": "ARP and others",
 }

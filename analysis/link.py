@@ -1,90 +1,44 @@
-"""One link's capture to what was seen on it: each message, and what it all cost. Pure: bytes in, tables out.
+"""One link's capture to what was seen on it: each message, and what it all cost. Pure: packets in, tables out.
 
-A link's file holds all of its streams, so files are independent of each other; a big file can be divided further
-(`shard` of `shards`), each part taking its share of the connections.
+Packets come window by window, in the order of the file, and a flow is kept no longer than it has to be: memory does not
+grow with the file. A link's file holds all of its streams, so files are independent of each other; a big file can be
+divided further (`shard` of `shards`), each part taking its share of the connections.
 """
 
-from typing import Any
+import zlib
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from analysis.messages import LinkPlace, Sightings, read_messages
+from analysis.connections import CLOSED_NS, Direction
+from analysis.datagrams import DATAGRAMS, Datagrams
+from analysis.messages import LinkPlace
 from analysis.pcap import ACK, FIN, RST, SYN, Packets
-from analysis.stream import Stream
-from analysis.streams import reassemble
-from analysis.websocket import walk
+from analysis.protocols import Sink, Told
+from analysis.totals import COUNTS, TOTALS, packet_totals
 
 Array = npt.NDArray[Any]
+Ends = tuple[int, int, int, int]  # addresses and ports: from, to
 
 UP, DOWN = "up", "down"
 
-# What a link and direction cost. The *_bytes of the layers add up to wire_bytes.
-TOTALS = pa.struct(
-    [
-        ("link", pa.string()),
-        ("direction", pa.string()),
-        *(
-            (name, pa.int64())
-            for name in (
-                "packets",
-                "wire_bytes",
-                "ethernet_bytes",
-                "ip_bytes",
-                "tcp_bytes",
-                "retransmitted_bytes",
-                "websocket_bytes",
-                "label_bytes",
-                "header_bytes",
-                "payload_bytes",
-                "control_bytes",
-                "unread_bytes",
-                "answers_bytes",
-                "other_bytes",
-                "tcp_packets",
-                "data_packets",
-                "ack_packets",
-                "retransmitted_packets",
-                "retransmitted_payload",
-                "reordered_packets",
-                "answer_packets",
-                "other_packets",
-                "connections",
-                "publish_messages",
-                "control_messages",
-                "compressed_messages",
-                "orphan_pieces",
-                "missing_bytes",
-                "lost_tail_bytes",
-            )
-        ),
-    ]
-)
+
+class LinkRead(NamedTuple):
+    """What was seen on a link, as Arrow arrays."""
+
+    sightings: pa.StructArray  # SIGHTING
+    totals: pa.StructArray  # TOTALS, of both directions
+    mqtt: pa.StructArray  # MQTT
+    datagrams: pa.StructArray  # DATAGRAMS
 
 
-def read_link(
-    packets: Packets, place: LinkPlace, shard: int = 0, shards: int = 1
-) -> tuple[pa.StructArray, pa.StructArray]:
-    """The sightings of messages, and the totals of both directions."""
-    up = upward(packets, place)
-    flow = _flows(packets)
-    mine = np.where(packets.is_tcp, flow % shards == shard, shard == 0)
-    answers = _answers(packets)
-    totals = {}
-    seen = Sightings(place)
-    for direction, chosen in ((UP, up & mine), (DOWN, ~up & mine)):
-        totals[direction] = _packet_totals(packets, chosen, answers)
-        totals[direction]["lost_tail_bytes"] = (
-            packets.lost_bytes if direction == UP and shard == 0 else 0
-        )
-        for which in _by_flow(flow, np.flatnonzero(chosen & packets.is_tcp)):
-            for part in _incarnations(packets, which):
-                _connection(packets, part, direction, seen, totals[direction])
-    rows = [
-        {"link": place.name, "direction": direction, **total} for direction, total in totals.items()
-    ]
-    return seen.struct_array(), pa.array(rows, TOTALS)
+def read_link(packets: Packets, place: LinkPlace, shard: int = 0, shards: int = 1) -> LinkRead:
+    """All messages, and what everything cost, of a file that is read in one go."""
+    reader = LinkReader(place, shard, shards)
+    reader.add(packets)
+    return reader.finish()
 
 
 def upward(packets: Packets, place: LinkPlace) -> Array:
@@ -96,16 +50,102 @@ def upward(packets: Packets, place: LinkPlace) -> Array:
     return sent
 
 
-def _flows(packets: Packets) -> Array:
-    """A number for each packet's (source, destination, ports)."""
+class LinkReader:
+    """Reads the capture of one link."""
+
+    def __init__(self, place: LinkPlace, shard: int = 0, shards: int = 1) -> None:
+        self.place = place
+        self._shard, self._shards = shard, shards
+        self._sink = Sink(place)
+        self._totals = {direction: dict.fromkeys(COUNTS, 0) for direction in (UP, DOWN)}
+        self._streams: dict[tuple[str, Ends], Direction] = {}
+        self._datagrams = Datagrams()
+
+    def add(self, packets: Packets) -> None:
+        """The next packets of the file."""
+        flow, ends = flows(packets)
+        parts = np.array([shard_of(one, self._shards) for one in ends], np.int64)
+        mine = np.where(packets.is_tcp, parts[flow] == self._shard, self._shard == 0)
+        up = upward(packets, self.place)
+        for direction, chosen in ((UP, up & mine), (DOWN, ~up & mine)):
+            total = self._totals[direction]
+            for name, count in packet_totals(packets, chosen).items():
+                total[name] += count
+            for which in by_flow(flow, np.flatnonzero(chosen & packets.is_tcp)):
+                self._segments(packets, which, direction, ends[flow[which[0]]])
+            for which in by_flow(flow, np.flatnonzero(chosen & packets.is_udp)):
+                self._datagrams.add(packets, which, direction, ends[flow[which[0]]])
+        for which in by_flow(flow, np.flatnonzero(mine & packets.is_tcp)):
+            self._acknowledge(packets, which, ends[flow[which[0]]])
+        if self._shard == 0:
+            self._totals[UP]["lost_tail_bytes"] += packets.lost_bytes
+            self._datagrams.connected(ends[one] for one in np.unique(flow[packets.is_tcp]).tolist())
+
+    def _segments(self, packets: Packets, which: Array, direction: str, ends: Ends) -> None:
+        """Packets of a flow; where a new connection on the same ports begins, the one before is over."""
+        key = (direction, ends)
+        for part in _incarnations(packets, which, self._streams.get(key)):
+            stream = self._streams.get(key)
+            opens = packets.flags[part[0]] & SYN
+            if stream is None or _is_another(packets, int(part[0]), stream):
+                if stream is not None:
+                    stream.finish(self._peer(key))
+                told = Told(self._sink, direction, ends[0], ends[1], self._totals[direction])
+                opening = int(packets.seq[part[0]]) if opens else None
+                stream = self._streams[key] = Direction(opening, told)
+            stream.add(packets, part)
+
+    def _acknowledge(self, packets: Packets, which: Array, ends: Ends) -> None:
+        numbers = packets.ack[which[packets.flags[which] & ACK > 0]]
+        for direction in (UP, DOWN):
+            if stream := self._streams.get((direction, _back(ends))):
+                stream.acknowledged(numbers)
+
+    def _peer(self, key: tuple[str, Ends]) -> Direction | None:
+        """The other direction of the same connection."""
+        return self._streams.get((DOWN if key[0] == UP else UP, _back(key[1])))
+
+    def keep(self) -> None:
+        """The data of the packets goes: what is still needed of it is copied, what is done with is let go."""
+        for key, stream in self._streams.items():
+            stream.keep(self._peer(key))
+
+    def finish(self) -> LinkRead:
+        """After the last packets."""
+        for key, stream in self._streams.items():
+            stream.finish(self._peer(key))
+        rows = self._datagrams.rows()
+        for row in rows:
+            total = self._totals[row["direction"]]
+            total["answer_packets"] += row["answers"]
+            total["answers_bytes"] += (size := row.pop("answers_bytes"))
+            total["datagram_packets"] -= row["answers"]
+            total["datagrams_bytes"] -= size
+            row |= {"link": self.place.name}
+            row |= {end: self.place.name_of(row[end]) for end in ("src", "dst")}
+        totals = [
+            {"link": self.place.name, "direction": direction, **total}
+            for direction, total in self._totals.items()
+        ]
+        return LinkRead(
+            self._sink.seen.struct_array(),
+            pa.array(totals, TOTALS),
+            self._sink.mqtt_rows(),
+            pa.array(rows, DATAGRAMS),
+        )
+
+
+def flows(packets: Packets) -> tuple[Array, list[Ends]]:
+    """A number for each packet's source, destination and ports; and those."""
     addresses = packets.ip_src << 32 | packets.ip_dst
     _, pair = np.unique(addresses, return_inverse=True)
     ports = packets.src_port << 16 | packets.dst_port
-    _, flow = np.unique(pair << 32 | ports, return_inverse=True)
-    return flow
+    _, first, flow = np.unique(pair << 32 | ports, return_index=True, return_inverse=True)
+    columns = (packets.ip_src, packets.ip_dst, packets.src_port, packets.dst_port)
+    return flow, list(zip(*(column[first].tolist() for column in columns), strict=True))
 
 
-def _by_flow(flow: Array, chosen: Array) -> list[Array]:
+def by_flow(flow: Array, chosen: Array) -> list[Array]:
     """The chosen packets' positions, one array a flow, each in capture order."""
     if not len(chosen):
         return []
@@ -115,144 +155,31 @@ def _by_flow(flow: Array, chosen: Array) -> list[Array]:
     return np.split(chosen[order], borders)
 
 
-def _incarnations(packets: Packets, which: Array) -> list[Array]:
-    """A flow's packets, divided where a new connection on the same ports begins."""
-    opening = which[packets.flags[which] & SYN > 0]
-    if len(opening) <= 1:
-        return [which]
-    fresh = opening[1:][np.diff(packets.seq[opening]) != 0]
-    return np.split(which, np.searchsorted(which, fresh)) if len(fresh) else [which]
+def shard_of(ends: Ends, shards: int) -> int:
+    """Which part of a file both directions of a connection belong to."""
+    if shards == 1:
+        return 0
+    one, other = sorted(((ends[0], ends[2]), (ends[1], ends[3])))
+    return zlib.crc32(repr((one, other)).encode()) % shards
 
 
-def _answers(packets: Packets) -> Array:
-    """Which packets say that a chunk has come: one byte by UDP between the two ends of a TCP connection."""
-    single: Array = packets.is_udp & (packets.payload_len == 1)
-    if not single.any():
-        return single
-    source = packets.ip_src << 16 | packets.src_port
-    target = packets.ip_dst << 16 | packets.dst_port
-    ends = np.stack((np.minimum(source, target), np.maximum(source, target)), axis=1)
-    either = single | packets.is_tcp
-    _, connection = np.unique(ends[either], axis=0, return_inverse=True)
-    answers = np.zeros(len(single), bool)
-    answers[either] = np.isin(connection, connection[packets.is_tcp[either]])
-    answers &= single
-    return answers
+def _back(ends: Ends) -> Ends:
+    source, target, source_port, target_port = ends
+    return target, source, target_port, source_port
 
 
-def _packet_totals(packets: Packets, chosen: Array, answers: Array) -> dict[str, int]:
-    """Everything that can be counted without looking into streams."""
-    tcp, answers = chosen & packets.is_tcp, chosen & answers
-    other = chosen & ~tcp & ~answers
-    wire = packets.wirelen
-    ethernet = wire[tcp] - packets.ip_len[tcp]  # header, and padding of short frames
-    quiet = packets.flags & (SYN | FIN | RST) == 0
-    total = {
-        name: 0 for name in (field.name for field in TOTALS) if name not in ("link", "direction")
-    }
-    total |= {
-        "packets": int(chosen.sum()),
-        "wire_bytes": int(wire[chosen].sum()),
-        "ethernet_bytes": int(ethernet.sum()),
-        "ip_bytes": int(packets.ip_header[tcp].sum()),
-        "tcp_bytes": int(packets.tcp_header[tcp].sum()),
-        "answers_bytes": int(wire[answers].sum()),
-        "other_bytes": int(wire[other].sum()),
-        "tcp_packets": int(tcp.sum()),
-        "data_packets": int((tcp & (packets.payload_len > 0)).sum()),
-        "ack_packets": int(
-            (tcp & quiet & (packets.payload_len == 0) & (packets.flags & ACK > 0)).sum()
-        ),
-        "answer_packets": int(answers.sum()),
-        "other_packets": int(other.sum()),
-    }
-    return total
+def _incarnations(packets: Packets, which: Array, known: Direction | None) -> list[Array]:
+    """A flow's packets, divided where another connection may begin: at each SYN, and long after an end."""
+    flags, ts_ns = packets.flags[which], packets.ts_ns[which]
+    ended = np.logical_or.accumulate(flags & (FIN | RST) > 0)
+    pauses = np.diff(ts_ns, prepend=ts_ns[:1]) > CLOSED_NS
+    pauses[1:] &= ended[:-1] | bool(known and known.closed)
+    begins = np.flatnonzero((flags & SYN > 0) | pauses)
+    return np.split(which, begins[begins > 0])
 
 
-def _connection(
-    packets: Packets, which: Array, direction: str, seen: Sightings, total: dict[str, int]
-) -> None:
-    """One direction of one connection: its stream, its messages, its share of the totals."""
-    flags = packets.flags[which]
-    openings, closings = flags & SYN > 0, flags & FIN > 0
-    first = which[openings]
-    loaded = which[(packets.payload_len[which] > 0) & ~openings]
-    opening = int(packets.seq[first[0]] + 1) & 0xFFFFFFFF if len(first) else None
-    stream = reassemble(
-        packets.data,
-        packets.seq[loaded],
-        packets.payload_len[loaded],
-        packets.payload_seen[loaded],
-        packets.payload_at[loaded],
-        packets.ts_ns[loaded],
-        opening,
-    )
-    bare_fins = int((closings & (packets.payload_len[which] == 0)).sum())
-    total["connections"] += int(len(first) > 0 or len(loaded) > 0)
-    total["retransmitted_packets"] += (
-        stream.retransmitted + max(0, len(first) - 1) + max(0, bare_fins - 1)
-    )
-    total["retransmitted_payload"] += stream.retransmitted_payload
-    total["reordered_packets"] += stream.reordered
-    sent = int(packets.payload_len[which].sum())
-    fresh = stream.covered_bytes
-    total["retransmitted_bytes"] += sent - fresh - stream.stray
-    total["unread_bytes"] += fresh + stream.stray
-    if fresh < len(stream.data):
-        end = len(stream.data) if opening is None else _taken(packets, which, opening, stream)
-        total["missing_bytes"] += end - int(stream.covered(np.array([0]), np.array([end]))[0])
-    if fresh:
-        sample = loaded[0]
-        _messages(
-            stream, int(packets.ip_src[sample]), int(packets.ip_dst[sample]), direction, seen, total
-        )
-
-
-def _taken(packets: Packets, which: Array, opening: int, stream: Stream) -> int:
-    """How much of the stream the other side has acknowledged: where a node dies, the rest never came anywhere."""
-    one = which[0]
-    back = (
-        packets.is_tcp
-        & (packets.ip_src == packets.ip_dst[one])
-        & (packets.ip_dst == packets.ip_src[one])
-        & (packets.src_port == packets.dst_port[one])
-        & (packets.dst_port == packets.src_port[one])
-        & (packets.flags & ACK > 0)
-    )
-    back[:one] = False
-    taken = (packets.ack[back] - opening) & 0xFFFFFFFF
-    within = taken[taken <= len(stream.data) + 1]  # others are of a connection on the same ports
-    return min(int(within.max(initial=0)), len(stream.data))
-
-
-def _messages(
-    stream: Stream, source: int, target: int, direction: str, seen: Sightings, total: dict[str, int]
-) -> None:
-    """Read the stream's frames; what could be read moves from `unread` to its own layer."""
-    found = walk(stream.data, stream.unknown, stream.from_start)
-    messages = read_messages(stream, found)
-    seen.add(messages, direction, source, target)
-    control = int(
-        sum(
-            stream.covered(np.array([begin]), np.array([min(end, len(stream.data))]))[0]
-            for begin, end in found.control_frames
-        )
-    )
-    handshake = int(stream.covered(np.array([0]), np.array([found.handshake]))[0])
-    publish = messages.is_publish
-    read = {
-        "websocket_bytes": handshake + control + int(messages.frame_bytes.sum()),
-        "label_bytes": int(messages.label_bytes.sum()),
-        "header_bytes": int(messages.header_bytes[publish].sum()),
-        "payload_bytes": int(messages.payload_seen[publish].sum()),
-        "control_bytes": int(
-            messages.header_bytes[~publish].sum() + messages.payload_seen[~publish].sum()
-        ),
-    }
-    for name, size in read.items():
-        total[name] += size
-        total["unread_bytes"] -= size
-    total["publish_messages"] += int(publish.sum())
-    total["control_messages"] += int((~publish).sum())
-    total["compressed_messages"] += messages.compressed
-    total["orphan_pieces"] += messages.orphan_pieces
+def _is_another(packets: Packets, first: int, known: Direction) -> bool:
+    """Whether a connection on the same ports begins with this packet."""
+    if packets.flags[first] & SYN:
+        return known.opening != int(packets.seq[first])
+    return known.closed and int(packets.ts_ns[first]) - known.last_ns > CLOSED_NS

@@ -69,6 +69,12 @@ class LinkPlace:
     numbers: Mapping[int, str]  # node number -> node
     shared: bool = False  # a router's: its packets carry the addresses of the nodes behind it
 
+    def name_of(self, address: int) -> str:
+        """The node with this address; of a stranger the address itself."""
+        if known := self.names.get(address):
+            return known
+        return ".".join(str(address >> shift & 0xFF) for shift in (24, 16, 8, 0))
+
 
 @dataclass(frozen=True, slots=True)
 class Messages:
@@ -235,8 +241,8 @@ class Sightings:
         columns = {
             "link": _repeated(self.place.name, count),
             "direction": _repeated(direction, count),
-            "src": _repeated(self._name(source), count),
-            "dst": _repeated(self._name(target), count),
+            "src": _repeated(self.place.name_of(source), count),
+            "dst": _repeated(self.place.name_of(target), count),
             "kind": pa.array([kinds[kind] for kind in header["kind"].tolist()]),
             "origin": pa.array([numbers.get(n, f"#{n}") for n in header["origin"].tolist()]),
             "id": pa.array([f"{number:016x}" for number in header["message_id"].tolist()]),
@@ -269,11 +275,6 @@ class Sightings:
 
     def struct_array(self) -> pa.StructArray:
         return pa.concat_arrays(self.parts) if self.parts else pa.array([], SIGHTING)
-
-    def _name(self, address: int) -> str:
-        if known := self.place.names.get(address):
-            return known
-        return ".".join(str(address >> shift & 0xFF) for shift in (24, 16, 8, 0))
 
 
 def _repeated(text: str, count: int) -> pa.Array:

@@ -8,19 +8,30 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from analysis.link import TOTALS, read_link
+from analysis.datagrams import DATAGRAMS
+from analysis.link import read_link
 from analysis.load import UNIT_S
 from analysis.messages import SIGHTING, LinkPlace
+from analysis.mqtt_rows import MQTT
 from analysis.pcap import PACKET_SCHEMA, Packets, as_table, check_file, read
 from analysis.runfolder import Run
+from analysis.totals import TOTALS
 from analysis.use import USE, use_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# A row is a message seen on a link, or what a link cost, or what it carried in a unit of time; the other columns are
-# null. One pass over the files gives all.
-SCAN_SCHEMA = pa.schema([("sighting", SIGHTING), ("totals", TOTALS), ("use", USE)])
+# A row is a message seen on a link, or what a link cost, or what it carried in a unit of time, or an MQTT packet, or a
+# flow of datagrams; the other columns are null. One pass over the files gives all.
+SCAN_SCHEMA = pa.schema(
+    [
+        ("sighting", SIGHTING),
+        ("totals", TOTALS),
+        ("use", USE),
+        ("mqtt", MQTT),
+        ("datagrams", DATAGRAMS),
+    ]
+)
 SMALLEST_SHARE = 1 << 22  # bytes; dividing a smaller file costs more than it gains
 
 
@@ -99,8 +110,13 @@ def _over_files(
 
 
 def _decode(job: Job, found: Packets, *, unit_ns: int, origin_ns: int) -> Iterator[pa.RecordBatch]:
-    sightings, totals = read_link(found, job.place, job.shard, job.shards)
-    kinds = {"sighting": sightings, "totals": totals}
+    read = read_link(found, job.place, job.shard, job.shards)
+    kinds = {
+        "sighting": read.sightings,
+        "totals": read.totals,
+        "mqtt": read.mqtt,
+        "datagrams": read.datagrams,
+    }
     if job.shard == 0:
         kinds["use"] = use_of(found, job.place, unit_ns, origin_ns)
     for name, rows in kinds.items():

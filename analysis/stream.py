@@ -5,7 +5,7 @@ change when a byte was seen, never what it is. Bytes that no segment brought are
 covered.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -74,6 +74,22 @@ class Stream:
         piece = np.searchsorted(self.starts, at, "right") - 1
         inside = np.clip(at - self.starts[piece], 0, self.lengths[piece])
         return np.where(piece < 0, 0, self._covered_before[piece] + inside)
+
+    def up_to(self, end: int) -> "Stream":
+        """Its first bytes; times are those that they have in the whole."""
+        some = self.starts < end
+        starts = self.starts[some]
+        behind = self.seen_ns[self.starts + self.lengths > end]
+        return replace(
+            self,
+            data=self.data[:end],
+            starts=starts,
+            lengths=np.minimum(self.lengths[some], end - starts),
+            seen_ns=self.seen_ns[some],
+            repeated_ns=self.repeated_ns[some],
+            unknown=tuple((low, min(high, end)) for low, high in self.unknown if low < end),
+            after_ns=min(self.after_ns, int(behind.min(initial=NEVER))),
+        )
 
     def segment(self, at: Array) -> Array:
         """Which piece brought the byte at each position (in a hole: the piece before it)."""

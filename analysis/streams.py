@@ -248,6 +248,13 @@ class Reassembly:
             after_ns,
         )
 
+    def beginning(self, size: int) -> bytes:
+        """The first bytes from the floor on, as far as none is missing."""
+        pieces = self._together()
+        base = self._base(pieces)
+        data, unknown = _join(_up_to(pieces, base + size), base, base)
+        return data[: unknown[0][0]] if unknown else data
+
     def _together(self) -> _Pieces:
         """All pieces by position, in one."""
         if not self._pieces:

@@ -1,4 +1,7 @@
-"""What both ends of a WebSocket agreed on, from the head of the HTTP answer: a subprotocol, and a compression."""
+"""What both ends of a WebSocket agreed on, from the head of the HTTP answer: a subprotocol, and a compression.
+
+HTTP that asks for no WebSocket begins alike.
+"""
 
 from typing import NamedTuple
 
@@ -11,8 +14,10 @@ DEFLATE = "permessage-deflate"
 class Upgrade(NamedTuple):
     """Whatever is not agreed on is empty."""
 
+    is_websocket: bool = False
     protocol: str = ""
     extensions: tuple[str, ...] = ()
+    is_answer: bool = False
 
     @property
     def is_mqtt(self) -> bool:
@@ -33,12 +38,16 @@ def read_upgrade(data: bytes) -> Upgrade:
     if not data.startswith(HANDSHAKES) or end < 0:
         return NOTHING
     fields: dict[str, list[str]] = {}
-    for line in data[:end].decode("latin-1").split("\r\n")[1:]:
+    first, *lines = data[:end].decode("latin-1").split("\r\n")
+    for line in lines:
         name, _, value = line.partition(":")
         fields.setdefault(name.strip().lower(), []).extend(value.lower().split(","))
     protocols = [name.strip() for name in fields.get("sec-websocket-protocol", [])]
     extensions = fields.get("sec-websocket-extensions", [])
+    wished = "websocket" in [name.strip() for name in fields.get("upgrade", [])]
     return Upgrade(
+        wished and (first.startswith("GET ") or first.split()[1:2] == ["101"]),
         protocols[0] if protocols else "",
         tuple(extension.partition(";")[0].strip() for extension in extensions),
+        not first.startswith("GET "),
     )

@@ -3,9 +3,8 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from analysis.link import TOTALS
+from analysis.totals import COUNTS
 
-COUNTS = tuple(field.name for field in TOTALS if field.name not in ("link", "direction"))
 # From the wire inwards; together they are all bytes of all packets.
 LAYERS = (
     "ethernet",
@@ -17,8 +16,10 @@ LAYERS = (
     "header",
     "payload",
     "control",
+    "mqtt",
     "unread",
     "answers",
+    "datagrams",
     "other",
 )
 LINKS_SCHEMA = ", ".join(["link string", "direction string", *(f"{name} long" for name in COUNTS)])

@@ -95,7 +95,7 @@ def test_retransmissions_are_counted_as_tshark_counts_them(capture, link):
     theirs = tshark(capture[link], "tcp.analysis.retransmission", "tcp.len")
     host = SENSOR if link == "sensor" else BROKER
     place = LinkPlace(link, 0x0A4D0000 + host.number, int.from_bytes(host.mac), {}, {})
-    sightings, totals = read_link(read(capture[link]), place)
+    sightings, totals, *_ = read_link(read(capture[link]), place)
     ours = totals.to_pylist()
     assert sum(row["retransmitted_packets"] for row in ours) == len(theirs) == 20
     assert sum(row["retransmitted_payload"] for row in ours) == sum(int(n) for (n,) in theirs)
@@ -106,7 +106,7 @@ def test_websocket_messages_have_the_lengths_that_tshark_sees(capture):
     theirs = tshark(capture["broker"], "websocket", "websocket.payload_length_ext_16")
     sizes = [int(value) for row in theirs for cell in row for value in cell.split(",") if value]
     place = LinkPlace("broker", 0x0A4D0001, 0, {}, {})
-    sightings, _ = read_link(read(capture["broker"]), place)
+    sightings, *_ = read_link(read(capture["broker"]), place)
     ours = [row["payload_bytes"] + row["header_bytes"] for row in sightings.to_pylist()]
     assert sizes == ours
 
@@ -137,7 +137,7 @@ def test_labelled_frames_have_the_bits_and_lengths_that_tshark_sees(tmp_path, st
     theirs = tshark(path, "websocket", "websocket.rsv", *lengths)
     assert len(theirs) == len(starts)
     place = LinkPlace("broker", 0x0A4D0001, 0, {}, {})
-    sightings, totals = read_link(read(path), place)
+    sightings, totals, *_ = read_link(read(path), place)
     rows = sightings.to_pylist()
     down = totals.to_pylist()[1]
     assert [row["complete"] for row in rows] == [True] * 12

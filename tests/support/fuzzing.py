@@ -113,7 +113,7 @@ def _check_link(one: Case) -> None:
         return  # another format, or no Ethernet
     shards = one.chance.choice((1, 1, 2, 3))
     for shard in range(shards):
-        sightings, totals = read_link(packets, PLACE, shard, shards)
+        sightings, totals, *_ = read_link(packets, PLACE, shard, shards)
         _must(not len(sightings) or sightings.validate(full=True) is None, "no column")
         for row in totals.to_pylist():
             layers = sum(row[name] for name in LAYERS)

@@ -44,6 +44,8 @@ COUNTS = (
     *("ack_packets", "retransmitted_packets", "retransmitted_payload", "reordered_packets"),
     *("answer_packets", "other_packets", "connections", "publish_messages", "control_messages"),
     *("compressed_messages", "orphan_pieces", "missing_bytes", "lost_tail_bytes"),
+    *("mqtt_bytes", "mqtt_messages", "mqtt_control", "datagrams_bytes", "datagram_packets"),
+    "compressed_streams",
 )
 LINKS = pa.schema(
     [

@@ -49,7 +49,7 @@ def publish(number: int, size: int = 100) -> bytes:
 
 
 def seen(captures: Captures, host: Host, **how) -> tuple[list[dict], dict[str, dict]]:
-    sightings, totals = read_link(parse(captures.pcap(host.name)), place(host), **how)
+    sightings, totals, *_ = read_link(parse(captures.pcap(host.name)), place(host), **how)
     return sightings.to_pylist(), {row["direction"]: row for row in totals.to_pylist()}
 
 
@@ -251,7 +251,7 @@ def test_packets_that_were_cut_by_the_capture_still_give_messages_their_times():
     wires.send(SENSOR, frame(publish(1, 1000)), START_NS + 100 * MS)
     wires.send(SENSOR, frame(publish(2, 1000)), START_NS + 110 * MS)
     packets = parse(captures.pcap("broker", snaplen=150))
-    sightings, _ = read_link(packets, place(BROKER))
+    sightings, *_ = read_link(packets, place(BROKER))
     assert [row["complete"] for row in sightings.to_pylist()] == [True, True]
     assert [row["payload_bytes"] for row in sightings.to_pylist()] == [1000, 1000]
 
@@ -279,7 +279,7 @@ def test_packets_with_any_content_never_stop_the_reading(noise):
 
 def test_an_empty_capture_gives_two_rows_of_zeros():
     head = struct.pack("<IHHIIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 1)
-    sightings, totals = read_link(parse(head), place(BROKER))
+    sightings, totals, *_ = read_link(parse(head), place(BROKER))
     assert len(sightings) == 0
     assert [row["packets"] for row in totals.to_pylist()] == [0, 0]
     assert np.all(np.array([list(row.values())[2:] for row in totals.to_pylist()]) == 0)

@@ -29,7 +29,7 @@ def sent(data: bytes) -> list[dict]:
     line = Line(captures, ONE, OTHER)
     line.open(START_NS)
     line.send(ONE, data, START_NS + 100 * MS)
-    sightings, _ = read_link(parse(captures.pcap("one")), PLACE)
+    sightings, *_ = read_link(parse(captures.pcap("one")), PLACE)
     return sightings.to_pylist()
 
 
