@@ -148,14 +148,14 @@ class Line:
     sent: dict[str, int] = field(default_factory=dict)
     packets: int = 0
 
-    def open(self, at_ns: int) -> None:
-        """The three packets of the connection, then the WebSocket upgrade."""
+    def open(self, at_ns: int, asked: bytes = UPGRADE, answered: bytes = SWITCHED) -> None:
+        """The three packets of the connection, then the WebSocket upgrade, or nothing."""
         self.sent = {self.client.name: 0, self.server.name: 0}
         self._pass(self.client, at_ns, 0x02, b"", -1)
         self._pass(self.server, at_ns + 2 * self.delay_ns, 0x12, b"", -1)
         self._pass(self.client, at_ns + 4 * self.delay_ns, 0x10, b"", 0)
-        self.send(self.client, UPGRADE, at_ns + 4 * self.delay_ns)
-        self.send(self.server, SWITCHED, at_ns + 6 * self.delay_ns)
+        self.send(self.client, asked, at_ns + 4 * self.delay_ns)
+        self.send(self.server, answered, at_ns + 6 * self.delay_ns)
 
     def send(self, host: Host, data: bytes, at_ns: int, gap_ns: int = 100_000) -> int:
         """Bytes from one end to the other, in as many packets as needed; when the last one arrives."""
