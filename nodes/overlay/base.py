@@ -120,10 +120,13 @@ class Overlay(Protocol):
     def on_link_up(self, peer: Peer, now: float) -> list[Action]:
         """Both sides have said HELLO."""
 
-    def on_link_down(self, peer: Peer, now: float, orderly: bool = False) -> list[Action]:
+    def on_link_down(
+        self, peer: Peer, now: float, orderly: bool = False, stopping: bool = False
+    ) -> list[Action]:
         """The link is gone, with everything that was queued on it at a broker.
 
         `orderly`: one side closed it because it was not used; the peer lives, and what was queued goes over the next.
+        `stopping`: the peer has said that it is about to stop.
         """
 
     def on_unreachable(self, peer: Peer, now: float) -> list[Action]:

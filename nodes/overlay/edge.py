@@ -149,7 +149,9 @@ class Edge:
         self._again = True
         return self._send(messages, now)
 
-    def on_link_down(self, peer: Peer, now: float, orderly: bool = False) -> list[Action]:
+    def on_link_down(
+        self, peer: Peer, now: float, orderly: bool = False, stopping: bool = False
+    ) -> list[Action]:
         self._beats.down(peer)
         if peer == self._home:
             self._home = None

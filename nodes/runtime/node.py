@@ -163,7 +163,8 @@ class Node(ABC):
     def link_down(self, link: Link, reason: str) -> None:
         """The link is gone, if it is still the one to this peer."""
         if self._forget(link, reason):
-            self.perform(self.core.on_link_down(link.peer, self.now(), link.orderly))
+            down = self.core.on_link_down(link.peer, self.now(), link.orderly, link.sent_away)
+            self.perform(down)
             self.note_readiness()
 
     def _forget(self, link: Link, reason: str) -> bool:

@@ -37,7 +37,9 @@ class RecordingCore:
         self.heard.append(("up", peer))
         return []
 
-    def on_link_down(self, peer: Peer, now: float, orderly: bool = False) -> list[Action]:
+    def on_link_down(
+        self, peer: Peer, now: float, orderly: bool = False, stopping: bool = False
+    ) -> list[Action]:
         self.heard.append(("down", peer, orderly))
         return []
 

@@ -3,9 +3,10 @@
 Whoever finds one again tells it so: if only one side has taken the other for lost, the other has been passed over
 without knowing, and asks for what it has missed.
 
-One that reaches nobody at all may be cut off: it cannot promise its guests that a publication is in good hands. It
-serves its own guests, and keeps TAKEN back until it has found another one, or for as long as publications are
-remembered anywhere: then those who are away are not waited for any more, and this broker is the whole overlay.
+One that reaches nobody at all may be cut off, unless the others have said that they stop: it cannot promise its guests
+that a publication is in good hands. It serves its own guests, and keeps TAKEN back until it has found another one, or
+for as long as publications are remembered anywhere: then those who are away are not waited for any more, and this
+broker is the whole overlay.
 """
 
 from random import Random
@@ -52,6 +53,7 @@ class Apart(Carrying):
         self._repair_s = repair_s
         self._random = random
         self._up: set[Peer] = set()
+        self._stopped: set[Peer] = set()  # said so when they left
         self._lost = LostPeers()
         self._calling = Calling(random)
         self._called: set[Peer] = set()  # there was nothing else to say to them
@@ -90,7 +92,8 @@ class Apart(Carrying):
         self._perform(self._node.on_peer_found(self._numbers[peer], self._now))
 
     def _is_cut_off(self) -> bool:
-        return bool(self._lost) and self._up.isdisjoint(self._numbers)
+        """There are others, somewhere, and none can be reached."""
+        return self._lost.any_but(self._stopped) and self._up.isdisjoint(self._numbers)
 
     def _call_others(self) -> None:
         """One of those that were lost, seldom if nobody would remember anything for them; if all are, others, too."""

@@ -19,8 +19,9 @@ class LostPeers:
         self._again_at: float | None = None
         self._from = 0.0  # what was published since then goes out again
 
-    def __bool__(self) -> bool:
-        return bool(self._since)
+    def any_but(self, known: set[Peer]) -> bool:
+        """Whether there are others than these."""
+        return not known.issuperset(self._since)
 
     def lose(self, peer: Peer, now: float) -> bool:
         """Whether that is news."""

@@ -86,6 +86,7 @@ class Mesh(Apart):
     def on_link_up(self, peer: Peer, now: float) -> list[Action]:
         self._now = now
         self._up.add(peer)
+        self._stopped.discard(peer)
         self._beats.up(peer, now)
         again = self._duties.cut_copies(peer, now)
         self._out += [Send(peer, message) for message in again]
@@ -95,9 +96,13 @@ class Mesh(Apart):
             self._find(peer)
         return self._done()
 
-    def on_link_down(self, peer: Peer, now: float, orderly: bool = False) -> list[Action]:
+    def on_link_down(
+        self, peer: Peer, now: float, orderly: bool = False, stopping: bool = False
+    ) -> list[Action]:
         self._now = now
         if peer in self._up:
+            if stopping:
+                self._stopped.add(peer)
             self._link_down(peer, orderly)
         return self._done()
 

@@ -159,7 +159,8 @@ class SimulatedNode(ABC):
         """The link is gone, if it is still the one to this peer."""
         if not self._forget_link(link, ending.reason, orderly=ending.orderly) or not self.alive:
             return
-        self.perform(self.core.on_link_down(link.peer, self.loop.seconds, ending.orderly))
+        now = self.loop.seconds
+        self.perform(self.core.on_link_down(link.peer, now, ending.orderly, ending.sent_away))
         self.note_readiness()
 
     def _forget_link(self, link: SimulatedLink, reason: str, *, orderly: bool = False) -> bool:

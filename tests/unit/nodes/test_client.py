@@ -25,7 +25,7 @@ from nodes.runtime.link_method import LinkMethod
 from nodes.runtime.log import Log
 from nodes.runtime.sensor import Sensor
 from nodes.runtime.subscriber import Subscriber
-from nodes.wire import CUSTODY, Kind, Message, decode, encode, message_id
+from nodes.wire import CUSTODY, REPEATED, Kind, Message, decode, encode, message_id
 
 LOST = ConnectionClosedError(None, None)
 SENT_AWAY = ConnectionClosedError(Close(GOING_AWAY, "the broker stops"), None)
@@ -216,12 +216,13 @@ def test_what_is_owed_is_in_the_journal_until_it_is_taken(brokers: Brokers, tmp_
         # It is killed: nothing is closed, and another process begins with the same files.
         again = started(Sensor, config(tmp_path, "sensor"))
         await again.open()
-        await until(lambda: len(brokers.lines) == 2 and published(brokers.lines[1]))
-        (restored,) = [m for m in brokers.lines[1].sent if m.kind is Kind.PUBLISH]
-        assert has_custody(restored)
-        assert restored.message_id == message_id(3, 3)
+        await until(lambda: len(brokers.lines) == 2 and len(published(brokers.lines[1])) == 2)
+        restored = [m for m in brokers.lines[1].sent if m.kind is Kind.PUBLISH]
+        assert all(map(has_custody, restored))
+        assert published(brokers.lines[1]) == [3, 1]
+        assert [bool(each.flags & REPEATED) for each in restored] == [False, True]
         again.publish("t", 5, 10)
-        await until(lambda: published(brokers.lines[1]) == [3, 4])
+        await until(lambda: published(brokers.lines[1]) == [3, 1, 4])
         await sensor.close()
         await again.close()
 

@@ -258,7 +258,9 @@ class Clockwork:
     def on_link_up(self, peer: str, now: float) -> list[Action]:
         return []
 
-    def on_link_down(self, peer: str, now: float, orderly: bool = False) -> list[Action]:
+    def on_link_down(
+        self, peer: str, now: float, orderly: bool = False, stopping: bool = False
+    ) -> list[Action]:
         return []
 
     def on_unreachable(self, peer: str, now: float) -> list[Action]:

@@ -316,6 +316,23 @@ def test_a_copy_that_comes_again_is_answered_again_and_nothing_else() -> None:
     assert len(again) == 1
 
 
+@pytest.mark.parametrize("stopping", [True, False])
+def test_the_last_broker_takes_what_is_published_at_once_if_the_others_said_that_they_stop(
+    stopping: bool,
+) -> None:
+    core = broker()
+    for peer in ("b2", "s1", "c1"):
+        core.on_link_up(peer, 0.0)
+    core.on_message("c1", Message(Kind.SUBSCRIBE, topic="slope"), 1.0)
+    core.on_link_down("b2", 2.0, stopping=stopping)
+    core.on_unreachable("b2", 2.1)
+    message = Message(Kind.PUBLISH, 5, flags=CUSTODY, message_id=7, topic="slope")
+    assert sent(core.on_message("s1", message, 3.0), Kind.PUBLISH) == ["c1"]
+    answer = taken(111, message.forwarded())
+    told = core.on_message("c1", answer, 4.0)
+    assert sent(told, Kind.TAKEN) == (["s1"] if stopping else []), "else b2 may be cut off"
+
+
 def test_what_nobody_subscribes_to_is_noted_and_answered_when_nobody_came() -> None:
     core = broker(hold_s=10)
     core.on_link_up("s1", 0.0)
