@@ -1,0 +1,118 @@
+"""Bootstrap: against drawing by hand, and by how often its intervals hold the truth."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from analysis.bootstrap import (
+    LOST,
+    MOST_GROUPS,
+    Interval,
+    cliffs_delta,
+    draws,
+    interval,
+    intervals,
+    sample,
+    statistics,
+)
+
+delay = st.one_of(st.integers(0, 8).map(float), st.just(float("nan")))  # nan: lost
+trials = st.lists(st.lists(delay, min_size=1, max_size=12), min_size=2, max_size=5)
+
+
+def arrays(lists):
+    return [np.array(one) for one in lists]
+
+
+def drawn(runs, counts):
+    """All delays of the trials, each trial as often as it was drawn."""
+    pooled = [run for run, count in zip(runs, counts, strict=True) for _ in range(count)]
+    return np.concatenate(pooled) if pooled else np.zeros(0)
+
+
+@settings(max_examples=150)
+@given(trials, st.integers(0, 1000))
+def test_each_statistic_is_that_of_the_trials_that_were_drawn(lists, seed):
+    runs = arrays(lists)
+    counts = draws(len(runs), np.random.default_rng(seed), 20)
+    found = statistics(sample(runs), counts)
+    assert (counts.sum(axis=1) == len(runs)).all()
+    for row, times in enumerate(counts):
+        values = drawn(runs, times)
+        came = values[np.isfinite(values)]
+        assert found[LOST][row] == pytest.approx(1 - len(came) / len(values))
+        if len(came):
+            expected = [*np.percentile(came, (50, 95, 99)), came.mean()]
+            assert [found[name][row] for name in ("p50", "p95", "p99", "mean")] == pytest.approx(
+                expected
+            )
+        else:
+            assert np.isnan(found["p50"][row])
+
+
+@settings(max_examples=100)
+@given(trials, trials, st.integers(0, 1000))
+def test_cliffs_delta_is_what_counting_all_pairs_gives(lists, others, seed):
+    runs, rest = arrays(lists), arrays(others)
+    rng = np.random.default_rng(seed)
+    one, two = draws(len(runs), rng, 10), draws(len(rest), rng, 10)
+    deltas = cliffs_delta(sample(runs), sample(rest), one, two)
+    for row, (mine, theirs) in enumerate(zip(one, two, strict=True)):
+        a, b = drawn(runs, mine), drawn(rest, theirs)
+        a, b = a[np.isfinite(a)], b[np.isfinite(b)]
+        pairs = [np.sign(y - x) for x in a for y in b]
+        if pairs:
+            assert deltas[row] == pytest.approx(np.mean(pairs))
+        else:
+            assert np.isnan(deltas[row])
+
+
+def test_the_same_trials_give_the_same_interval_each_time_and_it_holds_the_value():
+    rng = np.random.default_rng(1)
+    runs = [rng.exponential(size=200) for _ in range(8)]
+    once, again = intervals(runs), intervals(runs)
+    assert once == again
+    for found in once.values():
+        assert found.low <= found.value <= found.high
+    assert once["p50"].value == pytest.approx(np.median(np.concatenate(runs)))
+
+
+def test_trials_that_differ_widen_the_interval_more_than_their_messages_would():
+    rng = np.random.default_rng(2)
+    runs = [rng.normal(shift, 0.1, 500) for shift in rng.normal(5, 1, 12)]
+    of_trials = intervals(runs)["mean"]
+    of_messages = intervals([np.concatenate(runs)])["mean"]
+    assert of_trials.high - of_trials.low > 5 * (of_messages.high - of_messages.low)
+
+
+def test_an_interval_of_95_percent_holds_the_truth_in_about_95_of_100_experiments():
+    rng = np.random.default_rng(3)
+    held = {"mean": 0, "p50": 0}
+    for seed in range(200):
+        runs = [rng.normal(shift, 1.0, 30) for shift in rng.normal(10.0, 0.5, 20)]
+        one = sample(runs)
+        found = statistics(one, draws(one.clusters, np.random.default_rng(seed), 300))
+        for name in held:
+            low, high = interval(found[name])[1:]
+            held[name] += low <= 10.0 <= high
+    assert all(176 <= count <= 200 for count in held.values()), held
+
+
+def test_a_single_trial_with_many_messages_is_drawn_in_groups_that_know_as_much():
+    rng = np.random.default_rng(4)
+    values = rng.normal(0.0, 1.0, 5 * MOST_GROUPS)
+    values[::10] = np.nan
+    one = sample([values])
+    assert (one.clusters, one.trials) == (MOST_GROUPS, 1)
+    found = intervals([values])
+    width = found["mean"].high - found["mean"].low
+    assert width == pytest.approx(2 * 1.96 / np.sqrt(len(values) * 0.9), rel=0.15)
+    assert found[LOST].value == pytest.approx(0.1)
+
+
+def test_where_nothing_came_nothing_is_known_but_that_all_was_lost():
+    found = intervals([np.array([np.nan] * 3), np.array([np.nan])])
+    assert found["p50"] == Interval(None, None, None)
+    assert found[LOST] == Interval(1.0, 1.0, 1.0)
+    assert intervals([np.zeros(0)])["mean"] == Interval(None, None, None)
