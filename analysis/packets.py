@@ -12,7 +12,8 @@ import pyarrow as pa
 from analysis.captures.columns import PROBLEMS, SCHEMA
 from analysis.captures.files import find_files
 from analysis.captures.parquet import KINDS, sum_kinds, write_packets
-from analysis.captures.pieces import TASKS_PER_CORE, cut, share_out, size_of, usual_piece
+from analysis.captures.pieces import TASKS_PER_CORE, cut, share_out, usual_piece
+from analysis.captures.storage import size_of
 from analysis.errors import AnalysisError
 from analysis.pipeline import STARTING, Progress
 from analysis.session import open_session

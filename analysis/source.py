@@ -41,10 +41,10 @@ from analysis.captures.pieces import (
     cut,
     cut_piece,
     share_out,
-    size_of,
     usual_piece,
 )
 from analysis.captures.reading import Part, read_piece
+from analysis.captures.storage import size_of
 from analysis.errors import AnalysisError
 from analysis.pushdown import is_known, wanted
 

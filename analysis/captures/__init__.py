@@ -1,5 +1,6 @@
 """Anybody's captures, however damaged, as columns: pcap and pcapng, whole or a byte range at a time.
 
+    storage.py   where files are: on this machine, or in a store that Arrow knows by its address
     files.py     which files; gz and zst seen through
     finding.py   where records begin: one after the other, and again behind what is none
     classic.py   pcap                 blocks.py   pcapng

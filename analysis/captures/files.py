@@ -1,16 +1,15 @@
 """Which files are meant, and their bytes: gz and zst are seen through, whatever their names say."""
 
-import glob
-import os
 from collections.abc import Callable, Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 from analysis.captures.finding import Walk
+from analysis.captures.storage import is_address, matching, open_file, plain
 from analysis.errors import AnalysisError
 
 NAMES = (".pcap", ".pcapng", ".cap", ".dmp")  # and behind them what packs them
 PACKED = (".gz", ".zst")
+ENDINGS = tuple(name + packed for name in NAMES for packed in ("", *PACKED))
 COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 WINDOW = 1 << 22
 BLOCK = 1 << 20
@@ -26,29 +25,15 @@ def find_files(asked: Iterable[str], *, some_day: bool = False) -> list[str]:
     """
     found: dict[str, None] = {}
     for one in asked:
-        text = one.removeprefix("file://")
-        if Path(text).is_dir():
-            names = sorted(str(path) for path in Path(text).rglob("*") if _is_capture(path))
-        elif Path(text).exists():
-            names = [text]
-        else:
-            matching = glob.glob(text, recursive=True)  # noqa: PTH207 - the pattern may be absolute
-            names = sorted(name for name in matching if Path(name).is_file())
+        names = matching(one, ENDINGS)
         if not names and not some_day:
             raise AnalysisError(
                 f"there is no capture at {one}",
                 f"name a file, a pattern, or a folder with files that end in {', '.join(NAMES)}; "
                 f"{' or '.join(PACKED)} may follow",
             )
-        found |= dict.fromkeys(os.path.abspath(name) for name in names)  # noqa: PTH100 - links stay
+        found |= dict.fromkeys(names)
     return list(found)
-
-
-def _is_capture(path: Path) -> bool:
-    name = path.name.lower()
-    for ending in PACKED:
-        name = name.removesuffix(ending)
-    return name.endswith(NAMES) and path.is_file()
 
 
 def compression_of(head: bytes) -> str | None:
@@ -60,9 +45,9 @@ class Bytes:
     """The bytes of a file from some place on. Packed ones come in their order only, and may end with a `failure`."""
 
     def __init__(self, path: str, begin: int = 0, stop: int | None = None) -> None:
-        self._file = Path(path).open("rb", buffering=0)  # noqa: SIM115 - closed by close()
+        self._file = open_file(path)
         self.failure: str | None = None
-        self.compression = compression_of(os.pread(self._file.fileno(), 4, 0))
+        self.compression = compression_of(self._file.read(4))
         self._left = stop - begin if stop is not None else None
         if self.compression is None:
             self._file.seek(begin)
@@ -130,7 +115,8 @@ class Bytes:
 def _unpack(path: str, compression: str) -> Any:
     import pyarrow as pa
 
-    return pa.CompressedInputStream(pa.OSFile(path), compression)
+    file = open_file(path) if is_address(path) else pa.OSFile(plain(path))
+    return pa.CompressedInputStream(file, compression)
 
 
 def windows(

@@ -13,7 +13,8 @@ from analysis.captures.classic import FILE_HEADER, Classic
 from analysis.captures.files import Bytes, windows
 from analysis.captures.finding import Layout, Walk
 from analysis.captures.interfaces import Interface
-from analysis.captures.pieces import Piece, head_of, is_packed, layout_of, size_of
+from analysis.captures.pieces import Piece, head_of, is_packed, layout_of
+from analysis.captures.storage import size_of
 from analysis.errors import AnalysisError
 
 LEAST_STEP = 1 << 20  # bytes; no record is longer

@@ -9,12 +9,12 @@ from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from pathlib import Path
 
 from analysis.captures.blocks import ORDERS, SECTION_MAGIC, Blocks, Section
 from analysis.captures.classic import FILE_HEADER, Classic, read_head
 from analysis.captures.files import Bytes, windows
 from analysis.captures.finding import Layout, Walk
+from analysis.captures.storage import size_of
 
 LOOK_BACK = 1 << 20
 MARGIN = 1 << 20  # behind the place that is looked for
@@ -58,14 +58,6 @@ def share_out(pieces: Sequence[Piece], share_bytes: int) -> list[list[Piece]]:
 def usual_piece(total: int, tasks: int) -> int:
     """How big the pieces of so many bytes should be for so many tasks."""
     return max(SMALLEST_PIECE, min(LARGEST_PIECE, -(-total // tasks)))
-
-
-def size_of(path: str) -> int:
-    """In bytes; 0 if it cannot be seen."""
-    try:
-        return Path(path).stat().st_size
-    except OSError:
-        return 0
 
 
 def head_of(path: str) -> bytes:

@@ -44,7 +44,7 @@ def read_piece(piece: Piece, window: int = WINDOW) -> Iterator[Part]:
     try:
         source = Bytes(piece.path, piece.begin, piece.end)
     except OSError as error:
-        yield _unread(piece, 0, f"it cannot be opened: {error.strerror}")
+        yield _unread(piece, 0, f"it cannot be opened: {error.strerror or error}")
         return
     with closing(source):
         head = bytearray(FILE_HEADER if piece.begin == 0 else 0)

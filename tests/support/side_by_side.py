@@ -13,6 +13,7 @@ SHARE_SPARK = frozenset(
         "test_analysis_spark.py",
         "test_arm.py",
         "test_captures_benchmark.py",
+        "test_captures_in_s3.py",
         "test_collection_in_a_lab.py",
         "test_delay_parts.py",
         "test_events_during_moves.py",
