@@ -64,13 +64,17 @@ class Direction:
         ahead = (numbers - self.opening - 1 - there) & 0xFFFFFFFF
         places = there + np.where(ahead >= 1 << 31, ahead - (1 << 32), ahead)
         beyond = places > there + 1  # of bytes that are not captured yet, or of another connection
-        self._taken = max(self._taken, int(places[~beyond].max(initial=0)))
-        self._taken_ahead = {place for place in self._taken_ahead if place > there + 1}
+        known = [place for place in self._taken_ahead if place <= there + 1]
+        self._taken = max([self._taken, int(places[~beyond].max(initial=0)), *known])
+        self._taken_ahead.difference_update(known)
         self._taken_ahead.update(np.unique(places[beyond]).tolist())
-        kept = [place for place in self._taken_ahead if place <= there + 1]
-        self._taken = max([self._taken, *kept])
 
     # Bytes out
+
+    @property
+    def held(self) -> int:
+        """Bytes that may still matter."""
+        return self._stream.held
 
     def keep(self, peer: "Direction | None") -> None:
         """The window of the file ends: let go what is done with."""

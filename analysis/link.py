@@ -110,6 +110,11 @@ class LinkReader:
         for key, stream in self._streams.items():
             stream.keep(self._peer(key))
 
+    @property
+    def held(self) -> int:
+        """Bytes of streams that are kept because they may still matter."""
+        return sum(stream.held for stream in self._streams.values())
+
     def finish(self) -> LinkRead:
         """After the last packets."""
         for key, stream in self._streams.items():

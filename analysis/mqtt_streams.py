@@ -74,9 +74,8 @@ def plain(stream: Stream) -> Content:
     return Content(stream, stream.data, zero, zero, stream.unknown)
 
 
-def in_frames(stream: Stream, found: Walk) -> Content:
-    """What the frames of a WebSocket carry, up to the first that is not all there or not followed by another."""
-    end = min([len(stream.data), *found.breaks, *(begin for begin, _ in stream.unknown)])
+def in_frames(stream: Stream, found: Walk, end: int) -> Content:
+    """What the frames of a WebSocket carry, up to this place."""
     parts: list[bytes] = []
     places: list[int] = []
     for at, payload_at, frame_end in found.frames:

@@ -215,27 +215,31 @@ class MqttInFrames:
         if self._ended:
             return len(stream.data)
         found = Walk()
-        at = (after_handshake(stream.data) or 0) if self._fresh else 0
-        found.handshake = at
-        go_on(stream.data, stream.unknown, found, at, final=final)
-        self._ended = final or bool(found.breaks) or found.lost or bool(stream.unknown)
-        content = in_frames(stream, found)
+        found.handshake = (after_handshake(stream.data) or 0) if self._fresh else 0
+        go_on(stream.data, stream.unknown, found, found.handshake, final=final)
+        reached = len(stream.data) if final else found.stopped
+        trouble = [*found.breaks, *(begin for begin, _ in stream.unknown if begin < reached)]
+        end = min([reached, *trouble])
+        self._ended = final or bool(trouble) or found.lost
+        content = in_frames(stream, found, end)
         if self._fresh:
             version = opening_version(content.data)
             self._reader = MqttReader(version) if version else None
-        read = (
-            self._reader.read(content, self._skipped, final=self._ended) if self._reader else None
-        )
-        if read is not None and read.packets and self._reader is not None:
-            self._told.mqtt(content, read.packets, self._reader.version)
-        place = len(stream.data) if self._ended else found.stopped
-        if not self._ended and read is not None and read.stopped < len(content.data):
-            run = int(np.searchsorted(content.runs, read.stopped, "right")) - 1
-            self._skipped = read.stopped - int(content.runs[run])
-            place = found.frames[run][0]
-        else:
-            self._skipped = 0
-        if place:
-            self._told.frame_heads(stream, found.up_to(place))
             self._fresh = False
-        return place
+        place = self._packets(content, found, end)
+        self._told.frame_heads(stream, found.up_to(place))
+        return len(stream.data) if self._ended else place
+
+    def _packets(self, content: Content, found: Walk, end: int) -> int:
+        """The packets; where the frames begin that are still needed."""
+        if self._reader is None:
+            return end
+        read = self._reader.read(content, self._skipped, final=self._ended)
+        if read.packets:
+            self._told.mqtt(content, read.packets, self._reader.version)
+        self._skipped = 0
+        if self._ended or read.stopped >= len(content.data):
+            return end
+        run = int(np.searchsorted(content.runs, read.stopped, "right")) - 1
+        self._skipped = read.stopped - int(content.runs[run])
+        return found.frames[run][0]

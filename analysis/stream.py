@@ -71,6 +71,8 @@ class Stream:
         return self._covered_up_to(end) - self._covered_up_to(begin)
 
     def _covered_up_to(self, at: Array) -> Array:
+        if not len(self.starts):
+            return np.zeros(len(at), np.int64)
         piece = np.searchsorted(self.starts, at, "right") - 1
         inside = np.clip(at - self.starts[piece], 0, self.lengths[piece])
         return np.where(piece < 0, 0, self._covered_before[piece] + inside)

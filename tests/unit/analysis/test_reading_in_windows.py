@@ -1,0 +1,235 @@
+"""A capture read window by window gives what it gives in one go, wherever the windows end; and memory does not grow."""
+
+import random
+import struct
+from contextlib import contextmanager
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import mqtt_writing as writing
+from analysis import connections, mqtt_streams, protocols, streams
+from analysis.link import LinkRead, LinkReader, read_link
+from analysis.messages import LinkPlace
+from analysis.pcap import parse
+from labelled_streams import STYLES, write_mixed
+from mqtt_writing import Told
+from nodes import wire
+from synthetic_runs import MS, START_NS, Captures, Host, Line, Passing, arp, frame
+
+SENSOR = Host("sensor", 2, "10.77.0.2")
+BROKER = Host("broker", 1, "10.77.0.1")
+NAMES = {0x0A4D0001: "broker", 0x0A4D0002: "sensor"}
+PLACE = LinkPlace("broker", 0x0A4D0001, int.from_bytes(BROKER.mac), NAMES, {2: "sensor"})
+HEAD = struct.pack("<IHHIIII", 0xA1B23C4D, 2, 4, 0, 0, 65535, 1)
+ASKED = b"GET / HTTP/1.1\r\nUpgrade: websocket\r\nSec-WebSocket-Protocol: mqtt\r\n\r\n"
+ANSWERED = b"HTTP/1.1 101 Yes\r\nUpgrade: websocket\r\nSec-WebSocket-Protocol: mqtt\r\n\r\n"
+
+
+@contextmanager
+def small_limits():
+    """As if streams of some hundred bytes were long: so that little is held, and much is let go."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(connections, "MOST_HELD", 600)
+        patch.setattr(connections, "TELLING", 500)
+        patch.setattr(protocols, "TELLING", 500)
+        patch.setattr(streams, "REPEATS_WITHIN", 500)
+        patch.setattr(streams, "REACH_BACK", 400)
+        patch.setattr(streams, "LATEST", 4000)
+        patch.setattr(mqtt_streams, "LONGEST_HEAD", 150)
+        yield
+
+
+def records(captures: Captures, snaplen: int) -> list[bytes]:
+    data = captures.pcap("broker", snaplen=snaplen)
+    found, at = [], len(HEAD)
+    while at < len(data):
+        size = 16 + struct.unpack_from("<I", data, at + 8)[0]
+        found.append(data[at : at + size])
+        at += size
+    return found
+
+
+def in_windows(found: list[bytes], cuts: list[int]) -> LinkRead:
+    reader = LinkReader(PLACE)
+    edges = [0, *sorted(cuts), len(found)]
+    for begin, end in pairwise(edges):
+        reader.add(parse(HEAD + b"".join(found[begin:end])))
+        reader.keep()
+    return reader.finish()
+
+
+def plain(read: LinkRead) -> list[list[str]]:
+    """All rows of all tables, in an order of their own."""
+    return [sorted(map(repr, table.to_pylist())) for table in read]
+
+
+def must_agree(captures: Captures, chance: random.Random, snaplen: int = 65535) -> LinkRead:
+    found = records(captures, snaplen)
+    with small_limits():
+        whole = read_link(parse(HEAD + b"".join(found)), PLACE)
+        for count in (1, 6):
+            cuts = [chance.randrange(len(found) + 1) for _ in range(count)]
+            assert plain(in_windows(found, cuts)) == plain(whole)
+        each = list(range(1, len(found)))
+        assert plain(in_windows(found, each)) == plain(whole)
+    return whole
+
+
+def lossy(chance: random.Random, loss: float, late: int):
+    """Loses and delays packets, but for the openings."""
+
+    def decide(_host: Host, number: int, payload: bytes) -> Passing:
+        if number < 5 or not payload:
+            return Passing()
+        return Passing(down=chance.random() >= loss, late_ns=int(chance.random() * late))
+
+    return decide
+
+
+def again(line: Line, chance: random.Random, data: bytes, at_ns: int) -> None:
+    if chance.random() < 0.3:
+        line.resend(SENSOR, data[: line.mss], len(data), at_ns)
+
+
+@settings(max_examples=25)
+@given(
+    seed=st.integers(0, 2**32),
+    style=st.sampled_from([None, *STYLES]),
+    loss=st.sampled_from([0.0, 0.0, 0.1]),
+    late=st.sampled_from([0, 8 * MS]),
+    snaplen=st.sampled_from([65535, 65535, 130]),
+    skipped=st.sampled_from([0, 0, 7]),
+)
+def test_our_messages(seed, style, loss, late, snaplen, skipped):
+    chance = random.Random(seed)
+    captures = Captures()
+    captures.add("broker", START_NS, arp(BROKER))
+    line = Line(captures, SENSOR, BROKER, lossy(chance, loss, late), mss=chance.choice([90, 700]))
+    line.opening_seq = chance.choice([0, 2**32 - 900])
+    line.open(START_NS)
+    messages = [
+        wire.Message(
+            wire.Kind.PUBLISH if chance.random() < 0.8 else wire.Kind.BEAT,
+            priority=chance.randint(1, 5),
+            origin=2,
+            message_id=number,
+            topic="rain",
+            payload=chance.randbytes(chance.choice([0, 20, 300, 1200])),
+        )
+        for number in range(14)
+    ]
+    if style:
+        data = write_mixed(chance, messages, style, 250, b"abcd")[0].data
+        parts = [bytes(data[at : at + 400]) for at in range(0, len(data), 400)]
+    else:
+        parts = [frame(wire.encode(message), b"abcd") for message in messages]
+    for number, part in enumerate(parts):
+        at_ns = START_NS + (100 + 9 * number) * MS
+        line.send(SENSOR, part, at_ns)
+        again(line, chance, part, at_ns + 5 * MS)
+        line.acknowledge(BROKER, at_ns + 6 * MS)
+    captures.records["broker"] = sorted(captures.records["broker"], key=lambda r: r[0])[skipped:]
+    whole = must_agree(captures, chance, snaplen)
+    if not (loss or skipped) and snaplen > 130:
+        assert len(whole.sightings) == len(messages)
+
+
+@settings(max_examples=20)
+@given(
+    seed=st.integers(0, 2**32),
+    version=st.sampled_from([4, 5]),
+    loss=st.sampled_from([0.0, 0.0, 0.1]),
+    skipped=st.sampled_from([0, 0, 4]),
+    framed=st.booleans(),
+)
+def test_mqtt(seed, version, loss, skipped, framed):
+    chance = random.Random(seed)
+    captures = Captures()
+    line = Line(captures, SENSOR, BROKER, lossy(chance, loss, 0), mss=chance.choice([90, 700]))
+    line.open(START_NS, ASKED if framed else b"", ANSWERED if framed else b"")
+    sent = [writing.connect(version)]
+    sent += [
+        writing.publish(
+            version,
+            Told(
+                "valley/rain",
+                chance.randbytes(chance.choice([3, 80, 900])),
+                alias=1 if version == 5 else 0,
+                silent=version == 5 and number > 0,
+            ),
+        )
+        for number in range(14)
+    ]
+    for number, packet in enumerate(sent):
+        data = frame(packet, b"abcd") if framed else packet
+        line.send(SENSOR, data, START_NS + (100 + 9 * number) * MS)
+        again(line, chance, data, START_NS + (105 + 9 * number) * MS)
+    captures.records["broker"] = sorted(captures.records["broker"], key=lambda r: r[0])[skipped:]
+    whole = must_agree(captures, chance)
+    if not loss and not skipped:
+        assert len(whole.mqtt) == 15
+
+
+@settings(max_examples=20)
+@given(st.integers(0, 2**32), st.booleans())
+def test_bytes_that_mean_nothing(seed, from_start):
+    """Among them what looks like frames, or like MQTT."""
+    chance = random.Random(seed)
+    captures = Captures()
+    line = Line(captures, SENSOR, BROKER, mss=chance.choice([90, 700]))
+    line.open(START_NS, *([b"", b""] if chance.random() < 0.5 else []))
+    hints = [
+        b"\x82\x85",
+        b"\xc2\x10P",
+        b"\x82\x04\x01\x01",
+        b"0\x09\0\4rain..",
+        b"\xa2\x03abc",
+        b"G",
+    ]
+    for number in range(12):
+        parts = [chance.choice([chance.choice(hints), chance.randbytes(60)]) for _ in range(9)]
+        line.send(SENSOR, b"".join(parts), START_NS + (100 + number) * MS)
+    if not from_start:
+        captures.records["broker"] = captures.records["broker"][6:]
+    must_agree(captures, chance)
+
+
+def test_ports_that_are_used_again():
+    chance = random.Random(1)
+    captures = Captures()
+    for number in range(3):
+        line = Line(captures, SENSOR, BROKER, opening_seq=1000 + 500_000 * number)
+        line.open(START_NS + number * 200_000 * MS)
+        for message in range(4):
+            told = wire.Message(wire.Kind.PUBLISH, message_id=message, payload=bytes(400))
+            at_ns = START_NS + (number * 200_000 + 100 + message) * MS
+            line.send(SENSOR, frame(wire.encode(told), b"abcd"), at_ns)
+        line.close(SENSOR, START_NS + (number * 200_000 + 200) * MS)
+    whole = must_agree(captures, chance)
+    assert len(whole.sightings) == 12
+    assert whole.totals.to_pylist()[1]["connections"] == 3
+
+
+def test_what_is_held_of_a_long_stream_does_not_grow_with_it():
+    """20 MB of messages, of which at most the last few hundred bytes are still under way."""
+    message = wire.Message(wire.Kind.PUBLISH, payload=bytes(1200))
+    data = frame(wire.encode(message), b"abcd")
+    captures = Captures()
+    line = Line(captures, SENSOR, BROKER, mss=len(data))
+    line.open(START_NS)
+    reader = LinkReader(PLACE)
+    held = []
+    with small_limits():
+        for window in range(40):
+            for number in range(40):
+                at_ns = START_NS + (100 + 40 * window + number) * MS
+                line.send(SENSOR, data, at_ns)
+            reader.add(parse(captures.pcap("broker")))
+            reader.keep()
+            captures.records.clear()
+            held.append(reader.held)
+    assert max(held[5:]) <= max(held[:5])
+    assert len(reader.finish().sightings) == 1600
