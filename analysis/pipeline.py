@@ -56,7 +56,7 @@ def analyze(
     `deadlines`: level -> seconds, before those of the manifest.
     """
     run = read_run(Path(run_dir).resolve())
-    size = _size_of(run)  # and wrong files are found before Spark is started
+    size = size_of(run)  # and wrong files are found before Spark is started
     emit(STARTING, 0, 1)
     with open_session(master, short=size < SHORT_BYTES) as spark:
         emit(STARTING, 1, 1)
@@ -85,7 +85,8 @@ def measure(
     return summary
 
 
-def _size_of(run: Run) -> float:
+def size_of(run: Run) -> float:
+    """Bytes of captures or traces; AnalysisError if one of the files is none."""
     if run.simulated:
         return sum(file.stat().st_size for file in trace_files(run))
     return sum(job.size for job in jobs_of(run))

@@ -6,18 +6,16 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from analysis.errors import AnalysisError
-from analysis.facts import method
 from analysis.pipeline import STARTING, Progress
 from analysis.runfolder import Run
 from analysis.session import open_session
+from analysis.trials import of_run, trials_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 ASKING = "asking"
 QUESTIONS = frozenset({"select", "with", "from", "values", "describe", "show", "explain"})
-# What every row says of its run, before the table's own columns.
-OF_RUN = ("run", "lab", "backend", "overlay", "delivery", "seed")
 
 
 def ask_runs(sql: str, runs: Sequence[Run], most: int, emit: Progress) -> dict[str, Any]:
@@ -111,12 +109,13 @@ def make_views(spark: "SparkSession", runs: Sequence[Run]) -> list[str]:
     from pyspark.sql import functions as sf
 
     names = sorted({path.stem for run in runs for path in run.metrics.glob("*.parquet")})
+    known = [(trial.run, {**of_run(trial.run), "trial": trial.number}) for trial in trials_of(runs)]
     for name in names:
         frames = [
             spark.read.parquet(str(path)).select(
-                *(sf.lit(value).alias(column) for column, value in of_run(run).items()), "*"
+                *(sf.lit(value).alias(column) for column, value in columns.items()), "*"
             )
-            for run in runs
+            for run, columns in known
             if (path := run.metrics / f"{name}.parquet").exists()
         ]
         view = frames[0]
@@ -124,17 +123,3 @@ def make_views(spark: "SparkSession", runs: Sequence[Run]) -> list[str]:
             view = view.unionByName(frame, allowMissingColumns=True)
         view.createOrReplaceTempView(name)
     return names
-
-
-def of_run(run: Run) -> dict[str, Any]:
-    """The columns that tell runs apart."""
-    topology = run.manifest["topology"]
-    values = (
-        run.name,
-        str(run.manifest["lab"]),
-        run.backend,
-        method(topology["overlay"]),
-        method(topology["delivery"]),
-        int(topology["seed"]),
-    )
-    return dict(zip(OF_RUN, values, strict=True))

@@ -9,11 +9,13 @@ import typer
 
 from testbed import __version__
 from testbed.cli import (
+    analyze_command,
     compare_command,
     dissector_command,
     file_commands,
     graph_command,
     image_commands,
+    job_command,
     lab_commands,
     link_commands,
     machine_commands,
@@ -59,8 +61,10 @@ def _common(
 
 for commands in (
     run_commands,
+    analyze_command,
     compare_command,
     packets_command,
+    job_command,
     dissector_command,
     query_command,
     reproduce_command,

@@ -1,11 +1,14 @@
-"""Commands on runs: run, simulate, analyze, report."""
+"""Commands that make runs, and their report: run, simulate, report."""
 
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from testbed.backends.choice import SIMULATED
+from testbed.cli.master import HERE
 from testbed.cli.options import (
     CALIBRATE_SECONDS,
     AsJson,
@@ -25,16 +28,26 @@ from testbed.jsonfiles import read_json
 from testbed.lab import bring_down, bring_up, play, simulate
 from testbed.lab.simulate import SERVICE_S
 from testbed.places import RunPlace
-from testbed.records import UNFINISHED, lab_names, read_manifest, the_run
+from testbed.records import UNFINISHED, lab_names, the_run
 from testbed.topology import load
 from testbed.topology.model import Topology
 from testbed.topology.units import DURATION, parse_duration
 
 
+@dataclass(frozen=True, slots=True)
+class Measuring:
+    """How a run is measured: where Spark computes, and level -> seconds that go before the run's own deadlines."""
+
+    master: str = HERE
+    deadlines: Mapping[int, float] = field(default_factory=dict)
+
+
+AS_RUN = Measuring()
+
+
 def register(app: typer.Typer) -> None:
     app.command(epilog="Example: testbed run topologies/demo.yaml")(run)
     app.command("simulate", epilog="Example: testbed simulate topologies/demo.yaml")(simulate_file)
-    app.command(epilog="Example: testbed analyze demo --json")(analyze)
     app.command(epilog="Example: testbed report")(report)
 
 
@@ -70,7 +83,7 @@ def run(
         finally:
             if topology.name in lab_names():
                 bring_down(topology.name, terminal.emit)
-        _analyze_and_show(record.run_place, terminal)
+        analyze_and_show(record.run_place, terminal)
 
 
 def simulate_file(
@@ -97,13 +110,7 @@ def _simulate_and_show(
     topology: Topology, file: Path, terminal: Terminal, service_s: float = SERVICE_S
 ) -> None:
     terminal.if_interrupted = "interrupted; what this command had made was taken back"
-    _analyze_and_show(simulate(topology, file, terminal.emit, service_s), terminal)
-
-
-def analyze(name: RunName = None, as_json: AsJson = False) -> None:
-    """Turn a run's captures into hops, overhead and delay (metrics/*.parquet) with Spark."""
-    with Terminal(as_json) as terminal:
-        _analyze_and_show(the_run(name), terminal)
+    analyze_and_show(simulate(topology, file, terminal.emit, service_s), terminal)
 
 
 def report(
@@ -114,42 +121,60 @@ def report(
     with Terminal(as_json) as terminal:
         place = the_run(name)
         summary = read_json(place.folder / "summary.json") or analyze_run(place, terminal.emit)
-        path = _write_report(place, terminal.emit)
+        path = write_run_report(place, terminal.emit)
         terminal.document({"run": place.run, "report": str(path)})
         terminal.show(f"report: {path}")
-        _say_doubts(summary, terminal)
+        say_doubts(summary, terminal)
 
 
-def _analyze_and_show(place: RunPlace, terminal: Terminal) -> None:
+def analyze_and_show(
+    place: RunPlace,
+    terminal: Terminal,
+    measuring: Measuring = AS_RUN,
+    more: Callable[[], dict[str, Any]] = dict,
+) -> None:
+    """Measure a run, report on it, and tell; `more` gives further keys of the document when all is measured."""
     terminal.if_interrupted = (
         f"interrupted; the captures in {place.folder} are complete: `testbed analyze {place.run}`"
     )
-    summary = analyze_run(place, terminal.emit)
-    path = _write_report(place, terminal.emit)
-    terminal.document({**summary, "report": str(path)})
+    summary = analyze_run(place, terminal.emit, measuring)
+    path = write_run_report(place, terminal.emit)
+    terminal.document({**summary, "report": str(path), **more()})
     terminal.show(*summary_tables(summary), f"report: {path}")
-    _say_doubts(summary, terminal)
+    say_doubts(summary, terminal)
 
 
-def _say_doubts(summary: dict[str, Any], terminal: Terminal) -> None:
+def say_doubts(summary: dict[str, Any], terminal: Terminal, run: str = "") -> None:
+    """Why the numbers deserve doubt; `run`: of which of several."""
     for reason in summary["fidelity"]["reasons"]:
-        terminal.emit(Warned(reason))
+        terminal.emit(Warned(f"{run}: {reason}" if run else reason))
 
 
-def analyze_run(place: RunPlace, emit: Emit) -> dict[str, Any]:
+def analyze_run(place: RunPlace, emit: Emit, measuring: Measuring = AS_RUN) -> dict[str, Any]:
     """Measure a run; TestbedError if it cannot be."""
     from analysis.errors import AnalysisError
     from analysis.pipeline import analyze as measure_run
 
-    if read_manifest(place)["status"] in UNFINISHED:
-        emit(Warned("the lab of this run is still up: its captures are not complete"))
+    warn_if_up(place, emit)
     try:
-        return measure_run(place.folder, emit=stages(emit))
+        return measure_run(
+            place.folder,
+            emit=stages(emit),
+            master=measuring.master,
+            deadlines=measuring.deadlines,
+        )
     except AnalysisError as error:
         raise TestbedError(error.message, error.hint) from error
 
 
-def _write_report(place: RunPlace, emit: Emit) -> Path:
+def warn_if_up(place: RunPlace, emit: Emit) -> None:
+    """What goes on is measured only so far; a manifest that cannot be read is the analysis' to tell of."""
+    manifest = read_json(place.manifest)
+    if isinstance(manifest, dict) and manifest.get("status") in UNFINISHED:
+        emit(Warned("the lab of this run is still up: its captures are not complete"))
+
+
+def write_run_report(place: RunPlace, emit: Emit) -> Path:
     from analysis.report import write_report
 
     stage = "writing the report"

@@ -8,8 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from analysis.errors import AnalysisError
-from analysis.query import OF_RUN, ask, check_question
+from analysis.query import ask, check_question
 from analysis.runfolder import Run, read_run
+from analysis.trials import OF_RUN
 
 pytestmark = pytest.mark.spark
 TOPOLOGY = {
@@ -45,6 +46,7 @@ def test_every_row_says_of_which_run_it_is(spark, tmp_path: Path) -> None:
     assert not answer["more"]
     (row,) = ask(spark, "SELECT * FROM deliveries WHERE run = 'b'", runs, 10)["rows"]
     assert [row[name] for name in OF_RUN] == ["b", "hand", "netns", "star", "fifo", 3]
+    assert row["trial"] == 2, "both runs are of the same experiment"
 
 
 def test_a_column_that_one_run_lacks_is_empty_there(spark, tmp_path: Path) -> None:

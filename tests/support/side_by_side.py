@@ -18,6 +18,7 @@ SHARE_SPARK = frozenset(
         "test_delay_parts.py",
         "test_events_during_moves.py",
         "test_load_spark.py",
+        "test_many_runs.py",
         "test_overlay_beside_simulated.py",
         "test_packets_command.py",
         "test_pcap_source.py",
