@@ -6,11 +6,11 @@ around it, and stands at its coordinates, or on a ring.
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from markupsafe import Markup
 
+from analysis.findings import Edge
 from analysis.runfolder import RunNode
 
 WIDTH, HEIGHT, MARGIN = 760, 460, 70
@@ -34,14 +34,6 @@ SHAPES = {
     ),
 }
 DASHES = ("", "7 4", "2 4", "10 3 2 3", "4 2")
-
-
-@dataclass(frozen=True, slots=True)
-class Edge:
-    """Two nodes between which messages were sent."""
-
-    one: str
-    other: str
 
 
 def draw(nodes: Sequence[RunNode], edges: Sequence[Edge]) -> Markup:

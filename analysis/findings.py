@@ -3,13 +3,13 @@
 import json
 from collections import Counter
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from analysis.drawing import Edge
 from analysis.errors import AnalysisError
 from analysis.receivers import slowest
 from analysis.runfolder import Run
@@ -35,6 +35,14 @@ LAYERS = {
 }
 NARROW = "\u00a0"  # keeps a number and its unit on one line
 LEAST_NAMED = 0.08  # smaller parts of a bar are not named inside it
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """Two nodes between which messages were sent."""
+
+    one: str
+    other: str
 
 
 def read_summary(run: Run) -> dict[str, Any]:

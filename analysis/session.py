@@ -34,6 +34,26 @@ appender.err.target = SYSTEM_ERR
 appender.err.layout.type = PatternLayout
 appender.err.layout.pattern = %p %c{1}: %m%n
 """
+# How our queries are run, in any session.
+QUERIES = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+    "spark.sql.adaptive.enabled": "false",  # few partitions from the start; nothing to adapt
+    # What is divided by message id stays so: joins on the id and more need no second shuffle, and no sorting.
+    "spark.sql.requireAllClusterKeysForCoPartition": "false",
+    "spark.sql.join.preferSortMergeJoin": "false",
+    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "1000000",
+    "spark.sql.parquet.compression.codec": "zstd",
+}
+
+
+def prepare(spark: "SparkSession") -> None:
+    """Make a session that somebody else has started fit for our queries: a share of a shuffle for each core."""
+    for name, value in QUERIES.items():
+        spark.conf.set(name, value)
+    partitions = max(2, spark.sparkContext.defaultParallelism)
+    spark.conf.set("spark.sql.shuffle.partitions", str(partitions))
 
 
 @contextmanager
@@ -63,6 +83,7 @@ def open_session(master: str = "local[*]", *, short: bool = False) -> "Iterator[
                     spark = _start(master, place, short)
                     if not is_local(master):
                         ship_code(spark, place)
+                        prepare(spark)
                 except Exception as error:
                     said = log.read_text(errors="replace").strip().splitlines()
                     raise AnalysisError(
@@ -111,17 +132,9 @@ def _start(master: str, place: Path, short: bool) -> "SparkSession":
         "spark.sql.catalogImplementation": "in-memory",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.execution.arrow.pyspark.enabled": "true",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
-        "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
-        "spark.sql.adaptive.enabled": "false",  # few partitions from the start; nothing to adapt
-        # What is divided by message id stays so: joins on the id and more need no second shuffle, and no sorting.
-        "spark.sql.requireAllClusterKeysForCoPartition": "false",
-        "spark.sql.join.preferSortMergeJoin": "false",
-        "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "1000000",
         "spark.python.worker.faulthandler.enabled": "true",
-        "spark.sql.parquet.compression.codec": "zstd",
+        **QUERIES,
+        "spark.sql.shuffle.partitions": str(os.cpu_count() or 2),
     }
     if is_local(master):
         options |= {

@@ -2,25 +2,21 @@
 
 import json
 import os
-import re
-import shutil
 import signal
 import subprocess
 import sys
-import sysconfig
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
-import pyspark
 import pytest
 
 from analysis.errors import AnalysisError
 from analysis.fanout import fan_out
-from analysis.java import find_java
 from analysis.session import open_session
+from own_cluster import bare_python, own_cluster
 from testbed.cli.reproductions import kita2025 as command
 from testbed.cli.reproductions import ogawa
 from testbed.cli.terminal import Terminal
@@ -41,7 +37,6 @@ SMALL = Extent(
         ),
     ),
 )
-NO_CODE_BUT = ("numpy", "numpy.libs", "pyarrow")
 PATIENCE_S = 60
 
 
@@ -134,83 +129,12 @@ def _processes_of(places: Path) -> list[str]:
     return found
 
 
-@pytest.fixture
-def bare_python(tmp_path: Path) -> Path:
-    """A Python with numpy and pyarrow and nothing of ours."""
-    home = tmp_path / "bare"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", home], check=True)
-    packages = Path(sysconfig.get_path("purelib"))
-    own = next(home.glob("lib/python*/site-packages"))
-    for name in NO_CODE_BUT:
-        if (packages / name).exists():
-            (own / name).symlink_to(packages / name)
-    python = home / "bin" / "python"
-    told = subprocess.run(
-        [python, "-c", "import testbed"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert "No module named 'testbed'" in told.stderr
-    return python
-
-
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[str]:
-    """A master and one worker on loopback; the address of the master."""
-    home = Path(pyspark.__file__).parent
-    environment = {
-        **os.environ,
-        "JAVA_HOME": str(find_java().path),
-        "SPARK_HOME": str(home),
-        "SPARK_LOCAL_IP": "127.0.0.1",
-    }
-    started = []
-
-    def start(role: str, *arguments: str) -> str:
-        log = tmp_path / f"{role}.log"
-        with log.open("w") as file:
-            process = subprocess.Popen(
-                [
-                    home / "bin" / "spark-class",
-                    f"org.apache.spark.deploy.{role.lower()}.{role}",
-                    *("--host", "127.0.0.1", "--port", "0", "--webui-port", "0"),
-                    *arguments,
-                ],
-                env=environment,
-                stdout=file,
-                stderr=file,
-            )
-        started.append(process)
-        ready = {"Master": r"Starting Spark master at (\S+)", "Worker": r"registered with (\S+)"}
-        deadline = time.monotonic() + PATIENCE_S
-        while not (found := re.search(ready[role], log.read_text())):
-            assert time.monotonic() < deadline, log.read_text()
-            assert process.poll() is None, log.read_text()
-            time.sleep(0.1)
-        return found[1]
-
-    try:
-        master = start("Master")
-        work = str(tmp_path / "work")
-        start("Worker", "--cores", "2", "--memory", "1g", "--work-dir", work, master)
-        yield master
-    finally:
-        for process in reversed(started):
-            process.terminate()
-            process.wait(PATIENCE_S)
-        shutil.rmtree(tmp_path / "work", ignore_errors=True)
-
-
-def test_workers_of_a_cluster_get_our_code(
-    cluster: str, bare_python: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_workers_of_a_cluster_get_our_code(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
-    monkeypatch.setenv("PYSPARK_PYTHON", str(bare_python))
+    monkeypatch.setenv("PYSPARK_PYTHON", str(bare_python(tmp_path)))
     cells = [cell.as_plain() for cell in SMALL.heaviest_first()]
     told: list[tuple[int, int]] = []
-    with open_session(cluster, short=True) as spark:
+    with own_cluster(tmp_path) as cluster, open_session(cluster, short=True) as spark:
         found = fan_out(spark, measure, cells, lambda done, of: told.append((done, of)))
         with pytest.raises(AnalysisError, match="KeyError: 'no such experiment'"):
             fan_out(spark, measure, [{"experiment": "no such experiment"}], lambda *_: None)

@@ -1,0 +1,63 @@
+"""The analysis as a job of `spark-submit`, where there is only Spark with numpy and pyarrow, and no testbed.
+
+    spark-submit --master spark://HOST:PORT --py-files testbed-code.zip testbed-job.py packets PATH... [--to FOLDER]
+    spark-submit --master spark://HOST:PORT --py-files testbed-code.zip testbed-job.py analyze RUN
+
+Prints one JSON document. Exit codes as those of `testbed packets` and `testbed analyze`.
+"""
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from analysis.captures.files import find_files
+from analysis.errors import AnalysisError
+from analysis.packets import count_packets
+from analysis.pipeline import measure
+from analysis.runfolder import read_run
+from analysis.session import prepare
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FAILED, WARNED = 1, 3
+
+
+def main() -> int:
+    """Do the job that the command line names, in the session that spark-submit has prepared."""
+    parser = argparse.ArgumentParser(prog="testbed-job.py", description=__doc__)
+    jobs = parser.add_subparsers(dest="job", required=True)
+    packets = jobs.add_parser("packets", help="count packets, and write them as Parquet")
+    packets.add_argument("paths", nargs="+", metavar="PATH")
+    packets.add_argument("--to", type=Path, default=None, metavar="FOLDER.parquet")
+    jobs.add_parser("analyze", help="measure a run").add_argument("run", type=Path, metavar="RUN")
+    asked = parser.parse_args()
+
+    from pyspark.sql import SparkSession
+
+    spark = SparkSession.builder.getOrCreate()
+    prepare(spark)
+    try:
+        document, code = _packets(spark, asked) if asked.job == "packets" else _run(spark, asked)
+    except AnalysisError as error:
+        document = {"error": {"message": error.message, "hint": error.hint, "exit_code": FAILED}}
+        sys.stderr.write(f"error: {error.message}\n  → {error.hint}\n")
+        code = FAILED
+    finally:
+        spark.stop()
+    sys.stdout.write(json.dumps(document, indent=2) + "\n")
+    return code
+
+
+def _packets(spark: "SparkSession", asked: argparse.Namespace) -> tuple[dict[str, Any], int]:
+    if asked.to is not None and asked.to.exists():
+        raise AnalysisError(f"{asked.to} exists already", "name another, or remove it first.")
+    document = count_packets(spark, find_files(asked.paths), asked.to, lambda *_: None)
+    return document, WARNED if document["problems"] else 0
+
+
+def _run(spark: "SparkSession", asked: argparse.Namespace) -> tuple[dict[str, Any], int]:
+    summary = measure(spark, read_run(asked.run.resolve()))
+    return summary, 0 if summary["fidelity"]["ok"] else WARNED
