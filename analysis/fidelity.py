@@ -28,6 +28,7 @@ class Evidence:
     least_delay_p99_s: float | None = None  # the smallest of all levels
     first_published_ns: int | None = None
     orphan_pieces: int = 0  # of divided messages, whose beginning was not captured
+    compressed_links: tuple[str, ...] = ()  # with WebSockets that agreed on permessage-deflate
 
 
 def verdict(run: Run, evidence: Evidence) -> dict[str, Any]:
@@ -95,6 +96,12 @@ def _of_capture(run: Run, evidence: Evidence) -> list[str]:
     if evidence.compressed_messages:
         reasons.append(
             f"{evidence.compressed_messages} messages were compressed by a WebSocket extension and could not be read."
+        )
+    if evidence.compressed_links:
+        reasons.append(
+            f"{_some('link', evidence.compressed_links)} WebSocket connections that agreed on permessage-deflate, and "
+            "nothing in them could be read; switch compression off at one end (in Python's websockets: "
+            "`compression=None`) and run again."
         )
     return reasons + _of_messages(evidence)
 

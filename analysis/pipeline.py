@@ -196,26 +196,42 @@ class _Measurement:
 
     def _scanned(self) -> "tuple[DataFrame, DataFrame, DataFrame]":
         """What the captures show: messages, what links carried, and when."""
-        from analysis.metrics import messages, overhead, use
+        from analysis.metrics import datagrams, messages, mqtt, overhead, use
 
         scanned = scan(self.spark, self.run, self.load_unit_s).persist()
         seen = self._keep("messages", messages.messages(scanned), messages.SCHEMA)
         self.emit(READING, 1, 3)
         links = self._keep("links", overhead.links(scanned), overhead.LINKS_SCHEMA)
         used = self.spark.createDataFrame(use.counted(scanned).toArrow())
+        self._keep_strangers(mqtt.mqtt(scanned), datagrams.datagrams(scanned))
         scanned.unpersist()
         return seen, links, used
 
     def _traced(self) -> "tuple[DataFrame, DataFrame, DataFrame]":
         """The same of a simulated run."""
-        from analysis.metrics import messages, overhead
+        from analysis.metrics import datagrams, messages, mqtt, overhead
 
         seen, links, used = read_trace(self.spark, self.run)
+        nothing = (self.spark.createDataFrame([], of.SCHEMA) for of in (mqtt, datagrams))
+        self._keep_strangers(*nothing)
         return (
             self._keep("messages", seen, messages.SCHEMA),
             self._keep("links", links, overhead.LINKS_SCHEMA),
             used,
         )
+
+    def _keep_strangers(self, packets: "DataFrame", flows: "DataFrame") -> None:
+        """What is not said in our protocol: MQTT, and UDP."""
+        from analysis.metrics import datagrams, mqtt
+
+        spoken = self._keep("mqtt", packets, mqtt.SCHEMA)
+        found = (
+            self.spark.createDataFrame([], mqtt.DELIVERIES_SCHEMA)
+            if spoken.isEmpty()
+            else mqtt.deliveries(spoken)
+        )
+        self._keep("mqtt_deliveries", found, mqtt.DELIVERIES_SCHEMA)
+        self._keep("datagrams", flows, datagrams.SCHEMA)
 
     def _keep(self, name: str, frame: "DataFrame", schema: str) -> "DataFrame":
         """Write a metric and read it back."""

@@ -145,6 +145,7 @@ def _evidence(
         lost_deliveries=_sum_of(pc.equal(deliveries["status"], "lost")),
         least_delay_p99_s=min((row["p99"] for row in reached), default=None),
         orphan_pieces=_sum(links, "orphan_pieces"),
+        compressed_links=tuple(sorted(_by_link(links, "compressed_streams"))),
         first_published_ns=pc.min(published["published_ns"]).as_py(),
     )
 

@@ -14,6 +14,7 @@ from analysis.errors import AnalysisError
 from analysis.java import BUNDLED, find_java
 from analysis.metrics import (
     control,
+    datagrams,
     delay,
     deliveries,
     events,
@@ -21,6 +22,7 @@ from analysis.metrics import (
     hops,
     load,
     messages,
+    mqtt,
     overhead,
     publications,
     repair,
@@ -182,6 +184,9 @@ def test_progress_is_told_stage_by_stage(measured):
         ("deliveries", deliveries.SCHEMA),
         ("delay", delay.SCHEMA),
         ("links", overhead.LINKS_SCHEMA),
+        ("mqtt", mqtt.SCHEMA),
+        ("mqtt_deliveries", mqtt.DELIVERIES_SCHEMA),
+        ("datagrams", datagrams.SCHEMA),
         ("overhead", overhead.SCHEMA),
         ("events", events.SCHEMA),
         ("forwards", forwards.SCHEMA),

@@ -28,6 +28,7 @@ SHARE_SPARK = frozenset(
         "test_reproduce.py",
         "test_scale.py",
         "test_shared_line.py",
+        "test_strangers_in_runs.py",
         "test_whole_path.py",
     }
 )
@@ -61,6 +62,7 @@ LONG = frozenset(
         "test_arm.py",
         "test_benchmarks.py",
         "test_brokers_benchmark.py",
+        "test_cluster.py",
         "test_collection_in_a_lab.py",
         "test_crashes.py",
         "test_engine_crashes.py",
