@@ -5,7 +5,6 @@ run: simulated or real, whatever the overlay.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,76 +12,44 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from analysis.facts import method
-from analysis.findings import read_summary
+from analysis.effects import effects
+from analysis.experiments import delays_by_level
 from analysis.runfolder import Run
+from analysis.sides import QUANTILES, WHOLE, Side, figures
 
 Emit = Callable[[str, int, int], None]
 STAGE = "comparing"
 KEYS = ["id", "receiver"]
 SAME = ("topic", "priority", "payload_bytes")  # of what is one message
 SAME_WITHIN_NS = 2_000_000_000  # of the scenario's time: nodes publish late on a busy machine
-QUANTILES = ("p50", "p95", "p99", "max")
+SEVERAL = "a side is several runs, and each has messages of its own"
 PATH = "\x1f"  # stands in no node's name
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
-    """One of the runs."""
-
-    run: Run
-    summary: dict[str, Any]
-
-
-def side(run: Run) -> Side:
-    """AnalysisError if it was not analysed."""
-    return Side(run, read_summary(run))
-
-
 def compare(sides: Sequence[Side], emit: Emit = lambda *_: None) -> dict[str, Any]:
-    """The document: `runs` in their order; `ratios` and `pairs` of all but the first, to the first."""
+    """The document: `runs` in their order; `ratios`, `pairs` and `effects` of all but the first, to the first."""
     emit(STAGE, 0, len(sides))
     runs = [figures(one) for one in sides]
     first = sides[0]
-    table = _delivered(first.run)
+    delays = [delays_by_level(run) for run in first.runs]
     emit(STAGE, 1, len(sides))
-    pairs = []
+    pairs, differing = [], []
     for number, other in enumerate(sides[1:], start=2):
-        reason = difference(first.run, other.run)
-        told = {"reason": reason} if reason else pairs_of(table, _delivered(other.run))
-        pairs.append({"run": other.run.name, **told})
+        pairs.append({"run": other.name, **_pairs(first, other)})
+        theirs = [delays_by_level(run) for run in other.runs]
+        differing.append({"run": other.name, **effects(delays, theirs)})
         emit(STAGE, number, len(sides))
     ratios = [{"run": one["run"], **ratios_of(runs[0], one)} for one in runs[1:]]
-    return {"runs": runs, "ratios": ratios, "pairs": pairs}
+    return {"runs": runs, "ratios": ratios, "pairs": pairs, "effects": differing}
 
 
-def figures(one: Side) -> dict[str, Any]:
-    """A run in the numbers that are compared; null what is not known."""
-    summary, run = one.summary, one.run
-    messages, overhead = summary["messages"], summary["overhead"]
-    overlay = summary.get("overlay") or {}
-    payload = overhead["payload_bytes"]
-    return {
-        "run": run.name,
-        "backend": run.backend,
-        "overlay": method(run.manifest["topology"]["overlay"]),
-        "expected": messages["expected_deliveries"],
-        "delivered": messages["delivered"],
-        "lost": messages["lost"],
-        "handed_twice": messages.get("handed_twice"),
-        "levels": {
-            level: {
-                **{name: count[name] for name in ("expected", "delivered", "lost")},
-                **{name: summary["delay_s"].get(level, {}).get(name) for name in QUANTILES},
-                "hops_mean": summary["hops"].get(level, {}).get("mean"),
-                "hops_max": summary["hops"].get(level, {}).get("max"),
-            }
-            for level, count in sorted(summary["by_priority"].items(), reverse=True)
-        },
-        "copies_per_publication": overlay.get("copies_per_publication"),
-        "control_bytes_per_s": overlay.get("control", {}).get("bytes_per_s_per_broker"),
-        "overhead": overhead["wire_bytes"] / payload if payload else None,
-    }
+def _pairs(first: Side, other: Side) -> dict[str, Any]:
+    """Message by message, if each side is one run and both are of one scenario."""
+    if len(first.runs) > 1 or len(other.runs) > 1:
+        return {"reason": SEVERAL}
+    (one,), (two,) = first.runs, other.runs
+    reason = difference(one, two)
+    return {"reason": reason} if reason else pairs_of(_delivered(one), _delivered(two))
 
 
 def ratios_of(first: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
@@ -95,8 +62,7 @@ def ratios_of(first: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
         for level, told in other["levels"].items()
         if level in first["levels"]
     }
-    names = ("copies_per_publication", "control_bytes_per_s", "overhead")
-    return {"levels": levels, **{name: _ratio(first[name], other[name]) for name in names}}
+    return {"levels": levels, **{name: _ratio(first[name], other[name]) for name in WHOLE}}
 
 
 def _ratio(first: float | None, other: float | None) -> float | None:

@@ -1,5 +1,10 @@
-"""`testbed compare RUN RUN...`: runs side by side, and message by message if they are of one scenario."""
+"""`testbed compare RUN RUN...`: runs side by side, and message by message if they are of one scenario.
 
+A side may be several runs, which are its trials: `testbed compare a-1,a-2,a-3 b-1,b-2,b-3`.
+"""
+
+from itertools import chain
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -21,7 +26,18 @@ Runs = Annotated[
     list[str],
     typer.Argument(
         metavar="RUN",
-        help="Ids, folders or labs of two or more runs; all are held against the first.",
+        help="Ids, folders or labs of two or more runs; all are held against the first. "
+        "Several with commas between them are trials of one side: a-1,a-2 b-1,b-2.",
+    ),
+]
+WorseThan = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--worse-than",
+        metavar="NAME=SHARE",
+        help="Exit code 1 if a side is worse than the first by more than this, and surely worse at all (95 % "
+        "interval): delay, p50, p95, p99, mean as a share of the first's; lost as a share of all deliveries. "
+        "As in p95=10%. Several times.",
     ),
 ]
 Limits = Annotated[
@@ -42,41 +58,80 @@ def register(app: typer.Typer) -> None:
     )(compare)
 
 
-def compare(runs: Runs, limit: Limits = None, as_json: AsJson = False) -> None:
+def compare(
+    runs: Runs, limit: Limits = None, worse_than: WorseThan = None, as_json: AsJson = False
+) -> None:
     """Set runs side by side: delays, hops, copies, control traffic and losses, as ratios to the first.
+
+    How large differences are is told with 95 % intervals, over trials if a side is several runs.
 
     Runs of the same scenario and seed (a simulated and a real one, say, or two overlays) are also compared message by
     message.
     """
     with Terminal(as_json) as terminal:
         limits = [read_limit(one) for one in limit or ()]
-        places = distinct(runs)
-        document = _compare(places, terminal)
-        _refuse_unjudged(document, limits)
-        document |= _judged(document, limits)
+        asked = [read_worse(one) for one in worse_than or ()]
+        sides = distinct(runs)
+        document = _compare(sides, terminal)
+        _refuse_unjudged(document, limits, asked)
+        document |= _judged(document, limits, asked)
         terminal.document(document)
         terminal.show(*comparison_tables(document))
-        exceeded = [one for one in document["limits"] if not one["ok"]]
-        for one in exceeded:
-            terminal.emit(Note(_sentence(one)))
-        if exceeded:
+        failed = [_sentence(one) for one in document["limits"] if not one["ok"]]
+        failed += [_worse_sentence(one) for one in document["worse"] if not one["ok"]]
+        for sentence in failed:
+            terminal.emit(Note(sentence))
+        if failed:
             raise typer.Exit(EXCEEDED)
 
 
-def distinct(names: list[str]) -> list[RunPlace]:
-    """The runs of these names; InputError if there are too few, or one is named twice."""
+def distinct(names: list[str]) -> list[list[RunPlace]]:
+    """The sides with their runs; InputError if there are too few, or one run is named twice."""
     if len(names) < 2:
         raise InputError(
             "one run alone cannot be compared", "name two or more: testbed compare RUN RUN"
         )
-    places = [the_run(name) for name in names]
-    for place, (one, name) in enumerate(zip(places, names, strict=True)):
-        if one in places[:place]:
-            raise InputError(
-                f"{name!r} is run {one.run}, which was named already",
-                "a lab's name means its newest run; name older ones by their id",
-            )
-    return places
+    named: dict[RunPlace, str] = {}
+    sides: list[list[RunPlace]] = []
+    for side in names:
+        sides.append([])
+        for name in _trials(side):
+            place = the_run(name)
+            if place in named:
+                raise InputError(
+                    f"{name!r} is run {place.run}, which was named already",
+                    "a lab's name means its newest run; name older ones by their id",
+                )
+            named[place] = name
+            sides[-1].append(place)
+    return sides
+
+
+def _trials(side: str) -> list[str]:
+    """The runs of a side; a folder may have commas in its name."""
+    if (Path(side) / "run.json").is_file():
+        return [side]
+    return [name for name in side.split(",") if name]
+
+
+def read_worse(text: str) -> tuple[str, float]:
+    """`p95=10%` or `p95=0.1`; InputError for anything else."""
+    from analysis.effects import METRICS
+
+    name, _, share = text.partition("=")
+    if name not in METRICS:
+        raise InputError(
+            f"--worse-than {text!r}: nothing is called {name!r}", did_you_mean(name, [*METRICS])
+        )
+    try:
+        value = float(share.removesuffix("%")) / (100 if share.endswith("%") else 1)
+    except ValueError:
+        value = float("nan")
+    if not 0 <= value < float("inf"):
+        raise InputError(
+            f"--worse-than {text!r} has no share from 0 on", f"for example --worse-than {name}=10%"
+        )
+    return name, value
 
 
 def read_limit(text: str) -> tuple[str, float]:
@@ -99,13 +154,13 @@ def read_limit(text: str) -> tuple[str, float]:
     return name, value
 
 
-def _compare(places: list[RunPlace], terminal: Terminal) -> dict[str, Any]:
+def _compare(places: list[list[RunPlace]], terminal: Terminal) -> dict[str, Any]:
     from analysis.comparison import compare as compare_sides
-    from analysis.comparison import side
     from analysis.errors import AnalysisError
     from analysis.runfolder import read_run
+    from analysis.sides import side
 
-    for place in places:
+    for place in chain.from_iterable(places):
         summary = read_json(place.folder / "summary.json") or analyze_run(place, terminal.emit)
         if "overlay" not in summary:
             terminal.emit(
@@ -115,22 +170,39 @@ def _compare(places: list[RunPlace], terminal: Terminal) -> dict[str, Any]:
                 )
             )
     try:
-        sides = [side(read_run(place.folder)) for place in places]
+        sides = [side(*(read_run(place.folder) for place in runs)) for runs in places]
         return compare_sides(sides, stages(terminal.emit))
     except AnalysisError as error:
         raise TestbedError(error.message, error.hint) from error
 
 
-def _judged(document: dict[str, Any], limits: list[tuple[str, float]]) -> dict[str, Any]:
+def _judged(
+    document: dict[str, Any], limits: list[tuple[str, float]], asked: list[tuple[str, float]]
+) -> dict[str, Any]:
+    from analysis.effects import judge_worse
     from analysis.limits import judge
 
-    verdicts = judge(document, limits)
-    return {"limits": verdicts, "ok": all(one["ok"] for one in verdicts)}
+    verdicts, worse = judge(document, limits), judge_worse(document, asked)
+    return {
+        "limits": verdicts,
+        "worse": worse,
+        "ok": all(one["ok"] for one in (*verdicts, *worse)),
+    }
 
 
-def _refuse_unjudged(document: dict[str, Any], limits: list[tuple[str, float]]) -> None:
+def _refuse_unjudged(
+    document: dict[str, Any], limits: list[tuple[str, float]], asked: list[tuple[str, float]]
+) -> None:
     """InputError for a limit that these runs have nothing for: not to be judged is not to have passed."""
+    from analysis.effects import judge_worse
     from analysis.limits import judge
+
+    for worse in judge_worse(document, asked):
+        if worse["found"] is None:
+            raise InputError(
+                f"--worse-than {worse['metric']}: the runs have no level in common of which anything came",
+                "leave it out, or see the table for what is known",
+            )
 
     for verdict in judge(document, limits):
         if verdict["found"] is None:
@@ -149,4 +221,11 @@ def _sentence(verdict: dict[str, Any]) -> str:
     return (
         f"{verdict['limit']} is {verdict['found']:.4g} ({verdict['of']}), "
         f"more than {verdict['at_most']:g}"
+    )
+
+
+def _worse_sentence(verdict: dict[str, Any]) -> str:
+    return (
+        f"{verdict['metric']} is worse by {verdict['found']:.1%} ({verdict['of']}; 95 % interval "
+        f"{verdict['low']:.1%} to {verdict['high']:.1%}), more than {verdict['worse_than']:.1%}"
     )

@@ -20,8 +20,14 @@ NONE = "–"
 
 
 def comparison_tables(document: dict[str, Any]) -> list[Table | Text]:
-    """All runs side by side; then, for those of the first one's scenario, message by message; then the limits."""
-    return [_side_by_side(document), *_pairs(document), *_limits(document)]
+    """All runs side by side; how sure the differences are; of one scenario, message by message; then the limits."""
+    return [
+        _side_by_side(document),
+        *_effects(document),
+        *_pairs(document),
+        *_limits(document),
+        *_worse(document),
+    ]
 
 
 def _side_by_side(document: dict[str, Any]) -> Table:
@@ -29,7 +35,9 @@ def _side_by_side(document: dict[str, Any]) -> Table:
     table = Table(title="runs side by side", caption="× is the multiple of the first run")
     table.add_column("")
     for run in runs:
-        table.add_column(f"{run['run']}\n{run['overlay']}, {run['backend']}", justify="right")
+        trials = f"\n{run['trials']} trials" if run["trials"] > 1 else ""
+        about = f"{run['overlay']}, {run['backend']}"
+        table.add_column(f"{run['run']}\n{about}{trials}", justify="right")
     table.add_row("delivered", *(f"{run['delivered']} of {run['expected']}" for run in runs))
     table.add_row("lost", *(str(run["lost"]) for run in runs))
     table.add_row("handed twice", *(_value(run["handed_twice"], str) for run in runs))
@@ -45,6 +53,57 @@ def _side_by_side(document: dict[str, Any]) -> Table:
         for name, title in HOPS.items():
             table.add_row(f"  {title}", *_cells(here, times, name, _plain))
     return table
+
+
+def _effects(document: dict[str, Any]) -> list[Table]:
+    """Ratios and differences with their intervals."""
+    found = [one for one in document["effects"] if one["levels"]]
+    if not found:
+        return []
+    drawn = {kind for one in found for kind in one["drawn"]}
+    table = Table(
+        title=f"how sure the differences to {document['runs'][0]['run']} are",
+        caption=f"95 % intervals over {' and '.join(sorted(drawn, reverse=True))}; "
+        "Cliff's delta: 1 if every delay is longer than every one of the first, -1 if shorter",
+    )
+    for column in ("run", "level"):
+        table.add_column(column)
+    for column in ("p50", "p95", "p99", "mean", "lost", "Cliff's delta"):
+        table.add_column(column, justify="right")
+    for one in found:
+        for level, told in one["levels"].items():
+            table.add_row(
+                one["run"],
+                level,
+                *(_within(told[name], _times) for name in ("p50", "p95", "p99", "mean")),
+                _within(told["lost_share"], lambda share: f"{share:+.2%}"),
+                _within(told["cliffs_delta"], lambda delta: f"{delta:+.2f}"),
+            )
+    return [table]
+
+
+def _within(told: dict[str, float | None], write: Callable[[float], str]) -> str:
+    value, low, high = (told[name] for name in ("value", "low", "high"))
+    if value is None or low is None or high is None:
+        return NONE
+    return f"{write(value)} ({write(low)} to {write(high)})"
+
+
+def _worse(document: dict[str, Any]) -> list[Table]:
+    if not document["worse"]:
+        return []
+    table = Table("metric", "worse than", "found", "interval", "of", "", title="worse than asked")
+    for one in document["worse"]:
+        verdict = "[green]no[/]" if one["ok"] else "[bold red]worse[/]"
+        table.add_row(
+            one["metric"],
+            f"{one['worse_than']:.1%}",
+            f"{one['found']:+.1%}",
+            f"{one['low']:+.1%} to {one['high']:+.1%}",
+            one["of"],
+            verdict,
+        )
+    return [table]
 
 
 def _of_level(runs: list[dict[str, Any]], level: str) -> list[dict[str, Any]]:

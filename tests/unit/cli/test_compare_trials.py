@@ -1,0 +1,179 @@
+"""Several runs against several: how sure a difference is, and an exit code for what is surely worse than asked."""
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from analysis.effects import METRICS, effects, judge_worse
+from synthetic_runs import Host, manifest_of
+from testbed.cli.app import app
+from testbed.cli.compare_command import read_worse
+from testbed.errors import InputError
+
+LOST = float("nan")
+
+
+def write_run(folder: Path, delays: list[float], seed: int) -> Path:
+    """An analysed run in which a siren should have got alerts; those without a delay were lost."""
+    (folder / "metrics").mkdir(parents=True)
+    members = [(Host("a", 1, "10.77.0.1"), "broker", ()), (Host("s", 2, "10.77.0.2"), "sensor", ())]
+    manifest = manifest_of(members, folder.name)
+    manifest["topology"]["seed"] = seed
+    (folder / "run.json").write_text(json.dumps(manifest))
+    came = [delay for delay in delays if not math.isnan(delay)]
+    quantiles = np.percentile(came, (50, 95, 99, 100)).tolist()
+    counts = {"expected": len(delays), "delivered": len(came), "lost": len(delays) - len(came)}
+    summary = {
+        "messages": {
+            "published": len(delays),
+            "expected_deliveries": len(delays),
+            "delivered": counts["delivered"],
+            "lost": counts["lost"],
+            "handed_twice": 0,
+        },
+        "delay_s": {"5": dict(zip(("p50", "p95", "p99", "max"), quantiles, strict=True))},
+        "hops": {"5": {"mean": 2.0, "max": 2}},
+        "overhead": {"payload_bytes": 1000, "wire_bytes": 2000 + 100 * seed},
+        "by_priority": {"5": counts},
+        "overlay": {"copies_per_publication": 1.0, "control": {"bytes_per_s_per_broker": 40.0}},
+    }
+    (folder / "summary.json").write_text(json.dumps(summary))
+    table = {
+        "priority": pa.array([5] * len(delays), pa.int32()),
+        "delay_s": pa.array(
+            [None if math.isnan(delay) else delay for delay in delays], pa.float64()
+        ),
+    }
+    pq.write_table(pa.table(table), folder / "metrics" / "deliveries.parquet")
+    return folder
+
+
+def side(folder: Path, name: str, times: float, trials: int = 5, lost: int = 0) -> str:
+    """So many trials whose delays are about so many seconds; with commas between them."""
+    rng = np.random.default_rng(7)
+    runs = []
+    for number in range(trials):
+        delays = [LOST] * lost + (times * rng.normal(1.0, 0.05, 40 - lost)).tolist()
+        runs.append(str(write_run(folder / f"{name}-{number}", delays, number)))
+    return ",".join(runs)
+
+
+def compare(*words: object) -> tuple[int, Any]:
+    done = CliRunner().invoke(app, ["compare", *map(str, words), "--json"])
+    return done.exit_code, json.loads(done.stdout)
+
+
+def test_trials_are_one_side_with_all_their_messages(tmp_path: Path) -> None:
+    code, told = compare(side(tmp_path, "a", 1.0), side(tmp_path, "b", 1.5, trials=3, lost=4))
+    assert code == 0
+    first, other = told["runs"]
+    assert (first["trials"], other["trials"]) == (5, 3)
+    assert first["run"] == "a-0,a-1,a-2,a-3,a-4"
+    assert (other["expected"], other["lost"], other["delivered"]) == (120, 12, 108)
+    assert other["levels"]["5"]["hops_mean"] == 2.0
+    assert first["overhead"] == pytest.approx(2.2), "a mean over trials"
+    assert told["ratios"][0]["levels"]["5"]["p50"] == pytest.approx(1.5, rel=0.05)
+    assert "several runs" in told["pairs"][0]["reason"]
+    (effect,) = told["effects"]
+    assert (effect["trials"], effect["drawn"]) == ([5, 3], ["trials", "trials"])
+    level = effect["levels"]["5"]
+    assert level["p50"]["low"] < level["p50"]["value"] < level["p50"]["high"]
+    assert level["p50"]["value"] == pytest.approx(1.5, rel=0.05)
+    assert level["cliffs_delta"]["value"] == pytest.approx(1.0, abs=0.01)
+    assert level["lost_share"] == pytest.approx({"value": 0.1, "low": 0.1, "high": 0.1})
+
+
+@pytest.mark.parametrize(
+    ("asked", "code"),
+    [
+        ("delay=60%", 0),
+        ("delay=40%", 1),
+        ("p99=0.4", 1),
+        ("mean=45%", 1),
+        ("lost=10%", 0),
+        ("lost=5%", 1),
+    ],
+)
+def test_what_is_worse_than_asked_decides_the_exit_code(
+    tmp_path: Path, asked: str, code: int
+) -> None:
+    sides = side(tmp_path, "a", 1.0), side(tmp_path, "b", 1.5, lost=4)
+    found, told = compare(*sides, "--worse-than", asked)
+    assert (found, told["ok"]) == (code, code == 0)
+    assert told["worse"][0]["metric"] == asked.partition("=")[0]
+
+
+def test_a_difference_that_may_be_chance_is_not_worse(tmp_path: Path) -> None:
+    first = write_run(tmp_path / "a", [1.0, 1.1, 9.0, 1.0, 8.0], 1)
+    other = write_run(tmp_path / "b", [1.3, 7.0, 1.2, 9.5, 1.2], 2)
+    code, told = compare(first, other, "--worse-than", "p50=5%")
+    (verdict,) = told["worse"]
+    assert verdict["found"] > 0.05
+    assert verdict["low"] < 0
+    assert (code, verdict["ok"]) == (0, True)
+    assert told["effects"][0]["drawn"] == ["messages", "messages"]
+
+
+def test_a_run_may_stand_in_one_side_only(tmp_path: Path) -> None:
+    one = write_run(tmp_path / "a", [1.0], 1)
+    other = write_run(tmp_path / "b", [1.0], 1)
+    code, told = compare(f"{one},{other}", other)
+    assert code == 2
+    assert "named already" in told["error"]["message"]
+
+
+def test_people_see_the_intervals_and_the_verdict(tmp_path: Path) -> None:
+    sides = side(tmp_path, "a", 1.0, trials=2), side(tmp_path, "b", 1.5, trials=2)
+    shown = CliRunner().invoke(
+        app, ["compare", *sides, "--worse-than", "p50=10%"], env={"COLUMNS": "220"}
+    )
+    assert shown.exit_code == 1
+    for words in ("2 trials", "Cliff's delta", "+1.00", "worse than asked", "p50 is worse by"):
+        assert words in shown.output
+
+
+@pytest.mark.parametrize("text", ["p95", "p95=", "p95=-1%", "p95=much", "hops=10%", "p95=nan"])
+def test_what_says_nothing_is_refused(text: str) -> None:
+    with pytest.raises(InputError):
+        read_worse(text)
+
+
+def test_what_no_side_has_is_not_kept() -> None:
+    for name in METRICS:
+        (verdict,) = judge_worse({"effects": []}, [(name, 0.1)])
+        assert (verdict["found"], verdict["ok"]) == (None, False)
+
+
+runs = st.lists(
+    st.lists(st.floats(0.01, 10), min_size=1, max_size=8).map(lambda v: {5: np.array(v)}),
+    min_size=1,
+    max_size=3,
+)
+
+
+@settings(max_examples=25, deadline=None)
+@given(runs)
+def test_a_side_beside_itself_does_not_differ(same) -> None:
+    told = effects(same, same)["levels"]["5"]
+    for name in ("p50", "p95", "p99", "mean"):
+        assert told[name]["value"] == 1.0
+        assert told[name]["low"] <= 1.0 <= told[name]["high"]
+    assert told["cliffs_delta"]["value"] == 0.0
+    assert told["lost_share"]["value"] == 0.0
+
+
+@settings(max_examples=25, deadline=None)
+@given(runs, runs)
+def test_the_other_way_round_the_effect_is_the_opposite(first, other) -> None:
+    there, back = effects(first, other)["levels"]["5"], effects(other, first)["levels"]["5"]
+    assert there["p50"]["value"] * back["p50"]["value"] == pytest.approx(1.0)
+    assert there["cliffs_delta"]["value"] == pytest.approx(-back["cliffs_delta"]["value"])
