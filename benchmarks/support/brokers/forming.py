@@ -1,6 +1,5 @@
 """How long brokers that are started at once take to find their places."""
 
-import threading
 import time
 from dataclasses import dataclass
 
@@ -10,7 +9,7 @@ from benchmarks.support.labs import BenchmarkLab, ready_at
 from testbed.control import request_all
 from testbed.errors import TestbedError
 
-LOOK_S = 1.0  # all brokers tell their whole graph, which costs them time, too
+LOOK_S = 1.0
 LONGEST_S = 180.0
 ANSWER_S = 30.0
 
@@ -25,46 +24,30 @@ class Formed:
 
 
 def formed(lab: BenchmarkLab, brokers: int) -> Formed:
-    """Bring the lab up, and look at its brokers meanwhile until their graph is right."""
-    took: list[float] = []
-    failed: list[TestbedError] = []
+    """Bring the lab up, then look at its brokers until their graph is right.
 
-    def up() -> None:
-        try:
-            took.append(lab.up())
-        except TestbedError as error:
-            failed.append(error)
-
-    bringing = threading.Thread(target=up)
-    bringing.start()
-    try:
-        ended, found = _until_exact(lab, brokers, failed)
-    finally:
-        bringing.join()
-    if failed:
-        raise failed[0]
-    return Formed(ended - _first_ready(lab, brokers), took[0], found)
+    Not sooner: to tell its whole graph costs each broker time, which it needs to find its place.
+    """
+    up_s = lab.up()
+    ended, found = _until_exact(lab, brokers)
+    return Formed(ended - _first_ready(lab, brokers), up_s, found)
 
 
-def _until_exact(
-    lab: BenchmarkLab, brokers: int, failed: list[TestbedError]
-) -> tuple[float, Standing]:
+def _until_exact(lab: BenchmarkLab, brokers: int) -> tuple[float, Standing]:
     """When the graph was right, and what it was."""
     place = place_of(lab)
     controls = {name: place.node_control(name) for name in broker_names(brokers)}
     deadline = time.monotonic() + LONGEST_S
-    found, graphs = Standing(0, 0, 0), []
-    while time.monotonic() < deadline and not failed:
-        time.sleep(LOOK_S)
-        if not all(control.exists() for control in controls.values()):
-            continue
+    while True:
+        looked = time.time()
         answers = request_all(controls, {"do": "overlay"}, ANSWER_S)
         graphs = [answer["overlay"]["graph"] for answer in answers.values()]
         found = standing(graphs)
         if found.exact and len(graphs) == brokers and all(graph["peers"] for graph in graphs):
-            return time.time(), found
-    if failed:
-        raise failed[0]
+            return looked, found
+        if time.monotonic() > deadline:
+            break
+        time.sleep(LOOK_S)
     problem = f"{found.wrong} of {found.keys} keys have a wrong link"
     raise TestbedError(f"after {LONGEST_S:.0f} s {problem}; {len(graphs)} brokers answered")
 

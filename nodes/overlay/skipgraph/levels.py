@@ -2,9 +2,10 @@
 
 A peer finds its neighbour in level i by asking along level i - 1, in each direction, for the next one that shares i
 bits (Find); whoever is found takes the asker as neighbour too, if it is nearer than the one it has. Asked when a level
-below has changed, and again and again, one at each look (`pace`). The answer holds, whatever was known before: so once
-level 0 is right, level 1 becomes right, then level 2, and so on, from any mistake and without anybody noticing a crash.
-Who leaves tells its neighbours (Bye); for one that died, its neighbours at level 0 do so (Mourn), from level to level.
+below has changed, and again and again, one or two levels at each look (`pace`). The answer holds, whatever was known
+before: so once level 0 is right, level 1 becomes right, then level 2, and so on, from any mistake and without anybody
+noticing a crash. Who leaves tells its neighbours (Bye); for one that died, its neighbours at level 0 do so (Mourn), from
+level to level.
 
 A node has as many levels as it needs to be alone: level i + 1 exists for all its peers, if one of them has a neighbour
 of another node in level i. (Peers of one node share all their bits, and would never be alone.)
@@ -162,17 +163,19 @@ class Levels:
         self._fit_height()
 
     def look_after(self, peers: list[Peer]) -> None:
-        """One level of each of these peers; of those where nothing changes, of one in as many as the node has."""
+        """One level of each of these peers, two soon after a change; if there was none for long, of one in all."""
         for peer in peers:
-            if not peer.in_ring or not peer.levels:
+            height = len(peer.levels)
+            if not peer.in_ring or not height:
                 continue
-            if not peer.pace.sweeps(len(peer.levels)):
+            if not peer.pace.sweeps(height):
                 self._idle_looks += 1
                 if self._idle_looks % len(self._table.in_ring()):
                     continue
-            peer.turn = peer.turn % len(peer.levels) + 1
-            for rightwards in (False, True):
-                self._find(peer, peer.turn, rightwards)
+            for _ in range(2 if peer.pace.calm <= height else 1):
+                peer.turn = peer.turn % height + 1
+                for rightwards in (False, True):
+                    self._find(peer, peer.turn, rightwards)
 
 
 def _both(sides: Sides) -> list[Contact]:

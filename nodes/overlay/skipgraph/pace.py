@@ -1,8 +1,9 @@
 """How often a peer looks after its neighbours: each tick while anything changes, then ever more seldom.
 
-A look is a check of the right neighbour and a question for one level. Where nothing is lost without notice and the
-dead are reported, as between brokers, looks find nothing to mend; they are the last net. So after as many as go twice
-through all levels without a change the pause doubles, up to that of an idle peer. Any change wakes the peers concerned.
+A look is a check of the right neighbour and a question for one level, or two soon after a change. Where nothing is
+lost without notice and the dead are reported, as between brokers, looks find nothing to mend; they are the last net. So
+after as many as go three times through all levels without a change the pause doubles, up to that of an idle peer. Any
+change wakes the peers concerned.
 """
 
 from dataclasses import dataclass

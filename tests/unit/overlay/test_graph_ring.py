@@ -158,6 +158,11 @@ def test_two_idle_rings_close_like_a_zip_when_one_node_of_each_meets_the_other(s
         network.act(number, network.nodes[number].on_peer_found(other, network.now))
     network.run(20)
     nodes = list(network.nodes.values())
+    found, right = actual_links(nodes), expected_links(nodes)
+    assert {key: links[0] for key, links in found.items()} == {
+        key: links[0] for key, links in right.items()
+    }
+    network.run(2 * IDLE_PERIOD_S)  # a level above may have to wait for a look of somebody idle
     assert actual_links(nodes) == expected_links(nodes)
 
 
