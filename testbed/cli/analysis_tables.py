@@ -76,4 +76,4 @@ def _experiment(one: dict[str, Any]) -> Table:
 def _within(told: dict[str, float | None], write: Any) -> str:
     if told["value"] is None:
         return NONE
-    return f"{write(told['value'])} ({write(told['low'])} to {write(told['high'])})"
+    return f"{write(told['value'])}\n{write(told['low'])} to {write(told['high'])}"

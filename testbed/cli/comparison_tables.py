@@ -86,7 +86,7 @@ def _within(told: dict[str, float | None], write: Callable[[float], str]) -> str
     value, low, high = (told[name] for name in ("value", "low", "high"))
     if value is None or low is None or high is None:
         return NONE
-    return f"{write(value)} ({write(low)} to {write(high)})"
+    return f"{write(value)}\n{write(low)} to {write(high)}"
 
 
 def _worse(document: dict[str, Any]) -> list[Table]:

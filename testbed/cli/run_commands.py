@@ -1,7 +1,7 @@
 """Commands that make runs, and their report: run, simulate, report."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -33,6 +33,13 @@ from testbed.topology import load
 from testbed.topology.model import Topology
 from testbed.topology.units import DURATION, parse_duration
 
+Seed = Annotated[
+    int | None,
+    typer.Option(
+        "--seed", min=0, max=2**63 - 1, help="Instead of the file's: another trial of the same lab."
+    ),
+]
+
 
 @dataclass(frozen=True, slots=True)
 class Measuring:
@@ -54,6 +61,7 @@ def register(app: typer.Typer) -> None:
 def run(
     file: TopologyFile,
     name: NewName = None,
+    seed: Seed = None,
     backend: RunBackendName = None,
     calibrate: Calibrate = False,
     calibrate_seconds: CalibrateSeconds = CALIBRATE_SECONDS,
@@ -62,7 +70,7 @@ def run(
     """Do it all: up, play, down, analyze, report."""
     with Terminal(as_json) as terminal:
         terminal.if_interrupted = "interrupted; what this command had made was taken back"
-        topology = load(file, name=name)
+        topology = _loaded(file, name, seed)
         if backend == SIMULATED:
             if calibrate:
                 raise InputError("simulated lines need no calibration", "leave --calibrate out")
@@ -89,6 +97,7 @@ def run(
 def simulate_file(
     file: TopologyFile,
     name: NewName = None,
+    seed: Seed = None,
     service_time: Annotated[
         str, typer.Option(help="What a node's processor takes for one message.")
     ] = DURATION.write(SERVICE_S),
@@ -103,7 +112,13 @@ def simulate_file(
             raise InputError(
                 f"--service-time: {error}", "write it with its unit, e.g. 1ms"
             ) from error
-        _simulate_and_show(load(file, name=name), file, terminal, service_s)
+        _simulate_and_show(_loaded(file, name, seed), file, terminal, service_s)
+
+
+def _loaded(file: Path, name: str | None, seed: int | None) -> Topology:
+    """The file's topology, with another seed if one is wanted: a further trial of the same experiment."""
+    topology = load(file, name=name)
+    return topology if seed is None else replace(topology, seed=seed)
 
 
 def _simulate_and_show(
