@@ -130,11 +130,18 @@ def level_rows(summary: dict[str, Any]) -> list[dict[str, Any]]:
                 "delays": [
                     seconds(delay[q]) if delay else "–" for q in ("p50", "p95", "p99", "max")
                 ],
+                "late_of": _late_of(count),
                 "hops_mean": f"{hops['mean']:.2f}" if hops else "–",
                 "hops_max": hops["max"] if hops else "–",
             }
         )
     return rows
+
+
+def _late_of(count: dict[str, Any]) -> str:
+    """How many came after the level's deadline; a dash if it has none."""
+    deadline, late = count.get("deadline_s"), count.get("late")
+    return "–" if deadline is None or late is None else f"{late} (after {seconds(deadline)})"
 
 
 def share_rows(deliveries: pa.Table) -> list[dict[str, Any]]:

@@ -7,8 +7,8 @@ from typing import Any
 
 from markupsafe import Markup
 
-from analysis import charts, drawing, findings, load_view, machine_view, overlay_view, pages
-from analysis.facts import deliveries, fact, method
+from analysis import answer, charts, drawing, findings, load_view, machine_view, overlay_view, pages
+from analysis.facts import deliveries, fact, method, method_of_each
 from analysis.faults import fault_rows
 from analysis.link_changes import change_rows
 from analysis.receivers import method_rows, natural, receiver_rows
@@ -40,6 +40,10 @@ def _view(run: Run) -> dict[str, Any]:
         "simulated": run.simulated,
         "sentence": sentence,
         "mood": mood,
+        "answer": answer.sentences(summary),
+        "answer_methods": answer.method_rows(
+            deliveries, links, method_of_each(run.manifest["topology"])
+        ),
         "levels": findings.level_rows(summary),
         "methods": method_rows(summary),
         "receivers": receivers,

@@ -1,0 +1,105 @@
+"""The report's first lines: what became of the most urgent level, how fast, at what cost."""
+
+from statistics import median
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis import answer
+
+METHODS = {"siren": "preemptive", "town": "preemptive", "town-fifo": "fifo", "broker": "fifo"}
+
+
+def summary(late: int | None, deadline_s: float | None, delivered: int = 8) -> dict[str, Any]:
+    count = {"expected": 9, "delivered": delivered, "late": late, "deadline_s": deadline_s}
+    return {
+        "by_priority": {"5": count, "1": {**count, "late": 7}},
+        "delay_s": {"5": {"p50": 0.2, "p99": 1.5, "max": 2.0}} if delivered else {},
+        "overhead": {"payload_bytes": 1000, "wire_bytes": 1250},
+    }
+
+
+@pytest.mark.parametrize(
+    ("said", "text"),
+    [
+        (
+            summary(2, 1.0),
+            "99 % of those that came took at most 1.50 s. 2 of them (25 %) came after their deadline of 1.00 s. "
+            "A byte of payload cost 1.25 bytes on the links, all levels together.",
+        ),
+        (
+            summary(0, 2.0),
+            "99 % of those that came took at most 1.50 s. None came after its deadline of 2.00 s. "
+            "A byte of payload cost 1.25 bytes on the links, all levels together.",
+        ),
+        (
+            summary(None, None, delivered=0),
+            "No deadline was set for them. "
+            "A byte of payload cost 1.25 bytes on the links, all levels together.",
+        ),
+        (
+            {"by_priority": {}, "delay_s": {}, "overhead": {"payload_bytes": 0, "wire_bytes": 9}},
+            "",
+        ),
+    ],
+)
+def test_the_tail_the_deadline_and_the_cost_are_said_in_sentences(said, text):
+    assert " ".join(answer.sentences(said)).replace("\u00a0", " ") == text
+
+
+def table(rows: list[tuple[str, int, float | None, bool | None]]) -> pa.Table:
+    receivers, levels, delays, late = zip(*rows, strict=True)
+    return pa.table(
+        {
+            "receiver": pa.array(receivers, pa.string()),
+            "priority": pa.array(levels, pa.int32()),
+            "delay_s": pa.array(delays, pa.float64()),
+            "late": pa.array(late, pa.bool_()),
+        }
+    )
+
+
+outcomes = st.tuples(
+    st.sampled_from(["siren", "town", "town-fifo"]),
+    st.sampled_from([1, 5]),
+    st.one_of(st.none(), st.floats(0.001, 100)),
+).map(lambda row: (*row, None if row[2] is None else row[2] > 2))
+
+
+@given(st.lists(outcomes, max_size=40))
+def test_methods_are_told_apart_by_the_receivers_that_have_them(rows):
+    rows = [("siren", 5, 0.1, False), ("town-fifo", 5, 0.3, False), *rows]
+    links = [
+        {"link": link, "wire_bytes": number * 3, "payload_bytes": number * 2}
+        for number, link in enumerate(METHODS, start=1)
+    ]
+    told = answer.method_rows(table(rows), links, METHODS)
+    assert [row["method"] for row in told] == ["fifo", "preemptive"]
+    for row in told:
+        mine = [r for r in rows if r[1] == 5 and METHODS[r[0]] == row["method"]]
+        came = [delay for _, _, delay, _ in mine if delay is not None]
+        assert (row["expected"], row["delivered"]) == (len(mine), len(came))
+        assert row["late"] == sum(delay > 2 for delay in came)
+        assert row["p50"] == pytest.approx(median(came))
+        assert row["max"] == max(came)
+        assert row["cost"] == 1.5
+
+
+def test_the_brokers_own_link_is_not_part_of_what_a_method_cost():
+    links = [
+        {"link": "siren", "wire_bytes": 30, "payload_bytes": 20},
+        {"link": "town-fifo", "wire_bytes": 50, "payload_bytes": 20},
+        {"link": "broker", "wire_bytes": 9000, "payload_bytes": 20},
+    ]
+    rows = table([("siren", 5, 0.1, None), ("town-fifo", 5, 0.3, None)])
+    told = {row["method"]: row for row in answer.method_rows(rows, links, METHODS)}
+    assert (told["fifo"]["cost"], told["preemptive"]["cost"]) == (2.5, 1.5)
+    assert told["fifo"]["late"] is None
+
+
+def test_one_method_is_not_compared_with_itself():
+    rows = table([("siren", 5, 0.1, None), ("town", 5, 0.3, None)])
+    assert answer.method_rows(rows, [], METHODS) == []
