@@ -40,15 +40,23 @@ def main() -> int:
     spark = SparkSession.builder.getOrCreate()
     prepare(spark)
     try:
-        document, code = _packets(spark, asked) if asked.job == "packets" else _run(spark, asked)
-    except AnalysisError as error:
-        document = {"error": {"message": error.message, "hint": error.hint, "exit_code": FAILED}}
-        sys.stderr.write(f"error: {error.message}\n  → {error.hint}\n")
-        code = FAILED
+        document, code = _done(spark, asked)
+        # Before Spark is stopped: spark-submit ends with this process, and what it has not passed on then is lost.
+        sys.stdout.write(json.dumps(document, indent=2) + "\n")
+        sys.stdout.flush()
     finally:
         spark.stop()
-    sys.stdout.write(json.dumps(document, indent=2) + "\n")
     return code
+
+
+def _done(spark: "SparkSession", asked: argparse.Namespace) -> tuple[dict[str, Any], int]:
+    """The document, and the exit code."""
+    try:
+        return _packets(spark, asked) if asked.job == "packets" else _run(spark, asked)
+    except AnalysisError as error:
+        sys.stderr.write(f"error: {error.message}\n  → {error.hint}\n")
+        told = {"message": error.message, "hint": error.hint, "exit_code": FAILED}
+        return {"error": told}, FAILED
 
 
 def _packets(spark: "SparkSession", asked: argparse.Namespace) -> tuple[dict[str, Any], int]:

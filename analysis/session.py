@@ -39,6 +39,8 @@ QUERIES = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+    # Below this largest value Spark adds up the size of a batch again for each row: most of the time of wide tables.
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(2**31 - 1),
     "spark.sql.adaptive.enabled": "false",  # few partitions from the start; nothing to adapt
     # What is divided by message id stays so: joins on the id and more need no second shuffle, and no sorting.
     "spark.sql.requireAllClusterKeysForCoPartition": "false",
