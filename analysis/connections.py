@@ -71,6 +71,10 @@ class Direction:
 
     # Bytes out
 
+    def is_over(self, now_ns: int) -> bool:
+        """Whether it was closed so long ago that nothing more can belong to it."""
+        return self.closed and now_ns - self.last_ns > CLOSED_NS
+
     @property
     def held(self) -> int:
         """Bytes that may still matter."""

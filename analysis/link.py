@@ -21,6 +21,7 @@ from analysis.totals import COUNTS, TOTALS, packet_totals
 
 Array = npt.NDArray[Any]
 Ends = tuple[int, int, int, int]  # addresses and ports: from, to
+Key = tuple[str, Ends]  # one direction of a connection
 
 UP, DOWN = "up", "down"
 
@@ -58,11 +59,13 @@ class LinkReader:
         self._shard, self._shards = shard, shards
         self._sink = Sink(place)
         self._totals = {direction: dict.fromkeys(COUNTS, 0) for direction in (UP, DOWN)}
-        self._streams: dict[tuple[str, Ends], Direction] = {}
+        self._streams: dict[Key, Direction] = {}
         self._datagrams = Datagrams()
+        self._now_ns = 0
 
     def add(self, packets: Packets) -> None:
         """The next packets of the file."""
+        self._now_ns = max(self._now_ns, int(packets.ts_ns.max(initial=0)))
         flow, ends = flows(packets)
         parts = np.array([shard_of(one, self._shards) for one in ends], np.int64)
         mine = np.where(packets.is_tcp, parts[flow] == self._shard, self._shard == 0)
@@ -101,14 +104,31 @@ class LinkReader:
             if stream := self._streams.get((direction, _back(ends))):
                 stream.acknowledged(numbers)
 
-    def _peer(self, key: tuple[str, Ends]) -> Direction | None:
+    def _peer(self, key: Key) -> Direction | None:
         """The other direction of the same connection."""
-        return self._streams.get((DOWN if key[0] == UP else UP, _back(key[1])))
+        return self._streams.get(_other(key))
 
     def keep(self) -> None:
         """The data of the packets goes: what is still needed of it is copied, what is done with is let go."""
+        for key in [key for key, stream in self._streams.items() if stream.is_over(self._now_ns)]:
+            both = [self._streams.get(key), self._peer(key)]
+            if all(stream is None or stream.is_over(self._now_ns) for stream in both):
+                self._finish(key)
         for key, stream in self._streams.items():
             stream.keep(self._peer(key))
+
+    def _finish(self, key: Key) -> None:
+        """Both directions of a connection."""
+        other = _other(key)
+        for one, back in ((key, other), (other, key)):
+            if stream := self._streams.get(one):
+                stream.finish(self._streams.get(back))
+        self._streams.pop(key, None)
+        self._streams.pop(other, None)
+
+    def read_so_far(self) -> tuple[pa.StructArray, pa.StructArray]:
+        """The sightings and the MQTT packets since this was last asked; they are let go, too."""
+        return self._sink.taken()
 
     @property
     def held(self) -> int:
@@ -117,8 +137,8 @@ class LinkReader:
 
     def finish(self) -> LinkRead:
         """After the last packets."""
-        for key, stream in self._streams.items():
-            stream.finish(self._peer(key))
+        while self._streams:
+            self._finish(next(iter(self._streams)))
         rows = self._datagrams.rows()
         for row in rows:
             total = self._totals[row["direction"]]
@@ -132,12 +152,8 @@ class LinkReader:
             {"link": self.place.name, "direction": direction, **total}
             for direction, total in self._totals.items()
         ]
-        return LinkRead(
-            self._sink.seen.struct_array(),
-            pa.array(totals, TOTALS),
-            self._sink.mqtt_rows(),
-            pa.array(rows, DATAGRAMS),
-        )
+        sightings, mqtt = self._sink.taken()
+        return LinkRead(sightings, pa.array(totals, TOTALS), mqtt, pa.array(rows, DATAGRAMS))
 
 
 def flows(packets: Packets) -> tuple[Array, list[Ends]]:
@@ -168,6 +184,11 @@ def shard_of(ends: Ends, shards: int) -> int:
     return zlib.crc32(repr((one, other)).encode()) % shards
 
 
+def _other(key: Key) -> Key:
+    """The other direction of a connection."""
+    return DOWN if key[0] == UP else UP, _back(key[1])
+
+
 def _back(ends: Ends) -> Ends:
     source, target, source_port, target_port = ends
     return target, source, target_port, source_port
@@ -185,6 +206,6 @@ def _incarnations(packets: Packets, which: Array, known: Direction | None) -> li
 
 def _is_another(packets: Packets, first: int, known: Direction) -> bool:
     """Whether a connection on the same ports begins with this packet."""
-    if packets.flags[first] & SYN:
-        return known.opening != int(packets.seq[first])
-    return known.closed and int(packets.ts_ns[first]) - known.last_ns > CLOSED_NS
+    if known.is_over(int(packets.ts_ns[first])):
+        return True
+    return bool(packets.flags[first] & SYN) and known.opening != int(packets.seq[first])

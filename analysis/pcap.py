@@ -3,6 +3,8 @@
 What is none of a lab's own packets (IPv4 on Ethernet) has zeros; `analysis.captures` tells of anybody's.
 """
 
+from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,12 +14,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from analysis.captures.classic import FILE_HEADER, Classic, FileHead, read_head
+from analysis.captures.files import Bytes, windows
 from analysis.captures.finding import Walk
 from analysis.captures.layers import ETHERNET, IPV6_HEADER, decode
 from analysis.errors import AnalysisError
 
 Array = npt.NDArray[Any]
 
+WINDOW = 1 << 24  # bytes of a file that are read at a time
 FIN, SYN, RST, ACK = 0x01, 0x02, 0x04, 0x10
 
 
@@ -25,7 +29,7 @@ FIN, SYN, RST, ACK = 0x01, 0x02, 0x04, 0x10
 class Packets:
     """The packets of one file in capture order. Fields that a packet does not have are zero."""
 
-    data: bytes  # the whole file; `payload_at` points into it
+    data: bytes  # of the file, or a window of it; `payload_at` points into it
     ts_ns: Array
     caplen: Array
     wirelen: Array
@@ -47,7 +51,8 @@ class Packets:
     payload_at: Array
     payload_len: Array  # as sent
     payload_seen: Array  # as kept: less if the capture cut the packet
-    lost_bytes: int  # of the file, that are no whole record
+    lost_bytes: int  # that are no whole record
+    base: int = 0  # where in the file `data` begins
 
     def __len__(self) -> int:
         return len(self.ts_ns)
@@ -76,7 +81,9 @@ PACKET_SCHEMA = pa.schema([("link", pa.string()), *COLUMNS.items()])
 
 def as_table(packets: Packets, link: str) -> pa.Table:
     """The packets of a link as an Arrow table."""
-    columns = [pa.array(getattr(packets, name)).cast(kind) for name, kind in COLUMNS.items()]
+    found = {name: getattr(packets, name) for name in COLUMNS}
+    found["payload_at"] = packets.payload_at + packets.base * (packets.is_tcp | packets.is_udp)
+    columns = [pa.array(found[name]).cast(kind) for name, kind in COLUMNS.items()]
     names = pa.array([link]).take(pa.array(np.zeros(len(packets), np.int64)))
     return pa.Table.from_arrays([names, *columns], schema=PACKET_SCHEMA)
 
@@ -90,6 +97,23 @@ def check_file(path: Path) -> None:
 def read(path: Path) -> Packets:
     """All packets of a file; what is no record is left out and its bytes are counted."""
     return parse(path.read_bytes(), path)
+
+
+def read_windows(path: Path, window: int = WINDOW) -> Iterator[Packets]:
+    """The same, some at a time, in the order of the file: no more than a window of it is held."""
+    with closing(Bytes(str(path))) as source:
+        first = bytearray(FILE_HEADER)
+        first = first[: source.fill(memoryview(first))]
+        head = _head(bytes(first), path)
+        if head is None:
+            yield parse(bytes(first), path)
+            return
+        layout = Classic(head)
+        walk = Walk(layout, FILE_HEADER)
+        for data, base, size, final in windows(source, walk, window, bytes(first)):
+            starts, problems = walk.advance(data, base, size, final)
+            lost = sum(problem.size for problem in problems)
+            yield _packets(bytes(data[:size]), starts, layout, lost, base)
 
 
 def parse(data: bytes, name: Path | str = "capture") -> Packets:
@@ -130,7 +154,7 @@ ADDRESSES = np.dtype(
 )
 
 
-def _packets(data: bytes, starts: list[int], layout: Classic, lost: int) -> Packets:
+def _packets(data: bytes, starts: list[int], layout: Classic, lost: int, base: int = 0) -> Packets:
     raw = np.frombuffer(data, np.uint8)
     records = layout.table(raw, np.array(starts, np.int64))
     found = decode(raw, records)
@@ -164,4 +188,5 @@ def _packets(data: bytes, starts: list[int], layout: Classic, lost: int) -> Pack
         payload_len=found.payload_len * has_ports,
         payload_seen=found.payload_seen * has_ports,
         lost_bytes=lost,
+        base=base,
     )

@@ -36,9 +36,12 @@ class Sink:
         self.seen = Sightings(place)
         self.mqtt: list[pa.StructArray] = []
 
-    def mqtt_rows(self) -> pa.StructArray:
-        """All MQTT packets."""
-        return pa.concat_arrays(self.mqtt) if self.mqtt else pa.array([], MQTT)
+    def taken(self) -> tuple[pa.StructArray, pa.StructArray]:
+        """Our messages and MQTT packets, which are forgotten."""
+        messages = self.seen.struct_array()
+        packets = pa.concat_arrays(self.mqtt) if self.mqtt else pa.array([], MQTT)
+        self.seen, self.mqtt = Sightings(self.place), []
+        return messages, packets
 
 
 class Told:

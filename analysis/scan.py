@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from analysis.datagrams import DATAGRAMS
-from analysis.link import read_link
+from analysis.link import LinkReader
 from analysis.load import UNIT_S
 from analysis.messages import SIGHTING, LinkPlace
 from analysis.mqtt_rows import MQTT
-from analysis.pcap import PACKET_SCHEMA, Packets, as_table, check_file, read
+from analysis.pcap import PACKET_SCHEMA, as_table, check_file, read_windows
 from analysis.runfolder import Run
 from analysis.totals import TOTALS
 from analysis.use import USE, use_of
@@ -92,7 +92,7 @@ def _over_files(
     spark: "SparkSession",
     run: Run,
     schema: pa.Schema,
-    read_job: Callable[[Job, Packets], Iterator[pa.RecordBatch]],
+    read_job: Callable[[Job], Iterator[pa.RecordBatch]],
 ) -> "DataFrame":
     from pyspark.sql.pandas.types import from_arrow_schema
 
@@ -103,29 +103,53 @@ def _over_files(
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 for job in shares[number]:
-                    yield from read_job(job, read(job.path))
+                    yield from read_job(job)
 
     numbers = spark.range(0, tasks, 1, tasks)
     return numbers.mapInArrow(read_shares, from_arrow_schema(schema))
 
 
-def _decode(job: Job, found: Packets, *, unit_ns: int, origin_ns: int) -> Iterator[pa.RecordBatch]:
-    read = read_link(found, job.place, job.shard, job.shards)
-    kinds = {
-        "sighting": read.sightings,
-        "totals": read.totals,
-        "mqtt": read.mqtt,
-        "datagrams": read.datagrams,
-    }
-    if job.shard == 0:
-        kinds["use"] = use_of(found, job.place, unit_ns, origin_ns)
+def _decode(job: Job, *, unit_ns: int, origin_ns: int) -> Iterator[pa.RecordBatch]:
+    reader = LinkReader(job.place, job.shard, job.shards)
+    used = []
+    for found in read_windows(job.path):
+        reader.add(found)
+        reader.keep()
+        if job.shard == 0:
+            used.append(use_of(found, job.place, unit_ns, origin_ns))
+        sightings, mqtt = reader.read_so_far()
+        yield from _rows(sighting=sightings, mqtt=mqtt)
+    read = reader.finish()
+    yield from _rows(sighting=read.sightings, mqtt=read.mqtt, totals=read.totals)
+    yield from _rows(datagrams=read.datagrams, use=summed(used))
+
+
+def _rows(**kinds: pa.StructArray) -> Iterator[pa.RecordBatch]:
+    """Each in its own column."""
     for name, rows in kinds.items():
-        columns = [
-            rows if field.name == name else pa.nulls(len(rows), field.type) for field in SCAN_SCHEMA
-        ]
-        yield pa.RecordBatch.from_arrays(columns, schema=SCAN_SCHEMA)
+        if len(rows):
+            columns = [
+                rows if field.name == name else pa.nulls(len(rows), field.type)
+                for field in SCAN_SCHEMA
+            ]
+            yield pa.RecordBatch.from_arrays(columns, schema=SCAN_SCHEMA)
 
 
-def _packets(job: Job, found: Packets) -> Iterator[pa.RecordBatch]:
+def summed(used: list[pa.StructArray]) -> pa.StructArray:
+    """What windows of a file say of its use; a unit may lie in several of them."""
+    keys = ["link", "direction", "from_ns"]
+    counts = ["packets", "bytes"]
+    if not used:
+        return pa.array([], USE)
+    table = pa.Table.from_struct_array(pa.chunked_array(used))
+    found = table.group_by(keys, use_threads=False).aggregate([(name, "sum") for name in counts])
+    columns = [*(found[name] for name in keys), *(found[f"{name}_sum"] for name in counts)]
+    return pa.StructArray.from_arrays(
+        [column.combine_chunks() for column in columns], fields=list(USE)
+    )
+
+
+def _packets(job: Job) -> Iterator[pa.RecordBatch]:
     if job.shard == 0:
-        yield from as_table(found, job.place.name).to_batches()
+        for found in read_windows(job.path):
+            yield from as_table(found, job.place.name).to_batches()

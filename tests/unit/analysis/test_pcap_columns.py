@@ -5,13 +5,13 @@ import struct
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scapy.all import ARP, IP, TCP, UDP, Dot1Q, Ether, RawPcapReader, raw
 
 from analysis.errors import AnalysisError
-from analysis.pcap import PACKET_SCHEMA, as_table, check_file, parse
-from synthetic_runs import START_NS, Captures, Host, arp, packet
+from analysis.pcap import PACKET_SCHEMA, as_table, check_file, parse, read, read_windows
+from synthetic_runs import MS, START_NS, Captures, Host, arp, packet
 
 ONE = Host("one", 1, "10.77.0.1")
 TWO = Host("two", 2, "10.77.0.2")
@@ -158,3 +158,29 @@ def test_a_file_of_another_kind_is_refused_with_a_next_step(tmp_path, head, word
     with pytest.raises(AnalysisError, match=words) as error:
         check_file(path)
     assert error.value.hint
+
+
+@settings(max_examples=40)
+@given(
+    st.lists(st.binary(min_size=1, max_size=200), max_size=12),
+    st.binary(max_size=60),
+    st.integers(1, 900),
+)
+def test_a_file_in_windows_has_the_same_packets(tmp_path_factory, contents, garbage, window):
+    """However small they are, with garbage in the file, and with payloads that lie where they lay."""
+    captures = Captures()
+    for number, content in enumerate(contents):
+        data = packet(ONE, TWO, (1, 2), number, 0, 0x18, content)
+        captures.add("a", START_NS + number * MS, data)
+    path = tmp_path_factory.mktemp("windows") / "a.pcap"
+    path.write_bytes(captures.pcap("a") + garbage)
+    whole, parts = read(path), list(read_windows(path, window))
+    tables = [as_table(part, "a") for part in parts]
+    assert pa.concat_tables(tables).equals(as_table(whole, "a"))
+    assert sum(part.lost_bytes for part in parts) == whole.lost_bytes
+    found = [
+        part.data[at : at + size]
+        for part in parts
+        for at, size in zip(part.payload_at.tolist(), part.payload_seen.tolist(), strict=True)
+    ]
+    assert found == contents
