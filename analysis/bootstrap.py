@@ -5,7 +5,7 @@ so they are no independent draws. Where there is only one trial its messages are
 tells how much the number depends on single messages, and nothing of how another run would have gone.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -20,7 +20,6 @@ SEED = 20160623
 QUANTILES = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 STATISTICS = (*QUANTILES, "mean")
 LOST = "lost_share"
-CELLS = 4_000_000  # numbers in memory at a time
 MOST_GROUPS = 2_000  # of the messages of a single trial
 
 
@@ -72,31 +71,18 @@ def draws(clusters: int, rng: np.random.Generator, resamples: int = RESAMPLES) -
 
 def statistics(one: Sample, counts: Array) -> dict[str, Array]:
     """STATISTICS and LOST of each resample; nan where nothing came."""
-    found = {name: np.full(len(counts), np.nan) for name in (*STATISTICS, LOST)}
-    expected = counts @ one.expected
-    came = np.zeros(len(counts), np.int64)
-    for rows, weights in _weighted(one, counts):
-        upto = np.cumsum(weights, axis=1)
-        came[rows] = upto[:, -1] if weights.shape[1] else 0
-        sums = weights @ one.delays
-        for row, total, cumulated, summed in zip(
-            range(rows.start, rows.stop), came[rows].tolist(), upto, sums, strict=True
-        ):
-            if total:
-                found["mean"][row] = summed / total
-                for name, share in QUANTILES.items():
-                    found[name][row] = _quantile(one.delays, cumulated, total, share)
+    distinct, back = np.unique(counts, axis=0, return_inverse=True)  # few trials, few ways to draw
+    came = distinct @ np.bincount(one.cluster, minlength=one.clusters)
+    found = {name: np.full(len(distinct), np.nan) for name in QUANTILES}
+    for row, total in enumerate(came.tolist()):
+        if total:
+            upto = np.cumsum(np.take(distinct[row], one.cluster))
+            for name, share in QUANTILES.items():
+                found[name][row] = _quantile(one.delays, upto, total, share)
     with np.errstate(invalid="ignore", divide="ignore"):
-        found[LOST] = 1 - came / expected
-    return found
-
-
-def _weighted(one: Sample, counts: Array) -> Iterator[tuple[slice, Array]]:
-    """How often each delay was drawn, some resamples at a time."""
-    step = max(1, CELLS // max(1, len(one.delays)))
-    for begin in range(0, len(counts), step):
-        rows = slice(begin, min(begin + step, len(counts)))
-        yield rows, counts[rows][:, one.cluster]
+        found["mean"] = distinct @ np.bincount(one.cluster, one.delays, one.clusters) / came
+        found[LOST] = 1 - came / (distinct @ one.expected)
+    return {name: values[back] for name, values in found.items()}
 
 
 def _quantile(values: Array, cumulated: Array, total: int, share: float) -> float:
@@ -112,15 +98,13 @@ def cliffs_delta(first: Sample, other: Sample, one: Array, two: Array) -> Array:
     less = np.searchsorted(first.delays, other.delays, "left")
     not_more = np.searchsorted(first.delays, other.delays, "right")
     deltas = np.full(len(one), np.nan)
-    step = max(1, CELLS // max(1, len(first.delays) + len(other.delays)))
-    for begin in range(0, len(one), step):
-        rows = slice(begin, begin + step)
-        mine, theirs = one[rows][:, first.cluster], two[rows][:, other.cluster]
-        upto = np.concatenate((np.zeros((len(mine), 1), np.int64), np.cumsum(mine, axis=1)), axis=1)
-        total = upto[:, -1]
-        longer = upto[:, less] + upto[:, not_more] - total[:, None]  # below it, less those above it
-        with np.errstate(invalid="ignore", divide="ignore"):
-            deltas[rows] = (longer * theirs).sum(axis=1) / (total * theirs.sum(axis=1))
+    for row, (mine, theirs) in enumerate(zip(one, two, strict=True)):
+        upto = np.concatenate(([0], np.cumsum(np.take(mine, first.cluster))))
+        weights = np.take(theirs, other.cluster)
+        pairs = int(upto[-1]) * int(weights.sum())
+        if pairs:
+            longer = np.take(upto, less) + np.take(upto, not_more) - upto[-1]
+            deltas[row] = (longer @ weights) / pairs
     return deltas
 
 
