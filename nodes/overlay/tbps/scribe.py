@@ -6,9 +6,9 @@ A publisher looks for the root once, remembers it, and sends to it directly; fro
 So nodes pass on what they take no part in, and publishers send also if nobody subscribes.
 
 When the root changes, because nodes come or crash: children and publishers find the new one as they renew, each
-`renew_s` seconds or, the longer nothing changes nearby, more seldom (at most each `idle_period_s`). The old one joins
-the tree of the new one, and a publication that comes to a node that is the root no more serves those below it and is
-passed on towards the root. A new node does not take itself for a root at once.
+`renew_s` seconds or, the longer nothing changes nearby, more seldom (up to two `idle_period_s`). The old one joins the
+tree of the new one, and a publication that comes to a node that is the root no more serves those below it and is passed
+on towards the root. A new node does not take itself for a root at once.
 What is promised: a subscriber that was confirmed before the publication, and that stays, is delivered it exactly once,
 if no message is lost and the graph has not changed for a while (the lists of all levels, and `renew_s`). Subscriptions
 may come and go. Else publications may miss subscribers: those that were sent to a crashed root until the publisher
@@ -58,9 +58,10 @@ from nodes.parameters import check_known, seconds
 from nodes.wire import Kind, Message, WireError, message_id
 
 RENEW_S = 5.0
+IDLE_PERIODS = 2  # of the graph, between two renewals where nothing changes: a branch costs two messages each time
 FORGET_AFTER = 3  # renewals without a word
 KEEP_S = 60.0  # for new children, what somebody is responsible for: at least, and until branches are renewed
-SELDOM = 4  # renewals where nothing changes, then publishers ask for the root
+SELDOM = 2  # renewals where nothing changes, then publishers ask for the root
 MOST_HOPS = 255
 
 
@@ -77,8 +78,8 @@ class Scribe(Rooted):
         check_known(self.method, parameters, ("period_s", "idle_period_s", "renew_s"))
         super().__init__(self.method, place, parameters, random)
         renew_s = seconds(self.method, parameters, "renew_s", RENEW_S, NEVER_S)
-        self._renewals = Renewals(renew_s, self._idle_s)
-        longest_s = max(renew_s, self._idle_s)
+        longest_s = max(renew_s, IDLE_PERIODS * self._idle_s)
+        self._renewals = Renewals(renew_s, longest_s)
         self.branches = Branches(
             self._heading,
             self._tell,
