@@ -6,6 +6,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
+from told_by_nodes import must_agree
 from valley_areas import Valley
 
 
@@ -21,6 +22,7 @@ def test_each_siren_gets_the_alerts_of_its_valley_and_nothing_is_called_lost(
     for command in ("play", "down"):
         testbed_json(command, "valley-alerts", codes=(0, 3))
     document = analyzed(folder)
+    must_agree(folder)
 
     logs = [
         json.loads(line)

@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from told_by_nodes import must_agree
+
 pytestmark = [pytest.mark.netns, pytest.mark.spark]
 
 Command = Callable[..., Any]
@@ -46,6 +48,7 @@ def test_messages_of_several_sensors_wait_for_each_other_on_the_shared_line(
     run_folder: Path, analyzed: Command
 ) -> None:
     run = analyzed(run_folder)
+    must_agree(run_folder)
     assert run["messages"]["delivered"] == 3
     # 30 kB at 20 kB/s: whoever is last cannot be there before 1.5 s, and who is alone would need 0.5 s
     assert run["delay_s"]["1"]["max"] > 1.4

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from told_by_nodes import must_agree
+
 AGREEMENT_S = 0.005
 TRIES = 3  # the nodes' own clock readings wait for a processor; a busy machine may need another try
 
@@ -72,6 +74,7 @@ def test_captures_and_logs_agree_on_every_delivery(
         folder = Path(up["run_folder"])
         document = analyzed(folder)
         check_document(document)
+        must_agree(folder)
         captured, logged = captured_delays(folder), logged_delays(folder)
         assert captured.keys() == logged.keys()
         assert document["backend"] == backend
@@ -101,6 +104,7 @@ def test_the_sample_run_is_measured_without_a_lab(testbed_json, places, reposito
     assert document["fidelity"]["machine"] is None  # nobody had watched it
     captured, logged = captured_delays(folder), logged_delays(folder)
     assert len(captured) == document["messages"]["delivered"] == 5
+    must_agree(folder)
     assert all(abs(captured[key] - logged[key]) < AGREEMENT_S for key in logged)
 
 
