@@ -9,6 +9,8 @@ import math
 import re
 from typing import TYPE_CHECKING, Any
 
+from analysis.curve_names import label_spots, wide
+
 if TYPE_CHECKING:
     import altair as alt
 
@@ -21,8 +23,10 @@ SMALL_HEIGHT = 110
 WIDE_RANGE = 20  # from here on the delays are drawn on a logarithmic axis
 MOST_DECADES = 4  # with marks at 1, 2 and 5; the labels of more would touch
 EDGE = 1.08  # how far a logarithmic axis goes beyond the data
+BESIDE: dict[str, Any] = {"align": "left", "dx": 7, "fontSize": 12}  # a name beside its curve
 CONFIG: dict[str, Any] = {
     "background": "transparent",
+    "aria": False,  # the whole chart has a label; one for each mark would be most of the page
     # The reader's font may be a tenth wider than the one that labels are measured with here.
     "padding": {"left": 18, "right": 5, "top": 5, "bottom": 5},
     "font": "Helvetica, Arial, sans-serif",
@@ -64,7 +68,7 @@ def delay_shares(rows: list[dict[str, Any]], label: str) -> str:
     """How many of the expected deliveries had arrived after which time. `rows`: level, delay_s, share."""
     import altair as alt
 
-    chart = (
+    lines = (
         of_rows(rows)
         .mark_line(interpolate="step-after", strokeWidth=2.5)
         .encode(
@@ -76,7 +80,11 @@ def delay_shares(rows: list[dict[str, Any]], label: str) -> str:
             strokeDash=_by_level(rows, alt.StrokeDash, _of_levels(rows, DASHES)),
         )
     )
-    return svg(chart, "shares", label)
+    names = of_rows(label_spots(rows, WIDE_RANGE)).encode(
+        x=alt.X("delay_s:Q"), y=alt.Y("share:Q"), text="text:N"
+    )
+    behind = names.mark_text(**BESIDE, stroke="var(--card)", strokeWidth=5, strokeJoin="round")
+    return svg(alt.layer(lines, behind, names.mark_text(**BESIDE)), "shares", label)
 
 
 def delay_over_time(rows: list[dict[str, Any]], lost: list[dict[str, Any]], label: str) -> str:
@@ -181,8 +189,7 @@ def delay_axis(
     import altair as alt
 
     delays = [row["delay_s"] for row in rows if row["delay_s"] > 0]
-    wide = bool(delays) and max(delays) / min(delays) > WIDE_RANGE
-    if not wide:
+    if not wide(delays, WIDE_RANGE):
         scale = alt.Scale(zero=True, nice=True)
         return axis("delay_s:Q", title="delay", scale=scale).axis(labelExpr=TIME_LABEL, tickCount=6)
     domain = [min(delays) / EDGE, max(delays) * EDGE]

@@ -56,9 +56,11 @@ def read_summary(run: Run) -> dict[str, Any]:
     return summary
 
 
-def table(run: Run, name: str, columns: list[str] | None = None) -> pa.Table:
-    """One metric of the run."""
-    return pq.read_table(run.metrics / f"{name}.parquet", columns=columns)
+def table(
+    run: Run, name: str, columns: list[str] | None = None, where: pc.Expression | None = None
+) -> pa.Table:
+    """One metric of the run; `where`: only these rows of it."""
+    return pq.read_table(run.metrics / f"{name}.parquet", columns=columns, filters=where)
 
 
 def seconds(value: float | None) -> str:

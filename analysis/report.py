@@ -7,7 +7,18 @@ from typing import Any
 
 from markupsafe import Markup
 
-from analysis import answer, charts, drawing, findings, load_view, machine_view, overlay_view, pages
+from analysis import (
+    answer,
+    charts,
+    drawing,
+    findings,
+    journey_view,
+    load_view,
+    machine_view,
+    overlay_view,
+    pages,
+    use_view,
+)
 from analysis.facts import deliveries, fact, method, method_of_each
 from analysis.faults import fault_rows
 from analysis.link_changes import change_rows
@@ -50,6 +61,8 @@ def _view(run: Run) -> dict[str, Any]:
         "more_receivers": more_receivers,
         "shares": _shares_chart(deliveries),
         "times": _times_chart(deliveries, start_ns),
+        "journey": journey_view.view(run, deliveries),
+        "use": use_view.view(run, summary),
         "layers": _layers_chart(layers),
         "layer_totals": findings.layer_totals(layers),
         "overlay": overlay_view.view(run, summary, start_ns),

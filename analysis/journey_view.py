@@ -1,0 +1,115 @@
+"""Single alerts across their hops: the slowest delivery of the most urgent level, and the median one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from markupsafe import Markup
+
+from analysis import findings, journey_chart
+from analysis.runfolder import Run
+
+STAGES = ("waited", "sending", "crossing")
+CAUSES = ("queue", "transmission", "propagation", "retransmission")
+
+
+@dataclass(frozen=True, slots=True)
+class Journey:
+    """A delivery and what `hops` has of its path, in the path's order; a hop that nobody saw is None."""
+
+    what: str
+    delivery: dict[str, Any]
+    hops: tuple[dict[str, Any] | None, ...]
+
+
+def view(run: Run, deliveries: pa.Table) -> dict[str, Any] | None:
+    """None if nothing of the most urgent level came."""
+    picked = chosen(deliveries)
+    if not picked:
+        return None
+    ids = sorted({delivery["id"] for _, delivery in picked})
+    hops = findings.table(run, "hops", where=pc.field("id").isin(ids)).to_pylist()
+    journeys = [Journey(what, delivery, on_path(delivery, hops)) for what, delivery in picked]
+    label = "Where the time of an alert went, hop by hop: " + "; ".join(map(title, journeys))
+    panels = [(title(journey), bars(journey)) for journey in journeys]
+    drawn = [(name, rows) for name, rows in panels if rows]
+    return {
+        "level": str(picked[0][1]["priority"]),
+        "chart": Markup(journey_chart.draw(drawn, label)) if drawn else None,
+        "rows": [row for journey in journeys for row in cause_rows(journey)],
+        "path": journeys[0].delivery["path"],
+        "receiver": journeys[0].delivery["receiver"],
+    }
+
+
+def chosen(deliveries: pa.Table) -> list[tuple[str, dict[str, Any]]]:
+    """The slowest and the median delivery of the most urgent level; one, if only one came."""
+    if not deliveries.num_rows:
+        return []
+    level = pc.max(deliveries["priority"]).as_py()
+    came = deliveries.filter((pc.field("priority") == level) & pc.field("delay_s").is_valid())
+    order = [(name, "ascending") for name in ("delay_s", "published_ns", "id", "receiver")]
+    columns = ["id", "receiver", "priority", "topic", "path", "delay_s", "published_ns"]
+    ranked = came.select(columns).sort_by(order)
+    if not ranked.num_rows:
+        return []
+    last, middle = ranked.num_rows - 1, (ranked.num_rows - 1) // 2
+    places = {"slowest": last} if last == middle else {"slowest": last, "median": middle}
+    return [(what, ranked.slice(place, 1).to_pylist()[0]) for what, place in places.items()]
+
+
+def on_path(
+    delivery: dict[str, Any], hops: Sequence[dict[str, Any]]
+) -> tuple[dict[str, Any] | None, ...]:
+    """The message's own hops along the path to this receiver."""
+    own = {(hop["src"], hop["dst"]): hop for hop in hops if hop["id"] == delivery["id"]}
+    return tuple(own.get(pair) for pair in pairwise(delivery["path"] or ()))
+
+
+def title(journey: Journey) -> str:
+    """Which alert it is."""
+    delivery = journey.delivery
+    return f"the {journey.what} to {delivery['receiver']}, {findings.seconds(delivery['delay_s'])}"
+
+
+def bars(journey: Journey) -> list[dict[str, Any]]:
+    """Stages of each hop in seconds since publication; a stage whose ends are not both known is left out."""
+    rows = []
+    published = journey.delivery["published_ns"]
+    for number, hop in enumerate(journey.hops, start=1):
+        if hop is None:
+            continue
+        times = ("ready_ns", "sent_first_ns", "sent_last_ns", "received_last_ns")
+        ends = [None if hop[at] is None else (hop[at] - published) / 1e9 for at in times]
+        where = f"{number}. {hop['src']} → {hop['dst']}"
+        rows += [
+            {"hop": where, "stage": stage, "begin_s": begin, "end_s": end}
+            for stage, (begin, end) in zip(STAGES, pairwise(ends), strict=True)
+            if begin is not None and end is not None
+        ]
+    return rows
+
+
+def cause_rows(journey: Journey) -> list[dict[str, Any]]:
+    """The same hops in numbers: how long each took, and why."""
+    pairs = list(pairwise(journey.delivery["path"] or ()))
+    return [
+        {
+            "what": journey.what,
+            "number": number,
+            "src": src,
+            "dst": dst,
+            "took": _took(hop),
+            **{cause: hop[f"{cause}_s"] if hop else None for cause in CAUSES},
+        }
+        for number, ((src, dst), hop) in enumerate(zip(pairs, journey.hops, strict=True), start=1)
+    ]
+
+
+def _took(hop: dict[str, Any] | None) -> float | None:
+    if hop is None or hop["ready_ns"] is None or hop["received_last_ns"] is None:
+        return None
+    return float(hop["received_last_ns"] - hop["ready_ns"]) / 1e9
