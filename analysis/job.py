@@ -50,11 +50,10 @@ def main() -> int:
 
 
 def _done(spark: "SparkSession", asked: argparse.Namespace) -> tuple[dict[str, Any], int]:
-    """The document, and the exit code."""
+    """The document, and the exit code. Nothing else is said: spark-submit puts both outputs into one."""
     try:
         return _packets(spark, asked) if asked.job == "packets" else _run(spark, asked)
     except AnalysisError as error:
-        sys.stderr.write(f"error: {error.message}\n  → {error.hint}\n")
         told = {"message": error.message, "hint": error.hint, "exit_code": FAILED}
         return {"error": told}, FAILED
 
