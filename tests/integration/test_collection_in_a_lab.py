@@ -14,6 +14,7 @@ from testbed.cli.reproductions.labs import PaperLab, run_side_by_side
 from testbed.events import Event
 from testbed.jsonfiles import write_json
 from testbed.records import lab_names
+from told_by_nodes import must_agree
 
 MEASURED_S = DURATION_S - LEARNT_S
 SHEET = {
@@ -36,6 +37,7 @@ def test_every_reading_comes_once_over_3g_lines_and_is_seen_joined(
     (run,) = run_side_by_side([lab], places, "netns", told.append)
     assert lab_names() == []
     analyzed(run)
+    must_agree(run)
     delivered = pq.read_table(run / "metrics" / "deliveries.parquet").to_pylist()
     assert len(delivered) == READINGS + 1
     assert {row["status"] for row in delivered} == {"delivered"}

@@ -7,6 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from living_overlay import Told
+from told_by_nodes import must_agree
 from valley_areas import Valley
 
 LAB = "moving-areas"
@@ -33,6 +34,7 @@ def test_while_brokers_move_every_event_reaches_everybody_who_wants_it_once(
     for command in ("play", "down"):
         testbed_json(command, LAB, codes=(0, 3))
     summary = analyzed(folder)
+    must_agree(folder)
 
     assert moves(summary) >= MOVES
     published = Told.by(folder).published
