@@ -87,10 +87,10 @@ def deliveries(
             table = pa.Table.from_batches(whole)
             yield from _follow(table, wishes, central, links, ended, due).to_batches()
 
-    return _in_order(known.repartition("id").mapInArrow(follow, FOLLOWED))
+    return in_order(known.repartition("id").mapInArrow(follow, FOLLOWED))
 
 
-def _in_order(followed: DataFrame) -> DataFrame:
+def in_order(followed: DataFrame) -> DataFrame:
     """With `out_of_order`: whether a receiver had something of the same flow first that was published later."""
     flow = Window.partitionBy("receiver", "origin", "topic", "priority")
     later = flow.orderBy(sf.col("published_ns").desc()).rangeBetween(Window.unboundedPreceding, -1)

@@ -2,12 +2,14 @@
 
 import json
 import math
+import random
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from analysis.metrics.deliveries import in_order
 from analysis.pipeline import measure
 from analysis.runfolder import read_run
 from nodes import wire
@@ -177,6 +179,28 @@ def test_what_comes_after_its_deadline_is_late(by_hand):
     assert all(row["deadline_s"] == 0.2 for row in rows(folder, "deliveries"))
     told = summary["by_priority"]["5"]
     assert (told["late"], told["deadline_s"], told["out_of_order"]) == (3, 0.2, 0)
+
+
+def test_out_of_order_is_what_came_after_something_later_of_the_same_flow(spark):
+    rng = random.Random(4)
+    names = ("receiver", "origin", "topic", "priority", "published_ns", "received_ns")
+    flows = ("town", "siren"), ("gauge", "slope"), ("alerts",), (5, 1)
+    told = [
+        (*(rng.choice(each) for each in flows), rng.randrange(20), rng.choice([None, *range(40)]))
+        for _ in range(300)
+    ]
+    schema = "receiver string, origin string, topic string, priority int, published_ns long, received_ns long"
+    found = in_order(spark.createDataFrame(told, schema)).collect()
+    assert len(found) == 300
+    assert {row.out_of_order for row in found} == {None, True, False}
+    for row in found:
+        overtaken = any(
+            other[:4] == row[:4] and other[4] > row.published_ns and other[5] < row.received_ns
+            for other in told
+            if other[5] is not None and row.received_ns is not None
+        )
+        expected = None if row.received_ns is None else overtaken
+        assert row.out_of_order == expected, dict(zip(names, row, strict=False))
 
 
 LOSSY = """
