@@ -84,8 +84,8 @@ def main() -> int:
     parser.add_argument(
         "--methods", default=",".join(BETWEEN_BROKERS), help="idle overlays side by side; all"
     )
-    parser.add_argument("--calm", type=float, default=300.0, help="seconds before they are counted")
-    parser.add_argument("--idle-seconds", type=float, default=120.0, help="that are counted")
+    parser.add_argument("--calm", type=float, default=600.0, help="seconds before they are counted")
+    parser.add_argument("--idle-seconds", type=float, default=240.0, help="that are counted")
     parser.add_argument("--play", type=float, default=90.0, help="seconds beside mosquitto")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument("--check", action="store_true", help="exit code 1 above a limit")
