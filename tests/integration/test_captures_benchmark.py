@@ -1,10 +1,13 @@
-"""The benchmark of captures compares what it says, on a file that tshark reads as we do."""
+"""The benchmarks of captures compare what they say, on a file that tshark reads as we do, and on a whole run."""
 
 import shutil
 from contextlib import nullcontext
 
 import pytest
 
+from analysis.pipeline import measure as measure_run
+from analysis.runfolder import read_run
+from benchmarks import chain
 from benchmarks.captures import LIMITS, measure
 from benchmarks.support.report import Report
 
@@ -20,3 +23,16 @@ def test_captures_are_read_beside_tshark_scapy_and_the_bare_parser(spark, tmp_pa
     assert report.ratios.keys() == LIMITS.keys()
     assert all(ratio > 0 for ratio in report.ratios.values())
     assert report.details["packets"] == 1500
+
+
+def test_a_whole_run_is_measured_and_one_twice_as_big(spark, tmp_path, monkeypatch):
+    took = iter((2.0, 5.0))
+    monkeypatch.setattr(
+        chain,
+        "analyzed",
+        lambda folder: (next(took), 2**30, measure_run(spark, read_run(folder))),
+    )
+    report = Report(chain.LIMITS)
+    chain.measure([1000, 2000], report, tmp_path)
+    assert report.ratios == {"seconds": 66.667, "memory": 0.25, "double": 2.5}
+    assert report.above == ["seconds", "double"]
