@@ -151,9 +151,9 @@ def _start(master: str, place: Path, short: bool) -> "SparkSession":
 
 
 def _memory_mib() -> int:
-    """A quarter of the machine, between 1 and 8 GiB."""
+    """A twelfth of the machine, between 1 and 8 GiB: Java takes what it may, and Python's workers need some, too."""
     total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**20
-    return max(1024, min(8192, total // 4))
+    return max(1024, min(8192, total // 12))
 
 
 def _end_java() -> None:
