@@ -38,19 +38,33 @@ DASHES = ("", "7 4", "2 4", "10 3 2 3", "4 2")
 
 def draw(nodes: Sequence[RunNode], edges: Sequence[Edge]) -> Markup:
     """The drawing as an inline SVG element."""
+    place = places(nodes, edges)
+    kinds = {node.name: node for node in nodes}
+    profiles = sorted({node.profile for node in nodes})
+    lines = Markup("").join(_line(edge, kinds, place, profiles) for edge in edges)
+    label = f"Topology: {len(nodes)} nodes, {len(edges)} overlay links."
+    return framed(label, lines + node_marks(nodes, place))
+
+
+def places(nodes: Sequence[RunNode], edges: Sequence[Edge]) -> dict[str, tuple[float, float]]:
+    """Where each node is drawn."""
     place = _by_coordinates(nodes)
     if place is None and sum(node.kind == "broker" for node in nodes) > 1:
         place = _around_each_broker(nodes, edges)
-    place = _apart(place) if place else _around_brokers(nodes)
-    kinds = {node.name: node for node in nodes}
-    profiles = sorted({node.profile for node in nodes})
-    parts = [_line(edge, kinds, place, profiles) for edge in edges]
+    return _apart(place) if place else _around_brokers(nodes)
+
+
+def node_marks(nodes: Sequence[RunNode], place: dict[str, tuple[float, float]]) -> Markup:
+    """All nodes at their places."""
     brokers = sum(node.kind == "broker" for node in nodes)
-    parts += [_node(node, place[node.name], len(nodes), brokers) for node in nodes]
-    label = f"Topology: {len(nodes)} nodes, {len(edges)} overlay links."
+    return Markup("").join(_node(node, place[node.name], len(nodes), brokers) for node in nodes)
+
+
+def framed(label: str, content: Markup) -> Markup:
+    """The SVG element around it."""
     return Markup(
         '<svg role="img" aria-label="{}" class="topology" viewBox="0 0 {} {}">{}</svg>'
-    ).format(label, WIDTH, HEIGHT, Markup("").join(parts))
+    ).format(label, WIDTH, HEIGHT, content)
 
 
 def star(nodes: Sequence[RunNode]) -> list[Edge]:

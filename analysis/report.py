@@ -17,6 +17,7 @@ from analysis import (
     machine_view,
     overlay_view,
     pages,
+    path_drawing,
     use_view,
 )
 from analysis.facts import deliveries, fact, method, method_of_each
@@ -37,6 +38,36 @@ def render(run: Run) -> str:
     return pages.render("report.html", **_view(run))
 
 
+# What a reader calls each chart -> where it is in what the template gets.
+CHARTS = {
+    "delay-by-level-cdf": ("shares",),
+    "delay-over-time": ("times",),
+    "slowest-and-median-alert-timeline": ("journey", "chart"),
+    "message-paths": ("paths", "drawing"),
+    "link-use-heat-map": ("use", "chart"),
+    "bytes-by-layer": ("layers",),
+    "overlay-hops": ("overlay", "hops"),
+    "overlay-copies-by-broker": ("overlay", "copies"),
+    "overlay-control-by-broker": ("overlay", "control"),
+    "load-by-node": ("load", "chart"),
+    "machine-over-time": ("machine", "chart"),
+    "topology": ("topology",),
+}
+
+
+def charts_of(run: Run) -> dict[str, str]:
+    """The report's charts by names that explain themselves; those that this run has."""
+    found: dict[str, str] = {}
+    view = _view(run)
+    for name, keys in CHARTS.items():
+        value: Any = view
+        for key in keys:
+            value = value[key] if value else None
+        if value:
+            found[name] = str(value)
+    return found
+
+
 def _view(run: Run) -> dict[str, Any]:
     summary = findings.read_summary(run)
     deliveries = findings.table(run, "deliveries")
@@ -46,6 +77,7 @@ def _view(run: Run) -> dict[str, Any]:
     layers = findings.layer_rows(run, findings.table(run, "overhead"))
     start_ns = _start_ns(run)
     receivers, more_receivers = receiver_rows(summary)
+    journey = journey_view.view(run, deliveries)
     return {
         "summary": summary,
         "simulated": run.simulated,
@@ -61,7 +93,8 @@ def _view(run: Run) -> dict[str, Any]:
         "more_receivers": more_receivers,
         "shares": _shares_chart(deliveries),
         "times": _times_chart(deliveries, start_ns),
-        "journey": journey_view.view(run, deliveries),
+        "journey": journey,
+        "paths": path_drawing.view(run, journey["path"] if journey else None),
         "use": use_view.view(run, summary),
         "layers": _layers_chart(layers),
         "layer_totals": findings.layer_totals(layers),
@@ -185,4 +218,5 @@ def commands(run: Run) -> list[tuple[str, str]]:
         (f"testbed run {shlex.quote(topology)} --backend {run.backend}", again),
         (f"testbed analyze {folder}", f"measure this run's {seen} again"),
         (f"testbed report {folder}", "write this page again"),
+        (f"testbed report {folder} --figures", "its charts as SVG and PDF"),
     ]

@@ -130,15 +130,26 @@ def _simulate_and_show(
 
 def report(
     name: RunName = None,
+    figures: Annotated[
+        bool, typer.Option("--figures", help="Also write each chart as SVG and PDF, for papers.")
+    ] = False,
+    to: Annotated[
+        Path | None,
+        typer.Option("--to", help="Folder for --figures; else `figures` in the run's folder."),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Write report.html of a run; analyses it first if that was not done yet."""
     with Terminal(as_json) as terminal:
+        if to is not None and not figures:
+            raise InputError("--to names the folder for figures", "add --figures")
         place = the_run(name)
         summary = read_json(place.folder / "summary.json") or analyze_run(place, terminal.emit)
         path = write_run_report(place, terminal.emit)
-        terminal.document({"run": place.run, "report": str(path)})
-        terminal.show(f"report: {path}")
+        drawn = _write_figures(place, to, terminal.emit) if figures else []
+        told = {"figures": drawn} if figures else {}
+        terminal.document({"run": place.run, "report": str(path), **told})
+        terminal.show(f"report: {path}", *(f"figure: {figure}" for figure in drawn))
         say_doubts(summary, terminal)
 
 
@@ -197,3 +208,13 @@ def write_run_report(place: RunPlace, emit: Emit) -> Path:
     path = write_report(place.folder)
     emit(StageEnded(stage))
     return path
+
+
+def _write_figures(place: RunPlace, folder: Path | None, emit: Emit) -> list[str]:
+    from analysis.figures import write_figures
+
+    stage = "drawing the figures"
+    emit(StageStarted(stage, 1))
+    written = write_figures(place.folder, folder)
+    emit(StageEnded(stage))
+    return [str(path) for path in written]

@@ -1,5 +1,6 @@
 """The report as a reader opens it: in Chromium, offline."""
 
+import json
 import re
 import struct
 import subprocess
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from analysis.figures import write_figures
 from analysis.pipeline import measure
 from analysis.report import write_report
 from analysis.runfolder import read_run
@@ -65,6 +67,11 @@ def report(spark, tmp_path_factory) -> Path:
             }
         ],
     )
+    manifest = json.loads((folder / "run.json").read_text())
+    for profile in manifest["topology"]["profiles"]:
+        profile["up"]["rate_bps"] = profile["down"]["rate_bps"] = 384e3
+    manifest["topology"]["deadlines"] = [[5, 0.001]]
+    (folder / "run.json").write_text(json.dumps(manifest))
     late = {3: {"relay_late_max_s": 0.5}}
     write_rows(folder, [machine_row(second, **late.get(second, {})) for second in range(-3, 10)])
     measure(spark, read_run(folder))
@@ -104,6 +111,7 @@ def test_the_report_says_first_whether_the_alerts_got_through(report):
     assert heading[1].startswith(
         "1 of 8 level-5 (emergency) deliveries were lost; of the others half within"
     )
+    assert "7 of them (100 %) came after their deadline of 1.0 ms." in text
     assert "not forwarded by broker" in text
     assert "Read these numbers with care" in text
     assert "up to 500 ms late with a packet, 3 s into the scenario" in text
@@ -160,7 +168,16 @@ def test_the_report_says_who_heard_of_it_when(report):
 @pytest.mark.browser
 def test_a_browser_shows_all_charts_without_a_complaint(report, chromium):
     dom, log = chromium(report.as_uri(), "--dump-dom")
-    for name in ("shares", "times", "layers", "machine-chart", "topology"):
+    for name in (
+        "shares",
+        "times",
+        "journey",
+        "paths",
+        "use",
+        "layers",
+        "machine-chart",
+        "topology",
+    ):
         figure = re.search(rf'<figure id="{name}">\s*<svg.*?</svg>', dom, re.DOTALL)
         assert figure is not None, name
         assert figure[0].count("<path") + figure[0].count("<line") > 3
@@ -185,6 +202,63 @@ def test_a_screenshot_is_a_page_in_the_readers_colours(report, chromium, tmp_pat
     assert len(colours) > 50
     commonest = max(colours, key=lambda colour: colours[colour])
     assert commonest == ((255, 255, 255) if scheme == "light" else (0x11, 0x17, 0x1E))
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("wide", [420, 1000])
+def test_no_text_leaves_the_page_or_its_chart(report, chromium, tmp_path, scheme, wide):
+    """A copy of the page measures itself: the report has no script of its own."""
+    copy = tmp_path / "measured.html"
+    copy.write_text(report.read_text().replace("</body>", f"<script>{MEASURE}</script></body>"))
+    dark = ["--blink-settings=preferredColorScheme=0"] if scheme == "dark" else []
+    dom, log = chromium(copy.as_uri(), "--dump-dom", f"--window-size={wide},900", *dark)
+    found = re.search(r'data-measured="([^"]*)"', dom)
+    assert found is not None
+    assert found[1] == "nothing"
+    assert "CONSOLE" not in log
+
+
+MEASURE = """
+const out = [];
+if (document.documentElement.scrollWidth > window.innerWidth) out.push("page");
+for (const text of document.querySelectorAll("figure svg text")) {
+  const box = text.getBoundingClientRect(), own = text.ownerSVGElement.getBoundingClientRect();
+  if (box.width && (box.left < own.left - 2 || box.right > own.right + 2)) out.push(text.textContent);
+}
+document.body.dataset.measured = out.join("; ") || "nothing";
+"""
+
+
+@pytest.mark.browser
+def test_the_report_prints_with_all_that_is_folded_away(report, chromium, tmp_path):
+    paper = tmp_path / "page.pdf"
+    chromium(report.as_uri(), f"--print-to-pdf={paper}")
+    assert paper.read_bytes().startswith(b"%PDF")
+    assert len(re.findall(rb"/Type\s*/Page\b", paper.read_bytes())) >= 3
+
+
+def test_each_chart_is_written_as_a_vector_figure(report, tmp_path):
+    written = write_figures(report.parent, tmp_path / "figures")
+    names = {path.stem for path in written}
+    assert {
+        "delay-by-level-cdf",
+        "link-use-heat-map",
+        "message-paths",
+        "machine-over-time",
+    } <= names
+    assert {path.suffix for path in written} == {".svg", ".pdf"}
+    for path in written:
+        opening = b"%PDF" if path.suffix == ".pdf" else b"<svg"
+        assert path.read_bytes().startswith(opening)
+
+
+def test_each_chart_has_words_for_those_who_cannot_see_it(report):
+    charts = re.findall(r"<figure[^>]*>\s*<svg([^>]*)>", report.read_text())
+    assert len(charts) >= 8
+    for chart in charts:
+        assert 'role="img"' in chart
+        assert re.search(r'aria-label="[^"]{10,}"', chart)
 
 
 def _colours(png: bytes) -> dict[tuple[int, ...], int]:

@@ -1,0 +1,84 @@
+"""The ways that messages took, drawn on the map: width by how many, and one alert's way with its hops numbered."""
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+from markupsafe import Markup
+
+from analysis import drawing, findings
+from analysis.findings import Edge
+from analysis.runfolder import Run, RunNode
+
+THINNEST, WIDEST = 1.0, 14.0  # pixels
+BADGE = 9  # radius of a hop's number
+
+LINE = Markup('<line class="{}" x1="{:.1f}" y1="{:.1f}" x2="{:.1f}" y2="{:.1f}"{}/>')
+
+
+def view(run: Run, path: Sequence[str] | None) -> dict[str, Any] | None:
+    """None if no message was seen between nodes of the lab."""
+    crossed = ways(findings.table(run, "hops", ["src", "dst"]), run.nodes)
+    if not crossed:
+        return None
+    known = {node.name for node in run.nodes}
+    shown = list(path) if path and set(path) <= known else []
+    return {
+        "drawing": draw(run.nodes, crossed, shown),
+        "most": max(crossed.values()),
+        "told": " → ".join(shown),
+        "placed": len({node.at for node in run.nodes if node.at}) == len(run.nodes),
+    }
+
+
+def ways(hops: pa.Table, nodes: Sequence[RunNode]) -> dict[Edge, int]:
+    """How many messages crossed each line between two nodes, either way, by the routers that they are behind."""
+    known = {node.name for node in nodes}
+    counted = hops.group_by(["src", "dst"]).aggregate([([], "count_all")]).to_pylist()
+    crossed: Counter[Edge] = Counter()
+    for row in counted:
+        if {row["src"], row["dst"]} <= known:
+            hop = Edge(row["src"], row["dst"])
+            for piece in drawing.through_routers(nodes, [hop]):
+                one, other = sorted((piece.one, piece.other))
+                crossed[Edge(one, other)] += row["count_all"]
+    return dict(sorted(crossed.items(), key=lambda item: (item[0].one, item[0].other)))
+
+
+def width(count: int, most: int) -> float:
+    """In pixels: the area of a line is as its messages are."""
+    return max(THINNEST, WIDEST * count / most)
+
+
+def draw(nodes: Sequence[RunNode], crossed: dict[Edge, int], path: Sequence[str]) -> Markup:
+    """The drawing as an inline SVG element; `path`: the nodes of the alert's way."""
+    place = drawing.places(nodes, list(crossed))
+    most = max(crossed.values())
+    lines = [
+        LINE.format(
+            "way",
+            *place[edge.one],
+            *place[edge.other],
+            Markup(' stroke-width="{:.1f}"').format(width(count, most)),
+        )
+        for edge, count in crossed.items()
+    ]
+    steps = [drawing.through_routers(nodes, [Edge(*pair)]) for pair in pairwise(path)]
+    pieces = [piece for step in steps for piece in step]
+    for name in ("alert", "alert inside"):
+        lines += [LINE.format(name, *place[p.one], *place[p.other], "") for p in pieces]
+    badges = [_badge(number, step[0], place) for number, step in enumerate(steps, start=1) if step]
+    label = f"Ways of messages between {len(nodes)} nodes on {len(crossed)} lines."
+    if path:
+        label += f" The slowest alert went {', '.join(path)}."
+    content = Markup("").join([*lines, drawing.node_marks(nodes, place), *badges])
+    return drawing.framed(label, content)
+
+
+def _badge(number: int, piece: Edge, place: dict[str, tuple[float, float]]) -> Markup:
+    x, y = ((place[piece.one][axis] + place[piece.other][axis]) / 2 for axis in (0, 1))
+    return Markup(
+        '<circle class="step" cx="{:.1f}" cy="{:.1f}" r="{}"/><text class="number" x="{:.1f}" y="{:.1f}">{}</text>'
+    ).format(x, y, BADGE, x, y + 4, number)

@@ -1,0 +1,67 @@
+"""The ways of messages on the map: how many took which line, and which way one alert took."""
+
+import re
+from collections import Counter
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis import path_drawing
+from analysis.findings import Edge
+from analysis.runfolder import RunNode
+
+NAMES = ("a", "b", "c", "d")
+
+
+def node(name: str, kind: str = "sensor", router: str | None = None) -> RunNode:
+    return RunNode(name, 1, kind, "3g", 0, (), None, router)
+
+
+NODES = [node("a"), node("b", "broker"), node("c"), node("d", "subscriber")]
+
+
+@given(st.lists(st.tuples(st.sampled_from([*NAMES, "stranger"]), st.sampled_from(NAMES))))
+def test_a_line_counts_the_messages_of_both_directions(hops):
+    hops = [(src, dst) for src, dst in hops if src != dst]
+    table = pa.table(
+        {
+            "src": pa.array([src for src, _ in hops], pa.string()),
+            "dst": pa.array([dst for _, dst in hops], pa.string()),
+        }
+    )
+    expected = Counter(tuple(sorted(hop)) for hop in hops if "stranger" not in hop)
+    found = path_drawing.ways(table, NODES)
+    assert {(edge.one, edge.other): count for edge, count in found.items()} == dict(expected)
+
+
+def test_a_way_behind_a_router_counts_on_each_piece():
+    nodes = [node("a", router="r"), node("b", "broker"), node("c", router="r"), node("r", "router")]
+    table = pa.table({"src": ["a", "c"], "dst": ["b", "b"]})
+    assert path_drawing.ways(table, nodes) == {
+        Edge("a", "r"): 1,
+        Edge("b", "r"): 2,
+        Edge("c", "r"): 1,
+    }
+
+
+@given(st.integers(1, 10**6), st.integers(1, 10**6))
+def test_lines_are_as_wide_as_they_are_used_and_never_invisible(one, other):
+    most = max(one, other)
+    assert path_drawing.width(most, most) == path_drawing.WIDEST
+    drawn = path_drawing.width(min(one, other), most)
+    assert path_drawing.THINNEST <= drawn <= path_drawing.WIDEST
+    if drawn > path_drawing.THINNEST:
+        assert drawn / path_drawing.WIDEST == pytest.approx(min(one, other) / most)
+
+
+def test_the_way_of_an_alert_is_double_and_numbered_and_told_to_screen_readers():
+    crossed = {Edge("a", "b"): 3, Edge("b", "d"): 9}
+    text = path_drawing.draw(NODES, crossed, ["a", "b", "d"])
+    assert re.findall(r'class="number"[^>]*>(\d)<', text) == ["1", "2"]
+    assert text.count('class="alert"') == text.count('class="alert inside"') == 2
+    assert (
+        'aria-label="Ways of messages between 4 nodes on 2 lines. The slowest alert went a, b, d.'
+        in text
+    )
