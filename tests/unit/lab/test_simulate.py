@@ -41,6 +41,7 @@ def test_the_folder_has_what_every_run_has_and_a_trace_instead_of_captures() -> 
     assert sorted(path.name for path in run.trace.iterdir()) == [
         "links.parquet",
         "messages.parquet",
+        "use.parquet",
     ]
     manifest = read_manifest(run)
     assert manifest["backend"]["name"] == manifest["emulator"]["name"] == "simulated"

@@ -155,9 +155,11 @@ def test_who_is_found_again_makes_a_broker_look_back_to_before_it_was_lost() -> 
     assert lost.lose("b2", 100.0)
     assert not lost.lose("b2", 101.0)
     assert lost.lose("b3", 102.0)
+    assert lost.any_but({"b2"})
+    assert not lost.any_but({"b2", "b3"})
     assert lost.is_back("b3", 110.0)
     assert lost.is_back("b2", 112.0)
-    assert not lost
+    assert not lost.any_but(set())
     assert lost.next_deadline() == 112.0
     assert lost.due(111.0) is None
     assert lost.due(112.0) == 100.0 - UNNOTICED_S
