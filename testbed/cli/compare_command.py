@@ -3,7 +3,9 @@
 A side may be several runs, which are its trials: `testbed compare a-1,a-2,a-3 b-1,b-2,b-3`.
 """
 
+from collections.abc import Iterable
 from itertools import chain
+from math import inf, nan
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -118,40 +120,44 @@ def read_worse(text: str) -> tuple[str, float]:
     """`p95=10%` or `p95=0.1`; InputError for anything else."""
     from analysis.effects import METRICS
 
-    name, _, share = text.partition("=")
-    if name not in METRICS:
-        raise InputError(
-            f"--worse-than {text!r}: nothing is called {name!r}", did_you_mean(name, [*METRICS])
-        )
-    try:
-        value = float(share.removesuffix("%")) / (100 if share.endswith("%") else 1)
-    except ValueError:
-        value = float("nan")
-    if not 0 <= value < float("inf"):
+    name, number = _named("--worse-than", text, METRICS)
+    share = _number(number.removesuffix("%")) / (100 if number.endswith("%") else 1)
+    if not 0 <= share < inf:
         raise InputError(
             f"--worse-than {text!r} has no share from 0 on", f"for example --worse-than {name}=10%"
         )
-    return name, value
+    return name, share
 
 
 def read_limit(text: str) -> tuple[str, float]:
     """`hops=1.0`; InputError for anything else."""
     from analysis.limits import KINDS
 
-    name, _, number = text.partition("=")
-    if name not in KINDS:
-        raise InputError(
-            f"--limit {text!r}: nothing is called {name!r}", did_you_mean(name, [*KINDS])
-        )
-    try:
-        value = float(number)
-    except ValueError:
-        value = float("nan")
-    if not 0 <= value < float("inf"):
+    name, number = _named("--limit", text, KINDS)
+    value = _number(number)
+    if not 0 <= value < inf:
         raise InputError(
             f"--limit {text!r} has no number from 0 on", f"for example --limit {name}=1.2"
         )
     return name, value
+
+
+def _named(option: str, text: str, names: Iterable[str]) -> tuple[str, str]:
+    """What stands before and behind the sign of equality; InputError if that is none of the names."""
+    name, _, number = text.partition("=")
+    if name not in names:
+        raise InputError(
+            f"{option} {text!r}: nothing is called {name!r}", did_you_mean(name, [*names])
+        )
+    return name, number
+
+
+def _number(text: str) -> float:
+    """Not a number for what is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return nan
 
 
 def _compare(places: list[list[RunPlace]], terminal: Terminal) -> dict[str, Any]:
