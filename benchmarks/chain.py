@@ -10,11 +10,13 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from benchmarks.support.captures.runs import SUBSCRIBERS, write_run
+from benchmarks.support.memory import parent, pss
 from benchmarks.support.report import Report
 from benchmarks.support.running import run
 from testbed.errors import TestbedError
@@ -108,29 +110,22 @@ def _held(pid: int) -> int | None:
     parents: dict[int, int] = {}
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
-            try:
-                text = (entry / "stat").read_text()
-            except OSError:
-                continue
-            state, parent = text.rpartition(")")[2].split()[:2]
-            if state != "Z":
-                parents[int(entry.name)] = int(parent)
+            with suppress(OSError):  # it has just ended
+                parents[int(entry.name)] = parent(int(entry.name))
     if pid not in parents:
         return None
     family = {pid}
-    while more := {one for one, parent in parents.items() if parent in family} - family:
+    while more := {one for one, above in parents.items() if above in family} - family:
         family |= more
     return sum(map(_proportional, family))
 
 
 def _proportional(pid: int) -> int:
+    """Nothing of one that has just ended."""
     try:
-        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
-            if line.startswith("Pss:"):
-                return int(line.split()[1]) * 1024
-    except OSError:
-        pass
-    return 0
+        return pss(pid)
+    except (OSError, TestbedError):
+        return 0
 
 
 if __name__ == "__main__":
