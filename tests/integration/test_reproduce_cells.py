@@ -37,7 +37,7 @@ SMALL = Extent(
         ),
     ),
 )
-PATIENCE_S = 150  # Spark stops its tasks first, which takes long on a busy machine
+PATIENCE_S = 60
 
 
 def test_cells_become_parquet_figures_and_a_page(
