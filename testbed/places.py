@@ -112,6 +112,11 @@ class RunPlace:
         return self.folder / "topology.yaml"
 
     @property
+    def scenario(self) -> Path:
+        """The scenario, if it stood in a file of its own."""
+        return self.folder / "scenario.yaml"
+
+    @property
     def journal(self) -> Path:
         return self.folder / "journal.jsonl"
 
@@ -119,6 +124,11 @@ class RunPlace:
     def actions(self) -> Path:
         """actions.jsonl: the compiled timeline, one publication a line."""
         return self.folder / "actions.jsonl"
+
+    @property
+    def happened(self) -> Path:
+        """happened.jsonl: each publication as it really was, one a line."""
+        return self.folder / "happened.jsonl"
 
     @property
     def machine(self) -> Path:

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from testbed.backends.choice import known_backend, make_backend
-from testbed.cli.options import AsJson, BackendName, NewName, TopologyFile
+from testbed.cli.options import AsJson, BackendName, NewName, Overrides, ScenarioFile, TopologyFile
 from testbed.cli.terminal import Terminal
 from testbed.events import Warned, ignore
 from testbed.lab.refusals import refuse_another_lab
@@ -20,7 +20,7 @@ from testbed.places import LabPlace
 from testbed.plan import Actual, Step, batches, plan_up
 from testbed.records import load_lab
 from testbed.scenario import compile_timeline
-from testbed.topology import TopologyErrors, doubts, json_schema, load
+from testbed.topology import TopologyErrors, doubts, json_schema, load, scenario_schema
 from testbed.topology.hints import counted
 from testbed.topology.model import NodeKind, Topology
 
@@ -35,15 +35,17 @@ def register(app: typer.Typer) -> None:
 
 def validate(
     files: Annotated[list[Path], typer.Argument(metavar="FILE", help="Topology files.")],
+    scenario: ScenarioFile = None,
+    overrides: Overrides = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check topology files; all problems at once, with line and column, and what is hardly meant."""
+    """Check topology files and scenarios; all problems at once, with line and column, and what is hardly meant."""
     with Terminal(as_json) as terminal:
         problems: list[dict[str, Any]] = []
         warnings: list[dict[str, Any]] = []
         for file in files:
             try:
-                topology = load(file)
+                topology = load(file, scenario=scenario, overrides=overrides or ())
                 compile_timeline(topology)
             except TopologyErrors as errors:
                 problems += errors.as_json()
@@ -70,12 +72,15 @@ def summary_line(topology: Topology) -> str:
 def plan(
     file: TopologyFile,
     name: NewName = None,
+    scenario: ScenarioFile = None,
+    overrides: Overrides = None,
     backend: BackendName = None,
     as_json: AsJson = False,
 ) -> None:
     """Show what `up` would do now, step by step, with the reason for each. Changes nothing."""
     with Terminal(as_json) as terminal:
-        show_plan(load(file, name=name), file, backend, terminal)
+        topology = load(file, name=name, scenario=scenario, overrides=overrides or ())
+        show_plan(topology, file, backend, terminal)
 
 
 def show_plan(topology: Topology, file: Path, asked: str | None, terminal: Terminal) -> None:
@@ -130,7 +135,12 @@ def in_few_words(targets: Sequence[str], topology: Topology) -> dict[str, int]:
     return dict(Counter(short.get(target, target) for target in targets))
 
 
-def schema(as_json: AsJson = False) -> None:
+def schema(
+    scenario: Annotated[
+        bool, typer.Option("--scenario", help="Of files that hold only a scenario.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
     """Print the JSON Schema of topology files (for editors)."""
     with Terminal(as_json=True) as terminal:
-        terminal.document(json_schema())
+        terminal.document(scenario_schema() if scenario else json_schema())

@@ -18,6 +18,8 @@ from testbed.cli.options import (
     CalibrateSeconds,
     LabName,
     NewName,
+    Overrides,
+    ScenarioFile,
     TopologyFile,
 )
 from testbed.cli.terminal import Terminal
@@ -25,6 +27,8 @@ from testbed.errors import InputError
 from testbed.events import Note
 from testbed.lab import bring_up, inject, lab_status, play
 from testbed.lab.guests import save_outputs
+from testbed.lab.scenario_file import take_scenario
+from testbed.recording.lateness import sentence
 from testbed.records import lab_names, read_manifest, the_lab, the_run
 from testbed.topology import load
 from testbed.topology.units import parse_size
@@ -44,6 +48,8 @@ def register(app: typer.Typer) -> None:
 def up(
     file: TopologyFile,
     name: NewName = None,
+    scenario: ScenarioFile = None,
+    overrides: Overrides = None,
     backend: BackendName = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show what would be done.")
@@ -55,12 +61,14 @@ def up(
     """Start a lab, or bring a running one in line with its file. Returns when all nodes are connected."""
     with Terminal(as_json) as terminal:
         terminal.if_interrupted = "interrupted; what this command had made was taken back"
-        topology = load(file, name=name)
+        topology = load(file, name=name, scenario=scenario, overrides=overrides or ())
         thorough_s = calibrate_seconds if calibrate else None
         if dry_run:
             show_plan(topology, file, backend, terminal)
             return
-        record = bring_up(topology, file, backend, terminal.emit, thorough_s=thorough_s)
+        record = bring_up(
+            topology, file, backend, terminal.emit, thorough_s=thorough_s, scenario=scenario
+        )
         measured = read_manifest(record.run_place)["calibration"]
         terminal.document({**asdict(lab_status(record.name)), "calibration": measured})
         if calibrate:
@@ -73,10 +81,14 @@ def up(
         )
 
 
-def play_scenario(name: LabName = None, as_json: AsJson = False) -> None:
-    """Play the topology's scenario on a lab that is up."""
+def play_scenario(
+    name: LabName = None, scenario: ScenarioFile = None, as_json: AsJson = False
+) -> None:
+    """Play the topology's scenario, or one from a file, on a lab that is up."""
     with Terminal(as_json) as terminal:
         record = the_lab(name)
+        if scenario is not None:
+            take_scenario(record, scenario)
         terminal.if_interrupted = (
             f"interrupted; the nodes go on with the scenario until `testbed down {record.name}`"
         )
@@ -84,7 +96,8 @@ def play_scenario(name: LabName = None, as_json: AsJson = False) -> None:
         terminal.document({"run": record.run, **asdict(played)})
         terminal.show(
             f"{played.published} messages published, "
-            f"{played.received} of {played.expected} deliveries made"
+            f"{played.received} of {played.expected} deliveries made",
+            *([sentence(played.lateness)] if played.lateness else []),
         )
 
 

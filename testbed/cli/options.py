@@ -8,6 +8,24 @@ import typer
 TopologyFile = Annotated[
     Path, typer.Argument(metavar="FILE", help="A topology file, e.g. topologies/demo.yaml.")
 ]
+ScenarioFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--scenario",
+        metavar="FILE",
+        help="What happens, from a file of its own, instead of the topology's `scenario`.",
+    ),
+]
+Overrides = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="PATH=VALUE",
+        envvar="TESTBED_SET",
+        help="Instead of what the file says, e.g. delivery.method=fifo, nodes.siren.link=3g-384k, "
+        "scenario.events[0].publish.size=1kB. Several times.",
+    ),
+]
 LabName = Annotated[
     str | None, typer.Argument(metavar="LAB", help="A lab's name; not needed if only one is up.")
 ]

@@ -1,6 +1,6 @@
 """Commands that make runs, and their report: run, simulate, report."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,8 +15,10 @@ from testbed.cli.options import (
     Calibrate,
     CalibrateSeconds,
     NewName,
+    Overrides,
     RunBackendName,
     RunName,
+    ScenarioFile,
     TopologyFile,
 )
 from testbed.cli.stages import stages
@@ -61,6 +63,8 @@ def register(app: typer.Typer) -> None:
 def run(
     file: TopologyFile,
     name: NewName = None,
+    scenario: ScenarioFile = None,
+    overrides: Overrides = None,
     seed: Seed = None,
     backend: RunBackendName = None,
     calibrate: Calibrate = False,
@@ -70,11 +74,11 @@ def run(
     """Do it all: up, play, down, analyze, report."""
     with Terminal(as_json) as terminal:
         terminal.if_interrupted = "interrupted; what this command had made was taken back"
-        topology = _loaded(file, name, seed)
+        topology = _loaded(file, name, seed, scenario, overrides)
         if backend == SIMULATED:
             if calibrate:
                 raise InputError("simulated lines need no calibration", "leave --calibrate out")
-            _simulate_and_show(topology, file, terminal)
+            _simulate_and_show(topology, file, terminal, scenario=scenario)
             return
         thorough_s = calibrate_seconds if calibrate else None
         if topology.name in lab_names():
@@ -83,7 +87,14 @@ def run(
                 f"`testbed play {topology.name}`, or `testbed down {topology.name}`, or --name",
             )
         try:
-            record = bring_up(topology, file, backend, terminal.emit, thorough_s=thorough_s)
+            record = bring_up(
+                topology,
+                file,
+                backend,
+                terminal.emit,
+                thorough_s=thorough_s,
+                scenario=scenario,
+            )
             terminal.if_interrupted = (
                 f"interrupted; the lab was taken down; what it captured is in {record.run_folder}"
             )
@@ -97,6 +108,8 @@ def run(
 def simulate_file(
     file: TopologyFile,
     name: NewName = None,
+    scenario: ScenarioFile = None,
+    overrides: Overrides = None,
     seed: Seed = None,
     service_time: Annotated[
         str, typer.Option(help="What a node's processor takes for one message.")
@@ -112,20 +125,31 @@ def simulate_file(
             raise InputError(
                 f"--service-time: {error}", "write it with its unit, e.g. 1ms"
             ) from error
-        _simulate_and_show(_loaded(file, name, seed), file, terminal, service_s)
+        topology = _loaded(file, name, seed, scenario, overrides)
+        _simulate_and_show(topology, file, terminal, service_s, scenario)
 
 
-def _loaded(file: Path, name: str | None, seed: int | None) -> Topology:
+def _loaded(
+    file: Path,
+    name: str | None,
+    seed: int | None,
+    scenario: Path | None,
+    overrides: Sequence[str] | None,
+) -> Topology:
     """The file's topology, with another seed if one is wanted: a further trial of the same experiment."""
-    topology = load(file, name=name)
+    topology = load(file, name=name, scenario=scenario, overrides=overrides or ())
     return topology if seed is None else replace(topology, seed=seed)
 
 
 def _simulate_and_show(
-    topology: Topology, file: Path, terminal: Terminal, service_s: float = SERVICE_S
+    topology: Topology,
+    file: Path,
+    terminal: Terminal,
+    service_s: float = SERVICE_S,
+    scenario: Path | None = None,
 ) -> None:
     terminal.if_interrupted = "interrupted; what this command had made was taken back"
-    analyze_and_show(simulate(topology, file, terminal.emit, service_s), terminal)
+    analyze_and_show(simulate(topology, file, terminal.emit, service_s, scenario), terminal)
 
 
 def report(

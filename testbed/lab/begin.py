@@ -1,7 +1,8 @@
-"""The folder of a run that begins: the file as it is, and a manifest that knows nothing yet of how it went."""
+"""The folder of a run that begins: its files as they are, and a manifest that knows nothing yet of how it went."""
 
 import shutil
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from testbed import __version__
@@ -13,16 +14,37 @@ from testbed.topology.model import Topology, to_json
 from testbed.topology.numbering import numbers_of
 
 
-def begin_run(topology: Topology, source: Path, run: RunPlace, choice: Choice) -> None:
-    """Make the folder, its copy of the file and its manifest."""
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The files that a lab is made from."""
+
+    topology: Path
+    scenario: Path | None = None  # if it stands in a file of its own
+
+    def copy_to(self, run: RunPlace) -> None:
+        """The files as they are now."""
+        shutil.copyfile(self.topology, run.topology)
+        if self.scenario is not None:
+            shutil.copyfile(self.scenario, run.scenario)
+        else:
+            run.scenario.unlink(missing_ok=True)
+
+    def resolved(self) -> dict[str, str | None]:
+        """As the manifest names them."""
+        scenario = None if self.scenario is None else str(self.scenario.resolve())
+        return {"source": str(self.topology.resolve()), "scenario_source": scenario}
+
+
+def begin_run(topology: Topology, sources: Sources, run: RunPlace, choice: Choice) -> None:
+    """Make the folder, its copies of the files and its manifest."""
     make_run_folder(run)
-    shutil.copyfile(source, run.topology)
+    sources.copy_to(run)
     update_manifest(
         run,
         format=FORMAT,
         run=run.run,
         lab=topology.name,
-        source=str(source.resolve()),
+        **sources.resolved(),
         status="starting",
         version=__version__,
         created_ns=time.time_ns(),

@@ -12,7 +12,8 @@ from pathlib import Path
 from testbed.backends.choice import SIMULATED, Choice
 from testbed.errors import MissingCapability, few
 from testbed.events import Emit, Note, StageAdvanced, StageEnded, StageStarted, Warned
-from testbed.lab.begin import begin_run
+from testbed.lab.begin import Sources, begin_run
+from testbed.lab.happened import record_happened
 from testbed.places import RunPlace
 from testbed.records import new_run, update_manifest
 from testbed.scenario import still_missing
@@ -25,16 +26,23 @@ SERVICE_S = 0.001  # what a node's processor takes for a message; measured, docs
 
 
 def simulate(
-    topology: Topology, source: Path, emit: Emit, service_s: float = SERVICE_S
+    topology: Topology,
+    source: Path,
+    emit: Emit,
+    service_s: float = SERVICE_S,
+    scenario: Path | None = None,
 ) -> RunPlace:
-    """Play the topology's scenario; the run's folder, with a trace in the place of captures."""
+    """Play the topology's scenario; the run's folder, with a trace in the place of captures.
+
+    `scenario` is its file, if it stands in one of its own.
+    """
     _refuse_guests(topology)
     _say_what_is_different(topology, emit)
     for doubt in doubts(topology):
         emit(Warned(doubt))
     run = new_run(topology.name)
     try:
-        _simulate(topology, source, run, emit, service_s)
+        _simulate(topology, Sources(source, scenario), run, emit, service_s)
     except BaseException:
         shutil.rmtree(run.folder, ignore_errors=True)
         raise
@@ -59,7 +67,7 @@ def _say_what_is_different(topology: Topology, emit: Emit) -> None:
 
 
 def _simulate(
-    topology: Topology, source: Path, run: RunPlace, emit: Emit, service_s: float
+    topology: Topology, sources: Sources, run: RunPlace, emit: Emit, service_s: float
 ) -> None:
     # Here, because tables and Parquet are slow to load and most commands need none.
     from testbed.backends.simulated.lab import SimulatedLab
@@ -68,7 +76,7 @@ def _simulate(
     from testbed.backends.simulated.playing import play
     from testbed.backends.simulated.trace import write_trace
 
-    begin_run(topology, source, run, Choice(SIMULATED, "asked for"))
+    begin_run(topology, sources, run, Choice(SIMULATED, "asked for"))
     run.pcaps.rmdir()
     began = time.monotonic()
     lab = SimulatedLab(topology, run, round(service_s * SECOND))
@@ -107,6 +115,7 @@ def _simulate(
         ],
         machine={},
     )
+    record_happened(run)
     if not played.settled:
         settle_s = topology.scenario.settle_s
         emit(Warned(still_missing(played.expected, played.received, settle_s)))

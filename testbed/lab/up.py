@@ -14,7 +14,7 @@ from testbed.errors import InputError, NodeFailure, TestbedError, few
 from testbed.events import Emit, Note, Warned
 from testbed.journal import Journal
 from testbed.lab.apply import apply
-from testbed.lab.begin import begin_run
+from testbed.lab.begin import Sources, begin_run
 from testbed.lab.calibrate import calibrated
 from testbed.lab.guests import save_outputs
 from testbed.lab.links import record_made_anew, tell_of_changed
@@ -50,10 +50,10 @@ Chooser = Callable[[str | None], Choice]
 
 @dataclass(frozen=True, slots=True)
 class Undertaking:
-    """One `up`: what is wanted, from which file, where, and who listens."""
+    """One `up`: what is wanted, from which files, where, and who listens."""
 
     topology: Topology
-    source: Path
+    sources: Sources
     place: LabPlace
     emit: Emit
     make: Maker
@@ -75,17 +75,20 @@ def bring_up(
     make: Maker = make_backend,
     choose: Chooser = choose_backend,
     thorough_s: float | None = None,
+    scenario: Path | None = None,
 ) -> LabRecord:
     """Everything the topology asks for exists, is connected and ready when this returns.
 
     A lab that is up from the same file is brought in line with it. An interrupt or an error takes back what this
     call made; only when single nodes fail the others stay, so that another `up` can complete the lab.
     New links are calibrated quickly; with `thorough_s`, all of them, with so many seconds of TCP in each direction.
+    `scenario` is its file, if it stands in one of its own.
     """
     known_backend(asked)
     with locked(topology.name):
         place = LabPlace.of(topology.name)
-        undertaking = Undertaking(topology, source, place, emit, make, thorough_s)
+        sources = Sources(source, scenario)
+        undertaking = Undertaking(topology, sources, place, emit, make, thorough_s)
         known = load_lab(place)
         if known is not None:
             refuse_another_lab(known, source, asked)
@@ -129,12 +132,12 @@ def _start_anew(undertaking: Undertaking, choice: Choice) -> LabRecord:
         run=run.run,
         run_folder=str(run.folder),
         backend=choice.name,
-        source=str(undertaking.source.resolve()),
+        source=str(undertaking.sources.topology.resolve()),
     )
     try:
         undertaking.place.folder.mkdir(parents=True)
         save_lab(undertaking.place, record)  # first of all: `down` must know of the run folder
-        begin_run(topology, undertaking.source, run, choice)
+        begin_run(topology, undertaking.sources, run, choice)
         backend = undertaking.backend(choice.name, run)
         _apply_and_wait(undertaking, run, backend, plan_up(topology, Actual()))
     except NodeFailure:
@@ -201,8 +204,8 @@ def _follow_the_file(undertaking: Undertaking, run: RunPlace, steps: tuple[Step,
     """The run's topology is the file's from now on; whether that is another one."""
     if from_json(read_manifest(run)["topology"]) == undertaking.topology:
         return False
-    shutil.copyfile(undertaking.source, run.topology)
-    update_manifest(run, topology=to_json(undertaking.topology))
+    undertaking.sources.copy_to(run)
+    update_manifest(run, topology=to_json(undertaking.topology), **undertaking.sources.resolved())
     if steps:  # what was published to other nodes than these is not measured with them
         update_manifest(run, measured_from_ns=time.time_ns())
     return True

@@ -3,23 +3,40 @@
 The reader is loaded when a file is read, not before: the keeper and the relays need only the model, and start faster.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from testbed.topology.model import Topology
 from testbed.topology.problems import Problem, TopologyErrors
 
-__all__ = ["Problem", "Topology", "TopologyErrors", "doubts", "json_schema", "load", "load_text"]
+__all__ = [
+    "Problem",
+    "Topology",
+    "TopologyErrors",
+    "doubts",
+    "json_schema",
+    "load",
+    "load_text",
+    "scenario_schema",
+]
 
 
-def load(path: Path, *, name: str | None = None) -> Topology:
+def load(
+    path: Path,
+    *,
+    name: str | None = None,
+    scenario: Path | None = None,
+    overrides: Sequence[str] = (),
+) -> Topology:
     """The topology of this file; TopologyErrors with all its problems.
 
-    The lab is called `name`, else as the file says, else as the file is called.
+    The lab is called `name`, else as the file says, else as the file is called. `scenario`: a file with what happens,
+    instead of what the topology's own says under `scenario`. `overrides`: PATH=VALUE, before what both files say.
     """
     from testbed.topology import loading
 
-    return loading.load(path, name=name)
+    return loading.load(path, name=name, scenario=scenario, overrides=overrides)
 
 
 def load_text(
@@ -29,6 +46,8 @@ def load_text(
     name: str | None = None,
     fallback: str = "lab",
     folder: Path = Path(),
+    scenario: Path | None = None,
+    overrides: Sequence[str] = (),
 ) -> Topology:
     """The same from a text: `source` stands in errors, `fallback` names a lab that nothing else names.
 
@@ -36,7 +55,15 @@ def load_text(
     """
     from testbed.topology import loading
 
-    return loading.load_text(text, source, name=name, fallback=fallback, folder=folder)
+    return loading.load_text(
+        text,
+        source,
+        name=name,
+        fallback=fallback,
+        folder=folder,
+        scenario=scenario,
+        overrides=overrides,
+    )
 
 
 def doubts(topology: Topology) -> tuple[str, ...]:
@@ -51,3 +78,10 @@ def json_schema() -> dict[str, Any]:
     from testbed.topology import schema
 
     return schema.json_schema()
+
+
+def scenario_schema() -> dict[str, Any]:
+    """The same of a scenario that stands in a file of its own."""
+    from testbed.topology import schema
+
+    return schema.scenario_schema()

@@ -1,25 +1,40 @@
-"""A topology file from disk: size, kind and encoding are looked at before anything else."""
+"""A topology from its file, and from the file of its scenario if that stands in one of its own."""
 
-import stat
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from testbed.topology.checking import Checking
-from testbed.topology.hints import did_you_mean
+from testbed.topology.files import check_text, text_of
 from testbed.topology.model import Topology
 from testbed.topology.names import MAX_LAB_NAME, name_problem
-from testbed.topology.problems import Problem, TopologyErrors
-from testbed.topology.reader import read
+from testbed.topology.overrides import overridden, parse_overrides
+from testbed.topology.problems import Problem, ProblemList, TopologyErrors
+from testbed.topology.reader import Document, read
 from testbed.topology.resolve import resolve
 from testbed.topology.shape import shape
-from testbed.topology.source_map import split_lines
+from testbed.topology.source_map import Place
 
-MAX_BYTES = 1024 * 1024
+SCENARIO = "scenario"  # the section that may stand in a file of its own
 
 
-def load(path: Path, *, name: str | None = None) -> Topology:
+def load(
+    path: Path,
+    *,
+    name: str | None = None,
+    scenario: Path | None = None,
+    overrides: Sequence[str] = (),
+) -> Topology:
     """The topology of this file, as lab `name` (default: as the file says, else the file's own name)."""
-    text = _decoded(_content(path), str(path))
-    return load_text(text, str(path), name=name, fallback=path.stem, folder=path.parent)
+    return load_text(
+        text_of(path),
+        str(path),
+        name=name,
+        fallback=path.stem,
+        folder=path.parent,
+        scenario=scenario,
+        overrides=overrides,
+    )
 
 
 def load_text(
@@ -29,13 +44,20 @@ def load_text(
     name: str | None = None,
     fallback: str = "lab",
     folder: Path = Path(),
+    scenario: Path | None = None,
+    overrides: Sequence[str] = (),
 ) -> Topology:
     """The same from a text; `source` stands in errors, `fallback` is the lab's name if nothing else names it.
 
-    `folder` is where the paths in it begin.
+    `folder` is where the paths in it begin. The scenario of a file of its own goes before the text's,
+    and `overrides` (PATH=VALUE) before both.
     """
-    _check_text(text, source)
+    settings = parse_overrides(overrides)
+    check_text(text, source)
     document, problems = read(text, source)
+    if scenario is not None:
+        document, problems = _with_scenario(document, problems, scenario)
+    document, problems = overridden(document, problems, settings)
     shaped = shape(document, problems)
     if shaped is None:
         raise TopologyErrors(problems.found)
@@ -47,81 +69,19 @@ def load_text(
         hint = f"{hint}; or add `name:` to the file" if not name else hint
         problems.found.append(Problem(source, None, None, f"{where}: {message}", hint))
     problems.raise_if_any()
-    return topology
+    return replace(topology, overrides=tuple((one.path, one.value) for one in settings))
 
 
-def _content(path: Path) -> bytes:
-    try:
-        status = path.stat()
-        if stat.S_ISDIR(status.st_mode):
-            raise _whole(path, "this is a folder, not a file", _files_in(path))
-        if not stat.S_ISREG(status.st_mode):
-            raise _whole(path, "this is not a regular file", "name a .yaml file")
-        with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1) if status.st_size <= MAX_BYTES else b""
-    except FileNotFoundError:
-        raise _whole(path, "there is no such file", _near(path)) from None
-    except PermissionError:
-        raise _whole(path, "you may not read this file", f"try: chmod +r {path}") from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise _whole(path, f"the file cannot be read: {reason}", "name a .yaml file") from None
-    if status.st_size > MAX_BYTES or len(content) > MAX_BYTES:
-        raise _whole(
-            path,
-            f"the file is larger than {MAX_BYTES // 1024} KiB",
-            "a topology is smaller; use groups with `count` for many nodes",
-        )
-    return content
-
-
-def _decoded(content: bytes, source: str) -> str:
-    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise TopologyErrors([Problem(source, None, None, "this is UTF-16", "save it as UTF-8")])
-    if b"\0" in content:
-        raise _binary(source)
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        before = split_lines(content[: error.start].decode())
-        line = content.split(b"\n")[content[: error.start].count(b"\n")]
-        problem = Problem(
-            source,
-            len(before),
-            len(before[-1]) + 1,
-            f"byte 0x{content[error.start]:02x} is not UTF-8",
-            "save the file as UTF-8 (on Japanese systems it may be Shift_JIS)",
-            line.decode(errors="replace"),
-        )
-        raise TopologyErrors([problem]) from None
-
-
-def _check_text(text: str, source: str) -> None:
-    if "\0" in text:
-        raise _binary(source)
-    if len(text) > MAX_BYTES:
-        raise TopologyErrors([Problem(source, None, None, f"longer than {MAX_BYTES // 1024} KiB")])
-
-
-def _binary(source: str) -> TopologyErrors:
-    problem = Problem(
-        source, None, None, "this is a binary file (it holds NUL bytes)", "name a .yaml file"
-    )
-    return TopologyErrors([problem])
-
-
-def _whole(path: Path, message: str, hint: str) -> TopologyErrors:
-    return TopologyErrors([Problem(str(path), None, None, message, hint)])
-
-
-def _files_in(folder: Path) -> str:
-    found = sorted(file.name for file in folder.glob("*.y*ml"))
-    return f"name a file in it, such as {folder / found[0]}" if found else "name a .yaml file"
-
-
-def _near(path: Path) -> str:
-    try:
-        found = sorted(file.name for file in path.parent.glob("*.y*ml"))
-    except OSError:
-        found = []
-    return did_you_mean(path.name, found) or "check the path; `ls topologies` shows the examples"
+def _with_scenario(
+    document: Document, problems: ProblemList, path: Path
+) -> tuple[Document, ProblemList]:
+    """The document as if the scenario stood in it; each problem is told of the file in which it is."""
+    section, found = read(text_of(path), str(path))
+    if section.data is None:
+        found.at(Place(1, 1), "the file is empty", "begin with `duration: 20s`")
+    source = document.source.with_section(SCENARIO, section.source)
+    together = ProblemList(source)
+    together.found += [*problems.found, *found.found]
+    if not isinstance(document.data, dict):
+        return document, problems
+    return Document({**document.data, SCENARIO: section.data}, source), together

@@ -41,10 +41,14 @@ class Problem:
 
 
 class TopologyErrors(InputError):
-    """All problems of one topology file, in the order of its lines."""
+    """All problems of one topology, in the order of its lines; those of a scenario's own file behind the others."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
-        self.problems = tuple(sorted(problems, key=lambda p: (p.line or 0, p.column or 0)))
+        found = tuple(problems)
+        files = list(dict.fromkeys(problem.file for problem in found))
+        self.problems = tuple(
+            sorted(found, key=lambda p: (files.index(p.file), p.line or 0, p.column or 0))
+        )
         blocks = [str(problem) for problem in self.problems[:MOST_SHOWN]]
         if (hidden := len(self.problems) - len(blocks)) > 0:
             blocks.append(f"... and {hidden} more")
@@ -75,9 +79,9 @@ class ProblemList:
         """Something is wrong at this place; raises when that is enough for one go."""
         self.found.append(
             Problem(
-                self.source.file,
-                place.line,
-                place.column,
+                place.file or self.source.file,
+                place.line or None,
+                place.column or None,
                 message,
                 hint,
                 self.source.text(place),

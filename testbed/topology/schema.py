@@ -1,19 +1,29 @@
-"""The JSON Schema of the topology file, made from the models in `raw`: for editors, and to name known keys."""
+"""The JSON Schemas of the topology file and of a scenario's own, made from the models in `raw`: for editors, and to
+name known keys."""
 
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from testbed.topology.raw import TopologyFile
+from testbed.topology.raw import RawScenario, Section, TopologyFile
 from testbed.topology.source_map import Path
 
 
 def json_schema() -> dict[str, Any]:
     """JSON Schema, draft 2020-12."""
-    made = TopologyFile.model_json_schema(by_alias=True, mode="validation")
+    return _made(TopologyFile, "Testbed topology")
+
+
+def scenario_schema() -> dict[str, Any]:
+    """The same of a file that holds only a scenario."""
+    return _made(RawScenario, "Testbed scenario")
+
+
+def _made(model: type[Section], title: str) -> dict[str, Any]:
+    made = model.model_json_schema(by_alias=True, mode="validation")
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "Testbed topology",
+        "title": title,
         **{key: _tidy(value) for key, value in made.items() if key != "title"},
     }
 

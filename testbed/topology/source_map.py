@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 Path = tuple[str | int, ...]  # keys and list places from the top: ("nodes", "broker", "kind")
 
@@ -13,19 +13,39 @@ _BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")  # what YAML takes as the end
 class Place:
     """A stretch of one line; line and column count from 1."""
 
-    line: int
+    line: int  # 0: no line of a file, but what `file` says instead
     column: int
     width: int = 1
+    file: str | None = None  # None: the topology's own
 
 
 @dataclass(frozen=True, slots=True)
 class SourceMap:
-    """The places of all keys and values of one file."""
+    """The places of all keys and values of one file, and of sections that stand in files of their own."""
 
     file: str
     lines: tuple[str, ...]
     keys: Mapping[Path, Place] = field(default_factory=dict)
     values: Mapping[Path, Place] = field(default_factory=dict)
+    others: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # file -> its lines
+
+    def with_section(self, name: str, section: "SourceMap") -> "SourceMap":
+        """The same with a section of another file in the place of this file's own."""
+
+        def joined(own: Mapping[Path, Place], others: Mapping[Path, Place]) -> dict[Path, Place]:
+            kept = {path: place for path, place in own.items() if path[:1] != (name,)}
+            added = {
+                (name, *path): replace(place, file=section.file) for path, place in others.items()
+            }
+            return {**kept, **added}
+
+        return SourceMap(
+            self.file,
+            self.lines,
+            joined(self.keys, section.keys),
+            joined(self.values, section.values),
+            {**self.others, section.file: section.lines},
+        )
 
     def value(self, path: Path) -> Place:
         """Where the value stands; for one that is not written in the file, the nearest that contains it."""
@@ -37,7 +57,8 @@ class SourceMap:
 
     def text(self, place: Place) -> str:
         """The line that the place is on."""
-        return self.lines[place.line - 1] if place.line <= len(self.lines) else ""
+        lines = self.lines if place.file is None else self.others[place.file]
+        return lines[place.line - 1] if place.line <= len(lines) else ""
 
     def _nearest(self, path: Path, *, key_first: bool) -> Place:
         for end in range(len(path), -1, -1):

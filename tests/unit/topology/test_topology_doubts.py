@@ -15,7 +15,9 @@ from testbed.lab import bring_up
 from testbed.topology import doubts, load, load_text
 
 ROOT = Path(__file__).resolve().parents[3]
-EXAMPLES = sorted((ROOT / "topologies").glob("**/*.yaml"))
+EXAMPLES = sorted((ROOT / "topologies").glob("*.yaml")) + sorted(
+    (ROOT / "topologies" / "papers").glob("*.yaml")
+)
 
 
 def lab(topics: str, *events: str) -> str:
