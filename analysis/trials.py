@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from analysis.facts import method
 from analysis.runfolder import Run
 
-OWN = ("name", "seed")  # of a lab; all else of its topology is the experiment's
+OWN = ("name", "seed", "overrides")  # of a lab; all else of its topology is the experiment's
 # What every row says of its run, before a table's own columns.
 OF_RUN = ("run", "lab", "backend", "overlay", "delivery", "seed")
 

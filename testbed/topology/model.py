@@ -183,6 +183,12 @@ class Scenario:
     settle_s: float = 10.0  # at the end, wait at most this long for messages still under way
     publish: tuple[Publish, ...] = ()
     faults: tuple[Fault, ...] = ()
+    speed: float = 1.0  # all times here but `settle_s` are divided by it when they are played
+
+    @property
+    def lasts_s(self) -> float:
+        """How long it is played."""
+        return self.duration_s / self.speed
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +217,7 @@ class Topology:
     deadlines: tuple[
         tuple[int, float], ...
     ] = ()  # level, and seconds after which a message is late
+    overrides: tuple[tuple[str, str], ...] = ()  # path, value: not as the file has it
 
     def place(self, name: str, values: Mapping[str, float]) -> tuple[int, ...]:
         """The coordinates of what this node publishes, with these values; none if it has no place."""
@@ -317,11 +324,13 @@ def from_json(data: dict[str, Any]) -> Topology:
             scenario["settle_s"],
             tuple(_publish(value) for value in scenario["publish"]),
             tuple(_fault(value) for value in scenario.get("faults", ())),
+            scenario.get("speed", 1.0),
         ),
         capture=Capture(**data["capture"]),
         prefix=data["prefix"],
         space=tuple(Dimension(**value) for value in data.get("space", ())),
         deadlines=tuple((int(level), float(s)) for level, s in data.get("deadlines", ())),
+        overrides=tuple((path, value) for path, value in data.get("overrides", ())),
     )
 
 
