@@ -12,6 +12,7 @@ from testbed.errors import InputError, TestbedError
 from testbed.events import Emit, Note, StageAdvanced, StageEnded, StageStarted, Warned
 from testbed.journal import Journal
 from testbed.lab.guests import save_outputs
+from testbed.lab.happened import record_happened
 from testbed.lab.health import NO_KEEPER, troubles
 from testbed.places import LabPlace
 from testbed.records import (
@@ -99,6 +100,7 @@ def _finish_run(place: LabPlace, record: LabRecord, emit: Emit, make: Maker) -> 
     Journal(run.journal).write(step="stop", targets=[node.name for node in topology.nodes])
     _stop_in_order(backend, topology, emit)
     _complete_the_manifest(backend, record, emit)
+    record_happened(run)
 
 
 def _lives(backend: Backend, record: LabRecord) -> bool:

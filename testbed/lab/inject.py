@@ -1,5 +1,6 @@
 """One publication by hand."""
 
+import time
 from collections.abc import Mapping
 
 from nodes.overlay.interests import OPENING, is_plain
@@ -8,9 +9,10 @@ from nodes.wire import MAX_PAYLOAD_BYTES
 from testbed.control import request
 from testbed.errors import InputError
 from testbed.events import Emit, Warned, ignore
+from testbed.lab.happened import INJECTED
 from testbed.lab.health import refuse_the_dead
 from testbed.places import LabPlace
-from testbed.records import LabRecord, did_you_mean, read_manifest
+from testbed.records import LabRecord, did_you_mean, extend_manifest, read_manifest
 from testbed.topology.model import NodeKind, Topology, from_json
 from testbed.topology.names import topic_problem
 from testbed.topology.units import SIZE
@@ -52,7 +54,12 @@ def inject(
         "size": size,
         "place": place,
     }
-    return str(request(LabPlace.of(record.name).node_control(node), question)["id"])
+    now_ns = time.time_ns()  # not later than the node's own time of it
+    identity = str(request(LabPlace.of(record.name).node_control(node), question)["id"])
+    what = {name: value for name, value in question.items() if name != "do"}
+    entry = {"t_ns": now_ns, "node": node, **what, "id": identity}
+    extend_manifest(record.run_place, **{INJECTED: [entry]})
+    return identity
 
 
 def _check_values(topology: Topology, values: Mapping[str, float]) -> None:

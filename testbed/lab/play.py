@@ -4,6 +4,7 @@ import json
 import math
 import time
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,9 +14,11 @@ from testbed.events import Emit, StageAdvanced, StageEnded, StageStarted, Warned
 from testbed.keeper.client import Keeper
 from testbed.lab.faults import Faults
 from testbed.lab.guests import idle_guests
+from testbed.lab.happened import injected_since, record_happened
 from testbed.lab.health import how_to_repair, refuse_the_dead, troubles
 from testbed.lab.status import NodeStatus, node_statuses
 from testbed.places import LabPlace, RunPlace
+from testbed.recording.lateness import Lateness
 from testbed.records import LabRecord, extend_manifest, locked, read_manifest, update_manifest
 from testbed.scenario import (
     Action,
@@ -43,6 +46,7 @@ class Played:
     expected: int
     received: int
     settled: bool
+    lateness: Lateness | None = None  # of publications
 
 
 def play(record: LabRecord, emit: Emit, *, overloaded: bool = False) -> Played:
@@ -86,6 +90,7 @@ def _play(record: LabRecord, emit: Emit, overloaded: bool) -> Played:
         file.writelines(json.dumps(asdict(action)) + "\n" for action in timeline)
 
     before = _ask(record, topology)
+    asked_ns = time.time_ns()
     if sum(status.playing for status in before.values()):
         raise InputError(
             f"lab {record.name} still plays an earlier, interrupted `play`",
@@ -103,9 +108,15 @@ def _play(record: LabRecord, emit: Emit, overloaded: bool) -> Played:
         extend_manifest(run, warnings=["the scenario was interrupted while it was played"])
         raise
     timeline = tuple(action for action in timeline if action not in faults.skipped)
-    expected = expected_despite(topology, timeline, incidents)
-    counts = _Counts(run, start_ns, before, Downtimes(incidents).concerned)
-    received, settled = _settle(place, topology, counts, expected, emit)
+    counts = _Counts(run, asked_ns, before, Downtimes(incidents).concerned)
+    planned = expected_despite(topology, timeline, incidents)
+
+    def expect() -> Counter[str]:
+        """Also what is injected by hand, until the last moment."""
+        by_hand = injected_since(run, asked_ns, start_ns)
+        return planned + expected_despite(topology, by_hand, incidents)
+
+    received, settled = _settle(place, topology, counts, expect, emit)
     update_manifest(
         run,
         status="played",
@@ -116,9 +127,11 @@ def _play(record: LabRecord, emit: Emit, overloaded: bool) -> Played:
             "overloaded": overloaded,
         },
     )
+    late, total = record_happened(run), expect().total()
     if not settled and not overloaded:
-        emit(Warned(still_missing(expected.total(), received, topology.scenario.settle_s)))
-    return Played(len(timeline), expected.total(), received, settled)
+        emit(Warned(still_missing(total, received, topology.scenario.settle_s)))
+    published = len(timeline) + len(injected_since(run, asked_ns, start_ns))
+    return Played(published, total, received, settled, late)
 
 
 def _ask(record: LabRecord, topology: Topology) -> dict[str, NodeStatus]:
@@ -165,16 +178,17 @@ def _settle(
     place: LabPlace,
     topology: Topology,
     counts: "_Counts",
-    expected: Counter[str],
+    expect: Callable[[], Counter[str]],
     emit: Emit,
 ) -> tuple[int, bool]:
     """Wait until every living receiver has what it should; how many arrived, and whether all did."""
-    emit(StageStarted(SETTLING, expected.total()))
+    emit(StageStarted(SETTLING, expect().total()))
     receivers = topology.of_kind(NodeKind.SUBSCRIBER)
     deadline = time.monotonic() + topology.scenario.settle_s
     had: Counter[str] = Counter()
     shown = 0
     while True:
+        expected = expect()
         statuses = node_statuses(place, receivers)
         silent = _silent(statuses)
         for name in statuses.keys() - set(silent):
@@ -198,10 +212,10 @@ class _Counts:
     """How many messages a receiver got in this scenario: one that was started again counts anew, its log does not."""
 
     def __init__(
-        self, run: RunPlace, start_ns: int, before: dict[str, NodeStatus], fallen: frozenset[str]
+        self, run: RunPlace, since_ns: int, before: dict[str, NodeStatus], fallen: frozenset[str]
     ) -> None:
         self._run = run
-        self._start_ns = start_ns
+        self._since_ns = since_ns
         self._before = before
         self._fallen = fallen
 
@@ -212,6 +226,6 @@ class _Counts:
         with self._run.log(status.name).open() as lines:
             events = (json.loads(line) for line in lines if '"receive"' in line)
             return sum(
-                event["event"] == "receive" and event["published_ns"] >= self._start_ns
+                event["event"] == "receive" and event["published_ns"] >= self._since_ns
                 for event in events
             )

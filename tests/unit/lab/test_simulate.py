@@ -36,7 +36,7 @@ def captures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_folder_has_what_every_run_has_and_a_trace_instead_of_captures() -> None:
     run = simulate(load(MINIMAL), MINIMAL, ignore)
     assert sorted(path.name for path in run.folder.iterdir()) == [
-        *("actions.jsonl", "logs", "run.json", "topology.yaml", "trace"),
+        *("actions.jsonl", "happened.jsonl", "logs", "run.json", "topology.yaml", "trace"),
     ]
     assert sorted(path.name for path in run.trace.iterdir()) == [
         "links.parquet",

@@ -1,0 +1,84 @@
+"""The record of a run: happened.jsonl, each publication as it was, and in the manifest how late they were."""
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from testbed.places import RunPlace
+from testbed.recording.lateness import Lateness, lateness
+from testbed.recording.publications import (
+    PUBLISHED,
+    Happened,
+    as_lines,
+    happened,
+    never_happened,
+    read_actions,
+    read_happened,
+)
+from testbed.records import read_manifest, update_manifest
+from testbed.scenario import Action
+
+INJECTED = "injected"  # of the manifest: what was published by hand
+_MARK = f'"{PUBLISHED}"'
+
+
+def record_happened(run: RunPlace) -> Lateness | None:
+    """Write what has happened since the scenario began, or since the first publication if none was played.
+
+    Called when a scenario is over, and again when the lab is down: by then more may have been injected.
+    """
+    manifest = read_manifest(run)
+    play = manifest.get("play")
+    lines = list(_published(run.logs))
+    start_ns = play["start_ns"] if play else min((line["t"] for line in lines), default=0)
+    planned = read_actions(run.actions.read_text().splitlines()) if run.actions.exists() else []
+    rows = happened(planned, lines, start_ns)
+    beside = run.happened.with_suffix(".new")
+    beside.write_text("".join(as_lines(rows)))
+    beside.replace(run.happened)
+    late = lateness(row.late_ns for row in rows if row.late_ns is not None)
+    if play:
+        counts = {
+            "planned": len(planned),
+            "published": len(rows),
+            "unplanned": sum(not row.planned for row in rows),
+            "never_published": len(never_happened(planned, rows)),
+        }
+        told = {"lateness": asdict(late) if late else None, "publications": counts}
+        update_manifest(run, play={**play, **told})
+    return late
+
+
+def happened_in(run: RunPlace) -> list[Happened]:
+    """What the record says; of a run that has none (an older one, or one that was killed), what its logs say."""
+    if not run.happened.exists():
+        record_happened(run)
+    return read_happened(run.happened.read_text().splitlines())
+
+
+def _published(logs: Path) -> Iterator[dict[str, Any]]:
+    for path in sorted(logs.glob("*.jsonl")):
+        with path.open() as lines:
+            for line in lines:
+                if _MARK in line:
+                    with suppress(ValueError):  # torn by a crash
+                        yield json.loads(line)
+
+
+def injected_since(run: RunPlace, since_ns: int, start_ns: int) -> tuple[Action, ...]:
+    """What was published by hand from this moment on, at times that count from the scenario's start."""
+    return tuple(
+        Action(
+            entry["t_ns"] - start_ns,
+            entry["node"],
+            entry["topic"],
+            entry["priority"],
+            entry["size"],
+            tuple(entry["place"]),
+        )
+        for entry in read_manifest(run).get(INJECTED, [])
+        if entry["t_ns"] >= since_ns
+    )

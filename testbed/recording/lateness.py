@@ -1,0 +1,42 @@
+"""How long after its time a thing was done."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Lateness:
+    """Of `n` things; seconds."""
+
+    n: int
+    p50_s: float
+    p99_s: float
+    max_s: float
+
+
+def lateness(late_ns: Iterable[int]) -> Lateness | None:
+    """None of nothing."""
+    ordered = sorted(late_ns)
+    if not ordered:
+        return None
+    p50, p99 = (quantile(ordered, share) / 1e9 for share in (0.50, 0.99))
+    return Lateness(len(ordered), p50, p99, ordered[-1] / 1e9)
+
+
+def quantile(ordered: list[int], share: float) -> float:
+    """Linear between neighbours, as the analysis computes percentiles."""
+    place = share * (len(ordered) - 1)
+    below = int(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+
+
+def sentence(late: Lateness | dict[str, Any], what: str = "publications") -> str:
+    """For people."""
+    told = late if isinstance(late, dict) else {name: getattr(late, name) for name in FIELDS}
+    p50, p99, most = (told[name] * 1000 for name in FIELDS[1:])
+    return f"{what} began {p50:.1f} ms (p50), {p99:.1f} ms (p99), at most {most:.1f} ms after their time"
+
+
+FIELDS = ("n", "p50_s", "p99_s", "max_s")

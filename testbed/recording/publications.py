@@ -1,0 +1,118 @@
+"""Each publication as it really happened: from the publishers' logs, set beside the timeline that was planned."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from testbed.scenario import Action
+
+PUBLISHED = "publish"  # in a node's log
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """One publication; times count from the scenario's start, but for `t_ns`, which counts from 1970.
+
+    `due_ns` and `late_ns` are None for what had no time in the scenario, such as a message that was injected by hand.
+    """
+
+    at_ns: int
+    node: str
+    topic: str
+    priority: int
+    size: int
+    place: tuple[int, ...]
+    id: str
+    t_ns: int
+    due_ns: int | None
+    late_ns: int | None
+    planned: bool
+
+    @property
+    def action(self) -> Action:
+        """The same again, at the time when it really happened."""
+        return Action(self.at_ns, self.node, self.topic, self.priority, self.size, self.place)
+
+
+def happened(
+    planned: Iterable[Action], logged: Iterable[Mapping[str, Any]], start_ns: int
+) -> list[Happened]:
+    """All publications since the start, in the order of time; `logged`: lines of the nodes' logs, in any order.
+
+    A node notes how late it was, so the time that a publication was planned for is known to the nanosecond.
+    """
+    waiting = Counter(planned)
+    rows = sorted(
+        _row(line, start_ns, waiting)
+        for line in logged
+        if line.get("event") == PUBLISHED and line["t"] >= start_ns
+    )
+    return [row for _, _, row in rows]
+
+
+def _row(
+    line: Mapping[str, Any], start_ns: int, waiting: Counter[Action]
+) -> tuple[int, str, Happened]:
+    t_ns, late_ns = int(line["t"]), int(line.get("late_ns") or 0)
+    at_ns = t_ns - start_ns
+    place = tuple(line.get("place") or ())
+    what = (line["node"], line["topic"], line["priority"], line["size"], place)
+    due = Action(at_ns - late_ns, *what)
+    planned = waiting[due] > 0
+    if planned:
+        waiting[due] -= 1
+    timed = planned or late_ns != 0
+    row = Happened(
+        at_ns,
+        *what,
+        id=line["id"],
+        t_ns=t_ns,
+        due_ns=due.at_ns if timed else None,
+        late_ns=late_ns if timed else None,
+        planned=planned,
+    )
+    return at_ns, row.id, row
+
+
+def never_happened(planned: Iterable[Action], rows: Iterable[Happened]) -> list[Action]:
+    """What was planned, and is in nobody's log: a publisher was down, or the scenario was interrupted."""
+    done = Counter(
+        Action(row.due_ns, row.node, row.topic, row.priority, row.size, row.place)
+        for row in rows
+        if row.planned and row.due_ns is not None
+    )
+    missing = []
+    for action in planned:
+        if done[action]:
+            done[action] -= 1
+        else:
+            missing.append(action)
+    return missing
+
+
+def as_lines(rows: Sequence[Happened] | Sequence[Action]) -> Iterator[str]:
+    """One JSON object a line."""
+    return (json.dumps(asdict(row)) + "\n" for row in rows)
+
+
+def read_happened(lines: Iterable[str]) -> list[Happened]:
+    """The inverse of `as_lines`; a line that was cut off is left out."""
+    return [Happened(**_with_place(value)) for value in _values(lines)]
+
+
+def read_actions(lines: Iterable[str]) -> list[Action]:
+    """A compiled timeline, as `play` writes it."""
+    return [Action(**_with_place(value)) for value in _values(lines)]
+
+
+def _values(lines: Iterable[str]) -> Iterator[dict[str, Any]]:
+    for line in lines:
+        with suppress(ValueError):
+            yield json.loads(line)
+
+
+def _with_place(value: dict[str, Any]) -> dict[str, Any]:
+    return {**value, "place": tuple(value.get("place") or ())}
