@@ -19,15 +19,13 @@ from testbed.lab.health import how_to_repair, refuse_the_dead, troubles
 from testbed.lab.status import NodeStatus, node_statuses
 from testbed.places import LabPlace, RunPlace
 from testbed.recording.lateness import Lateness
+from testbed.recording.script import Script, compiled
 from testbed.records import LabRecord, extend_manifest, locked, read_manifest, update_manifest
 from testbed.scenario import (
     Action,
     Downtimes,
-    compile_incidents,
-    compile_timeline,
     expected_despite,
     still_missing,
-    without_the_fallen,
 )
 from testbed.topology.model import NodeKind, Topology, from_json
 
@@ -49,23 +47,28 @@ class Played:
     lateness: Lateness | None = None  # of publications
 
 
-def play(record: LabRecord, emit: Emit, *, overloaded: bool = False) -> Played:
+def play(
+    record: LabRecord, emit: Emit, *, overloaded: bool = False, script: Script | None = None
+) -> Played:
     """The whole scenario, then at most `settle` seconds for what is still under way.
 
     `overloaded`: lines get more than they can carry on purpose; what has not come at the end is no surprise.
+    `script`: what is played instead of the topology's own scenario.
     """
     with locked(record.name, "playing"):
         refuse_the_dead(record)
-        played = _play(record, emit, overloaded)
-        _tell_what_died(record, emit)
+        topology = from_json(read_manifest(record.run_place)["topology"])
+        script = script or compiled(topology)
+        played = _play(record, topology, script, emit, overloaded)
+        _tell_what_died(record, script, emit)
         return played
 
 
-def _tell_what_died(record: LabRecord, emit: Emit) -> None:
+def _tell_what_died(record: LabRecord, script: Script, emit: Emit) -> None:
     """To the user, and in the manifest: what was measured is of a lab that was not whole."""
     manifest = read_manifest(record.run_place)
     place, topology = LabPlace.of(record.name), from_json(manifest["topology"])
-    on_purpose = Downtimes(compile_incidents(topology)).down_at_the_end
+    on_purpose = Downtimes(script.incidents).down_at_the_end
     found = _silent(node_statuses(place, topology.ours))
     silent = [name for name in found if name not in on_purpose]
     sentences = [
@@ -80,12 +83,11 @@ def _tell_what_died(record: LabRecord, emit: Emit) -> None:
         extend_manifest(record.run_place, warnings=texts)
 
 
-def _play(record: LabRecord, emit: Emit, overloaded: bool) -> Played:
-    run = record.run_place
-    topology = from_json(read_manifest(run)["topology"])
-    incidents = compile_incidents(topology)
-    timeline = without_the_fallen(compile_timeline(topology), incidents)
-    place = LabPlace.of(record.name)
+def _play(
+    record: LabRecord, topology: Topology, script: Script, emit: Emit, overloaded: bool
+) -> Played:
+    run, place = record.run_place, LabPlace.of(record.name)
+    timeline, incidents = script.actions, script.incidents
     with run.actions.open("w") as file:
         file.writelines(json.dumps(asdict(action)) + "\n" for action in timeline)
 
@@ -103,7 +105,7 @@ def _play(record: LabRecord, emit: Emit, overloaded: bool) -> Played:
     faults = Faults(record, topology, timeline, incidents, emit)
     start_ns = _hand_out(place, timeline)
     try:
-        _watch_the_clock(topology.scenario.duration_s, start_ns, faults, emit)
+        _watch_the_clock(script.lasts_s, start_ns, faults, emit)
     except KeyboardInterrupt:
         extend_manifest(run, warnings=["the scenario was interrupted while it was played"])
         raise

@@ -15,6 +15,7 @@ from testbed.events import Emit, Note, StageAdvanced, StageEnded, StageStarted, 
 from testbed.lab.begin import Sources, begin_run
 from testbed.lab.happened import record_happened
 from testbed.places import RunPlace
+from testbed.recording.script import Script, compiled
 from testbed.records import new_run, update_manifest
 from testbed.scenario import still_missing
 from testbed.topology import doubts
@@ -31,10 +32,11 @@ def simulate(
     emit: Emit,
     service_s: float = SERVICE_S,
     scenario: Path | None = None,
+    script: Script | None = None,
 ) -> RunPlace:
     """Play the topology's scenario; the run's folder, with a trace in the place of captures.
 
-    `scenario` is its file, if it stands in one of its own.
+    `scenario` is its file, if it stands in one of its own; `script` is what is played instead of it.
     """
     _refuse_guests(topology)
     _say_what_is_different(topology, emit)
@@ -42,7 +44,8 @@ def simulate(
         emit(Warned(doubt))
     run = new_run(topology.name)
     try:
-        _simulate(topology, Sources(source, scenario), run, emit, service_s)
+        played = script or compiled(topology)
+        _simulate(topology, Sources(source, scenario), run, emit, service_s, played)
     except BaseException:
         shutil.rmtree(run.folder, ignore_errors=True)
         raise
@@ -67,7 +70,12 @@ def _say_what_is_different(topology: Topology, emit: Emit) -> None:
 
 
 def _simulate(
-    topology: Topology, sources: Sources, run: RunPlace, emit: Emit, service_s: float
+    topology: Topology,
+    sources: Sources,
+    run: RunPlace,
+    emit: Emit,
+    service_s: float,
+    script: Script,
 ) -> None:
     # Here, because tables and Parquet are slow to load and most commands need none.
     from testbed.backends.simulated.lab import SimulatedLab
@@ -80,8 +88,8 @@ def _simulate(
     run.pcaps.rmdir()
     began = time.monotonic()
     lab = SimulatedLab(topology, run, round(service_s * SECOND))
-    bar = Bar(math.ceil(topology.scenario.duration_s), emit)
-    played = play(lab, bar.on_virtual_seconds)
+    bar = Bar(math.ceil(script.lasts_s), emit)
+    played = play(lab, bar.on_virtual_seconds, script)
     bar.end()
     counts = write_trace(lab, run.trace)
     for name, node in lab.nodes.items():

@@ -8,13 +8,11 @@ from nodes.runtime.lifecycle import HAND_OVER_S
 from testbed.backends.simulated.lab import SimulatedLab
 from testbed.backends.simulated.loop import SECOND
 from testbed.errors import NodeFailure, few
+from testbed.recording.script import Script, compiled
 from testbed.scenario import (
     Action,
     Incident,
-    compile_incidents,
-    compile_timeline,
     expected_despite,
-    without_the_fallen,
 )
 
 PATIENCE_S = 60  # for connecting
@@ -41,17 +39,17 @@ class Played:
         return self.received >= self.expected
 
 
-def play(lab: SimulatedLab, tell: Tell) -> Played:
-    """Connect, publish, settle; NodeFailure if some cannot connect."""
-    incidents = compile_incidents(lab.topology)
-    timeline = without_the_fallen(compile_timeline(lab.topology), incidents)
+def play(lab: SimulatedLab, tell: Tell, script: Script | None = None) -> Played:
+    """Connect, publish, settle; NodeFailure if some cannot connect. `script`: instead of the topology's scenario."""
+    script = script or compiled(lab.topology)
+    timeline, incidents = script.actions, script.incidents
     _connect(lab)
     start = -(-lab.loop.now // SECOND) * SECOND + PAUSE_S * SECOND
     for incident in incidents:
         lab.loop.at(start + incident.at_ns, lab.strike, incident)
     lab.play(timeline, start)
     expected = expected_despite(lab.topology, timeline, incidents)
-    _advance(lab, start, lab.topology.scenario.duration_s, tell)
+    _advance(lab, start, script.lasts_s, tell)
     _settle(lab, expected)
     end = lab.loop.now
     _hand_over(lab)

@@ -1,0 +1,122 @@
+"""Two rows of publications beside each other: what is missing, what is too much, and what came at another time."""
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from testbed.scenario import Action
+
+What = tuple[str, str, int, int, tuple[int, ...]]  # node, topic, priority, size, place
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The same publication at another time."""
+
+    action: Action  # as it was wanted
+    by_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Empty if all that was wanted came, within the limit, and nothing else did."""
+
+    same: int
+    missing: tuple[Action, ...]
+    extra: tuple[Action, ...]
+    moved: tuple[Moved, ...]
+    within_ns: int
+    farthest_ns: int  # of those that count as the same
+
+    @property
+    def empty(self) -> bool:
+        return not (self.missing or self.extra or self.moved)
+
+    def as_json(self) -> dict[str, Any]:
+        """For programs: counts, and each difference."""
+        return {
+            "empty": self.empty,
+            "same": self.same,
+            "within_s": self.within_ns / 1e9,
+            "farthest_s": self.farthest_ns / 1e9,
+            "missing": [_told(action) for action in self.missing],
+            "extra": [_told(action) for action in self.extra],
+            "moved": [{**_told(one.action), "by_s": one.by_ns / 1e9} for one in self.moved],
+        }
+
+
+def difference(wanted: Iterable[Action], found: Iterable[Action], within_ns: int) -> Difference:
+    """Publications of the same node, topic, priority, size and place are held against each other in their order.
+
+    Two are the same if their times are no farther apart than the limit. Of the others, as many as possible are the
+    same thing at another time.
+    """
+    one, two = _by_what(wanted), _by_what(found)
+    same = farthest = 0
+    missing: list[Action] = []
+    extra: list[Action] = []
+    moved: list[Moved] = []
+    for what in sorted({*one, *two}):
+        left, right, apart = _matched(one.get(what, []), two.get(what, []), within_ns)
+        same += len(apart)
+        farthest = max(farthest, *apart, 0)
+        pairs = list(zip(left, right, strict=False))
+        moved += [Moved(a, b.at_ns - a.at_ns) for a, b in pairs]
+        missing += left[len(pairs) :]
+        extra += right[len(pairs) :]
+    return Difference(
+        same,
+        tuple(sorted(missing, key=_when)),
+        tuple(sorted(extra, key=_when)),
+        tuple(sorted(moved, key=lambda one: _when(one.action))),
+        within_ns,
+        farthest,
+    )
+
+
+def _matched(
+    one: list[Action], two: list[Action], within_ns: int
+) -> tuple[list[Action], list[Action], list[int]]:
+    """What is left of each, and how far apart those are that are the same; no other matching finds more of them."""
+    left: list[Action] = []
+    right: list[Action] = []
+    apart: list[int] = []
+    i = j = 0
+    while i < len(one) and j < len(two):
+        by_ns = two[j].at_ns - one[i].at_ns
+        if abs(by_ns) <= within_ns:
+            apart.append(abs(by_ns))
+            i, j = i + 1, j + 1
+        elif by_ns > 0:
+            left.append(one[i])
+            i += 1
+        else:
+            right.append(two[j])
+            j += 1
+    return left + one[i:], right + two[j:], apart
+
+
+def _by_what(actions: Iterable[Action]) -> dict[What, list[Action]]:
+    found: defaultdict[What, list[Action]] = defaultdict(list)
+    for each in actions:
+        what = (each.node, each.topic, each.priority, each.size, each.place)
+        found[what].append(each)
+    for row in found.values():
+        row.sort(key=_when)
+    return found
+
+
+def _when(action: Action) -> tuple[int, str]:
+    return action.at_ns, action.node
+
+
+def _told(action: Action) -> dict[str, Any]:
+    return {
+        "at_s": action.at_ns / 1e9,
+        "node": action.node,
+        "topic": action.topic,
+        "priority": action.priority,
+        "size": action.size,
+        **({"place": list(action.place)} if action.place else {}),
+    }

@@ -1,0 +1,68 @@
+"""What is played: publications and incidents at their times, compiled from a topology or taken from a record."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from testbed.errors import InputError, few
+from testbed.recording.publications import Happened
+from testbed.scenario import (
+    Action,
+    Incident,
+    compile_incidents,
+    compile_timeline,
+    without_the_fallen,
+)
+from testbed.topology.model import FaultKind, NodeKind, Topology
+
+TAIL_S = 0.1  # after the last publication, if it comes later than the scenario's end
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """All of it, in the order of time; `lasts_s` from the start on."""
+
+    actions: tuple[Action, ...]
+    incidents: tuple[Incident, ...]
+    lasts_s: float
+
+
+def compiled(topology: Topology) -> Script:
+    """The topology's own scenario."""
+    incidents = compile_incidents(topology)
+    timeline = without_the_fallen(compile_timeline(topology), incidents)
+    return Script(timeline, incidents, topology.scenario.lasts_s)
+
+
+def as_happened(
+    rows: Sequence[Happened], faults: Iterable[Mapping[str, Any]], start_ns: int, lasts_s: float
+) -> Script:
+    """Publications and faults (entries of a manifest) at the times when they really happened."""
+    incidents = tuple(
+        Incident(entry["t_ns"] - start_ns, FaultKind(entry["action"]), tuple(entry["nodes"]))
+        for entry in faults
+        if entry["t_ns"] >= start_ns
+    )
+    return lengthened(Script(tuple(row.action for row in rows), incidents, lasts_s))
+
+
+def lengthened(script: Script) -> Script:
+    """Long enough for the last publication: one may have been injected after the scenario's end."""
+    last_s = max((action.at_ns for action in script.actions), default=0) / 1e9
+    lasts_s = script.lasts_s if last_s < script.lasts_s else last_s + TAIL_S
+    return replace(script, lasts_s=lasts_s)
+
+
+def refuse_strangers(script: Script, topology: Topology) -> None:
+    """InputError if somebody publishes or fails who is not there."""
+    sensors = {node.name for node in topology.of_kind(NodeKind.SENSOR)}
+    nodes = {node.name for node in topology.nodes}
+    publishers = dict.fromkeys(action.node for action in script.actions)
+    struck = dict.fromkeys(name for each in script.incidents for name in each.nodes)
+    missing = [name for name in publishers if name not in sensors]
+    missing += [name for name in struck if name not in nodes and name not in missing]
+    if missing:
+        raise InputError(
+            f"what is to be played needs {few(missing)}, and the lab has no such sensors or nodes",
+            "leave out the --set that takes them away",
+        )

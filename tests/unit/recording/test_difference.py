@@ -1,0 +1,67 @@
+"""Two rows of publications differ by what is missing, what is too much, and what came at another time."""
+
+from dataclasses import replace
+from itertools import permutations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from testbed.recording.difference import difference
+from testbed.scenario import Action
+
+ALERT = Action(1_000, "sensor", "alerts", 5, 100)
+WITHIN_NS = 10
+
+
+def test_the_same_publications_within_the_limit_are_no_difference() -> None:
+    told = difference([ALERT], [replace(ALERT, at_ns=1_010)], WITHIN_NS)
+    assert told.empty
+    assert (told.same, told.farthest_ns) == (1, 10)
+    assert told.as_json()["empty"] is True
+
+
+def test_another_time_another_size_and_another_node_are_told() -> None:
+    late, fat = replace(ALERT, at_ns=1_011), replace(ALERT, size=101)
+    told = difference([ALERT], [late], WITHIN_NS)
+    assert [(each.action, each.by_ns) for each in told.moved] == [(ALERT, 11)]
+    assert not told.empty
+    told = difference([ALERT, ALERT], [ALERT, fat], WITHIN_NS)
+    assert (told.same, told.missing, told.extra) == (1, (ALERT,), (fat,))
+    assert told.as_json()["extra"] == [
+        {"at_s": 1e-6, "node": "sensor", "topic": "alerts", "priority": 5, "size": 101}
+    ]
+
+
+def test_one_that_is_missing_in_a_row_does_not_move_the_others() -> None:
+    row = [replace(ALERT, at_ns=place * 1_000) for place in range(5)]
+    told = difference(row, row[:2] + row[3:], WITHIN_NS)
+    assert (told.same, told.missing, told.moved) == (4, (row[2],), ())
+
+
+moments = st.lists(st.integers(0, 60), max_size=5)
+
+
+@given(moments, moments)
+def test_no_matching_finds_more_that_are_the_same(one, two) -> None:
+    """Against trying all matchings."""
+
+    def row(times: list[int]) -> list[Action]:
+        return [replace(ALERT, at_ns=at) for at in times]
+
+    few, many = sorted((one, two), key=len)
+    best = max(
+        sum(abs(a - b) <= WITHIN_NS for a, b in zip(few, order, strict=False))
+        for order in permutations(many, len(few))
+    )
+    told = difference(row(one), row(two), WITHIN_NS)
+    assert told.same == best
+    assert told.same + len(told.moved) + len(told.missing) == len(one)
+    assert told.same + len(told.moved) + len(told.extra) == len(two)
+    assert told.empty is (sorted(one) == sorted(two) or (best == len(one) == len(two)))
+
+
+@given(moments)
+def test_a_row_does_not_differ_from_itself_and_is_all_of_what_nothing_lacks(times) -> None:
+    row = [replace(ALERT, at_ns=at, node=f"n{at % 3}") for at in times]
+    assert difference(row, row[::-1], 0).empty
+    assert len(difference(row, [], 0).missing) == len(difference([], row, 0).extra) == len(row)
