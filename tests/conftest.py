@@ -6,6 +6,7 @@ A test that cannot run on this machine is skipped with the reason; where $CI is 
 import functools
 import os
 import shutil
+import signal
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -30,6 +31,9 @@ for size in ("COLUMNS", "LINES"):  # of the terminal, which those who run tests 
     os.environ.pop(size, None)
 # Tests start thousands of processes of ours: each would compile our modules anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+# A shell's background processes ignore Ctrl-C, and so would all that tests start to interrupt it.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 

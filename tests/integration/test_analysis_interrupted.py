@@ -33,6 +33,18 @@ try:
 except KeyboardInterrupt:
     sys.exit(130)
 """
+STUCK = """
+import os, signal, sys
+from analysis import session
+session.STOPPING_S = session.ENDING_S = 0.5
+for word in ("first", "second"):
+    with session.open_session(short=True) as spark:
+        assert spark.range(5).count() == 5
+        if word == "first":
+            from pyspark import SparkContext
+            os.kill(SparkContext._gateway.proc.pid, signal.SIGSTOP)
+    print(word, flush=True)
+"""
 PATIENCE_S = 90
 
 
@@ -112,3 +124,17 @@ def test_an_interrupt_in_the_middle_of_the_work_is_quiet_and_leaves_nothing_half
     assert processes_of(scratch) == []
     assert list(scratch.iterdir()) == []
     assert sorted(path.name for path in folder.iterdir()) == ["logs", "pcap", "run.json"]
+
+
+def test_a_java_that_does_not_answer_any_more_is_ended_and_the_next_session_is_a_good_one(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", STUCK],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "first\nsecond\n", "")
+    assert processes_of(tmp_path) == []
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,71 @@
+"""Ctrl-C and SIGTERM around Spark: put off where nobody could end Java, and never lost."""
+
+import signal
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+AGAIN_S = 0.05  # until an interrupt that was lost is sent again
+
+
+@contextmanager
+def deferred() -> Iterator[None]:
+    """Ctrl-C and SIGTERM inside take effect at the end: until Java is known, nobody could end it.
+
+    Python gives signals to the main thread only; in any other there is nothing to defer.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    noted: list[int] = []
+    usual = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    for number in usual:
+        signal.signal(number, lambda which, _frame: noted.append(which))
+    try:
+        yield
+    finally:
+        for number, handler in usual.items():
+            signal.signal(number, handler if handler is not None else signal.SIG_DFL)
+    if noted:
+        raise KeyboardInterrupt
+
+
+@contextmanager
+def never_lost() -> Iterator[None]:
+    """An interrupt inside that Python drops is sent again.
+
+    It drops those that come while an object is tidied up, because a finalizer cannot raise; and for each answer of
+    Java the bridge has objects to tidy up.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    usual, lost = sys.unraisablehook, list[threading.Timer]()
+
+    def told(unraisable: Any) -> None:
+        if unraisable.exc_type is not KeyboardInterrupt:
+            usual(unraisable)
+            return
+        again = threading.Timer(AGAIN_S, _interrupt_main)
+        again.daemon = True
+        lost.append(again)
+        again.start()
+
+    sys.unraisablehook = told
+    try:
+        yield
+    finally:
+        sys.unraisablehook = usual
+        pending = [again for again in lost if not again.finished.is_set()]
+        for again in pending:
+            again.cancel()
+    if pending:
+        raise KeyboardInterrupt
+
+
+def _interrupt_main() -> None:
+    main = threading.main_thread().ident
+    if main is not None:
+        signal.pthread_kill(main, signal.SIGINT)
