@@ -74,13 +74,12 @@ def compare(
         limits = [read_limit(one) for one in limit or ()]
         asked = [read_worse(one) for one in worse_than or ()]
         sides = distinct(runs)
-        document = _compare(sides, terminal)
-        _refuse_unjudged(document, limits, asked)
-        document |= _judged(document, limits, asked)
+        document = compared(sides, terminal)
+        refuse_unjudged(document, limits, asked)
+        document |= judged(document, limits, asked)
         terminal.document(document)
         terminal.show(*comparison_tables(document))
-        failed = [_sentence(one) for one in document["limits"] if not one["ok"]]
-        failed += [_worse_sentence(one) for one in document["worse"] if not one["ok"]]
+        failed = exceeded(document)
         for sentence in failed:
             terminal.emit(Note(sentence))
         if failed:
@@ -160,7 +159,8 @@ def _number(text: str) -> float:
         return nan
 
 
-def _compare(places: list[list[RunPlace]], terminal: Terminal) -> dict[str, Any]:
+def compared(places: list[list[RunPlace]], terminal: Terminal) -> dict[str, Any]:
+    """The document; runs that were not analysed yet are, first."""
     from analysis.comparison import compare as compare_sides
     from analysis.errors import AnalysisError
     from analysis.runfolder import read_run
@@ -182,9 +182,10 @@ def _compare(places: list[list[RunPlace]], terminal: Terminal) -> dict[str, Any]
         raise TestbedError(error.message, error.hint) from error
 
 
-def _judged(
+def judged(
     document: dict[str, Any], limits: list[tuple[str, float]], asked: list[tuple[str, float]]
 ) -> dict[str, Any]:
+    """What is to be added to the document: how the runs did by these limits."""
     from analysis.effects import judge_worse
     from analysis.limits import judge
 
@@ -196,7 +197,13 @@ def _judged(
     }
 
 
-def _refuse_unjudged(
+def exceeded(document: dict[str, Any]) -> list[str]:
+    """A sentence for each limit that was not kept."""
+    failed = [_sentence(one) for one in document["limits"] if not one["ok"]]
+    return failed + [_worse_sentence(one) for one in document["worse"] if not one["ok"]]
+
+
+def refuse_unjudged(
     document: dict[str, Any], limits: list[tuple[str, float]], asked: list[tuple[str, float]]
 ) -> None:
     """InputError for a limit that these runs have nothing for: not to be judged is not to have passed."""

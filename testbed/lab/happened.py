@@ -18,7 +18,7 @@ from testbed.recording.publications import (
     read_actions,
     read_happened,
 )
-from testbed.records import read_manifest, update_manifest
+from testbed.records import UNFINISHED, read_manifest, update_manifest
 from testbed.scenario import Action
 
 INJECTED = "injected"  # of the manifest: what was published by hand
@@ -53,8 +53,8 @@ def record_happened(run: RunPlace) -> Lateness | None:
 
 
 def happened_in(run: RunPlace) -> list[Happened]:
-    """What the record says; of a run that has none (an older one, or one that was killed), what its logs say."""
-    if not run.happened.exists():
+    """What the record says; of a run that goes on, or that has none (it was killed, or is old), what its logs say."""
+    if not run.happened.exists() or read_manifest(run)["status"] in UNFINISHED:
         record_happened(run)
     return read_happened(run.happened.read_text().splitlines())
 

@@ -1,0 +1,144 @@
+"""`testbed replay RUN`: play a run's publications and faults again, and hold what came of it against the first time."""
+
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from testbed.backends.choice import BACKENDS, SIMULATED
+from testbed.cli.compare_command import (
+    EXCEEDED,
+    Limits,
+    WorseThan,
+    compared,
+    exceeded,
+    judged,
+    read_limit,
+    read_worse,
+    refuse_unjudged,
+)
+from testbed.cli.comparison_tables import comparison_tables
+from testbed.cli.options import AsJson, Overrides, RunName
+from testbed.cli.run_commands import analyze_run, say_doubts, write_run_report
+from testbed.cli.terminal import Terminal
+from testbed.errors import InputError
+from testbed.events import Note
+from testbed.lab.replay import Replay, play_again, played_otherwise, replay_of
+from testbed.places import RunPlace
+from testbed.recording.difference import Difference
+from testbed.records import read_manifest, the_run
+from testbed.topology.units import parse_duration
+
+WITHIN = "100ms"
+SHOWN = 20  # differences in the table; --json has them all
+
+Backend = Annotated[
+    str | None,
+    typer.Option("--backend", help="docker, netns or simulated; without it the run's own."),
+]
+AsPlanned = Annotated[
+    bool,
+    typer.Option(
+        "--as-planned/--as-happened",
+        help="At the times of the scenario, or at those at which things really happened.",
+    ),
+]
+Within = Annotated[
+    str,
+    typer.Option(help="How far a publication may be from its time before it counts as another."),
+]
+Name = Annotated[str | None, typer.Option("--name", help="Name of the lab, instead of the run's.")]
+
+
+def register(app: typer.Typer) -> None:
+    app.command(epilog="Example: testbed replay demo --backend simulated")(replay)
+
+
+def replay(
+    run: RunName = None,
+    backend: Backend = None,
+    overrides: Overrides = None,
+    as_planned: AsPlanned = False,
+    name: Name = None,
+    within: Within = WITHIN,
+    limit: Limits = None,
+    worse_than: WorseThan = None,
+    as_json: AsJson = False,
+) -> None:
+    """Play a run's publications and faults again, from its folder alone, and compare.
+
+    Exit code 1 if other messages were published than the first time, or at other times, or if a limit is exceeded.
+    """
+    with Terminal(as_json) as terminal:
+        limits = [read_limit(one) for one in limit or ()]
+        asked = [read_worse(one) for one in worse_than or ()]
+        within_ns = _nanoseconds(within)
+        first = the_run(run)
+        what = replay_of(first, overrides or (), planned=as_planned, name=name)
+        again, told = played(what, backend or _own_backend(first), within_ns, terminal)
+        document = compared([[first], [again]], terminal)
+        refuse_unjudged(document, limits, asked)
+        document |= judged(document, limits, asked)
+        path = write_run_report(again, terminal.emit)
+        document |= {"replay": what.about, "publications": told.as_json(), "report": str(path)}
+        document["ok"] = document["ok"] and told.empty
+        terminal.document(document)
+        terminal.show(*difference_tables(told), *comparison_tables(document), f"report: {path}")
+        for sentence in (failed := exceeded(document)):
+            terminal.emit(Note(sentence))
+        if failed or not told.empty:
+            raise typer.Exit(EXCEEDED)
+
+
+def played(
+    what: Replay, backend: str | None, within_ns: int, terminal: Terminal
+) -> tuple[RunPlace, Difference]:
+    """The new run, measured, and how its publications differ from those that were wanted."""
+    terminal.if_interrupted = "interrupted; what this command had made was taken back"
+    again = play_again(what, backend, terminal.emit)
+    terminal.if_interrupted = (
+        f"interrupted; the captures in {again.folder} are complete: `testbed analyze {again.run}`"
+    )
+    told = played_otherwise(what, again, within_ns)
+    say_doubts(analyze_run(again, terminal.emit), terminal)
+    return again, told
+
+
+def _nanoseconds(text: str) -> int:
+    try:
+        return round(parse_duration(text) * 1e9)
+    except ValueError as error:
+        raise InputError(f"--within: {error}", "write it with its unit, e.g. 100ms") from error
+
+
+def _own_backend(run: RunPlace) -> str | None:
+    """Where it ran before; None (the best there is) if that is none that runs labs."""
+    name = str(read_manifest(run)["backend"]["name"])
+    return name if name == SIMULATED or name in BACKENDS else None
+
+
+def difference_tables(told: Difference) -> list[Table | str]:
+    """For people: one sentence if nothing differs."""
+    limit = f"within {told.within_ns / 1e6:g} ms"
+    if told.empty:
+        return [
+            f"publications: all {told.same} again, {limit} of their times "
+            f"(at most {told.farthest_ns / 1e6:.1f} ms off), and no others"
+        ]
+    document = told.as_json()
+    rows = [(kind, one) for kind in ("missing", "extra", "moved") for one in document[kind]]
+    table = Table(
+        title=f"publications that differ ({told.same} are the same, {limit})",
+        caption=f"and {len(rows) - SHOWN} more: --json has them all" if len(rows) > SHOWN else None,
+    )
+    for column in ("", "at", "node", "topic", "level", "size", "by"):
+        table.add_column(column)
+    for kind, one in rows[:SHOWN]:
+        table.add_row(kind, *_cells(one))
+    return [table]
+
+
+def _cells(one: dict[str, Any]) -> tuple[str, ...]:
+    by = f"{one['by_s'] * 1000:+.1f} ms" if "by_s" in one else ""
+    said = (one["node"], one["topic"], str(one["priority"]), f"{one['size']} B")
+    return f"{one['at_s']:.3f} s", *said, by

@@ -1,0 +1,152 @@
+"""A run is played again from its folder alone: the same publications at the same times, also with other methods."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from testbed.errors import InputError
+from testbed.events import ignore
+from testbed.lab import simulate
+from testbed.lab.happened import happened_in
+from testbed.lab.replay import play_again, played_otherwise, replay_of
+from testbed.places import RunPlace
+from testbed.records import read_manifest, update_manifest
+from testbed.topology import load
+from testbed.topology.model import from_json
+
+ROOT = Path(__file__).parents[3]
+VALLEY = """
+name: valley
+seed: 7
+groups:
+  sensors: {kind: sensor, count: 3, link: mvno-128k}
+nodes:
+  broker: {kind: broker, link: lan}
+  siren: {kind: subscriber, link: 3g-384k, topics: [alerts]}
+scenario:
+  duration: 3s
+  events:
+    - {at: 0s, publish: {from: "sensors[*]", topic: alerts, priority: 2, size: 300B, period: 500ms, spread: 500ms}}
+    - {at: 1s, crash: {nodes: "sensors[0]"}}
+    - {at: 2s, restart: {nodes: "sensors[0]"}}
+"""
+TRACES = ("links.parquet", "messages.parquet", "use.parquet")
+
+
+@pytest.fixture
+def run(places: Path) -> RunPlace:
+    """A simulated run whose file is gone."""
+    source = places / "valley.yaml"
+    source.write_text(VALLEY)
+    made = simulate(load(source), source, ignore)
+    source.unlink()
+    return made
+
+
+def test_a_simulated_run_played_again_is_the_same_byte_by_byte(run):
+    what = replay_of(run)
+    again = play_again(what, "simulated", ignore)
+    assert played_otherwise(what, again, within_ns=0).empty
+    for name in TRACES:
+        assert (again.trace / name).read_bytes() == (run.trace / name).read_bytes()
+    told = read_manifest(again)["replay"]
+    assert told["of"] == run.run
+    assert told["as"] == "happened"
+    assert told["difference"]["empty"] is True
+
+
+def test_as_planned_and_as_happened_are_the_same_where_nothing_is_late(run):
+    planned, real = replay_of(run, planned=True).script, replay_of(run).script
+    assert planned.actions == real.actions
+    assert planned.incidents == real.incidents
+
+
+def test_a_replay_can_be_replayed(run):
+    second = play_again(replay_of(run), "simulated", ignore)
+    what = replay_of(second)
+    third = play_again(what, "simulated", ignore)
+    assert played_otherwise(what, third, within_ns=0).empty
+    assert [row.action for row in happened_in(third)] == [row.action for row in happened_in(run)]
+
+
+def test_set_holds_for_the_replay_and_leaves_the_rest_as_it_was(run):
+    known = from_json(read_manifest(run)["topology"])
+    update_manifest(run, topology={**read_manifest(run)["topology"], "seed": 99})
+    what = replay_of(run, ["delivery.method=preemptive", "scenario.settle=3s"])
+    assert what.topology.delivery.method == "preemptive"
+    assert what.topology.seed == 99
+    assert what.topology.scenario == replace(known.scenario, settle_s=3.0)
+    again = play_again(what, "simulated", ignore)
+    assert played_otherwise(what, again, within_ns=0).empty
+    further = replay_of(again, ["links.emulator=relay"])
+    assert further.topology.delivery.method == "preemptive"
+
+
+def test_another_scenario_and_a_lab_without_the_publishers_are_refused(run):
+    with pytest.raises(InputError, match="what happens in a replay is on record") as caught:
+        replay_of(run, ["scenario.duration=1s"])
+    assert "scenario.settle" in caught.value.hint
+    with pytest.raises(InputError, match="needs sensors-2"):
+        replay_of(run, ["groups.sensors.count=2"])
+
+
+def test_what_was_injected_after_the_end_is_played_too(run):
+    log = run.log("sensors-1")
+    lines = log.read_text().splitlines()
+    last = next(json.loads(line) for line in reversed(lines) if '"publish"' in line)
+    start_ns = read_manifest(run)["play"]["start_ns"]
+    late = {**last, "t": start_ns + 5_000_000_000, "id": "00000000000000ff"}
+    log.write_text("\n".join([*lines, json.dumps(late)]) + "\n")
+    run.happened.unlink()
+    what = replay_of(run)
+    assert what.script.lasts_s > 5
+    again = play_again(what, "simulated", ignore)
+    assert happened_in(again)[-1].at_ns == 5_000_000_000
+    assert played_otherwise(what, again, within_ns=0).empty
+
+
+def test_a_difference_is_found_and_told(run):
+    what = replay_of(run)
+    again = play_again(what, "simulated", ignore)
+    rows = again.happened.read_text().splitlines()
+    again.happened.write_text("\n".join(rows[1:]) + "\n")
+    told = played_otherwise(what, again, within_ns=0)
+    assert told.missing == (what.script.actions[0],)
+    assert read_manifest(again)["replay"]["difference"]["missing"] == 1
+
+
+def test_a_run_in_which_nothing_happened_cannot_be_replayed(run):
+    update_manifest(run, play=None)
+    shutil.rmtree(run.logs)
+    run.happened.write_text("")
+    with pytest.raises(InputError, match="nothing was published"):
+        replay_of(run)
+    run.actions.unlink()
+    with pytest.raises(InputError, match="no scenario was played"):
+        replay_of(run, planned=True)
+
+
+def test_two_processes_with_other_hashes_leave_the_same_bytes(places):
+    """Sets and dicts of strings are in another order in each of them."""
+    source = places / "valley.yaml"
+    several = "\noverlay: {method: sg-tbps}\nnodes:\n  far: {kind: broker, link: 3g-384k}\n"
+    source.write_text(VALLEY.replace("\nnodes:\n", several))
+    program = (
+        "import sys; from pathlib import Path; from testbed.lab import simulate; from testbed.topology import load\n"
+        "from testbed.events import ignore\n"
+        "print(simulate(load(Path(sys.argv[1])), Path(sys.argv[1]), ignore).folder)"
+    )
+    traces = []
+    for seed in ("1", "2"):
+        env = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)}
+        argv = [sys.executable, "-c", program, str(source)]
+        said = subprocess.run(argv, env=env, capture_output=True, text=True, check=True).stdout
+        folder = Path(said.strip()) / "trace"
+        traces.append([(folder / name).read_bytes() for name in TRACES])
+    assert traces[0] == traces[1]
