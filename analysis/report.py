@@ -179,7 +179,7 @@ def _facts(run: Run, summary: dict[str, Any]) -> list[tuple[str, str]]:
         ("nodes", ", ".join(_counted(n, kind) for kind, n in counts.items() if n)),
         ("overlay", method(topology["overlay"])),
         ("delivery", deliveries(topology)),
-        ("scenario", f"{topology['scenario']['duration_s']:g} s, seed {topology['seed']}"),
+        ("scenario", _scenario(topology)),
         ("backend", _with_reason(manifest["backend"])),
         ("link emulator", _with_reason(manifest["emulator"] or {"name": run.emulator})),
         ("version of testbed", str(manifest["version"])),
@@ -195,6 +195,13 @@ def _facts(run: Run, summary: dict[str, Any]) -> list[tuple[str, str]]:
             if value not in (None, "", [], {}):
                 facts.append(fact(name, value))
     return facts
+
+
+def _scenario(topology: dict[str, Any]) -> str:
+    scenario = topology["scenario"]
+    seconds, speed = scenario["duration_s"], scenario.get("speed", 1.0)
+    paced = "" if speed == 1 else f" played {speed:g} times as fast, in {seconds / speed:g} s"
+    return f"{seconds:g} s{paced}, seed {topology['seed']}"
 
 
 def _with_reason(choice: dict[str, Any]) -> str:

@@ -64,7 +64,7 @@ def summary_line(topology: Topology) -> str:
     """A topology in one line."""
     counts = [(len(topology.of_kind(kind)), kind) for kind in NodeKind]
     kinds = ", ".join(counted(n, kind) for n, kind in counts if n)
-    publications, duration_s = len(compile_timeline(topology)), topology.scenario.duration_s
+    publications, duration_s = len(compile_timeline(topology)), topology.scenario.lasts_s
     scenario = f"{publications} publications in {duration_s:g} s" if duration_s else "no scenario"
     return f"{topology.name}: {kinds}; {scenario}"
 

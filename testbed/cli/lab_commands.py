@@ -20,6 +20,7 @@ from testbed.cli.options import (
     NewName,
     Overrides,
     ScenarioFile,
+    Speed,
     TopologyFile,
 )
 from testbed.cli.terminal import Terminal
@@ -28,6 +29,7 @@ from testbed.events import Note
 from testbed.lab import bring_up, inject, lab_status, play
 from testbed.lab.guests import save_outputs
 from testbed.lab.scenario_file import take_scenario
+from testbed.lab.speed import take_speed
 from testbed.recording.lateness import sentence
 from testbed.records import lab_names, read_manifest, the_lab, the_run
 from testbed.topology import load
@@ -82,13 +84,18 @@ def up(
 
 
 def play_scenario(
-    name: LabName = None, scenario: ScenarioFile = None, as_json: AsJson = False
+    name: LabName = None,
+    scenario: ScenarioFile = None,
+    speed: Speed = None,
+    as_json: AsJson = False,
 ) -> None:
     """Play the topology's scenario, or one from a file, on a lab that is up."""
     with Terminal(as_json) as terminal:
         record = the_lab(name)
         if scenario is not None:
             take_scenario(record, scenario)
+        if speed is not None:
+            take_speed(record, speed)
         terminal.if_interrupted = (
             f"interrupted; the nodes go on with the scenario until `testbed down {record.name}`"
         )

@@ -26,6 +26,15 @@ Overrides = Annotated[
         "scenario.events[0].publish.size=1kB. Several times.",
     ),
 ]
+Speed = Annotated[
+    float | None,
+    typer.Option(
+        "--speed",
+        min=0.001,
+        max=1_000,
+        help="Play the scenario so many times as fast, e.g. 20; links and nodes keep their pace.",
+    ),
+]
 LabName = Annotated[
     str | None, typer.Argument(metavar="LAB", help="A lab's name; not needed if only one is up.")
 ]

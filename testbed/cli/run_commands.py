@@ -19,6 +19,7 @@ from testbed.cli.options import (
     RunBackendName,
     RunName,
     ScenarioFile,
+    Speed,
     TopologyFile,
 )
 from testbed.cli.stages import stages
@@ -65,6 +66,7 @@ def run(
     name: NewName = None,
     scenario: ScenarioFile = None,
     overrides: Overrides = None,
+    speed: Speed = None,
     seed: Seed = None,
     backend: RunBackendName = None,
     calibrate: Calibrate = False,
@@ -74,7 +76,7 @@ def run(
     """Do it all: up, play, down, analyze, report."""
     with Terminal(as_json) as terminal:
         terminal.if_interrupted = "interrupted; what this command had made was taken back"
-        topology = _loaded(file, name, seed, scenario, overrides)
+        topology = _loaded(file, name, seed, scenario, with_speed(overrides, speed))
         if backend == SIMULATED:
             if calibrate:
                 raise InputError("simulated lines need no calibration", "leave --calibrate out")
@@ -110,6 +112,7 @@ def simulate_file(
     name: NewName = None,
     scenario: ScenarioFile = None,
     overrides: Overrides = None,
+    speed: Speed = None,
     seed: Seed = None,
     service_time: Annotated[
         str, typer.Option(help="What a node's processor takes for one message.")
@@ -125,8 +128,13 @@ def simulate_file(
             raise InputError(
                 f"--service-time: {error}", "write it with its unit, e.g. 1ms"
             ) from error
-        topology = _loaded(file, name, seed, scenario, overrides)
+        topology = _loaded(file, name, seed, scenario, with_speed(overrides, speed))
         _simulate_and_show(topology, file, terminal, service_s, scenario)
+
+
+def with_speed(overrides: Sequence[str] | None, speed: float | None) -> list[str]:
+    """`--speed` is short for setting the file's `scenario.speed`."""
+    return [*(overrides or ()), *([] if speed is None else [f"scenario.speed={speed!r}"])]
 
 
 def _loaded(
@@ -134,10 +142,10 @@ def _loaded(
     name: str | None,
     seed: int | None,
     scenario: Path | None,
-    overrides: Sequence[str] | None,
+    overrides: Sequence[str],
 ) -> Topology:
     """The file's topology, with another seed if one is wanted: a further trial of the same experiment."""
-    topology = load(file, name=name, scenario=scenario, overrides=overrides or ())
+    topology = load(file, name=name, scenario=scenario, overrides=overrides)
     return topology if seed is None else replace(topology, seed=seed)
 
 

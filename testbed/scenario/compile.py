@@ -6,9 +6,10 @@ Each node draws from a source of its own for each event, so adding a node never 
 import random
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from testbed.errors import InputError
+from testbed.scenario.pace import played_ns
 from testbed.topology.model import Publish, Topology
 from testbed.topology.names import filled
 from testbed.topology.volume import (
@@ -58,7 +59,9 @@ def compile_timeline(topology: Topology) -> tuple[Action, ...]:
         )
     ]
     timeline.sort(key=lambda action: (action.at_ns, numbers[action.node]))
-    return tuple(timeline)
+    return tuple(
+        replace(action, at_ns=played_ns(action.at_ns, scenario.speed)) for action in timeline
+    )
 
 
 def expected_deliveries(topology: Topology, timeline: tuple[Action, ...]) -> Counter[str]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from nodes.overlay.promises import promises
 from testbed.scenario.compile import Action, expected_deliveries
+from testbed.scenario.pace import played_ns
 from testbed.topology.model import FaultKind, Topology
 from testbed.topology.volume import nanoseconds
 
@@ -39,7 +40,8 @@ def compile_incidents(topology: Topology) -> tuple[Incident, ...]:
             able = [name for name in able if name in struck]
         broken.symmetric_difference_update(able)
         if able:
-            incidents.append(Incident(nanoseconds(fault.at_s), fault.kind, tuple(able)))
+            at_ns = played_ns(nanoseconds(fault.at_s), topology.scenario.speed)
+            incidents.append(Incident(at_ns, fault.kind, tuple(able)))
     return tuple(incidents)
 
 

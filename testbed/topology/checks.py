@@ -221,6 +221,20 @@ def number() -> Checked:
     return Checked(check, {"type": "number"})
 
 
+def factor(least: float, most: float) -> Checked:
+    """How many times: a number above zero, within bounds."""
+    hint = f"write a number from {least:g} to {most:,g}, as in 20"
+
+    def check(value: object) -> float:
+        if type(value) not in (int, float):
+            raise refuse(f"a number is expected here, not {described(value)}", hint)
+        if not least <= value <= most:  # type: ignore[operator]
+            raise refuse(f"{value} is out of range", hint)
+        return float(value)  # type: ignore[arg-type]
+
+    return Checked(check, {"type": "number", "minimum": least, "maximum": most})
+
+
 def parameter() -> Checked:
     """A value that a method's own code will judge: text, number, true or false."""
 

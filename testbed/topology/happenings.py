@@ -53,7 +53,7 @@ def scenario(checking: Checking, nodes: tuple[Node, ...]) -> Scenario:
                     "lengthen `period`, shorten `for`, or lower `count`",
                 )
             break
-    return Scenario(raw.duration, raw.settle, tuple(events), faults.in_order())
+    return Scenario(raw.duration, raw.settle, tuple(events), faults.in_order(), raw.speed)
 
 
 def _is_one_thing(checking: Checking, path: Path, event: RawEvent) -> bool:

@@ -8,13 +8,13 @@ Orders that follow from names change little when a broker comes or goes: most no
 
 from collections.abc import Mapping, Sequence
 from hashlib import blake2b
-from math import asin, ceil, cos, radians, sin, sqrt
+from math import ceil
 
 from nodes.kinds import EDGE
+from testbed.earth import distance_m
 from testbed.topology.model import Node, NodeKind
 
 MOST_HOMES = 4  # brokers that a node at the edge is told of
-EARTH_M = 6_371_000.0
 
 
 def homes_of(
@@ -36,14 +36,6 @@ def homes_of(
             room[first[0]] -= 1
         homes[node.name] = tuple(dict.fromkeys([*first, *order]))[:MOST_HOMES]
     return homes
-
-
-def distance_m(here: tuple[float, float], there: tuple[float, float]) -> float:
-    """Along the surface of the Earth, which is taken for a sphere."""
-    (latitude, longitude), (other, far) = map(radians, here), map(radians, there)
-    half = sin((other - latitude) / 2) ** 2
-    half += cos(latitude) * cos(other) * sin((far - longitude) / 2) ** 2
-    return 2 * EARTH_M * asin(min(1.0, sqrt(half)))
 
 
 def _has_a_way(node: Node, brokers: Sequence[Node], chosen: Mapping[str, tuple[str, ...]]) -> bool:

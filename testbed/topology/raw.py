@@ -289,6 +289,9 @@ class RawScenario(Section):
         10.0, description="wait at most this long afterwards for messages under way; default: 10s"
     )
     events: list[RawEvent] = Field([], description="what happens when")
+    speed: Annotated[float, checks.factor(0.001, 1_000)] = Field(
+        1.0, description="play it so many times as fast: 20; links and nodes keep their pace"
+    )
 
 
 class RawCapture(Section):

@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from testbed.earth import distance_m
 from testbed.topology import TopologyErrors, load_text
-from testbed.topology.homes import MOST_HOMES, distance_m, homes_of
+from testbed.topology.homes import MOST_HOMES, homes_of
 from testbed.topology.model import Node, NodeKind
 
 PLACES = st.none() | st.tuples(st.floats(-90, 90), st.floats(-180, 180))
