@@ -6,12 +6,14 @@ stream) depends on those before it only, so it does not matter where the windows
 """
 
 from bisect import bisect_left, bisect_right
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from analysis.stream import NEVER, NOTHING, REORDERED_WITHIN_NS, Stream
+from analysis.seen_ranges import SeenRanges
+from analysis.stream import NEVER, REORDERED_WITHIN_NS, Stream
+from analysis.stream_pieces import Pieces, put_together
 
 __all__ = ["REORDERED_WITHIN_NS", "Reassembly", "Stream", "reassemble", "unwrap"]
 Array = npt.NDArray[Any]
@@ -20,31 +22,6 @@ FARTHEST_JUMP = 1 << 26  # a segment further ahead than any window allows belong
 LATEST = 1 << 26  # bytes that are missing are not waited for any longer when so many follow them
 REACH_BACK = 1 << 20  # so far into a stream whose opening is not known, its true beginning may come
 REPEATS_WITHIN = 1 << 20  # what follows so many bytes behind is not noted as a repetition of them
-
-
-class _Pieces(NamedTuple):
-    """Runs of new bytes: from where to where, when seen, and how many of them were kept, from `at` of `data` on."""
-
-    begin: Array
-    end: Array
-    ts_ns: Array
-    repeated_ns: Array
-    kept: Array
-    at: Array
-    data: bytes
-
-    def chosen(self, which: Array) -> "_Pieces":
-        columns = {name: getattr(self, name)[which] for name in _COLUMNS}
-        return self._replace(**columns)
-
-    def copied(self) -> "_Pieces":
-        """With no more data than they need."""
-        places = zip(self.at.tolist(), self.kept.tolist(), strict=True)
-        data = b"".join([self.data[at : at + kept] for at, kept in places])
-        return self._replace(at=np.cumsum(self.kept) - self.kept, data=data)
-
-
-_COLUMNS = _Pieces._fields[:-1]
 
 
 def unwrap(seq: Array) -> Array:
@@ -84,11 +61,10 @@ class Reassembly:
         self.before_ns = 0
         self.holes: list[tuple[int, int]] = []  # below the floor
         self._last = (opening, 0)  # sequence number and position of the last segment
-        self._begins: list[int] = []  # what has been seen, above the floor: disjoint ranges
-        self._ends: list[int] = []
+        self._seen = SeenRanges()
         self._edges: list[int] = []  # where each gap ended when it appeared, in order,
         self._opened: list[int] = []  # and when that was
-        self._pieces: list[_Pieces] = []
+        self._pieces: list[Pieces] = []
 
     # Segments in
 
@@ -108,12 +84,12 @@ class Reassembly:
         skipped = begin - start[which]
         have = np.clip(kept[which] - skipped, 0, end - begin)
         never = np.zeros(len(which), np.int64)
-        new = _Pieces(begin, end, ts_ns[which], never, have, at[which] + skipped, data)
+        new = Pieces(begin, end, ts_ns[which], never, have, at[which] + skipped, data)
         self._pieces.append(new.copied() if self._pieces else new)
         brought = np.bincount(which, end - begin, len(start))
         again = (brought < length) & (start <= ahead) & (start >= ahead - REPEATS_WITHIN)
         if again.any():
-            _note_repetitions(self._together(), start[again], length[again], ts_ns[again])
+            self._together().note_repetitions(start[again], length[again], ts_ns[again])
 
     def keep(self) -> None:
         """What was added last stays, though the data it came from goes."""
@@ -136,10 +112,10 @@ class Reassembly:
 
     def _no_gap(self, start: Array) -> bool:
         """Whether nothing is missing that one of these could bring."""
-        if len(self._begins) > 1:
+        if self._seen.in_parts:
             return False
-        whole = self.floor > 0 or not self._begins
-        return bool((start >= (0 if whole else self._begins[0])).all())
+        whole = self.floor > 0 or not self._seen
+        return bool((start >= (0 if whole else self._seen.lowest)).all())
 
     def _in_order(self, start: Array, length: Array, ahead: Array) -> tuple[Array, Array, Array]:
         """No segment leaves a gap: each brings what lies beyond all before it."""
@@ -149,8 +125,7 @@ class Reassembly:
         self.retransmitted += int(again.sum())
         self.retransmitted_payload += int(length[again].sum())
         self.furthest = max(self.furthest, int(end.max()))
-        lowest = self._begins[0] if self._begins else 0
-        self._begins, self._ends = [lowest], [self.furthest]
+        self._seen.reach(self.furthest)
         return begin[new], end[new], np.flatnonzero(new)
 
     def _out_of_order(
@@ -173,7 +148,8 @@ class Reassembly:
             if low > furthest:
                 self._edges.append(low)
                 self._opened.append(now)
-            fresh = self._bring(low, low + size)
+            fresh = self._seen.bring(max(low, self.floor) if self.floor else low, low + size)
+            self.furthest = max(furthest, low + size)
             pieces.extend((begin, end, which) for begin, end in fresh)
             if low < furthest:
                 opened = self._opened_before(low + size)
@@ -199,28 +175,6 @@ class Reassembly:
         place = bisect_left(self._edges, high)
         return self._opened[place] if place < len(self._edges) else None
 
-    def _bring(self, low: int, high: int) -> list[tuple[int, int]]:
-        """Note that these bytes were seen; which of them are new."""
-        begins, ends = self._begins, self._ends
-        if self.floor:
-            low = max(low, self.floor)
-        if low >= high:
-            return []
-        first = bisect_left(ends, low)  # ranges [first, last) touch or overlap this segment
-        last = bisect_right(begins, high)
-        fresh, at = [], low
-        for other in range(first, last):
-            if begins[other] > at:
-                fresh.append((at, begins[other]))
-            at = max(at, ends[other])
-        if at < high:
-            fresh.append((at, high))
-        low_all = min(low, begins[first]) if first < last else low
-        high_all = max(high, ends[last - 1]) if first < last else high
-        begins[first:last], ends[first:last] = [low_all], [high_all]
-        self.furthest = max(self.furthest, high)
-        return fresh
-
     # Bytes out
 
     def stream(self, final: bool = True) -> Stream:
@@ -230,8 +184,8 @@ class Reassembly:
         end = self.furthest if final else max(base, self._settled())
         after_ns = int(pieces.ts_ns[pieces.end > end].min(initial=NEVER))
         if not final:
-            pieces = _up_to(pieces, end)
-        data, unknown = _join(pieces, base, end)
+            pieces = pieces.up_to(end)
+        data, unknown = pieces.join(base, end)
         return Stream(
             data,
             pieces.begin - base,
@@ -252,33 +206,20 @@ class Reassembly:
         """The first bytes from the floor on, as far as none is missing."""
         pieces = self._together()
         base = self._base(pieces)
-        data, unknown = _join(_up_to(pieces, base + size), base, base)
+        data, unknown = pieces.up_to(base + size).join(base, base)
         return data[: unknown[0][0]] if unknown else data
 
-    def _together(self) -> _Pieces:
+    def _together(self) -> Pieces:
         """All pieces by position, in one."""
-        if not self._pieces:
-            return _Pieces(NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, b"")
-        if len(self._pieces) > 1:
-            parts = self._pieces
-            sizes = np.cumsum([0, *(len(part.data) for part in parts)])
-            at = [part.at + size for part, size in zip(parts, sizes.tolist(), strict=False)]
-            columns = {
-                name: np.concatenate([getattr(part, name) for part in parts]) for name in _COLUMNS
-            }
-            columns["at"] = np.concatenate(at)
-            self._pieces = [_Pieces(**columns, data=b"".join([part.data for part in parts]))]
-        (pieces,) = self._pieces
-        if (np.diff(pieces.begin) < 0).any():
-            pieces = pieces.chosen(np.argsort(pieces.begin, kind="stable"))
+        pieces = put_together(self._pieces)
+        if self._pieces:
             self._pieces = [pieces]
         return pieces
 
     def _settled(self) -> int:
         """Up to here nothing will come any more: all is there, or what is missing is given up."""
         given_up = max(self.floor, self.furthest - LATEST)
-        first = bisect_right(self._begins, given_up) - 1
-        there = self._ends[first] if first >= 0 else 0
+        there = self._seen.whole_from(given_up)
         return max(given_up, min(there, self.furthest - REPEATS_WITHIN))
 
     def let_go(self, size: int) -> None:
@@ -289,22 +230,17 @@ class Reassembly:
         place = self._base(pieces) + size
         passed = pieces.ts_ns[pieces.begin < place]
         self.before_ns = max(self.before_ns, int(passed.max(initial=0)))
-        self._pieces = [_from(pieces, place).copied()]
-        self.holes += [(low, min(high, place)) for low, high in self._gaps() if low < place]
-        gone = bisect_right(self._ends, place - 1)
-        del self._begins[:gone], self._ends[:gone]
-        if self._begins and self._begins[0] <= place:
-            self._begins[0] = place
-        else:  # it ends within what is missing
-            self._begins.insert(0, place)
-            self._ends.insert(0, place)
+        self._pieces = [pieces.behind(place).copied()]
+        gaps = self._seen.gaps(self.floor)
+        self.holes += [(low, min(high, place)) for low, high in gaps if low < place]
+        self._seen.let_go(place)
         stale = bisect_right(self._edges, place)
         del self._edges[:stale], self._opened[:stale]
         self.floor = place
 
     def missing(self, end: int) -> int:
         """How many bytes before this place were never seen."""
-        gaps = [*self.holes, *self._gaps()]
+        gaps = [*self.holes, *self._seen.gaps(self.floor)]
         return sum(max(0, min(high, end) - low) for low, high in gaps)
 
     @property
@@ -312,63 +248,6 @@ class Reassembly:
         """Bytes from the floor on."""
         return self.furthest - self.floor
 
-    def _gaps(self) -> list[tuple[int, int]]:
-        """What is missing between the floor and the furthest byte."""
-        if not self._begins:
-            return []
-        before = [min(self.floor, self._begins[0]), *self._ends]
-        return [(low, high) for low, high in zip(before, self._begins, strict=False) if low < high]
-
-    def _base(self, pieces: _Pieces) -> int:
+    def _base(self, pieces: Pieces) -> int:
         """Where what is held begins: before 0, if the opening is not known."""
         return min(self.floor, int(pieces.begin.min(initial=self.floor)))
-
-
-def _up_to(pieces: _Pieces, end: int) -> _Pieces:
-    """The pieces before this place, the last of them cut."""
-    some = pieces.chosen(pieces.begin < end)
-    last = np.minimum(some.end, end)
-    return some._replace(end=last, kept=np.minimum(some.kept, last - some.begin))
-
-
-def _from(pieces: _Pieces, place: int) -> _Pieces:
-    """The pieces behind this place, the first of them cut."""
-    some = pieces.chosen(pieces.end > place)
-    cut = np.maximum(place - some.begin, 0)
-    kept = np.maximum(some.kept - cut, 0)
-    return some._replace(begin=some.begin + cut, kept=kept, at=some.at + cut)
-
-
-def _note_repetitions(pieces: _Pieces, start: Array, length: Array, ts_ns: Array) -> None:
-    """For each piece, how long after it the last segment with bytes of it passed."""
-    after, seen_ns = pieces.repeated_ns, pieces.ts_ns
-    first = np.searchsorted(pieces.end, start, "right")  # pieces [first, last) lie in the segment
-    last = np.searchsorted(pieces.begin, start + length, "left")
-    single = last - first == 1
-    where = first[single]
-    np.maximum.at(after, where, ts_ns[single] - seen_ns[where])
-    for now, low, high in zip(ts_ns[~single], first[~single], last[~single], strict=True):
-        after[low:high] = np.maximum(after[low:high], now - seen_ns[low:high])
-
-
-def _join(pieces: _Pieces, base: int, end: int) -> tuple[bytes, tuple[tuple[int, int], ...]]:
-    """The pieces' bytes with zeros where nothing is known, and the ranges of those, both relative to `base`."""
-    parts: list[bytes] = []
-    unknown: list[tuple[int, int]] = []
-    place, data = base, pieces.data
-    for low, high, kept, at in zip(
-        *(column.tolist() for column in (pieces.begin, pieces.end, pieces.kept, pieces.at)),
-        strict=True,
-    ):
-        if low > place:
-            parts.append(bytes(low - place))
-            unknown.append((place - base, low - base))
-        parts.append(data[at : at + kept])
-        if low + kept < high:
-            parts.append(bytes(high - low - kept))
-            unknown.append((low + kept - base, high - base))
-        place = high
-    if place < end:
-        parts.append(bytes(end - place))
-        unknown.append((place - base, end - base))
-    return b"".join(parts), tuple(unknown)

@@ -1,0 +1,48 @@
+"""Ranges of bytes that were seen, beside a set of single bytes."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.seen_ranges import SeenRanges
+
+RANGES = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 12)), max_size=30)
+
+
+def bytes_of(ranges: list[tuple[int, int]]) -> set[int]:
+    return {byte for low, high in ranges for byte in range(low, high)}
+
+
+@given(RANGES)
+def test_what_is_new_and_what_is_missing_is_as_byte_by_byte(
+    segments: list[tuple[int, int]],
+) -> None:
+    ranges, seen = SeenRanges(), set[int]()
+    for low, size in segments:
+        these = set(range(low, low + size))
+        assert bytes_of(ranges.bring(low, low + size)) == these - seen
+        seen |= these
+        assert bytes_of(ranges.gaps(0)) == set(range(max(seen, default=-1) + 1)) - seen
+    assert bool(ranges) == bool(seen)
+    assert ranges.lowest == min(seen, default=0)
+    assert ranges.in_parts == bool(set(range(ranges.lowest, max(seen, default=0))) - seen)
+    for place in seen:
+        whole = place
+        while whole in seen:
+            whole += 1
+        assert ranges.whole_from(place) == whole
+
+
+@given(RANGES, st.integers(1, 60), RANGES)
+def test_what_was_let_go_counts_as_seen(
+    segments: list[tuple[int, int]], place: int, more: list[tuple[int, int]]
+) -> None:
+    ranges, plain = SeenRanges(), SeenRanges()
+    for low, size in segments:
+        ranges.bring(low, low + size)
+        plain.bring(low, low + size)
+    ranges.let_go(place)
+    plain.bring(0, place)
+    for low, size in more:
+        new = plain.bring(max(low, place), low + size)
+        assert ranges.bring(max(low, place), low + size) == new
+    assert ranges.gaps(place) == plain.gaps(0)
