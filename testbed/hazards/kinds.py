@@ -1,0 +1,131 @@
+"""The three hazards: each tells the story of one site; what is common to all is in `happening`."""
+
+from collections.abc import Callable, Mapping
+from math import ceil
+
+from testbed.earth import Place
+from testbed.hazards import levels, shaking
+from testbed.hazards.happening import Story, alarmed, moments, own_course
+from testbed.hazards.model import Hazard, HazardKind, Quake, Rain, River, Slope
+from testbed.hazards.rain import Rainfall
+from testbed.hazards.river import depth_m, held_after
+from testbed.hazards.sites import Site, drawn, sites_of
+from testbed.hazards.slopes import Movement
+from testbed.hazards.tanks import Tanks
+
+HOUR_S = 3_600.0
+BEFORE_STEP_S = 600.0  # before the scenario, as JMA computes its index
+
+Tell = Callable[[Site], Story]
+
+
+def stories(
+    hazard: Hazard, places: Mapping[str, Place | None], duration_s: float, seed: int
+) -> tuple[Story, ...]:
+    """What happens at each site of the hazard's sensors; `places` of nodes by name."""
+    tell = _teller(hazard, duration_s, seed)
+    return alarmed(hazard, tuple(tell(site) for site in sites_of(hazard.nodes, places)))
+
+
+def _teller(hazard: Hazard, duration_s: float, seed: int) -> Tell:
+    """What tells the story of a site."""
+    rain = hazard.rain or Rain()
+    match hazard.kind:
+        case HazardKind.LANDSLIDE:
+            slope = hazard.slope or Slope()
+            wet = _wet_before(rain)
+            return lambda site: _landslide(hazard, rain, slope, wet, site, duration_s, seed)
+        case HazardKind.FLOOD:
+            river = hazard.river or River()
+            return lambda site: _flood(hazard, rain, river, site, duration_s, seed)
+        case HazardKind.EARTHQUAKE:
+            assert hazard.quake is not None  # checked with the file
+            quake = hazard.quake
+            return lambda site: _earthquake(hazard, quake, site, duration_s, seed)
+
+
+def _wet_before(rain: Rain) -> Tanks:
+    """The ground when the scenario begins."""
+    tanks = Tanks()
+    steps = ceil(rain.before_s / BEFORE_STEP_S) if rain.before_mm else 0
+    for _ in range(steps):
+        tanks = tanks.after(rain.before_mm / steps, rain.before_s / steps / HOUR_S)
+    return tanks
+
+
+def _landslide(
+    hazard: Hazard,
+    rain: Rain,
+    slope: Slope,
+    tanks: Tanks,
+    site: Site,
+    duration_s: float,
+    seed: int,
+) -> Story:
+    fall = Rainfall(rain, seed)
+    threshold = drawn(site, slope.threshold_mm, slope.spread, seed)
+    step_s = hazard.step_s
+    rates, index = [], []
+    movement, failed_s = Movement(), None
+    steps = moments(duration_s, step_s)
+    for at_s in steps:
+        rates.append(fall.rate_mm_h(site.at, at_s + step_s / 2))
+        index.append(tanks.index)
+        if failed_s is None:
+            above = tanks.index / threshold - 1.0
+            movement, after_s = movement.after(slope, above, step_s)
+            if after_s is not None and at_s + after_s < duration_s:
+                failed_s = at_s + after_s
+        tanks = tanks.after(rates[-1] * step_s / HOUR_S, step_s / HOUR_S)
+    shares = [(at_s, value / threshold) for at_s, value in zip(steps, index, strict=True)]
+    course = own_course(hazard, shares, failed_s)
+    return Story(
+        site, threshold, tuple(rates), tuple(index), course, failed_s, None, movement.moved_mm
+    )
+
+
+def _flood(
+    hazard: Hazard, rain: Rain, river: River, site: Site, duration_s: float, seed: int
+) -> Story:
+    fall = Rainfall(rain, seed)
+    threshold = drawn(site, river.danger_m, river.spread, seed)
+    step_s = hazard.step_s
+    rates, depths = [], []
+    failed_s = None
+    held_mm = 0.0
+    if rain.before_mm:
+        for number in range(ceil(rain.before_s / step_s)):
+            before = fall.rate_mm_h(site.at, number * step_s - rain.before_s - river.lag_s)
+            held_mm = held_after(held_mm, before, river, step_s)
+    steps = moments(duration_s, step_s)
+    for at_s in steps:
+        rates.append(fall.rate_mm_h(site.at, at_s + step_s / 2))
+        depths.append(depth_m(held_mm, river))
+        if failed_s is None and depths[-1] >= threshold * hazard.bounds[levels.HIGHEST - 2]:
+            failed_s = at_s
+        come = fall.rate_mm_h(site.at, at_s + step_s / 2 - river.lag_s)
+        held_mm = held_after(held_mm, come, river, step_s)
+    shares = [(at_s, value / threshold) for at_s, value in zip(steps, depths, strict=True)]
+    course = own_course(hazard, shares, failed_s)
+    return Story(site, threshold, tuple(rates), tuple(depths), course, failed_s)
+
+
+def _earthquake(hazard: Hazard, quake: Quake, site: Site, duration_s: float, seed: int) -> Story:
+    assert site.at is not None  # checked with the file
+    amplified = drawn(site, quake.amplification, quake.spread, seed)
+    strength = shaking.intensity(amplified * shaking.velocity_cm_s(quake, site.at))
+    strong_s, first_s = shaking.s_arrival_s(quake, site.at), shaking.p_arrival_s(quake, site.at)
+    course = levels.course([(0.0, 0.0), (strong_s, strength)], shaking.BOUNDS, 0.0)
+    course = tuple(change for change in course if change.at_s < duration_s)
+    failed = course[-1].level == levels.HIGHEST
+    steps = moments(duration_s, hazard.step_s)
+    index = tuple(strength if at_s >= strong_s else 0.0 for at_s in steps)
+    return Story(
+        site,
+        shaking.BOUNDS[levels.EVACUATE - 2],
+        (),
+        index,
+        course,
+        strong_s if failed else None,
+        first_s if first_s < duration_s else None,
+    )

@@ -1,0 +1,73 @@
+"""What sensors publish when a hazard takes its course: readings, the more often the higher the level, and alerts.
+
+Each sensor looks at its own phase of a step and begins its readings at a moment of its own, both drawn from its name:
+a hundred sensors do not speak in one voice.
+"""
+
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+from testbed.hazards.happening import Story
+from testbed.hazards.levels import LOWEST, Change, Course
+from testbed.hazards.model import Hazard
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One publication of a sensor, in seconds of the scenario; an alert, or a reading."""
+
+    at_s: float
+    sensor: str
+    priority: int
+    size: int
+    alert: bool
+
+
+def said(hazard: Hazard, story: Story, duration_s: float, seed: int) -> Iterator[Said]:
+    """All publications of a site's sensors, none at or after the scenario's end."""
+    for sensor in story.site.sensors:
+        chance = random.Random(f"{seed}/hazard/sensor/{sensor}")
+        phase_s = chance.random() * hazard.step_s
+        first_s = chance.random() * hazard.readings.periods_s[0]
+        seen = tuple(Change(change.at_s + phase_s, change.level) for change in story.course)
+        spoken = [
+            *_alerts(hazard, seen, duration_s),
+            *_readings(hazard, seen, first_s, duration_s, story.noticed_s),
+        ]
+        for at_s, priority, size, alert in spoken:
+            if at_s < duration_s:
+                yield Said(at_s, sensor, priority, size, alert)
+
+
+def _alerts(
+    hazard: Hazard, seen: Course, duration_s: float
+) -> Iterator[tuple[float, int, int, bool]]:
+    """Each change is told; one upwards several times, unless the next comes before that."""
+    alerts = hazard.alerts
+    before = LOWEST
+    ends = [change.at_s for change in seen[1:]] + [duration_s]
+    for change, end_s in zip(seen, ends, strict=True):
+        times = alerts.times[change.level - 1] if change.level > before else 1
+        if change.level != before:
+            moments = (change.at_s + number * alerts.period_s for number in range(times))
+            yield from ((at_s, change.level, alerts.size, True) for at_s in moments if at_s < end_s)
+        before = change.level
+
+
+def _readings(
+    hazard: Hazard, seen: Course, first_s: float, duration_s: float, noticed_s: float | None
+) -> Iterator[tuple[float, int, int, bool]]:
+    """At the rhythm of the level; where that rises, the next comes sooner. An earthquake's first wave is one more."""
+    readings = hazard.readings
+    moments = [] if noticed_s is None else [noticed_s]
+    next_s = first_s
+    for change, after in pairwise([*seen, Change(duration_s, LOWEST)]):
+        period_s = readings.periods_s[change.level - 1]
+        if change is not seen[0]:
+            next_s = min(next_s, change.at_s + period_s)
+        while next_s < min(after.at_s, duration_s):
+            moments.append(next_s)
+            next_s += period_s
+    yield from ((at_s, readings.priority, readings.size, False) for at_s in moments)
