@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from analysis import link_use, load, overlay
+from analysis.expectations import judged
 from analysis.facts import method_of_each
 from analysis.fidelity import Evidence, verdict
 from analysis.receivers import by_method, by_receiver
@@ -39,7 +40,7 @@ def summarize(
     levels = table("delay").sort_by([("priority", "descending")]).to_pylist()
     reached = [row for row in levels if row["delivered"]]
     crossed = pq.read_table(metrics / "hops.parquet", columns=["id"])["id"]
-    return {
+    summary = {
         "run": run.name,
         "backend": run.backend,
         "emulator": run.emulator,
@@ -94,6 +95,7 @@ def summarize(
         "load": load.summary(run, metrics, load_unit_s, seconds),
         "use": link_use.summary(metrics, load_unit_s, seconds),
     }
+    return {**summary, "expectations": judged(run, summary, deliveries)}
 
 
 def _rounded(seconds: float | None) -> float | None:

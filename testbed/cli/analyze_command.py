@@ -6,6 +6,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from testbed.cli.analysis_tables import many_tables
+from testbed.cli.expectations import (
+    Expected,
+    expectation_tables,
+    fail_if_unmet,
+    judge_again,
+    read_expected,
+)
 from testbed.cli.master import HERE, chosen_master
 from testbed.cli.options import AsJson
 from testbed.cli.run_commands import (
@@ -69,6 +76,7 @@ def register(app: typer.Typer) -> None:
 def analyze(
     runs: Runs = None,
     deadline: Deadlines = None,
+    expect: Expected = None,
     to: Target = None,
     master: Master = HERE,
     as_json: AsJson = False,
@@ -83,7 +91,7 @@ def analyze(
         refuse_target(to)
         named: list[str | None] = [*runs] if runs else [None]
         places = list(dict.fromkeys(the_run(name) for name in named))
-        measuring = Measuring(chosen_master(master), due)
+        measuring = Measuring(chosen_master(master), due, read_expected(expect))
         if len(places) > 1:
             _analyze_many(places, measuring, to, terminal)
             return
@@ -135,8 +143,10 @@ def _analyze_many(
         place = by_folder[found.folder]
         row: dict[str, Any] = {"run": place.run, "folder": str(place.folder)}
         if found.error is None and found.run is not None and found.summary is not None:
+            more = measuring.expected
+            summary = judge_again(place, more) if more else found.summary
             report = write_run_report(place, _of_run(place.run, terminal.emit))
-            row |= {"error": None, "summary": found.summary, "report": str(report)}
+            row |= {"error": None, "summary": summary, "report": str(report)}
             measured.append(found.run)
         elif found.error is not None:
             error = {"message": found.error.message, "hint": found.error.hint}
@@ -159,9 +169,13 @@ def _analyze_many(
     terminal.show(*many_tables(document))
     for row in rows:
         if row["summary"]:
+            terminal.show(*expectation_tables(row["summary"], f"expected of {row['run']}"))
+    for row in rows:
+        if row["summary"]:
             say_doubts(row["summary"], terminal, row["run"])
     if len(measured) < len(rows):
         raise typer.Exit(FAILED)
+    fail_if_unmet([row["summary"] for row in rows], terminal)
 
 
 def _only(place: RunPlace, to: Path | None) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from testbed.backends.choice import SIMULATED
+from testbed.cli.expectations import expectation_tables, fail_if_unmet, judge_again
 from testbed.cli.master import HERE
 from testbed.cli.options import (
     CALIBRATE_SECONDS,
@@ -46,10 +47,12 @@ Seed = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Measuring:
-    """How a run is measured: where Spark computes, and level -> seconds that go before the run's own deadlines."""
+    """How a run is measured: where Spark computes, level -> seconds that go before the run's own deadlines, and
+    what is expected besides what the run's scenario says."""
 
     master: str = HERE
     deadlines: Mapping[int, float] = field(default_factory=dict)
+    expected: Sequence[dict[str, Any]] = ()
 
 
 AS_RUN = Measuring()
@@ -176,13 +179,21 @@ def report(
         if to is not None and not figures:
             raise InputError("--to names the folder for figures", "add --figures")
         place = the_run(name)
-        summary = read_json(place.folder / "summary.json") or analyze_run(place, terminal.emit)
+        if not read_json(place.folder / "summary.json"):
+            analyze_run(place, terminal.emit)
+        summary = judge_again(place)
         path = write_run_report(place, terminal.emit)
         drawn = _write_figures(place, to, terminal.emit) if figures else []
         told = {"figures": drawn} if figures else {}
-        terminal.document({"run": place.run, "report": str(path), **told})
-        terminal.show(f"report: {path}", *(f"figure: {figure}" for figure in drawn))
+        verdicts = summary["expectations"]
+        terminal.document({"run": place.run, "report": str(path), **told, "expectations": verdicts})
+        terminal.show(
+            *expectation_tables(summary),
+            f"report: {path}",
+            *(f"figure: {figure}" for figure in drawn),
+        )
         say_doubts(summary, terminal)
+        fail_if_unmet([summary], terminal)
 
 
 def analyze_and_show(
@@ -198,8 +209,9 @@ def analyze_and_show(
     summary = analyze_run(place, terminal.emit, measuring)
     path = write_run_report(place, terminal.emit)
     terminal.document({**summary, "report": str(path), **more()})
-    terminal.show(*summary_tables(summary), f"report: {path}")
+    terminal.show(*summary_tables(summary), *expectation_tables(summary), f"report: {path}")
     say_doubts(summary, terminal)
+    fail_if_unmet([summary], terminal)
 
 
 def say_doubts(summary: dict[str, Any], terminal: Terminal, run: str = "") -> None:
@@ -215,7 +227,7 @@ def analyze_run(place: RunPlace, emit: Emit, measuring: Measuring = AS_RUN) -> d
 
     warn_if_up(place, emit)
     try:
-        return measure_run(
+        summary = measure_run(
             place.folder,
             emit=stages(emit),
             master=measuring.master,
@@ -223,6 +235,7 @@ def analyze_run(place: RunPlace, emit: Emit, measuring: Measuring = AS_RUN) -> d
         )
     except AnalysisError as error:
         raise TestbedError(error.message, error.hint) from error
+    return judge_again(place, measuring.expected) if measuring.expected else summary
 
 
 def warn_if_up(place: RunPlace, emit: Emit) -> None:

@@ -63,6 +63,18 @@ def text(value: object, what: str) -> str:
     raise refuse(f"{what} is expected here, not {described(value)}", hint)
 
 
+def line(what: str) -> Checked:
+    """A text of one line, whatever it says."""
+
+    def check(value: object) -> str:
+        given = text(value, what)
+        if not given.strip():
+            raise refuse(f"{what} is expected here", "write one, or remove the item")
+        return given
+
+    return Checked(check, {"type": "string", "minLength": 1})
+
+
 def quantity(read: Callable[[object], Any], kind: units.Quantity) -> Checked:
     """A number with a unit."""
 

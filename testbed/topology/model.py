@@ -176,6 +176,22 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
+class Expectation:
+    """What should come of a run, as `expect:` says it (`testbed.topology.expectations`); judged by the analysis."""
+
+    quantity: str
+    statistic: str | None
+    relation: str
+    limit: float  # seconds, a number, or a share
+    share: bool = False
+    levels: tuple[int, int] | None = None  # from, to; None: all
+    topic: str | None = None
+    node: str | None = None  # who receives: a subscriber, or a group
+    origin: str | None = None  # who publishes: a sensor, or a group
+    text: str = ""  # the line itself, as it is told
+
+
+@dataclass(frozen=True, slots=True)
 class Scenario:
     """What happens, and for how long."""
 
@@ -184,6 +200,7 @@ class Scenario:
     publish: tuple[Publish, ...] = ()
     faults: tuple[Fault, ...] = ()
     speed: float = 1.0  # all times here but `settle_s` are divided by it when they are played
+    expect: tuple[Expectation, ...] = ()
 
     @property
     def lasts_s(self) -> float:
@@ -325,6 +342,7 @@ def from_json(data: dict[str, Any]) -> Topology:
             tuple(_publish(value) for value in scenario["publish"]),
             tuple(_fault(value) for value in scenario.get("faults", ())),
             scenario.get("speed", 1.0),
+            tuple(_expectation(value) for value in scenario.get("expect", ())),
         ),
         capture=Capture(**data["capture"]),
         prefix=data["prefix"],
@@ -342,6 +360,11 @@ def _publish(value: dict[str, Any]) -> Publish:
 def _fault(value: dict[str, Any]) -> Fault:
     kind, nodes = FaultKind(value["kind"]), tuple(value["nodes"])
     return Fault(value["at_s"], kind, nodes, value["share"])
+
+
+def _expectation(value: dict[str, Any]) -> Expectation:
+    levels = value["levels"]
+    return Expectation(**{**value, "levels": (levels[0], levels[1]) if levels else None})
 
 
 def _external(value: dict[str, Any]) -> External:

@@ -61,6 +61,7 @@ LevelName = Annotated[str, checks.choice("level", ("1", "2", "3", "4", "5"))]
 Corners = Annotated[tuple[tuple[float, float], tuple[float, float]] | None, checks.corners()]
 Bounds = Annotated[tuple[float, float], checks.bounds()]
 Number = Annotated[float, checks.number()]
+ExpectationLine = Annotated[str, checks.line("an expectation")]
 DimensionName = Annotated[str, names.label("a dimension's name")]
 
 
@@ -289,6 +290,10 @@ class RawScenario(Section):
         10.0, description="wait at most this long afterwards for messages under way; default: 10s"
     )
     events: list[RawEvent] = Field([], description="what happens when")
+    expect: list[ExpectationLine] = Field(
+        [],
+        description="what should come of it, as in level 5 delay p99 < 2s (docs/expectations.md)",
+    )
     speed: Annotated[float, checks.factor(0.001, 1_000)] = Field(
         1.0, description="play it so many times as fast: 20; links and nodes keep their pace"
     )

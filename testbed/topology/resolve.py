@@ -1,10 +1,13 @@
 """From the sections of a file to the resolved topology: everything that concerns more than one section."""
 
+from dataclasses import replace
+
 from testbed.topology import happenings
 from testbed.topology.areas import space_of, with_interests
 from testbed.topology.brokers import check_brokers
 from testbed.topology.checking import Checking
 from testbed.topology.expand import expand
+from testbed.topology.expecting import expected
 from testbed.topology.link_deliveries import check_places, method
 from testbed.topology.link_profiles import LinkProfiles
 from testbed.topology.methods import check_methods
@@ -19,6 +22,7 @@ def resolve(checking: Checking, name: str) -> Topology:
     scenario = happenings.scenario(checking, nodes)
     space = space_of(checking, nodes)
     nodes = with_interests(checking, nodes, scenario, space)
+    scenario = replace(scenario, expect=expected(checking, nodes))
     check_brokers(checking, nodes)
     check_places(checking)
     check_methods(checking, nodes, scenario, space)

@@ -1,0 +1,190 @@
+"""What was expected is judged as one would by hand; what cannot be judged has failed."""
+
+import math
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.expectations import judged
+from analysis.runfolder import Run
+from testbed.topology.expectations import parse
+
+NODES = [
+    {"name": "sensors-0", "group": "sensors"},
+    {"name": "sensors-1", "group": "sensors"},
+    {"name": "siren", "group": None},
+    {"name": "offices-0", "group": "offices"},
+    {"name": "offices-1", "group": "offices"},
+]
+SUMMARY: dict[str, Any] = {
+    "messages": {"published": 20},
+    "overhead": {"wire_bytes": 400, "payload_bytes": 100, "retransmitted_packets": 3},
+    "overlay": {"copies_per_publication": 2.5, "control": {"bytes_per_s_per_broker": 120.0}},
+    "fidelity": {"reasons": ["busy"]},
+}
+SCHEMA = pa.schema(
+    [
+        ("receiver", pa.string()),
+        ("origin", pa.string()),
+        ("topic", pa.string()),
+        ("priority", pa.int32()),
+        ("status", pa.string()),
+        ("delay_s", pa.float64()),
+        ("hops", pa.int32()),
+        ("duplicates", pa.int64()),
+        ("handed", pa.int64()),
+        ("deadline_s", pa.float64()),
+        ("late", pa.bool_()),
+        ("out_of_order", pa.bool_()),
+    ]
+)
+Row = dict[str, Any]
+
+
+def run_expecting(*lines: str) -> Run:
+    scenario = {"expect": [asdict(parse(line)) for line in lines]}
+    return Run(Path(), {"topology": {"scenario": scenario, "nodes": NODES}}, ())
+
+
+def verdict(line: str, rows: list[Row], summary: dict[str, Any] = SUMMARY) -> dict[str, Any]:
+    (one,) = judged(run_expecting(line), summary, pa.Table.from_pylist(rows, SCHEMA))
+    return one
+
+
+def delivery(**changed: Any) -> Row:
+    row = {
+        "receiver": "siren",
+        "origin": "sensors-0",
+        "topic": "alerts",
+        "priority": 5,
+        "status": "delivered",
+        "delay_s": 0.5,
+        "hops": 2,
+        "duplicates": 0,
+        "handed": 1,
+        "deadline_s": None,
+        "late": None,
+        "out_of_order": False,
+    }
+    return {**row, **changed}
+
+
+LOST = {"status": "lost", "delay_s": None, "hops": None, "handed": 0, "out_of_order": None}
+
+
+@st.composite
+def deliveries(draw: st.DrawFn) -> Row:
+    row = delivery(
+        receiver=draw(st.sampled_from(["siren", "offices-0", "offices-1"])),
+        origin=draw(st.sampled_from(["sensors-0", "sensors-1"])),
+        topic=draw(st.sampled_from(["alerts", "readings"])),
+        priority=draw(st.integers(1, 5)),
+        delay_s=draw(st.integers(1, 5_000)) / 1000,
+        hops=draw(st.integers(1, 6)),
+        duplicates=draw(st.integers(0, 2)),
+    )
+    return {**row, **LOST} if draw(st.booleans()) else row
+
+
+def percentile(values: list[float], share: float) -> float:
+    """Linear between neighbours, written down from the definition."""
+    ordered = sorted(values)
+    place = (len(ordered) - 1) * share / 100
+    below = math.floor(place)
+    above = min(below + 1, len(ordered) - 1)
+    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+
+
+@given(
+    st.lists(deliveries(), max_size=30), st.integers(1, 5), st.integers(1, 99), st.integers(0, 5)
+)
+def test_delays_and_losses_of_a_level_are_those_of_its_deliveries(
+    rows: list[Row], level: int, share: int, limit: int
+) -> None:
+    mine = [row for row in rows if row["priority"] >= level and row["receiver"] != "siren"]
+    came = [row["delay_s"] for row in mine if row["status"] == "delivered"]
+    told = verdict(f"level {level}.. node offices delay p{share} < {limit}s", rows)
+    if came:
+        assert told["found"] == pytest.approx(percentile(came, share))
+        assert told["ok"] == (told["found"] < limit)
+    else:
+        assert (told["ok"], told["found"]) == (False, None)
+    lost = verdict(f"level {level}.. node offices lost <= {limit}", rows)
+    if mine:
+        assert lost["found"] == len(mine) - len(came)
+        assert lost["ok"] == (len(mine) - len(came) <= limit)
+        shared = verdict(f"level {level}.. node offices lost <= {limit}%", rows)
+        assert shared["found"] == pytest.approx((len(mine) - len(came)) / len(mine))
+    else:
+        assert (lost["ok"], lost["found"]) == (False, None)
+
+
+@pytest.mark.parametrize(
+    ("line", "ok", "found"),
+    [
+        ("published == 20", True, 20),
+        ("forwards/message < 2.5", False, 2.5),
+        ("forwards/message <= 2.5", True, 2.5),
+        ("overhead ratio < 4", False, 4),
+        ("overhead ratio != 4", False, 4),
+        ("control bytes/s < 300", True, 120),
+        ("retransmitted packets == 0", False, 3),
+        ("doubts == 0", False, 1),
+    ],
+)
+def test_the_whole_run_is_judged_from_its_summary(line: str, ok: bool, found: float) -> None:
+    told = verdict(line, [])
+    assert (told["ok"], told["found"]) == (ok, found)
+
+
+def test_counts_of_deliveries() -> None:
+    rows = [
+        delivery(duplicates=2, handed=2),
+        delivery(out_of_order=True),
+        delivery(**LOST),
+        delivery(origin="sensors-1", topic="readings", priority=1),
+    ]
+    assert verdict("doubled == 2", rows)["ok"]
+    assert verdict("handed twice == 1", rows)["ok"]
+    assert verdict("out of order == 1", rows)["ok"]
+    assert verdict("delivered == 75%", rows)["ok"]
+    assert verdict("from sensors-1 lost == 0", rows)["ok"]
+    assert verdict("topic readings delivered == 1", rows)["ok"]
+    assert verdict("hops mean == 2", rows)["ok"]
+
+
+def test_late_is_counted_where_there_is_a_deadline() -> None:
+    rows = [
+        delivery(deadline_s=1.0, late=False),
+        delivery(deadline_s=1.0, late=True),
+        delivery(priority=1),
+    ]
+    assert verdict("late == 50%", rows)["ok"]
+    without = verdict("level 1 late == 0", rows)
+    assert (without["ok"], without["reason"]) == (False, "these levels have no deadline")
+
+
+def test_what_nobody_published_is_not_judged_and_has_failed() -> None:
+    told = verdict("level 4 lost == 0", [delivery()])
+    assert told["found"] is None
+    assert not told["ok"]
+    assert told["reason"] == "no such delivery was expected"
+    nothing = verdict("level 5 delay max < 5s", [delivery(**LOST)])
+    assert (nothing["ok"], nothing["reason"]) == (False, "nothing of it was delivered")
+
+
+def test_each_line_is_judged_once_also_if_it_is_expected_again() -> None:
+    table = pa.Table.from_pylist([delivery()], SCHEMA)
+    more = [asdict(parse("lost == 0")), asdict(parse("level 5 lost == 0"))]
+    told = judged(run_expecting("lost == 0"), SUMMARY, table, more)
+    assert [one["expect"] for one in told] == ["lost == 0", "level 5 lost == 0"]
+
+
+def test_a_run_of_an_older_version_expects_nothing() -> None:
+    run = Run(Path(), {"topology": {"scenario": {}, "nodes": NODES}}, ())
+    assert judged(run, SUMMARY, pa.Table.from_pylist([], SCHEMA)) == []
