@@ -1,11 +1,13 @@
 """`testbed replay RUN`: play a run's publications and faults again, and hold what came of it against the first time."""
 
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
 from testbed.backends.choice import BACKENDS, SIMULATED
+from testbed.cli.captured_replay import captured_replay
 from testbed.cli.compare_command import (
     EXCEEDED,
     Limits,
@@ -20,6 +22,7 @@ from testbed.cli.compare_command import (
 from testbed.cli.comparison_tables import comparison_tables
 from testbed.cli.options import AsJson, Overrides, RunName
 from testbed.cli.run_commands import analyze_run, say_doubts, write_run_report
+from testbed.cli.summary import summary_tables
 from testbed.cli.terminal import Terminal
 from testbed.errors import InputError
 from testbed.events import Note
@@ -47,6 +50,25 @@ Within = Annotated[
     str,
     typer.Option(help="How far a publication may be from its time before it counts as another."),
 ]
+FromCapture = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PATH",
+        help="Instead of a run: the application messages (ours, or MQTT) of these captures, files or folders. "
+        "Several times.",
+    ),
+]
+On = Annotated[
+    Path | None,
+    typer.Option("--on", metavar="FILE", help="With --from-capture: the lab that publishes them."),
+]
+Priority = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="TOPIC=LEVEL",
+        help="With --from-capture: the level of a topic (alerts/#=5, +/tilt=2) or of a QoS (qos1=4). Several times.",
+    ),
+]
 Name = Annotated[str | None, typer.Option("--name", help="Name of the lab, instead of the run's.")]
 
 
@@ -61,11 +83,14 @@ def replay(
     as_planned: AsPlanned = False,
     name: Name = None,
     within: Within = WITHIN,
+    from_capture: FromCapture = None,
+    on: On = None,
+    priority: Priority = None,
     limit: Limits = None,
     worse_than: WorseThan = None,
     as_json: AsJson = False,
 ) -> None:
-    """Play a run's publications and faults again, from its folder alone, and compare.
+    """Play a run's publications and faults again, from its folder alone, and compare; or the messages of captures.
 
     Exit code 1 if other messages were published than the first time, or at other times, or if a limit is exceeded.
     """
@@ -73,9 +98,20 @@ def replay(
         limits = [read_limit(one) for one in limit or ()]
         asked = [read_worse(one) for one in worse_than or ()]
         within_ns = _nanoseconds(within)
+        if from_capture:
+            _refuse_with_captures(run, as_planned, bool(limits or asked))
+            what = captured_replay(
+                from_capture, on, overrides or (), priority or (), name, terminal
+            )
+            _replay_captured(what, backend, within_ns, terminal)
+            return
+        if on is not None or priority:
+            raise InputError(
+                "--on and --priority belong to --from-capture", "add it, or name a run"
+            )
         first = the_run(run)
         what = replay_of(first, overrides or (), planned=as_planned, name=name)
-        again, told = played(what, backend or _own_backend(first), within_ns, terminal)
+        again, told, _ = played(what, backend or _own_backend(first), within_ns, terminal)
         document = compared([[first], [again]], terminal)
         refuse_unjudged(document, limits, asked)
         document |= judged(document, limits, asked)
@@ -90,18 +126,39 @@ def replay(
             raise typer.Exit(EXCEEDED)
 
 
+def _refuse_with_captures(run: str | None, as_planned: bool, judged: bool) -> None:
+    if run is not None:
+        raise InputError("either a run or --from-capture is played again", "leave one of them out")
+    if as_planned or judged:
+        raise InputError(
+            "captures have no plan, and no run that could be compared",
+            "leave --as-planned, --limit and --worse-than out",
+        )
+
+
+def _replay_captured(what: Replay, backend: str | None, within_ns: int, terminal: Terminal) -> None:
+    again, told, summary = played(what, backend, within_ns, terminal)
+    path = write_run_report(again, terminal.emit)
+    document = {"replay": what.about, "publications": told.as_json(), "ok": told.empty}
+    terminal.document({**summary, **document, "report": str(path)})
+    terminal.show(*difference_tables(told), *summary_tables(summary), f"report: {path}")
+    if not told.empty:
+        raise typer.Exit(EXCEEDED)
+
+
 def played(
     what: Replay, backend: str | None, within_ns: int, terminal: Terminal
-) -> tuple[RunPlace, Difference]:
-    """The new run, measured, and how its publications differ from those that were wanted."""
+) -> tuple[RunPlace, Difference, dict[str, Any]]:
+    """The new run; how its publications differ from those that were wanted; its summary."""
     terminal.if_interrupted = "interrupted; what this command had made was taken back"
     again = play_again(what, backend, terminal.emit)
     terminal.if_interrupted = (
         f"interrupted; the captures in {again.folder} are complete: `testbed analyze {again.run}`"
     )
     told = played_otherwise(what, again, within_ns)
-    say_doubts(analyze_run(again, terminal.emit), terminal)
-    return again, told
+    summary = analyze_run(again, terminal.emit)
+    say_doubts(summary, terminal)
+    return again, told, summary
 
 
 def _nanoseconds(text: str) -> int:

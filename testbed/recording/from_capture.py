@@ -1,0 +1,152 @@
+"""Messages that were captured elsewhere as a script for a lab: who there speaks for whom, and how urgent it is."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from nodes.overlay.interests import is_plain
+from nodes.wire import HIGHEST_PRIORITY, LOWEST_PRIORITY, MAX_PAYLOAD_BYTES
+from testbed.errors import InputError, few
+from testbed.recording.script import Script, lengthened
+from testbed.scenario import Action
+from testbed.topology.model import NodeKind, Topology
+from testbed.topology.names import topic_problem
+
+BY_QOS = {0: 1, 1: 3, 2: 5}  # unless --priority says otherwise
+QOS = {f"qos{qos}": qos for qos in BY_QOS}
+
+
+class Spoken(Protocol):
+    """What is known of a captured message (`analysis.application_messages`)."""
+
+    @property
+    def at_ns(self) -> int: ...
+    @property
+    def origin(self) -> str: ...
+    @property
+    def topic(self) -> str: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def priority(self) -> int | None: ...
+    @property
+    def qos(self) -> int | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Priorities:
+    """Which level a message gets: by its topic, else its own, else by its QoS."""
+
+    topics: tuple[tuple[str, int], ...] = ()  # MQTT's filters: alerts/#, +/tilt
+    by_qos: Mapping[int, int] = field(default_factory=lambda: BY_QOS)
+
+    def of(self, message: Spoken) -> int:
+        for wanted, level in self.topics:
+            if matches(wanted, message.topic):
+                return level
+        if message.priority is not None:
+            return message.priority
+        return self.by_qos[message.qos or 0]
+
+
+def read_priorities(texts: Sequence[str]) -> Priorities:
+    """`alerts/#=5`, `qos1=4`; InputError for anything else."""
+    topics, by_qos = [], dict(BY_QOS)
+    for text in texts:
+        name, _, number = text.rpartition("=")
+        level = int(number) if number.isdecimal() and len(number) < 3 else 0
+        if not name or not LOWEST_PRIORITY <= level <= HIGHEST_PRIORITY:
+            raise InputError(
+                f"--priority {text!r} is no topic with a level from 1 to 5",
+                "write it like --priority alerts/#=5, or qos1=4",
+            )
+        if name in QOS:
+            by_qos[QOS[name]] = level
+        else:
+            topics.append((name, level))
+    return Priorities(tuple(topics), by_qos)
+
+
+def matches(wanted: str, topic: str) -> bool:
+    """Whether a topic is meant by a filter as MQTT has them: + is one level, # all that follow (4.7)."""
+    levels, parts = wanted.split("/"), topic.split("/")
+    for place, level in enumerate(levels):
+        if level == "#":
+            return True
+        if place >= len(parts) or level not in ("+", parts[place]):
+            return False
+    return len(levels) == len(parts)
+
+
+def scripted(
+    messages: Sequence[Spoken], topology: Topology, priorities: Priorities
+) -> tuple[Script, list[str]]:
+    """What the lab's sensors publish, the first message at once; and what is to be said of it, as sentences.
+
+    Who is a sensor of the lab by name speaks for itself; all others share the sensors in turn, each always the same.
+    """
+    sensors = [node.name for node in topology.of_kind(NodeKind.SENSOR)]
+    if not sensors:
+        raise InputError(
+            f"{topology.name} has no sensors that could publish", "choose another file with --on"
+        )
+    usable = [one for one in messages if _problem(one) is None]
+    if not usable:
+        raise InputError(
+            "the captures hold no message that a lab could publish", _why_not(messages)
+        )
+    speakers = dict.fromkeys(one.origin for one in usable)
+    strangers = [name for name in speakers if name not in sensors]
+    cast = {name: name for name in speakers if name in sensors}
+    cast |= {name: sensors[place % len(sensors)] for place, name in enumerate(strangers)}
+    start_ns = usable[0].at_ns
+    actions = tuple(
+        Action(
+            one.at_ns - start_ns,
+            cast[one.origin],
+            one.topic,
+            priorities.of(one),
+            one.size,
+            topology.place(cast[one.origin], {}),
+        )
+        for one in usable
+    )
+    notes = _told(strangers, cast, messages, usable, topology, actions)
+    return lengthened(Script(actions, (), 0.0)), notes
+
+
+def _problem(message: Spoken) -> str | None:
+    """Why it cannot be published."""
+    if not message.topic or topic_problem(message.topic) or not is_plain(message.topic):
+        return "its topic cannot be one of ours"
+    return "it is too big" if message.size > MAX_PAYLOAD_BYTES else None
+
+
+def _why_not(messages: Sequence[Spoken]) -> str:
+    if not messages:
+        return "are they of links on which our nodes, or MQTT without TLS, spoke?"
+    return f"of the first, {_problem(messages[0])}"
+
+
+def _told(
+    strangers: list[str],
+    cast: Mapping[str, str],
+    messages: Sequence[Spoken],
+    usable: Sequence[Spoken],
+    topology: Topology,
+    actions: Sequence[Action],
+) -> list[str]:
+    notes = []
+    if strangers:
+        pairs = [f"{cast[name]} for {name}" for name in strangers]
+        notes.append(f"publishers that the lab does not know are spoken for in turn: {few(pairs)}")
+    if left_out := len(messages) - len(usable):
+        notes.append(f"{left_out} messages are left out: their topic or size cannot be ours")
+    if any(one.priority is None for one in usable):
+        notes.append("MQTT has no priorities: levels are by --priority, else by QoS")
+    unheard = dict.fromkeys(
+        one.topic for one in actions if not topology.receivers(one.topic, one.priority, one.place)
+    )
+    if unheard:
+        notes.append(f"nobody in the lab wants {few([*unheard])}")
+    return notes

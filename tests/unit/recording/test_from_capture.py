@@ -1,0 +1,126 @@
+"""Captured messages become a script: who speaks for whom, how urgent it is, and what is said of it."""
+
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from testbed.errors import InputError
+from testbed.recording.from_capture import matches, read_priorities, scripted
+from testbed.topology import load_text
+
+START_NS = 1_700_000_000_000_000_000
+LAB = load_text(
+    """
+name: valley
+groups: {sensors: {kind: sensor, count: 2, link: lan}}
+nodes:
+  broker: {kind: broker, link: lan}
+  siren: {kind: subscriber, link: lan, topics: [alerts, alerts/slope]}
+""",
+    "valley.yaml",
+)
+LEVELS = read_priorities([])
+
+
+class Spoken(NamedTuple):
+    at_ns: int
+    origin: str
+    topic: str = "alerts"
+    size: int = 100
+    priority: int | None = 5
+    qos: int | None = None
+
+
+def test_known_sensors_speak_for_themselves_and_strangers_are_spoken_for_in_turn():
+    said = [
+        Spoken(START_NS, "sensors-1"),
+        Spoken(START_NS + 10, "#7"),
+        Spoken(START_NS + 20, "10.0.0.9"),
+        Spoken(START_NS + 30, "#7"),
+    ]
+    script, notes = scripted(said, LAB, LEVELS)
+    assert [(one.at_ns, one.node) for one in script.actions] == [
+        (0, "sensors-1"),
+        (10, "sensors-0"),
+        (20, "sensors-1"),
+        (30, "sensors-0"),
+    ]
+    assert notes == [
+        "publishers that the lab does not know are spoken for in turn: "
+        "sensors-0 for #7, sensors-1 for 10.0.0.9"
+    ]
+    assert script.lasts_s > 30 / 1e9
+
+
+def test_levels_are_by_topic_then_their_own_then_by_qos():
+    levels = read_priorities(["alerts/#=4", "qos1=2"])
+    assert levels.of(Spoken(0, "a", "alerts/slope", priority=1)) == 4
+    assert levels.of(Spoken(0, "a", "readings", priority=1)) == 1
+    assert levels.of(Spoken(0, "a", "readings", priority=None, qos=1)) == 2
+    assert levels.of(Spoken(0, "a", "readings", priority=None, qos=2)) == 5
+
+
+@pytest.mark.parametrize(
+    "text", ["alerts", "alerts=6", "=3", "alerts=x", "alerts=0", "alerts=99999"]
+)
+def test_a_level_that_is_none_is_refused(text):
+    with pytest.raises(InputError, match="is no topic with a level from 1 to 5") as caught:
+        read_priorities([text])
+    assert caught.value.hint == "write it like --priority alerts/#=5, or qos1=4"
+
+
+def test_what_cannot_be_published_or_is_wanted_by_nobody_is_said():
+    said = [Spoken(START_NS, "sensors-0"), Spoken(START_NS, "sensors-0", "", 5)]
+    said += [Spoken(START_NS + 5, "sensors-0", "rain", priority=None, qos=0)]
+    script, notes = scripted(said, LAB, LEVELS)
+    assert len(script.actions) == 2
+    assert notes == [
+        "1 messages are left out: their topic or size cannot be ours",
+        "MQTT has no priorities: levels are by --priority, else by QoS",
+        "nobody in the lab wants rain",
+    ]
+    with pytest.raises(InputError, match="no message that a lab could publish") as caught:
+        scripted([], LAB, LEVELS)
+    assert "MQTT without TLS" in caught.value.hint
+
+
+def test_a_lab_without_sensors_cannot_publish():
+    hub = load_text("name: hub\nnodes: {broker: {kind: broker, link: lan}}", "hub.yaml")
+    with pytest.raises(InputError, match="hub has no sensors"):
+        scripted([Spoken(0, "a")], hub, LEVELS)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "topic", "fits"),
+    [
+        ("sport/tennis/player1/#", "sport/tennis/player1", True),  # the examples of MQTT 5, 4.7.1
+        ("sport/tennis/player1/#", "sport/tennis/player1/score/wimbledon", True),
+        ("sport/#", "sport", True),
+        ("#", "sport/tennis", True),
+        ("sport/tennis/+", "sport/tennis/player1", True),
+        ("sport/tennis/+", "sport/tennis/player1/ranking", False),
+        ("sport/+", "sport", False),
+        ("sport/+", "sport/", True),
+        ("+/+", "/finance", True),
+        ("/+", "/finance", True),
+        ("+", "/finance", False),
+    ],
+)
+def test_filters_mean_what_the_standard_says(wanted, topic, fits):
+    assert matches(wanted, topic) is fits
+
+
+@given(st.lists(st.tuples(st.integers(0, 10**9), st.sampled_from(["sensors-0", "#1", "#2"]))))
+def test_times_and_numbers_are_kept_whoever_speaks(said) -> None:
+    messages = sorted(Spoken(START_NS + at, origin) for at, origin in said)
+    if not messages:
+        return
+    script, _ = scripted(messages, LAB, LEVELS)
+    first = messages[0].at_ns
+    assert [one.at_ns for one in script.actions] == [one.at_ns - first for one in messages]
+    spoken_for: dict[str, set[str]] = {}
+    for one, action in zip(messages, script.actions, strict=True):
+        spoken_for.setdefault(one.origin, set()).add(action.node)
+    assert all(len(nodes) == 1 for nodes in spoken_for.values())
