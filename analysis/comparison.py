@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from analysis.effects import effects
 from analysis.experiments import delays_by_level
+from analysis.faults import FORMER
 from analysis.runfolder import Run
 from analysis.sides import QUANTILES, WHOLE, Side, figures
 
@@ -89,10 +90,10 @@ def _failing(topology: dict[str, Any]) -> list[tuple[float, str, tuple[str, ...]
     """What happens to sensors themselves."""
     sensors = {node["name"] for node in topology["nodes"] if node["kind"] == "sensor"}
     return [
-        (fault["at_s"], fault["kind"], tuple(struck))
-        for fault in topology["scenario"].get("faults", ())
-        if (struck := sorted(sensors.intersection(fault["nodes"])))
-        and fault["kind"] not in ("cut", "heal")
+        (each["at_s"], FORMER.get(each["kind"], each["kind"]), tuple(struck))
+        for each in topology["scenario"].get("actions", topology["scenario"].get("faults", ()))
+        if (struck := sorted(sensors.intersection(each["nodes"])))
+        and each["kind"] in ("crash", "stop", "start", "restart", "churn")
     ]
 
 

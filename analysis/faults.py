@@ -1,25 +1,43 @@
-"""What failed on purpose while the scenario was played, as the manifest tells it: {"t_ns", "action", "nodes"}. Pure."""
+"""What happened beside publications, as the manifest tells it under `actions`. Pure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-ENDS, BEGINS = ("crash", "stop"), "restart"
+ENDS, BEGINS = ("crash", "stop"), "start"
 WORDS = {
     "crash": "crashed",
     "stop": "left in order",
-    "restart": "began again",
+    "start": "began again",
     "cut": "line cut",
-    "heal": "line healed",
+    "restore": "line restored",
+    "link": "line changed",
 }
+FORMER = {"restart": "start", "heal": "restore"}  # as older runs name them
 NEVER_NS = 1 << 62
 Downtimes = Mapping[str, Sequence[tuple[int, int]]]  # node -> from when to when it was down
+
+
+def actions_of(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What was done, in the order of time; older runs had only faults, in other words."""
+    former = [
+        {
+            "t_ns": fault["t_ns"],
+            "action": FORMER.get(fault["action"], fault["action"]),
+            "targets": fault["nodes"],
+            "details": {},
+        }
+        for fault in manifest.get("faults") or ()
+    ]
+    found = [*former, *(manifest.get("actions") or ())]
+    done = [action for action in found if "failed" not in action["details"]]
+    return sorted(done, key=lambda action: int(action["t_ns"]))
 
 
 def downtimes(manifest: Mapping[str, Any]) -> dict[str, list[tuple[int, int]]]:
     """When each node that was ended on purpose was down."""
     down: dict[str, list[tuple[int, int]]] = {}
-    for fault in sorted(manifest.get("faults") or (), key=lambda fault: fault["t_ns"]):
-        for node in fault["nodes"]:
+    for fault in actions_of(manifest):
+        for node in fault["targets"]:
             times = down.setdefault(node, [])
             if fault["action"] in ENDS and not (times and times[-1][1] == NEVER_NS):
                 times.append((fault["t_ns"], NEVER_NS))
@@ -37,9 +55,15 @@ def fault_rows(manifest: Mapping[str, Any], start_ns: int) -> list[dict[str, Any
     """For the report: when, what, and to whom."""
     return [
         {
-            "when": f"{(fault['t_ns'] - start_ns) / 1e9:.1f} s",
-            "what": WORDS.get(fault["action"], fault["action"]),
-            "nodes": ", ".join(fault["nodes"]),
+            "when": f"{(action['t_ns'] - start_ns) / 1e9:.1f} s",
+            "what": _told(action),
+            "nodes": ", ".join(action["targets"]),
         }
-        for fault in manifest.get("faults") or ()
+        for action in actions_of(manifest)
     ]
+
+
+def _told(action: Mapping[str, Any]) -> str:
+    if action["action"] == "mark":
+        return str(action["details"]["name"])
+    return WORDS.get(action["action"], str(action["action"]))

@@ -10,6 +10,8 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from analysis.faults import actions_of
+
 LATE = 2.0
 NOTICING = ("disconnect", "unreachable", "lost-peer")
 BY_MANIFEST, BY_LOG = "manifest", "log"
@@ -62,12 +64,12 @@ def home_of(event: Event, brokers: Collection[str]) -> str | None:
 
 
 def told_deaths(manifest: Mapping[str, Any], brokers: Collection[str]) -> list[Death]:
-    """The brokers that were killed on purpose, as the manifest has them under `faults`."""
+    """The brokers that were killed on purpose, as the manifest has them under `actions`."""
     return [
         Death(node, int(fault["t_ns"]), BY_MANIFEST)
-        for fault in manifest.get("faults") or ()
+        for fault in actions_of(manifest)
         if fault["action"] == "crash"
-        for node in fault["nodes"]
+        for node in fault["targets"]
         if node in brokers
     ]
 

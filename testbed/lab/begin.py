@@ -57,7 +57,7 @@ def begin_run(topology: Topology, sources: Sources, run: RunPlace, choice: Choic
         play=None,
         calibration=[],
         link_changes=[],
-        faults=[],
+        actions=[],
         details={},
         machine=machine_facts(),
         warnings=[],

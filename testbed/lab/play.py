@@ -11,8 +11,9 @@ from typing import Any
 from testbed.control import tell_each
 from testbed.errors import InputError, TestbedError, few
 from testbed.events import Emit, StageAdvanced, StageEnded, StageStarted, Warned
+from testbed.journal import Journal
 from testbed.keeper.client import Keeper
-from testbed.lab.faults import Faults
+from testbed.lab.actions import Actions
 from testbed.lab.guests import idle_guests
 from testbed.lab.happened import injected_since, record_happened
 from testbed.lab.health import how_to_repair, refuse_the_dead, troubles
@@ -102,14 +103,15 @@ def _play(
         keeper.counters(
             restart=True
         )  # how late links were while nodes started does not matter here
-    faults = Faults(record, topology, timeline, incidents, emit)
+    actions = Actions(record, topology, timeline, incidents, emit)
     start_ns = _hand_out(place, timeline)
+    Journal(run.journal).write(step="play", start_ns=start_ns)
     try:
-        _watch_the_clock(script.lasts_s, start_ns, faults, emit)
+        _watch_the_clock(script.lasts_s, start_ns, actions, emit)
     except KeyboardInterrupt:
         extend_manifest(run, warnings=["the scenario was interrupted while it was played"])
         raise
-    timeline = tuple(action for action in timeline if action not in faults.skipped)
+    timeline = tuple(action for action in timeline if action not in actions.skipped)
     counts = _Counts(run, asked_ns, before, Downtimes(incidents).concerned)
     planned = expected_despite(topology, timeline, incidents)
 
@@ -162,7 +164,7 @@ def _hand_out(place: LabPlace, timeline: tuple[Action, ...]) -> int:
     return start_ns
 
 
-def _watch_the_clock(duration_s: float, start_ns: int, faults: Faults, emit: Emit) -> None:
+def _watch_the_clock(duration_s: float, start_ns: int, actions: Actions, emit: Emit) -> None:
     emit(StageStarted(PLAYING, math.ceil(duration_s)))
     shown = 0
     while (elapsed_s := (time.time_ns() - start_ns) / 1e9) < duration_s:
@@ -170,8 +172,8 @@ def _watch_the_clock(duration_s: float, start_ns: int, faults: Faults, emit: Emi
         if due > shown:
             emit(StageAdvanced(PLAYING, due - shown, "seconds"))
             shown = due
-        faults.strike(start_ns)
-        pause_s = min(POLL_S, duration_s - elapsed_s, faults.wait_s(elapsed_s))
+        actions.strike(start_ns)
+        pause_s = min(POLL_S, duration_s - elapsed_s, actions.wait_s(elapsed_s))
         time.sleep(max(0.0, pause_s))
     emit(StageEnded(PLAYING))
 

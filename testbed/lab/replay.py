@@ -14,6 +14,7 @@ from testbed.lab.play import play
 from testbed.lab.simulate import SERVICE_S, simulate
 from testbed.lab.up import bring_up
 from testbed.places import RunPlace
+from testbed.recording.actions import recorded
 from testbed.recording.difference import Difference, difference
 from testbed.recording.publications import read_actions
 from testbed.recording.script import (
@@ -139,7 +140,7 @@ def _as_happened(run: RunPlace, manifest: dict[str, Any]) -> Script:
         )
     start_ns = play_of["start_ns"] if play_of else rows[0].t_ns - rows[0].at_ns
     lasts_s = topology.scenario.lasts_s if play_of else 0.0
-    return as_happened(rows, manifest.get("faults", []), start_ns, lasts_s)
+    return as_happened(rows, recorded(manifest), start_ns, lasts_s)
 
 
 def _as_planned(run: RunPlace, manifest: dict[str, Any]) -> Script:

@@ -15,6 +15,7 @@ from testbed.events import Emit, Note, StageAdvanced, StageEnded, StageStarted, 
 from testbed.lab.begin import Sources, begin_run
 from testbed.lab.happened import record_happened
 from testbed.places import RunPlace
+from testbed.recording.actions import FAILED
 from testbed.recording.script import Script, compiled
 from testbed.records import new_run, update_manifest
 from testbed.scenario import still_missing
@@ -113,17 +114,13 @@ def _simulate(
             "simulated_in_s": time.monotonic() - began,
             "python": platform.python_version(),
         },
-        faults=[
-            {
-                "t_ns": EPOCH_NS + played.start + incident.at_ns,
-                "action": incident.kind,
-                "nodes": [*incident.nodes],
-            }
-            for incident in played.incidents
-        ],
+        actions=[*played.actions],
         machine={},
     )
     record_happened(run)
+    for each in played.actions:
+        if reason := each["details"].get(FAILED):
+            emit(Warned(f"{each['action']} of {few(each['targets'])}: {reason}"))
     if not played.settled:
         settle_s = topology.scenario.settle_s
         emit(Warned(still_missing(played.expected, played.received, settle_s)))

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from testbed.errors import InputError, few
+from testbed.recording.actions import incidents_of
 from testbed.recording.publications import Happened
 from testbed.scenario import (
     Action,
@@ -13,7 +14,7 @@ from testbed.scenario import (
     compile_timeline,
     without_the_fallen,
 )
-from testbed.topology.model import FaultKind, NodeKind, Topology
+from testbed.topology.model import NodeKind, Topology
 
 TAIL_S = 0.1  # after the last publication, if it comes later than the scenario's end
 
@@ -35,14 +36,10 @@ def compiled(topology: Topology) -> Script:
 
 
 def as_happened(
-    rows: Sequence[Happened], faults: Iterable[Mapping[str, Any]], start_ns: int, lasts_s: float
+    rows: Sequence[Happened], actions: Iterable[Mapping[str, Any]], start_ns: int, lasts_s: float
 ) -> Script:
-    """Publications and faults (entries of a manifest) at the times when they really happened."""
-    incidents = tuple(
-        Incident(entry["t_ns"] - start_ns, FaultKind(entry["action"]), tuple(entry["nodes"]))
-        for entry in faults
-        if entry["t_ns"] >= start_ns
-    )
+    """Publications and actions (entries of a manifest) at the times when they really happened."""
+    incidents = incidents_of(actions, start_ns)
     return lengthened(Script(tuple(row.action for row in rows), incidents, lasts_s))
 
 

@@ -8,11 +8,11 @@ from testbed.scenario.compile import (
 )
 from testbed.scenario.incidents import (
     Downtimes,
-    Incident,
     compile_incidents,
     expected_despite,
     without_the_fallen,
 )
+from testbed.scenario.unfolding import Incident
 
 __all__ = [
     "Action",

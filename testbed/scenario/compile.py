@@ -48,7 +48,7 @@ def compile_timeline(topology: Topology) -> tuple[Action, ...]:
         action
         for place, event in enumerate(scenario.publish)
         for beat in (rhythm(event, scenario.duration_s),)
-        for name in event.nodes
+        for name in _chosen(event, f"{topology.seed}/{place}")
         for action in _played(
             event,
             beat,
@@ -80,6 +80,16 @@ def still_missing(expected: int, received: int, settle_s: float) -> str:
         f"{expected - received} of {expected} deliveries were still missing "
         f"{settle_s:g} s after the scenario's end; a longer `settle` waits for them"
     )
+
+
+def _chosen(event: Publish, chance: str) -> tuple[str, ...]:
+    """The share of its nodes that publish; each draws for itself, so that others change little by a further one."""
+    if event.share >= 1.0:
+        return event.nodes
+    wanted = max(1, round(event.share * len(event.nodes)))
+    drawn = sorted(event.nodes, key=lambda name: random.Random(f"{chance}/share/{name}").random())
+    chosen = frozenset(drawn[:wanted])
+    return tuple(name for name in event.nodes if name in chosen)
 
 
 def _played(

@@ -1,48 +1,22 @@
-"""What fails in a scenario, and when: the same seed strikes the same nodes.
+"""What fails in a scenario, who is down when, and what can be expected all the same."""
 
-Whoever is down already is not struck again, and only what is broken is mended.
-"""
-
-import random
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from nodes.overlay.promises import promises
 from testbed.scenario.compile import Action, expected_deliveries
-from testbed.scenario.pace import played_ns
-from testbed.topology.model import FaultKind, Topology
-from testbed.topology.volume import nanoseconds
+from testbed.scenario.unfolding import Incident, Unfolding
+from testbed.topology.model import ActionKind, Topology
 
-
-@dataclass(frozen=True, slots=True)
-class Incident:
-    """What happens to these nodes, or to their links, `at_ns` after the scenario's start."""
-
-    at_ns: int
-    kind: FaultKind
-    nodes: tuple[str, ...]
+_TURNS = {ActionKind.CRASH: True, ActionKind.STOP: True, ActionKind.START: False}  # down, or up
 
 
 def compile_incidents(topology: Topology) -> tuple[Incident, ...]:
     """All of them in the order of time; those that strike nobody are left out."""
-    down: set[str] = set()
-    cut: set[str] = set()
-    incidents = []
-    for place, fault in enumerate(topology.scenario.faults):
-        broken = cut if fault.kind.of_links else down
-        mends = fault.kind in (FaultKind.RESTART, FaultKind.HEAL)
-        able = [name for name in fault.nodes if (name in broken) is mends]
-        if not mends:
-            wanted = max(1, round(fault.share * len(fault.nodes)))
-            chance = random.Random(f"{topology.seed}/fault/{place}")
-            struck = set(chance.sample(able, min(wanted, len(able))))
-            able = [name for name in able if name in struck]
-        broken.symmetric_difference_update(able)
-        if able:
-            at_ns = played_ns(nanoseconds(fault.at_s), topology.scenario.speed)
-            incidents.append(Incident(at_ns, fault.kind, tuple(able)))
-    return tuple(incidents)
+    unfolding = Unfolding(topology)
+    for place, happening in enumerate(topology.scenario.actions):
+        unfolding.add(place, happening)
+    return tuple(unfolding.due())
 
 
 class Downtimes:
@@ -51,8 +25,7 @@ class Downtimes:
     def __init__(self, incidents: Iterable[Incident]) -> None:
         self._turns: dict[str, list[tuple[int, bool]]] = {}  # node -> since when it is down, or up
         for incident in incidents:
-            if not incident.kind.of_links:
-                falls = incident.kind is not FaultKind.RESTART
+            if (falls := _TURNS.get(incident.kind)) is not None:
                 for name in incident.nodes:
                     self._turns.setdefault(name, []).append((incident.at_ns, falls))
 

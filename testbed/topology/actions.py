@@ -1,64 +1,148 @@
-"""What fails in a scenario, and is mended: the events crash, stop, restart, cut and heal of the file."""
+"""What happens in a scenario beside publications: nodes and links that fail, change and are mended, and marks."""
+
+from collections.abc import Callable
+from typing import Any
 
 from testbed.topology.checking import Checking
-from testbed.topology.ends import check_beginning
 from testbed.topology.hints import with_article
-from testbed.topology.model import Fault, FaultKind, Node
-from testbed.topology.raw import RawEvent, RawFault
-from testbed.topology.selection import Selection
+from testbed.topology.link_profiles import LinkProfiles
+from testbed.topology.model import ActionKind, Happening, Node, Scenario
+from testbed.topology.raw import RawChurn, RawEvent, RawFlap, RawLinkChange, RawTargets
 from testbed.topology.source_map import Path
+from testbed.topology.targets import Targets
+from testbed.topology.timing import Timing, timing
 from testbed.topology.units import DURATION
 
+Details = tuple[tuple[str, Any], ...]
+
 _UNDONE = {  # by what it is mended -> by what it comes about, and how that is called
-    FaultKind.RESTART: ((FaultKind.CRASH, FaultKind.STOP), "has crashed or stopped"),
-    FaultKind.HEAL: ((FaultKind.CUT,), "has a link that was cut"),
+    ActionKind.START: (
+        (ActionKind.CRASH, ActionKind.STOP, ActionKind.CHURN),
+        "has crashed or stopped",
+    ),
+    ActionKind.RESTORE: (
+        (ActionKind.CUT, ActionKind.LINK, ActionKind.FLAP),
+        "has a link that was cut or changed",
+    ),
+}
+_AT_ONCE = (ActionKind.START, ActionKind.RESTORE, ActionKind.MARK)  # they last no time
+_BY_THEMSELVES = (ActionKind.FLAP, ActionKind.CHURN)  # they repeat
+_SHAPE = {  # key of the file -> field of Shape
+    "rate": "rate_bps",
+    "delay": "delay_s",
+    "jitter": "jitter_s",
+    "loss": "loss",
+    "queue": "queue_bytes",
+    "burst": "burst_bytes",
 }
 
 
-class Faults:
-    """The faults of one file, gathered event by event."""
+class Actions:
+    """The actions of one file, gathered event by event."""
 
-    def __init__(self, checking: Checking, nodes: tuple[Node, ...]) -> None:
+    def __init__(self, checking: Checking, nodes: tuple[Node, ...], profiles: LinkProfiles) -> None:
         self._checking = checking
-        self._nodes = Selection(checking, nodes, _no_process)
-        self._links = Selection(checking, nodes)
-        self._found: list[tuple[Path, Fault]] = []
+        self._profiles = profiles
+        self._nodes = Targets(checking, nodes, _no_process)
+        self._links = Targets(checking, nodes)
+        self._found: list[tuple[Path, Happening]] = []
+        self._details: dict[ActionKind, Callable[[Path, Any], Details]] = {
+            ActionKind.FLAP: self._flap,
+            ActionKind.CHURN: self._churn,
+            ActionKind.LINK: self._link,
+        }
 
     def add(self, path: Path, event: RawEvent, duration_s: float) -> None:
-        """The fault of this event; whatever is wrong with it goes to the problems."""
-        kind = next(kind for kind in FaultKind if getattr(event, kind) is not None)
+        """What this event comes to; whatever is wrong with it goes to the problems."""
+        kind = next(kind for kind in ActionKind if getattr(event, kind) is not None)
         raw = getattr(event, kind)
         inner = (*path, kind.value)
-        share = raw.share if isinstance(raw, RawFault) else None
-        if share == 0:
-            self._checking.value(
-                (*inner, "share"), "a share of zero hits nobody", "remove the event instead"
+        when = timing(self._checking, path, event, duration_s)
+        self._check_length(path, kind, event)
+        names: tuple[str, ...] = ()
+        details: Details = (("name", raw),) if kind is ActionKind.MARK else ()
+        share = None
+        if isinstance(raw, RawTargets):
+            targets = self._links if kind.of_links else self._nodes
+            names = tuple(node.name for node in targets.of(inner, raw))
+            share = raw.share
+        if kind in self._details:
+            details = self._details[kind](inner, raw)
+        for_s = _length(kind, when, duration_s)
+        for moment in when.moments_s:
+            happening = Happening(
+                moment, kind, names, 1.0 if share is None else share, for_s, details
             )
-        selection = self._links if kind.of_links else self._nodes
-        nodes = selection.of((*inner, "nodes"), raw.nodes)
-        clear = self._checking.shaped.sound("scenario", "duration")
-        if clear and self._checking.shaped.sound(*path):
-            check_beginning(self._checking, path, event.at, duration_s)
-        names = tuple(node.name for node in nodes)
-        self._found.append((inner, Fault(event.at, kind, names, 1.0 if share is None else share)))
+            self._found.append((inner, happening))
 
-    def in_order(self) -> tuple[Fault, ...]:
-        """All faults in the order of time; to mend what was never broken is a problem."""
+    def in_order(self) -> tuple[Happening, ...]:
+        """All of them in the order of time; to mend what was never broken is a problem."""
         self._found.sort(key=lambda found: found[1].at_s)
-        broken: dict[FaultKind, set[str]] = {kind: set() for kind in FaultKind}
-        for path, fault in self._found:
-            broken[fault.kind].update(fault.nodes)
-            if fault.kind not in _UNDONE or not self._checking.shaped.sound("scenario"):
+        broken: dict[ActionKind, set[str]] = {kind: set() for kind in ActionKind}
+        told: set[Path] = set()
+        for path, each in self._found:
+            broken[each.kind].update(each.nodes)
+            if each.kind not in _UNDONE or not self._checking.shaped.sound("scenario"):
                 continue
-            causes, how = _UNDONE[fault.kind]
+            causes, how = _UNDONE[each.kind]
             before = set().union(*(broken[cause] for cause in causes))
-            if fault.nodes and before.isdisjoint(fault.nodes):
+            if each.nodes and before.isdisjoint(each.nodes) and path not in told:
+                told.add(path)
                 self._checking.key(
                     path,
-                    f"none of these nodes {how} before {DURATION.write(fault.at_s)}",
+                    f"none of these nodes {how} before {DURATION.write(each.at_s)}",
                     f"add an event with `{causes[0]}` before it, or remove this one",
                 )
-        return tuple(fault for _, fault in self._found)
+        return tuple(each for _, each in self._found)
+
+    def _check_length(self, path: Path, kind: ActionKind, event: RawEvent) -> None:
+        if kind in _BY_THEMSELVES and event.every is not None:
+            hint = "`for` or `until` says how long it goes on"
+            self._checking.key((*path, "every"), f"`{kind}` repeats by itself", hint)
+        ends = [key for key, given in (("for", event.length), ("until", event.until)) if given]
+        if kind in _AT_ONCE and event.every is None:
+            for key in ends:
+                message = f"`{kind}` is over at once: `{key}` means nothing here"
+                self._checking.key((*path, key), message, "remove it, or add `every: 10s`")
+
+    def _flap(self, path: Path, raw: RawFlap) -> Details:
+        for key in ("down", "up"):
+            if getattr(raw, key) == 0 and self._checking.shaped.sound(*path, key):
+                self._checking.value((*path, key), "no time at all", "write it like 2s")
+        return (("down_s", raw.down), ("up_s", raw.up))
+
+    def _churn(self, path: Path, raw: RawChurn) -> Details:
+        if raw.leave is None and self._checking.shaped.sound(*path):
+            hint = "add `leave: 6/min`"
+            self._checking.key(path, "`leave` is missing here: nobody ever leaves", hint)
+        rates = [(key, getattr(raw, key)) for key in ("leave", "join")]
+        per_s = [(f"{key}_per_s", 0.0 if rate is None else float(1 / rate)) for key, rate in rates]
+        return (*per_s, ("by", raw.by))
+
+    def _link(self, path: Path, raw: RawLinkChange) -> Details:
+        self._profiles.check((*path, "profile"), raw.profile)
+        given = {key: getattr(raw, key) for key in _SHAPE}
+        values = tuple((_SHAPE[key], value) for key, value in given.items() if value is not None)
+        if raw.profile is None and not values and self._checking.shaped.sound(*path):
+            hint = "add `rate`, `delay`, `jitter`, `loss`, `queue` or `profile`"
+            self._checking.key(path, "nothing changes here", hint)
+        directions = ("up", "down") if raw.direction == "both" else (raw.direction,)
+        return (("profile", raw.profile), ("values", values), ("directions", directions))
+
+
+def profiles_of(scenario: Scenario) -> set[str]:
+    """The link profiles that links get while it is played."""
+    details = (dict(each.details) for each in scenario.actions)
+    return {name for each in details if (name := each.get("profile"))}
+
+
+def _length(kind: ActionKind, when: Timing, duration_s: float) -> float | None:
+    """What repeats by itself goes on to the scenario's end if nothing else is said; what is over at once never does."""
+    if kind in _AT_ONCE:
+        return None
+    if kind in _BY_THEMSELVES and when.for_s is None:
+        return max(0.0, duration_s - when.moments_s[0])
+    return when.for_s
 
 
 def _no_process(node: Node) -> tuple[str, str] | None:

@@ -17,6 +17,8 @@ _STAND_INS: dict[tuple[str, str], Any] = {
     ("scenario", "at"): "0s",
     ("scenario", "topic"): "x",
     ("scenario", "size"): "1B",
+    ("scenario", "down"): "1s",
+    ("scenario", "up"): "1s",
 }
 
 

@@ -123,6 +123,7 @@ def _node(checking: Checking, raw: RawMember, name: str) -> Node:
         kind=NodeKind(raw.kind),
         profile=next((s.link for s in links if s.link), DEFAULT),
         topics=tuple(dict.fromkeys(raw.topics)),
+        tags=tuple(dict.fromkeys(raw.tags)),
         at=getattr(raw, "at", None),
         platform=next((s.platform for s in sources if s.platform), None),
         board=next((s.board for s in sources if s.board), None),

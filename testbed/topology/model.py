@@ -16,12 +16,12 @@ from nodes.overlay.space import Dimension, Space
 
 __all__ = [
     "PREFIX",
+    "ActionKind",
     "Capture",
     "Dimension",
     "Emulator",
     "External",
-    "Fault",
-    "FaultKind",
+    "Happening",
     "Method",
     "Node",
     "NodeKind",
@@ -108,6 +108,7 @@ class Node:
     router: str | None = None  # name of the node whose link this one shares
     external: External | None = None  # of nodes of that kind
     delivery: Method | None = None  # of a sensor's or subscriber's link, both ways; None: the lab's
+    tags: tuple[str, ...] = ()
     homes: tuple[str, ...] = ()  # brokers that a sensor or subscriber is told of, the nearest first
 
     @property
@@ -147,32 +148,45 @@ class Publish:
     probability: float = 1.0
     spread_s: float = 0.0  # each node starts at a seeded moment within this time
     per_period: int = 1
+    share: float = 1.0  # of the nodes, chosen by the seed
     values: tuple[tuple[str, float], ...] = ()
 
 
-class FaultKind(StrEnum):
-    """What can go wrong, and be mended."""
+FORMER_KINDS = {"restart": "start", "heal": "restore"}  # as older runs name them
+
+
+class ActionKind(StrEnum):
+    """What can happen beside publications."""
 
     CRASH = "crash"  # the node's process is gone, without a word
     STOP = "stop"  # it is asked to end, and leaves in order
-    RESTART = "restart"  # those of the nodes that are down begin again
+    START = "start"  # those of the nodes that are down begin again
     CUT = "cut"  # nothing passes the node's link any more
-    HEAL = "heal"  # it passes again
+    RESTORE = "restore"  # what was cut or changed is as the file says again
+    LINK = "link"  # the node's link gets other values
+    FLAP = "flap"  # the node's link is cut and restored, again and again
+    CHURN = "churn"  # nodes leave and come back at random moments
+    MARK = "mark"  # a moment gets a name
 
     @property
     def of_links(self) -> bool:
         """Whether it happens to the links of nodes, not to the nodes."""
-        return self in (FaultKind.CUT, FaultKind.HEAL)
+        return self in (ActionKind.CUT, ActionKind.RESTORE, ActionKind.LINK, ActionKind.FLAP)
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
-    """Something that happens to nodes or their links at `at_s`; to this share of those named (seeded)."""
+class Happening:
+    """Something that happens to nodes or their links at `at_s`; to this share of those named (seeded).
+
+    What lasts is undone after `for_s`; None: never. `details` are the kind's own values.
+    """
 
     at_s: float
-    kind: FaultKind
+    kind: ActionKind
     nodes: tuple[str, ...]
     share: float = 1.0
+    for_s: float | None = None
+    details: tuple[tuple[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +212,7 @@ class Scenario:
     duration_s: float = 0.0
     settle_s: float = 10.0  # at the end, wait at most this long for messages still under way
     publish: tuple[Publish, ...] = ()
-    faults: tuple[Fault, ...] = ()
+    actions: tuple[Happening, ...] = ()
     speed: float = 1.0  # all times here but `settle_s` are divided by it when they are played
     expect: tuple[Expectation, ...] = ()
 
@@ -321,6 +335,7 @@ def from_json(data: dict[str, Any]) -> Topology:
                 "external": _external(external) if external else None,
                 "delivery": method(delivery) if delivery else None,
                 "homes": tuple(value.get("homes", ())),
+                "tags": tuple(value.get("tags", ())),
             }
         )
 
@@ -340,7 +355,9 @@ def from_json(data: dict[str, Any]) -> Topology:
             scenario["duration_s"],
             scenario["settle_s"],
             tuple(_publish(value) for value in scenario["publish"]),
-            tuple(_fault(value) for value in scenario.get("faults", ())),
+            tuple(
+                _happening(value) for value in scenario.get("actions", scenario.get("faults", ()))
+            ),
             scenario.get("speed", 1.0),
             tuple(_expectation(value) for value in scenario.get("expect", ())),
         ),
@@ -357,9 +374,14 @@ def _publish(value: dict[str, Any]) -> Publish:
     return Publish(**{**value, "nodes": tuple(value["nodes"]), "values": values})
 
 
-def _fault(value: dict[str, Any]) -> Fault:
-    kind, nodes = FaultKind(value["kind"]), tuple(value["nodes"])
-    return Fault(value["at_s"], kind, nodes, value["share"])
+def _happening(value: dict[str, Any]) -> Happening:
+    kind = ActionKind(FORMER_KINDS.get(value["kind"], value["kind"]))
+    details = tuple((name, _frozen(each)) for name, each in value.get("details", ()))
+    return Happening(**{**value, "kind": kind, "nodes": tuple(value["nodes"]), "details": details})
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(_frozen(each) for each in value) if isinstance(value, list) else value
 
 
 def _expectation(value: dict[str, Any]) -> Expectation:

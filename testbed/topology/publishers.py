@@ -5,8 +5,8 @@ from testbed.topology.hints import with_article
 from testbed.topology.model import Node, NodeKind
 from testbed.topology.names import filled, topic_problem
 from testbed.topology.raw import RawPublish
-from testbed.topology.selection import Selection
 from testbed.topology.source_map import Path
+from testbed.topology.targets import Targets
 
 
 class Publishers:
@@ -14,11 +14,11 @@ class Publishers:
 
     def __init__(self, checking: Checking, nodes: tuple[Node, ...]) -> None:
         self._checking = checking
-        self._selection = Selection(checking, nodes, _cannot_publish)
+        self._targets = Targets(checking, nodes, _cannot_publish)
 
     def of(self, path: Path, publish: RawPublish) -> tuple[str, ...]:
         """The names of the nodes meant, each once, in file order."""
-        nodes = self._selection.of((*path, "from"), publish.nodes)
+        nodes = self._targets.of(path, publish, "from")
         self._check_topic((*path, "topic"), publish.topic, nodes)
         return tuple(node.name for node in nodes)
 

@@ -46,6 +46,10 @@ DeliveryName = Annotated[str, checks.choice("delivery method", DELIVERY_METHODS)
 Parameter = Annotated[str | int | float | bool, checks.parameter()]
 Selectors = Annotated[tuple[str, ...], checks.selectors()]
 Publishers = Annotated[tuple[str, ...], checks.selectors("nobody publishes")]
+TagName = Annotated[str, names.label("a tag")]
+Ending = Annotated[str, checks.choice("way to leave", ("crash", "stop"))]
+Direction = Annotated[str, checks.choice("direction", ("up", "down", "both"))]
+MarkName = Annotated[str, checks.line("a name")]
 Homes = Annotated[tuple[str, ...], checks.selectors("leave `home` out for the nearest brokers")]
 Router = Annotated[str | None, foreign.router()]
 Image = Annotated[str | None, foreign.image()]
@@ -187,6 +191,7 @@ class RawMember(RawHardware):
 
     kind: Kind = Field(description="what the node does")
     topics: list[Topic] = Field([], description="what a subscriber wants: exact topics")
+    tags: list[TagName] = Field([], description="words by which events mean it, as in tag:upstream")
     subscribe: Subscriptions = Field(
         [], description="what a subscriber wants of topics: an area, levels; one mapping or a list"
     )
@@ -224,12 +229,55 @@ class RawNode(RawMember):
     at: Place = Field(None, description="[latitude, longitude]")
 
 
-class RawPublish(Section):
+class RawChoice(Section):
+    """Which of the nodes named are meant."""
+
+    within: Corners = Field(
+        None, description="two corners of an area, [latitude, longitude] each: those that are there"
+    )
+    share: Share = Field(
+        None, description="how many of them, chosen by the seed, as in 20%; default: all"
+    )
+
+
+class RawTargets(RawChoice):
+    """Nodes to which something happens, or to whose links."""
+
+    nodes: Selectors = Field(
+        (),
+        description='a name, "group[*]", "group[0]", "group[1..3]", "tag:upstream", or a list',
+    )
+
+
+class RawFlap(RawTargets):
+    """Links that are cut and restored, again and again."""
+
+    down: Duration = Field(description="how long the links are cut each time, as in 2s")
+    up: Duration = Field(description="how long they work in between, as in 5s")
+
+
+class RawChurn(RawTargets):
+    """Nodes that leave and come back at random moments (seeded)."""
+
+    leave: Period = Field(None, description="how many leave per time on average, as in 6/min")
+    join: Period = Field(None, description="how many of those that are away come back per time")
+    by: Ending = Field("crash", description="how they leave: crash or stop; default: crash")
+
+
+class RawLinkChange(RawTargets, RawShape):
+    """Other values of links; what is not said stays as it is."""
+
+    profile: Link = Field(None, description="all values of this profile, before the single ones")
+    direction: Direction = Field("both", description="up (from the node), down or both")
+
+
+class RawPublish(RawChoice):
     """Who publishes what, how often."""
 
     nodes: Publishers = Field(
+        (),
         alias="from",
-        description='sensors: a name, "group[*]", "group[0]", "group[1..3]", or a list',
+        description='sensors: a name, "group[*]", "group[0]", "group[1..3]", "tag:upstream", or a list',
     )
     topic: TopicTemplate = Field(description="{node} and {group} stand for the publisher")
     priority: Level = Field(1, description="1 (routine) to 5 (emergency)")
@@ -254,32 +302,33 @@ class RawPublish(Section):
     )
 
 
-class RawMend(Section):
-    """Nodes that are mended, or whose links are."""
-
-    nodes: Selectors = Field(description='a name, "group[*]", "group[0]", "group[1..3]", or a list')
-
-
-class RawFault(RawMend):
-    """Nodes to which something happens, or to whose links."""
-
-    share: Share = Field(
-        None, description="how many of them, chosen by the seed, as in 20%; default: all"
-    )
-
-
 class RawEvent(Section):
-    """Something that happens at a time: exactly one of the keys beside `at`."""
+    """Something that happens: exactly one thing, beside when and how long."""
 
-    model_config = ConfigDict(json_schema_extra={"minProperties": 2, "maxProperties": 2})
+    model_config = ConfigDict(json_schema_extra={"minProperties": 2})
 
-    at: Duration = Field(description="time since the scenario's start, as in 5s")
+    at: OptionalDuration = Field(None, description="time since the scenario's start, as in 5s")
+    every: OptionalDuration = Field(
+        None, description="again after each such time, until `until` or the scenario's end"
+    )
+    length: OptionalDuration = Field(
+        None, alias="for", description="how long it lasts each time; then it is undone"
+    )
+    until: OptionalDuration = Field(
+        None, description="the time, since the scenario's start, at which it is over"
+    )
     publish: RawPublish | None = Field(None, description="messages that begin to be published")
-    crash: RawFault | None = Field(None, description="nodes are gone, without a word")
-    stop: RawFault | None = Field(None, description="nodes end, and leave in order")
-    restart: RawMend | None = Field(None, description="nodes that are down begin again")
-    cut: RawFault | None = Field(None, description="nothing passes the links of these nodes")
-    heal: RawMend | None = Field(None, description="links that were cut work again")
+    crash: RawTargets | None = Field(None, description="nodes are gone, without a word")
+    stop: RawTargets | None = Field(None, description="nodes end, and leave in order")
+    start: RawTargets | None = Field(None, description="nodes that are down begin again")
+    cut: RawTargets | None = Field(None, description="nothing passes the links of these nodes")
+    restore: RawTargets | None = Field(
+        None, description="links that were cut or changed are as the file says again"
+    )
+    flap: RawFlap | None = Field(None, description="links are cut and restored, again and again")
+    churn: RawChurn | None = Field(None, description="nodes leave and come back at random moments")
+    link: RawLinkChange | None = Field(None, description="links get other values")
+    mark: MarkName | None = Field(None, description="a moment gets a name, which the report shows")
 
 
 class RawScenario(Section):

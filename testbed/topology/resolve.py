@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from testbed.topology import happenings
+from testbed.topology.actions import profiles_of
 from testbed.topology.areas import space_of, with_interests
 from testbed.topology.brokers import check_brokers
 from testbed.topology.checking import Checking
@@ -19,7 +20,7 @@ def resolve(checking: Checking, name: str) -> Topology:
     file = checking.file
     profiles = LinkProfiles(checking)
     nodes = expand(checking, profiles)
-    scenario = happenings.scenario(checking, nodes)
+    scenario = happenings.scenario(checking, nodes, profiles)
     space = space_of(checking, nodes)
     nodes = with_interests(checking, nodes, scenario, space)
     scenario = replace(scenario, expect=expected(checking, nodes))
@@ -29,7 +30,7 @@ def resolve(checking: Checking, name: str) -> Topology:
     return Topology(
         name=name,
         seed=file.seed,
-        profiles=profiles.used({node.profile for node in nodes}),
+        profiles=profiles.used({node.profile for node in nodes} | profiles_of(scenario)),
         nodes=nodes,
         overlay=method(file.overlay),
         delivery=method(file.delivery),

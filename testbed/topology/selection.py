@@ -3,8 +3,9 @@
 from collections.abc import Callable
 
 from testbed.topology.checking import Checking
+from testbed.topology.hints import did_you_mean, quoted
 from testbed.topology.model import Node
-from testbed.topology.selectors import Members, SelectorError, Stretch, merged, select
+from testbed.topology.selectors import TAG, Members, SelectorError, Stretch, merged, select
 from testbed.topology.source_map import Path
 
 Objection = Callable[[Node], tuple[str, str] | None]  # why this node cannot be meant: message, hint
@@ -20,11 +21,19 @@ class Selection:
         self._objection = objection
         self._by_name = {node.name: node for node in nodes}
         self._by_group: dict[str, list[Node]] = {}
+        self._by_tag: dict[str, list[Node]] = {}
         for node in nodes:
+            for tag in node.tags:
+                self._by_tag.setdefault(tag, []).append(node)
             if node.group is not None:
                 self._by_group.setdefault(node.group, []).append(node)
         self._members = Members(frozenset(self._by_name), checking.counts)
         self._chosen: dict[tuple[str, ...], tuple[Node, ...]] = {}
+
+    @property
+    def able(self) -> tuple[Node, ...]:
+        """All nodes that can be meant."""
+        return tuple(node for node in self._by_name.values() if self._against(node) is None)
 
     def of(self, path: Path, selectors: tuple[str, ...]) -> tuple[Node, ...]:
         """The nodes meant by the selectors that stand at this path, each once, in file order."""
@@ -33,7 +42,13 @@ class Selection:
         names: set[str] = set()
         stretches: set[Stretch] = set()
         clear = True
+        tagged: list[Node] = []
         for index, selector in enumerate(selectors):
+            if selector.startswith(TAG):
+                found = self._tagged(self._where(path, index), selector.removeprefix(TAG))
+                tagged += found
+                clear = clear and bool(found)
+                continue
             match self._select(self._where(path, index), selector):
                 case Stretch() as stretch:
                     stretches.add(stretch)
@@ -42,6 +57,7 @@ class Selection:
                 case None:
                     clear = False
         chosen = {name: self._by_name[name] for name in names}
+        chosen.update((node.name, node) for node in tagged)
         for stretch in merged(stretches):
             chosen.update((node.name, node) for node in self._nodes(stretch))
         nodes = tuple(sorted(chosen.values(), key=lambda node: node.number))
@@ -66,6 +82,18 @@ class Selection:
 
     def _nodes(self, stretch: Stretch) -> list[Node]:
         return self._by_group.get(stretch.group, [])[stretch.indices.start : stretch.indices.stop]
+
+    def _tagged(self, where: Path, tag: str) -> list[Node]:
+        """Those with the tag that can be meant; that there are none is a problem."""
+        with_tag = self._by_tag.get(tag, [])
+        able = [node for node in with_tag if self._against(node) is None]
+        if not with_tag:
+            known = did_you_mean(tag, sorted(self._by_tag))
+            hint = known or f"add `tags: [{tag}]` to nodes or groups"
+            self._checking.value(where, f"no node has the tag {quoted(tag)}", hint)
+        elif not able and (problem := self._against(with_tag[0])):
+            self._checking.value(where, *problem)
+        return able
 
     def _select(self, where: Path, selector: str) -> str | Stretch | None:
         """What the selector means; None if it is wrong, or what it names is."""

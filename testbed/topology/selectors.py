@@ -9,6 +9,9 @@ from testbed.topology.hints import did_you_mean, quoted
 _SELECTOR = re.compile(r"([^\[\]]+)\[(?:(\*)|([0-9]{1,6})(?:\.\.([0-9]{1,6}))?)\]\Z")
 
 
+TAG = "tag:"  # and the tag: all nodes that have it
+
+
 class SelectorError(ValueError):
     """No node is meant by this; `hint` names the likeliest that could be."""
 

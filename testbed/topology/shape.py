@@ -9,6 +9,7 @@ from pydantic_core import ErrorDetails
 from testbed.topology.checks import OURS, described
 from testbed.topology.cutting import EVENTS, Cutting, has_stand_in
 from testbed.topology.hints import did_you_mean, listing, quoted
+from testbed.topology.model import FORMER_KINDS
 from testbed.topology.problems import ProblemList
 from testbed.topology.raw import ONE, SEVERAL, TopologyFile
 from testbed.topology.reader import Document
@@ -19,11 +20,10 @@ _OF_KEY = "[key]"  # how pydantic says that the key itself is wrong, not its val
 _EXAMPLES = {
     "kind": "add `kind: broker`, `kind: sensor`, `kind: subscriber`, `kind: router` or `kind: external`",
     "count": "add `count: 3`; a single node belongs under `nodes`",
-    "from": 'add `from: "sensors[*]"`',
     "topic": "add `topic: alerts`",
     "size": "add `size: 300B`",
-    "at": "add `at: 0s`",
-    "nodes": 'add `nodes: "brokers[*]"`',
+    "down": "add `down: 2s`",
+    "up": "add `up: 5s`",
     "duration": "add `duration: 20s`",
 }
 
@@ -103,6 +103,13 @@ def _report(errors: Sequence[ErrorDetails], document: Document, problems: Proble
         problems.at(place, *_texts(item))
 
 
+def _unknown(path: Path) -> tuple[str, str]:
+    key = str(path[-1])
+    if path[:-2] == EVENTS and (now := FORMER_KINDS.get(key)):
+        return f"`{key}` is called `{now}` now", f"write `{now}`"
+    return f"unknown key {quoted(key)}", did_you_mean(key, known_keys(path[:-1]))
+
+
 def _texts(item: ErrorDetails) -> tuple[str, str]:
     """Message and hint."""
     path, value = item["loc"], item["input"]
@@ -113,8 +120,7 @@ def _texts(item: ErrorDetails) -> tuple[str, str]:
             key = str(path[-1])
             return f"`{key}` is missing here", _EXAMPLES.get(key, f"add `{key}:`")
         case "extra_forbidden":
-            key = str(path[-1])
-            return f"unknown key {quoted(key)}", did_you_mean(key, known_keys(path[:-1]))
+            return _unknown(path)
         case "list_type":
             hint = f"write it as a list: [{quoted(value)[1:-1]}]" if isinstance(value, str) else ""
             return f"a list is expected here, not {described(value)}", hint

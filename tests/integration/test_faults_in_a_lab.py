@@ -26,8 +26,8 @@ scenario:
     - {at: 5s, crash: {nodes: "sirens[0]"}}
     - {at: 6s, stop: {nodes: "gauges[1]"}}
     - {at: 7s, cut: {nodes: "gauges[0]"}}
-    - {at: 12s, restart: {nodes: ["halls[*]", "sirens[0]", "gauges[1]"]}}
-    - {at: 14s, heal: {nodes: "gauges[*]"}}
+    - {at: 12s, start: {nodes: ["halls[*]", "sirens[0]", "gauges[1]"]}}
+    - {at: 14s, restore: {nodes: "gauges[*]"}}
 """
 
 
@@ -51,8 +51,8 @@ def test_what_fails_is_on_record_and_no_alert_is_lost_or_doubled(
     sirens = {f"sirens-{n}" for n in range(3)}
     assert received == Counter({(siren, one): 1 for siren in sirens for one in published})
     manifest = json.loads((folder / "run.json").read_text())
-    told = [fault["action"] for fault in manifest["faults"]]
-    assert told == ["crash", "crash", "stop", "cut", "restart", "heal"]
+    told = [fault["action"] for fault in manifest["actions"]]
+    assert told == ["crash", "crash", "stop", "cut", "start", "restore"]
     starts = Counter(e["node"] for e in events if e["event"] == "start")
-    again = set(manifest["faults"][4]["nodes"])
+    again = set(manifest["actions"][4]["targets"])
     assert {node for node, times in starts.items() if times == 2} == again

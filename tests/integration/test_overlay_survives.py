@@ -40,8 +40,8 @@ scenario:
     - {{at: 4s, crash: {{nodes: "halls[*]", share: 20%}}}}
     - {{at: 4500ms, crash: {{nodes: "gauges[0]"}}}}
     - {{at: 5s, cut: {{nodes: "gauges[1]"}}}}
-    - {{at: 9s, heal: {{nodes: "gauges[1]"}}}}
-    - {{at: 9s, restart: {{nodes: "gauges[0]"}}}}
+    - {{at: 9s, restore: {{nodes: "gauges[1]"}}}}
+    - {{at: 9s, start: {{nodes: "gauges[0]"}}}}
 """
 BROKERS = [f"halls-{number}" for number in range(20)]
 SENSORS = [f"gauges-{number}" for number in range(8)]
@@ -88,9 +88,9 @@ def _first_crash(folder: Path) -> tuple[float, set[str]]:
     """When, and who; as the manifest tells it."""
     deadline = time.time() + 30
     while time.time() < deadline:
-        for fault in json.loads((folder / "run.json").read_text()).get("faults", []):
+        for fault in json.loads((folder / "run.json").read_text()).get("actions", []):
             if fault["action"] == "crash":
-                return fault["t_ns"] / 1e9, set(fault["nodes"])
+                return fault["t_ns"] / 1e9, set(fault["targets"])
         time.sleep(0.05)
     raise AssertionError("nobody was killed")
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from benchmarks.support.captures.traffic import LAYOUT, RECORD_HEADER
 from nodes import wire
 from testbed.backends.choice import Choice
-from testbed.lab.begin import begin_run
+from testbed.lab.begin import Sources, begin_run
 from testbed.places import RunPlace
 from testbed.records import update_manifest
 from testbed.topology import load
@@ -60,7 +60,7 @@ def write_run(folder: Path, packets: int) -> int:
     file.write_text(FILE.format(seconds=count * EVERY_NS // 10**9 + 2))
     topology = load(file)
     place = RunPlace(folder / "run")
-    begin_run(topology, file, place, Choice("netns", "made up"))
+    begin_run(topology, Sources(file), place, Choice("netns", "made up"))
     end_ns = START_NS + count * EVERY_NS + 10**9
     play = {"start_ns": START_NS, "end_ns": end_ns, "settled": True}
     emulator = {"name": "relay", "reason": "made up"}

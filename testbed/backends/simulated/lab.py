@@ -6,6 +6,7 @@ from itertools import groupby
 
 from nodes.runtime.config import NodeConfig, parse
 from nodes.runtime.publisher import publication
+from testbed.backends.choice import SIMULATED
 from testbed.backends.node_files import node_config
 from testbed.backends.simulated.broker import SimulatedBroker
 from testbed.backends.simulated.connection import Side
@@ -16,13 +17,14 @@ from testbed.backends.simulated.loop import Loop
 from testbed.backends.simulated.node import SimulatedLog, SimulatedNode
 from testbed.backends.simulated.packets import Flow
 from testbed.backends.simulated.watching import Watch
-from testbed.links.changes import BOTH, DOWN, UP, Link, as_filed
+from testbed.links.changes import BOTH, DOWN, UP, Link, as_filed, ordered
 from testbed.links.relay.model import LinkModel
 from testbed.links.seeds import direction_random
 from testbed.links.sizes import queue_bytes
 from testbed.places import RunPlace
 from testbed.scenario import Action, Incident
-from testbed.topology.model import FaultKind, Node, NodeKind, Topology
+from testbed.scenario.link_orders import link_orders
+from testbed.topology.model import ActionKind, Node, NodeKind, Topology
 
 
 class SimulatedLab:
@@ -38,6 +40,7 @@ class SimulatedLab:
             (watch.link, watch.direction): self._line(watch, as_filed(topology)[watch.link])
             for watch in self.watches
         }
+        self.links = as_filed(topology)
         self._run, self._service_ns = run, service_ns
         self._logs = {node.name: SimulatedLog(self.loop, node.name) for node in topology.ours}
         self._disks = {node.name: Disk() for node in topology.ours}
@@ -60,19 +63,17 @@ class SimulatedLab:
     def strike(self, incident: Incident) -> None:
         """Nodes or links fail, or are mended, now."""
         match incident.kind:
-            case FaultKind.CRASH:
+            case ActionKind.CRASH:
                 for name in incident.nodes:
                     self.nodes[name].crash()
-            case FaultKind.STOP:
+            case ActionKind.STOP:
                 for name in incident.nodes:
                     self.nodes[name].terminate()
-            case FaultKind.RESTART:
+            case ActionKind.START:
                 for name in incident.nodes:
                     self._restart(name)
-            case FaultKind.CUT | FaultKind.HEAL:
-                for name in incident.nodes:
-                    for direction in BOTH:
-                        self.lines[name, direction].set_cut(incident.kind is FaultKind.CUT)
+            case _ if incident.kind.of_links:
+                self._change(incident)
 
     def _restart(self, name: str) -> None:
         old = self.nodes[name]
@@ -83,9 +84,16 @@ class SimulatedLab:
         node.on_received = self._on_received.get(name, node.on_received)
         node.go()
 
+    def _change(self, incident: Incident) -> None:
+        filed = as_filed(self.topology)
+        for order, names in link_orders(incident, self.topology):
+            now = {name: self.links[name] for name in names}
+            self.change_links(ordered(order, now, filed, SIMULATED))
+
     def change_links(self, links: Mapping[str, Link]) -> None:
         """Shapes and cuts of these links from now on."""
         for name, link in links.items():
+            self.links[name] = link
             mtu = self._mtu(self.topology.node(name))
             for direction in BOTH:
                 now, line = link.line(direction), self.lines[name, direction]

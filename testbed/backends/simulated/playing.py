@@ -3,11 +3,14 @@
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from nodes.runtime.lifecycle import HAND_OVER_S
 from testbed.backends.simulated.lab import SimulatedLab
 from testbed.backends.simulated.loop import SECOND
-from testbed.errors import NodeFailure, few
+from testbed.backends.simulated.node import EPOCH_NS
+from testbed.errors import NodeFailure, TestbedError, few
+from testbed.recording.actions import FAILED, entry
 from testbed.recording.script import Script, compiled
 from testbed.scenario import (
     Action,
@@ -32,7 +35,7 @@ class Played:
     end: int
     expected: int
     received: int
-    incidents: tuple[Incident, ...] = ()
+    actions: tuple[dict[str, Any], ...] = ()  # as they happened
 
     @property
     def settled(self) -> bool:
@@ -45,8 +48,9 @@ def play(lab: SimulatedLab, tell: Tell, script: Script | None = None) -> Played:
     timeline, incidents = script.actions, script.incidents
     _connect(lab)
     start = -(-lab.loop.now // SECOND) * SECOND + PAUSE_S * SECOND
+    acting = _Acting(lab, start)
     for incident in incidents:
-        lab.loop.at(start + incident.at_ns, lab.strike, incident)
+        lab.loop.at(start + incident.at_ns, acting.strike, incident)
     lab.play(timeline, start)
     expected = expected_despite(lab.topology, timeline, incidents)
     _advance(lab, start, script.lasts_s, tell)
@@ -55,7 +59,26 @@ def play(lab: SimulatedLab, tell: Tell, script: Script | None = None) -> Played:
     _hand_over(lab)
     lab.stop()
     arrived = sum(min(lab.received(name), many) for name, many in expected.items())
-    return Played(timeline, start, end, expected.total(), arrived, incidents)
+    return Played(timeline, start, end, expected.total(), arrived, tuple(acting.done))
+
+
+class _Acting:
+    """Lets incidents happen, and keeps what came of them."""
+
+    def __init__(self, lab: SimulatedLab, start: int) -> None:
+        self._lab = lab
+        self._start = start
+        self.done: list[dict[str, Any]] = []
+
+    def strike(self, incident: Incident) -> None:
+        """Now; one that cannot be done has its reason on record, and the scenario goes on."""
+        more = {}
+        try:
+            self._lab.strike(incident)
+        except TestbedError as error:
+            more[FAILED] = error.message
+        now = EPOCH_NS + self._lab.loop.now
+        self.done.append(entry(incident, EPOCH_NS + self._start, now, **more))
 
 
 def _connect(lab: SimulatedLab) -> None:

@@ -21,9 +21,9 @@ FAULTS = """
     - at: 9s
       cut: {nodes: [siren-north]}
     - at: 14s
-      heal: {nodes: [siren-north]}
+      restore: {nodes: [siren-north]}
     - at: 16s
-      restart: {nodes: [middle]}
+      start: {nodes: [middle]}
 """
 
 

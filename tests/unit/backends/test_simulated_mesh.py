@@ -17,7 +17,7 @@ from testbed.backends.simulated.trace import COUNTS, link_row, write_trace
 from testbed.places import RunPlace
 from testbed.scenario import Incident
 from testbed.topology import load_text
-from testbed.topology.model import FaultKind, NodeKind, Topology
+from testbed.topology.model import ActionKind, NodeKind, Topology
 
 FILE = """
 name: mesh
@@ -44,9 +44,9 @@ FAULTS = """
     - at: 16s
       stop: {nodes: "halls[1..4]", share: 25%}
     - at: 25s
-      restart: {nodes: "halls[1..4]"}
+      start: {nodes: "halls[1..4]"}
     - at: 30s
-      heal: {nodes: "halls[1..4]"}
+      restore: {nodes: "halls[1..4]"}
 """
 
 
@@ -107,7 +107,7 @@ def test_all_bytes_are_accounted_for_whatever_ends() -> None:
         assert layered == row["wire_bytes"], watch.link
 
 
-def at(lab: SimulatedLab, second: float, kind: FaultKind, *names: str) -> None:
+def at(lab: SimulatedLab, second: float, kind: ActionKind, *names: str) -> None:
     incident = Incident(0, kind, names)
     lab.loop.at(round(second * SECOND), lab.strike, incident)
 
@@ -121,7 +121,7 @@ def test_who_loses_its_broker_tries_it_once_more_and_moves_to_the_next() -> None
     topology = load_text(FILE, "mesh")
     first, second, *_ = topology.node("sirens-0").homes
     lab = SimulatedLab(topology, RunPlace(Path("mesh-run")), 0)
-    at(lab, 10, FaultKind.CRASH, first)
+    at(lab, 10, ActionKind.CRASH, first)
     play(lab, lambda seconds: None)
     tried = [
         (e["event"], e["peer"])
@@ -141,7 +141,7 @@ def test_a_broker_that_has_fallen_silent_is_not_called_a_second_time() -> None:
     topology = load_text(FILE, "mesh")
     first, second, *_ = topology.node("gauges-0").homes
     lab = SimulatedLab(topology, RunPlace(Path("mesh-run")), 0)
-    at(lab, 10, FaultKind.CUT, first)
+    at(lab, 10, ActionKind.CUT, first)
     play(lab, lambda seconds: None)
     told = [e for e in events(lab, "gauges-0") if "peer" in e]
     assert [(e["event"], e["peer"]) for e in told] == [
@@ -156,7 +156,7 @@ def test_a_broker_that_stops_in_order_sends_its_guests_away_at_once() -> None:
     topology = load_text(FILE, "mesh")
     first, second, *_ = topology.node("sirens-0").homes
     lab = SimulatedLab(topology, RunPlace(Path("mesh-run")), 0)
-    at(lab, 10, FaultKind.STOP, first)
+    at(lab, 10, ActionKind.STOP, first)
     play(lab, lambda seconds: None)
     told = {
         e["event"]: e["t"] / SECOND - 1e9
@@ -171,10 +171,10 @@ def test_a_broker_that_stops_in_order_sends_its_guests_away_at_once() -> None:
 def test_a_sensor_that_crashes_sends_what_nobody_had_taken_when_it_is_back() -> None:
     topology = load_text(FILE, "mesh")
     lab = SimulatedLab(topology, RunPlace(Path("mesh-run")), 0)
-    at(lab, 9.99, FaultKind.CUT, "gauges-0")
-    at(lab, 18, FaultKind.CRASH, "gauges-0")
-    at(lab, 19, FaultKind.HEAL, "gauges-0")
-    at(lab, 20, FaultKind.RESTART, "gauges-0")
+    at(lab, 9.99, ActionKind.CUT, "gauges-0")
+    at(lab, 18, ActionKind.CRASH, "gauges-0")
+    at(lab, 19, ActionKind.RESTORE, "gauges-0")
+    at(lab, 20, ActionKind.START, "gauges-0")
     play(lab, lambda seconds: None)
     published = {e["id"]: e["t"] for e in events(lab, "gauges-0") if e["event"] == "publish"}
     while_cut = [identity for identity, t in published.items() if 10 < t / SECOND - 1e9 < 18]
@@ -187,8 +187,8 @@ def test_a_sensor_that_crashes_sends_what_nobody_had_taken_when_it_is_back() -> 
 def test_a_subscriber_that_was_down_is_told_what_it_missed_and_nothing_twice() -> None:
     topology = load_text(FILE, "mesh")
     lab = SimulatedLab(topology, RunPlace(Path("mesh-run")), 0)
-    at(lab, 12, FaultKind.CRASH, "sirens-0")
-    at(lab, 25, FaultKind.RESTART, "sirens-0")
+    at(lab, 12, ActionKind.CRASH, "sirens-0")
+    at(lab, 25, ActionKind.START, "sirens-0")
     played = play(lab, lambda seconds: None)
     assert played.received == played.expected
     assert set(received(lab).values()) == {1}

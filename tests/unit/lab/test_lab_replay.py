@@ -34,7 +34,7 @@ scenario:
   events:
     - {at: 0s, publish: {from: "sensors[*]", topic: alerts, priority: 2, size: 300B, period: 500ms, spread: 500ms}}
     - {at: 1s, crash: {nodes: "sensors[0]"}}
-    - {at: 2s, restart: {nodes: "sensors[0]"}}
+    - {at: 2s, start: {nodes: "sensors[0]"}}
 """
 TRACES = ("links.parquet", "messages.parquet", "use.parquet")
 

@@ -7,10 +7,10 @@ import pytest
 
 from fake_labs import LAB, SIREN, FakePlace, up
 from testbed.events import Warned, ignore
-from testbed.lab.faults import Faults
+from testbed.lab.actions import Actions
 from testbed.records import read_manifest
 from testbed.scenario import Action, Incident
-from testbed.topology.model import FaultKind
+from testbed.topology.model import ActionKind
 
 SECOND = 1_000_000_000
 SENSOR = LAB.node("sensor")
@@ -27,23 +27,24 @@ def began_ago(seconds: float) -> int:
 def test_links_are_cut_and_healed_when_it_is_time_and_that_is_on_record(file, place: FakePlace):
     record = up(LAB, file, place)
     incidents = (
-        Incident(1 * SECOND, FaultKind.CUT, ("siren",)),
-        Incident(3 * SECOND, FaultKind.HEAL, ("siren",)),
+        Incident(1 * SECOND, ActionKind.CUT, ("siren",)),
+        Incident(3 * SECOND, ActionKind.RESTORE, ("siren",)),
     )
-    faults = Faults(record, LAB, (), incidents, ignore, place)
-    faults.strike(began_ago(0.5))
+    actions = Actions(record, LAB, (), incidents, ignore, place)
+    actions.strike(began_ago(0.5))
     assert not place.backend.links()["siren"].up.cut
-    faults.strike(began_ago(1.5))
+    actions.strike(began_ago(1.5))
     link = place.backend.links()["siren"]
     assert link.up.cut
     assert link.down.cut
-    assert 0 < faults.wait_s(1.5) <= 1.5
-    faults.strike(began_ago(3.5))
+    assert 0 < actions.wait_s(1.5) <= 1.5
+    actions.strike(began_ago(3.5))
     assert not place.backend.links()["siren"].up.cut
     manifest = read_manifest(record.run_place)
-    told = [(fault["action"], fault["nodes"]) for fault in manifest["faults"]]
-    assert told == [("cut", ["siren"]), ("heal", ["siren"])]
-    assert [change["action"] for change in manifest["link_changes"]] == ["cut", "restore"]
+    told = [(each["action"], each["targets"]) for each in manifest["actions"]]
+    assert told == [("cut", ["siren"]), ("restore", ["siren"])]
+    assert [each["due_ns"] <= each["t_ns"] for each in manifest["actions"]] == [True, True]
+    assert [change["action"] for change in manifest["link_changes"]] == ["cut", "reset"]
 
 
 def test_a_node_is_started_again_alone_and_goes_on_with_what_it_is_still_to_publish(
@@ -52,23 +53,26 @@ def test_a_node_is_started_again_alone_and_goes_on_with_what_it_is_still_to_publ
     record = up(LAB, file, place)
     place.backend.stop([SENSOR, SIREN], ignore)
     every = timeline(0.5, 2.5, 9.0)
-    incident = Incident(2 * SECOND, FaultKind.RESTART, ("sensor",))
-    faults = Faults(record, LAB, every, (incident,), ignore, place)
-    faults.strike(began_ago(4))
+    incident = Incident(2 * SECOND, ActionKind.START, ("sensor",))
+    actions = Actions(record, LAB, every, (incident,), ignore, place)
+    actions.strike(began_ago(4))
     actual = place.backend.inspect()
     assert "sensor" in actual.started
     assert "siren" not in actual.created
-    assert faults.skipped == {every[1]}  # due while it was being started
-    assert read_manifest(record.run_place)["faults"][0]["nodes"] == ["sensor"]
+    assert actions.skipped == {every[1]}  # due while it was being started
+    assert read_manifest(record.run_place)["actions"][0]["targets"] == ["sensor"]
 
 
-@pytest.mark.parametrize("kind", [FaultKind.CRASH, FaultKind.STOP])
-def test_what_cannot_be_done_is_a_warning_and_not_on_record(file, place: FakePlace, kind):
+@pytest.mark.parametrize("kind", [ActionKind.CRASH, ActionKind.STOP])
+def test_what_cannot_be_done_is_a_warning_and_on_record_with_its_reason(
+    file, place: FakePlace, kind
+):
     record = up(replace(LAB), file, place)
     seen = []
-    faults = Faults(record, LAB, (), (Incident(0, kind, ("siren",)),), seen.append, place)
-    faults.strike(began_ago(1))
+    actions = Actions(record, LAB, (), (Incident(0, kind, ("siren",)),), seen.append, place)
+    actions.strike(began_ago(1))
     (warned,) = seen
     assert isinstance(warned, Warned)
     assert "its keeper has died" in warned.text
-    assert read_manifest(record.run_place)["faults"] == []
+    (entry,) = read_manifest(record.run_place)["actions"]
+    assert "its keeper has died" in entry["details"]["failed"]

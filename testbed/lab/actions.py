@@ -1,6 +1,6 @@
-"""What fails while a scenario is played in a real lab: processes end and begin again, links are cut and healed.
+"""What happens while a scenario is played in a real lab: processes end and begin again, links are cut and change.
 
-Each incident is in the manifest under `faults`, with the moment from which on it held.
+Each action is in the manifest under `actions`, with the moment from which on it held.
 """
 
 import signal
@@ -12,28 +12,26 @@ from typing import Any
 
 from testbed.backends.choice import Maker, make_backend
 from testbed.control import tell_each
-from testbed.errors import TestbedError
+from testbed.errors import TestbedError, few
 from testbed.events import Emit, Warned, ignore
 from testbed.journal import Journal
 from testbed.keeper.client import Keeper
 from testbed.lab.apply import apply
 from testbed.lab.health import NO_KEEPER
 from testbed.lab.links import change_links
-from testbed.links.changes import Action as LinkAction
-from testbed.links.changes import Order
 from testbed.places import LabPlace
 from testbed.plan import plan_up
+from testbed.recording.actions import ACTIONS, FAILED, entry
 from testbed.records import LabRecord, extend_manifest, locked
 from testbed.scenario import Action, Incident
-from testbed.topology.model import FaultKind, Topology
+from testbed.scenario.link_orders import link_orders
+from testbed.topology.model import ActionKind, Topology
 
-RECORD = "faults"  # of the manifest
 PATIENCE_S = 5.0  # for another command that changes the lab at the same moment
-_SIGNALS = {FaultKind.CRASH: signal.SIGKILL, FaultKind.STOP: signal.SIGTERM}
-_ORDERS = {FaultKind.CUT: LinkAction.CUT, FaultKind.HEAL: LinkAction.RESTORE}
+_SIGNALS = {ActionKind.CRASH: signal.SIGKILL, ActionKind.STOP: signal.SIGTERM}
 
 
-class Faults:
+class Actions:
     """The incidents of one scenario; whoever watches the clock calls `strike`."""
 
     def __init__(
@@ -62,21 +60,22 @@ class Faults:
         """Let happen what is due; one that cannot be done is a warning, and the scenario goes on."""
         while self._to_come and self._to_come[0].at_ns <= time.time_ns() - start_ns:
             incident = self._to_come.pop(0)
+            more = {}
             try:
                 self._do(incident, start_ns)
             except TestbedError as error:
-                self._emit(Warned(f"{incident.kind} of {incident.nodes[0]}: {error.message}"))
-                continue
-            entry = {"t_ns": time.time_ns(), "action": incident.kind, "nodes": [*incident.nodes]}
-            extend_manifest(self._record.run_place, **{RECORD: [entry]})
+                more[FAILED] = error.message
+                self._emit(Warned(f"{incident.kind} of {few(incident.nodes)}: {error.message}"))
+            done = entry(incident, start_ns, time.time_ns(), **more)
+            extend_manifest(self._record.run_place, **{ACTIONS: [done]})
 
     def _do(self, incident: Incident, start_ns: int) -> None:
         if incident.kind.of_links:
-            order = Order(_ORDERS[incident.kind])
-            change_links(self._record, incident.nodes, order, ignore, self._make)
-        elif incident.kind is FaultKind.RESTART:
-            self._restart(incident, start_ns)
-        else:
+            for order, names in link_orders(incident, self._topology):
+                change_links(self._record, names, order, ignore, self._make)
+        elif incident.kind is ActionKind.START:
+            self._start(incident, start_ns)
+        elif incident.kind in _SIGNALS:
             keeper = Keeper.connect(self._place)
             if keeper is None:
                 raise TestbedError(
@@ -84,7 +83,7 @@ class Faults:
                 )
             keeper.signal(incident.nodes, _SIGNALS[incident.kind])
 
-    def _restart(self, incident: Incident, start_ns: int) -> None:
+    def _start(self, incident: Incident, start_ns: int) -> None:
         run, names = self._record.run_place, incident.nodes
         with locked(self._record.name, patience_s=PATIENCE_S):
             backend = self._make(self._record.backend, self._place, run, self._topology, self._emit)

@@ -1,0 +1,55 @@
+"""What happened beside publications, as the manifest has it under `actions`: one entry each, the same in every place.
+
+`{"t_ns", "due_ns", "action", "targets", "details"}`: since when it held and when it was due (ns since 1970), what was
+done to whom, and the kind's own values. What could not be done has its reason in `details` under `failed`.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from testbed.scenario import Incident
+from testbed.topology.model import FORMER_KINDS, ActionKind
+
+ACTIONS = "actions"  # of the manifest
+FAILED = "failed"  # of an entry's details
+
+
+def entry(incident: Incident, start_ns: int, t_ns: int, **more: Any) -> dict[str, Any]:
+    """This incident as it was done; `more`: what came of it."""
+    return {
+        "t_ns": t_ns,
+        "due_ns": start_ns + incident.at_ns,
+        "action": incident.kind.value,
+        "targets": [*incident.nodes],
+        "details": {**incident.details, **more},
+    }
+
+
+def recorded(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """All entries of a run; those of older ones, which had only faults, in the words of today."""
+    if manifest.get(ACTIONS):
+        return [*manifest[ACTIONS]]
+    return [
+        {
+            "t_ns": fault["t_ns"],
+            "due_ns": fault["t_ns"],
+            "action": FORMER_KINDS.get(fault["action"], fault["action"]),
+            "targets": [*fault["nodes"]],
+            "details": {},
+        }
+        for fault in manifest.get("faults") or ()
+    ]
+
+
+def incidents_of(entries: Iterable[Mapping[str, Any]], start_ns: int) -> tuple[Incident, ...]:
+    """The same again, at the times when they really happened; what failed is left out."""
+    return tuple(
+        Incident(
+            each["t_ns"] - start_ns,
+            ActionKind(each["action"]),
+            tuple(each["targets"]),
+            each["details"],
+        )
+        for each in entries
+        if each["t_ns"] >= start_ns and FAILED not in each["details"]
+    )

@@ -1,0 +1,191 @@
+"""What happens to nodes and links moment by moment, unfolded from what the file says: the same seed strikes the same.
+
+Whoever is down already is not struck again, and only what is broken is mended. What lasts a while is undone for those
+whom it has struck. Pure: time is an argument.
+"""
+
+import heapq
+import random
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from testbed.scenario.pace import played_ns
+from testbed.topology.model import ActionKind, Happening, Topology
+from testbed.topology.volume import nanoseconds
+
+ONLY = "only"  # of a restore: what it ends, `cut` or `link`; without it, both
+_FALLS = (ActionKind.CRASH, ActionKind.STOP)
+_EARLIER, _NORMAL = 0, 1  # what ends comes before what begins at the same moment
+
+
+@dataclass(frozen=True, slots=True)
+class Incident:
+    """What happens to these nodes, or to their links, `at_ns` after the scenario's start."""
+
+    at_ns: int
+    kind: ActionKind
+    nodes: tuple[str, ...]
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Stroke:
+    """Something that is to happen to some of these nodes; whom it strikes is seen when its time comes."""
+
+    kind: ActionKind
+    nodes: tuple[str, ...]
+    details: Mapping[str, Any]
+    chance: str = ""  # what the choice among them follows from
+    wanted: int | None = None  # so many of them; None: all
+    steady: bool = False  # chosen among all named, whatever state they are in: the same each time
+    lasts_ns: int | None = None
+
+
+class Unfolding:
+    """What is still to happen. Times are those of the scenario; incidents come with the times at which it is played."""
+
+    def __init__(self, topology: Topology) -> None:
+        self._seed = topology.seed
+        self._speed = topology.scenario.speed
+        self._end_ns = nanoseconds(topology.scenario.duration_s)
+        self._to_come: list[tuple[int, int, int, Stroke]] = []
+        self._number = 0
+        self._down: set[str] = set()
+        self._cut: set[str] = set()
+        self._changed: set[str] = set()
+
+    def add(self, place: int, happening: Happening, from_ns: int = 0) -> None:
+        """A happening of the file, the so-manieth; its times count from this moment of the scenario."""
+        at_ns = from_ns + nanoseconds(happening.at_s)
+        lasts_ns = None if happening.for_s is None else nanoseconds(happening.for_s)
+        details = dict(happening.details)
+        chance = f"{self._seed}/fault/{place}"
+        wanted = None
+        if happening.share < 1.0:
+            wanted = max(1, round(happening.share * len(happening.nodes)))
+        match happening.kind:
+            case ActionKind.FLAP:
+                self._flap(at_ns, lasts_ns or 0, happening.nodes, details, chance, wanted)
+            case ActionKind.CHURN:
+                self._churn(at_ns, lasts_ns or 0, happening.nodes, details, chance)
+            case kind:
+                stroke = Stroke(kind, happening.nodes, details, chance, wanted, lasts_ns=lasts_ns)
+                self._push(at_ns, stroke)
+
+    @property
+    def next_ns(self) -> int | None:
+        """When something is due, as it is played; None: nothing more comes."""
+        return played_ns(self._to_come[0][0], self._speed) if self._to_come else None
+
+    def due(self, now_ns: int | None = None) -> Iterator[Incident]:
+        """What happens until now, as it is played (None: until the end); those that strike nobody are left out."""
+        while self._to_come:
+            at_ns = self._to_come[0][0]
+            played = played_ns(at_ns, self._speed)
+            if now_ns is not None and played > now_ns:
+                return
+            stroke = heapq.heappop(self._to_come)[-1]
+            struck = self._struck(stroke)
+            if not struck and stroke.nodes:
+                continue
+            if stroke.lasts_ns is not None and (undo := self._undone(stroke, struck)) is not None:
+                self._push(at_ns + stroke.lasts_ns, undo, _EARLIER)
+            yield Incident(played, stroke.kind, struck, stroke.details)
+
+    def _push(self, at_ns: int, stroke: Stroke, rank: int = _NORMAL) -> None:
+        if at_ns < self._end_ns:
+            heapq.heappush(self._to_come, (at_ns, rank, self._number, stroke))
+            self._number += 1
+
+    def _flap(
+        self,
+        at_ns: int,
+        lasts_ns: int,
+        nodes: tuple[str, ...],
+        details: Mapping[str, Any],
+        chance: str,
+        wanted: int | None,
+    ) -> None:
+        down_ns, up_ns = nanoseconds(details["down_s"]), nanoseconds(details["up_s"])
+        for begin in range(at_ns, min(at_ns + lasts_ns, self._end_ns), down_ns + up_ns):
+            rest = min(down_ns, at_ns + lasts_ns - begin)
+            cut = Stroke(ActionKind.CUT, nodes, {}, chance, wanted, steady=True, lasts_ns=rest)
+            self._push(begin, cut)
+
+    def _churn(
+        self,
+        at_ns: int,
+        lasts_ns: int,
+        nodes: tuple[str, ...],
+        details: Mapping[str, Any],
+        chance: str,
+    ) -> None:
+        """Independent of each other, at moments without memory: two Poisson processes."""
+        for kind, per_s in (
+            (ActionKind(details["by"]), details["leave_per_s"]),
+            (ActionKind.START, details["join_per_s"]),
+        ):
+            drawn = random.Random(f"{chance}/{kind}")
+            passed_s = drawn.expovariate(per_s) if per_s else float("inf")
+            turn = 0
+            while passed_s < lasts_ns / 1e9:
+                stroke = Stroke(kind, nodes, {}, f"{chance}/{kind}/{turn}", wanted=1)
+                self._push(at_ns + round(passed_s * 1e9), stroke)
+                passed_s += drawn.expovariate(per_s)
+                turn += 1
+
+    def _struck(self, stroke: Stroke) -> tuple[str, ...]:
+        """Whom it strikes; from now on they are as it makes them."""
+        named = stroke.nodes
+        if stroke.steady:
+            named = _drawn(named, stroke)
+        able = tuple(name for name in named if self._able(stroke, name))
+        if not stroke.steady:
+            able = _drawn(able, stroke)
+        match stroke.kind:
+            case ActionKind.CRASH | ActionKind.STOP:
+                self._down.update(able)
+            case ActionKind.START:
+                self._down.difference_update(able)
+            case ActionKind.CUT:
+                self._cut.update(able)
+            case ActionKind.LINK:
+                self._changed.update(able)
+            case ActionKind.RESTORE:
+                for broken in self._broken_links(stroke):
+                    broken.difference_update(able)
+        return able
+
+    def _able(self, stroke: Stroke, name: str) -> bool:
+        match stroke.kind:
+            case ActionKind.CRASH | ActionKind.STOP:
+                return name not in self._down
+            case ActionKind.START:
+                return name in self._down
+            case ActionKind.CUT:
+                return name not in self._cut
+            case ActionKind.RESTORE:
+                return any(name in broken for broken in self._broken_links(stroke))
+            case _:
+                return True
+
+    def _broken_links(self, stroke: Stroke) -> list[set[str]]:
+        broken = {ActionKind.CUT.value: self._cut, ActionKind.LINK.value: self._changed}
+        only = stroke.details.get(ONLY)
+        return [names for what, names in broken.items() if only in (None, what)]
+
+    def _undone(self, stroke: Stroke, struck: tuple[str, ...]) -> Stroke | None:
+        if stroke.kind in _FALLS:
+            return Stroke(ActionKind.START, struck, {})
+        if stroke.kind in (ActionKind.CUT, ActionKind.LINK):
+            return Stroke(ActionKind.RESTORE, struck, {ONLY: stroke.kind.value})
+        return None
+
+
+def _drawn(names: tuple[str, ...], stroke: Stroke) -> tuple[str, ...]:
+    """So many of them as are wanted, by chance, in their order."""
+    if stroke.wanted is None or stroke.wanted >= len(names):
+        return names
+    chosen = set(random.Random(stroke.chance).sample(names, stroke.wanted))
+    return tuple(name for name in names if name in chosen)
