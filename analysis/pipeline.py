@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 from analysis.faults import downtimes
 from analysis.lines import Lines, lines_of, ways_of
 from analysis.load import UNIT_S
+from analysis.logs import write_logs
 from analysis.overlay import read_events
 from analysis.repairs import Event, home_of, in_order
 from analysis.runfolder import Run, read_run
-from analysis.scan import jobs_of, scan
+from analysis.scan import jobs_of, scan, table_path
 from analysis.session import open_session
 from analysis.summary import packet_bytes, summarize
 from analysis.trace import read_trace, trace_files
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Progress = Callable[[str, int, int], None]
+LOGS = "logs"  # a table that is no metric: it goes when all is measured
 SHORT_BYTES = 200_000_000  # of captures; up to here Java is used up before it is optimised
 STARTING, READING, TRACES, FOLLOWING, SUMMING = (
     "starting Spark",
@@ -79,6 +81,7 @@ def measure(
     except BaseException:  # also when interrupted: what is half done is of no use
         shutil.rmtree(unfinished, ignore_errors=True)
         raise
+    shutil.rmtree(table_path(unfinished, LOGS), ignore_errors=True)
     shutil.rmtree(run.metrics, ignore_errors=True)
     unfinished.rename(run.metrics)
     _write_json(run.summary, summary)
@@ -196,56 +199,54 @@ class _Measurement:
 
     def _scanned(self) -> "tuple[DataFrame, DataFrame, DataFrame]":
         """What the captures show: messages, what links carried, and when."""
-        from analysis.metrics import datagrams, messages, mqtt, overhead, use
+        from analysis.metrics import messages, mqtt, overhead
 
-        scanned = scan(self.spark, self.run, self.load_unit_s).persist()
-        seen = self._keep("messages", messages.messages(scanned), messages.SCHEMA)
+        scanned = scan(self.spark, self.run, self.folder, self.load_unit_s)
         self.emit(READING, 1, 3)
-        links = self._keep("links", overhead.links(scanned), overhead.LINKS_SCHEMA)
-        used = self.spark.createDataFrame(use.counted(scanned).toArrow())
-        self._keep_strangers(mqtt.mqtt(scanned), datagrams.datagrams(scanned))
-        scanned.unpersist()
-        return seen, links, used
+        totals, used = map(self.spark.createDataFrame, (scanned.totals, scanned.use))
+        self._keep_mqtt_deliveries(self._read("mqtt", mqtt.SCHEMA))
+        return (
+            self._read("messages", messages.SCHEMA),
+            self._keep("links", overhead.links(totals), overhead.LINKS_SCHEMA),
+            used,
+        )
 
     def _traced(self) -> "tuple[DataFrame, DataFrame, DataFrame]":
-        """The same of a simulated run."""
+        """The same of a simulated run, where nobody speaks anything but our protocol."""
         from analysis.metrics import datagrams, messages, mqtt, overhead
+        from analysis.metrics.nothing import nothing
 
         seen, links, used = read_trace(self.spark, self.run)
-        nothing = (self.spark.createDataFrame([], of.SCHEMA) for of in (mqtt, datagrams))
-        self._keep_strangers(*nothing)
+        self._keep("datagrams", nothing(self.spark, datagrams.SCHEMA), datagrams.SCHEMA)
+        spoken = self._keep("mqtt", nothing(self.spark, mqtt.SCHEMA), mqtt.SCHEMA)
+        self._keep_mqtt_deliveries(spoken)
         return (
             self._keep("messages", seen, messages.SCHEMA),
             self._keep("links", links, overhead.LINKS_SCHEMA),
             used,
         )
 
-    def _keep_strangers(self, packets: "DataFrame", flows: "DataFrame") -> None:
-        """What is not said in our protocol: MQTT, and UDP."""
-        from analysis.metrics import datagrams, mqtt
+    def _keep_mqtt_deliveries(self, packets: "DataFrame") -> None:
+        from analysis.metrics import mqtt
+        from analysis.metrics.nothing import nothing
 
-        spoken = self._keep("mqtt", packets, mqtt.SCHEMA)
-        found = (
-            self.spark.createDataFrame([], mqtt.DELIVERIES_SCHEMA)
-            if spoken.isEmpty()
-            else mqtt.deliveries(spoken)
-        )
+        silent = packets.isEmpty()
+        found = nothing(self.spark, mqtt.DELIVERIES_SCHEMA) if silent else mqtt.deliveries(packets)
         self._keep("mqtt_deliveries", found, mqtt.DELIVERIES_SCHEMA)
-        self._keep("datagrams", flows, datagrams.SCHEMA)
 
     def _keep(self, name: str, frame: "DataFrame", schema: str) -> "DataFrame":
         """Write a metric and read it back."""
-        path = str(self.folder / f"{name}.parquet")
-        frame.write.parquet(path)
-        return self.spark.read.schema(schema).parquet(path)
+        frame.write.parquet(str(table_path(self.folder, name)))
+        return self._read(name, schema)
+
+    def _read(self, name: str, schema: str) -> "DataFrame":
+        return self.spark.read.schema(schema).parquet(str(table_path(self.folder, name)))
 
     def _logs(self) -> "DataFrame":
         from analysis.metrics.publications import LOG_SCHEMA
 
-        files = [str(path) for path in self.run.log_files()]
-        if not files:
-            return self.spark.createDataFrame([], LOG_SCHEMA)
-        return self.spark.read.schema(LOG_SCHEMA).json(files)
+        write_logs(self.spark, self.run.log_files(), table_path(self.folder, LOGS))
+        return self._read(LOGS, LOG_SCHEMA)
 
 
 def _seen_time(seen: "DataFrame") -> tuple[int, int]:

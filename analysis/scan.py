@@ -1,6 +1,7 @@
 """Reads all captures of a run in parallel: the only stage that touches pcap files."""
 
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from analysis.captures.parquet import GrowingFile
 from analysis.datagrams import DATAGRAMS
 from analysis.link import LinkReader
 from analysis.load import UNIT_S
@@ -21,17 +23,10 @@ from analysis.use import USE, use_of
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# A row is a message seen on a link, or what a link cost, or what it carried in a unit of time, or an MQTT packet, or a
-# flow of datagrams; the other columns are null. One pass over the files gives all.
-SCAN_SCHEMA = pa.schema(
-    [
-        ("sighting", SIGHTING),
-        ("totals", TOTALS),
-        ("use", USE),
-        ("mqtt", MQTT),
-        ("datagrams", DATAGRAMS),
-    ]
-)
+# What there may be much of, each task writes itself, so it never passes through Java: table -> a row of it.
+WRITTEN = {"messages": SIGHTING, "mqtt": MQTT, "datagrams": DATAGRAMS}
+# The rest it tells: a row is what a link cost, or what it carried in a unit of time; the other column is null.
+TOLD = pa.schema([("totals", TOTALS), ("use", USE)])
 SMALLEST_SHARE = 1 << 22  # bytes; dividing a smaller file costs more than it gains
 
 
@@ -76,11 +71,35 @@ def share_out(jobs: Iterable[Job], tasks: int) -> list[list[Job]]:
     return loads
 
 
-def scan(spark: "SparkSession", run: Run, unit_s: float = UNIT_S) -> "DataFrame":
-    """Every message on every link, every link's totals, and its use in units of this length, as SCAN_SCHEMA."""
+@dataclass(frozen=True, slots=True)
+class Scanned:
+    """What all tasks have told: the totals of each link (of each part of its file), and its use."""
+
+    totals: pa.Table
+    use: pa.Table
+
+
+def scan(spark: "SparkSession", run: Run, folder: Path, unit_s: float = UNIT_S) -> Scanned:
+    """Writes `WRITTEN` to this folder, as `messages.parquet` and so on. The workers of a cluster must see it.
+
+    `unit_s`: the length of the units of time in which the use of links is counted.
+    """
     origin_ns = run.played[0] if run.played else 0
-    decode = partial(_decode, unit_ns=round(unit_s * 1e9), origin_ns=origin_ns)
-    return _over_files(spark, run, SCAN_SCHEMA, decode)
+    for name in WRITTEN:
+        table_path(folder, name).mkdir(parents=True)
+    decode = partial(_decode, folder=folder, unit_ns=round(unit_s * 1e9), origin_ns=origin_ns)
+    told = _over_files(spark, run, TOLD, decode).toArrow()
+    return Scanned(*(_of_struct(told[name]) for name in TOLD.names))
+
+
+def table_path(folder: Path, name: str) -> Path:
+    """Where a table of this name is."""
+    return folder / f"{name}.parquet"
+
+
+def _of_struct(column: pa.ChunkedArray) -> pa.Table:
+    """The rows that there are in it."""
+    return pa.Table.from_struct_array(column.drop_null())
 
 
 def packets(spark: "SparkSession", run: Run) -> "DataFrame":
@@ -92,8 +111,9 @@ def _over_files(
     spark: "SparkSession",
     run: Run,
     schema: pa.Schema,
-    read_job: Callable[[Job], Iterator[pa.RecordBatch]],
+    read: Callable[[list[Job], int], Iterator[pa.RecordBatch]],
 ) -> "DataFrame":
+    """What `read` says of each task's jobs, and the task's number."""
     from pyspark.sql.pandas.types import from_arrow_schema
 
     tasks = spark.sparkContext.defaultParallelism
@@ -102,14 +122,45 @@ def _over_files(
     def read_shares(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                for job in shares[number]:
-                    yield from read_job(job)
+                yield from read(shares[number], number)
 
     numbers = spark.range(0, tasks, 1, tasks)
     return numbers.mapInArrow(read_shares, from_arrow_schema(schema))
 
 
-def _decode(job: Job, *, unit_ns: int, origin_ns: int) -> Iterator[pa.RecordBatch]:
+def _decode(
+    jobs: list[Job], number: int, *, folder: Path, unit_ns: int, origin_ns: int
+) -> Iterator[pa.RecordBatch]:
+    with ExitStack() as stack:
+        tables = _Tables(
+            {
+                name: stack.enter_context(
+                    GrowingFile(
+                        table_path(folder, name) / f"part-{number:05}.parquet",
+                        pa.schema(list(kind)),
+                    )
+                )
+                for name, kind in WRITTEN.items()
+            }
+        )
+        for job in jobs:
+            yield from _read_link(job, tables, unit_ns, origin_ns)
+
+
+class _Tables:
+    """The files that one task writes."""
+
+    def __init__(self, files: dict[str, GrowingFile]) -> None:
+        self._files = files
+
+    def add(self, **kinds: pa.StructArray) -> None:
+        """More rows of these tables."""
+        for name, rows in kinds.items():
+            if len(rows):
+                self._files[name].write(pa.RecordBatch.from_struct_array(rows))
+
+
+def _read_link(job: Job, tables: _Tables, unit_ns: int, origin_ns: int) -> Iterator[pa.RecordBatch]:
     reader = LinkReader(job.place, job.shard, job.shards)
     used = []
     for found in read_windows(job.path):
@@ -118,21 +169,20 @@ def _decode(job: Job, *, unit_ns: int, origin_ns: int) -> Iterator[pa.RecordBatc
         if job.shard == 0:
             used.append(use_of(found, job.place, unit_ns, origin_ns))
         sightings, mqtt = reader.read_so_far()
-        yield from _rows(sighting=sightings, mqtt=mqtt)
+        tables.add(messages=sightings, mqtt=mqtt)
     read = reader.finish()
-    yield from _rows(sighting=read.sightings, mqtt=read.mqtt, totals=read.totals)
-    yield from _rows(datagrams=read.datagrams, use=summed(used))
+    tables.add(messages=read.sightings, mqtt=read.mqtt, datagrams=read.datagrams)
+    yield from _told(totals=read.totals, use=summed(used))
 
 
-def _rows(**kinds: pa.StructArray) -> Iterator[pa.RecordBatch]:
+def _told(**kinds: pa.StructArray) -> Iterator[pa.RecordBatch]:
     """Each in its own column."""
     for name, rows in kinds.items():
         if len(rows):
             columns = [
-                rows if field.name == name else pa.nulls(len(rows), field.type)
-                for field in SCAN_SCHEMA
+                rows if field.name == name else pa.nulls(len(rows), field.type) for field in TOLD
             ]
-            yield pa.RecordBatch.from_arrays(columns, schema=SCAN_SCHEMA)
+            yield pa.RecordBatch.from_arrays(columns, schema=TOLD)
 
 
 def summed(used: list[pa.StructArray]) -> pa.StructArray:
@@ -149,7 +199,8 @@ def summed(used: list[pa.StructArray]) -> pa.StructArray:
     )
 
 
-def _packets(job: Job) -> Iterator[pa.RecordBatch]:
-    if job.shard == 0:
-        for found in read_windows(job.path):
-            yield from as_table(found, job.place.name).to_batches()
+def _packets(jobs: list[Job], _number: int) -> Iterator[pa.RecordBatch]:
+    for job in jobs:
+        if job.shard == 0:
+            for found in read_windows(job.path):
+                yield from as_table(found, job.place.name).to_batches()

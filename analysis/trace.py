@@ -26,6 +26,7 @@ def trace_files(run: Run) -> list[Path]:
 def read_trace(spark: "SparkSession", run: Run) -> "tuple[DataFrame, DataFrame, DataFrame]":
     """The sightings of messages, the totals of links, and their use, of which earlier versions' traces have nothing."""
     from analysis.metrics import messages, overhead, use
+    from analysis.metrics.nothing import nothing
 
     seen, links = trace_files(run)
     used = run.trace / USE
@@ -34,5 +35,5 @@ def read_trace(spark: "SparkSession", run: Run) -> "tuple[DataFrame, DataFrame, 
         spark.read.schema(overhead.LINKS_SCHEMA).parquet(str(links)),
         spark.read.schema(use.COUNTED).parquet(str(used))
         if used.exists()
-        else spark.createDataFrame([], use.COUNTED),
+        else nothing(spark, use.COUNTED),
     )

@@ -1,4 +1,4 @@
-"""Packets to a Parquet file, as they are read; what was written is counted by kind."""
+"""Rows to a Parquet file as they come; packets are counted by kind while they are written."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
@@ -35,7 +35,8 @@ def write_packets(
     counted: list[pa.Table] = []
     problems: list[tuple[str, Problem]] = []
     with ExitStack() as stack:
-        file = stack.enter_context(_File(target, columns)) if target else None
+        kept = pa.schema([SCHEMA.field(name) for name in columns])
+        file = stack.enter_context(GrowingFile(target, kept)) if target else None
         for piece in pieces:
             for part in read_piece(piece):
                 problems += [(part.path, problem) for problem in part.problems]
@@ -63,15 +64,15 @@ def sum_kinds(counted: list[pa.Table]) -> pa.Table:
     return found.rename_columns(KINDS.names)
 
 
-class _File:
+class GrowingFile:
     """A Parquet file that is written in big groups of rows."""
 
-    def __init__(self, path: Path, columns: Sequence[str]) -> None:
-        self._schema = pa.schema([SCHEMA.field(name) for name in columns])
-        self._writer = pq.ParquetWriter(path, self._schema, compression=COMPRESSION)
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._writer = pq.ParquetWriter(path, schema, compression=COMPRESSION)
         self._waiting: list[pa.RecordBatch] = []
 
-    def __enter__(self) -> "_File":
+    def __enter__(self) -> "GrowingFile":
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -79,6 +80,7 @@ class _File:
         self._writer.close()
 
     def write(self, batch: pa.RecordBatch) -> None:
+        """In the order of the calls."""
         self._waiting.append(batch)
         if sum(map(len, self._waiting)) >= GROUP_ROWS:
             self._flush()

@@ -1,15 +1,8 @@
 """messages: one row for each message on each link it crossed, as captured there."""
 
-from pyspark.sql import DataFrame
-
 SCHEMA = """
     link string, direction string, src string, dst string, kind string, priority int, hops int, origin string,
     id string, topic string, payload_bytes long, published_ns long, first_ns long, last_ns long, complete boolean,
     frames int, websocket_bytes long, header_bytes long, pieces int, packets int, label_bytes long,
     flags int, word int, saying int, joined int, stalled_ns long, repeated_ns long
 """
-
-
-def messages(scan: DataFrame) -> DataFrame:
-    """The sightings of a scan (`analysis.scan`)."""
-    return scan.where("sighting is not null").select("sighting.*")

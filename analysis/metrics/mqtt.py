@@ -19,11 +19,6 @@ DELIVERIES_SCHEMA = """
 SAME = ("topic", "digest")
 
 
-def mqtt(scan: DataFrame) -> DataFrame:
-    """The MQTT packets of a scan (`analysis.scan`)."""
-    return scan.where("mqtt is not null").select("mqtt.*")
-
-
 def deliveries(packets: DataFrame) -> DataFrame:
     """Each arrival at a node that did not send it on, with the moment its first byte left its publisher's link."""
     published = packets.where("kind = 'PUBLISH' and complete and not dup and digest is not null")

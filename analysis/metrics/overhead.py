@@ -26,14 +26,9 @@ LINKS_SCHEMA = ", ".join(["link string", "direction string", *(f"{name} long" fo
 SCHEMA = "link string, direction string, layer string, bytes long"
 
 
-def links(scan: DataFrame) -> DataFrame:
-    """The totals of a scan; a link whose file was read in parts is put together."""
-    return (
-        scan.where("totals is not null")
-        .select("totals.*")
-        .groupBy("link", "direction")
-        .agg(*(sf.sum(name).alias(name) for name in COUNTS))
-    )
+def links(totals: DataFrame) -> DataFrame:
+    """The totals of a scan (`analysis.scan`); a link whose file was read in parts is put together."""
+    return totals.groupBy("link", "direction").agg(*(sf.sum(name).alias(name) for name in COUNTS))
 
 
 def overhead(links: DataFrame) -> DataFrame:

@@ -5,6 +5,7 @@ from collections.abc import Collection, Sequence
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
+from analysis.metrics.nothing import nothing
 from analysis.repairs import BY_LOG, Death, Event, Published, repairs, told_deaths, unstopped
 from analysis.runfolder import Run
 
@@ -29,17 +30,9 @@ def repair(
             seen_ns = _last_seen(messages, node, again_ns)
             deaths.append(Death(node, max(logged_ns, seen_ns), BY_LOG))
     if not deaths:
-        return _nothing(deliveries)
+        return nothing(deliveries.sparkSession, SCHEMA)
     rows = repairs(deaths, _publications(deliveries), events, brokers)
     return deliveries.sparkSession.createDataFrame(rows, SCHEMA)
-
-
-def _nothing(like: DataFrame) -> DataFrame:
-    """No rows, without the Python process that rows from here would take."""
-    columns = [column.split() for column in SCHEMA.split(",")]
-    return like.sparkSession.range(0).select(
-        *(sf.lit(None).cast(kind).alias(name) for name, kind in columns)
-    )
 
 
 def _last_seen(messages: DataFrame, node: str, before_ns: int) -> int:

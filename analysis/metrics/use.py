@@ -21,11 +21,6 @@ RATES = pa.schema(
 )
 
 
-def counted(scan: DataFrame) -> DataFrame:
-    """The counts of a scan (`analysis.scan`)."""
-    return scan.where("use is not null").select("use.*")
-
-
 def use(counts: DataFrame, lines: Lines, begin_ns: int, unit_s: float) -> DataFrame:
     """Unit 0 begins with the time that counts; what was before has negative numbers.
 

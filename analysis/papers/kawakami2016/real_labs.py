@@ -7,14 +7,17 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
+
+import pyarrow.parquet as pq
 
 from analysis.errors import AnalysisError
 from analysis.fidelity import Evidence, verdict
 from analysis.papers.kawakami2016.captured import Captured
 from analysis.papers.kawakami2016.freshness import quantile
 from analysis.runfolder import Run, read_run
-from analysis.scan import packets, scan
+from analysis.scan import packets, scan, table_path
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -49,9 +52,12 @@ def read_labs(spark: "SparkSession", folder: Path) -> Labs:
 
 
 def _add(labs: Labs, spark: "SparkSession", run: Run) -> None:
-    scanned = scan(spark, run).where("sighting is null or sighting.kind = 'PUBLISH'").collect()
-    seen = Captured(run, [row.sighting.asDict() for row in scanned if row.sighting])
-    links = [row.totals.asDict() for row in scanned if row.totals]
+    with TemporaryDirectory(prefix="testbed-scan-") as folder:
+        scanned = scan(spark, run, Path(folder))
+        sightings = pq.read_table(
+            table_path(Path(folder), "messages"), filters=[("kind", "=", "PUBLISH")]
+        )
+    seen, links = Captured(run, sightings.to_pylist()), scanned.totals.to_pylist()
     readings, total = seen.readings(), seen.total(_line_bytes(spark, run, *seen.counts_ns))
     if not readings:
         raise AnalysisError(f"no reading came to the office in {run.name}", "")
