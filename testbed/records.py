@@ -179,6 +179,13 @@ def read_manifest(run: RunPlace) -> dict[str, Any]:
     return data
 
 
+def run_goes_on(run: RunPlace) -> bool:
+    """Whether more may come: the manifest says so, and the lab is this run's."""
+    manifest = read_manifest(run)
+    record = load_lab(LabPlace.of(manifest["lab"]))
+    return manifest["status"] in UNFINISHED and record is not None and record.run == run.run
+
+
 def update_manifest(place: RunPlace, /, **changes: Any) -> None:
     """Set top-level entries of run.json. Commands that do so at once wait for each other."""
     _rewrite_manifest(place, lambda before: {**before, **changes})

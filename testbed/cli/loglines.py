@@ -51,20 +51,32 @@ def _last_words(log: Path) -> list[dict[str, Any]]:
 
 def follow(files: list[Path]) -> Iterator[dict[str, Any]]:
     """All lines so far, then each new one as it comes; ends with an interrupt."""
-    read_up_to = dict.fromkeys(files, 0)
+    tail = Tail()
     while True:
-        fresh = []
-        for file, offset in read_up_to.items():
+        yield from sorted(tail.fresh(files), key=lambda line: line["t"])
+        time.sleep(POLL_S)
+
+
+class Tail:
+    """Files that may still grow, each read on from where it was read last."""
+
+    def __init__(self) -> None:
+        self._read_up_to: dict[Path, int] = {}
+
+    def fresh(self, files: list[Path]) -> list[dict[str, Any]]:
+        """What is new in these, file by file. A last line that is still being written waits."""
+        lines = []
+        for file in files:
             if not file.exists():
                 continue
-            with file.open() as log:
+            offset = self._read_up_to.get(file, 0)
+            with file.open("rb") as log:
                 log.seek(offset)
-                text = log.read()
-            text = text[: text.rfind("\n") + 1]
-            read_up_to[file] = offset + len(text.encode())
-            fresh += _whole_lines(text)
-        yield from sorted(fresh, key=lambda line: line["t"])
-        time.sleep(POLL_S)
+                data = log.read()
+            data = data[: data.rfind(b"\n") + 1]
+            self._read_up_to[file] = offset + len(data)
+            lines += _whole_lines(data.decode(errors="replace"))
+        return lines
 
 
 def _whole_lines(text: str) -> list[dict[str, Any]]:

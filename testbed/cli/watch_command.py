@@ -12,8 +12,8 @@ from testbed.cli.summary import seconds
 from testbed.cli.terminal import Terminal
 from testbed.errors import InputError, TestbedError
 from testbed.events import Note
-from testbed.places import LabPlace, RunPlace
-from testbed.records import UNFINISHED, load_lab, read_manifest, the_run
+from testbed.places import RunPlace
+from testbed.records import read_manifest, run_goes_on, the_run
 
 if TYPE_CHECKING:
     from analysis.live import Level
@@ -56,7 +56,7 @@ def watch(
         with terminal.screen() as show:
             while True:
                 began = time.monotonic()
-                goes_on = _goes_on(place)  # before the look: what came until the end is seen
+                goes_on = run_goes_on(place)  # before the look: what came until the end is seen
                 _look(watched, final=not goes_on)
                 levels = watched.levels(time.time_ns(), overdue if goes_on else 0.0)
                 terminal.line(document(watched, levels, goes_on))
@@ -87,13 +87,6 @@ def _look(watched: "WatchedRun", final: bool) -> None:
         watched.look(final)
     except AnalysisError as error:
         raise TestbedError(error.message, error.hint) from error
-
-
-def _goes_on(place: RunPlace) -> bool:
-    """Whether more may come: the manifest says so, and the lab is this run's."""
-    manifest = read_manifest(place)
-    record = load_lab(LabPlace.of(manifest["lab"]))
-    return manifest["status"] in UNFINISHED and record is not None and record.run == place.run
 
 
 def document(watched: "WatchedRun", levels: "list[Level]", goes_on: bool) -> dict[str, Any]:

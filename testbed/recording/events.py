@@ -1,0 +1,147 @@
+"""Everything that happened in a run as one row of events, in the order of time: from logs, manifest and journal."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import Any
+
+from testbed.recording.actions import recorded
+from testbed.topology.model import ActionKind, Topology
+
+Event = dict[
+    str, Any
+]  # t (ns since 1970), kind, event, node (or None), and what belongs to the event
+
+PUBLICATION, RECEPTION, LOSS = "publication", "reception", "loss"
+CONNECTION, NODE, FAULT, LINK, MARK, RUN = "connection", "node", "fault", "link", "mark", "run"
+KINDS = (PUBLICATION, RECEPTION, LOSS, FAULT, LINK, CONNECTION, MARK, NODE, RUN)
+LOST = "lost"
+PLAY = "play"  # step of the journal: a scenario begins
+TOLD_ELSEWHERE = frozenset({"link"})  # steps that the manifest tells more about
+_OF_LOGS = {
+    "publish": PUBLICATION,
+    "receive": RECEPTION,
+    "duplicate": RECEPTION,
+    "drop": LOSS,
+    "overflow": LOSS,
+    "connect": CONNECTION,
+    "disconnect": CONNECTION,
+    "unreachable": CONNECTION,
+    "refuse": CONNECTION,
+}
+_OF_ACTIONS = {ActionKind.MARK.value: MARK, ActionKind.LINK.value: LINK}
+
+
+def of_log(line: Mapping[str, Any]) -> Event:
+    """A line of a node's log."""
+    kind = _OF_LOGS.get(line["event"], NODE)
+    return {"t": line["t"], "kind": kind, "event": line["event"], **line}
+
+
+def of_journal(line: Mapping[str, Any]) -> Event:
+    """A step that somebody did to the lab; a scenario begins when its clock does."""
+    rest = {name: value for name, value in line.items() if name not in ("t", "step")}
+    t = rest.pop("start_ns", line["t"]) if line["step"] == PLAY else line["t"]
+    return {"t": t, "kind": RUN, "event": line["step"], "node": None, **rest}
+
+
+class OfManifest:
+    """What a manifest tells that grows; each of it once."""
+
+    def __init__(self) -> None:
+        self._told: dict[str, int] = {}
+        self._ended: int | None = None
+
+    def fresh(self, manifest: Mapping[str, Any], *, journalled: bool) -> Iterator[Event]:
+        """What was not there the last time; `journalled`: the journal tells when scenarios began."""
+        for entry in self._new("actions", recorded(manifest)):
+            rest = {name: entry[name] for name in ("due_ns", "targets", "details")}
+            kind = _OF_ACTIONS.get(entry["action"], FAULT)
+            yield _event(entry["t_ns"], kind, entry["action"], **rest)
+        for entry in self._new("link_changes", manifest.get("link_changes") or []):
+            rest = {name: value for name, value in entry.items() if name not in ("t_ns", "action")}
+            yield _event(entry["t_ns"], LINK, entry["action"], **rest)
+        play = manifest.get("play")
+        if play and play["end_ns"] != self._ended:
+            self._ended = play["end_ns"]
+            if not journalled:
+                yield _event(play["start_ns"], RUN, PLAY)
+            yield _event(play["end_ns"], RUN, "played", settled=play["settled"])
+
+    def _new(self, name: str, entries: list[Any]) -> list[Any]:
+        told = self._told.get(name, 0)
+        self._told[name] = len(entries)
+        return entries[told:]
+
+
+def _event(t: int, kind: str, event: str, **rest: Any) -> Event:
+    return {"t": t, "kind": kind, "event": event, "node": None, **rest}
+
+
+@dataclass(slots=True)
+class Deliveries:
+    """Who should have got what; told of all publications and receptions, it knows at the end what was lost."""
+
+    topology: Topology
+    _published: dict[str, Event] = field(default_factory=dict)
+    _received: set[tuple[str, str]] = field(default_factory=set)
+
+    def note(self, event: Event) -> None:
+        """One event of any kind."""
+        if event["event"] == "publish":
+            self._published[event["id"]] = event
+        elif event["event"] == "receive":
+            self._received.add((event["id"], event["node"]))
+
+    def lost(self, t: int) -> Iterator[Event]:
+        """What never came, told at the end."""
+        for identity, told in self._published.items():
+            place = tuple(told.get("place") or ())
+            for name in self.topology.receivers(told["topic"], told["priority"], place):
+                if name != told["node"] and (identity, name) not in self._received:
+                    about = {key: told[key] for key in ("id", "topic", "priority", "size")}
+                    published = {"origin": told["node"], "published_ns": told["t"]}
+                    yield {**_event(t, LOSS, LOST), "node": name, **about, **published}
+
+
+class InOrder:
+    """Events from several places that come a little late, put in the order of time."""
+
+    def __init__(self) -> None:
+        self._waiting: list[tuple[int, int, Event]] = []
+        self._count = 0
+
+    def add(self, events: Iterable[Event]) -> None:
+        for event in events:
+            self._count += 1
+            heappush(self._waiting, (event["t"], self._count, event))
+
+    def until(self, t: int | None) -> Iterator[Event]:
+        """Those up to this moment, or all."""
+        while self._waiting and (t is None or self._waiting[0][0] <= t):
+            yield heappop(self._waiting)[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which events are shown; an empty filter lets all pass."""
+
+    kinds: frozenset[str] = frozenset()
+    nodes: frozenset[str] = frozenset()
+    levels: frozenset[int] = frozenset()
+
+    def __contains__(self, event: Event) -> bool:
+        if self.kinds and event["kind"] not in self.kinds:
+            return False
+        if self.levels and event.get("priority") not in self.levels:
+            return False
+        return not self.nodes or not self.nodes.isdisjoint(_concerned(event))
+
+
+def _concerned(event: Event) -> Iterator[str]:
+    """Whom it happened to."""
+    for name in ("node", "peer", "target"):
+        if isinstance(event.get(name), str):
+            yield event[name]
+    for name in ("targets", "links"):
+        yield from event.get(name) or ()
