@@ -47,7 +47,19 @@ def verdict(run: Run, evidence: Evidence) -> dict[str, Any]:
         *calibration.reasons(run),
         *(str(warning) for warning in run.manifest.get("warnings", [])),
     ]
-    return {"ok": not reasons, "reasons": reasons, "machine": _machine(watch, slow, evidence)}
+    return {
+        "ok": not reasons,
+        "reasons": reasons,
+        "machine": _machine(watch, slow, evidence),
+        **_lateness(run),
+    }
+
+
+def _lateness(run: Run) -> dict[str, Any]:
+    """How long after their times publications and actions began: n, p50_s, p99_s, max_s of each; older runs know none."""
+    play = run.manifest.get("play") or {}
+    known = {"publications": play.get("lateness"), "actions": play.get("action_lateness")}
+    return {"lateness": known} if any(known.values()) else {}
 
 
 def _machine(watch: Watch | None, slow: list[str], evidence: Evidence) -> dict[str, Any] | None:

@@ -43,13 +43,18 @@ def build(target: Path) -> Path:
 
 def contents() -> Iterator[tuple[str, bytes]]:
     """Name and content of each entry, sorted by source."""
-    for name, source in sorted(_sources()):
+    for name, source in sources():
         yield name, source
         if (code := _byte_code(name, source)) is not None:
             yield name + "c", code
     for path in distribution("websockets").files or ():
         if path.name.startswith("LICENSE"):
             yield "licenses/websockets/LICENSE", Path(str(path.locate())).read_bytes()
+
+
+def sources() -> list[tuple[str, bytes]]:
+    """Name and content of each source, sorted."""
+    return sorted(_sources())
 
 
 def _sources() -> Iterator[tuple[str, bytes]]:

@@ -162,7 +162,8 @@ def details(lab: LabPlace) -> dict[str, Any]:
     ids = dict.fromkeys(found["ImageID"] for found in listed)
     images: dict[str, Any] = {}
     for image in (client.images.get(name) for name in ids):
-        about = {"id": image.id, "size": image.attrs["Size"]}
+        digests = image.attrs.get("RepoDigests") or []
+        about = {"id": image.id, "size": image.attrs["Size"], "digests": digests}
         names = image.tags or [str(image.id)]
         ours = [name for name in names if name.startswith(f"{REPOSITORY}-node")]
         if ours:

@@ -8,6 +8,7 @@ from rich.text import Text
 
 from nodes.wire import LEVEL_NAMES
 from testbed.backends.choice import SIMULATED
+from testbed.recording.lateness import sentence
 
 MOST_RECEIVERS = 10
 
@@ -98,7 +99,11 @@ def _facts(summary: dict[str, Any]) -> Table:
     )
     for title, words in _overlay(summary.get("overlay")):
         table.add_row(title, words)
-    table.add_row("fidelity", _verdict(fidelity, summary["backend"] == SIMULATED))
+    simulated = summary["backend"] == SIMULATED
+    for what, late in (fidelity.get("lateness") or {}).items():
+        if late and not simulated:
+            table.add_row("lateness", sentence(late, f"{late['n']} {what}"))
+    table.add_row("fidelity", _verdict(fidelity, simulated))
     return table
 
 

@@ -12,6 +12,7 @@ from testbed.places import RunPlace
 from testbed.records import FORMAT, make_run_folder, update_manifest
 from testbed.topology.model import Topology, to_json
 from testbed.topology.numbering import numbers_of
+from testbed.versions import versions
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,7 @@ def begin_run(topology: Topology, sources: Sources, run: RunPlace, choice: Choic
         **sources.resolved(),
         status="starting",
         version=__version__,
+        versions=versions(),
         created_ns=time.time_ns(),
         backend={"name": choice.name, "reason": choice.reason},
         emulator=None,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from testbed.places import RunPlace
+from testbed.recording.actions import FAILED, recorded
 from testbed.recording.lateness import Lateness, lateness
 from testbed.recording.publications import (
     PUBLISHED,
@@ -47,7 +48,16 @@ def record_happened(run: RunPlace) -> Lateness | None:
             "unplanned": sum(not row.planned for row in rows),
             "never_published": len(never_happened(planned, rows)),
         }
-        told = {"lateness": asdict(late) if late else None, "publications": counts}
+        struck = lateness(
+            entry["t_ns"] - entry["due_ns"]
+            for entry in recorded(manifest)
+            if entry["t_ns"] >= start_ns and FAILED not in entry["details"]
+        )
+        told = {
+            "lateness": asdict(late) if late else None,
+            "action_lateness": asdict(struck) if struck else None,
+            "publications": counts,
+        }
         update_manifest(run, play={**play, **told})
     return late
 

@@ -93,3 +93,11 @@ def test_a_run_without_publications_has_no_lateness(tmp_path):
 
 def test_the_relay_not_being_used_is_no_reason(tmp_path):
     assert verdict(run_with(tmp_path, details={"relay": None}), GOOD)["ok"]
+
+
+def test_how_late_publications_were_is_told_where_it_is_on_record(tmp_path):
+    late = {"n": 3, "p50_s": 0.001, "p99_s": 0.002, "max_s": 0.002}
+    play = {"start_ns": 0, "end_ns": 1, "settled": True, "lateness": late}
+    said = verdict(run_with(tmp_path, play=play), GOOD)
+    assert said["lateness"] == {"publications": late, "actions": None}
+    assert said["ok"]

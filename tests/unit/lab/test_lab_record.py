@@ -2,8 +2,10 @@
 
 import json
 from dataclasses import replace
+from importlib.metadata import version
 
 from fake_labs import LAB, up
+from testbed import __version__
 from testbed.events import StageStarted, Warned, ignore
 from testbed.lab import inject, play, simulate
 from testbed.lab.happened import happened_in, injected_since
@@ -102,3 +104,13 @@ def test_a_run_without_a_record_gets_one_from_its_logs(places):
     assert len(happened_in(run)) == 3
     assert run.happened.read_text() == told
     assert json.loads(told.splitlines()[0])["node"] == "sensor"
+
+
+def test_the_manifest_says_which_programs_made_the_run(places):
+    source = places / "valley.yaml"
+    source.write_text(VALLEY)
+    told = read_manifest(simulate(valley(), source, ignore))["versions"]
+    assert told["testbed"] == __version__
+    assert told["websockets"] == version("websockets")
+    assert told["nodes"].startswith("sha256:")
+    assert len(told["nodes"]) == 7 + 64

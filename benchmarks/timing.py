@@ -1,0 +1,97 @@
+"""How late publications and faults are, against their times in the scenario. See docs/benchmarks.md.
+
+`python -m benchmarks.timing [--count 1,20,200] [--seconds N] [--backend netns|docker] [--json] [--check]`
+"""
+
+import argparse
+import sys
+from contextlib import ExitStack
+from dataclasses import asdict
+from pathlib import Path
+
+from benchmarks.support.labs import BenchmarkLab
+from benchmarks.support.report import Report
+from benchmarks.support.running import run
+from testbed.recording.actions import recorded
+from testbed.recording.lateness import Lateness, lateness
+from testbed.recording.publications import read_happened
+
+COUNTS = (1, 20, 200)
+GOAL_S = 0.020  # of the 99th percentile
+SECONDS = 30
+_LAB = """\
+name: {name}
+groups:
+  sensors: {{kind: sensor, count: {count}, link: mvno-128k}}
+  spares: {{kind: sensor, count: {spares}, link: mvno-128k}}
+nodes:
+  broker: {{kind: broker, link: lan}}
+  office: {{kind: subscriber, link: lan, topics: [readings]}}
+scenario:
+  duration: {seconds}s
+  events:
+    - {{at: 0s, publish: {{from: "sensors[*]", topic: readings, priority: 1, size: 100B, period: 1s, spread: 1s}}}}
+{faults}"""
+
+
+def main() -> int:
+    """Measure and report."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.timing", description=__doc__)
+    parser.add_argument("--count", default=",".join(map(str, COUNTS)), help="publishers, each lab")
+    parser.add_argument("--seconds", type=int, default=SECONDS, help="of each scenario")
+    parser.add_argument("--backend", default="netns", help="netns or docker")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("--check", action="store_true", help="exit code 1 above a limit")
+    asked = parser.parse_args()
+    counts = [int(count) for count in asked.count.split(",")]
+    kinds = [f"{kind}_{count}" for count in counts for kind in ("publications", "faults")]
+    report = Report(dict.fromkeys(kinds, 1.0))
+
+    def measure(report: Report, folder: Path) -> None:
+        for count in counts:
+            of_one_lab(report, folder, count, asked.seconds, asked.backend)
+
+    return run(report, measure, as_json=asked.json, check=asked.check)
+
+
+def of_one_lab(report: Report, folder: Path, count: int, seconds: int, backend: str) -> None:
+    """So many sensors publish once a second each; every second a link is cut, or a sensor crashes."""
+    text = topology(f"timing-{count}", count, seconds)
+    lab = BenchmarkLab(f"timing-{count}", folder, text, backend, {})
+    with ExitStack() as whatever_is_left:
+        whatever_is_left.callback(lab.clear)
+        lab.up()
+        lab.command("play", lab.name)
+        lab.down()
+    place, manifest = lab.newest_run(), lab.manifest()
+    rows = read_happened(place.happened.read_text().splitlines())
+    note(
+        report, f"publications_{count}", lateness(r.late_ns for r in rows if r.late_ns is not None)
+    )
+    faults = [entry["t_ns"] - entry["due_ns"] for entry in recorded(manifest)]
+    note(report, f"faults_{count}", lateness(faults))
+
+
+def note(report: Report, name: str, late: Lateness | None) -> None:
+    """The 99th percentile as a share of the goal, and all of it as a detail."""
+    if late is None:
+        return
+    report.ratios[name] = round(late.p99_s / GOAL_S, 3)
+    report.details[name] = {
+        key: value if key == "n" else f"{value * 1000:.2f} ms"
+        for key, value in asdict(late).items()
+    }
+
+
+def topology(name: str, count: int, seconds: int) -> str:
+    """Faults strike spare sensors, one a second from the first second on: a link is cut, a node crashes, in turn."""
+    spares = max(1, seconds - 2)
+    faults = "".join(
+        f"    - {{at: {place + 1}.5s, {'cut' if place % 2 else 'crash'}: {{nodes: spares-{place}}}}}\n"
+        for place in range(spares)
+    )
+    return _LAB.format(name=name, count=count, spares=spares, seconds=seconds, faults=faults)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
