@@ -56,7 +56,9 @@ def verdict(run: Run, evidence: Evidence) -> dict[str, Any]:
 
 
 def _lateness(run: Run) -> dict[str, Any]:
-    """How long after their times publications and actions began: n, p50_s, p99_s, max_s of each; older runs know none."""
+    """How long after their times publications and actions began: n, p50_s, p99_s, max_s of each, if that is known."""
+    if run.simulated:  # nothing is ever late
+        return {}
     play = run.manifest.get("play") or {}
     known = {"publications": play.get("lateness"), "actions": play.get("action_lateness")}
     return {"lateness": known} if any(known.values()) else {}

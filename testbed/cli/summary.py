@@ -99,11 +99,10 @@ def _facts(summary: dict[str, Any]) -> Table:
     )
     for title, words in _overlay(summary.get("overlay")):
         table.add_row(title, words)
-    simulated = summary["backend"] == SIMULATED
-    for what, late in (fidelity.get("lateness") or {}).items():
-        if late and not simulated:
+    for what, late in fidelity.get("lateness", {}).items():
+        if late:
             table.add_row("lateness", sentence(late, f"{late['n']} {what}"))
-    table.add_row("fidelity", _verdict(fidelity, simulated))
+    table.add_row("fidelity", _verdict(fidelity, summary["backend"] == SIMULATED))
     return table
 
 
