@@ -42,10 +42,13 @@ def recorded(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def incidents_of(entries: Iterable[Mapping[str, Any]], start_ns: int) -> tuple[Incident, ...]:
-    """The same again, at the times when they really happened; what failed is left out."""
-    return tuple(
+    """The same again, at the times when they really happened, in their order; what failed is left out.
+
+    To start a node takes a while: it is ordered again when it was ordered, so that it is there when it was.
+    """
+    incidents = (
         Incident(
-            each["t_ns"] - start_ns,
+            each["due_ns" if each["action"] == ActionKind.START else "t_ns"] - start_ns,
             ActionKind(each["action"]),
             tuple(each["targets"]),
             each["details"],
@@ -53,3 +56,4 @@ def incidents_of(entries: Iterable[Mapping[str, Any]], start_ns: int) -> tuple[I
         for each in entries
         if each["t_ns"] >= start_ns and FAILED not in each["details"]
     )
+    return tuple(sorted(incidents, key=lambda one: one.at_ns))

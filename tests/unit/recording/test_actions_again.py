@@ -1,0 +1,26 @@
+"""What happened beside publications is played again when it happened, but for starts, which take a while."""
+
+from testbed.recording.actions import incidents_of
+
+START_NS = 1_000
+
+
+def entry(action: str, due_ns: int, t_ns: int, **details: object) -> dict[str, object]:
+    return {
+        "t_ns": START_NS + t_ns,
+        "due_ns": START_NS + due_ns,
+        "action": action,
+        "targets": ["siren"],
+        "details": details,
+    }
+
+
+def test_actions_are_repeated_at_their_real_times_in_order_and_starts_when_they_were_ordered():
+    done = [entry("crash", 5, 7), entry("start", 20, 90), entry("cut", 30, 31)]
+    told = [(one.at_ns, one.kind.value) for one in incidents_of(done, START_NS)]
+    assert told == [(7, "crash"), (20, "start"), (31, "cut")]
+
+
+def test_what_failed_or_came_before_the_scenario_is_not_repeated():
+    done = [entry("crash", 5, 7, failed="no answer"), entry("cut", -9, -8)]
+    assert incidents_of(done, START_NS) == ()
