@@ -37,24 +37,29 @@ def experiments(trials: Sequence[Trial]) -> list[dict[str, Any]]:
 
 def _experiment(setup: str, trials: Sequence[Trial]) -> dict[str, Any]:
     about = of_run(trials[0].run)
-    runs = [delays_by_level(trial.run) for trial in trials]
-    levels = sorted({level for run in runs for level in run}, reverse=True)
-    nothing: Array = np.zeros(0)
     return {
         "setup": setup,
         **{name: about[name] for name in SAME},
         "runs": [trial.run.name for trial in trials],
         "seeds": [of_run(trial.run)["seed"] for trial in trials],
-        "levels": {
-            str(level): {
-                "expected": sum(len(run.get(level, nothing)) for run in runs),
-                **{
-                    name: found._asdict()
-                    for name, found in intervals([run.get(level, nothing) for run in runs]).items()
-                },
-            }
-            for level in levels
-        },
+        "levels": levels_of([trial.run for trial in trials]),
+    }
+
+
+def levels_of(trials: Sequence[Run]) -> dict[str, dict[str, Any]]:
+    """Level -> what was expected in all trials together, and the statistics of its delay with their intervals."""
+    runs = [delays_by_level(run) for run in trials]
+    levels = sorted({level for run in runs for level in run}, reverse=True)
+    nothing: Array = np.zeros(0)
+    return {
+        str(level): {
+            "expected": sum(len(run.get(level, nothing)) for run in runs),
+            **{
+                name: found._asdict()
+                for name, found in intervals([run.get(level, nothing) for run in runs]).items()
+            },
+        }
+        for level in levels
     }
 
 

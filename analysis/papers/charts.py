@@ -61,7 +61,7 @@ def lines(
     scale = alt.Scale(type="log", base=2) if doubling else alt.Scale(nice=False)
     marks = sorted({row["at"] for row in rows}) if doubling else alt.Undefined
     at = alt.X("at:Q", title=axes[0], scale=scale).axis(
-        values=marks, format=",d", grid=False, tickCount=4
+        values=marks, format=NUMBER, grid=False, tickCount=4
     )
     if shares:
         y = alt.Y("mean:Q", title=axes[1], scale=alt.Scale(domain=[0, 1]))

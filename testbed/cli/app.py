@@ -26,6 +26,7 @@ from testbed.cli import (
     replay_command,
     reproduce_command,
     run_commands,
+    sweep_command,
     watch_command,
 )
 from testbed.limits import raise_open_files
@@ -63,6 +64,7 @@ def _common(
 
 for commands in (
     run_commands,
+    sweep_command,
     analyze_command,
     compare_command,
     packets_command,
@@ -73,9 +75,9 @@ for commands in (
     lab_commands,
     replay_command,
     watch_command,
+    events_command,
     link_commands,
     file_commands,
-    events_command,
     graph_command,
     profile_commands,
     image_commands,

@@ -53,7 +53,12 @@ def _prctl(option: int, value: int) -> None:
 
 def die_with_parent(parent: int) -> None:
     """Ask the kernel to end this process with its parent; ends at once if the parent is gone already."""
-    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    end_with_parent(parent, signal.SIGKILL)
+
+
+def end_with_parent(parent: int, by: signal.Signals) -> None:
+    """The same with a signal that the process may answer in order."""
+    _prctl(_PR_SET_PDEATHSIG, by)
     if os.getppid() != parent:
         os._exit(1)
 

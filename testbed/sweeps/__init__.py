@@ -1,0 +1,1 @@
+"""Sweeps: one topology file with all combinations of some values, each several times with other seeds."""

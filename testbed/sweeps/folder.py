@@ -1,0 +1,119 @@
+"""The folder of a sweep: what it is about, the files as they were, a record of each cell that ended, and the runs.
+
+sweep.json            what decides the cells; a sweep that is continued must be the same
+topology.yaml         the file as it was (and scenario.yaml)
+cells/<number>.json   one a cell that ended: its run, or why there is none
+runs/<run>/           the run folders
+dataset/, cells.parquet, points.parquet, result.json, report.html
+"""
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from testbed.errors import InputError
+from testbed.jsonfiles import read_json, write_json
+from testbed.sweeps.cells import Cell, Sweep, from_json
+
+FORMAT = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SweepFolder:
+    """Paths, and what is known of the cells."""
+
+    path: Path
+
+    @property
+    def sheet(self) -> Path:
+        return self.path / "sweep.json"
+
+    @property
+    def topology(self) -> Path:
+        return self.path / "topology.yaml"
+
+    @property
+    def scenario(self) -> Path:
+        return self.path / "scenario.yaml"
+
+    @property
+    def runs(self) -> Path:
+        return self.path / "runs"
+
+    @property
+    def log(self) -> Path:
+        """What the processes that compute cells say besides their results."""
+        return self.path / "workers.log"
+
+    def begin(self, sweep: Sweep, topology: str, scenario: str | None) -> None:
+        """Make it, or find it as this sweep has left it; InputError if it is another's."""
+        known = read_json(self.sheet)
+        if known is None:
+            self._refuse_strangers()
+            for folder in (self.runs, self.path / "cells"):
+                folder.mkdir(parents=True, exist_ok=True)
+            self.topology.write_text(topology, encoding="utf-8")
+            if scenario is not None:
+                self.scenario.write_text(scenario, encoding="utf-8")
+            write_json(self.sheet, {"format": FORMAT, "sweep": sweep.as_json()})
+            return
+        if known.get("format") != FORMAT or from_json(known["sweep"]) != sweep:
+            raise InputError(
+                f"{self.path} holds another sweep: other values, trials, files or backend",
+                "name another folder with --to, or remove this one",
+            )
+
+    def _refuse_strangers(self) -> None:
+        if self.path.exists() and not self.path.is_dir():
+            raise InputError(f"--to {self.path} is a file", "name a folder")
+        if self.path.is_dir() and any(self.path.iterdir()):
+            raise InputError(
+                f"{self.path} is not empty, and holds no sweep", "name another folder with --to"
+            )
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """One command at a time works in it; InputError for the second."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self.path, os.O_RDONLY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
+        except BlockingIOError:
+            raise InputError(
+                f"another command is sweeping in {self.path}", "wait for it, or name another --to"
+            ) from None
+        finally:
+            os.close(descriptor)
+
+    def record(self, cell: Cell, outcome: dict[str, Any]) -> None:
+        """The cell has ended so."""
+        write_json(self._record(cell), {**asdict(cell), **outcome})
+
+    def outcome(self, cell: Cell) -> dict[str, Any] | None:
+        """What became of the cell; None if that is not known, or its run is gone."""
+        known = read_json(self._record(cell))
+        if not isinstance(known, dict):
+            return None
+        gone = known.get("run") and not (self.runs / known["run"] / "run.json").is_file()
+        return None if gone else known
+
+    def _record(self, cell: Cell) -> Path:
+        return self.path / "cells" / f"{cell.number}.json"
+
+    def done(self, cells: Sequence[Cell]) -> dict[int, dict[str, Any]]:
+        """Cells with a run; those that failed are tried again."""
+        known = {cell.number: self.outcome(cell) for cell in cells}
+        return {number: one for number, one in known.items() if one and one.get("run")}
+
+    def clear_unfinished(self, cells: Sequence[Cell]) -> None:
+        """Runs that no record names: of cells in whose midst a sweep was ended."""
+        named = {one["run"] for one in self.done(cells).values()}
+        for run in self.runs.iterdir() if self.runs.is_dir() else ():
+            if run.name not in named:
+                shutil.rmtree(run, ignore_errors=True)

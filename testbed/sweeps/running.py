@@ -1,0 +1,115 @@
+"""Cells computed by several processes at a time; an interrupt ends them all, and leaves nothing behind."""
+
+import json
+import os
+import selectors
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+PATIENCE_S = 60.0  # until a lab is down
+Outcome = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """A cell and what its process is told."""
+
+    number: int
+    told: dict[str, Any]
+
+
+def run_tasks(
+    tasks: Iterable[Task], jobs: int, runs: Path, log: Path, done: Callable[[int, Outcome], None]
+) -> None:
+    """Each task's outcome is told as soon as it is known; a process that dies has failed its task and is replaced."""
+    waiting = iter(tasks)
+    with selectors.DefaultSelector() as ready, log.open("a") as errors:
+        crew = _Crew(runs, errors, ready)
+        try:
+            for _ in range(jobs):
+                crew.give(waiting, None)
+            while crew.busy:
+                for key, _events in ready.select():
+                    process, task = key.data
+                    line = process.stdout.readline()
+                    if line:
+                        done(task.number, json.loads(line))
+                        crew.give(waiting, process)
+                    else:
+                        done(task.number, crew.lost(process, log))
+                        crew.give(waiting, None)
+        finally:
+            crew.end()
+
+
+class _Crew:
+    """The processes that were started, and what each is busy with."""
+
+    def __init__(self, runs: Path, errors: IO[str], ready: selectors.BaseSelector) -> None:
+        self._environment = {**os.environ, "TESTBED_CAPTURES": str(runs)}
+        self._errors, self._ready = errors, ready
+        self._processes: list[subprocess.Popen[str]] = []
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._ready.get_map())
+
+    def give(self, waiting: Iterator[Task], process: "subprocess.Popen[str] | None") -> None:
+        """The next task to this process, or to a new one; if there is none, the process has done its duty."""
+        if process is not None:
+            self._ready.unregister(_pipe(process.stdout))
+        task = next(waiting, None)
+        if task is None:
+            return
+        process = process or self._start()
+        self._ready.register(_pipe(process.stdout), selectors.EVENT_READ, (process, task))
+        with suppress(BrokenPipeError):  # it has died; that is read from its other pipe
+            pipe = _pipe(process.stdin)
+            pipe.write(json.dumps(task.told) + "\n")
+            pipe.flush()
+
+    def lost(self, process: "subprocess.Popen[str]", log: Path) -> Outcome:
+        """A process has ended in the midst of its task."""
+        self._ready.unregister(_pipe(process.stdout))
+        code = process.wait()
+        error = f"the process that computed it ended with exit code {code}"
+        return {"run": None, "error": error, "hint": f"its last words may be in {log}"}
+
+    def end(self) -> None:
+        """All of them, busy or not; a lab that one of them has up is taken down before."""
+        for process in self._processes:
+            if process.poll() is None:
+                process.terminate()
+        for process in self._processes:
+            try:
+                process.wait(PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            for pipe in (process.stdin, process.stdout):
+                with suppress(BrokenPipeError):
+                    _pipe(pipe).close()
+
+    def _start(self) -> "subprocess.Popen[str]":
+        """In a session of its own: Ctrl-C is for the command, which ends it in order."""
+        process = subprocess.Popen(
+            [sys.executable, "-m", "testbed.sweeps.worker", str(os.getpid())],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._errors,
+            text=True,
+            env=self._environment,
+            start_new_session=True,
+        )
+        self._processes.append(process)
+        return process
+
+
+def _pipe(pipe: IO[str] | None) -> IO[str]:
+    assert pipe is not None
+    return pipe

@@ -1,0 +1,74 @@
+"""A process that computes one cell after another: `python -m testbed.sweeps.worker PARENT`, JSON lines in and out.
+
+It ends when nothing more comes, and when its parent dies; a lab that is up is taken down first.
+"""
+
+import json
+import os
+import signal
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from testbed.backends.choice import SIMULATED
+from testbed.errors import TestbedError
+from testbed.events import Event, Warned
+from testbed.lab import bring_down, bring_up, play, simulate
+from testbed.limits import raise_open_files
+from testbed.links.system import end_with_parent
+from testbed.places import RunPlace
+from testbed.records import lab_names
+from testbed.topology import load
+
+
+def main() -> None:
+    """Answers go to what was stdout; whatever else is printed goes to stderr."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    end_with_parent(int(sys.argv[1]), signal.SIGTERM)
+    raise_open_files()
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    try:
+        for line in sys.stdin:
+            answers.write(json.dumps(answer(json.loads(line))) + "\n")
+            answers.flush()
+    except (KeyboardInterrupt, BrokenPipeError):
+        os._exit(130)  # the reader may be gone; there is nothing more to say
+
+
+def answer(task: dict[str, Any]) -> dict[str, Any]:
+    """What became of a cell."""
+    warnings: list[str] = []
+
+    def emit(event: Event) -> None:
+        if isinstance(event, Warned):
+            warnings.append(event.text)
+
+    begun = time.monotonic()
+    try:
+        run = _run(task, emit)
+    except TestbedError as error:
+        return {"run": None, "error": error.message, "hint": error.hint}
+    except Exception as error:  # noqa: BLE001 - whatever it is, the other cells go on
+        return {"run": None, "error": f"{type(error).__name__}: {error}", "hint": ""}
+    return {"run": run.run, "seconds": time.monotonic() - begun, "warnings": warnings}
+
+
+def _run(task: dict[str, Any], emit: Any) -> RunPlace:
+    file, backend = Path(task["file"]), task["backend"]
+    scenario = Path(task["scenario"]) if task["scenario"] else None
+    topology = load(file, name=task["name"], scenario=scenario, overrides=task["overrides"])
+    if backend == SIMULATED:
+        return simulate(topology, file, emit, scenario=scenario)
+    try:
+        record = bring_up(topology, file, backend, emit, scenario=scenario)
+        play(record, emit)
+    finally:
+        if topology.name in lab_names():
+            bring_down(topology.name, emit)
+    return record.run_place
+
+
+if __name__ == "__main__":
+    main()

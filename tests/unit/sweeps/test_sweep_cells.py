@@ -1,0 +1,118 @@
+"""The cells of a sweep are all combinations, each with each seed, and none of them twice."""
+
+import json
+from collections import Counter
+from decimal import Decimal
+from itertools import pairwise
+from math import prod
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from testbed.errors import InputError
+from testbed.places import LAB_NAME
+from testbed.sweeps.axes import STEPS, Axis, parse_axis, split
+from testbed.sweeps.cells import Sweep, check_axes, from_json
+
+
+def axes() -> st.SearchStrategy[tuple[Axis, ...]]:
+    value = st.from_regex(r"[a-z0-9]{1,4}", fullmatch=True)
+    values = st.lists(value, min_size=1, max_size=4, unique=True).map(tuple)
+    paths = st.lists(st.sampled_from(["a", "b.c", "d[0].e", "f"]), unique=True, max_size=4)
+    return paths.flatmap(
+        lambda names: st.tuples(*(values.map(lambda v, n=n: Axis(n, v)) for n in names))  # type: ignore[misc]
+    )
+
+
+def sweeps() -> st.SearchStrategy[Sweep]:
+    return st.builds(
+        Sweep,
+        lab=st.from_regex(r"[a-z0-9][a-z0-9-]{0,28}[a-z0-9]", fullmatch=True),
+        axes=axes(),
+        trials=st.integers(1, 4),
+        seed=st.integers(0, 2**62),
+        backend=st.sampled_from(["simulated", "netns"]),
+        digest=st.just("x"),
+    )
+
+
+@given(sweeps())
+def test_cells_are_complete_and_distinct(sweep: Sweep) -> None:
+    cells = sweep.cells()
+    assert len(cells) == prod(len(axis.values) for axis in sweep.axes) * sweep.trials
+    assert len({(cell.settings, cell.seed) for cell in cells}) == len(cells)
+    assert [cell.number for cell in cells] == [*range(1, len(cells) + 1)]
+    for axis in sweep.axes:  # each value stands in equally many cells
+        counts = Counter(dict(cell.settings)[axis.path] for cell in cells)
+        assert {*counts} == {*axis.values}
+        assert len({*counts.values()}) == 1
+    for settings in {cell.settings for cell in cells}:
+        seeds = [cell.seed for cell in cells if cell.settings == settings]
+        assert seeds == [*range(sweep.seed, sweep.seed + sweep.trials)]
+
+
+@given(sweeps())
+def test_labs_of_cells_have_names_of_their_own(sweep: Sweep) -> None:
+    names = [sweep.name_of(cell) for cell in sweep.cells()]
+    assert len({*names}) == len(names)
+    assert all(LAB_NAME.fullmatch(name) for name in names)
+
+
+@given(sweeps())
+def test_a_sweep_survives_a_trip_through_a_file(sweep: Sweep) -> None:
+    again = from_json(json.loads(json.dumps(sweep.as_json())))
+    assert again == sweep
+    assert again.identity == sweep.identity
+
+
+@given(st.integers(0, 999), st.integers(1, 999), st.sampled_from(["kB/s", "%", "ms", ""]))
+def test_a_range_has_both_ends_and_even_steps(low: int, width: int, unit: str) -> None:
+    values = parse_axis(f"a={low}..{low + width}{unit}").values
+    numbers = [Decimal(value.removesuffix(unit)) for value in values]
+    assert (numbers[0], numbers[-1]) == (low, low + width)
+    assert numbers == sorted({*numbers})
+    if unit:
+        assert len(values) == STEPS
+        assert len({after - before for before, after in pairwise(numbers)}) == 1
+    else:
+        assert all(number % 1 == 0 for number in numbers)
+
+
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("rate=4..20kB/s", ("4kB/s", "8kB/s", "12kB/s", "16kB/s", "20kB/s")),
+        ("rate=4..20:8kB/s", ("4kB/s", "12kB/s", "20kB/s")),
+        ("rate=4..20:5kB/s", ("4kB/s", "9kB/s", "14kB/s", "19kB/s")),
+        ("share=0.1..0.5", ("0.1", "0.2", "0.3", "0.4", "0.5")),
+        ("count=1..3", ("1", "2", "3")),
+        ("method=fifo,dmpq-pc", ("fifo", "dmpq-pc")),
+        ("rate=1kB/s, 4..6:1kB/s", ("1kB/s", "4kB/s", "5kB/s", "6kB/s")),
+        ("x=[a, b],{c: [d, e]}", ("[a, b]", "{c: [d, e]}")),
+        ("x='a,b',c", ("'a,b'", "c")),
+        ("from=sensors[1..3]", ("sensors[1..3]",)),
+    ],
+)
+def test_values_as_they_are_written(text: str, values: tuple[str, ...]) -> None:
+    assert parse_axis(text).values == values
+
+
+@given(st.lists(st.from_regex(r"[a-z0-9 ]{1,6}", fullmatch=True).map(str.strip), min_size=1))
+def test_a_list_is_divided_at_its_commas(parts: list[str]) -> None:
+    assert split(",".join(parts)) == parts
+
+
+@pytest.mark.parametrize("text", ["a=5..4", "a=4..4", "a=x,x", "a=1..1000000:1", "a=1..2:0", "a"])
+def test_values_that_make_no_sense_are_refused(text: str) -> None:
+    with pytest.raises(InputError):
+        parse_axis(text)
+
+
+def test_axes_that_cannot_be_combined_are_refused() -> None:
+    with pytest.raises(InputError, match="set twice"):
+        check_axes([Axis("a", ("1",)), Axis("a", ("2",))], 1)
+    with pytest.raises(InputError, match="trials differ"):
+        check_axes([Axis("seed", ("1", "2"))], 1)
+    with pytest.raises(InputError, match="too many"):
+        check_axes([Axis("a", tuple(map(str, range(1000))))], 11)

@@ -1,0 +1,80 @@
+"""A sweep's folder knows what is done: what was begun and not finished is cleared away, another sweep is refused."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from testbed.errors import InputError
+from testbed.sweeps.axes import Axis
+from testbed.sweeps.cells import Cell, Sweep
+from testbed.sweeps.folder import SweepFolder
+
+SWEEP = Sweep("valley", (Axis("a", ("1", "2", "3")),), 2, 1, "simulated", "x")
+CELLS = SWEEP.cells()
+
+
+def begun(path: Path, sweep: Sweep = SWEEP) -> SweepFolder:
+    folder = SweepFolder(path)
+    folder.begin(sweep, "nodes: {}\n", None)
+    return folder
+
+
+def finish(folder: SweepFolder, cell: Cell) -> None:
+    run = folder.runs / f"run-{cell.number}"
+    run.mkdir(parents=True)
+    (run / "run.json").write_text("{}")
+    folder.record(cell, {"run": run.name, "seconds": 1.0})
+
+
+@given(st.sets(st.integers(1, len(CELLS))), st.sets(st.integers(1, len(CELLS))))
+def test_what_is_done_is_known_and_nothing_else(
+    tmp_path_factory: pytest.TempPathFactory, finished: set[int], half_done: set[int]
+) -> None:
+    folder = begun(tmp_path_factory.mktemp("sweep") / "s")
+    for cell in CELLS:
+        if cell.number in finished:
+            finish(folder, cell)
+        elif cell.number in half_done:
+            (folder.runs / f"half-{cell.number}" / "logs").mkdir(parents=True)
+    again = begun(folder.path)
+    again.clear_unfinished(CELLS)
+    assert {*again.done(CELLS)} == finished
+    assert {run.name for run in again.runs.iterdir()} == {f"run-{number}" for number in finished}
+
+
+def test_a_cell_that_failed_is_tried_again(tmp_path: Path) -> None:
+    folder = begun(tmp_path / "s")
+    folder.record(CELLS[0], {"run": None, "error": "no", "hint": ""})
+    assert folder.done(CELLS) == {}
+    outcome = folder.outcome(CELLS[0])
+    assert outcome is not None
+    assert outcome["error"] == "no"
+
+
+def test_a_run_that_somebody_removed_is_not_done(tmp_path: Path) -> None:
+    folder = begun(tmp_path / "s")
+    finish(folder, CELLS[0])
+    (folder.runs / "run-1" / "run.json").unlink()
+    assert folder.done(CELLS) == {}
+
+
+def test_another_sweep_is_refused(tmp_path: Path) -> None:
+    begun(tmp_path / "s")
+    with pytest.raises(InputError, match="another sweep"):
+        begun(tmp_path / "s", Sweep("valley", (), 2, 1, "simulated", "x"))
+
+
+def test_a_folder_with_other_things_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("x")
+    with pytest.raises(InputError, match="not empty"):
+        begun(tmp_path)
+    with pytest.raises(InputError, match="is a file"):
+        begun(tmp_path / "mine")
+
+
+def test_two_commands_do_not_sweep_in_one_folder(tmp_path: Path) -> None:
+    folder = SweepFolder(tmp_path / "s")
+    with folder.alone(), pytest.raises(InputError, match="another command"), folder.alone():
+        pass
