@@ -42,8 +42,10 @@ class Outcome(NamedTuple):
     status: str
     reason: str | None
     path: list[str] | None
+    hops: int | None
     received_ns: int | None
     duplicates: int
+    parts: Parts = UNKNOWN_PARTS
 
 
 class Journey:
@@ -75,28 +77,42 @@ class Journey:
         """Delivered with its path, or lost with the place. `homes`: brokers that could have sent it to the receiver."""
         arrival = self.arrival.get(receiver)
         if arrival is None:
-            return Outcome(LOST, self._reason(receiver, homes), None, None, 0)
+            return Outcome(LOST, self._reason(receiver, homes), None, None, None, 0)
         copies = sum(hop.copies for hop in self.into[receiver])
-        return Outcome(DELIVERED, None, self._path(receiver), arrival.received_last_ns, copies - 1)
+        way = self._way(arrival)
+        whole = way[0].src == self.origin
+        return Outcome(
+            DELIVERED,
+            None,
+            [way[0].src, *(hop.dst for hop in way)],
+            len(way) if whole else arrival.hops,
+            arrival.received_last_ns,
+            copies - 1,
+            _summed(way) if whole else UNKNOWN_PARTS,
+        )
 
-    def _path(self, receiver: str) -> list[str]:
-        """Backwards from whom each node had the message first; ends early where the captures have a gap."""
-        path = [receiver]
-        while path[-1] != self.origin:
-            arrival = self.arrival.get(path[-1])
-            if arrival is None or arrival.src in path:
+    def _way(self, last: Hop) -> list[Hop]:
+        """The hops that ended with this one; from the middle on where the captures have a gap.
+
+        Backwards: a node that sent a message as its n-th hop had it by the (n-1)-th, of several by the first. It may
+        have had it before, by a shorter way, without sending it there.
+        """
+        way = [last]
+        while way[-1].src != self.origin:
+            before = self._before(way[-1])
+            if before is None or before in way:
                 break
-            path.append(arrival.src)
-        return path[::-1]
+            way.append(before)
+        return way[::-1]
 
-    def parts(self, path: Sequence[str] | None) -> Parts:
-        """Summed over the hops of a path that `outcome` gave; not known if the captures have a gap in it."""
-        if not path or path[0] != self.origin:
-            return UNKNOWN_PARTS
-        legs = [self.arrival[node][-len(UNKNOWN_PARTS) :] for node in path[1:]]
-        if any(part is None for leg in legs for part in leg):
-            return UNKNOWN_PARTS
-        return Parts(*(sum(part or 0.0 for part in parts) for parts in zip(*legs, strict=True)))
+    def _before(self, hop: Hop) -> Hop | None:
+        """By which hop its sender had the message."""
+        came = [
+            one
+            for one in self.into.get(hop.src, ())
+            if one.hops == hop.hops - 1 and one.received_last_ns is not None
+        ]
+        return min(came, key=_when) if came else self.arrival.get(hop.src)
 
     def _reason(self, receiver: str, homes: Sequence[str]) -> str:
         """Where the message was last seen on its way to the receiver."""
@@ -129,6 +145,14 @@ class Journey:
         peers = {peer for dropper, peer in self.drops if dropper == node}
         onward = {peer for peer in peers if peer in self.brokers and peer not in self.arrival}
         return f"queue full at {node}" if receiver in peers or onward else None
+
+
+def _summed(way: Sequence[Hop]) -> Parts:
+    """What the time went into on all hops; not known if it is not on one of them."""
+    legs = [hop[-len(UNKNOWN_PARTS) :] for hop in way]
+    if any(part is None for leg in legs for part in leg):
+        return UNKNOWN_PARTS
+    return Parts(*(sum(part or 0.0 for part in parts) for parts in zip(*legs, strict=True)))
 
 
 def _when(hop: Hop) -> int:

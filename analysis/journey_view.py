@@ -52,7 +52,7 @@ def chosen(deliveries: pa.Table) -> list[tuple[str, dict[str, Any]]]:
     level = pc.max(deliveries["priority"]).as_py()
     came = deliveries.filter((pc.field("priority") == level) & pc.field("delay_s").is_valid())
     order = [(name, "ascending") for name in ("delay_s", "published_ns", "id", "receiver")]
-    columns = ["id", "receiver", "priority", "topic", "path", "delay_s", "published_ns"]
+    columns = ["id", "receiver", "priority", "topic", "path", "hops", "delay_s", "published_ns"]
     ranked = came.select(columns).sort_by(order)
     if not ranked.num_rows:
         return []
@@ -64,9 +64,13 @@ def chosen(deliveries: pa.Table) -> list[tuple[str, dict[str, Any]]]:
 def on_path(
     delivery: dict[str, Any], hops: Sequence[dict[str, Any]]
 ) -> tuple[dict[str, Any] | None, ...]:
-    """The message's own hops along the path to this receiver."""
-    own = {(hop["src"], hop["dst"]): hop for hop in hops if hop["id"] == delivery["id"]}
-    return tuple(own.get(pair) for pair in pairwise(delivery["path"] or ()))
+    """The message's own hops along the path to this receiver, which may cross a link twice."""
+    own = {
+        (hop["src"], hop["dst"], hop["hops"]): hop for hop in hops if hop["id"] == delivery["id"]
+    }
+    pairs = list(pairwise(delivery["path"] or ()))
+    first = (delivery["hops"] or 0) - len(pairs) + 1
+    return tuple(own.get((*pair, number)) for number, pair in enumerate(pairs, start=first))
 
 
 def title(journey: Journey) -> str:

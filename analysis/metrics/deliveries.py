@@ -130,7 +130,8 @@ def _follow(
             if receiver == origin:
                 continue
             homes = homes_at(connected.get(receiver, ()), published_ns)
-            status, reason, path, received_ns, duplicates = journey.outcome(receiver, homes)
+            found = journey.outcome(receiver, homes)
+            reason, received_ns = found.reason, found.received_ns
             if reason is not None and was_down(down, receiver, published_ns):
                 reason = f"{receiver} was down"
             handed, held_back = receptions.get((identity, receiver), (0, 0))
@@ -145,17 +146,17 @@ def _follow(
                 priority,
                 size,
                 published_ns,
-                status,
+                found.status,
                 reason,
-                len(path) - 1 if path else None,
-                path,
+                found.hops,
+                found.path,
                 received_ns,
                 delay_s,
-                duplicates,
+                found.duplicates,
                 handed > 0,
                 handed,
                 held_back,
-                *journey.parts(path),
+                *found.parts,
                 deadline_s,
                 late,
             )

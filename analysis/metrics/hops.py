@@ -1,4 +1,4 @@
-"""hops: one row for each overlay link (src -> dst) that a message crossed, or set out to cross.
+"""hops: one row for each overlay link (src -> dst) that a message crossed, or set out to cross, as its n-th hop.
 
     ready        sent_first         sent_last               received_last
       |  waited_s   |    sending_s     |      crossing_s          |
@@ -6,21 +6,23 @@
       at src         first byte         last byte                  all bytes
                      on src's link      on src's link              on dst's link
 
-`ready` is the publish time at the origin, the arrival elsewhere. So the parts of all hops of a
-path add up to the delay. So do those of the other division, by cause: `parts`.
+`ready` is the publish time at the origin, elsewhere the arrival of the hop before (a node may get a message again, by
+a longer way, and only then send it to some). So the parts of all hops of a path add up to the delay. So do those of
+the other division, by cause: `parts`.
 """
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
 from analysis.metrics.parts import PARTS, with_parts
+from nodes.wire import REPEATED
 
 SCHEMA = """
     id string, src string, dst string, origin string, topic string, priority int, hops int, payload_bytes long,
     published_ns long, ready_ns long, sent_first_ns long, sent_last_ns long, received_first_ns long,
     received_last_ns long, copies long, waited_s double, sending_s double, crossing_s double,
     stream_bytes long, packets double, queue_s double, transmission_s double, propagation_s double,
-    retransmission_s double
+    retransmission_s double, sent long, repeated long
 """
 
 
@@ -28,6 +30,7 @@ def hops(messages: DataFrame, from_ns: int = 0, ways: DataFrame | None = None) -
     """Joins what was seen on the sender's link with what was seen on the receiver's, of what was published since.
 
     `ways`: what the lines were asked to do (`parts.ways_frame`); without them, the causes of the time are not known.
+    `copies`: how often all of it came; `sent`: how often it was sent, and `repeated`: those of them marked so.
     `stream_bytes` and `packets` are of the message on the sender's link; of what came joined, its share of the packets.
     """
     # On its way a message may cross routers' links, too; its hop is from link of sender to link of receiver.
@@ -49,27 +52,28 @@ def hops(messages: DataFrame, from_ns: int = 0, ways: DataFrame | None = None) -
     size = sum(
         (sf.col(f"{part}_bytes") for part in ("websocket", "label", "header")), sf.lit(0)
     ) + sf.col("payload_bytes")
-    crossed = published.groupBy(*same, "src", "dst").agg(
-        sf.min("hops").alias("hops"),
+    crossed = published.groupBy(*same, "src", "dst", "hops").agg(
         sf.max("payload_bytes").alias("payload_bytes"),
         earliest("first_ns", up).alias("sent_first_ns"),
         earliest("last_ns", up & whole).alias("sent_last_ns"),
         earliest("first_ns", down).alias("received_first_ns"),
         earliest("last_ns", down & whole).alias("received_last_ns"),
-        sf.sum(sf.when(down & whole, 1).otherwise(0)).alias("copies"),
+        _count(down & whole).alias("copies"),
+        _count(up).alias("sent"),
+        _count(up & (sf.col("flags").bitwiseAND(REPEATED) > 0)).alias("repeated"),
         sf.max(size).alias("stream_bytes"),
         sf.max(sf.col("packets") / sf.coalesce("joined", sf.lit(1))).alias("packets"),
         sf.min_by("stalled_ns", sf.when(down & whole, sf.col("last_ns"))).alias("stalled_ns"),
         sf.max(sf.when(up, sf.col("repeated_ns"))).alias("repeated_up_ns"),
         sf.max(sf.when(down, sf.col("repeated_ns"))).alias("repeated_down_ns"),
     )
-    arrived = crossed.groupBy("id", sf.col("dst").alias("src")).agg(
-        sf.min("received_last_ns").alias("came_ns")
-    )
+    arrived = crossed.groupBy(
+        "id", sf.col("dst").alias("src"), (sf.col("hops") + 1).alias("hops")
+    ).agg(sf.min("received_last_ns").alias("came_ns"))
     ready = sf.when(sf.col("src") == sf.col("origin"), sf.col("published_ns")).otherwise(
         sf.col("came_ns")
     )
-    timed = crossed.join(arrived, ["id", "src"], "left").withColumn("ready_ns", ready)
+    timed = crossed.join(arrived, ["id", "src", "hops"], "left").withColumn("ready_ns", ready)
     if ways is None:
         parted = timed.select("*", *(sf.lit(None).cast("double").alias(part) for part in PARTS))
     else:
@@ -96,7 +100,14 @@ def hops(messages: DataFrame, from_ns: int = 0, ways: DataFrame | None = None) -
         "stream_bytes",
         "packets",
         *PARTS,
+        "sent",
+        "repeated",
     )
+
+
+def _count(condition: Column) -> Column:
+    """How many rows it holds for; flags are not known in traces of earlier versions."""
+    return sf.sum(sf.coalesce(condition, sf.lit(False)).cast("long"))
 
 
 def seconds(begin: str, end: str) -> Column:

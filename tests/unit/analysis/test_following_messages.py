@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.follow import Hop, Journey, homes_at
+from analysis.follow import Hop, Journey, Parts, homes_at
 
 
 def hop(src, dst, at=None, begun=None, sent=1, number=1, copies=1):
@@ -94,9 +94,42 @@ def test_the_path_is_the_one_of_the_first_whole_copy():
     assert (found.received_ns, found.duplicates) == (60, 1)
 
 
+def test_a_broker_that_had_it_before_by_a_shorter_way_sent_on_what_came_by_the_longer_one():
+    hops = [
+        hop("o", "a", 5),
+        hop("a", "b", 10, number=2),
+        hop("b", "a", 20, number=3),
+        hop("a", "c", 20, number=2),
+        hop("a", "town", 30, number=4),
+    ]
+    found = Journey("o", hops, BROKERS).outcome("town")
+    assert (found.path, found.hops) == (["o", "a", "b", "a", "town"], 4)
+
+
 def test_a_gap_in_the_captures_leaves_the_rest_of_the_path():
-    found = Journey("o", [hop("a", "town", 9)], BROKERS).outcome("town")
-    assert (found.status, found.path) == ("delivered", ["a", "town"])
+    found = Journey("o", [hop("a", "town", 9, number=3)], BROKERS).outcome("town")
+    assert (found.status, found.path, found.hops) == ("delivered", ["a", "town"], 3)
+
+
+@given(st.integers(0, 2**32), st.integers(1, 12))
+def test_a_message_that_wanders_is_followed_wherever_it_went(seed, steps):
+    """The only copy goes from broker to broker, to some again and again, and then to the town."""
+    chance = random.Random(seed)
+    way = ["o", "a"]
+    while len(way) <= steps:
+        way.append(chance.choice(sorted(BROKERS - {way[-1]})))
+    way.append("town")
+    parts = (0.25, 0.5, 0.125, 0.0)
+    hops = [
+        hop(src, dst, at=10 * number, number=number)._replace(
+            **dict(zip(Parts._fields, parts, strict=True))
+        )
+        for number, (src, dst) in enumerate(pairwise(way), start=1)
+    ]
+    chance.shuffle(hops)
+    found = Journey("o", hops, BROKERS).outcome("town")
+    assert (found.path, found.hops) == (way, len(hops))
+    assert found.parts == tuple(part * len(hops) for part in parts)
 
 
 @given(st.integers(0, 2**32), st.integers(1, 12))

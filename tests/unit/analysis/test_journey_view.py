@@ -20,6 +20,7 @@ SCHEMA = pa.schema(
         ("priority", pa.int32()),
         ("topic", pa.string()),
         ("path", pa.list_(pa.string())),
+        ("hops", pa.int32()),
         ("delay_s", pa.float64()),
         ("published_ns", pa.int64()),
     ]
@@ -33,12 +34,15 @@ def delivery(number: int, delay_s: float | None, priority: int = 5) -> dict[str,
         "priority": priority,
         "topic": "alerts",
         "path": ["sensor", "broker", "town"],
+        "hops": 2,
         "delay_s": delay_s,
         "published_ns": 7 * SECOND,
     }
 
 
-def hop(number: int, src: str, dst: str, times: tuple[int | None, ...]) -> dict[str, Any]:
+def hop(
+    number: int, src: str, dst: str, times: tuple[int | None, ...], as_hop: int | None = None
+) -> dict[str, Any]:
     names = ("ready_ns", "sent_first_ns", "sent_last_ns", "received_last_ns")
     ends = [None if at is None else 7 * SECOND + at for at in times]
     causes = {f"{cause}_s": 0.1 for cause in journey_view.CAUSES}
@@ -46,6 +50,7 @@ def hop(number: int, src: str, dst: str, times: tuple[int | None, ...]) -> dict[
         "id": f"{number:016x}",
         "src": src,
         "dst": dst,
+        "hops": as_hop or (1 if src == "sensor" else 2),
         **dict(zip(names, ends, strict=True)),
         **causes,
     }
@@ -71,7 +76,7 @@ def test_the_slowest_and_the_middle_one_of_the_most_urgent_level_are_shown(outco
 
 
 def journey(*hops: dict[str, Any], path: tuple[str, ...] = ("sensor", "broker", "town")) -> Journey:
-    row = {**delivery(3, 1.0), "path": list(path)}
+    row = {**delivery(3, 1.0), "path": list(path), "hops": len(path) - 1}
     return Journey("slowest", row, journey_view.on_path(row, hops))
 
 
@@ -90,6 +95,17 @@ def test_bars_follow_each_other_from_publication_to_arrival():
     assert (rows[0]["begin_s"], rows[-1]["end_s"]) == (0.0, 1.0)
     assert all(before["end_s"] == after["begin_s"] for before, after in pairwise(rows))
     assert sum(row["end_s"] - row["begin_s"] for row in rows) == pytest.approx(1.0)
+
+
+def test_a_link_that_was_crossed_twice_has_both_of_its_hops():
+    there, back, again = (
+        hop(3, *ends, (at, at, at, at + 1), as_hop=number)
+        for number, (ends, at) in enumerate(
+            [(("a", "b"), 10), (("b", "a"), 20), (("a", "b"), 30)], start=2
+        )
+    )
+    found = journey(again, back, there, path=("sensor", "a", "b", "a", "b"))
+    assert found.hops == (None, there, back, again)
 
 
 def test_what_nobody_saw_is_left_out_of_the_bars_and_a_dash_in_the_table():
