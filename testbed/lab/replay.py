@@ -15,6 +15,7 @@ from testbed.lab.simulate import SERVICE_S, simulate
 from testbed.lab.up import bring_up
 from testbed.places import RunPlace
 from testbed.recording.actions import recorded
+from testbed.recording.by_hand import link_incidents
 from testbed.recording.difference import Difference, difference
 from testbed.recording.publications import read_actions
 from testbed.recording.script import (
@@ -23,6 +24,7 @@ from testbed.recording.script import (
     compiled,
     lengthened,
     refuse_strangers,
+    with_incidents,
 )
 from testbed.records import lab_names, read_manifest, update_manifest
 from testbed.topology import load_text
@@ -140,7 +142,9 @@ def _as_happened(run: RunPlace, manifest: dict[str, Any]) -> Script:
         )
     start_ns = play_of["start_ns"] if play_of else rows[0].t_ns - rows[0].at_ns
     lasts_s = topology.scenario.lasts_s if play_of else 0.0
-    return as_happened(rows, recorded(manifest), start_ns, lasts_s)
+    actions = recorded(manifest)
+    by_hand = link_incidents(manifest.get("link_changes", []), actions, start_ns)
+    return with_incidents(as_happened(rows, actions, start_ns, lasts_s), by_hand)
 
 
 def _as_planned(run: RunPlace, manifest: dict[str, Any]) -> Script:

@@ -32,7 +32,7 @@ def compiled(topology: Topology) -> Script:
     """The topology's own scenario."""
     incidents = compile_incidents(topology)
     timeline = without_the_fallen(compile_timeline(topology), incidents)
-    return Script(timeline, incidents, topology.scenario.lasts_s)
+    return Script(timeline, incidents, topology.scenario.lasts_s, bool(awaited(topology)))
 
 
 def as_happened(
@@ -52,6 +52,12 @@ def lengthened(script: Script) -> Script:
 
 def refuse_strangers(script: Script, topology: Topology) -> None:
     """InputError if somebody publishes or fails who is not there."""
+def with_incidents(script: Script, more: Iterable[Incident]) -> Script:
+    """These, too, in the order of time."""
+    both = sorted([*script.incidents, *more], key=lambda one: one.at_ns)
+    return replace(script, incidents=tuple(both))
+
+
     sensors = {node.name for node in topology.of_kind(NodeKind.SENSOR)}
     nodes = {node.name for node in topology.nodes}
     publishers = dict.fromkeys(action.node for action in script.actions)
