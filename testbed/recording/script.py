@@ -32,7 +32,7 @@ def compiled(topology: Topology) -> Script:
     """The topology's own scenario."""
     incidents = compile_incidents(topology)
     timeline = without_the_fallen(compile_timeline(topology), incidents)
-    return Script(timeline, incidents, topology.scenario.lasts_s, bool(awaited(topology)))
+    return Script(timeline, incidents, topology.scenario.lasts_s)
 
 
 def as_happened(
@@ -41,6 +41,12 @@ def as_happened(
     """Publications and actions (entries of a manifest) at the times when they really happened."""
     incidents = incidents_of(actions, start_ns)
     return lengthened(Script(tuple(row.action for row in rows), incidents, lasts_s))
+
+
+def with_incidents(script: Script, more: Iterable[Incident]) -> Script:
+    """These, too, in the order of time."""
+    both = sorted([*script.incidents, *more], key=lambda one: one.at_ns)
+    return replace(script, incidents=tuple(both))
 
 
 def lengthened(script: Script) -> Script:
@@ -52,12 +58,6 @@ def lengthened(script: Script) -> Script:
 
 def refuse_strangers(script: Script, topology: Topology) -> None:
     """InputError if somebody publishes or fails who is not there."""
-def with_incidents(script: Script, more: Iterable[Incident]) -> Script:
-    """These, too, in the order of time."""
-    both = sorted([*script.incidents, *more], key=lambda one: one.at_ns)
-    return replace(script, incidents=tuple(both))
-
-
     sensors = {node.name for node in topology.of_kind(NodeKind.SENSOR)}
     nodes = {node.name for node in topology.nodes}
     publishers = dict.fromkeys(action.node for action in script.actions)
