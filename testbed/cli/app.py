@@ -37,7 +37,8 @@ app = typer.Typer(
     "A topology file describes brokers, sensors, subscribers, their 3G/MVNO links and a scenario. "
     "[bold]testbed run FILE[/] does it all: up, play, down, analyze, report.",
     epilog="Exit codes: 0 done, 1 failed, 2 wrong input, 3 done with warnings, 130 interrupted. "
-    "Every option is also an environment variable: TESTBED_<COMMAND>_<OPTION>; for --json, TESTBED_JSON.",
+    "Every option is also an environment variable: TESTBED_<COMMAND>_<OPTION>; "
+    "for --json, TESTBED_JSON; for --set, TESTBED_SET.",
     no_args_is_help=True,
     rich_markup_mode="rich",
     add_completion=True,

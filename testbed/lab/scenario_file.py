@@ -19,18 +19,30 @@ def take_scenario(record: LabRecord, file: Path) -> None:
         run = record.run_place
         manifest = read_manifest(run)
         lab = from_json(manifest["topology"])
-        asked = keep_numbers(_read_again(record, file), manifest["numbers"])
+        asked = keep_numbers(_read_again(record, file, lab), manifest["numbers"])
         _refuse_other_nodes(record, file, lab, asked)
         topology = replace(lab, scenario=asked.scenario)
         shutil.copyfile(file, run.scenario)
         update_manifest(run, topology=to_json(topology), scenario_source=str(file.resolve()))
 
 
-def _read_again(record: LabRecord, scenario: Path) -> Topology:
-    """The topology file as it was when the lab was made, with this scenario."""
+def _read_again(record: LabRecord, scenario: Path, lab: Topology) -> Topology:
+    """The topology file as it was when the lab was made, with this scenario; what was set of the old one is over."""
     source = Path(record.source)
     text = record.run_place.topology.read_text(encoding="utf-8-sig")
-    return load_text(text, str(source), name=record.name, folder=source.parent, scenario=scenario)
+    settings = [f"{path}={value}" for path, value in lab.overrides if not _of_scenario(path)]
+    return load_text(
+        text,
+        str(source),
+        name=record.name,
+        folder=source.parent,
+        scenario=scenario,
+        overrides=settings,
+    )
+
+
+def _of_scenario(path: str) -> bool:
+    return path == "scenario" or path.startswith("scenario.")
 
 
 def _refuse_other_nodes(record: LabRecord, file: Path, lab: Topology, asked: Topology) -> None:

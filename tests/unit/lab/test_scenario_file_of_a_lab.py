@@ -76,3 +76,16 @@ def test_up_again_without_the_file_gives_the_lab_its_own_scenario_back(lab, plac
     up(load(file), file, place)
     assert read_manifest(lab.run_place)["scenario_source"] is None
     assert not lab.run_place.scenario.exists()
+
+
+def test_what_was_set_of_the_lab_still_holds(place, file, places):
+    file.write_text(LAB)
+    lab = up(load(file, overrides=["nodes.siren.link=3g-384k"]), file, place)
+    scenario = places / "later.yaml"
+    scenario.write_text(LATER)
+    take_scenario(lab, scenario)
+    assert play(lab, ignore).published == 2
+    (siren,) = [
+        n for n in read_manifest(lab.run_place)["topology"]["nodes"] if n["name"] == "siren"
+    ]
+    assert siren["profile"] == "3g-384k"
