@@ -45,7 +45,7 @@ def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.netns
 @pytest.mark.spark
-@pytest.mark.timeout(600)  # four times Spark, and labs that come and go
+@pytest.mark.timeout(900)  # six times Spark, and labs that come and go
 def test_every_command_of_the_readme_works(blocks, valley, repository, testbed):
     lines = [line for block in blocks["sh"] for line in block.splitlines()]
     assert any(line.startswith("testbed run") for line in lines)
