@@ -46,12 +46,14 @@ def judged(
 
 
 def judge_again(run: Run, more: Sequence[Expectation] = ()) -> dict[str, Any]:
-    """The summary of a run that was analysed, with verdicts on what is expected of it now."""
+    """The summary of a run that was analysed, with verdicts on what is expected of it now; earlier ones stay."""
     summary = read_summary(run)
-    if not _lines(run, more):
-        return {**summary, "expectations": []}
+    lines = {one["text"] for one in _lines(run, more)}
+    earlier = [one for one in summary.get("expectations", ()) if one["expect"] not in lines]
+    if not lines:
+        return {**summary, "expectations": earlier}
     deliveries = pq.read_table(run.metrics / "deliveries.parquet")
-    return {**summary, "expectations": judged(run, summary, deliveries, more)}
+    return {**summary, "expectations": [*judged(run, summary, deliveries, more), *earlier]}
 
 
 def _lines(run: Run, more: Sequence[Expectation]) -> list[Expectation]:

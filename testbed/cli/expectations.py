@@ -11,7 +11,7 @@ from testbed.cli.summary import seconds
 from testbed.cli.terminal import Terminal
 from testbed.errors import InputError
 from testbed.events import Note
-from testbed.jsonfiles import write_json
+from testbed.jsonfiles import read_json, write_json
 from testbed.places import RunPlace
 from testbed.topology.expectations import ExpectationError, parse
 
@@ -48,8 +48,10 @@ def judge_again(place: RunPlace, more: Sequence[dict[str, Any]] = ()) -> dict[st
     from analysis import expectations
     from analysis.runfolder import read_run
 
+    path = place.folder / "summary.json"
     summary = expectations.judge_again(read_run(place.folder), more)
-    write_json(place.folder / "summary.json", summary)
+    if summary != read_json(path):
+        write_json(path, summary)
     return summary
 
 

@@ -185,7 +185,7 @@ def _estimate(
 ) -> float | None:
     """Seconds for what is left: like the cells before, else as long as their scenario; None for a first simulation."""
     rounds = -(-left // jobs)
-    took = [one["seconds"] for one in done.values()]
+    took = [float(one["seconds"]) for one in done.values()]
     if took:
         return rounds * median(took)
     return None if asked.backend == SIMULATED else rounds * topology.scenario.lasts_s

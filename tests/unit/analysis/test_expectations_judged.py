@@ -1,16 +1,18 @@
 """What was expected is judged as one would by hand; what cannot be judged has failed."""
 
+import json
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.expectations import judged
+from analysis.expectations import judge_again, judged
 from analysis.runfolder import Run
 from testbed.topology.expectations import parse
 
@@ -188,3 +190,18 @@ def test_each_line_is_judged_once_also_if_it_is_expected_again() -> None:
 def test_a_run_of_an_older_version_expects_nothing() -> None:
     run = Run(Path(), {"topology": {"scenario": {}, "nodes": NODES}}, ())
     assert judged(run, SUMMARY, pa.Table.from_pylist([], SCHEMA)) == []
+
+
+def test_what_was_asked_later_is_still_answered_when_it_is_judged_again(tmp_path: Path) -> None:
+    (tmp_path / "metrics").mkdir()
+    pq.write_table(
+        pa.Table.from_pylist([delivery()], SCHEMA), tmp_path / "metrics/deliveries.parquet"
+    )
+    (tmp_path / "summary.json").write_text(json.dumps(SUMMARY))
+    run = replace(run_expecting("lost == 0"), folder=tmp_path)
+    asked = judge_again(run, [asdict(parse("hops max < 2"))])
+    (tmp_path / "summary.json").write_text(json.dumps(asked))
+    again = judge_again(run)
+    assert again == asked
+    told = [(one["expect"], one["ok"]) for one in again["expectations"]]
+    assert told == [("lost == 0", True), ("hops max < 2", False)]
