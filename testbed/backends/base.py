@@ -69,8 +69,8 @@ class Backend(Protocol):
     def links(self) -> dict[str, Link]:
         """The links that there are, as they are now: changed ones, too."""
 
-    def change_links(self, links: Mapping[str, Link]) -> None:
-        """Shapes and cuts of these links from now on; as they were, if one cannot be done."""
+    def change_links(self, links: Mapping[str, Link], before: Mapping[str, Link]) -> None:
+        """Shapes and cuts of these links from now on; as they were before, if one cannot be done."""
 
     def link_counts(self) -> dict[str, dict[str, dict[str, int]]]:
         """Packets by link and direction: forwarded, dropped_queue, dropped_loss, dropped_cut, as far as known."""

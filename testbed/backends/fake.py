@@ -86,7 +86,7 @@ class FakeBackend:
     def links(self) -> dict[str, Link]:
         return dict(self._links)
 
-    def change_links(self, links: Mapping[str, Link]) -> None:
+    def change_links(self, links: Mapping[str, Link], before: Mapping[str, Link]) -> None:
         self._links.update(links)
 
     def link_counts(self) -> dict[str, dict[str, dict[str, int]]]:

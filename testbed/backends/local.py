@@ -124,16 +124,14 @@ class LocalBackend(ABC):
         """As the keeper shaped them last."""
         return self._keeper().links()
 
-    def change_links(self, links: Mapping[str, Link]) -> None:
+    def change_links(self, links: Mapping[str, Link], before: Mapping[str, Link]) -> None:
         """From now on; if the kernel refuses one in the middle, all are put back as they were."""
-        keeper = self._keeper()
-        there = keeper.links()
-        before = {name: there[name] for name in links}
+        keeper = Keeper(self._lab)  # it need not be asked first whether it lives: time is short
         try:
             keeper.change_links(links)
         except BaseException:
             with suppress(ControlError):
-                keeper.change_links(before)
+                keeper.change_links({name: before[name] for name in links})
             raise
 
     def link_counts(self) -> dict[str, dict[str, dict[str, int]]]:

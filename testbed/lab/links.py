@@ -1,7 +1,7 @@
 """Links while the lab runs: how they are, and changes, each of which is on record in the run's manifest."""
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,16 +89,49 @@ def change_links(
     with locked(record.name, patience_s=PATIENCE_S):
         record = the_lab(record.name)
         topology = topology_of(record)
-        backend = _backend(record, topology, emit, make)
+        bench = LinkBench(record, topology, _backend(record, topology, emit, make))
         names = select_links(selectors, topology)
-        changed = _worked_out(order, names, backend, topology, record.name)
+        change = bench.ready(names, order)
         _say_what_stays(order, names, topology, emit)
+        if change is None:
+            return None
+        entry = change()
+        extend_manifest(record.run_place, **{RECORD: [entry]})
+        return entry
+
+
+class LinkBench:
+    """Changes are worked out and written down here; what is left to do when their time comes is the change itself.
+
+    Whoever has one holds the lab's lock: between two changes nobody else may change a link.
+    """
+
+    def __init__(self, record: LabRecord, topology: Topology, backend: Backend) -> None:
+        self._record, self._topology, self._backend = record, topology, backend
+        self._now = dict(backend.links())
+        self._emulator = backend.emulator
+
+    def ready(self, names: Sequence[str], order: Order) -> Callable[[], dict[str, Any]] | None:
+        """What does it, and gives back the manifest's entry; None if all of these links are so already."""
+        now = self._now
+        if missing := [name for name in names if name not in now]:
+            raise TestbedError(
+                f"no link at present: {listing(missing)}",
+                f"`testbed status {self._record.name}` shows what is left of the lab; `testbed up` completes it",
+            )
+        before = {name: now[name] for name in names}
+        changed = ordered(order, before, as_filed(self._topology), self._emulator)
         if not changed:
             return None
         entry = _entry(order, list(changed))
-        Journal(record.run_place.journal).write(step="link", **entry)
-        backend.change_links(changed)
-        return _put_on_record(record, entry)
+        Journal(self._record.run_place.journal).write(step="link", **entry)
+        self._now = {**now, **changed}
+
+        def change() -> dict[str, Any]:
+            self._backend.change_links(changed, before)
+            return {"t_ns": time.time_ns(), **entry}
+
+        return change
 
 
 def tell_of_changed(backend: Backend, topology: Topology, anew: frozenset[str], emit: Emit) -> None:
@@ -116,20 +149,6 @@ def record_made_anew(
     now, filed = backend.links(), as_filed(topology)
     if back := [name for name in changed if name in anew and now.get(name) == filed[name]]:
         _put_on_record(record, _entry(Order(Action.RESET), back))
-
-
-def _worked_out(
-    order: Order, names: Sequence[str], backend: Backend, topology: Topology, lab: str
-) -> dict[str, Link]:
-    """What is to be done, checked as far as it can be before anything is done."""
-    there = backend.links()
-    if missing := [name for name in names if name not in there]:
-        raise TestbedError(
-            f"no link at present: {listing(missing)}",
-            f"`testbed status {lab}` shows what is left of the lab; `testbed up` completes it",
-        )
-    now = {name: there[name] for name in names}
-    return ordered(order, now, as_filed(topology), backend.emulator)
 
 
 def _say_what_stays(order: Order, names: Sequence[str], topology: Topology, emit: Emit) -> None:

@@ -230,7 +230,7 @@ def test_a_lab_that_went_down_meanwhile_is_not_changed(file, place):
 def test_a_change_that_fails_is_in_the_journal_but_not_on_record(file, place, monkeypatch):
     record = up(LAB, file, place)
 
-    def refuse(links):
+    def refuse(links, before):
         raise ControlError("keeper: no such interface")
 
     monkeypatch.setattr(place.backend, "change_links", refuse)

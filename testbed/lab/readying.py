@@ -1,0 +1,92 @@
+"""Incidents made ready a moment before their time: when it comes, only the act itself is left to do.
+
+What takes long is to ask the keeper of hundreds of nodes, and to write the journal. Starting a node cannot be prepared.
+"""
+
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from testbed.backends.choice import Maker
+from testbed.control import ControlError
+from testbed.errors import TestbedError
+from testbed.events import Emit
+from testbed.keeper.client import Keeper
+from testbed.lab.health import NO_KEEPER
+from testbed.lab.links import LinkBench
+from testbed.places import LabPlace
+from testbed.records import LabRecord, locked
+from testbed.scenario import Incident
+from testbed.scenario.link_orders import link_orders
+from testbed.topology.model import ActionKind, Topology
+
+AHEAD_S = 0.25
+PATIENCE_S = 5.0  # for another command that changes the lab at the same moment
+SIGNALS = {ActionKind.CRASH: signal.SIGKILL, ActionKind.STOP: signal.SIGTERM}
+
+Act = Callable[[], list[dict[str, Any]]]  # does it; what the manifest says of links that it changed
+
+
+class Readying:
+    """For the incidents of one lab."""
+
+    def __init__(self, record: LabRecord, topology: Topology, emit: Emit, make: Maker) -> None:
+        self._record, self._topology = record, topology
+        self._emit, self._make = emit, make
+        self._place = LabPlace.of(record.name)
+
+    @contextmanager
+    def ready(self, incidents: Sequence[Incident]) -> Iterator[list[Act]]:
+        """The act of each. Nobody else changes the lab's links meanwhile."""
+        with ExitStack() as held:
+            bench: LinkBench | None = None
+            acts = []
+            for incident in incidents:
+                try:
+                    if incident.kind.of_links and bench is None:
+                        held.enter_context(locked(self._record.name, patience_s=PATIENCE_S))
+                        bench = self._bench()
+                    acts.append(self._act(incident, bench))
+                except TestbedError as error:
+                    acts.append(_failing(error))
+            yield acts
+
+    def _bench(self) -> LinkBench:
+        run = self._record.run_place
+        backend = self._make(self._record.backend, self._place, run, self._topology, self._emit)
+        return LinkBench(self._record, self._topology, backend)
+
+    def _act(self, incident: Incident, bench: LinkBench | None) -> Act:
+        if bench is not None and incident.kind.of_links:
+            orders = link_orders(incident, self._topology)
+            changes = [bench.ready(names, order) for order, names in orders]
+            return lambda: [change() for change in changes if change is not None]
+        if (number := SIGNALS.get(incident.kind)) is not None:
+            return lambda: self._signal(incident, number)
+        return list
+
+    def _signal(self, incident: Incident, number: int) -> list[dict[str, Any]]:
+        try:
+            Keeper(self._place).signal(incident.nodes, number)
+        except ControlError:
+            if Keeper.connect(self._place) is None:
+                raise TestbedError(
+                    f"lab {self._record.name}: {NO_KEEPER}", "`testbed up` repairs it"
+                ) from None
+            raise
+        return []
+
+
+def sleep_until(t_ns: int) -> None:
+    """Until this moment (ns since 1970); at once if it has passed."""
+    while (rest_ns := t_ns - time.time_ns()) > 0:
+        time.sleep(rest_ns / 1e9)
+
+
+def _failing(error: TestbedError) -> Act:
+    def fail() -> list[dict[str, Any]]:
+        raise error
+
+    return fail

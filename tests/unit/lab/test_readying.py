@@ -1,0 +1,57 @@
+"""Incidents are made ready before their time: only the act is left, and they know of each other."""
+
+import time
+
+import pytest
+
+from fake_labs import LAB, FakePlace, up
+from testbed.errors import InputError, TestbedError
+from testbed.events import ignore
+from testbed.lab.readying import Readying, sleep_until
+from testbed.records import locked
+from testbed.scenario import Incident
+from testbed.topology.model import ActionKind
+
+CUT = Incident(0, ActionKind.CUT, ("siren",))
+HEALED = Incident(1, ActionKind.RESTORE, ("siren",))
+MARK = Incident(2, ActionKind.MARK, ())
+
+
+def test_nothing_happens_before_the_act_and_what_follows_knows_of_what_went_before(
+    file, place: FakePlace
+):
+    record = up(LAB, file, place)
+    with Readying(record, LAB, ignore, place).ready([CUT, CUT, HEALED, MARK]) as acts:
+        assert not place.backend.links()["siren"].up.cut
+        (entry,) = acts[0]()
+        assert (entry["action"], entry["links"]) == ("cut", ["siren"])
+        assert place.backend.links()["siren"].up.cut
+        assert acts[1]() == []  # it is cut already
+        assert [each["action"] for each in acts[2]()] == ["reset"]
+        assert not place.backend.links()["siren"].up.cut
+        assert acts[3]() == []
+
+
+def test_links_are_nobody_elses_while_they_are_made_ready(file, place: FakePlace):
+    record = up(LAB, file, place)
+    readying = Readying(record, LAB, ignore, place)
+    with readying.ready([CUT]), pytest.raises(InputError), locked(record.name):
+        pass
+    with readying.ready([MARK]), locked(record.name):
+        pass
+
+
+def test_one_that_cannot_be_made_ready_fails_alone_and_when_its_time_comes(file, place: FakePlace):
+    record = up(LAB, file, place)
+    strange = Incident(0, ActionKind.CUT, ("nobody",))
+    with Readying(record, LAB, ignore, place).ready([strange, CUT]) as (wrong, right):
+        with pytest.raises(TestbedError, match="no link at present: nobody"):
+            wrong()
+        assert right()
+
+
+def test_sleeping_ends_at_its_moment_and_not_before():
+    wanted_ns = time.time_ns() + 20_000_000
+    sleep_until(wanted_ns)
+    assert time.time_ns() >= wanted_ns
+    sleep_until(0)
