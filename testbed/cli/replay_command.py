@@ -107,7 +107,7 @@ def replay(
             return
         if on is not None or priority:
             raise InputError(
-                "--on and --priority belong to --from-capture", "add it, or name a run"
+                "--on and --priority belong to --from-capture", "leave them out, or add it"
             )
         first = the_run(run)
         what = replay_of(first, overrides or (), planned=as_planned, name=name)
@@ -183,7 +183,7 @@ def difference_tables(told: Difference) -> list[Table | str]:
             f"(at most {told.farthest_ns / 1e6:.1f} ms off), and no others"
         ]
     document = told.as_json()
-    rows = [(kind, one) for kind in ("missing", "extra", "moved") for one in document[kind]]
+    rows = [(kind, one) for kind in ("moved", "missing", "extra") for one in document[kind]]
     table = Table(
         title=f"publications that differ ({told.same} are the same, {limit})",
         caption=f"and {len(rows) - SHOWN} more: --json has them all" if len(rows) > SHOWN else None,
