@@ -14,7 +14,7 @@ from testbed.lab.play import play
 from testbed.lab.simulate import SERVICE_S, simulate
 from testbed.lab.up import bring_up
 from testbed.places import RunPlace
-from testbed.recording.actions import recorded
+from testbed.recording.actions import incidents_of, recorded
 from testbed.recording.by_hand import link_incidents
 from testbed.recording.difference import Difference, difference
 from testbed.recording.publications import read_actions
@@ -152,6 +152,9 @@ def _as_planned(run: RunPlace, manifest: dict[str, Any]) -> Script:
         raise InputError(
             f"no scenario was played in run {run.run}", "leave --as-planned out, or run it again"
         )
-    own = compiled(from_json(manifest["topology"]))
+    topology, play_of = from_json(manifest["topology"]), manifest.get("play")
     actions = tuple(read_actions(run.actions.read_text().splitlines()))
-    return lengthened(replace(own, actions=actions))
+    if play_of is None:  # it was interrupted: what would have happened is known, but for triggers
+        return lengthened(replace(compiled(topology), actions=actions))
+    incidents = incidents_of(recorded(manifest), play_of["start_ns"], as_due=True)
+    return lengthened(Script(actions, incidents, topology.scenario.lasts_s))

@@ -41,14 +41,16 @@ def recorded(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def incidents_of(entries: Iterable[Mapping[str, Any]], start_ns: int) -> tuple[Incident, ...]:
-    """The same again, at the times when they really happened, in their order; what failed is left out.
+def incidents_of(
+    entries: Iterable[Mapping[str, Any]], start_ns: int, *, as_due: bool = False
+) -> tuple[Incident, ...]:
+    """The same again, at the times when they really happened (or were due), in their order; what failed is left out.
 
     To start a node takes a while: it is ordered again when it was ordered, so that it is there when it was.
     """
     incidents = (
         Incident(
-            each["due_ns" if each["action"] == ActionKind.START else "t_ns"] - start_ns,
+            each["due_ns" if as_due or each["action"] == ActionKind.START else "t_ns"] - start_ns,
             ActionKind(each["action"]),
             tuple(each["targets"]),
             each["details"],

@@ -19,6 +19,8 @@ def test_actions_are_repeated_at_their_real_times_in_order_and_starts_when_they_
     done = [entry("crash", 5, 7), entry("start", 20, 90), entry("cut", 30, 31)]
     told = [(one.at_ns, one.kind.value) for one in incidents_of(done, START_NS)]
     assert told == [(7, "crash"), (20, "start"), (31, "cut")]
+    planned = [one.at_ns for one in incidents_of(done, START_NS, as_due=True)]
+    assert planned == [5, 20, 30]
 
 
 def test_what_failed_or_came_before_the_scenario_is_not_repeated():
