@@ -13,6 +13,7 @@ from rich.text import Text
 from testbed.backends.choice import known_backend, make_backend
 from testbed.cli.options import AsJson, BackendName, NewName, Overrides, ScenarioFile, TopologyFile
 from testbed.cli.terminal import Terminal
+from testbed.cli.timeline_table import timeline_table
 from testbed.events import Warned, ignore
 from testbed.lab.refusals import refuse_another_lab
 from testbed.lab.up import as_numbered
@@ -20,6 +21,7 @@ from testbed.places import LabPlace
 from testbed.plan import Actual, Step, batches, plan_up
 from testbed.records import load_lab
 from testbed.scenario import compile_timeline
+from testbed.scenario.outline import outline
 from testbed.topology import TopologyErrors, doubts, json_schema, load, scenario_schema
 from testbed.topology.hints import counted
 from testbed.topology.model import NodeKind, Topology
@@ -77,7 +79,7 @@ def plan(
     backend: BackendName = None,
     as_json: AsJson = False,
 ) -> None:
-    """Show what `up` would do now, step by step, with the reason for each. Changes nothing."""
+    """Show what `up` would do now, step by step, and what happens in the scenario. Changes nothing."""
     with Terminal(as_json) as terminal:
         topology = load(file, name=name, scenario=scenario, overrides=overrides or ())
         show_plan(topology, file, backend, terminal)
@@ -101,6 +103,7 @@ def show_plan(topology: Topology, file: Path, asked: str | None, terminal: Termi
         {
             "lab": topology.name,
             "steps": [{"kind": s.kind, "target": s.target, "reason": s.reason} for s in steps],
+            "timeline": [row.to_json() for row in outline(topology)],
         }
     )
     terminal.show(
@@ -108,6 +111,8 @@ def show_plan(topology: Topology, file: Path, asked: str | None, terminal: Termi
         if steps
         else f"lab {topology.name} is as the file asks; nothing to do"
     )
+    if topology.scenario.publish or topology.scenario.actions:
+        terminal.show(timeline_table(topology, in_few_words))
 
 
 def plan_table(steps: tuple[Step, ...], topology: Topology) -> Table:

@@ -3,11 +3,13 @@
 Each action is in the manifest under `actions`, with the moment from which on it held.
 """
 
-import signal
+import json
 import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict
+from functools import partial
+from itertools import groupby
 from typing import Any
 
 from testbed.backends.choice import Maker, make_backend
@@ -15,75 +17,110 @@ from testbed.control import tell_each
 from testbed.errors import TestbedError, few
 from testbed.events import Emit, Warned, ignore
 from testbed.journal import Journal
-from testbed.keeper.client import Keeper
 from testbed.lab.apply import apply
-from testbed.lab.health import NO_KEEPER
-from testbed.lab.links import change_links
+from testbed.lab.links import RECORD as LINK_CHANGES
+from testbed.lab.readying import AHEAD_S, PATIENCE_S, Act, Readying, sleep_until
+from testbed.lab.senses import LOOK_S, Senses
 from testbed.places import LabPlace
 from testbed.plan import plan_up
 from testbed.recording.actions import ACTIONS, FAILED, entry
 from testbed.records import LabRecord, extend_manifest, locked
 from testbed.scenario import Action, Incident
-from testbed.scenario.link_orders import link_orders
+from testbed.scenario.agenda import Agenda
 from testbed.topology.model import ActionKind, Topology
-
-PATIENCE_S = 5.0  # for another command that changes the lab at the same moment
-_SIGNALS = {ActionKind.CRASH: signal.SIGKILL, ActionKind.STOP: signal.SIGTERM}
 
 
 class Actions:
-    """The incidents of one scenario; whoever watches the clock calls `strike`."""
+    """What happens beside the publications that were handed out; whoever watches the clock calls `strike`."""
 
     def __init__(
         self,
         record: LabRecord,
         topology: Topology,
         timeline: Sequence[Action],
-        incidents: Sequence[Incident],
+        agenda: Agenda,
         emit: Emit,
         make: Maker = make_backend,
     ) -> None:
         self._record = record
         self._topology = topology
-        self._timeline = timeline
+        self.timeline = list(timeline)  # also what triggers have added
         self.skipped: set[Action] = set()  # what was due while a node was being started again
-        self._to_come = list(incidents)
+        self.agenda = agenda
+        self._senses = Senses(record, topology)
         self._emit = emit
         self._make = make
         self._place = LabPlace.of(record.name)
+        self._readying = Readying(record, topology, emit, make)
 
     def wait_s(self, elapsed_s: float) -> float:
-        """How long until the next one."""
-        return self._to_come[0].at_ns / 1e9 - elapsed_s if self._to_come else float("inf")
+        """How long until the next one, or until it must be looked whether something has come that is waited for."""
+        next_ns = self.agenda.next_ns
+        wait_s = float("inf") if next_ns is None else next_ns / 1e9 - elapsed_s - AHEAD_S
+        return min(wait_s, LOOK_S) if self.agenda.triggers else wait_s
 
     def strike(self, start_ns: int) -> None:
         """Let happen what is due; one that cannot be done is a warning, and the scenario goes on."""
-        while self._to_come and self._to_come[0].at_ns <= time.time_ns() - start_ns:
-            incident = self._to_come.pop(0)
+        if self.agenda.triggers:
+            self._look(start_ns)
+        while due := self.agenda.due(time.time_ns() - start_ns + round(AHEAD_S * 1e9)):
+            self._strike_all(due, start_ns)
+
+    def _strike_all(self, due: Sequence[Incident], start_ns: int) -> None:
+        for slow, together in groupby(due, lambda each: each.kind is ActionKind.START):
+            incidents = [*together]
+            if slow:
+                acts: list[Act] = [partial(self._start, each, start_ns) for each in incidents]
+                self._strike(incidents, acts, start_ns)
+            else:
+                with self._readying.ready(incidents) as acts:
+                    self._strike(incidents, acts, start_ns)
+
+    def give_up(self, start_ns: int) -> None:
+        """The scenario is over: what never came is told, and on record."""
+        now_ns = time.time_ns() - start_ns
+        for sentence in self.agenda.give_up(now_ns, over=True):
+            self._emit(Warned(sentence))
+        self._strike_all(self.agenda.due(now_ns), start_ns)
+
+    def _look(self, start_ns: int) -> None:
+        """Whether something has come that is waited for."""
+        seen = self._senses.receptions(start_ns)
+        now_ns = time.time_ns() - start_ns
+        more = self.agenda.on_receptions(seen, now_ns)
+        if self.agenda.triggers.watches_overlay and self._senses.time_to_ask(now_ns):
+            described = self._senses.overlay()
+            more += self.agenda.on_overlay(described, time.time_ns() - start_ns)
+        if more:
+            self._publish(more, start_ns)
+        for sentence in self.agenda.give_up(now_ns):
+            self._emit(Warned(sentence))
+
+    def _publish(self, more: Sequence[Action], start_ns: int) -> None:
+        self.timeline += more
+        try:
+            hand_out(self._place, more, start_ns)
+        except TestbedError as error:
+            self._emit(Warned(f"a publication that was waited for: {error.message}"))
+        with self._record.run_place.actions.open("a") as file:
+            file.writelines(json.dumps(asdict(action)) + "\n" for action in more)
+
+    def _strike(self, incidents: Sequence[Incident], acts: Sequence[Act], start_ns: int) -> None:
+        """Each at its time; what came of them is on record when all are done."""
+        done: list[dict[str, Any]] = []
+        links: list[dict[str, Any]] = []
+        for incident, act in zip(incidents, acts, strict=True):
+            sleep_until(start_ns + incident.at_ns)
             more = {}
             try:
-                self._do(incident, start_ns)
+                links += act()
             except TestbedError as error:
                 more[FAILED] = error.message
                 self._emit(Warned(f"{incident.kind} of {few(incident.nodes)}: {error.message}"))
-            done = entry(incident, start_ns, time.time_ns(), **more)
-            extend_manifest(self._record.run_place, **{ACTIONS: [done]})
+            done.append(entry(incident, start_ns, time.time_ns(), **more))
+        extend_manifest(self._record.run_place, **{ACTIONS: done, LINK_CHANGES: links})
 
-    def _do(self, incident: Incident, start_ns: int) -> None:
-        if incident.kind.of_links:
-            for order, names in link_orders(incident, self._topology):
-                change_links(self._record, names, order, ignore, self._make)
-        elif incident.kind is ActionKind.START:
-            self._start(incident, start_ns)
-        elif incident.kind in _SIGNALS:
-            keeper = Keeper.connect(self._place)
-            if keeper is None:
-                raise TestbedError(
-                    f"lab {self._record.name}: {NO_KEEPER}", "`testbed up` repairs it"
-                )
-            keeper.signal(incident.nodes, _SIGNALS[incident.kind])
-
-    def _start(self, incident: Incident, start_ns: int) -> None:
+    def _start(self, incident: Incident, start_ns: int) -> list[dict[str, Any]]:
         run, names = self._record.run_place, incident.nodes
         with locked(self._record.name, patience_s=PATIENCE_S):
             backend = self._make(self._record.backend, self._place, run, self._topology, self._emit)
@@ -95,21 +132,30 @@ class Actions:
         for failure in failures:
             self._emit(Warned(failure.message))
         self._hand_out_the_rest(incident, start_ns)
+        return []
 
     def _hand_out_the_rest(self, incident: Incident, start_ns: int) -> None:
         """What these nodes are still to publish."""
         now_ns = time.time_ns() - start_ns
-        parts: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
-        for action in self._timeline:
+        rest = []
+        for action in self.timeline:
             if action.node not in incident.nodes or action.at_ns < incident.at_ns:
                 continue
             if action.at_ns <= now_ns:
                 self.skipped.add(action)
-                continue
-            part = asdict(action)
-            parts[part.pop("node")].append(part)
-        orders = {
-            self._place.node_control(node): {"do": "play", "start_ns": start_ns, "actions": part}
-            for node, part in parts.items()
-        }
-        tell_each(orders, timeout_s=30.0)
+            else:
+                rest.append(action)
+        hand_out(self._place, rest, start_ns)
+
+
+def hand_out(place: LabPlace, timeline: Sequence[Action], start_ns: int) -> None:
+    """Every publisher gets its part."""
+    parts: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
+    for action in timeline:
+        part = asdict(action)
+        parts[part.pop("node")].append(part)
+    orders = {
+        place.node_control(node): {"do": "play", "start_ns": start_ns, "actions": part}
+        for node, part in parts.items()
+    }
+    tell_each(orders, timeout_s=30.0)

@@ -3,17 +3,15 @@
 import json
 import math
 import time
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from typing import Any
 
-from testbed.control import tell_each
 from testbed.errors import InputError, TestbedError, few
 from testbed.events import Emit, StageAdvanced, StageEnded, StageStarted, Warned
 from testbed.journal import Journal
 from testbed.keeper.client import Keeper
-from testbed.lab.actions import Actions
+from testbed.lab.actions import Actions, hand_out
 from testbed.lab.guests import idle_guests
 from testbed.lab.happened import injected_since, record_happened
 from testbed.lab.health import how_to_repair, refuse_the_dead, troubles
@@ -27,7 +25,9 @@ from testbed.scenario import (
     Downtimes,
     expected_despite,
     still_missing,
+    without_the_fallen,
 )
+from testbed.scenario.agenda import Agenda
 from testbed.topology.model import NodeKind, Topology, from_json
 
 PLAYING = "playing the scenario"
@@ -60,16 +60,17 @@ def play(
         refuse_the_dead(record)
         topology = from_json(read_manifest(record.run_place)["topology"])
         script = script or compiled(topology)
-        played = _play(record, topology, script, emit, overloaded)
-        _tell_what_died(record, script, emit)
+        agenda = script.agenda(topology)
+        played = _play(record, topology, script, agenda, emit, overloaded)
+        _tell_what_died(record, agenda, emit)
         return played
 
 
-def _tell_what_died(record: LabRecord, script: Script, emit: Emit) -> None:
+def _tell_what_died(record: LabRecord, agenda: Agenda, emit: Emit) -> None:
     """To the user, and in the manifest: what was measured is of a lab that was not whole."""
     manifest = read_manifest(record.run_place)
     place, topology = LabPlace.of(record.name), from_json(manifest["topology"])
-    on_purpose = Downtimes(script.incidents).down_at_the_end
+    on_purpose = Downtimes(agenda.performed).down_at_the_end
     found = _silent(node_statuses(place, topology.ours))
     silent = [name for name in found if name not in on_purpose]
     sentences = [
@@ -85,12 +86,16 @@ def _tell_what_died(record: LabRecord, script: Script, emit: Emit) -> None:
 
 
 def _play(
-    record: LabRecord, topology: Topology, script: Script, emit: Emit, overloaded: bool
+    record: LabRecord,
+    topology: Topology,
+    script: Script,
+    agenda: Agenda,
+    emit: Emit,
+    overloaded: bool,
 ) -> Played:
     run, place = record.run_place, LabPlace.of(record.name)
-    timeline, incidents = script.actions, script.incidents
     with run.actions.open("w") as file:
-        file.writelines(json.dumps(asdict(action)) + "\n" for action in timeline)
+        file.writelines(json.dumps(asdict(action)) + "\n" for action in script.actions)
 
     before = _ask(record, topology)
     asked_ns = time.time_ns()
@@ -103,15 +108,21 @@ def _play(
         keeper.counters(
             restart=True
         )  # how late links were while nodes started does not matter here
-    actions = Actions(record, topology, timeline, incidents, emit)
-    start_ns = _hand_out(place, timeline)
+    actions = Actions(record, topology, script.actions, agenda, emit)
+    start_ns = _begin(place, script.actions)
     Journal(run.journal).write(step="play", start_ns=start_ns)
     try:
         _watch_the_clock(script.lasts_s, start_ns, actions, emit)
     except KeyboardInterrupt:
         extend_manifest(run, warnings=["the scenario was interrupted while it was played"])
         raise
-    timeline = tuple(action for action in timeline if action not in actions.skipped)
+    actions.give_up(start_ns)
+    incidents = tuple(agenda.performed)
+    timeline = tuple(
+        action
+        for action in without_the_fallen(actions.timeline, incidents)
+        if action not in actions.skipped
+    )
     counts = _Counts(run, asked_ns, before, Downtimes(incidents).concerned)
     planned = expected_despite(topology, timeline, incidents)
 
@@ -149,18 +160,12 @@ def _silent(statuses: dict[str, NodeStatus]) -> list[str]:
     return [name for name, status in statuses.items() if status.state == "silent"]
 
 
-def _hand_out(place: LabPlace, timeline: tuple[Action, ...]) -> int:
-    parts: dict[str, list[dict[str, Any]]] = defaultdict(list)
-    for action in timeline:
-        part = asdict(action)
-        parts[part.pop("node")].append(part)
-    head_start_s = HEAD_START_S + HEAD_START_PER_NODE_S * len(parts)
+def _begin(place: LabPlace, timeline: tuple[Action, ...]) -> int:
+    """Hand out the timeline; when the scenario starts."""
+    publishers = len({action.node for action in timeline})
+    head_start_s = HEAD_START_S + HEAD_START_PER_NODE_S * publishers
     start_ns = time.time_ns() + round(head_start_s * 1e9)
-    orders = {
-        place.node_control(node): {"do": "play", "start_ns": start_ns, "actions": actions}
-        for node, actions in parts.items()
-    }
-    tell_each(orders, timeout_s=30.0)
+    hand_out(place, timeline, start_ns)
     return start_ns
 
 

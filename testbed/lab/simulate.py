@@ -118,6 +118,8 @@ def _simulate(
         machine={},
     )
     record_happened(run)
+    for sentence in played.missed:
+        emit(Warned(sentence))
     for each in played.actions:
         if reason := each["details"].get(FAILED):
             emit(Warned(f"{each['action']} of {few(each['targets'])}: {reason}"))

@@ -14,6 +14,7 @@ from testbed.scenario import (
     compile_timeline,
     without_the_fallen,
 )
+from testbed.scenario.agenda import Agenda, awaited
 from testbed.topology.model import NodeKind, Topology
 
 TAIL_S = 0.1  # after the last publication, if it comes later than the scenario's end
@@ -21,18 +22,26 @@ TAIL_S = 0.1  # after the last publication, if it comes later than the scenario'
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """All of it, in the order of time; `lasts_s` from the start on."""
+    """All of it, in the order of time; `lasts_s` from the start on.
+
+    `awaits`: more comes when what events of the topology's scenario wait for has come.
+    """
 
     actions: tuple[Action, ...]
     incidents: tuple[Incident, ...]
     lasts_s: float
+    awaits: bool = False
+
+    def agenda(self, topology: Topology) -> Agenda:
+        """What is to happen beside the publications that are known."""
+        return Agenda(topology, None if self.awaits else self.incidents)
 
 
 def compiled(topology: Topology) -> Script:
     """The topology's own scenario."""
     incidents = compile_incidents(topology)
     timeline = without_the_fallen(compile_timeline(topology), incidents)
-    return Script(timeline, incidents, topology.scenario.lasts_s)
+    return Script(timeline, incidents, topology.scenario.lasts_s, bool(awaited(topology)))
 
 
 def as_happened(

@@ -42,26 +42,38 @@ def compile_timeline(topology: Topology) -> tuple[Action, ...]:
             f"the scenario would publish {total:,} messages; at most {MAX_PUBLICATIONS:,} are possible",
             "lengthen `period`, shorten `for`, or lower `count`",
         )
-    groups = {node.name: node.group for node in topology.nodes}
-    numbers = {node.name: node.number for node in topology.nodes}
     timeline = [
         action
         for place, event in enumerate(scenario.publish)
-        for beat in (rhythm(event, scenario.duration_s),)
-        for name in _chosen(event, f"{topology.seed}/{place}")
-        for action in _played(
+        if event.when is None
+        for action in _of_event(topology, place, event)
+    ]
+    return _in_order(topology, timeline)
+
+
+def publications_of(topology: Topology, place: int, event: Publish) -> tuple[Action, ...]:
+    """Those of one event, the so-manieth of the scenario."""
+    return _in_order(topology, list(_of_event(topology, place, event)))
+
+
+def _in_order(topology: Topology, timeline: list[Action]) -> tuple[Action, ...]:
+    """In the order of time, at the times at which they are played."""
+    speed = topology.scenario.speed
+    timeline.sort(key=lambda action: (action.at_ns, topology.node(action.node).number))
+    return tuple(replace(action, at_ns=played_ns(action.at_ns, speed)) for action in timeline)
+
+
+def _of_event(topology: Topology, place: int, event: Publish) -> Iterator[Action]:
+    beat = rhythm(event, topology.scenario.duration_s)
+    for name in _chosen(event, f"{topology.seed}/{place}"):
+        yield from _played(
             event,
             beat,
             name,
-            groups[name],
+            topology.node(name).group,
             topology.place(name, dict(event.values)),
             random.Random(f"{topology.seed}/{place}/{name}"),
         )
-    ]
-    timeline.sort(key=lambda action: (action.at_ns, numbers[action.node]))
-    return tuple(
-        replace(action, at_ns=played_ns(action.at_ns, scenario.speed)) for action in timeline
-    )
 
 
 def expected_deliveries(topology: Topology, timeline: tuple[Action, ...]) -> Counter[str]:

@@ -12,10 +12,11 @@ _TURNS = {ActionKind.CRASH: True, ActionKind.STOP: True, ActionKind.START: False
 
 
 def compile_incidents(topology: Topology) -> tuple[Incident, ...]:
-    """All of them in the order of time; those that strike nobody are left out."""
+    """All that have a time, in its order; those that strike nobody, or wait for something, are left out."""
     unfolding = Unfolding(topology)
     for place, happening in enumerate(topology.scenario.actions):
-        unfolding.add(place, happening)
+        if happening.when is None:
+            unfolding.add(place, happening)
     return tuple(unfolding.due())
 
 

@@ -12,6 +12,7 @@ from testbed.topology.source_map import Path
 from testbed.topology.targets import Targets
 from testbed.topology.timing import Timing, timing
 from testbed.topology.units import DURATION
+from testbed.topology.waits import Waits
 
 Details = tuple[tuple[str, Any], ...]
 
@@ -40,8 +41,11 @@ _SHAPE = {  # key of the file -> field of Shape
 class Actions:
     """The actions of one file, gathered event by event."""
 
-    def __init__(self, checking: Checking, nodes: tuple[Node, ...], profiles: LinkProfiles) -> None:
+    def __init__(
+        self, checking: Checking, nodes: tuple[Node, ...], profiles: LinkProfiles, waits: Waits
+    ) -> None:
         self._checking = checking
+        self._waits = waits
         self._profiles = profiles
         self._nodes = Targets(checking, nodes, _no_process)
         self._links = Targets(checking, nodes)
@@ -57,7 +61,7 @@ class Actions:
         kind = next(kind for kind in ActionKind if getattr(event, kind) is not None)
         raw = getattr(event, kind)
         inner = (*path, kind.value)
-        when = timing(self._checking, path, event, duration_s)
+        when = timing(self._checking, path, event, duration_s, self._waits)
         self._check_length(path, kind, event)
         names: tuple[str, ...] = ()
         details: Details = (("name", raw),) if kind is ActionKind.MARK else ()
@@ -71,7 +75,7 @@ class Actions:
         for_s = _length(kind, when, duration_s)
         for moment in when.moments_s:
             happening = Happening(
-                moment, kind, names, 1.0 if share is None else share, for_s, details
+                moment, kind, names, 1.0 if share is None else share, for_s, details, when.when
             )
             self._found.append((inner, happening))
 
@@ -79,6 +83,9 @@ class Actions:
         """All of them in the order of time; to mend what was never broken is a problem."""
         self._found.sort(key=lambda found: found[1].at_s)
         broken: dict[ActionKind, set[str]] = {kind: set() for kind in ActionKind}
+        for _, each in self._found:
+            if each.when is not None:  # it may come at any time
+                broken[each.kind].update(each.nodes)
         told: set[Path] = set()
         for path, each in self._found:
             broken[each.kind].update(each.nodes)

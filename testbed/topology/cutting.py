@@ -18,6 +18,7 @@ _STAND_INS: dict[tuple[str, str], Any] = {
     ("scenario", "topic"): "x",
     ("scenario", "size"): "1B",
     ("scenario", "down"): "1s",
+    ("scenario", "above"): "1s",
     ("scenario", "up"): "1s",
 }
 

@@ -7,6 +7,7 @@ from testbed.topology.model import ActionKind, Node, Scenario
 from testbed.topology.publications import Publications
 from testbed.topology.raw import RawEvent
 from testbed.topology.source_map import Path
+from testbed.topology.waits import Waits
 
 THINGS = ("publish", *ActionKind)
 
@@ -16,8 +17,9 @@ def scenario(checking: Checking, nodes: tuple[Node, ...], profiles: LinkProfiles
     raw = checking.file.scenario
     if raw is None:
         return Scenario()
-    publications = Publications(checking, nodes)
-    actions = Actions(checking, nodes, profiles)
+    waits = Waits(checking, nodes)
+    publications = Publications(checking, nodes, waits)
+    actions = Actions(checking, nodes, profiles, waits)
     for place, event in zip(checking.shaped.events, raw.events, strict=True):
         path: Path = ("scenario", "events", place)
         if not _is_one_thing(checking, path, event):

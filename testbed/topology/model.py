@@ -30,6 +30,8 @@ __all__ = [
     "Scenario",
     "Shape",
     "Topology",
+    "Trigger",
+    "TriggerKind",
     "from_json",
     "to_json",
 ]
@@ -127,6 +129,42 @@ class Node:
         return self.kind in OURS
 
 
+class TriggerKind(StrEnum):
+    """What an event can wait for."""
+
+    RECEIVED = "received"
+    DELAY = "delay"
+    STABLE = "stable"
+
+
+@dataclass(frozen=True, slots=True)
+class Trigger:
+    """What an event waits for; it fires once. What a kind does not need is as it is by default."""
+
+    kind: TriggerKind
+    nodes: tuple[str, ...] = ()  # who receives; none: anybody
+    level: int = 1  # at least this one
+    topic: str | None = None  # None: any
+    count: int = 1  # received: so many messages
+    percentile: float = 95.0  # delay: of those that came lately ...
+    above_s: float = 0.0  # ... is longer than this
+    over_s: float = 10.0  # ... and lately is so long
+    quiet_s: float = 3.0  # stable: no broker's place has changed for so long
+    within_s: float | None = None  # since the scenario's start; None: until its end
+
+    def told(self) -> str:
+        """For people."""
+        if self.kind is TriggerKind.STABLE:
+            return f"the overlay is stable for {self.quiet_s:g} s"
+        who = " or ".join(self.nodes[:3]) + (" or others" if len(self.nodes) > 3 else "")
+        what = f"level {self.level}" + (f" of {self.topic}" if self.topic else "")
+        if self.kind is TriggerKind.RECEIVED:
+            times = "" if self.count == 1 else f", {self.count} times"
+            return f"{who or 'somebody'} has received {what}{times}"
+        where = f" at {who}" if who else ""
+        return f"the delay of {what}{where} has p{self.percentile:g} above {self.above_s:g} s"
+
+
 @dataclass(frozen=True, slots=True)
 class Publish:
     """Messages that the named nodes publish, from `at_s` on.
@@ -135,6 +173,7 @@ class Publish:
     period is. The end (of `for_s`, of the scenario) is excluded. `probability`: each tick is published only with this
     chance (seeded).
     `{node}` and `{group}` in the topic stand for the publisher. `values`: of dimensions of the lab's space.
+    With `when`, `at_s` counts from the moment at which that has come.
     """
 
     at_s: float
@@ -150,6 +189,7 @@ class Publish:
     per_period: int = 1
     share: float = 1.0  # of the nodes, chosen by the seed
     values: tuple[tuple[str, float], ...] = ()
+    when: Trigger | None = None
 
 
 FORMER_KINDS = {"restart": "start", "heal": "restore"}  # as older runs name them
@@ -179,6 +219,7 @@ class Happening:
     """Something that happens to nodes or their links at `at_s`; to this share of those named (seeded).
 
     What lasts is undone after `for_s`; None: never. `details` are the kind's own values.
+    With `when`, `at_s` counts from the moment at which that has come.
     """
 
     at_s: float
@@ -187,6 +228,7 @@ class Happening:
     share: float = 1.0
     for_s: float | None = None
     details: tuple[tuple[str, Any], ...] = ()
+    when: Trigger | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,13 +413,22 @@ def from_json(data: dict[str, Any]) -> Topology:
 
 def _publish(value: dict[str, Any]) -> Publish:
     values = tuple((name, each) for name, each in value.get("values", ()))
-    return Publish(**{**value, "nodes": tuple(value["nodes"]), "values": values})
+    nodes, when = tuple(value["nodes"]), _trigger(value.get("when"))
+    return Publish(**{**value, "nodes": nodes, "values": values, "when": when})
+
+
+def _trigger(value: dict[str, Any] | None) -> Trigger | None:
+    if value is None:
+        return None
+    kind, nodes = TriggerKind(value["kind"]), tuple(value["nodes"])
+    return Trigger(**{**value, "kind": kind, "nodes": nodes})
 
 
 def _happening(value: dict[str, Any]) -> Happening:
     kind = ActionKind(FORMER_KINDS.get(value["kind"], value["kind"]))
     details = tuple((name, _frozen(each)) for name, each in value.get("details", ()))
-    return Happening(**{**value, "kind": kind, "nodes": tuple(value["nodes"]), "details": details})
+    nodes, when = tuple(value["nodes"]), _trigger(value.get("when"))
+    return Happening(**{**value, "kind": kind, "nodes": nodes, "details": details, "when": when})
 
 
 def _frozen(value: Any) -> Any:

@@ -1,5 +1,7 @@
 """The events of a file that publish: who, what and when; times and amounts checked."""
 
+from dataclasses import replace
+
 from nodes.wire import MAX_PAYLOAD_BYTES
 from testbed.topology.areas import check_values
 from testbed.topology.checking import Checking
@@ -17,13 +19,15 @@ from testbed.topology.volume import (
     nanoseconds,
     rhythm,
 )
+from testbed.topology.waits import Waits
 
 
 class Publications:
     """Those of one file, gathered event by event."""
 
-    def __init__(self, checking: Checking, nodes: tuple[Node, ...]) -> None:
+    def __init__(self, checking: Checking, nodes: tuple[Node, ...], waits: Waits) -> None:
         self._checking = checking
+        self._waits = waits
         self._publishers = Publishers(checking, nodes)
         self.found: list[Publish] = []
         self._volume = 0
@@ -31,13 +35,13 @@ class Publications:
     def add(self, path: Path, event: RawEvent, raw: RawPublish, duration_s: float) -> bool:
         """What this event comes to; False if it is too much for one scenario."""
         checking, inner = self._checking, (*path, "publish")
-        when = timing(checking, path, event, duration_s)
+        when = timing(checking, path, event, duration_s, self._waits)
         named = self._publishers.of(inner, raw)
         raw = _with_length(checking, path, raw, when)
         _check_repetition(checking, inner, raw)
         check_values(checking, inner, raw.values)
         for place, moment in enumerate(when.moments_s):
-            publish = _publish(moment, raw, named)
+            publish = replace(_publish(moment, raw, named), when=when.when)
             if place == 0 and when.clear:
                 _check_times(checking, path, raw, publish, duration_s)
             self.found.append(publish)

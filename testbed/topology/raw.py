@@ -49,6 +49,7 @@ Publishers = Annotated[tuple[str, ...], checks.selectors("nobody publishes")]
 TagName = Annotated[str, names.label("a tag")]
 Ending = Annotated[str, checks.choice("way to leave", ("crash", "stop"))]
 Direction = Annotated[str, checks.choice("direction", ("up", "down", "both"))]
+StableThing = Annotated[str, checks.choice("thing to wait for", ("overlay",))]
 MarkName = Annotated[str, checks.line("a name")]
 Homes = Annotated[tuple[str, ...], checks.selectors("leave `home` out for the nearest brokers")]
 Router = Annotated[str | None, foreign.router()]
@@ -302,12 +303,48 @@ class RawPublish(RawChoice):
     )
 
 
+class RawReceived(Section):
+    """A message reaches somebody."""
+
+    nodes: Selectors = Field((), description="subscribers, as in other events; default: any")
+    level: Level = Field(1, description="at least this one; default: 1")
+    topic: Annotated[str | None, names.topic()] = Field(None, description="default: any")
+    count: OptionalCount = Field(None, description="so many messages; default: 1")
+
+
+class RawDelay(Section):
+    """Messages come late."""
+
+    above: Duration = Field(description="longer than this, as in 2s")
+    percentile: Annotated[float, checks.factor(1, 100)] = Field(
+        95.0, description="of the delays of what came lately; default: 95"
+    )
+    over: Duration = Field(10.0, description="what is lately; default: 10s")
+    nodes: Selectors = Field((), description="subscribers, as in other events; default: any")
+    level: Level = Field(1, description="at least this one; default: 1")
+    topic: Annotated[str | None, names.topic()] = Field(None, description="default: any")
+
+
+class RawWhen(Section):
+    """What an event waits for: exactly one of the first three."""
+
+    received: RawReceived | None = Field(None, description="a message reaches somebody")
+    delay: RawDelay | None = Field(None, description="messages come late")
+    stable: StableThing | None = Field(None, description="overlay: no broker's place changes")
+    quiet: OptionalDuration = Field(None, description="stable: for so long; default: 3s")
+    after: Duration = Field(0.0, description="so much later; default: 0s")
+    within: OptionalDuration = Field(
+        None, description="time since the scenario's start after which it is waited for no more"
+    )
+
+
 class RawEvent(Section):
     """Something that happens: exactly one thing, beside when and how long."""
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 2})
 
     at: OptionalDuration = Field(None, description="time since the scenario's start, as in 5s")
+    when: RawWhen | None = Field(None, description="or: what it waits for; it happens once then")
     every: OptionalDuration = Field(
         None, description="again after each such time, until `until` or the scenario's end"
     )

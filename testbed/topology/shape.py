@@ -23,6 +23,7 @@ _EXAMPLES = {
     "topic": "add `topic: alerts`",
     "size": "add `size: 300B`",
     "down": "add `down: 2s`",
+    "above": "add `above: 2s`",
     "up": "add `up: 5s`",
     "duration": "add `duration: 20s`",
 }

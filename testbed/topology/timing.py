@@ -1,12 +1,14 @@
-"""When an event happens, how often, and how long it lasts: `at`, `every`, `for` and `until` of the file."""
+"""When an event happens, how often, and how long it lasts: `at` or `when`, `every`, `for` and `until` of the file."""
 
 from dataclasses import dataclass
 
 from testbed.topology.checking import Checking
 from testbed.topology.ends import LONGER, check_beginning, ends, written
+from testbed.topology.model import Trigger
 from testbed.topology.raw import RawEvent
 from testbed.topology.source_map import Path
 from testbed.topology.volume import SECOND_NS, nanoseconds
+from testbed.topology.waits import Waits
 
 MAX_TIMES = 10_000
 
@@ -21,10 +23,15 @@ class Timing:
     moments_s: tuple[float, ...]
     for_s: float | None = None
     clear: bool = True
+    when: Trigger | None = None  # then the moment counts from when that has come
 
 
-def timing(checking: Checking, path: Path, event: RawEvent, duration_s: float) -> Timing:
+def timing(
+    checking: Checking, path: Path, event: RawEvent, duration_s: float, waits: Waits
+) -> Timing:
     """As far as it is clear; whatever is wrong with it goes to the problems."""
+    if event.when is not None:
+        return _awaited(checking, path, event, waits.trigger((*path, "when"), event.when))
     begin_s = event.at or 0.0
     first = Timing((begin_s,), event.length, clear=False)
     if not _begins(checking, path, event, duration_s):
@@ -47,11 +54,20 @@ def timing(checking: Checking, path: Path, event: RawEvent, duration_s: float) -
     return _again(checking, path, nanoseconds(event.every), begin, length, until or end)
 
 
+def _awaited(checking: Checking, path: Path, event: RawEvent, when: Trigger) -> Timing:
+    for key, given in (("at", event.at), ("every", event.every), ("until", event.until)):
+        if given is not None:
+            message = f"`when` and `{key}` in one event: it begins once, when that has come"
+            checking.key((*path, key), message, "keep one; `for` says how long it lasts")
+    after_s = event.when.after if event.when else 0.0
+    return Timing((after_s,), event.length, _sound(checking, path), when)
+
+
 def _begins(checking: Checking, path: Path, event: RawEvent, duration_s: float) -> bool:
     """Whether it is clear when, and that is before the scenario ends."""
     if event.at is None:
         if checking.shaped.sound(*path, "at"):
-            checking.key(path, "`at` is missing here", "add `at: 0s`")
+            checking.key(path, "`at` is missing here", "add `at: 0s`, or `when`")
         return False
     clear = checking.shaped.sound("scenario", "duration") and _sound(checking, path)
     return clear and check_beginning(checking, path, event.at, duration_s)

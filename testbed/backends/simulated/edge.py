@@ -85,6 +85,12 @@ class SimulatedEdge(SimulatedNode):
         self._disk.to_come = moments
         self._play()
 
+    def play_more(self, moments: list[Moment]) -> None:
+        """Publish at these moments, too; one that is down does so when it is started again in time."""
+        self._disk.to_come = sorted([*self._disk.to_come, *moments], key=lambda one: one[0])
+        if self.alive and not self.leaving:
+            self._begin(moments)
+
     # Links
 
     def queue_message(self, peer: str, message: Message, data: bytes) -> tuple[Dropped, ...]:
@@ -133,6 +139,9 @@ class SimulatedEdge(SimulatedNode):
     def _play(self) -> None:
         moments = [moment for moment in self._disk.to_come if moment[0] >= self.loop.now]
         self._disk.to_come = moments
+        self._begin(moments)
+
+    def _begin(self, moments: list[Moment]) -> None:
         if moments:
             topics = dict.fromkeys(what.topic for _, what in moments)
             self.perform(self.core.advertise(topics, self.loop.seconds))

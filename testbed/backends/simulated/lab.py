@@ -105,13 +105,14 @@ class SimulatedLab:
         for node in self.nodes.values():
             node.go()
 
-    def play(self, timeline: tuple[Action, ...], start: int) -> None:
-        """Every publisher gets its part."""
+    def play(self, timeline: tuple[Action, ...], start: int, *, more: bool = False) -> None:
+        """Every publisher gets its part; `more`: besides what it has already."""
         by_node = sorted(timeline, key=lambda action: action.node)  # each part stays in order
         for name, part in groupby(by_node, key=lambda action: action.node):
             publisher = self.nodes[name]
             assert isinstance(publisher, SimulatedEdge)  # only sensors publish
-            publisher.play(
+            play = publisher.play_more if more else publisher.play
+            play(
                 [
                     (
                         start + action.at_ns,

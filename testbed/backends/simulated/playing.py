@@ -6,16 +6,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from nodes.runtime.lifecycle import HAND_OVER_S
+from testbed.backends.simulated.acting import Acting
 from testbed.backends.simulated.lab import SimulatedLab
 from testbed.backends.simulated.loop import SECOND
-from testbed.backends.simulated.node import EPOCH_NS
-from testbed.errors import NodeFailure, TestbedError, few
-from testbed.recording.actions import FAILED, entry
+from testbed.errors import NodeFailure, few
 from testbed.recording.script import Script, compiled
 from testbed.scenario import (
     Action,
-    Incident,
     expected_despite,
+    without_the_fallen,
 )
 
 PATIENCE_S = 60  # for connecting
@@ -36,6 +35,7 @@ class Played:
     expected: int
     received: int
     actions: tuple[dict[str, Any], ...] = ()  # as they happened
+    missed: tuple[str, ...] = ()  # what was waited for and never came
 
     @property
     def settled(self) -> bool:
@@ -45,40 +45,24 @@ class Played:
 def play(lab: SimulatedLab, tell: Tell, script: Script | None = None) -> Played:
     """Connect, publish, settle; NodeFailure if some cannot connect. `script`: instead of the topology's scenario."""
     script = script or compiled(lab.topology)
-    timeline, incidents = script.actions, script.incidents
     _connect(lab)
     start = -(-lab.loop.now // SECOND) * SECOND + PAUSE_S * SECOND
-    acting = _Acting(lab, start)
-    for incident in incidents:
-        lab.loop.at(start + incident.at_ns, acting.strike, incident)
-    lab.play(timeline, start)
-    expected = expected_despite(lab.topology, timeline, incidents)
+    agenda = script.agenda(lab.topology)
+    acting = Acting(lab, start, agenda, start + round(script.lasts_s * SECOND))
+    lab.play(script.actions, start)
     _advance(lab, start, script.lasts_s, tell)
+    acting.give_up()
+    incidents = tuple(agenda.performed)
+    timeline = without_the_fallen((*script.actions, *acting.published), incidents)
+    expected = expected_despite(lab.topology, timeline, incidents)
     _settle(lab, expected)
     end = lab.loop.now
     _hand_over(lab)
     lab.stop()
     arrived = sum(min(lab.received(name), many) for name, many in expected.items())
-    return Played(timeline, start, end, expected.total(), arrived, tuple(acting.done))
-
-
-class _Acting:
-    """Lets incidents happen, and keeps what came of them."""
-
-    def __init__(self, lab: SimulatedLab, start: int) -> None:
-        self._lab = lab
-        self._start = start
-        self.done: list[dict[str, Any]] = []
-
-    def strike(self, incident: Incident) -> None:
-        """Now; one that cannot be done has its reason on record, and the scenario goes on."""
-        more = {}
-        try:
-            self._lab.strike(incident)
-        except TestbedError as error:
-            more[FAILED] = error.message
-        now = EPOCH_NS + self._lab.loop.now
-        self.done.append(entry(incident, EPOCH_NS + self._start, now, **more))
+    return Played(
+        timeline, start, end, expected.total(), arrived, tuple(acting.done), tuple(acting.missed)
+    )
 
 
 def _connect(lab: SimulatedLab) -> None:

@@ -10,6 +10,7 @@ from testbed.events import Warned, ignore
 from testbed.lab.actions import Actions
 from testbed.records import read_manifest
 from testbed.scenario import Action, Incident
+from testbed.scenario.agenda import Agenda
 from testbed.topology.model import ActionKind
 
 SECOND = 1_000_000_000
@@ -30,7 +31,7 @@ def test_links_are_cut_and_healed_when_it_is_time_and_that_is_on_record(file, pl
         Incident(1 * SECOND, ActionKind.CUT, ("siren",)),
         Incident(3 * SECOND, ActionKind.RESTORE, ("siren",)),
     )
-    actions = Actions(record, LAB, (), incidents, ignore, place)
+    actions = Actions(record, LAB, (), Agenda(LAB, incidents), ignore, place)
     actions.strike(began_ago(0.5))
     assert not place.backend.links()["siren"].up.cut
     actions.strike(began_ago(1.5))
@@ -54,7 +55,7 @@ def test_a_node_is_started_again_alone_and_goes_on_with_what_it_is_still_to_publ
     place.backend.stop([SENSOR, SIREN], ignore)
     every = timeline(0.5, 2.5, 9.0)
     incident = Incident(2 * SECOND, ActionKind.START, ("sensor",))
-    actions = Actions(record, LAB, every, (incident,), ignore, place)
+    actions = Actions(record, LAB, every, Agenda(LAB, (incident,)), ignore, place)
     actions.strike(began_ago(4))
     actual = place.backend.inspect()
     assert "sensor" in actual.started
@@ -69,7 +70,8 @@ def test_what_cannot_be_done_is_a_warning_and_on_record_with_its_reason(
 ):
     record = up(replace(LAB), file, place)
     seen = []
-    actions = Actions(record, LAB, (), (Incident(0, kind, ("siren",)),), seen.append, place)
+    agenda = Agenda(LAB, (Incident(0, kind, ("siren",)),))
+    actions = Actions(record, LAB, (), agenda, seen.append, place)
     actions.strike(began_ago(1))
     (warned,) = seen
     assert isinstance(warned, Warned)

@@ -1,0 +1,100 @@
+"""What happens in a lab in virtual time beside publications that are known: at its time, or when that has come."""
+
+import json
+from collections.abc import Hashable
+from typing import Any
+
+from testbed.backends.simulated.lab import SimulatedLab
+from testbed.backends.simulated.loop import SECOND, Timer
+from testbed.backends.simulated.node import EPOCH_NS
+from testbed.errors import TestbedError
+from testbed.recording.actions import FAILED, entry
+from testbed.scenario import Action, Incident
+from testbed.scenario.agenda import Agenda
+from testbed.scenario.triggers import Reception, place_in_overlay, reception
+from testbed.topology.model import NodeKind
+
+LOOK = SECOND // 50  # how often logs are looked at, as in a real lab
+ASK = SECOND  # how often brokers are asked
+_MARK = '"receive"'
+
+
+class Acting:
+    """Lets incidents happen, and keeps what came of them."""
+
+    def __init__(self, lab: SimulatedLab, start: int, agenda: Agenda, end: int) -> None:
+        self._lab = lab
+        self._start = start
+        self._end = end
+        self._agenda = agenda
+        self._read = {name: len(node.log.lines) for name, node in lab.nodes.items()}
+        self._asked = start - ASK
+        self.done: list[dict[str, Any]] = []
+        self.missed: list[str] = []  # sentences on what never came
+        self.published: list[Action] = []  # because of what has come
+        self._timer = Timer(lab.loop, self._on_time)
+        if agenda.triggers:
+            lab.loop.at(start + LOOK, self._look, None)
+        self._wait()
+
+    def give_up(self) -> None:
+        """The scenario is over."""
+        now_ns = self._lab.loop.now - self._start
+        self.missed += self._agenda.give_up(now_ns, over=True)
+        self._strike_due()
+
+    def _wait(self) -> None:
+        """For the next incident."""
+        if (next_ns := self._agenda.next_ns) is not None:
+            self._timer.set(max(self._lab.loop.now, self._start + next_ns))
+
+    def _on_time(self) -> None:
+        if self._lab.loop.now < self._end:
+            self._strike_due()
+            self._wait()
+
+    def _strike_due(self) -> None:
+        for incident in self._agenda.due(self._lab.loop.now - self._start):
+            self._strike(incident)
+
+    def _strike(self, incident: Incident) -> None:
+        """Now; one that cannot be done has its reason on record, and the scenario goes on."""
+        more = {}
+        try:
+            self._lab.strike(incident)
+        except TestbedError as error:
+            more[FAILED] = error.message
+        now = EPOCH_NS + self._lab.loop.now
+        self.done.append(entry(incident, EPOCH_NS + self._start, now, **more))
+
+    def _look(self, _: None) -> None:
+        """Whether something has come that is waited for."""
+        lab, agenda = self._lab, self._agenda
+        now_ns = lab.loop.now - self._start
+        more = agenda.on_receptions(self._receptions(), now_ns)
+        if agenda.triggers.watches_overlay and lab.loop.now - self._asked >= ASK:
+            self._asked = lab.loop.now
+            more += agenda.on_overlay(self._overlay(), now_ns)
+        if more:
+            self.published += more
+            lab.play(more, self._start, more=True)
+        self.missed += agenda.give_up(now_ns)
+        self._on_time()
+        if agenda.triggers and lab.loop.now + LOOK < self._end:
+            lab.loop.at(lab.loop.now + LOOK, self._look, None)
+
+    def _receptions(self) -> list[Reception]:
+        found = []
+        for node in self._lab.topology.of_kind(NodeKind.SUBSCRIBER):
+            lines = self._lab.nodes[node.name].log.lines
+            new, self._read[node.name] = lines[self._read[node.name] :], len(lines)
+            told = (json.loads(line) for line in new if _MARK in line)
+            seen = (reception(line, EPOCH_NS + self._start) for line in told)
+            found += [each for each in seen if each is not None]
+        return found
+
+    def _overlay(self) -> Hashable:
+        brokers = self._lab.topology.of_kind(NodeKind.BROKER)
+        alive = [node.name for node in brokers if self._lab.nodes[node.name].alive]
+        places = ((name, self._lab.nodes[name].core.describe()) for name in sorted(alive))
+        return tuple((name, place_in_overlay(told)) for name, told in places) or None

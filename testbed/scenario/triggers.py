@@ -1,0 +1,141 @@
+"""When something happens that an event of the scenario waits for: what is seen comes in, what has fired goes out.
+
+Pure, and the same for real labs and virtual time: all moments are nanoseconds since the scenario's start, as played.
+"""
+
+from collections import deque
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from math import ceil
+from typing import Any
+
+from testbed.scenario.pace import played_ns
+from testbed.topology.model import Trigger, TriggerKind
+from testbed.topology.volume import nanoseconds
+
+_CHANGES_ALWAYS = ("load", "interests")  # of a broker's description: they say nothing of its place
+
+
+@dataclass(frozen=True, slots=True)
+class Reception:
+    """A message was handed to the application of this node."""
+
+    at_ns: int
+    node: str
+    level: int
+    topic: str
+    delay_ns: int
+
+
+def reception(line: Mapping[str, Any], start_ns: int) -> Reception | None:
+    """What a line of a node's log tells of it; None if that is something else, or was before the scenario began."""
+    if line.get("event") != "receive" or line["t"] < start_ns:
+        return None
+    at_ns = int(line["t"])
+    return Reception(
+        at_ns - start_ns,
+        line["node"],
+        line["priority"],
+        line["topic"],
+        at_ns - int(line["published_ns"]),
+    )
+
+
+def place_in_overlay(description: Mapping[str, Any]) -> Hashable:
+    """What a broker says of its neighbours, as something that can be compared."""
+    graph = description.get("graph", description)
+    return repr({key: graph[key] for key in sorted(graph) if key not in _CHANGES_ALWAYS})
+
+
+class _Waiting:
+    """One trigger that has not fired."""
+
+    def __init__(self, trigger: Trigger, speed: float) -> None:
+        self.trigger = trigger
+        within_s = trigger.within_s
+        self.deadline_ns = None if within_s is None else played_ns(nanoseconds(within_s), speed)
+        self._count = 0
+        self._delays: deque[tuple[int, int]] = deque()  # when, delay
+        self._overlay: Hashable = None
+        self._since_ns = 0
+
+    def on_reception(self, seen: Reception) -> bool:
+        """Whether that is it."""
+        wanted = self.trigger
+        if (
+            (wanted.nodes and seen.node not in wanted.nodes)
+            or seen.level < wanted.level
+            or wanted.topic not in (None, seen.topic)
+        ):
+            return False
+        if wanted.kind is TriggerKind.RECEIVED:
+            self._count += 1
+            return self._count >= wanted.count
+        return wanted.kind is TriggerKind.DELAY and self._too_slow(seen)
+
+    def _too_slow(self, seen: Reception) -> bool:
+        """Whether the percentile (nearest rank) of what came lately is above the limit."""
+        self._delays.append((seen.at_ns, seen.delay_ns))
+        while self._delays[0][0] <= seen.at_ns - nanoseconds(self.trigger.over_s):
+            self._delays.popleft()
+        ordered = sorted(delay for _, delay in self._delays)
+        rank = max(1, ceil(self.trigger.percentile / 100 * len(ordered)))
+        return ordered[rank - 1] > nanoseconds(self.trigger.above_s)
+
+    def on_overlay(self, described: Hashable, now_ns: int) -> bool:
+        """Whether nobody's place has changed for long enough."""
+        if self.trigger.kind is not TriggerKind.STABLE:
+            return False
+        if described != self._overlay:
+            self._overlay, self._since_ns = described, now_ns
+        return described is not None and now_ns - self._since_ns >= nanoseconds(
+            self.trigger.quiet_s
+        )
+
+
+class Triggers:
+    """All that events wait for, each by the event's number; what has fired or was missed is waited for no more."""
+
+    def __init__(self, awaited: Mapping[int, Trigger], speed: float) -> None:
+        self._waiting = {number: _Waiting(each, speed) for number, each in awaited.items()}
+
+    def __bool__(self) -> bool:
+        """Whether something is still waited for."""
+        return bool(self._waiting)
+
+    @property
+    def watches_overlay(self) -> bool:
+        """Whether somebody must ask the brokers."""
+        return any(one.trigger.kind is TriggerKind.STABLE for one in self._waiting.values())
+
+    def on_receptions(self, seen: Sequence[Reception]) -> list[int]:
+        """The events that begin because of these, in the order of time."""
+        ordered = sorted(seen, key=lambda each: (each.at_ns, each.node))
+        return [number for each in ordered for number in self._fired("on_reception", each)]
+
+    def on_overlay(self, described: Hashable, now_ns: int) -> list[int]:
+        """The brokers' places, all together; None: somebody did not answer."""
+        return self._fired("on_overlay", described, now_ns)
+
+    def missed(self, now_ns: int) -> list[int]:
+        """Those whose deadline has passed."""
+        late = [
+            number
+            for number, one in self._waiting.items()
+            if one.deadline_ns is not None and one.deadline_ns <= now_ns
+        ]
+        for number in late:
+            del self._waiting[number]
+        return late
+
+    def left(self) -> list[int]:
+        """All that never fired; nothing is waited for any more."""
+        numbers = list(self._waiting)
+        self._waiting.clear()
+        return numbers
+
+    def _fired(self, method: str, *seen: Any) -> list[int]:
+        found = [number for number, one in self._waiting.items() if getattr(one, method)(*seen)]
+        for number in found:
+            del self._waiting[number]
+        return found

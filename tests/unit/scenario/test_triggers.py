@@ -1,0 +1,174 @@
+"""What events wait for: when it has come, and when it never does. Held against looking at everything that was seen."""
+
+from dataclasses import replace
+from math import ceil
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from testbed.scenario.agenda import Agenda
+from testbed.scenario.triggers import Reception, Triggers, place_in_overlay, reception
+from testbed.topology.model import (
+    ActionKind,
+    Happening,
+    Node,
+    NodeKind,
+    Profile,
+    Publish,
+    Scenario,
+    Topology,
+    Trigger,
+    TriggerKind,
+)
+
+SECOND = 1_000_000_000
+HEARD = Trigger(TriggerKind.RECEIVED, ("siren",), level=5)
+SLOW = Trigger(TriggerKind.DELAY, level=4, percentile=95, above_s=2.0, over_s=10.0)
+CALM = Trigger(TriggerKind.STABLE, quiet_s=3.0)
+LAB = Topology(
+    "lab",
+    1,
+    (Profile("lan"),),
+    (
+        Node("broker", 1, NodeKind.BROKER, "lan"),
+        Node("sensor", 2, NodeKind.SENSOR, "lan"),
+        Node("siren", 3, NodeKind.SUBSCRIBER, "lan", topics=("alerts",)),
+    ),
+)
+SEEN = st.builds(
+    Reception,
+    st.integers(0, 60 * SECOND),
+    st.sampled_from(["siren", "office"]),
+    st.integers(1, 5),
+    st.sampled_from(["alerts", "readings"]),
+    st.integers(0, 5 * SECOND),
+)
+
+
+def heard(at_s: float, node: str = "siren", level: int = 5, delay_s: float = 0.1) -> Reception:
+    return Reception(round(at_s * SECOND), node, level, "alerts", round(delay_s * SECOND))
+
+
+def fires(trigger: Trigger, seen: list[Reception]) -> bool:
+    return Triggers({7: trigger}, 1.0).on_receptions(seen) == [7]
+
+
+def test_a_message_of_the_level_at_that_node_fires_once():
+    triggers = Triggers({7: HEARD}, 1.0)
+    assert not triggers.on_receptions([heard(1, level=4), heard(1, node="office")])
+    assert triggers.on_receptions([heard(2), heard(3)]) == [7]
+    assert not triggers
+    assert not triggers.on_receptions([heard(4)])
+
+
+def test_so_many_messages_are_counted():
+    assert not fires(replace(HEARD, count=3), [heard(1), heard(2)])
+    assert fires(replace(HEARD, count=3), [heard(1), heard(2), heard(3)])
+
+
+def test_only_what_came_lately_counts_for_the_delay():
+    assert not fires(SLOW, [heard(at, delay_s=0.1) for at in range(100)])
+    assert fires(SLOW, [heard(1, delay_s=2.1)])
+    many = [heard(at / 10, delay_s=0.1) for at in range(100)]
+    assert not fires(SLOW, [*many, *(heard(9.95, delay_s=9) for _ in range(4))])
+    assert fires(SLOW, [*many, *(heard(9.95, delay_s=9) for _ in range(8))])
+
+
+@given(st.lists(SEEN, max_size=40), st.floats(1, 100), st.floats(0.5, 20))
+def test_delays_are_judged_as_by_looking_at_everything_each_time(seen, percentile, over_s):
+    trigger = replace(SLOW, percentile=percentile, over_s=over_s)
+    fitting = [each for each in sorted(seen, key=lambda s: (s.at_ns, s.node)) if each.level >= 4]
+    expected = False
+    for number, now in enumerate(fitting):
+        lately = [
+            each.delay_ns
+            for each in fitting[: number + 1]
+            if each.at_ns > now.at_ns - round(over_s * SECOND)
+        ]
+        worst = sorted(lately)[max(1, ceil(percentile / 100 * len(lately))) - 1]
+        expected = expected or worst > 2 * SECOND
+    assert fires(trigger, seen) == expected
+
+
+def test_an_overlay_is_stable_when_no_place_has_changed_for_a_while():
+    triggers = Triggers({7: CALM}, 1.0)
+    for at_s, places in ((0, "a"), (1, "b"), (2, "b"), (3, None), (4, "b"), (6, "b")):
+        assert triggers.on_overlay(places, at_s * SECOND) == []
+    assert triggers.on_overlay("b", 7 * SECOND) == [7]
+
+
+def test_what_changes_all_the_time_says_nothing_of_a_brokers_place():
+    one = {"graph": {"vector": "1", "load": 3.0}, "duties": 3}
+    assert place_in_overlay(one) == place_in_overlay({**one, "duties": 9})
+    assert place_in_overlay({"vector": "1", "load": 3.0}) == place_in_overlay({"vector": "1"})
+    assert place_in_overlay({"vector": "1"}) != place_in_overlay({"vector": "2"})
+
+
+def test_a_line_of_a_log_tells_of_a_reception_after_the_start():
+    line = {
+        "t": 5 * SECOND,
+        "node": "siren",
+        "event": "receive",
+        "priority": 5,
+        "topic": "alerts",
+        "published_ns": 4 * SECOND,
+    }
+    assert reception(line, 2 * SECOND) == Reception(3 * SECOND, "siren", 5, "alerts", SECOND)
+    assert reception(line, 6 * SECOND) is None
+    assert reception({**line, "event": "duplicate"}, 0) is None
+
+
+def agenda(*events: Publish | Happening, speed: float = 1.0) -> Agenda:
+    scenario = Scenario(
+        60.0,
+        publish=tuple(each for each in events if isinstance(each, Publish)),
+        actions=tuple(each for each in events if isinstance(each, Happening)),
+        speed=speed,
+    )
+    return Agenda(replace(LAB, scenario=scenario))
+
+
+def test_what_was_waited_for_begins_then_and_what_lasts_is_undone():
+    cut = Happening(2.0, ActionKind.CUT, ("siren",), for_s=5.0, when=HEARD)
+    plan = agenda(cut)
+    assert plan.next_ns is None
+    plan.on_receptions([heard(10)], round(10.5 * SECOND))
+    told = [(each.at_ns / SECOND, each.kind.value) for each in plan.due(60 * SECOND)]
+    assert told == [(10.5, "mark"), (12.5, "cut"), (17.5, "restore")]
+    assert plan.performed[0].details["name"] == "fired: siren has received level 5"
+
+
+def test_publications_begin_then_and_end_with_the_scenario():
+    photos = Publish(1.0, ("sensor",), "photos", 2, 9, period_s=10.0, when=HEARD)
+    plan = agenda(photos)
+    actions = plan.on_receptions([heard(30)], 30 * SECOND)
+    assert [each.at_ns / SECOND for each in actions] == [31, 41, 51]
+
+
+def test_a_faster_scenario_waits_and_lasts_less():
+    cut = Happening(2.0, ActionKind.CUT, ("siren",), for_s=4.0, when=HEARD)
+    plan = agenda(cut, speed=2.0)
+    plan.on_receptions([heard(10)], 10 * SECOND)
+    told = [(each.at_ns / SECOND, each.kind.value) for each in plan.due(60 * SECOND)]
+    assert told == [(10, "mark"), (11, "cut"), (13, "restore")]
+
+
+def test_what_never_comes_is_told_at_its_deadline_or_at_the_end():
+    late = replace(HEARD, within_s=20.0)
+    mark = Happening(0.0, ActionKind.MARK, (), details=(("name", "warned"),), when=late)
+    plan = agenda(mark, replace(mark, when=CALM))
+    assert plan.give_up(19 * SECOND) == []
+    assert plan.give_up(20 * SECOND) == ["never came: siren has received level 5"]
+    assert plan.on_receptions([heard(21)], 21 * SECOND) == ()
+    assert plan.give_up(60 * SECOND, over=True) == ["never came: the overlay is stable for 3 s"]
+    assert [each.details["trigger"] for each in plan.due(60 * SECOND)] == ["missed", "missed"]
+    assert not plan.triggers
+
+
+def test_who_was_struck_before_is_not_struck_again():
+    crash = Happening(5.0, ActionKind.CRASH, ("siren",))
+    again = Happening(0.0, ActionKind.CRASH, ("siren",), when=HEARD)
+    plan = agenda(crash, again)
+    plan.due(6 * SECOND)
+    plan.on_receptions([heard(7)], 7 * SECOND)
+    assert [each.kind.value for each in plan.due(60 * SECOND)] == ["mark"]
