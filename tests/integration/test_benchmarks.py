@@ -146,3 +146,12 @@ def test_each_message_of_the_load_is_delivered_once(count: int) -> None:
     heard = [topic for node in topology.nodes for topic in node.topics]
     sensors = [node.name for node in topology.nodes if node.kind == "sensor"]
     assert sorted(heard) == sorted(f"readings/{name}" for name in sensors)
+
+
+@pytest.mark.netns
+def test_lateness_of_publications_and_faults_is_measured(repository: Path) -> None:
+    found = benchmark(repository, "timing", "--count", "2", "--seconds", "4")
+    names = {"publications_2", "faults_2"}
+    assert found["ratios"].keys() == found["limits"].keys() == names
+    assert found["details"]["publications_2"]["n"] == 8
+    assert found["details"]["faults_2"]["n"] == 2
