@@ -9,6 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, reject, settings
+from hypothesis import strategies as st
 
 from testbed.errors import InputError
 from testbed.events import ignore
@@ -17,7 +19,7 @@ from testbed.lab.happened import happened_in
 from testbed.lab.replay import play_again, played_otherwise, replay_of
 from testbed.places import RunPlace
 from testbed.records import read_manifest, update_manifest
-from testbed.topology import load
+from testbed.topology import TopologyErrors, load
 from testbed.topology.model import from_json
 
 ROOT = Path(__file__).parents[3]
@@ -150,3 +152,60 @@ def test_two_processes_with_other_hashes_leave_the_same_bytes(places):
         folder = Path(said.strip()) / "trace"
         traces.append([(folder / name).read_bytes() for name in TRACES])
     assert traces[0] == traces[1]
+
+
+NODES = ("sensors-0", "sensors-1", "sensors-2", "siren", "broker")
+moments = st.integers(0, 28).map(lambda tenth: f"{tenth * 100}ms")
+happenings = st.one_of(
+    st.tuples(
+        moments,
+        st.sampled_from(["crash", "stop", "cut"]),
+        st.sampled_from(NODES),
+    ).map(lambda one: f"    - {{at: {one[0]}, for: 700ms, {one[1]}: {{nodes: {one[2]}}}}}"),
+    st.tuples(moments, st.integers(1, 5), st.sampled_from(NODES[:3])).map(
+        lambda one: (
+            f"    - {{at: {one[0]}, publish: {{from: {one[2]}, topic: alerts, priority: {one[1]}, "
+            "size: 500B, count: 3, period: 300ms}}"
+        )
+    ),
+    st.tuples(moments, st.sampled_from(NODES[:4])).map(
+        lambda one: f"    - {{at: {one[0]}, link: {{nodes: {one[1]}, rate: 64kbit/s, loss: 5%}}}}"
+    ),
+)
+
+
+@settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(events=st.lists(happenings, max_size=6), seed=st.integers(0, 99))
+def test_whatever_happens_in_a_scenario_happens_again(places, events, seed):
+    source = places / "any.yaml"
+    head, _, _ = VALLEY.partition("  events:")
+    body = "\n".join(["  events:", *events]) if events else ""
+    source.write_text(
+        head.replace("seed: 7", f"seed: {seed}").replace(
+            "  duration: 3s", "  duration: 3s\n  settle: 1s"
+        )
+        + body
+        + "\n"
+    )
+    try:
+        topology = load(source)
+    except TopologyErrors:
+        reject()
+    run = simulate(topology, source, ignore)
+    what = replay_of(run)
+    if not what.script.actions and not what.script.incidents:
+        return
+    again = play_again(what, "simulated", ignore)
+    assert played_otherwise(what, again, within_ns=0).empty
+    for name in TRACES:
+        assert (again.trace / name).read_bytes() == (run.trace / name).read_bytes()
+    first, second = (
+        [
+            (each["action"], each["targets"], each["due_ns"])
+            for each in read_manifest(one)["actions"]
+        ]
+        for one in (run, again)
+    )
+    assert first == second
