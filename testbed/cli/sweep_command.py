@@ -1,6 +1,7 @@
 """`testbed sweep FILE --set PATH=VALUES`: all combinations of some values, several trials each, and one report."""
 
 import hashlib
+import json
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from testbed.sweeps.cells import Sweep, check_axes
 from testbed.sweeps.folder import SweepFolder
 from testbed.topology import load
 from testbed.topology.files import text_of
-from testbed.topology.model import Topology
+from testbed.topology.model import Topology, to_json
 from testbed.topology.units import DURATION
 
 FAILED = 1  # exit code
@@ -128,7 +129,8 @@ def _asked(
     first = [f"{axis.path}={axis.values[0]}" for axis in axes]
     topology = load(file, name=name, scenario=scenario, overrides=first)
     texts = [text_of(path) for path in (file, scenario) if path is not None]
-    digest = hashlib.sha256("\0".join(texts).encode()).hexdigest()[:16]
+    named = json.dumps(to_json(topology))  # has what stands in files that these name
+    digest = hashlib.sha256("\0".join([*texts, named]).encode()).hexdigest()[:16]
     chosen = topology.seed if seed is None else seed
     return Sweep(topology.name, axes, trials, chosen, backend, digest)
 

@@ -13,6 +13,7 @@ from testbed.topology.names import MAX_LAB_NAME
 
 MOST_CELLS = 10_000
 SEED = "seed"  # of the file: what trials differ in
+NAME = "name"  # of the lab: each cell has its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +85,8 @@ def check_axes(axes: Sequence[Axis], trials: int) -> None:
         raise InputError(
             "--set seed: the seed is what trials differ in", "use --trials, or --seed for the first"
         )
+    if NAME in paths:
+        raise InputError("--set name: each cell's lab has a name of its own", "use --name")
     cells = trials
     for axis in axes:
         cells *= len(axis.values)

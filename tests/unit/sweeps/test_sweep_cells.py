@@ -114,5 +114,7 @@ def test_axes_that_cannot_be_combined_are_refused() -> None:
         check_axes([Axis("a", ("1",)), Axis("a", ("2",))], 1)
     with pytest.raises(InputError, match="trials differ"):
         check_axes([Axis("seed", ("1", "2"))], 1)
+    with pytest.raises(InputError, match="a name of its own"):
+        check_axes([Axis("name", ("a", "b"))], 1)
     with pytest.raises(InputError, match="too many"):
         check_axes([Axis("a", tuple(map(str, range(1000))))], 11)
