@@ -1,0 +1,102 @@
+"""The page of a sweep: charts over what was swept, tables of all combinations, cells that failed."""
+
+from itertools import product
+from typing import Any
+
+import pytest
+
+from analysis.sweeps import drawings, point_rows, render
+
+STATISTICS = ("p50", "p95", "p99", "mean", "lost_share")
+
+
+def result(axes: dict[str, list[str]], lost: float = 0.0, trials: int = 2) -> dict[str, Any]:
+    points = []
+    for number, values in enumerate(product(*axes.values()), start=1):
+        told = {name: {"value": number / 10, "low": 0.01, "high": 2.0} for name in STATISTICS}
+        told["lost_share"] = {"value": lost, "low": 0.0, "high": lost}
+        points.append(
+            {
+                "settings": dict(zip(axes, values, strict=True)),
+                "runs": [f"r{number}-{trial}" for trial in range(trials)],
+                "seeds": [*range(trials)],
+                "levels": {level: {"expected": 10, **told} for level in ("5", "1")},
+                **dict.fromkeys(("overhead", "copies_per_publication"), 2.5),
+                "control_bytes_per_s": None,
+                "expected": 20,
+                "delivered": 20,
+                "lost": round(20 * lost),
+                "met": 1,
+                "unmet": {},
+                "doubted": 0,
+            }
+        )
+    return {
+        "lab": "valley",
+        "axes": [{"path": path, "values": values} for path, values in axes.items()],
+        "trials": trials,
+        "backend": "simulated",
+        "cells": len(points) * trials,
+        "points": points,
+        "failed": [],
+    }
+
+
+def test_numbers_with_a_unit_are_drawn_along_an_axis_and_the_others_as_lines() -> None:
+    drawn = drawings(
+        result({"method": ["fifo", "pq-pc"], "rate": ["4kB/s", "8kB/s", "20kB/s"]}, 0.1)
+    )
+    assert [*drawn] == ["Median delay", "95 % of the delay", "Lost"]
+    for chart in drawn.values():
+        assert "rate, kB/s" in chart
+        assert "pq-pc" in chart
+        assert "level 5" in chart
+
+
+def test_names_are_drawn_side_by_side() -> None:
+    drawn = drawings(result({"method": ["fifo", "pq-pc"]}))
+    assert [*drawn] == ["Median delay", "95 % of the delay"]
+    assert "pq-pc" in drawn["Median delay"]
+
+
+def test_numbers_of_different_units_are_names() -> None:
+    drawn = drawings(result({"rate": ["4kB/s", "1MB/s"]}))
+    assert "1MB/s" in drawn["Median delay"]
+
+
+@pytest.mark.parametrize("axes", [{}, {"method": ["fifo"]}])
+def test_trials_alone_have_a_page_without_charts(axes: dict[str, list[str]]) -> None:
+    page = render(result(axes))
+    assert "<svg" not in page
+    assert "1 combination" in page
+
+
+def test_more_lines_than_can_be_told_apart_are_left_to_the_tables() -> None:
+    axes = {"method": [f"m{number}" for number in range(13)], "rate": ["4kB/s", "8kB/s"]}
+    page = render(result(axes))
+    assert "Too many combinations for charts" in page
+    assert "m12" in page
+
+
+def test_cells_that_failed_stand_on_the_page() -> None:
+    one = {"number": 3, "settings": [["rate", "4kB/s"]], "seed": 7, "error": "no room <b>"}
+    page = render({**result({"rate": ["4kB/s", "8kB/s"]}), "failed": [one]})
+    assert "1 cell has failed" in page
+    assert "cell 3 (rate=4kB/s, seed 7): no room &lt;b&gt;" in page
+
+
+def test_a_row_for_each_combination_level_and_statistic() -> None:
+    made = result({"method": ["fifo", "pq-pc"], "rate": ["4kB/s", "8kB/s"]})
+    rows = point_rows(made)
+    assert len(rows) == 4 * 2 * len(STATISTICS)
+    assert rows[0] | {"low": None, "high": None} == {
+        "method": "fifo",
+        "rate": "4kB/s",
+        "trials": 2,
+        "priority": 5,
+        "expected": 10,
+        "statistic": "p50",
+        "value": 0.1,
+        "low": None,
+        "high": None,
+    }
