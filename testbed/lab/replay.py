@@ -153,7 +153,8 @@ def _as_planned(run: RunPlace, manifest: dict[str, Any]) -> Script:
             f"no scenario was played in run {run.run}", "leave --as-planned out, or run it again"
         )
     topology, play_of = from_json(manifest["topology"]), manifest.get("play")
-    actions = tuple(read_actions(run.actions.read_text().splitlines()))
+    written = read_actions(run.actions.read_text().splitlines())
+    actions = tuple(sorted(written, key=lambda action: action.at_ns))  # triggers added at the end
     if play_of is None:  # it was interrupted: what would have happened is known, but for triggers
         return lengthened(replace(compiled(topology), actions=actions))
     incidents = incidents_of(recorded(manifest), play_of["start_ns"], as_due=True)

@@ -69,6 +69,25 @@ def test_as_planned_and_as_happened_are_the_same_where_nothing_is_late(run):
     assert planned.incidents == real.incidents
 
 
+def test_what_triggers_caused_is_played_again_either_way_and_they_do_not_fire_once_more(places):
+    source = places / "valley.yaml"
+    waiting = (
+        "    - {when: {received: {nodes: siren}}, "
+        "publish: {from: sensors-1, topic: alerts, priority: 5, size: 100B, count: 2, period: 100ms}}\n"
+        "    - {when: {received: {nodes: siren}}, cut: {nodes: sensors-2}}\n"
+    )
+    source.write_text(VALLEY + waiting)
+    run = simulate(load(source), source, ignore)
+    assert "cut" in [each["action"] for each in read_manifest(run)["actions"]]
+    for planned in (False, True):
+        what = replay_of(run, planned=planned)
+        assert sum(action.priority == 5 for action in what.script.actions) == 2
+        again = play_again(what, "simulated", ignore)
+        assert played_otherwise(what, again, within_ns=0).empty
+        for name in TRACES:
+            assert (again.trace / name).read_bytes() == (run.trace / name).read_bytes()
+
+
 def test_a_replay_can_be_replayed(run):
     second = play_again(replay_of(run), "simulated", ignore)
     what = replay_of(second)
