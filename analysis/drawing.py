@@ -5,7 +5,7 @@ around it, and stands at its coordinates, or on a ring.
 """
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import pairwise
 
 from markupsafe import Markup
@@ -22,6 +22,8 @@ RING = 0.72  # of several brokers, as a part of the drawing
 BROKERS_APART = 52  # at least, where they have coordinates
 GUEST_AWAY = 60  # from its broker
 GUEST_NEAR = 38  # the same in a large lab
+STEEP = 0.4  # a line that falls less does not cross the name below its end
+ROOM_ABOVE = 48  # that a name and a profile need above a node
 FAN = math.pi * 0.8  # in which a broker on the ring has its guests
 
 SHAPES = {
@@ -43,7 +45,7 @@ def draw(nodes: Sequence[RunNode], edges: Sequence[Edge]) -> Markup:
     profiles = sorted({node.profile for node in nodes})
     lines = Markup("").join(_line(edge, kinds, place, profiles) for edge in edges)
     label = f"Topology: {len(nodes)} nodes, {len(edges)} overlay links."
-    return framed(label, lines + node_marks(nodes, place))
+    return framed(label, lines + node_marks(nodes, place, edges))
 
 
 def places(nodes: Sequence[RunNode], edges: Sequence[Edge]) -> dict[str, tuple[float, float]]:
@@ -54,10 +56,25 @@ def places(nodes: Sequence[RunNode], edges: Sequence[Edge]) -> dict[str, tuple[f
     return _apart(place) if place else _around_brokers(nodes)
 
 
-def node_marks(nodes: Sequence[RunNode], place: dict[str, tuple[float, float]]) -> Markup:
-    """All nodes at their places."""
+def node_marks(
+    nodes: Sequence[RunNode], place: dict[str, tuple[float, float]], edges: Iterable[Edge]
+) -> Markup:
+    """All nodes at their places; of those with a single line, the name stands on its other side."""
     brokers = sum(node.kind == "broker" for node in nodes)
-    return Markup("").join(_node(node, place[node.name], len(nodes), brokers) for node in nodes)
+    above = named_above(place, edges)
+    return Markup("").join(
+        _node(node, place[node.name], len(nodes), brokers, node.name in above) for node in nodes
+    )
+
+
+def named_above(place: dict[str, tuple[float, float]], edges: Iterable[Edge]) -> set[str]:
+    """Nodes whose only line leads down, where the name would stand in it, and which have room above."""
+    down: dict[str, list[bool]] = {}
+    for edge in edges:
+        for one, other in ((edge.one, edge.other), (edge.other, edge.one)):
+            x, y = (place[other][axis] - place[one][axis] for axis in (0, 1))
+            down.setdefault(one, []).append(y > abs(x) * STEEP)
+    return {name for name, ways in down.items() if ways == [True] and place[name][1] > ROOM_ABOVE}
 
 
 def framed(label: str, content: Markup) -> Markup:
@@ -240,14 +257,18 @@ def _line(
     ).format("link" if outer else "link between", *place[edge.one], *place[edge.other], dash)
 
 
-def _node(node: RunNode, at: tuple[float, float], count: int, brokers: int) -> Markup:
+def _node(node: RunNode, at: tuple[float, float], count: int, brokers: int, above: bool) -> Markup:
     shape = SHAPES.get(node.kind, SHAPES["subscriber"])
     title = Markup("<title>{} ({}, {})</title>").format(node.name, node.kind, node.profile)
     words = Markup("")
     if count <= MOST_LABELS or (node.kind == "broker" and brokers <= MOST_LABELS):
-        words = Markup('<text class="name" y="27">{}</text>').format(node.name)
+        words = Markup('<text class="name" y="{}">{}</text>').format(
+            -34 if above else 27, node.name
+        )
     if count <= MOST_LABELS:
-        words += Markup('<text class="profile" y="42">{}</text>').format(node.profile)
+        words += Markup('<text class="profile" y="{}">{}</text>').format(
+            -19 if above else 42, node.profile
+        )
     if count > MOST_LARGE:
         shape = Markup('<g transform="scale({})">{}</g>').format(SMALL, shape)
     return Markup('<g transform="translate({:.1f},{:.1f})">{}{}{}</g>').format(

@@ -1,7 +1,7 @@
 """The ways that messages took, drawn on the map: width by how many, and one alert's way with its hops numbered."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -69,16 +69,29 @@ def draw(nodes: Sequence[RunNode], crossed: dict[Edge, int], path: Sequence[str]
     pieces = [piece for step in steps for piece in step]
     for name in ("alert", "alert inside"):
         lines += [LINE.format(name, *place[p.one], *place[p.other], "") for p in pieces]
-    badges = [_badge(number, step[0], place) for number, step in enumerate(steps, start=1) if step]
+    badges = _badges([step[0] if step else None for step in steps], place)
     label = f"Ways of messages between {len(nodes)} nodes on {len(crossed)} lines."
     if path:
         label += f" The slowest alert went {', '.join(path)}."
-    content = Markup("").join([*lines, drawing.node_marks(nodes, place), *badges])
+    content = Markup("").join([*lines, drawing.node_marks(nodes, place, crossed), *badges])
     return drawing.framed(label, content)
 
 
-def _badge(number: int, piece: Edge, place: dict[str, tuple[float, float]]) -> Markup:
-    x, y = ((place[piece.one][axis] + place[piece.other][axis]) / 2 for axis in (0, 1))
+def _badges(
+    pieces: Sequence[Edge | None], place: dict[str, tuple[float, float]]
+) -> Iterator[Markup]:
+    """The numbers of the hops, each in the middle of its line; those of hops on one line beside each other."""
+    lines = [tuple(sorted((piece.one, piece.other))) if piece else None for piece in pieces]
+    for number, line in enumerate(lines):
+        if line is not None:
+            share = (lines[:number].count(line) + 1) / (lines.count(line) + 1)
+            yield _badge(number + 1, place[line[0]], place[line[1]], share)
+
+
+def _badge(
+    number: int, one: tuple[float, float], other: tuple[float, float], share: float
+) -> Markup:
+    x, y = (one[axis] + (other[axis] - one[axis]) * share for axis in (0, 1))
     return Markup(
         '<circle class="step" cx="{:.1f}" cy="{:.1f}" r="{}"/><text class="number" x="{:.1f}" y="{:.1f}">{}</text>'
     ).format(x, y, BADGE, x, y + 4, number)

@@ -253,6 +253,17 @@ def test_each_chart_is_written_as_a_vector_figure(report, tmp_path):
         assert path.read_bytes().startswith(opening)
 
 
+def test_the_command_lists_the_figures_that_it_wrote_where_it_was_told(
+    report, testbed_json, tmp_path
+):
+    elsewhere = tmp_path / "paper"
+    told = testbed_json("report", report.parent, "--figures", "--to", elsewhere, codes=(0, 3))
+    assert told["report"] == str(report)
+    assert {Path(name) for name in told["figures"]} == set(elsewhere.iterdir())
+    assert (elsewhere / "delay-by-level-cdf.pdf").read_bytes().startswith(b"%PDF")
+    assert not (report.parent / "figures").exists()
+
+
 def test_each_chart_has_words_for_those_who_cannot_see_it(report):
     charts = re.findall(r"<figure[^>]*>\s*<svg([^>]*)>", report.read_text())
     assert len(charts) >= 8

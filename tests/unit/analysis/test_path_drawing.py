@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis import path_drawing
+from analysis import drawing, path_drawing
 from analysis.findings import Edge
 from analysis.runfolder import RunNode
 
@@ -65,3 +65,17 @@ def test_the_way_of_an_alert_is_double_and_numbered_and_told_to_screen_readers()
         'aria-label="Ways of messages between 4 nodes on 2 lines. The slowest alert went a, b, d.'
         in text
     )
+
+
+def test_numbers_of_hops_on_one_line_stand_beside_each_other():
+    crossed = {Edge("a", "b"): 3, Edge("b", "c"): 2, Edge("b", "d"): 9}
+    text = path_drawing.draw(NODES, crossed, ["a", "b", "c", "b", "d"])
+    spots = re.findall(r'class="step" cx="([^"]*)" cy="([^"]*)"', text)
+    assert len(set(spots)) == len(spots) == 4
+
+
+def test_a_name_stands_on_the_other_side_of_its_only_line():
+    place = {"hub": (300.0, 200.0), "top": (310.0, 60.0), "low": (290.0, 400.0)}
+    place |= {"edge": (305.0, 20.0), "side": (60.0, 190.0)}
+    edges = [Edge(name, "hub") for name in ("top", "low", "edge", "side")]
+    assert drawing.named_above(place, edges) == {"top"}
