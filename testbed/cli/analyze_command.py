@@ -88,10 +88,11 @@ def analyze(
     """
     with Terminal(as_json) as terminal:
         due = dict(read_deadline(text) for text in deadline or ())
+        expected = read_expected(expect)
         refuse_target(to)
         named: list[str | None] = [*runs] if runs else [None]
         places = list(dict.fromkeys(the_run(name) for name in named))
-        measuring = Measuring(chosen_master(master), due, read_expected(expect))
+        measuring = Measuring(chosen_master(master), due, expected)
         if len(places) > 1:
             _analyze_many(places, measuring, to, terminal)
             return

@@ -29,6 +29,7 @@ SHARE_SPARK = frozenset(
         "test_scale.py",
         "test_shared_line.py",
         "test_strangers_in_runs.py",
+        "test_sweep.py",
         "test_whole_path.py",
     }
 )
@@ -73,6 +74,7 @@ LONG = frozenset(
         "test_overlay_beside_simulated.py",
         "test_overlay_survives.py",
         "test_readme.py",
+        "test_replay.py",
         "test_reproduce.py",
         "test_reproduce_cells.py",
         "test_scale.py",

@@ -1,0 +1,215 @@
+"""`testbed sweep` on simulated lines, and expectations of runs, as users call them."""
+
+import json
+from contextlib import nullcontext
+from io import StringIO
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from testbed.cli.app import app
+from testbed.cli.sweep_tables import points_table, short
+
+pytestmark = pytest.mark.spark
+
+RATE = "links.profiles.line.down.rate"
+VALLEY = """\
+name: valley
+links:
+  profiles:
+    line: {up: {rate: 64kB/s}, down: {rate: 16kB/s}}
+groups:
+  sensors: {kind: sensor, count: 2, link: line}
+nodes:
+  broker: {kind: broker}
+  siren: {kind: subscriber, link: line, topics: [alerts]}
+scenario:
+  duration: 2s
+  events:
+    - {at: 0s, publish: {from: "sensors[*]", topic: alerts, size: 2kB, period: 500ms, spread: 500ms}}
+    - {at: 1s, publish: {from: "sensors[0]", topic: alerts, priority: 5, size: 500B, count: 2, period: 500ms}}
+  expect:
+    - level 5 lost == 0
+    - level 5 delay max < 300ms
+"""
+
+
+@pytest.fixture(scope="module")
+def swept(spark, tmp_path_factory):
+    """Two rates, two methods, two trials; and the same command once more."""
+    folder = tmp_path_factory.mktemp("sweep")
+    (folder / "valley.yaml").write_text(VALLEY)
+    command = [
+        "sweep",
+        str(folder / "valley.yaml"),
+        *("--set", f"{RATE}=4,16kB/s".replace("4,", "4kB/s,")),
+        *("--set", "delivery.method=fifo,preemptive"),
+        *("--trials", "2", "--to", str(folder / "all"), "--json"),
+    ]
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("analysis.many.open_session", lambda *_, **__: nullcontext(spark))
+        done = CliRunner().invoke(app, command)
+        again = CliRunner().invoke(app, command)
+    assert done.exit_code == 0, done.stderr
+    assert again.exit_code == 0, again.stderr
+    return folder / "all", json.loads(done.stdout), json.loads(again.stdout), again.stderr
+
+
+def test_each_combination_is_a_point_with_its_trials(swept):
+    _, document, _, _ = swept
+    settings = [tuple(point["settings"].values()) for point in document["points"]]
+    assert settings == [
+        ("4kB/s", "fifo"),
+        ("4kB/s", "preemptive"),
+        ("16kB/s", "fifo"),
+        ("16kB/s", "preemptive"),
+    ]
+    for point in document["points"]:
+        assert point["seeds"] == [1, 2]
+        assert set(point["levels"]) == {"5", "1"}
+        p95 = point["levels"]["5"]["p95"]
+        assert p95["low"] <= p95["value"] <= p95["high"]
+    assert document["failed"] == []
+
+
+def test_a_narrower_line_takes_longer_and_urgent_bytes_go_first(swept):
+    _, document, _, _ = swept
+    median = {
+        tuple(point["settings"].values()): point["levels"]["5"]["p50"]["value"]
+        for point in document["points"]
+    }
+    assert median["4kB/s", "fifo"] > median["16kB/s", "fifo"]
+    assert median["4kB/s", "fifo"] > median["4kB/s", "preemptive"]
+
+
+def test_expectations_are_counted_by_trials(swept):
+    _, document, _, _ = swept
+    met = {tuple(point["settings"].values()): point["met"] for point in document["points"]}
+    assert met["4kB/s", "fifo"] == 0
+    assert met["16kB/s", "preemptive"] == 2
+    unmet = next(point["unmet"] for point in document["points"] if point["met"] == 0)
+    assert unmet["level 5 delay max < 300ms"] == 2
+
+
+def test_nothing_is_done_twice(swept):
+    _, document, again, told = swept
+    assert "8 were done before" in told
+    assert again["points"] == document["points"]
+
+
+def test_tables_and_the_page_hold_all_of_it(swept):
+    folder, document, _, _ = swept
+    points = pq.read_table(folder / "points.parquet")
+    assert points.num_rows == 4 * 2 * 5  # combinations, levels, statistics
+    assert {*points.column_names} >= {RATE, "delivery.method", "statistic", "value", "low", "high"}
+    cells = pq.read_table(folder / "cells.parquet").to_pylist()
+    assert len(cells) == 8 * 2
+    runs = {run for point in document["points"] for run in point["runs"]}
+    assert {row["run"] for row in cells} == runs
+    deliveries = pq.read_table(folder / "dataset" / "deliveries")
+    assert {*deliveries["run"].to_pylist()} == runs
+    page = Path(document["report"]).read_text()
+    assert page.count("<svg") == 2  # nothing was lost: of that there is no chart
+    assert "4kB/s" in page
+    assert "<script" not in page
+
+
+def test_the_terminal_shows_a_row_for_each_combination(swept):
+    console = Console(width=120, record=True, file=StringIO())
+    console.print(points_table(swept[1]))
+    told = console.export_text()
+    assert "down.rate" not in told
+    assert "rate" in told
+    assert told.count("preemptive") == 2
+    assert "0 of 2" in told
+
+
+def test_a_cell_that_fails_does_not_keep_the_others_from_their_runs(
+    spark, tmp_path, places, monkeypatch
+):
+    monkeypatch.setattr("analysis.many.open_session", lambda *_, **__: nullcontext(spark))
+    (tmp_path / "valley.yaml").write_text(VALLEY)
+    monkeypatch.setattr(
+        "testbed.cli.sweeping.Sweeping._told",
+        lambda self, cell: {
+            "name": self._sweep.name_of(cell),
+            "overrides": [*cell.overrides, *(["nonsense=1"] if cell.number == 1 else [])],
+            "file": str(self._file),
+            "scenario": None,
+            "backend": "simulated",
+        },
+    )
+    done = CliRunner().invoke(
+        app,
+        [
+            "sweep",
+            str(tmp_path / "valley.yaml"),
+            "--trials",
+            "2",
+            "--to",
+            str(tmp_path / "s"),
+            "--json",
+        ],
+    )
+    assert done.exit_code == 1
+    document = json.loads(done.stdout)
+    (failed,) = document["failed"]
+    assert "unknown key 'nonsense'" in failed["error"]
+    assert [point["seeds"] for point in document["points"]] == [[2]]
+
+
+@pytest.mark.parametrize(
+    ("paths", "shown"),
+    [
+        (["a.b.rate", "delivery.method"], ["rate", "method"]),
+        (["x.up.rate", "x.down.rate"], ["up.rate", "down.rate"]),
+        ([], []),
+    ],
+)
+def test_paths_are_told_by_their_ends(paths, shown):
+    assert short(paths) == shown
+
+
+def test_a_run_that_is_not_as_expected_fails_when_everything_is_written(
+    spark, tmp_path, places, monkeypatch
+):
+    monkeypatch.setattr("analysis.pipeline.open_session", lambda *_, **__: nullcontext(spark))
+    file = tmp_path / "valley.yaml"
+    file.write_text(VALLEY)
+    slow = ["simulate", str(file), "--set", f"{RATE}=4kB/s", "--json"]
+    done = CliRunner().invoke(app, slow)
+    assert done.exit_code == 1, done.stderr
+    document = json.loads(done.stdout)
+    assert [one["ok"] for one in document["expectations"]] == [True, False]
+    folder = places / "c" / document["run"]
+    assert (
+        json.loads((folder / "summary.json").read_text())["expectations"]
+        == document["expectations"]
+    )
+    manifest = json.loads((folder / "run.json").read_text())
+    assert manifest["topology"]["overrides"] == [[RATE, "4kB/s"]]
+    page = (folder / "report.html").read_text()
+    assert "What was expected: 1 of 2 met" in page
+    assert "FAILED" in page
+    told = CliRunner().invoke(app, ["report", document["run"]])
+    assert told.exit_code == 1
+    assert "level 5 delay max < 300ms" in told.stdout
+    assert "FAIL" in told.stdout
+    later = ["analyze", document["run"], "--expect", "level 4 lost == 0", "--expect", "doubts == 0"]
+    judged = CliRunner().invoke(app, [*later, "--json"])
+    verdicts = json.loads(judged.stdout)["expectations"]
+    assert [one["ok"] for one in verdicts] == [True, False, False, True]
+    assert verdicts[2]["reason"] == "no such delivery was expected"
+    fine = CliRunner().invoke(app, ["simulate", str(file), "--set", "delivery.method=preemptive"])
+    assert fine.exit_code == 0, fine.stdout
+    assert "pass" in fine.stdout
+
+
+def test_a_wrong_line_of_the_command_is_shown_with_a_caret(places):
+    done = CliRunner().invoke(app, ["analyze", "--expect", "delay p < 2s", "--json"])
+    assert done.exit_code == 2
+    message = json.loads(done.stdout)["error"]["message"]
+    assert message.splitlines()[1:] == ["  delay p < 2s", "        ^"]
