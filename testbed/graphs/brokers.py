@@ -132,7 +132,7 @@ def _planned(topology: Topology) -> list[Followed]:
 
 
 def _events(topology: Topology) -> Iterator[tuple[Followed, Publish]]:
-    for event in topology.scenario.publish:
+    for event in topology.scenario.spoken:
         for name in event.nodes:
             sensor = topology.node(name)
             topic = filled(event.topic, name, sensor.group)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from testbed.errors import InputError
+from testbed.scenario.hazard import hazard_publications
 from testbed.scenario.pace import played_ns
 from testbed.topology.model import Publish, Topology
 from testbed.topology.names import filled
@@ -48,6 +49,7 @@ def compile_timeline(topology: Topology) -> tuple[Action, ...]:
         if event.when is None
         for action in _of_event(topology, place, event)
     ]
+    timeline += [Action(*publication) for publication in hazard_publications(topology)]
     return _in_order(topology, timeline)
 
 

@@ -15,6 +15,7 @@ from testbed.topology.hints import did_you_mean, listing, quoted
 from testbed.topology.model import Node, NodeKind, Scenario
 from testbed.topology.names import filled
 from testbed.topology.raw import RawMember, RawSubscription
+from testbed.topology.raw_hazard import RawHazard
 from testbed.topology.source_map import Path
 
 WHOLE_EARTH = ((-90.0, 90.0), (-180.0, 180.0))
@@ -139,12 +140,21 @@ def _only_topic(checking: Checking, path: Path) -> str | None:
     scenario = checking.file.scenario
     events = scenario.events if scenario else []
     topics = list(dict.fromkeys(event.publish.topic for event in events if event.publish))
+    topics += _of_hazard(scenario.hazard if scenario else None)
     if len(topics) == 1 and "{" not in topics[0]:
         return topics[0]
     if checking.shaped.sound("scenario") and checking.shaped.sound(*path, "topic"):
         said = f"published are {listing(topics)}" if topics else "the scenario publishes nothing"
         checking.value(path, f"which topic? {said}", "add `topic: alerts`")
     return None
+
+
+def _of_hazard(hazard: RawHazard | None) -> list[str]:
+    """The topics that follow from a hazard."""
+    if hazard is None:
+        return []
+    alerts = hazard.alerts.topic
+    return [hazard.readings.topic, *([alerts] if isinstance(alerts, str) else alerts.values())]
 
 
 def _check_in(checking: Checking, path: Path, name: str, ends: Range) -> bool:
@@ -189,7 +199,7 @@ def _check_places(
     """Who publishes what somebody wants from an area must be somewhere, or its alerts reach nobody there."""
     by_name = {node.name: node for node in nodes}
     told: set[Path] = set()
-    for event in scenario.publish:
+    for event in scenario.spoken:
         for name in event.nodes:
             node = by_name[name]
             topic = filled(event.topic, name, node.group)

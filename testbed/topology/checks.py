@@ -11,6 +11,7 @@ from testbed.topology import units
 from testbed.topology.hints import did_you_mean, listing, quoted
 
 MAX_SELECTORS = 100  # in one event
+MAX_RATES = 10_000
 OURS = "testbed"  # the type of errors that carry a finished message and hint
 
 
@@ -233,9 +234,9 @@ def number() -> Checked:
     return Checked(check, {"type": "number"})
 
 
-def factor(least: float, most: float) -> Checked:
+def factor(least: float, most: float, example: str = "20") -> Checked:
     """How many times: a number above zero, within bounds."""
-    hint = f"write a number from {least:g} to {most:,g}, as in 20"
+    hint = f"write a number from {least:g} to {most:,g}, as in {example}"
 
     def check(value: object) -> float:
         if type(value) not in (int, float):
@@ -245,6 +246,26 @@ def factor(least: float, most: float) -> Checked:
         return float(value)  # type: ignore[arg-type]
 
     return Checked(check, {"type": "number", "minimum": least, "maximum": most})
+
+
+def rates() -> Checked:
+    """Numbers from zero on, one after the other."""
+    hint = "write a list of numbers, as in [0, 20, 65.5, 10]"
+
+    def check(value: object) -> tuple[float, ...]:
+        if not isinstance(value, list):
+            raise refuse(f"a list of numbers is expected here, not {described(value)}", hint)
+        if not value:
+            raise refuse("an empty list: nothing is said", hint)
+        for index, item in enumerate(value):
+            if type(item) not in (int, float) or not 0 <= item <= 1_000:
+                raise refuse("a number from 0 to 1,000 is expected here", hint, index)
+        if len(value) > MAX_RATES:
+            raise refuse(f"more than {MAX_RATES:,} numbers", "put them into a CSV file")
+        return tuple(float(item) for item in value)
+
+    item = {"type": "number", "minimum": 0, "maximum": 1_000}
+    return Checked(check, {"type": "array", "items": item, "minItems": 1, "maxItems": MAX_RATES})
 
 
 def parameter() -> Checked:

@@ -100,7 +100,7 @@ def _largest_message(nodes: tuple[Node, ...], scenario: Scenario, dimensions: in
     groups = {node.name: node.group for node in nodes}
     head = HEADER_SIZE + (1 + COORDINATE_BYTES * dimensions if dimensions else 0)
     largest = 0
-    for event in scenario.publish:
+    for event in scenario.spoken:
         sendable = event.nodes and event.size <= MAX_PAYLOAD_BYTES
         if sendable and event.size + head + MAX_TOPIC_BYTES > largest:
             largest = max(largest, event.size + head + _longest_topic(event, groups))

@@ -4,7 +4,7 @@
 `to_json`/`from_json` are exact inverses; the JSON form stands in each run's manifest, where `analysis` reads it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from functools import cached_property
@@ -13,6 +13,8 @@ from typing import Any
 from nodes.kinds import EDGE, OURS, NodeKind
 from nodes.overlay.interests import Interest, parse
 from nodes.overlay.space import Dimension, Space
+from testbed.hazards.model import LEVELS, Hazard
+from testbed.hazards.model import from_json as hazard_from_json
 
 __all__ = [
     "PREFIX",
@@ -257,6 +259,12 @@ class Scenario:
     actions: tuple[Happening, ...] = ()
     speed: float = 1.0  # all times here but `settle_s` are divided by it when they are played
     expect: tuple[Expectation, ...] = ()
+    hazard: Hazard | None = None  # from which further publications follow
+
+    @property
+    def spoken(self) -> tuple[Publish, ...]:
+        """Who publishes what: the events, and for what follows from the hazard one event a topic and level."""
+        return (*self.publish, *(_said_by(self.hazard) if self.hazard else ()))
 
     @property
     def lasts_s(self) -> float:
@@ -355,6 +363,16 @@ class Topology:
         return {kind: tuple(node for node in self.nodes if node.kind is kind) for kind in NodeKind}
 
 
+def _said_by(hazard: Hazard) -> Iterator[Publish]:
+    readings, alerts = hazard.readings, hazard.alerts
+    period_s = readings.periods_s[0]
+    if hazard.nodes:
+        yield Publish(0.0, hazard.nodes, readings.topic, readings.priority, readings.size, period_s)
+    for topic, names in alerts.topics:
+        for level in LEVELS if names else ():
+            yield Publish(0.0, names, topic, level, alerts.size)
+
+
 def to_json(topology: Topology) -> dict[str, Any]:
     """Plain JSON values."""
     return asdict(topology)
@@ -402,6 +420,7 @@ def from_json(data: dict[str, Any]) -> Topology:
             ),
             scenario.get("speed", 1.0),
             tuple(_expectation(value) for value in scenario.get("expect", ())),
+            hazard_from_json(scenario["hazard"]) if scenario.get("hazard") else None,
         ),
         capture=Capture(**data["capture"]),
         prefix=data["prefix"],

@@ -14,30 +14,32 @@ class Publishers:
 
     def __init__(self, checking: Checking, nodes: tuple[Node, ...]) -> None:
         self._checking = checking
-        self._targets = Targets(checking, nodes, _cannot_publish)
+        self._targets = Targets(checking, nodes, cannot_publish)
 
     def of(self, path: Path, publish: RawPublish) -> tuple[str, ...]:
         """The names of the nodes meant, each once, in file order."""
         nodes = self._targets.of(path, publish, "from")
-        self._check_topic((*path, "topic"), publish.topic, nodes)
+        check_topic(self._checking, (*path, "topic"), publish.topic, nodes)
         return tuple(node.name for node in nodes)
 
-    def _check_topic(self, path: Path, template: str, nodes: tuple[Node, ...]) -> None:
-        """The template itself is right; with the nodes' names in it, it may mean nothing or be too long."""
-        if "{" not in template or not nodes:
-            return
-        if "{group}" in template:
-            for node in nodes:
-                if node.group is None:
-                    message = f"{{group}} means nothing for {node.name}, which is in no group"
-                    self._checking.value(path, message, "use {node}")
-                    return
-        longest = max((filled(template, node.name, node.group) for node in nodes), key=len)
-        if problem := topic_problem(longest):
-            self._checking.value(path, *problem)
+
+def check_topic(checking: Checking, path: Path, template: str, nodes: tuple[Node, ...]) -> None:
+    """The template itself is right; with the nodes' names in it, it may mean nothing or be too long."""
+    if "{" not in template or not nodes:
+        return
+    if "{group}" in template:
+        for node in nodes:
+            if node.group is None:
+                message = f"{{group}} means nothing for {node.name}, which is in no group"
+                checking.value(path, message, "use {node}")
+                return
+    longest = max((filled(template, node.name, node.group) for node in nodes), key=len)
+    if problem := topic_problem(longest):
+        checking.value(path, *problem)
 
 
-def _cannot_publish(node: Node) -> tuple[str, str] | None:
+def cannot_publish(node: Node) -> tuple[str, str] | None:
+    """Why this node publishes nothing, if it does not: message and hint."""
     if node.kind is NodeKind.SENSOR:
         return None
     return (

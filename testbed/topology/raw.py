@@ -12,6 +12,8 @@ from nodes.delivery import METHODS as DELIVERY_METHODS
 from nodes.overlay import METHODS as OVERLAY_METHODS
 from testbed.topology import checks, foreign, names, units
 from testbed.topology.model import Emulator, NodeKind
+from testbed.topology.raw_hazard import RawHazard
+from testbed.topology.section import Section
 
 MAX_NODES = 5_000
 MAX_PROFILES = 1_000
@@ -68,12 +70,6 @@ Bounds = Annotated[tuple[float, float], checks.bounds()]
 Number = Annotated[float, checks.number()]
 ExpectationLine = Annotated[str, checks.line("an expectation")]
 DimensionName = Annotated[str, names.label("a dimension's name")]
-
-
-class Section(BaseModel):
-    """Any mapping of the file."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class RawShape(Section):
@@ -379,6 +375,9 @@ class RawScenario(Section):
     expect: list[ExpectationLine] = Field(
         [],
         description="what should come of it, as in level 5 delay p99 < 2s (docs/expectations.md)",
+    )
+    hazard: RawHazard | None = Field(
+        None, description="a disaster, from which publications follow (docs/hazards.md)"
     )
     speed: Annotated[float, checks.factor(0.001, 1_000)] = Field(
         1.0, description="play it so many times as fast: 20; links and nodes keep their pace"

@@ -9,6 +9,7 @@ from testbed.topology.brokers import check_brokers
 from testbed.topology.checking import Checking
 from testbed.topology.expand import expand
 from testbed.topology.expecting import expected
+from testbed.topology.hazards import hazard
 from testbed.topology.link_deliveries import check_places, method
 from testbed.topology.link_profiles import LinkProfiles
 from testbed.topology.methods import check_methods
@@ -21,6 +22,7 @@ def resolve(checking: Checking, name: str) -> Topology:
     profiles = LinkProfiles(checking)
     nodes = expand(checking, profiles)
     scenario = happenings.scenario(checking, nodes, profiles)
+    scenario = replace(scenario, hazard=hazard(checking, nodes))
     space = space_of(checking, nodes)
     nodes = with_interests(checking, nodes, scenario, space)
     scenario = replace(scenario, expect=expected(checking, nodes))

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
-from testbed.topology.raw import RawScenario, Section, TopologyFile
+from testbed.topology.raw import RawScenario, TopologyFile
+from testbed.topology.section import Section
 from testbed.topology.source_map import Path
 
 

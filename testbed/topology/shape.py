@@ -26,6 +26,8 @@ _EXAMPLES = {
     "above": "add `above: 2s`",
     "up": "add `up: 5s`",
     "duration": "add `duration: 20s`",
+    "hazard.kind": "add `kind: landslide`, `kind: flood` or `kind: earthquake`",
+    "hazard.nodes": 'add `nodes: "slopes[*]"`',
 }
 
 
@@ -119,7 +121,8 @@ def _texts(item: ErrorDetails) -> tuple[str, str]:
     match item["type"]:
         case "missing":
             key = str(path[-1])
-            return f"`{key}` is missing here", _EXAMPLES.get(key, f"add `{key}:`")
+            example = _EXAMPLES.get(".".join(map(str, path[-2:]))) or _EXAMPLES.get(key)
+            return f"`{key}` is missing here", example or f"add `{key}:`"
         case "extra_forbidden":
             return _unknown(path)
         case "list_type":

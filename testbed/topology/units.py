@@ -157,6 +157,20 @@ SIZE = Quantity(
     },
 )
 SHARE = Quantity("a share", "0.5%", _table(("%", "0.01")), ("%",))
+LENGTH = Quantity(
+    "a length",
+    "150mm, 4m or 20km",
+    _table(("mm", "1e-3"), ("cm", "1e-2"), ("m", "1"), ("km", "1e3")),
+    ("mm", "m", "km"),
+)
+RAINFALL = Quantity(
+    "millimetres per hour",
+    "100mm/h",
+    _table(("mm/h", "1"), ("mm/min", "60")),
+    ("mm/h",),
+    {"mm": "per hour? write Nmm/h"},
+)
+SPEED = Quantity("a speed", "3.5km/s", _table(("m/s", "1"), ("km/s", "1e3")), ("m/s", "km/s"))
 FREQUENCY = Quantity(  # the sizes are the seconds in which the number of messages is sent
     "a message rate",
     "2/s or 10/min",
@@ -195,6 +209,29 @@ def parse_share(value: object) -> float:
     if exact > 1:
         raise UnitError("a share is at most 100%", f"write it like {SHARE.example}")
     return float(exact)
+
+
+def parse_percentage(value: object) -> float:
+    """A share that may be more than the whole."""
+    return float(SHARE.read(value))
+
+
+def parse_length(value: object) -> float:
+    """Metres."""
+    return float(LENGTH.read(value))
+
+
+def parse_rainfall(value: object) -> float:
+    """Millimetres per hour."""
+    return float(RAINFALL.read(value))
+
+
+def parse_speed(value: object) -> float:
+    """Metres per second, more than none."""
+    result = float(SPEED.read(value))
+    if result == 0:
+        raise UnitError("a speed of zero never arrives", f"write it like {SPEED.example}")
+    return result
 
 
 _FINEST = 1_000_000_000  # parts of a second

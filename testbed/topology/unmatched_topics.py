@@ -16,7 +16,7 @@ def doubts(topology: Topology) -> tuple[str, ...]:
     Of an event whose topic differs from node to node, one subscribed topic is enough: to choose is what topics are for.
     A scenario that publishes nothing leaves no doubt: messages may come from `testbed inject`.
     """
-    if not topology.scenario.publish:
+    if not topology.scenario.spoken:
         return ()
     wanted = {  # topic -> who subscribes
         topic: list(dict.fromkeys(name for name, _ in interests))
@@ -52,7 +52,7 @@ def _published(
     published: dict[str, None] = {}
     heard: set[str] = set()
     publishers: dict[str, dict[str, None]] = {}
-    for event in topology.scenario.publish:
+    for event in topology.scenario.spoken:
         if "{" in event.topic:
             topics = dict.fromkeys(filled(event.topic, name, groups[name]) for name in event.nodes)
         else:
@@ -72,7 +72,7 @@ def _empty_areas(topology: Topology, published: Mapping[str, object]) -> list[st
         for name, interest in topology.wanted.get(topic, ()):
             wanting.setdefault(interest, []).append(name)
     said: dict[str, set[tuple[int, tuple[int, ...]]]] = {}  # topic -> levels and places
-    for event in topology.scenario.publish:
+    for event in topology.scenario.spoken:
         values = dict(event.values)
         for name in event.nodes if wanting else ():
             topic = filled(event.topic, name, topology.node(name).group)

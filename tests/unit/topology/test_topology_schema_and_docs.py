@@ -19,7 +19,7 @@ from testbed.topology.units import DURATION, RATE, SHARE
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = sorted((ROOT / "topologies").glob("*.yaml"))
 PAPERS = sorted((ROOT / "topologies" / "papers").glob("*.yaml"))
-DOCUMENTS = [ROOT / "docs" / name for name in ("topology.md", "scenarios.md")]
+DOCUMENTS = [ROOT / "docs" / name for name in ("topology.md", "scenarios.md", "hazards.md")]
 DOCUMENT = "".join(path.read_text(encoding="utf-8") for path in DOCUMENTS)
 BLOCKS = re.findall(r"```yaml\n(.*?)```", DOCUMENT, re.DOTALL)
 GOLDEN = ROOT / "tests" / "golden" / "topology"
