@@ -116,7 +116,7 @@ def happening(place: RunPlace, *, follow: bool) -> Iterator[Event]:
 def _end_ns(manifest: dict[str, Any], lines: list[Event]) -> int:
     """When nothing more could come: behind all that did."""
     play = manifest.get("play") or {}
-    return max([play.get("end_ns", 0), *(line["t"] for line in lines)])
+    return max([int(play.get("end_ns", 0)), *(int(line["t"]) for line in lines)])
 
 
 def _the_place(name: str | None) -> RunPlace:
