@@ -14,6 +14,7 @@ import pytest
 from engine_boxes import marked
 from testbed.backends.engine import engine
 from testbed.places import LabPlace
+from told_by_nodes import must_agree
 
 pytestmark = [
     pytest.mark.docker,
@@ -80,6 +81,7 @@ def test_a_mixed_lab_comes_up_is_measured_and_goes_without_a_trace(
 
     run = places / "c" / up["run"]
     messages = analyzed(run)["messages"]
+    must_agree(run)
     assert messages["delivered"] == messages["expected_deliveries"] > 100
     assert messages["lost"] == 0
     manifest = json.loads((run / "run.json").read_text())

@@ -30,6 +30,7 @@ SHARE_SPARK = frozenset(
         "test_shared_line.py",
         "test_strangers_in_runs.py",
         "test_sweep.py",
+        "test_truth.py",
         "test_whole_path.py",
     }
 )
@@ -80,6 +81,7 @@ LONG = frozenset(
         "test_scale.py",
         "test_simulation.py",
         "test_simulation_benchmark.py",
+        "test_truth.py",
         "test_whole_path.py",
     }
 )
