@@ -1,0 +1,50 @@
+"""Everything that happens in a real lab is streamed in the order of time, while it happens."""
+
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FILE = """
+name: told
+nodes:
+  broker: {kind: broker, link: lan}
+  gauge: {kind: sensor, link: 3g-384k}
+  spare: {kind: sensor, link: 3g-384k}
+  siren: {kind: subscriber, link: 3g-384k, topics: [alerts]}
+scenario:
+  duration: 4s
+  settle: 30s
+  events:
+    - {at: 500ms, publish: {from: gauge, topic: alerts, priority: 4, size: 200B, period: 500ms}}
+    - {at: 2s, crash: {nodes: spare}}
+"""
+
+
+@pytest.mark.netns
+def test_events_are_streamed_while_a_scenario_is_played(
+    testbed: Any, testbed_json: Any, places: Path
+) -> None:
+    file = places / "told.yaml"
+    file.write_text(FILE)
+    testbed_json("up", file, "--backend", "netns", codes=(0, 3))
+    said: list[str] = []
+    stream = threading.Thread(
+        target=lambda: said.extend(
+            testbed("events", "told", "--follow", "--json").stdout.splitlines()
+        )
+    )
+    stream.start()
+    testbed_json("play", "told", codes=(0, 3))
+    testbed_json("down", "told", codes=(0, 3))
+    stream.join()
+    events = [json.loads(line) for line in said]
+    assert [event["t"] for event in events] == sorted(event["t"] for event in events)
+    kinds = {event["kind"] for event in events}
+    assert kinds >= {"publication", "reception", "fault", "connection", "node", "run"}
+    published = {event["id"] for event in events if event["kind"] == "publication"}
+    received = {event["id"] for event in events if event["kind"] == "reception"}
+    assert published == received
+    assert "loss" not in kinds

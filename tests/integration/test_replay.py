@@ -1,0 +1,87 @@
+"""A real run is recorded, played again and compared: the same publications, injected ones and faults included."""
+
+import json
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+FILE = """
+name: again
+seed: 11
+defaults: {link: 3g-384k}
+nodes:
+  broker: {kind: broker, link: lan}
+  siren: {kind: subscriber, topics: [alerts]}
+  spare: {kind: sensor}
+groups:
+  gauges: {kind: sensor, count: 3}
+scenario:
+  duration: 6s
+  settle: 30s
+  events:
+    - {at: 500ms, publish: {from: "gauges[*]", topic: alerts, priority: 4, size: 200B, period: 1s, spread: 500ms}}
+    - {at: 2s, crash: {nodes: spare}}
+"""
+BUSY_MACHINE = "2s"  # the limits of a test; `replay` itself is stricter
+
+
+@pytest.fixture
+def recorded(testbed: Any, testbed_json: Any, places: Path) -> Path:
+    """The folder of a run whose file is gone, with a message that was injected while it was played."""
+    file = places / "again.yaml"
+    file.write_text(FILE)
+    folder = Path(testbed_json("up", file, "--backend", "netns", codes=(0, 3))["run_folder"])
+
+    def inject() -> None:
+        while '"publish"' not in (folder / "logs" / "gauges-0.jsonl").read_text():
+            time.sleep(0.05)
+        testbed("inject", "again", "--from", "gauges-1", "--size", "700B")
+
+    by_hand = threading.Thread(target=inject)
+    by_hand.start()
+    played = testbed_json("play", "again", codes=(0, 3))
+    by_hand.join()
+    testbed_json("down", "again", codes=(0, 3))
+    file.unlink()
+    assert played["received"] == played["expected"]
+    assert played["lateness"]["n"] == played["published"] - 1
+    return folder
+
+
+@pytest.mark.netns
+def test_a_run_is_played_again_from_its_folder_alone(
+    recorded: Path, testbed_json: Any, testbed: Any
+) -> None:
+    rows = [json.loads(line) for line in (recorded / "happened.jsonl").read_text().splitlines()]
+    (injected,) = [row for row in rows if not row["planned"]]
+    assert (injected["node"], injected["size"], injected["late_ns"]) == ("gauges-1", 700, None)
+    manifest = json.loads((recorded / "run.json").read_text())
+    assert manifest["injected"][0]["id"] == injected["id"]
+    assert manifest["play"]["publications"]["never_published"] == 0
+
+    again = testbed_json("replay", recorded, "--within", BUSY_MACHINE, codes=(0, 3))
+    assert again["publications"]["empty"]
+    assert again["publications"]["same"] == len(rows)
+    assert again["replay"] == {"of": recorded.name, "as": "happened"}
+    assert {one["backend"] for one in again["runs"]} == {"netns"}
+    second = Path(again["report"]).parent
+    crash = json.loads((second / "run.json").read_text())["actions"][0]
+    assert (crash["action"], crash["targets"]) == ("crash", ["spare"])
+
+    virtual = testbed_json(
+        *("replay", recorded, "--backend", "simulated", "--set", "delivery.method=preemptive"),
+        *("--within", "0s"),
+        codes=(0, 3),
+    )
+    assert virtual["publications"]["empty"]
+    assert virtual["publications"]["farthest_s"] == 0
+    assert [one["backend"] for one in virtual["runs"]] == ["netns", "simulated"]
+
+    told = testbed("events", second, "--json", "--kind", "publication", "--kind", "fault")
+    events = [json.loads(line) for line in told.stdout.splitlines()]
+    assert [event["t"] for event in events] == sorted(event["t"] for event in events)
+    assert sum(event["kind"] == "publication" for event in events) == len(rows)
+    assert [event["event"] for event in events if event["kind"] == "fault"] == ["crash"]
