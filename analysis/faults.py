@@ -11,6 +11,11 @@ WORDS = {
     "cut": "line cut",
     "restore": "line restored",
     "link": "line changed",
+    "partition": "cut apart in the core",
+    "reunite": "one again in the core",
+    "load": "background traffic begins",
+    "unload": "background traffic ends",
+    "exec": "command run",
 }
 FORMER = {"restart": "start", "heal": "restore"}  # as older runs name them
 NEVER_NS = 1 << 62

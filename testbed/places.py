@@ -126,6 +126,11 @@ class RunPlace:
         return self.folder / "actions.jsonl"
 
     @property
+    def outputs(self) -> Path:
+        """exec/: what commands of the scenario have written."""
+        return self.folder / "exec"
+
+    @property
     def happened(self) -> Path:
         """happened.jsonl: each publication as it really was, one a line."""
         return self.folder / "happened.jsonl"

@@ -6,6 +6,7 @@ the name of each finished unit. Nodes that fail are named in one NodeFailure aft
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 from testbed.links.changes import Link
@@ -13,6 +14,7 @@ from testbed.plan import Actual
 from testbed.topology.model import Node, Topology
 
 Done = Callable[[str], None]
+Ended = Callable[[], int | None]  # a command's exit code; None while it runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,21 @@ class Backend(Protocol):
 
     def change_links(self, links: Mapping[str, Link], before: Mapping[str, Link]) -> None:
         """Shapes and cuts of these links from now on; as they were before, if one cannot be done."""
+
+    def part(self, number: int, sides: Sequence[Sequence[str]]) -> None:
+        """Nodes of these sides cannot reach each other, until `reunite` names the number."""
+
+    def reunite(self, number: int) -> None:
+        """They can again."""
+
+    def load(self, number: int, nodes: Sequence[str], to: str, rate_bps: float, size: int) -> None:
+        """Datagrams of this payload from each of these nodes to another, until `unload` names the number."""
+
+    def unload(self, number: int) -> int:
+        """How many datagrams were sent."""
+
+    def execute(self, node: Node, command: Sequence[str], output: Path) -> Ended:
+        """Begin a command inside the node; what it writes goes to the file."""
 
     def link_counts(self) -> dict[str, dict[str, dict[str, int]]]:
         """Packets by link and direction: forwarded, dropped_queue, dropped_loss, dropped_cut, as far as known."""

@@ -1,5 +1,6 @@
 """A lab's containers: found by their label, removed by it, worked on several at a time."""
 
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -19,6 +20,7 @@ RUN_LABEL = "testbed.run"
 ROLE_LABEL = "testbed.role"
 GUEST = "guest"  # the role of a container that runs somebody else's program
 AT_ONCE = 8  # more workers do not make the engine faster
+NOT_RUN = 126  # the exit code of a command that could not be run, as in a shell
 QUIET_S = 0.5  # a creation that was under way when its command died shows up within this time
 MOST_ROUNDS = 100  # a removal that somebody else has begun takes several looks
 MOST_FAILURES = 3  # rounds in which the engine refuses
@@ -121,6 +123,28 @@ def remove(box: Box) -> None:
     except APIError as error:
         if error.status_code != 409:  # removal is already in progress
             raise
+
+
+def run_inside(box: Box, command: Sequence[str], output: Path) -> Callable[[], int | None]:
+    """Begin a command in a container; what it writes goes to the file. Its exit code; None while it runs."""
+    codes: list[int] = []
+
+    def run() -> None:
+        with engine_talk():
+            api = engine().api
+            made = api.exec_create(box.id, list(command))["Id"]
+            output.write_bytes(api.exec_start(made) or b"")
+            codes.append(int(api.exec_inspect(made)["ExitCode"]))
+
+    def run_to_its_end() -> None:
+        try:
+            run()
+        except (TestbedError, OSError) as error:
+            output.write_text(f"it could not be run: {error}\n")
+            codes.append(NOT_RUN)
+
+    threading.Thread(target=run_to_its_end, daemon=True).start()
+    return lambda: codes[0] if codes else None
 
 
 def in_parallel(

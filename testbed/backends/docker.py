@@ -5,10 +5,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from testbed.backends.base import Done
+from testbed.backends.base import Done, Ended
 from testbed.backends.clearing import clear_away
 from testbed.backends.container_recipe import INSIDE, fitted, node_container
-from testbed.backends.containers import GUEST, Box, boxes, in_parallel, remove
+from testbed.backends.containers import GUEST, Box, boxes, in_parallel, remove, run_inside
 from testbed.backends.engine import LOOK_TIMEOUT_S, engine, engine_talk
 from testbed.backends.fittings import Fittings, details, fit
 from testbed.backends.guest_output import save_output
@@ -132,6 +132,14 @@ class DockerBackend(LocalBackend):
             if name not in failed:
                 done(name)
         self._complain("could not be removed", failed)
+
+    def execute(self, node: Node, command: Sequence[str], output: Path) -> Ended:
+        """In the node's container."""
+        found = guests_of(self._lab) if node.external else self._holders().values()
+        box = next((each for each in found if each.node == node.name), None)
+        if box is None:
+            raise TestbedError(f"{node.name} has no container", "`testbed up` completes the lab")
+        return run_inside(box, command, output)
 
     def details(self) -> dict[str, Any]:
         """Also which engine, images and limits, as far as they can still be asked."""

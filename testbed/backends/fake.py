@@ -1,9 +1,10 @@
 """A backend that only remembers: for tests of plan and apply, and to see what a lab would ask of a real one."""
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
-from testbed.backends.base import Done
+from testbed.backends.base import Done, Ended
 from testbed.backends.fake_nodes import FakeNodes
 from testbed.errors import NodeFailure
 from testbed.links.changes import Link, as_filed
@@ -36,6 +37,7 @@ class FakeBackend:
         }
         self._fingerprints: dict[str, str] = {}
         self._links: dict[str, Link] = {}
+        self.going_on: dict[int, str] = {}  # partitions and loads
         self.calls: list[tuple[str, tuple[str, ...]]] = []
 
     def inspect(self) -> Actual:
@@ -89,6 +91,23 @@ class FakeBackend:
     def change_links(self, links: Mapping[str, Link], before: Mapping[str, Link]) -> None:
         self._links.update(links)
 
+    def part(self, number: int, sides: Sequence[Sequence[str]]) -> None:
+        self.going_on[number] = "part"
+
+    def reunite(self, number: int) -> None:
+        self.going_on.pop(number, None)
+
+    def load(self, number: int, nodes: Sequence[str], to: str, rate_bps: float, size: int) -> None:
+        self.going_on[number] = "load"
+
+    def unload(self, number: int) -> int:
+        self.going_on.pop(number, None)
+        return 0
+
+    def execute(self, node: Node, command: Sequence[str], output: Path) -> Ended:
+        self.calls.append(("execute", (node.name, *command)))
+        return lambda: 0
+
     def link_counts(self) -> dict[str, dict[str, dict[str, int]]]:
         return {}
 
@@ -105,6 +124,7 @@ class FakeBackend:
             stage.clear()
         self._fingerprints.clear()
         self._links.clear()
+        self.going_on.clear()
         self._prepared = False
         if self._nodes:
             self._nodes.close()

@@ -1,6 +1,6 @@
 """Nodes that only answer: control sockets of a whole lab in one thread, for tests without a kernel's help.
 
-They keep the node protocol of docs/architecture.md: `status`, `go`, `publish`, `play`.
+They keep the node protocol of docs/architecture.md: `status`, `overlay`, `go`, `publish`, `play`.
 What is published arrives at once.
 """
 
@@ -78,6 +78,8 @@ class FakeNodes:
             case "status":
                 state = {"state": "running", "ready": True, "queued": 0, "playing": 0, "peers": []}
                 return {**state, **self._counts[node.name]}
+            case "overlay":
+                return {"overlay": {}}
             case _:
                 return {}
 

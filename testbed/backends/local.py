@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from testbed.backends.base import Done
+from testbed.backends.base import Done, Ended
 from testbed.backends.gates import open_gates, past_their_gate, wait_for_ready
 from testbed.backends.node_files import link_spec, stored_fingerprint, write_node_files
 from testbed.control import ControlError
@@ -133,6 +133,28 @@ class LocalBackend(ABC):
             with suppress(ControlError):
                 keeper.change_links({name: before[name] for name in links})
             raise
+
+    def part(self, number: int, sides: Sequence[Sequence[str]]) -> None:
+        """In the core, where links meet."""
+        Keeper(self._lab).part(number, sides)
+
+    def reunite(self, number: int) -> None:
+        """As before."""
+        Keeper(self._lab).reunite(number)
+
+    def load(self, number: int, nodes: Sequence[str], to: str, rate_bps: float, size: int) -> None:
+        """By a process of the keeper's, with sockets in the nodes' namespaces."""
+        Keeper(self._lab).load(number, nodes, to, rate_bps, size)
+
+    def unload(self, number: int) -> int:
+        """How many there were."""
+        return Keeper(self._lab).unload(number)
+
+    def execute(self, node: Node, command: Sequence[str], output: Path) -> Ended:
+        """In the node's network, with this machine's files."""
+        keeper = Keeper(self._lab)
+        number = keeper.execute(node.name, command, output)
+        return lambda: keeper.executed(number)
 
     def link_counts(self) -> dict[str, dict[str, dict[str, int]]]:
         """As the emulator counts."""

@@ -179,6 +179,32 @@ class Keeper:
         """To the processes of these nodes."""
         self._ask("signal", nodes=list(nodes), signal=int(number))
 
+    def part(self, number: int, sides: Sequence[Sequence[str]]) -> None:
+        """Nodes of these sides cannot reach each other until `reunite`."""
+        self._ask("part", number=number, sides=[list(side) for side in sides])
+
+    def reunite(self, number: int) -> None:
+        """They can again."""
+        self._ask("reunite", number=number)
+
+    def load(self, number: int, nodes: Sequence[str], to: str, rate_bps: float, size: int) -> None:
+        """Datagrams from each of these nodes to another until `unload`."""
+        self._ask("load", number=number, nodes=list(nodes), to=to, rate_bps=rate_bps, size=size)
+
+    def unload(self, number: int) -> int:
+        """How many there were."""
+        return int(self._ask("unload", number=number)["sent"])
+
+    def execute(self, node: str, argv: Sequence[str], output: Path) -> int:
+        """A command in the node's network; the number that `executed` calls it by."""
+        place = str(output.absolute())
+        return int(self._ask("execute", node=node, argv=list(argv), output=place)["number"])
+
+    def executed(self, number: int) -> int | None:
+        """Its exit code; None while it runs."""
+        code: int | None = self._ask("executed")["codes"][str(number)]
+        return code
+
     def unwire(self, nodes: Sequence[str]) -> None:
         """Links, processes and namespaces of these nodes go."""
         self._ask("unwire", nodes=list(nodes))

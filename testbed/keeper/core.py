@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from testbed.keeper.capturing import Capturing
+from testbed.keeper.happening import Happening
 from testbed.keeper.kept import Kept, Refused
 from testbed.keeper.monitoring import Monitoring
 from testbed.keeper.naming import ROOM, ROOM_MARK
@@ -42,6 +43,12 @@ class Core:
         )
         self._monitoring = Monitoring(
             lambda file: self._worker("monitor", "testbed.monitor.worker", str(file))
+        )
+
+        self._happening = Happening(
+            self._nodes.kept,
+            lambda: self._worker("load", "testbed.keeper.load_worker"),
+            lambda role: marks(lab, run, role),
         )
 
     def status(self) -> dict[str, Any]:
@@ -219,6 +226,35 @@ class Core:
         self._nodes.signal(nodes, signal)
         return {}
 
+    def part(self, number: int, sides: Sequence[Sequence[str]]) -> dict[str, Any]:
+        """Nodes of these sides cannot reach each other."""
+        self._happening.part(number, sides)
+        return {}
+
+    def reunite(self, number: int) -> dict[str, Any]:
+        """They can again."""
+        self._happening.reunite(number)
+        return {}
+
+    def load(
+        self, number: int, nodes: Sequence[str], to: str, rate_bps: float, size: int
+    ) -> dict[str, Any]:
+        """Datagrams from each of these nodes to another."""
+        self._happening.load(number, nodes, to, rate_bps, size)
+        return {}
+
+    def unload(self, number: int) -> dict[str, Any]:
+        """No more of them."""
+        return {"sent": self._happening.unload(number)}
+
+    def execute(self, node: str, argv: Sequence[str], output: str) -> dict[str, Any]:
+        """A command in the node's network."""
+        return {"number": self._happening.execute(node, argv, output)}
+
+    def executed(self) -> dict[str, Any]:
+        """How those have ended."""
+        return {"codes": self._happening.executed()}
+
     def unwire(self, nodes: Iterable[str]) -> dict[str, Any]:
         """Links, processes and namespaces of these nodes go; unknown ones are gone already.
 
@@ -237,6 +273,7 @@ class Core:
 
     def close(self) -> None:
         """Complete the captures, end all children; the links go with the namespaces."""
+        self._happening.close()
         self.capture_stop()
         self._nodes.end(self._nodes)
         self._relaying.close()
@@ -250,6 +287,7 @@ class Core:
         self._capturing.reap()
         self._monitoring.reap()
         self._relaying.reap()
+        self._happening.reap()
 
     def _drop_links(self, names: Container[str]) -> None:
         """The links of these nodes, and those that are behind them."""

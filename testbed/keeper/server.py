@@ -43,6 +43,12 @@ class Server:
             "signal": core.signal,
             "unwire": core.unwire,
             "counters": core.counters,
+            "part": core.part,
+            "reunite": core.reunite,
+            "load": core.load,
+            "unload": core.unload,
+            "execute": core.execute,
+            "executed": core.executed,
         }
 
     def run(self) -> None:

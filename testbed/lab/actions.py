@@ -65,6 +65,7 @@ class Actions:
             self._look(start_ns)
         while due := self.agenda.due(time.time_ns() - start_ns + round(AHEAD_S * 1e9)):
             self._strike_all(due, start_ns)
+        self._strike_all(self._readying.commands.ended(time.time_ns() - start_ns), start_ns)
 
     def _strike_all(self, due: Sequence[Incident], start_ns: int) -> None:
         for slow, together in groupby(due, lambda each: each.kind is ActionKind.START):
@@ -76,12 +77,14 @@ class Actions:
                 with self._readying.ready(incidents) as acts:
                     self._strike(incidents, acts, start_ns)
 
-    def give_up(self, start_ns: int) -> None:
-        """The scenario is over: what never came is told, and on record."""
+    def end(self, start_ns: int) -> None:
+        """The scenario is over: what never came is told, what goes on ends, and all is on record."""
         now_ns = time.time_ns() - start_ns
         for sentence in self.agenda.give_up(now_ns, over=True):
             self._emit(Warned(sentence))
         self._strike_all(self.agenda.due(now_ns), start_ns)
+        self._strike_all(self.agenda.close(now_ns), start_ns)
+        self._strike_all(self._readying.commands.ended(now_ns, over=True), start_ns)
 
     def _look(self, start_ns: int) -> None:
         """Whether something has come that is waited for."""

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 
+from testbed.backends.choice import Maker, make_backend
 from testbed.errors import InputError, TestbedError, few
 from testbed.events import Emit, StageAdvanced, StageEnded, StageStarted, Warned
 from testbed.journal import Journal
@@ -49,7 +50,12 @@ class Played:
 
 
 def play(
-    record: LabRecord, emit: Emit, *, overloaded: bool = False, script: Script | None = None
+    record: LabRecord,
+    emit: Emit,
+    *,
+    overloaded: bool = False,
+    script: Script | None = None,
+    make: Maker = make_backend,
 ) -> Played:
     """The whole scenario, then at most `settle` seconds for what is still under way.
 
@@ -61,7 +67,8 @@ def play(
         topology = from_json(read_manifest(record.run_place)["topology"])
         script = script or compiled(topology)
         agenda = script.agenda(topology)
-        played = _play(record, topology, script, agenda, emit, overloaded)
+        actions = Actions(record, topology, script.actions, agenda, emit, make)
+        played = _play(record, topology, script, actions, emit, overloaded)
         _tell_what_died(record, agenda, emit)
         return played
 
@@ -89,7 +96,7 @@ def _play(
     record: LabRecord,
     topology: Topology,
     script: Script,
-    agenda: Agenda,
+    actions: Actions,
     emit: Emit,
     overloaded: bool,
 ) -> Played:
@@ -108,16 +115,16 @@ def _play(
         keeper.counters(
             restart=True
         )  # how late links were while nodes started does not matter here
-    actions = Actions(record, topology, script.actions, agenda, emit)
     start_ns = _begin(place, script.actions)
     Journal(run.journal).write(step="play", start_ns=start_ns)
     try:
         _watch_the_clock(script.lasts_s, start_ns, actions, emit)
     except KeyboardInterrupt:
+        actions.end(start_ns)
         extend_manifest(run, warnings=["the scenario was interrupted while it was played"])
         raise
-    actions.give_up(start_ns)
-    incidents = tuple(agenda.performed)
+    actions.end(start_ns)
+    incidents = tuple(actions.agenda.performed)
     timeline = tuple(
         action
         for action in without_the_fallen(actions.timeline, incidents)
@@ -232,6 +239,8 @@ class _Counts:
         """So many until now."""
         if status.name not in self._fallen:
             return status.received - self._before[status.name].received
+        if not self._run.log(status.name).exists():
+            return 0
         with self._run.log(status.name).open() as lines:
             events = (json.loads(line) for line in lines if '"receive"' in line)
             return sum(

@@ -9,17 +9,20 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import Any
 
+from testbed.backends.base import Backend
 from testbed.backends.choice import Maker
 from testbed.control import ControlError
 from testbed.errors import TestbedError
 from testbed.events import Emit
 from testbed.keeper.client import Keeper
+from testbed.lab.commands import Commands
 from testbed.lab.health import NO_KEEPER
 from testbed.lab.links import LinkBench
 from testbed.places import LabPlace
 from testbed.records import LabRecord, locked
 from testbed.scenario import Incident
 from testbed.scenario.link_orders import link_orders
+from testbed.scenario.unfolding import NUMBER
 from testbed.topology.model import ActionKind, Topology
 
 AHEAD_S = 0.25
@@ -36,6 +39,7 @@ class Readying:
         self._record, self._topology = record, topology
         self._emit, self._make = emit, make
         self._place = LabPlace.of(record.name)
+        self.commands = Commands(record.run_place, topology)
 
     @contextmanager
     def ready(self, incidents: Sequence[Incident]) -> Iterator[list[Act]]:
@@ -54,9 +58,11 @@ class Readying:
             yield acts
 
     def _bench(self) -> LinkBench:
+        return LinkBench(self._record, self._topology, self._backend())
+
+    def _backend(self) -> Backend:
         run = self._record.run_place
-        backend = self._make(self._record.backend, self._place, run, self._topology, self._emit)
-        return LinkBench(self._record, self._topology, backend)
+        return self._make(self._record.backend, self._place, run, self._topology, self._emit)
 
     def _act(self, incident: Incident, bench: LinkBench | None) -> Act:
         if bench is not None and incident.kind.of_links:
@@ -65,7 +71,27 @@ class Readying:
             return lambda: [change() for change in changes if change is not None]
         if (number := SIGNALS.get(incident.kind)) is not None:
             return lambda: self._signal(incident, number)
-        return list
+        if incident.kind is ActionKind.MARK:
+            return list
+        backend = self._backend()
+        return lambda: self._let(incident, backend)
+
+    def _let(self, incident: Incident, backend: Backend) -> list[dict[str, Any]]:
+        """What goes on for a while, and commands."""
+        details = incident.details
+        match incident.kind:
+            case ActionKind.PARTITION:
+                backend.part(details[NUMBER], details["sides"])
+            case ActionKind.REUNITE:
+                backend.reunite(details[NUMBER])
+            case ActionKind.LOAD:
+                to, rate_bps, size = details["to"], details["rate_bps"], details["size"]
+                backend.load(details[NUMBER], incident.nodes, to, rate_bps, size)
+            case ActionKind.UNLOAD:
+                backend.unload(details[NUMBER])
+            case ActionKind.EXEC:
+                self.commands.begin(incident, backend)
+        return []
 
     def _signal(self, incident: Incident, number: int) -> list[dict[str, Any]]:
         try:

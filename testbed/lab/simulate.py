@@ -20,7 +20,7 @@ from testbed.recording.script import Script, compiled
 from testbed.records import new_run, update_manifest
 from testbed.scenario import still_missing
 from testbed.topology import doubts
-from testbed.topology.model import Emulator, NodeKind, Topology
+from testbed.topology.model import ActionKind, Emulator, NodeKind, Topology
 
 STAGE = "simulating"
 SHOWN_AFTER_S = 2.0  # what is done sooner needs no bar
@@ -40,6 +40,7 @@ def simulate(
     `scenario` is its file, if it stands in one of its own; `script` is what is played instead of it.
     """
     _refuse_guests(topology)
+    _refuse_commands(topology)
     _say_what_is_different(topology, emit)
     for doubt in doubts(topology):
         emit(Warned(doubt))
@@ -58,6 +59,14 @@ def _refuse_guests(topology: Topology) -> None:
         raise MissingCapability(
             f"{few(guests)}: external nodes are programs in containers, which cannot be simulated",
             "use --backend docker, or leave them out",
+        )
+
+
+def _refuse_commands(topology: Topology) -> None:
+    if any(each.kind is ActionKind.EXEC for each in topology.scenario.actions):
+        raise MissingCapability(
+            "the scenario runs commands inside nodes (`exec`), and simulated nodes have no inside",
+            "use --backend netns or docker, or leave the event out",
         )
 
 

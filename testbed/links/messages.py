@@ -82,6 +82,12 @@ def about_route(prefix_length: int, table: int, scope: int, kind: int, flags: in
     return _RTMSG.pack(socket.AF_INET, prefix_length, 0, 0, table, static, scope, kind, flags)
 
 
+def about_rule(source_length: int) -> bytes:
+    """struct fib_rule_hdr, for a rule that names a table; it is laid out as rtmsg."""
+    to_table = 1  # FR_ACT_TO_TBL
+    return _RTMSG.pack(socket.AF_INET, 0, source_length, 0, 0, 0, 0, to_table, 0)
+
+
 def about_neighbour(index: int, state: int) -> bytes:
     """struct ndmsg."""
     return _NDMSG.pack(socket.AF_INET, index, state, 0, 0)

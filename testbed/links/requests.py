@@ -13,6 +13,7 @@ _NEWLINK, _DELLINK, _SETLINK = 16, 17, 19
 _NEWADDR = 20
 _NEWROUTE, _DELROUTE = 24, 25
 _NEWNEIGH = 28
+_NEWRULE, _DELRULE = 32, 33
 
 _IFF_UP = 1
 _IFLA_ADDRESS, _IFLA_IFNAME, _IFLA_MTU, _IFLA_LINKINFO = 1, 3, 4, 18
@@ -21,10 +22,12 @@ _IFLA_GSO_MAX_SEGS = 40
 _IFLA_INFO_KIND, _IFLA_INFO_DATA, _VETH_INFO_PEER = 1, 2, 1
 _IFLA_INET_CONF, _IPV4_DEVCONF_FORWARDING = 1, 1
 _IFA_ADDRESS, _IFA_LOCAL = 1, 2
-_RTA_DST, _RTA_OIF, _RTA_GATEWAY, _RTA_PRIORITY = 1, 4, 5, 6
+_RTA_DST, _RTA_OIF, _RTA_GATEWAY, _RTA_PRIORITY, _RTA_TABLE = 1, 4, 5, 6, 15
+_FRA_SRC, _FRA_PRIORITY, _FRA_TABLE = 2, 6, 15
 _RT_TABLE_MAIN, _RTNH_F_ONLINK = 254, 4
 _SCOPE_UNIVERSE, _SCOPE_LINK, _SCOPE_NOWHERE = 0, 253, 255
-_UNSPECIFIED, _UNICAST, _UNREACHABLE = 0, 1, 7
+_UNSPECIFIED, _UNICAST, _BLACKHOLE, _UNREACHABLE = 0, 1, 6, 7
+_BEFORE_MAIN = 1000  # priority of our rules; the main table's is 32766
 _NDA_DST, _NDA_LLADDR = 1, 2
 _NUD_PERMANENT = 0x80
 _ALIAS_LENGTH = 255  # the kernel keeps at most this many bytes
@@ -166,3 +169,48 @@ def delete_route(address: str) -> Request:
         )
     )
     return Request(f"forget the way to {address}", _DELROUTE, 0, body, frozenset({errno.ESRCH}))
+
+
+def look_up_first(source: str, table: int) -> Request:
+    """What comes from this address is looked up in this table before the others; it may be so already."""
+    return Request(
+        f"watch {source}", _NEWRULE, CREATE, _rule(source, table), frozenset({errno.EEXIST})
+    )
+
+
+def look_up_no_more(source: str, table: int) -> Request:
+    """The inverse; none is fine."""
+    gone = frozenset({errno.ENOENT})
+    return Request(f"watch {source} no more", _DELRULE, 0, _rule(source, table), gone)
+
+
+def swallow(address: str, table: int) -> Request:
+    """Packets to this address that are looked up in this table are lost, without a word."""
+    return Request(f"lose packets to {address}", _NEWROUTE, REPLACE, _hole(address, table))
+
+
+def swallow_no_more(address: str, table: int) -> Request:
+    """The inverse; none is fine."""
+    gone = frozenset({errno.ESRCH})
+    return Request(f"let packets to {address} pass", _DELROUTE, 0, _hole(address, table), gone)
+
+
+def _rule(source: str, table: int) -> bytes:
+    return b"".join(
+        (
+            m.about_rule(_ONE),
+            m.ipv4(_FRA_SRC, source),
+            m.u32(_FRA_PRIORITY, _BEFORE_MAIN),
+            m.u32(_FRA_TABLE, table),
+        )
+    )
+
+
+def _hole(address: str, table: int) -> bytes:
+    return b"".join(
+        (
+            m.about_route(_ONE, _UNSPECIFIED, _SCOPE_UNIVERSE, _BLACKHOLE),
+            m.ipv4(_RTA_DST, address),
+            m.u32(_RTA_TABLE, table),
+        )
+    )

@@ -26,11 +26,13 @@ class Awaited:
 
 def awaited(topology: Topology) -> tuple[Awaited, ...]:
     """All events that wait for something."""
-    scenario = topology.scenario
-    events: list[Sequence[Publish] | Sequence[Happening]] = [scenario.publish, scenario.actions]
+    rows: tuple[Sequence[Publish | Happening], ...] = (
+        topology.scenario.publish,
+        topology.scenario.actions,
+    )
     return tuple(
         Awaited(place, event, event.when)
-        for row in events
+        for row in rows
         for place, event in enumerate(row)
         if event.when is not None
     )
@@ -78,6 +80,12 @@ class Agenda:
     def on_overlay(self, described: Hashable, now_ns: int) -> tuple[Action, ...]:
         """The same for what brokers say of their places."""
         return self._begin(self.triggers.on_overlay(described, now_ns), now_ns)
+
+    def close(self, now_ns: int) -> list[Incident]:
+        """The scenario is over: ends of what goes on."""
+        ends = self._unfolding.closing(now_ns)
+        self.performed += ends
+        return ends
 
     def give_up(self, now_ns: int, *, over: bool = False) -> list[str]:
         """Sentences on those whose deadline has passed, or, when the scenario is over, on all that never came."""

@@ -5,8 +5,10 @@ from collections.abc import Iterable
 
 from nodes.overlay.promises import promises
 from testbed.scenario.compile import Action, expected_deliveries
+from testbed.scenario.pace import played_ns
 from testbed.scenario.unfolding import Incident, Unfolding
 from testbed.topology.model import ActionKind, Topology
+from testbed.topology.volume import nanoseconds
 
 _TURNS = {ActionKind.CRASH: True, ActionKind.STOP: True, ActionKind.START: False}  # down, or up
 
@@ -17,7 +19,8 @@ def compile_incidents(topology: Topology) -> tuple[Incident, ...]:
     for place, happening in enumerate(topology.scenario.actions):
         if happening.when is None:
             unfolding.add(place, happening)
-    return tuple(unfolding.due())
+    end_ns = played_ns(nanoseconds(topology.scenario.duration_s), topology.scenario.speed)
+    return (*unfolding.due(), *unfolding.closing(end_ns))
 
 
 class Downtimes:

@@ -1,6 +1,6 @@
 """A scenario at a glance: what begins when, how long it lasts, and to whom it happens. What repeats is one row."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -78,20 +78,13 @@ def _publication(publish: Publish) -> str:
 
 
 def _values(happening: Happening) -> str:
-    details = dict(happening.details)
-    match happening.kind:
-        case ActionKind.MARK:
-            return str(details["name"])
-        case ActionKind.FLAP:
-            down, up = DURATION.write(details["down_s"]), DURATION.write(details["up_s"])
-            return f"{down} down, {up} up"
-        case ActionKind.CHURN:
-            leave, join = details["leave_per_s"] * 60, details["join_per_s"] * 60
-            return f"{leave:g}/min leave ({details['by']}), {join:g}/min join"
-        case ActionKind.LINK:
-            return _link(details)
-        case _:
-            return ""
+    tell = _TOLD.get(happening.kind)
+    return "" if tell is None else tell(dict(happening.details))
+
+
+def _churn(details: dict[str, Any]) -> str:
+    leave, join = details["leave_per_s"] * 60, details["join_per_s"] * 60
+    return f"{leave:g}/min leave ({details['by']}), {join:g}/min join"
 
 
 _SHAPE = {
@@ -112,3 +105,16 @@ def _link(details: dict[str, Any]) -> str:
     if len(details["directions"]) == 1:
         words.append(details["directions"][0])
     return " ".join(words)
+
+
+_TOLD: dict[ActionKind, Callable[[dict[str, Any]], str]] = {
+    ActionKind.MARK: lambda one: str(one["name"]),
+    ActionKind.FLAP: lambda one: (
+        f"{DURATION.write(one['down_s'])} down, {DURATION.write(one['up_s'])} up"
+    ),
+    ActionKind.CHURN: _churn,
+    ActionKind.LINK: _link,
+    ActionKind.PARTITION: lambda one: " | ".join(f"{len(side)} nodes" for side in one["sides"]),
+    ActionKind.LOAD: lambda one: f"{RATE.write(one['rate_bps'])} to {one['to']}",
+    ActionKind.EXEC: lambda one: " ".join(one["command"]),
+}

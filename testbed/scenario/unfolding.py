@@ -7,7 +7,7 @@ whom it has struck. Pure: time is an argument.
 import heapq
 import random
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from testbed.scenario.pace import played_ns
@@ -15,6 +15,8 @@ from testbed.topology.model import ActionKind, Happening, Topology
 from testbed.topology.volume import nanoseconds
 
 ONLY = "only"  # of a restore: what it ends, `cut` or `link`; without it, both
+NUMBER = "number"  # of what goes on until it is ended
+_ENDS = {ActionKind.PARTITION: ActionKind.REUNITE, ActionKind.LOAD: ActionKind.UNLOAD}
 _FALLS = (ActionKind.CRASH, ActionKind.STOP)
 _EARLIER, _NORMAL = 0, 1  # what ends comes before what begins at the same moment
 
@@ -54,6 +56,8 @@ class Unfolding:
         self._down: set[str] = set()
         self._cut: set[str] = set()
         self._changed: set[str] = set()
+        self._open: dict[int, Stroke] = {}  # what goes on, by its number: what ends it
+        self._begun = 0
 
     def add(self, place: int, happening: Happening, from_ns: int = 0) -> None:
         """A happening of the file, the so-manieth; its times count from this moment of the scenario."""
@@ -89,9 +93,26 @@ class Unfolding:
             struck = self._struck(stroke)
             if not struck and stroke.nodes:
                 continue
+            stroke = self._numbered(stroke, struck)
             if stroke.lasts_ns is not None and (undo := self._undone(stroke, struck)) is not None:
                 self._push(at_ns + stroke.lasts_ns, undo, _EARLIER)
             yield Incident(played, stroke.kind, struck, stroke.details)
+
+    def closing(self, now_ns: int) -> list[Incident]:
+        """The scenario is over: ends of what goes on, and what no command could end."""
+        ends = [Incident(now_ns, one.kind, one.nodes, one.details) for one in self._open.values()]
+        self._open.clear()
+        return ends
+
+    def _numbered(self, stroke: Stroke, struck: tuple[str, ...]) -> Stroke:
+        """What goes on gets a number, by which it is ended."""
+        if stroke.kind in _ENDS:
+            self._begun += 1
+            numbered = replace(stroke, details={**stroke.details, NUMBER: self._begun})
+            self._open[self._begun] = Stroke(_ENDS[stroke.kind], struck, {NUMBER: self._begun})
+            return numbered
+        self._open.pop(stroke.details.get(NUMBER, 0), None)
+        return stroke
 
     def _push(self, at_ns: int, stroke: Stroke, rank: int = _NORMAL) -> None:
         if at_ns < self._end_ns:
@@ -180,7 +201,7 @@ class Unfolding:
             return Stroke(ActionKind.START, struck, {})
         if stroke.kind in (ActionKind.CUT, ActionKind.LINK):
             return Stroke(ActionKind.RESTORE, struck, {ONLY: stroke.kind.value})
-        return None
+        return self._open.get(stroke.details.get(NUMBER, 0))
 
 
 def _drawn(names: tuple[str, ...], stroke: Stroke) -> tuple[str, ...]:

@@ -6,15 +6,26 @@ from typing import Any
 from testbed.topology.checking import Checking
 from testbed.topology.hints import with_article
 from testbed.topology.link_profiles import LinkProfiles
-from testbed.topology.model import ActionKind, Happening, Node, Scenario
-from testbed.topology.raw import RawChurn, RawEvent, RawFlap, RawLinkChange, RawTargets
+from testbed.topology.model import ActionKind, Happening, Node, NodeKind, Scenario
+from testbed.topology.raw import (
+    RawChurn,
+    RawEvent,
+    RawFlap,
+    RawLinkChange,
+    RawLoad,
+    RawTargets,
+)
+from testbed.topology.sides import Sides
 from testbed.topology.source_map import Path
 from testbed.topology.targets import Targets
 from testbed.topology.timing import Timing, timing
-from testbed.topology.units import DURATION
+from testbed.topology.units import DURATION, SIZE
 from testbed.topology.waits import Waits
 
 Details = tuple[tuple[str, Any], ...]
+KINDS = tuple(
+    kind for kind in ActionKind if kind in RawEvent.model_fields
+)  # that a file can ask for
 
 _UNDONE = {  # by what it is mended -> by what it comes about, and how that is called
     ActionKind.START: (
@@ -26,7 +37,11 @@ _UNDONE = {  # by what it is mended -> by what it comes about, and how that is c
         "has a link that was cut or changed",
     ),
 }
-_AT_ONCE = (ActionKind.START, ActionKind.RESTORE, ActionKind.MARK)  # they last no time
+_AT_ONCE = (  # they last no time
+    *(ActionKind.START, ActionKind.RESTORE),
+    *(ActionKind.EXEC, ActionKind.MARK),
+)
+MAX_DATAGRAM = 1_472  # what fits a packet of 1,500 bytes
 _BY_THEMSELVES = (ActionKind.FLAP, ActionKind.CHURN)  # they repeat
 _SHAPE = {  # key of the file -> field of Shape
     "rate": "rate_bps",
@@ -49,16 +64,20 @@ class Actions:
         self._profiles = profiles
         self._nodes = Targets(checking, nodes, _no_process)
         self._links = Targets(checking, nodes)
+        self._ends = Targets(checking, nodes, _only_passes_on)
+        self._sides = Sides(checking, nodes, _only_passes_on)
         self._found: list[tuple[Path, Happening]] = []
         self._details: dict[ActionKind, Callable[[Path, Any], Details]] = {
             ActionKind.FLAP: self._flap,
             ActionKind.CHURN: self._churn,
             ActionKind.LINK: self._link,
+            ActionKind.LOAD: self._load,
+            ActionKind.EXEC: lambda _, raw: (("command", raw.command),),
         }
 
     def add(self, path: Path, event: RawEvent, duration_s: float) -> None:
         """What this event comes to; whatever is wrong with it goes to the problems."""
-        kind = next(kind for kind in ActionKind if getattr(event, kind) is not None)
+        kind = next(kind for kind in KINDS if getattr(event, kind) is not None)
         raw = getattr(event, kind)
         inner = (*path, kind.value)
         when = timing(self._checking, path, event, duration_s, self._waits)
@@ -67,17 +86,27 @@ class Actions:
         details: Details = (("name", raw),) if kind is ActionKind.MARK else ()
         share = None
         if isinstance(raw, RawTargets):
-            targets = self._links if kind.of_links else self._nodes
-            names = tuple(node.name for node in targets.of(inner, raw))
+            names = tuple(node.name for node in self._targets(kind).of(inner, raw))
             share = raw.share
-        if kind in self._details:
+        if kind is ActionKind.PARTITION:
+            sides = self._sides.of(inner, raw.sides)
+            names, details = tuple(name for side in sides for name in side), (("sides", sides),)
+        elif kind in self._details:
             details = self._details[kind](inner, raw)
+        if kind is ActionKind.LOAD and raw.to in names:
+            hint = "choose another node"
+            self._checking.value((*inner, "to"), f"{raw.to} would send to itself", hint)
         for_s = _length(kind, when, duration_s)
         for moment in when.moments_s:
             happening = Happening(
                 moment, kind, names, 1.0 if share is None else share, for_s, details, when.when
             )
             self._found.append((inner, happening))
+
+    def _targets(self, kind: ActionKind) -> Targets:
+        if kind.of_links:
+            return self._links
+        return self._ends if kind in (ActionKind.LOAD, ActionKind.EXEC) else self._nodes
 
     def in_order(self) -> tuple[Happening, ...]:
         """All of them in the order of time; to mend what was never broken is a problem."""
@@ -126,6 +155,16 @@ class Actions:
         per_s = [(f"{key}_per_s", 0.0 if rate is None else float(1 / rate)) for key, rate in rates]
         return (*per_s, ("by", raw.by))
 
+    def _load(self, path: Path, raw: RawLoad) -> Details:
+        if self._checking.shaped.sound(*path, "to"):
+            self._sides.named((*path, "to"), raw.to)
+        most = MAX_DATAGRAM
+        if raw.size > most:
+            self._checking.value(
+                (*path, "size"), f"a datagram has at most {SIZE.write(most)}", "send more of them"
+            )
+        return (("to", raw.to), ("rate_bps", raw.rate), ("size", raw.size))
+
     def _link(self, path: Path, raw: RawLinkChange) -> Details:
         self._profiles.check((*path, "profile"), raw.profile)
         given = {key: getattr(raw, key) for key in _SHAPE}
@@ -150,6 +189,12 @@ def _length(kind: ActionKind, when: Timing, duration_s: float) -> float | None:
     if kind in _BY_THEMSELVES and when.for_s is None:
         return max(0.0, duration_s - when.moments_s[0])
     return when.for_s
+
+
+def _only_passes_on(node: Node) -> tuple[str, str] | None:
+    if node.kind is not NodeKind.ROUTER:
+        return None
+    return f"{node.name} is a router, which only passes on", "name the nodes behind it"
 
 
 def _no_process(node: Node) -> tuple[str, str] | None:

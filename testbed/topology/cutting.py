@@ -19,6 +19,8 @@ _STAND_INS: dict[tuple[str, str], Any] = {
     ("scenario", "size"): "1B",
     ("scenario", "down"): "1s",
     ("scenario", "above"): "1s",
+    ("scenario", "rate"): "1bit/s",
+    ("scenario", "to"): "x",
     ("scenario", "up"): "1s",
 }
 

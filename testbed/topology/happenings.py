@@ -1,15 +1,15 @@
 """The scenario of the file to what happens in it: who publishes what, what fails and changes."""
 
-from testbed.topology.actions import Actions
+from testbed.topology.actions import KINDS, Actions
 from testbed.topology.checking import Checking
 from testbed.topology.link_profiles import LinkProfiles
-from testbed.topology.model import ActionKind, Node, Scenario
+from testbed.topology.model import Node, Scenario
 from testbed.topology.publications import Publications
 from testbed.topology.raw import RawEvent
 from testbed.topology.source_map import Path
 from testbed.topology.waits import Waits
 
-THINGS = ("publish", *ActionKind)
+THINGS = ("publish", *KINDS)
 
 
 def scenario(checking: Checking, nodes: tuple[Node, ...], profiles: LinkProfiles) -> Scenario:

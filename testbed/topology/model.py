@@ -208,6 +208,11 @@ class ActionKind(StrEnum):
     LINK = "link"  # the node's link gets other values
     FLAP = "flap"  # the node's link is cut and restored, again and again
     CHURN = "churn"  # nodes leave and come back at random moments
+    PARTITION = "partition"  # nodes of one side cannot reach those of the others
+    REUNITE = "reunite"  # they can again
+    LOAD = "load"  # datagrams of nobody's are on the lines
+    UNLOAD = "unload"  # and no more
+    EXEC = "exec"  # a command is run inside the node
     MARK = "mark"  # a moment gets a name
 
     @property

@@ -52,6 +52,8 @@ TagName = Annotated[str, names.label("a tag")]
 Ending = Annotated[str, checks.choice("way to leave", ("crash", "stop"))]
 Direction = Annotated[str, checks.choice("direction", ("up", "down", "both"))]
 StableThing = Annotated[str, checks.choice("thing to wait for", ("overlay",))]
+WrittenRate = Annotated[float, checks.quantity(units.parse_rate, units.RATE)]
+TargetName = Annotated[str, checks.line("a node's name")]
 MarkName = Annotated[str, checks.line("a name")]
 Homes = Annotated[tuple[str, ...], checks.selectors("leave `home` out for the nearest brokers")]
 Router = Annotated[str | None, foreign.router()]
@@ -268,6 +270,28 @@ class RawLinkChange(RawTargets, RawShape):
     direction: Direction = Field("both", description="up (from the node), down or both")
 
 
+class RawPartition(Section):
+    """Sides that cannot reach each other; who is on no side reaches all."""
+
+    sides: list[Selectors] = Field(
+        description='two or more, each a selector or a list of them: [["north[*]"], ["south[*]", hub]]'
+    )
+
+
+class RawLoad(RawTargets):
+    """Datagrams that nobody wants, from these nodes to another."""
+
+    to: TargetName = Field(description="the node that gets them")
+    rate: WrittenRate = Field(description="of each node, headers included, as in 64kbit/s")
+    size: Size = Field(1_000, description="payload of each datagram; default: 1kB")
+
+
+class RawExec(RawTargets):
+    """A command that is run inside these nodes."""
+
+    command: Command = Field(description="a list of words, or a line for the shell")
+
+
 class RawPublish(RawChoice):
     """Who publishes what, how often."""
 
@@ -361,6 +385,11 @@ class RawEvent(Section):
     flap: RawFlap | None = Field(None, description="links are cut and restored, again and again")
     churn: RawChurn | None = Field(None, description="nodes leave and come back at random moments")
     link: RawLinkChange | None = Field(None, description="links get other values")
+    partition: RawPartition | None = Field(
+        None, description="sides of the lab cannot reach each other"
+    )
+    load: RawLoad | None = Field(None, description="background traffic between two nodes")
+    exec: RawExec | None = Field(None, description="a command is run inside nodes; real labs only")
     mark: MarkName | None = Field(None, description="a moment gets a name, which the report shows")
 
 

@@ -42,6 +42,8 @@ class Acting:
         now_ns = self._lab.loop.now - self._start
         self.missed += self._agenda.give_up(now_ns, over=True)
         self._strike_due()
+        for incident in self._agenda.close(now_ns):
+            self._strike(incident)
 
     def _wait(self) -> None:
         """For the next incident."""

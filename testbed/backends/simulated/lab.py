@@ -10,9 +10,11 @@ from testbed.backends.choice import SIMULATED
 from testbed.backends.node_files import node_config
 from testbed.backends.simulated.broker import SimulatedBroker
 from testbed.backends.simulated.connection import Side
+from testbed.backends.simulated.dividing import Divide
 from testbed.backends.simulated.edge import Disk, SimulatedEdge
 from testbed.backends.simulated.endpoint import Endpoint
 from testbed.backends.simulated.line import Line
+from testbed.backends.simulated.loading import Loads
 from testbed.backends.simulated.loop import Loop
 from testbed.backends.simulated.node import SimulatedLog, SimulatedNode
 from testbed.backends.simulated.packets import Flow
@@ -24,6 +26,7 @@ from testbed.links.sizes import queue_bytes
 from testbed.places import RunPlace
 from testbed.scenario import Action, Incident
 from testbed.scenario.link_orders import link_orders
+from testbed.scenario.unfolding import NUMBER
 from testbed.topology.model import ActionKind, Node, NodeKind, Topology
 
 
@@ -41,6 +44,10 @@ class SimulatedLab:
             for watch in self.watches
         }
         self.links = as_filed(topology)
+        self.divide = Divide()
+        self.loads = Loads(
+            self.loop, lambda near, far: self._flow(topology.node(near), topology.node(far))
+        )
         self._run, self._service_ns = run, service_ns
         self._logs = {node.name: SimulatedLog(self.loop, node.name) for node in topology.ours}
         self._disks = {node.name: Disk() for node in topology.ours}
@@ -72,6 +79,16 @@ class SimulatedLab:
             case ActionKind.START:
                 for name in incident.nodes:
                     self._restart(name)
+            case ActionKind.PARTITION:
+                self.divide.part(incident.details[NUMBER], incident.details["sides"])
+            case ActionKind.REUNITE:
+                self.divide.reunite(incident.details[NUMBER])
+            case ActionKind.LOAD:
+                rate_bps, size = incident.details["rate_bps"], incident.details["size"]
+                number, to = incident.details[NUMBER], incident.details["to"]
+                self.loads.begin(number, incident.nodes, to, rate_bps, size)
+            case ActionKind.UNLOAD:
+                self.loads.end(incident.details[NUMBER])
             case _ if incident.kind.of_links:
                 self._change(incident)
 
@@ -156,8 +173,7 @@ class SimulatedLab:
 
     def _connect(self, client: SimulatedNode, broker: str, response_size: int) -> Side:
         near, far = self.topology.node(client.config.name), self.topology.node(broker)
-        there = Flow(near.name, far.name, self._route(near, far))
-        back = Flow(far.name, near.name, self._route(far, near))
+        there, back = self._flow(near, far), self._flow(far, near)
         mtu = min(self._mtu(node) for node in self._on_the_way(near, far))
         server = Endpoint(self.loop, back, there, mtu, client=False)
         met: list[Side] = []
@@ -173,6 +189,11 @@ class SimulatedLab:
 
         server.admits = admits
         return Side(client, Endpoint(self.loop, there, back, mtu, client=True), there)
+
+    def _flow(self, near: Node, far: Node) -> Flow:
+        apart = near.router is None or near.router != far.router
+        core = (1 if near.router is None else 2) if apart else -1
+        return Flow(near.name, far.name, self._route(near, far), self.divide, core)
 
     def _route(self, near: Node, far: Node) -> tuple[Line, ...]:
         """Up to the core, or to the router that both are behind, and down again."""

@@ -12,6 +12,8 @@ from testbed.backends.simulated.loop import Loop
 from testbed.backends.simulated.packets import Packet
 from testbed.links.relay.model import Drop, LinkModel
 
+PARTED = "parted"  # why a packet is dropped: it wants to the other side of a partition
+
 
 class Watcher(Protocol):
     """Sees each packet where captures see it: behind the line."""
@@ -57,6 +59,9 @@ class Line:
         self._watcher.see(packet, self._loop.now)
         packet.place += 1
         flow = packet.flow
+        if packet.place == flow.core and flow.parted:
+            self.dropped[PARTED] += 1
+            return
         if packet.place < len(flow.route):
             flow.route[packet.place].send(packet)
         else:

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from testbed.backends.simulated.dividing import Divide
 from testbed.backends.simulated.reading import Ledger
 
 if TYPE_CHECKING:
@@ -15,7 +16,8 @@ TCP_BYTES = 32  # with time stamps
 BARE_TCP_BYTES = 20
 OPENING_TCP_BYTES = 40  # also largest segment, window scale, selective acknowledgements
 SACK_BYTES = 12  # one block
-ANSWER_BYTES = ETHERNET_BYTES + IP_BYTES + UDP_BYTES + 1
+DATAGRAM_BYTES = ETHERNET_BYTES + IP_BYTES + UDP_BYTES  # headers
+ANSWER_BYTES = DATAGRAM_BYTES + 1
 BELOW_TCP = ETHERNET_BYTES + IP_BYTES
 
 
@@ -29,6 +31,7 @@ class Kind(IntEnum):
     ANSWER = 4  # one byte by UDP
     PROBE = 5  # is anybody there?
     RESET = 6  # nobody listens here
+    LOAD = 7  # a datagram of the background
 
 
 class Ack(NamedTuple):
@@ -78,6 +81,8 @@ class Packet:
         self.epoch = 0
         if kind is Kind.ANSWER:
             self.size = ANSWER_BYTES
+        elif kind is Kind.LOAD:
+            self.size = DATAGRAM_BYTES + length
         else:
             self.size = BELOW_TCP + self.tcp_bytes + length
 
@@ -97,13 +102,27 @@ class Flow:
     `items` are what the receiver's program gets, each when the stream's bytes up to its end have come.
     """
 
-    def __init__(self, source: str, target: str, route: "tuple[Line, ...]") -> None:
+    def __init__(
+        self,
+        source: str,
+        target: str,
+        route: "tuple[Line, ...]",
+        divide: Divide | None = None,
+        core: int = -1,
+    ) -> None:
         self.source = source
         self.target = target
         self.route = route
+        self.divide = divide
+        self.core = core  # behind so many lines it crosses the core; -1: never
         self.ledger = Ledger()
         self.items: deque[tuple[int, Any]] = deque()
         self.deliver: Callable[[Packet], None] = _nobody
+
+    @property
+    def parted(self) -> bool:
+        """Whether the core lets nothing of it pass."""
+        return self.divide is not None and self.divide.between(self.source, self.target)
 
     def send(self, packet: Packet) -> None:
         """Put it on the first line."""

@@ -29,6 +29,7 @@ class Watch:
         self.streams: dict[Flow, StreamSeen] = {}
         self.packets, self.wire_bytes, self.tcp_bytes = 0, 0, 0
         self.tcp_packets, self.answers, self.acks, self.repeated_openings = 0, 0, 0, 0
+        self.datagrams, self.datagram_bytes = 0, 0  # of the background
         self.by_second: dict[int, list[int]] = {}  # packets and bytes of each
         self._opened: set[tuple[Flow, Kind]] = set()
 
@@ -42,6 +43,10 @@ class Watch:
         kind = packet.kind
         if kind is Kind.ANSWER:
             self.answers += 1
+            return
+        if kind is Kind.LOAD:
+            self.datagrams += 1
+            self.datagram_bytes += packet.size
             return
         self.tcp_packets += 1
         self.tcp_bytes += packet.tcp_bytes
@@ -68,6 +73,8 @@ class Watch:
             "ip_bytes": IP_BYTES * self.tcp_packets,
             "tcp_bytes": self.tcp_bytes,
             "answers_bytes": ANSWER_BYTES * self.answers,
+            "datagrams_bytes": self.datagram_bytes,
+            "datagram_packets": self.datagrams,
             "tcp_packets": self.tcp_packets,
             "ack_packets": self.acks,
             "answer_packets": self.answers,

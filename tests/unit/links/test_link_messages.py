@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyroute2.netlink import rtnl
+from pyroute2.netlink.rtnl.fibmsg import fibmsg
 from pyroute2.netlink.rtnl.ifaddrmsg import ifaddrmsg
 from pyroute2.netlink.rtnl.ifinfmsg import ifinfmsg
 from pyroute2.netlink.rtnl.ndmsg import NUD_PERMANENT, ndmsg
@@ -108,3 +109,26 @@ def test_a_route_through_a_gateway_needs_no_network_to_reach_it(
     assert message.get_attr("RTA_DST") == network
     assert message.get_attr("RTA_GATEWAY") == gateway
     assert message.get_attr("RTA_OIF") == index
+
+
+@given(addresses, st.integers(256, 2**32 - 1))
+def test_packets_from_an_address_are_looked_up_in_a_table_of_black_holes(
+    address: str, table: int
+) -> None:
+    for make, kind in (
+        (requests.look_up_first, rtnl.RTM_NEWRULE),
+        (requests.look_up_no_more, rtnl.RTM_DELRULE),
+    ):
+        rule = read(make(address, table), fibmsg)
+        assert (rule["header"]["type"], rule["src_len"], rule["action"]) == (kind, 32, 1)
+        assert rule.get_attr("FRA_SRC") == address
+        assert rule.get_attr("FRA_TABLE") == table
+        assert rule.get_attr("FRA_PRIORITY") < 32766  # the main table's
+    for make, kind in (
+        (requests.swallow, rtnl.RTM_NEWROUTE),
+        (requests.swallow_no_more, rtnl.RTM_DELROUTE),
+    ):
+        hole = read(make(address, table), rtmsg)
+        assert (hole["header"]["type"], hole["dst_len"], hole["type"]) == (kind, 32, 6)
+        assert hole.get_attr("RTA_DST") == address
+        assert hole.get_attr("RTA_TABLE") == table

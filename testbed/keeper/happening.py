@@ -1,0 +1,85 @@
+"""What a scenario asks of the keeper beside links and signals: partitions, background traffic, commands in nodes."""
+
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from testbed.keeper.children import end, start
+from testbed.keeper.kept import Kept
+from testbed.keeper.workers import Worker
+from testbed.links import dividing
+from testbed.links.wiring import ns_path
+
+Find = Callable[[str], Kept]
+
+
+class Happening:
+    """`find` knows the nodes, `make` starts the process that sends background traffic, `marks` are a process's."""
+
+    def __init__(
+        self, find: Find, make: Callable[[], Worker], marks: Callable[[str], Mapping[str, str]]
+    ) -> None:
+        self._find = find
+        self._make = make
+        self._marks = marks
+        self._apart: dict[int, list[list[str]]] = {}
+        self._worker: Worker | None = None
+        self._commands: dict[int, subprocess.Popen[bytes]] = {}
+
+    def part(self, number: int, sides: Sequence[Sequence[str]]) -> None:
+        """These nodes cannot reach each other."""
+        addresses = [[self._find(name).access.spec.address for name in side] for side in sides]
+        self._apart[number] = addresses
+        dividing.part(number, addresses)
+
+    def reunite(self, number: int) -> None:
+        """They can again."""
+        if (sides := self._apart.pop(number, None)) is not None:
+            dividing.reunite(number, sides)
+
+    def load(self, number: int, nodes: Sequence[str], to: str, rate_bps: float, size: int) -> None:
+        """Datagrams from each of these nodes to another."""
+        if self._worker is None or not self._worker.running:
+            self._worker = self._make()
+        receiver = self._find(to).access
+        flows = [
+            {
+                "ns": ns_path(self._find(name).ns_fd),
+                "to_ns": ns_path(receiver.ns_fd),
+                "target": receiver.spec.address,
+            }
+            for name in nodes
+        ]
+        question = {"do": "begin", "number": number, "rate_bps": rate_bps, "size": size}
+        self._worker.ask({**question, "flows": flows})
+
+    def unload(self, number: int) -> int:
+        """How many datagrams were sent."""
+        if self._worker is None or not self._worker.running:
+            return 0
+        return int(self._worker.ask({"do": "end", "number": number})["sent"])
+
+    def execute(self, node: str, argv: Sequence[str], output: str) -> int:
+        """A command in the node's network; its number, by which `executed` tells how it ended."""
+        number = len(self._commands) + 1
+        kept = self._find(node)
+        self._commands[number] = start(
+            list(argv), self._marks("exec"), Path(output), ns_fd=kept.ns_fd
+        )
+        return number
+
+    def executed(self) -> dict[str, int | None]:
+        """Number -> exit code; None while it runs."""
+        return {str(number): child.poll() for number, child in self._commands.items()}
+
+    def close(self) -> None:
+        """Everything ends."""
+        end(list(self._commands.values()))
+        if self._worker is not None:
+            self._worker.end()
+            self._worker = None
+
+    def reap(self) -> None:
+        """Collect children that have ended."""
+        for child in self._commands.values():
+            child.poll()

@@ -1,0 +1,73 @@
+"""What a scenario does on real links: sides that are apart, traffic of nobody's, commands, and what was waited for."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scapy.layers.inet import IP, UDP
+from scapy.packet import Packet
+from scapy.utils import rdpcap
+
+FILE = """
+name: actions
+seed: 4
+groups:
+  gauges: {kind: sensor, count: 2, link: mvno-128k}
+nodes:
+  hub: {kind: broker}
+  siren: {kind: subscriber, topics: [alerts], link: mvno-128k}
+  office: {kind: subscriber, topics: [alerts], link: mvno-128k}
+scenario:
+  duration: 16s
+  settle: 30s
+  events:
+    - {at: 1s, publish: {from: "gauges[*]", topic: alerts, priority: 5, size: 200B, period: 1s, count: 12}}
+    - {at: 3s, for: 4s, partition: {sides: [[hub, siren], [office]]}}
+    - {at: 8s, for: 4s, load: {nodes: office, to: siren, rate: 32kbit/s}}
+    - {at: 5s, exec: {nodes: siren, command: "ip -4 -o addr show eth0; exit 3"}}
+    - {when: {received: {nodes: siren, level: 5, count: 3}}, for: 1s, link: {nodes: siren, delay: 200ms}}
+    - {when: {received: {nodes: siren, topic: never}, within: 10s}, crash: {nodes: hub}}
+"""
+
+
+def packets(folder: Path, link: str, start_ns: int) -> list[tuple[float, Packet]]:
+    """With their times in the scenario."""
+    found = rdpcap(str(folder / "pcap" / f"{link}.pcap"))
+    return [(float(p.time) - start_ns / 1e9, p) for p in found if IP in p]
+
+
+@pytest.mark.netns
+def test_everything_happens_is_seen_on_the_lines_and_is_on_record(
+    testbed_json: Any, places: Path, watch: Any
+) -> None:
+    file = places / "actions.yaml"
+    file.write_text(FILE)
+    folder = Path(testbed_json("up", file, "--backend", "netns", codes=(0, 3))["run_folder"])
+    played = testbed_json("play", "actions", codes=(0, 3))
+    testbed_json("down", "actions", codes=(0, 3))
+    assert watch.leftovers() == []
+    assert played["received"] == played["expected"] == 48
+    manifest = json.loads((folder / "run.json").read_text())
+    start_ns = manifest["play"]["start_ns"]
+    address = {node["name"]: node["address"] for node in manifest["topology"]["nodes"]}
+
+    told = [each["action"] for each in manifest["actions"] if each["action"] != "mark"]
+    assert sorted(told) == sorted(
+        ["link", "restore", "partition", "reunite", "load", "unload", "exec"]
+    )
+    assert all(each["t_ns"] >= each["due_ns"] for each in manifest["actions"])
+    marks = [each["details"] for each in manifest["actions"] if each["action"] == "mark"]
+    assert sorted(mark.get("trigger", "") for mark in marks) == ["", "fired", "missed"]
+    (ended,) = [mark for mark in marks if "exit_code" in mark]
+    assert ended["exit_code"] == 3
+    assert address["siren"] in (folder / ended["output"]).read_text()
+
+    at_office = packets(folder, "office", start_ns)
+    from_hub = [at for at, packet in at_office if packet[IP].src == address["hub"]]
+    assert not [at for at in from_hub if 3.5 < at < 7]
+    assert [at for at in from_hub if at > 7]
+    at_siren = packets(folder, "siren", start_ns)
+    datagrams = [(at, len(p)) for at, p in at_siren if UDP in p and p[UDP].dport == 9]
+    assert 32_000 * 4 * 0.8 < 8 * sum(size for _, size in datagrams) < 32_000 * 4 * 1.2
+    assert not [p for _, p in at_siren if p[IP].proto == 1]  # no answer that a port is closed
