@@ -1,0 +1,90 @@
+"""Any valid scenario is played to its end, or ends in a defined state; what it broke is gone when the lab is down."""
+
+import re
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from any_scenario import LAB, scenarios, written
+from fake_labs import FakePlace, up
+from testbed.backends.simulated.lab import SimulatedLab
+from testbed.backends.simulated.loop import SECOND
+from testbed.backends.simulated.playing import play as play_simulated
+from testbed.events import ignore
+from testbed.lab import bring_down, play
+from testbed.places import RunPlace
+from testbed.records import lab_names, read_manifest
+from testbed.topology import TopologyErrors, load, load_text
+from testbed.topology.model import from_json, to_json
+
+SIMULATED_MS = 3_000
+FAKE_MS = 120
+SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=SLOW)
+@given(scenarios(SIMULATED_MS, commands=False))
+def test_in_virtual_time_it_comes_to_its_end_and_nothing_goes_on(scenario: dict[str, Any]) -> None:
+    topology = load_text(written(scenario), "any.yaml")
+    assert from_json(to_json(topology)) == topology
+    lab = SimulatedLab(topology, RunPlace(Path("any-run")), 0)
+    played = play_simulated(lab, lambda seconds: None)
+    assert played.end >= played.start + SIMULATED_MS * SECOND // 1000
+    assert played.received <= played.expected
+    assert not lab.divide.partitions
+    times = [entry["t_ns"] for entry in played.actions]
+    assert times == sorted(times)
+    assert all(entry["t_ns"] >= entry["due_ns"] for entry in played.actions)
+    begun = sum(entry["action"] in ("partition", "load") for entry in played.actions)
+    ended = sum(entry["action"] in ("reunite", "unload") for entry in played.actions)
+    assert begun == ended
+    waiting = sum("when" in event for event in scenario["events"])
+    told = sum("trigger" in entry["details"] for entry in played.actions)
+    assert told == waiting  # each has fired, or was missed
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=SLOW)
+@given(scenario=scenarios(FAKE_MS, commands=True))
+def test_on_the_fake_backend_down_undoes_all_of_it(scenario: dict[str, Any], places: Path) -> None:
+    place = FakePlace()
+    with tempfile.NamedTemporaryFile("w", dir=places, suffix=".yaml") as file:
+        file.write(written(scenario))
+        file.flush()
+        source = Path(file.name)
+        topology = load(source)
+        record = up(topology, source, place)
+        try:
+            play(record, ignore, make=place)
+            manifest = read_manifest(record.run_place)
+            assert manifest["status"] == "played"
+            assert not place.backend.going_on
+        finally:
+            bring_down(record.name, ignore, make=place)
+    assert lab_names() == []
+    assert not place.backend.inspect().created
+    place.backend.destroy()
+
+
+@pytest.mark.parametrize("stranger", ["gauge[*]", "sirene", "tag:upsteam", "gauges[7]"])
+@settings(max_examples=30, deadline=None)
+@given(scenario=scenarios(SIMULATED_MS, commands=True).filter(lambda one: "siren" in str(one)))
+def test_one_that_names_nothing_existing_is_refused_with_a_hint(
+    scenario: dict[str, Any], stranger: str
+) -> None:
+    text = re.sub(
+        r"\bnodes: (siren|gauges\[\*\])$", f"nodes: {stranger}", written(scenario), flags=re.M
+    )
+    if text == written(scenario):
+        return
+    with pytest.raises(TopologyErrors) as caught:
+        load_text(text, "any.yaml")
+    assert all(problem.hint for problem in caught.value.problems)
+    assert all(problem.line for problem in caught.value.problems)
+
+
+def test_the_lab_of_these_scenarios_is_a_right_file() -> None:
+    load_text(written({"duration": "1s"}), "any.yaml")
+    assert LAB["name"] == "valley"
