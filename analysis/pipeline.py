@@ -181,7 +181,8 @@ class _Measurement:
         from analysis.metrics import control, forwards, load, repair
 
         run = self.run
-        self._keep("forwards", forwards.forwards(seen, run.measured_from_ns), forwards.SCHEMA)
+        handled = forwards.handled(self.spark, table_path(self.folder, "hops"))
+        self._keep("forwards", forwards.forwards(handled, seen), forwards.SCHEMA)
         self._keep(
             "control",
             control.control(seen, links, run.brokers, begin_ns, end_ns),

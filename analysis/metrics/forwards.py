@@ -4,11 +4,17 @@ A node takes part in a topic if it or one of its guests publishes or wants it, a
 publication of another topic only relays it.
 """
 
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as sf
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as sf
+from pyspark.sql.pandas.types import from_arrow_schema
+
+from analysis.handled import COUNTS, HANDLED, NEEDED, handled_by
 from analysis.wishes import ABOUT
-from nodes.wire import REPEATED
 
 SCHEMA = """
     node string, priority int, published long, handled long, passed_on long, copies long, again long, repeated long,
@@ -16,37 +22,38 @@ SCHEMA = """
 """
 
 
-def forwards(messages: DataFrame, from_ns: int = 0) -> DataFrame:
-    """Of what was published from this moment on.
+def handled(spark: SparkSession, hops: Path) -> DataFrame:
+    """What nodes did with publications, by topic too, from the files of `hops`.
+
+    Hops are written divided by message, so each file is looked at by itself.
+    """
+    files = sorted(hops.glob("*.parquet"))
+
+    def look(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from handled_by(pq.read_table(files[number], columns=NEEDED)).to_batches()
+
+    numbers = spark.range(0, len(files), 1, max(1, len(files)))
+    return numbers.mapInArrow(look, from_arrow_schema(HANDLED))
+
+
+def forwards(handled: DataFrame, messages: DataFrame) -> DataFrame:
+    """`handled` of publications, and who takes part in what.
 
     `passed_on`: publications of others of which it sent a copy. `copies`: all it sent, its own publications' too;
     `again`: those of them that their receiver had been sent before, and `repeated`: those marked so.
     """
-    sent = (sf.col("direction") == "up") & (sf.col("link") == sf.col("src"))
-    came = (sf.col("direction") == "down") & (sf.col("link") == sf.col("dst")) & sf.col("complete")
-    handled = (
-        messages.where("kind = 'PUBLISH'")
-        .where(sf.col("published_ns") >= from_ns)
-        .where(sent | came)
-        .groupBy("id", sf.col("link").alias("node"), "topic", "priority", "origin")
-        .agg(
-            _count(sent).alias("copies"),
-            _count(sent & (sf.col("flags").bitwiseAND(REPEATED) > 0)).alias("repeated"),
-            sf.size(sf.collect_set(sf.when(sent, sf.col("dst")))).alias("receivers"),
-        )
-        .withColumn("again", sf.col("copies") - sf.col("receivers"))
-        .join(sf.broadcast(_participants(messages)), ["node", "topic"], "left")
-    )
-    own = sf.col("node") == sf.col("origin")
-    sends = sf.col("copies") > 0
     relays = sf.col("takes_part").isNull()
-    return handled.groupBy("node", "priority").agg(
-        _count(own).alias("published"),
-        sf.count("*").alias("handled"),
-        _count(~own & sends).alias("passed_on"),
-        *(sf.sum(name).alias(name) for name in ("copies", "again", "repeated")),
-        _count(relays).alias("relayed"),
-        sf.sum(sf.when(relays, sf.col("copies")).otherwise(0)).alias("relayed_copies"),
+
+    def relayed(name: str) -> Column:
+        return sf.sum(sf.when(relays, sf.col(name)).otherwise(0))
+
+    joined = handled.join(sf.broadcast(_participants(messages)), ["node", "topic"], "left")
+    return joined.groupBy("node", "priority").agg(
+        *(sf.sum(name).alias(name) for name in COUNTS),
+        relayed("handled").alias("relayed"),
+        relayed("copies").alias("relayed_copies"),
     )
 
 
@@ -58,8 +65,3 @@ def _participants(messages: DataFrame) -> DataFrame:
     topic = sf.regexp_replace("topic", ABOUT, "").alias("topic")
     ends = [told.select(sf.col(end).alias("node"), topic) for end in ("src", "dst")]
     return ends[0].union(ends[1]).distinct().withColumn("takes_part", sf.lit(True))
-
-
-def _count(condition: Column) -> Column:
-    """How many rows it holds for; flags are not known in traces of earlier versions."""
-    return sf.sum(sf.coalesce(condition, sf.lit(False)).cast("long"))

@@ -1,0 +1,60 @@
+"""What nodes did with messages, counted from hops: against a count message by message."""
+
+from collections import Counter
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis.handled import COUNTS, HANDLED, NEEDED, handled_by
+
+NODES = st.sampled_from("abc")
+HOPS = st.dictionaries(
+    st.tuples(st.integers(1, 3), NODES, NODES),  # message, from whom, to whom
+    st.tuples(st.integers(0, 3), st.integers(0, 3), st.integers(0, 3)),  # sent, repeated, came
+    max_size=20,
+)
+TYPES = {"priority": pa.int32(), "copies": pa.int64(), "sent": pa.int64(), "repeated": pa.int64()}
+SCHEMA = pa.schema([(name, TYPES.get(name, pa.string())) for name in NEEDED])
+
+
+def counted(hops: list[dict[str, Any]]) -> dict[tuple[str, str, int], Counter[str]]:
+    found: dict[tuple[str, str, int], Counter[str]] = {}
+    for node in "abc":
+        for identity in sorted({hop["id"] for hop in hops}):
+            of = [hop for hop in hops if hop["id"] == identity]
+            out = [hop for hop in of if hop["src"] == node and hop["sent"]]
+            into = [hop for hop in of if hop["dst"] == node and hop["copies"]]
+            if out or into:
+                own = of[0]["origin"] == node
+                told = found.setdefault((node, of[0]["topic"], of[0]["priority"]), Counter())
+                told["handled"] += 1
+                told["published"] += own
+                told["passed_on"] += bool(out) and not own
+                told["copies"] += sum(hop["sent"] for hop in out)
+                told["again"] += sum(hop["sent"] - 1 for hop in out)
+                told["repeated"] += sum(hop["repeated"] for hop in out)
+    return found
+
+
+@given(HOPS)
+def test_each_node_did_what_a_count_by_hand_says(
+    crossed: dict[tuple[int, str, str], tuple[int, int, int]],
+) -> None:
+    about = {
+        number: {"id": str(number), "origin": "abc"[number - 1], "topic": "xxy"[number - 1]}
+        for number in (1, 2, 3)
+    }
+    hops = [
+        {"src": src, "dst": dst, "priority": number, "sent": sent, "copies": came}
+        | {"repeated": min(sent, repeated)}
+        | about[number]
+        for (number, src, dst), (sent, repeated, came) in crossed.items()
+    ]
+    table = handled_by(pa.Table.from_pylist(hops, SCHEMA))
+    assert table.schema == HANDLED
+    rows = {(row["node"], row["topic"], row["priority"]): row for row in table.to_pylist()}
+    assert {key: {name: row[name] for name in COUNTS} for key, row in rows.items()} == {
+        key: {name: told[name] for name in COUNTS} for key, told in counted(hops).items()
+    }
