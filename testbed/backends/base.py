@@ -80,6 +80,9 @@ class Backend(Protocol):
     def reunite(self, number: int) -> None:
         """They can again."""
 
+    def expect_load(self) -> None:
+        """Get ready: `load` will be called in a moment."""
+
     def load(self, number: int, nodes: Sequence[str], to: str, rate_bps: float, size: int) -> None:
         """Datagrams of this payload from each of these nodes to another, until `unload` names the number."""
 

@@ -97,6 +97,9 @@ class FakeBackend:
     def reunite(self, number: int) -> None:
         self.going_on.pop(number, None)
 
+    def expect_load(self) -> None:
+        self.calls.append(("expect load", ()))
+
     def load(self, number: int, nodes: Sequence[str], to: str, rate_bps: float, size: int) -> None:
         self.going_on[number] = "load"
 

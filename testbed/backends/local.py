@@ -142,6 +142,10 @@ class LocalBackend(ABC):
         """As before."""
         Keeper(self._lab).reunite(number)
 
+    def expect_load(self) -> None:
+        """A process has to start."""
+        Keeper(self._lab).expect_load()
+
     def load(self, number: int, nodes: Sequence[str], to: str, rate_bps: float, size: int) -> None:
         """By a process of the keeper's, with sockets in the nodes' namespaces."""
         Keeper(self._lab).load(number, nodes, to, rate_bps, size)

@@ -187,6 +187,10 @@ class Keeper:
         """They can again."""
         self._ask("reunite", number=number)
 
+    def expect_load(self) -> None:
+        """Get ready to send datagrams, while other things are done."""
+        self._ask("load-expected")
+
     def load(self, number: int, nodes: Sequence[str], to: str, rate_bps: float, size: int) -> None:
         """Datagrams from each of these nodes to another until `unload`."""
         self._ask("load", number=number, nodes=list(nodes), to=to, rate_bps=rate_bps, size=size)

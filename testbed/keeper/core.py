@@ -236,6 +236,11 @@ class Core:
         self._happening.reunite(number)
         return {}
 
+    def load_expected(self) -> dict[str, Any]:
+        """There will soon be datagrams to send."""
+        self._happening.expect_load()
+        return {}
+
     def load(
         self, number: int, nodes: Sequence[str], to: str, rate_bps: float, size: int
     ) -> dict[str, Any]:

@@ -37,10 +37,15 @@ class Happening:
         if (sides := self._apart.pop(number, None)) is not None:
             dividing.reunite(number, sides)
 
-    def load(self, number: int, nodes: Sequence[str], to: str, rate_bps: float, size: int) -> None:
-        """Datagrams from each of these nodes to another."""
+    def expect_load(self) -> None:
+        """Start the process that sends, so that it is ready when it is asked to."""
         if self._worker is None or not self._worker.running:
             self._worker = self._make()
+
+    def load(self, number: int, nodes: Sequence[str], to: str, rate_bps: float, size: int) -> None:
+        """Datagrams from each of these nodes to another."""
+        self.expect_load()
+        assert self._worker is not None
         receiver = self._find(to).access
         flows = [
             {

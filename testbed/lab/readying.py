@@ -74,6 +74,8 @@ class Readying:
         if incident.kind is ActionKind.MARK:
             return list
         backend = self._backend()
+        if incident.kind is ActionKind.LOAD:
+            backend.expect_load()
         return lambda: self._let(incident, backend)
 
     def _let(self, incident: Incident, backend: Backend) -> list[dict[str, Any]]:

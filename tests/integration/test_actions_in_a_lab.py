@@ -25,7 +25,7 @@ scenario:
     - {at: 1s, publish: {from: "gauges[*]", topic: alerts, priority: 5, size: 200B, period: 1s, count: 12}}
     - {at: 3s, for: 4s, partition: {sides: [[hub, siren], [office]]}}
     - {at: 8s, for: 4s, load: {nodes: office, to: siren, rate: 32kbit/s}}
-    - {at: 5s, exec: {nodes: siren, command: "ip -4 -o addr show eth0; exit 3"}}
+    - {at: 5s, exec: {nodes: siren, command: "cat /proc/net/fib_trie; exit 3"}}
     - {when: {received: {nodes: siren, level: 5, count: 3}}, for: 1s, link: {nodes: siren, delay: 200ms}}
     - {when: {received: {nodes: siren, topic: never}, within: 10s}, crash: {nodes: hub}}
 """
@@ -38,12 +38,15 @@ def packets(folder: Path, link: str, start_ns: int) -> list[tuple[float, Packet]
 
 
 @pytest.mark.netns
+@pytest.mark.parametrize(
+    "backend", ["netns", pytest.param("docker", marks=[pytest.mark.docker, pytest.mark.root])]
+)
 def test_everything_happens_is_seen_on_the_lines_and_is_on_record(
-    testbed_json: Any, places: Path, watch: Any
+    backend: str, testbed_json: Any, places: Path, watch: Any
 ) -> None:
     file = places / "actions.yaml"
     file.write_text(FILE)
-    folder = Path(testbed_json("up", file, "--backend", "netns", codes=(0, 3))["run_folder"])
+    folder = Path(testbed_json("up", file, "--backend", backend, codes=(0, 3))["run_folder"])
     played = testbed_json("play", "actions", codes=(0, 3))
     testbed_json("down", "actions", codes=(0, 3))
     assert watch.leftovers() == []

@@ -36,3 +36,15 @@ def test_the_report_says_when_what_happened_to_whom():
     assert fault_rows({"faults": told}, 1_000_000_000) == [
         {"when": "2.5 s", "what": "crashed", "nodes": "a, b"}
     ]
+
+
+def test_actions_of_today_are_told_with_their_marks_and_without_what_failed():
+    done = [
+        {"t_ns": 3, "action": "mark", "targets": [], "details": {"name": "the slope moves"}},
+        {"t_ns": 1, "action": "stop", "targets": ["a"], "details": {}},
+        {"t_ns": 2, "action": "start", "targets": ["a"], "details": {}},
+        {"t_ns": 4, "action": "crash", "targets": ["a"], "details": {"failed": "no keeper"}},
+    ]
+    assert downtimes({"actions": done}) == {"a": [(1, 2)]}
+    rows = fault_rows({"actions": done}, 0)
+    assert [row["what"] for row in rows] == ["left in order", "began again", "the slope moves"]
