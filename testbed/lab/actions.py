@@ -61,7 +61,7 @@ class Actions:
 
     def strike(self, start_ns: int) -> None:
         """Let happen what is due; one that cannot be done is a warning, and the scenario goes on."""
-        if self.agenda.triggers:
+        if self.agenda.triggers and time.time_ns() >= start_ns:
             self._look(start_ns)
         while due := self.agenda.due(time.time_ns() - start_ns + round(AHEAD_S * 1e9)):
             self._strike_all(due, start_ns)
