@@ -12,6 +12,7 @@ from analysis import (
     charts,
     drawing,
     findings,
+    hazard_view,
     journey_view,
     load_view,
     machine_view,
@@ -42,6 +43,7 @@ def render(run: Run) -> str:
 CHARTS = {
     "delay-by-level-cdf": ("shares",),
     "delay-over-time": ("times",),
+    "hazard-over-time": ("hazard", "chart"),
     "slowest-and-median-alert-timeline": ("journey", "chart"),
     "message-paths": ("paths", "drawing"),
     "link-use-heat-map": ("use", "chart"),
@@ -93,6 +95,7 @@ def _view(run: Run) -> dict[str, Any]:
         "more_receivers": more_receivers,
         "shares": _shares_chart(deliveries),
         "times": _times_chart(deliveries, start_ns),
+        "hazard": hazard_view.view(run),
         "journey": journey,
         "paths": path_drawing.view(run, journey["path"] if journey else None),
         "use": use_view.view(run, summary),

@@ -74,6 +74,10 @@ class Run:
         return self.folder / "machine.jsonl"
 
     @property
+    def hazard(self) -> Path:
+        return self.folder / "hazard.json"
+
+    @property
     def metrics(self) -> Path:
         return self.folder / "metrics"
 

@@ -131,6 +131,11 @@ class RunPlace:
         return self.folder / "exec"
 
     @property
+    def hazard(self) -> Path:
+        """hazard.json: what the scenario's hazard did."""
+        return self.folder / "hazard.json"
+
+    @property
     def happened(self) -> Path:
         """happened.jsonl: each publication as it really was, one a line."""
         return self.folder / "happened.jsonl"

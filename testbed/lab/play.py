@@ -15,6 +15,7 @@ from testbed.keeper.client import Keeper
 from testbed.lab.actions import Actions, hand_out
 from testbed.lab.guests import idle_guests
 from testbed.lab.happened import injected_since, record_happened
+from testbed.lab.hazard_record import record_hazard
 from testbed.lab.health import how_to_repair, refuse_the_dead, troubles
 from testbed.lab.status import NodeStatus, node_statuses
 from testbed.places import LabPlace, RunPlace
@@ -103,6 +104,7 @@ def _play(
     run, place = record.run_place, LabPlace.of(record.name)
     with run.actions.open("w") as file:
         file.writelines(json.dumps(asdict(action)) + "\n" for action in script.actions)
+    record_hazard(run, topology)
 
     before = _ask(record, topology)
     asked_ns = time.time_ns()

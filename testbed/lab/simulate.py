@@ -14,6 +14,7 @@ from testbed.errors import MissingCapability, few
 from testbed.events import Emit, Note, StageAdvanced, StageEnded, StageStarted, Warned
 from testbed.lab.begin import Sources, begin_run
 from testbed.lab.happened import record_happened
+from testbed.lab.hazard_record import record_hazard
 from testbed.places import RunPlace
 from testbed.recording.actions import FAILED
 from testbed.recording.script import Script, compiled
@@ -106,6 +107,7 @@ def _simulate(
         run.log(name).write_text("".join(f"{line}\n" for line in node.log.lines))
     with run.actions.open("w") as file:
         file.writelines(json.dumps(asdict(action)) + "\n" for action in played.timeline)
+    record_hazard(run, topology)
     update_manifest(
         run,
         status="down",

@@ -15,6 +15,9 @@ from analysis.report import write_report
 from analysis.runfolder import read_run
 from machine_rows import machine_row, write_rows
 from synthetic_runs import START_NS, StarRun, publications
+from testbed.hazards.kinds import stories
+from testbed.hazards.model import Hazard, HazardKind, Rain, Storm
+from testbed.hazards.record import record
 
 pytestmark = pytest.mark.spark
 
@@ -31,6 +34,14 @@ QUIET = (
     "--enable-logging=stderr",
     "--v=0",
 )
+
+
+def storm() -> dict[str, object]:
+    """What a run's folder says of a landslide."""
+    places = {"a": (33.5, 133.5), "b": (33.51, 133.5), "c": (33.9, 133.5)}
+    rain = Rain(storm=Storm(peak_mm_h=200.0), before_mm=150.0)
+    hazard = Hazard(HazardKind.LANDSLIDE, tuple(places), rain)
+    return record(hazard, stories(hazard, places, 1_800.0, 3), 1_800.0, 20.0)
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +83,7 @@ def report(spark, tmp_path_factory) -> Path:
         profile["up"]["rate_bps"] = profile["down"]["rate_bps"] = 384e3
     manifest["topology"]["deadlines"] = [[5, 0.001]]
     (folder / "run.json").write_text(json.dumps(manifest))
+    (folder / "hazard.json").write_text(json.dumps(storm()))
     late = {3: {"relay_late_max_s": 0.5}}
     write_rows(folder, [machine_row(second, **late.get(second, {})) for second in range(-3, 10)])
     measure(spark, read_run(folder))
@@ -171,6 +183,7 @@ def test_a_browser_shows_all_charts_without_a_complaint(report, chromium):
     for name in (
         "shares",
         "times",
+        "hazard-chart",
         "journey",
         "paths",
         "use",
@@ -243,6 +256,7 @@ def test_each_chart_is_written_as_a_vector_figure(report, tmp_path):
     names = {path.stem for path in written}
     assert {
         "delay-by-level-cdf",
+        "hazard-over-time",
         "link-use-heat-map",
         "message-paths",
         "machine-over-time",
