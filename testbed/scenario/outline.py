@@ -4,6 +4,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+from testbed.hazards.record import SITES
+from testbed.scenario.hazard import hazard_stories
 from testbed.topology.model import ActionKind, Happening, Publish, Topology
 from testbed.topology.units import DURATION, RATE, SHARE, SIZE
 from testbed.topology.volume import SECOND_NS, rhythm
@@ -56,6 +58,23 @@ def _rows(topology: Topology) -> Iterator[Row]:
             *(happening.kind.value, _values(happening), happening.nodes, happening.share),
             *((happening.at_s,), happening.for_s, when),
         )
+    yield from _hazard(topology)
+
+
+def _hazard(topology: Topology) -> Iterator[Row]:
+    """The whole of it, and when its sites fail."""
+    hazard = topology.scenario.hazard
+    if hazard is None:
+        return
+    kind, stories = hazard.kind.value, hazard_stories(topology, hazard)
+    sites = f"{len(stories)} {SITES[hazard.kind]}{'s' if len(stories) != 1 else ''}"
+    yield Row(kind, sites, hazard.nodes, 1.0, (0.0,), topology.scenario.duration_s)
+    failed = [story for story in stories if story.failed_s is not None]
+    if failed:
+        moments_s = tuple(sorted(round(story.failed_s or 0.0, 1) for story in failed))
+        sensors = {name for story in failed for name in story.site.sensors}
+        named = tuple(name for name in hazard.nodes if name in sensors)
+        yield Row(f"{kind}: level 5", "", named, 1.0, moments_s, None)
 
 
 def _published_for(publish: Publish, duration_s: float) -> float | None:

@@ -59,3 +59,12 @@ def test_the_table_fits_an_ordinary_terminal():
     text = console.export_text()
     assert "what happens, in 30s" in text
     assert max(map(len, text.splitlines())) <= 100
+
+
+def test_a_hazard_is_a_row_and_its_failures_another() -> None:
+    golden = Path(__file__).resolve().parents[2] / "golden" / "topology" / "expanded"
+    whole, failures = outline(load(golden / "hazard.yaml"))
+    assert (whole.what, whole.told, whole.lasts_s) == ("landslide", "4 slopes", 1_800)
+    assert failures.what == "landslide: level 5"
+    assert failures.nodes == ("slopes-1",)
+    assert all(0 < at_s < 1_800 for at_s in failures.moments_s)
