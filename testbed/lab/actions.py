@@ -8,7 +8,6 @@ import time
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict
-from functools import partial
 from itertools import groupby
 from typing import Any
 
@@ -19,13 +18,14 @@ from testbed.events import Emit, Warned, ignore
 from testbed.journal import Journal
 from testbed.lab.apply import apply
 from testbed.lab.links import RECORD as LINK_CHANGES
-from testbed.lab.readying import AHEAD_S, PATIENCE_S, Act, Readying, sleep_until
+from testbed.lab.readying import AHEAD_S, Act, Readying, sleep_until
 from testbed.lab.senses import LOOK_S, Senses
+from testbed.lab.starting import Started, Starting
 from testbed.places import LabPlace
 from testbed.plan import plan_up
 from testbed.recording.actions import ACTIONS, FAILED, entry
-from testbed.records import LabRecord, extend_manifest, locked
-from testbed.scenario import Action, Incident
+from testbed.records import LabRecord, extend_manifest
+from testbed.scenario import Action, Downtimes, Incident
 from testbed.scenario.agenda import Agenda
 from testbed.topology.model import ActionKind, Topology
 
@@ -52,12 +52,14 @@ class Actions:
         self._make = make
         self._place = LabPlace.of(record.name)
         self._readying = Readying(record, topology, emit, make)
+        self._starting = Starting(self._start)
 
     def wait_s(self, elapsed_s: float) -> float:
         """How long until the next one, or until it must be looked whether something has come that is waited for."""
         next_ns = self.agenda.next_ns
         wait_s = float("inf") if next_ns is None else next_ns / 1e9 - elapsed_s - AHEAD_S
-        return min(wait_s, LOOK_S) if self.agenda.triggers else wait_s
+        looks = self.agenda.triggers or self._starting.nodes
+        return min(wait_s, LOOK_S) if looks else wait_s
 
     def strike(self, start_ns: int) -> None:
         """Let happen what is due; one that cannot be done is a warning, and the scenario goes on."""
@@ -65,17 +67,33 @@ class Actions:
             self._look(start_ns)
         while due := self.agenda.due(time.time_ns() - start_ns + round(AHEAD_S * 1e9)):
             self._strike_all(due, start_ns)
+        self._collect(self._starting.finished(), start_ns)
         self._strike_all(self._readying.commands.ended(time.time_ns() - start_ns), start_ns)
 
     def _strike_all(self, due: Sequence[Incident], start_ns: int) -> None:
         for slow, together in groupby(due, lambda each: each.kind is ActionKind.START):
             incidents = [*together]
             if slow:
-                acts: list[Act] = [partial(self._start, each, start_ns) for each in incidents]
-                self._strike(incidents, acts, start_ns)
+                for incident in incidents:
+                    self._starting.begin(incident, start_ns + incident.at_ns)
             else:
+                concerned = {name for each in incidents for name in each.nodes}
+                self._collect(self._starting.finished(concerned), start_ns)
                 with self._readying.ready(incidents) as acts:
                     self._strike(incidents, acts, start_ns)
+
+    def _collect(self, started: Sequence[Started], start_ns: int) -> None:
+        """Nodes that have been started: what they are still to publish is theirs, and that is on record."""
+        done = []
+        for one in started:
+            failed = [one.more[FAILED]] if FAILED in one.more else []
+            for text in [*one.warnings, *failed]:
+                self._emit(Warned(f"{one.incident.kind} of {few(one.incident.nodes)}: {text}"))
+            done.append(entry(one.incident, start_ns, one.t_ns, **one.more))
+            if not failed:
+                self._hand_out_the_rest(one.incident, start_ns)
+        if done:
+            extend_manifest(self._record.run_place, **{ACTIONS: done})
 
     def end(self, start_ns: int) -> None:
         """The scenario is over: what never came is told, what goes on ends, and all is on record."""
@@ -83,6 +101,7 @@ class Actions:
         for sentence in self.agenda.give_up(now_ns, over=True):
             self._emit(Warned(sentence))
         self._strike_all(self.agenda.due(now_ns), start_ns)
+        self._collect(self._starting.finished(over=True), start_ns)
         self._strike_all(self.agenda.close(now_ns), start_ns)
         self._strike_all(self._readying.commands.ended(now_ns, over=True), start_ns)
 
@@ -100,9 +119,16 @@ class Actions:
             self._emit(Warned(sentence))
 
     def _publish(self, more: Sequence[Action], start_ns: int) -> None:
+        """Who is down, or being started, gets its part when it runs."""
         self.timeline += more
+        times, now_ns = Downtimes(self.agenda.performed), time.time_ns() - start_ns
+        up = [each for each in more if not times.down(each.node, now_ns)]
         try:
-            hand_out(self._place, more, start_ns)
+            hand_out(
+                self._place,
+                [each for each in up if each.node not in self._starting.nodes],
+                start_ns,
+            )
         except TestbedError as error:
             self._emit(Warned(f"a publication that was waited for: {error.message}"))
         with self._record.run_place.actions.open("a") as file:
@@ -123,19 +149,17 @@ class Actions:
             done.append(entry(incident, start_ns, time.time_ns(), **more))
         extend_manifest(self._record.run_place, **{ACTIONS: done, LINK_CHANGES: links})
 
-    def _start(self, incident: Incident, start_ns: int) -> list[dict[str, Any]]:
+    def _start(self, incident: Incident) -> list[str]:
+        """Beside everything else; what went wrong."""
         run, names = self._record.run_place, incident.nodes
-        with locked(self._record.name, patience_s=PATIENCE_S):
-            backend = self._make(self._record.backend, self._place, run, self._topology, self._emit)
+        with self._readying.hold.shared():
+            backend = self._make(self._record.backend, self._place, run, self._topology, ignore)
             late = backend.inspect().created.intersection(names)  # they have not finished leaving
             backend.stop([self._topology.node(name) for name in sorted(late)], lambda _: None)
             steps = plan_up(self._topology, backend.inspect())
             own = tuple(step for step in steps if step.target in names)
             failures = apply(own, backend, self._topology, Journal(run.journal), ignore)
-        for failure in failures:
-            self._emit(Warned(failure.message))
-        self._hand_out_the_rest(incident, start_ns)
-        return []
+        return [failure.message for failure in failures]
 
     def _hand_out_the_rest(self, incident: Incident, start_ns: int) -> None:
         """What these nodes are still to publish."""

@@ -17,16 +17,16 @@ from testbed.events import Emit
 from testbed.keeper.client import Keeper
 from testbed.lab.commands import Commands
 from testbed.lab.health import NO_KEEPER
+from testbed.lab.hold import Hold
 from testbed.lab.links import LinkBench
 from testbed.places import LabPlace
-from testbed.records import LabRecord, locked
+from testbed.records import LabRecord
 from testbed.scenario import Incident
 from testbed.scenario.link_orders import link_orders
 from testbed.scenario.unfolding import NUMBER
 from testbed.topology.model import ActionKind, Topology
 
 AHEAD_S = 0.25
-PATIENCE_S = 5.0  # for another command that changes the lab at the same moment
 SIGNALS = {ActionKind.CRASH: signal.SIGKILL, ActionKind.STOP: signal.SIGTERM}
 
 Act = Callable[[], list[dict[str, Any]]]  # does it; what the manifest says of links that it changed
@@ -37,6 +37,7 @@ class Readying:
 
     def __init__(self, record: LabRecord, topology: Topology, emit: Emit, make: Maker) -> None:
         self._record, self._topology = record, topology
+        self.hold = Hold(record.name)
         self._emit, self._make = emit, make
         self._place = LabPlace.of(record.name)
         self.commands = Commands(record.run_place, topology)
@@ -50,7 +51,7 @@ class Readying:
             for incident in incidents:
                 try:
                     if incident.kind.of_links and bench is None:
-                        held.enter_context(locked(self._record.name, patience_s=PATIENCE_S))
+                        held.enter_context(self.hold.shared())
                         bench = self._bench()
                     acts.append(self._act(incident, bench))
                 except TestbedError as error:

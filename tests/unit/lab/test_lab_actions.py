@@ -57,6 +57,7 @@ def test_a_node_is_started_again_alone_and_goes_on_with_what_it_is_still_to_publ
     incident = Incident(2 * SECOND, ActionKind.START, ("sensor",))
     actions = Actions(record, LAB, every, Agenda(LAB, (incident,)), ignore, place)
     actions.strike(began_ago(4))
+    actions.end(began_ago(4))
     actual = place.backend.inspect()
     assert "sensor" in actual.started
     assert "siren" not in actual.created
