@@ -130,7 +130,7 @@ def _levels(rows: list[dict[str, Any]], failures: list[float], words: dict[str, 
 def _by_level(channel: Any, values: list[Any]) -> Any:
     """One legend for colour and dash, so that either is enough."""
     return (
-        channel("level:N", title=None, sort=list(UPPER))
+        channel("level:N", title="level", sort=list(UPPER))
         .scale(domain=list(UPPER), range=values)
-        .legend(orient="right", symbolSize=220, labelExpr="'level ' + datum.label + ' or above'")
+        .legend(orient="right", symbolSize=220)
     )
