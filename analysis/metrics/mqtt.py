@@ -1,7 +1,8 @@
 """mqtt: one row for each MQTT packet on each link it crossed. mqtt_deliveries: publications from publisher to receiver.
 
 Brokers of others keep no log of ours, and MQTT numbers messages anew on each hop. So a publication is known by its
-topic and its payload's digest; of several that are alike, the first that was sent is the first that arrived.
+topic and its payload's digest. Of several that are alike the first that came to a broker is the first that each
+receiver got: brokers keep the order (MQTT 5.0, 4.6). That is sure only if a receiver got as many as were sent.
 """
 
 from pyspark.sql import DataFrame, Window
@@ -14,27 +15,42 @@ SCHEMA = """
 """
 DELIVERIES_SCHEMA = """
     topic string, digest string, occurrence int, origin string, receiver string, payload_bytes long, qos int,
-    retain boolean, sent_first_ns long, received_last_ns long, delay_s double
+    retain boolean, sent_first_ns long, received_last_ns long, delay_s double, sure boolean
 """
 SAME = ("topic", "digest")
 
 
 def deliveries(packets: DataFrame) -> DataFrame:
-    """Each arrival at a node that did not send it on, with the moment its first byte left its publisher's link."""
-    published = packets.where("kind = 'PUBLISH' and complete and not dup and digest is not null")
+    """Each arrival at a node that is no broker and did not send it on, since its first byte left its publisher's link.
+
+    A broker is who accepts connections (CONNACK): what it could not send on any more, it did not receive for itself.
+    """
+    whole = packets.where("kind = 'PUBLISH' and complete and digest is not null")
+    published = _without_repetitions(whole)
     sent = published.where("direction = 'up' and link = src")
-    origin = sent.groupBy(*SAME).agg(sf.min_by("src", "first_ns").alias("origin"))
-    first = _numbered(sent.join(origin, list(SAME)).where("src = origin"), "first_ns")
-    passed_on = sent.select(*SAME, sf.col("src").alias("dst")).distinct()
-    passed_on = passed_on.join(origin, list(SAME)).where("dst != origin").drop("origin")
     came = published.where("direction = 'down' and link = dst")
-    arrived = _numbered(came.join(passed_on, [*SAME, "dst"], "left_anti"), "last_ns", "dst")
+    had = came.groupBy(*SAME, sf.col("dst").alias("src")).agg(sf.min("last_ns").alias("had_ns"))
+    senders = sent.groupBy(*SAME, "src").agg(sf.min("first_ns").alias("began_ns"))
+    senders = senders.join(had, [*SAME, "src"], "left")
+    passed_on = senders.where("had_ns <= began_ns").select(*SAME, sf.col("src").alias("dst"))
+    own = senders.where("had_ns is null or had_ns > began_ns").select(*SAME, "src")
+    first = _numbered(_at_broker(sent.join(own, [*SAME, "src"]), came), "at_broker_ns")
+    brokers = packets.where("kind = 'CONNACK'").select(sf.col("src").alias("dst")).distinct()
+    received = came.join(passed_on, [*SAME, "dst"], "left_anti").join(brokers, "dst", "left_anti")
+    arrived = _numbered(received, "last_ns", "dst")
     return (
-        first.select(*SAME, "occurrence", "origin", sf.col("first_ns").alias("sent_first_ns"))
+        first.select(
+            *SAME,
+            "occurrence",
+            sf.col("alike").alias("of_sent"),
+            sf.col("src").alias("origin"),
+            sf.col("first_ns").alias("sent_first_ns"),
+        )
         .join(
             arrived.select(
                 *SAME,
                 "occurrence",
+                sf.col("alike").alias("of_arrived"),
                 sf.col("dst").alias("receiver"),
                 "payload_bytes",
                 "qos",
@@ -54,11 +70,33 @@ def deliveries(packets: DataFrame) -> DataFrame:
             "sent_first_ns",
             "received_last_ns",
             ((sf.col("received_last_ns") - sf.col("sent_first_ns")) / 1e9).alias("delay_s"),
+            (sf.col("of_sent") == sf.col("of_arrived")).alias("sure"),
         )
     )
 
 
+def _without_repetitions(published: DataFrame) -> DataFrame:
+    """Each publication once on each link: one that is marked as sent again counts if none was there before.
+
+    Of those with a number (quality of service 1 and 2) it repeats the one of the same number.
+    """
+    on_link = ("link", "direction", "src", "dst", "packet_id")
+    before = sf.row_number().over(Window.partitionBy(*SAME, *on_link).orderBy("last_ns"))
+    return published.withColumn("nth", before).where("not dup or nth = 1").drop("nth")
+
+
+def _at_broker(sent: DataFrame, came: DataFrame) -> DataFrame:
+    """With the moment each had come to where it was sent; TCP keeps the order on the way."""
+    mine = _numbered(sent, "first_ns", "src", "dst").drop("alike")
+    there = _numbered(came, "last_ns", "src", "dst").select(
+        *SAME, "src", "dst", "occurrence", sf.col("last_ns").alias("there_ns")
+    )
+    joined = mine.join(there, [*SAME, "src", "dst", "occurrence"], "left").drop("occurrence")
+    return joined.withColumn("at_broker_ns", sf.coalesce("there_ns", "last_ns"))
+
+
 def _numbered(rows: DataFrame, by: str, *of: str) -> DataFrame:
-    """Those that are alike, in the order of time."""
-    alike = Window.partitionBy(*SAME, *of).orderBy(by)
-    return rows.withColumn("occurrence", sf.row_number().over(alike))
+    """Those that are alike, in the order of time, and how many they are."""
+    alike = Window.partitionBy(*SAME, *of)
+    numbered = rows.withColumn("occurrence", sf.row_number().over(alike.orderBy(by)))
+    return numbered.withColumn("alike", sf.count("*").over(alike))

@@ -7,6 +7,7 @@ import struct
 import pytest
 
 import mqtt_writing as writing
+from analysis.metrics import mqtt
 from analysis.pipeline import measure
 from analysis.runfolder import read_run
 from mqtt_writing import Told
@@ -84,6 +85,7 @@ def test_each_publication_is_followed_from_its_publisher_to_who_got_it(measured)
     ] == truth
     assert {(row["origin"], row["receiver"]) for row in found} == {("ridge", "town")}
     assert [row["occurrence"] for row in found] == [1, 1, 1, 2]
+    assert all(row["sure"] for row in found)
     for row in found:
         assert math.isclose(row["delay_s"], (row["received_last_ns"] - row["sent_first_ns"]) / 1e9)
 
@@ -128,3 +130,85 @@ def test_compressed_websockets_are_refused_with_their_links_and_what_to_do(measu
     assert links["hall", "up"]["compressed_streams"] == 1
     assert links["hall", "up"]["unread_bytes"] == len(ASKED) + 3 * 46
     assert links["ridge", "up"]["compressed_streams"] == 0
+
+
+def packet(link: str, way: tuple[str, str], at: int, **more: object) -> dict[str, object]:
+    """A PUBLISH on a link, as `mqtt` has it."""
+    src, dst = way
+    names = [part.split()[0] for part in mqtt.SCHEMA.split(",")]
+    told = {
+        "link": link,
+        "direction": "up" if link == src else "down",
+        "src": src,
+        "dst": dst,
+        "kind": "PUBLISH",
+        "topic": "rain",
+        "digest": "3 mm",
+        "qos": 1,
+        "retain": False,
+        "dup": False,
+        "packet_id": 1,
+        "payload_bytes": 4,
+        "first_ns": at,
+        "last_ns": at,
+        "complete": True,
+    }
+    return {**dict.fromkeys(names), **told, **more}
+
+
+def paired(spark, packets):
+    frame = spark.createDataFrame(packets, mqtt.SCHEMA)
+    found = mqtt.deliveries(frame).orderBy("receiver", "received_last_ns").collect()
+    return [
+        (row.origin, row.sent_first_ns, row.receiver, row.received_last_ns, row.sure)
+        for row in found
+    ]
+
+
+def crossing(src, dst, sent, came, **more):
+    return [packet(src, (src, dst), sent, **more), packet(dst, (src, dst), came, **more)]
+
+
+def test_alike_publications_of_several_publishers_are_told_apart_by_their_order_at_the_broker(
+    spark,
+):
+    packets = [
+        *crossing("slow", "broker", 1, 30),  # sent first, but it comes second
+        *crossing("fast", "broker", 5, 10),
+        *crossing("broker", "town", 11, 15, packet_id=7),
+        *crossing("broker", "town", 31, 35, packet_id=8),
+    ]
+    assert paired(spark, packets) == [
+        ("fast", 5, "town", 15, True),
+        ("slow", 1, "town", 35, True),
+    ]
+
+
+def test_a_repetition_counts_only_where_the_first_copy_did_not_come(spark):
+    packets = [
+        *crossing("ridge", "broker", 1, 5),
+        *crossing("ridge", "broker", 8, 9, dup=True),  # its acknowledgement was late
+        packet("broker", ("broker", "town"), 11),  # cut off before the town had it
+        *crossing("broker", "town", 21, 25, dup=True),
+        *crossing("broker", "hall", 11, 14),
+        *crossing("broker", "hall", 22, 26, dup=True),
+    ]
+    assert paired(spark, packets) == [
+        ("ridge", 1, "hall", 14, True),
+        ("ridge", 1, "town", 25, True),
+    ]
+
+
+def test_a_pair_is_not_sure_where_a_receiver_got_fewer_than_were_sent(spark):
+    packets = [
+        packet("broker", ("broker", "ridge"), 0, kind="CONNACK", digest=None),
+        *crossing("ridge", "broker", 1, 5, qos=0, packet_id=None),
+        *crossing("ridge", "broker", 8, 9, qos=0, packet_id=None),
+        *crossing("broker", "town", 11, 14, qos=0, packet_id=None),
+    ]
+    assert paired(spark, packets) == [("ridge", 1, "town", 14, False)]
+
+
+def test_a_broker_that_could_not_pass_it_on_did_not_receive_it_for_itself(spark):
+    accepted = packet("broker", ("broker", "ridge"), 0, kind="CONNACK", digest=None)
+    assert paired(spark, [accepted, *crossing("ridge", "broker", 1, 5)]) == []

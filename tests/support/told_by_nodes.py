@@ -25,7 +25,7 @@ def must_agree(folder: Path, *, some_lost: bool = False) -> None:
     """Of an analysed run: who published and got what is the same, how far it had come, how often, and when.
 
     Each arrival was seen on its receiver's link, and each publication on its publisher's, unless some may be lost. What
-    reached the link of a node that was just ending need not be in its log; the analysis has it as not confirmed.
+    reached the link of a node that just ended need not be in its log; the analysis has it as not confirmed.
     """
     published = {line["id"]: _published(line) for line in logged(folder, "publish")}
     assert {row["id"]: _measured(row) for row in rows(folder, "publications")} == published
@@ -42,7 +42,7 @@ def must_agree(folder: Path, *, some_lost: bool = False) -> None:
     ended = [(line["node"], line["t"]) for line in logged(folder, "start", "stop")]
     for (_, receiver), row in [item for item in arrived.items() if not item[1]["confirmed"]]:
         after_ns = [t - row["received_ns"] for node, t in ended if node == receiver]
-        assert any(0 <= after <= LATE_S * 1e9 for after in after_ns), row
+        assert any(abs(after) <= LATE_S * 1e9 for after in after_ns), row
     told = {key: (*_message(line), line["hops"]) for key, line in came.items()}
     assert {key: (*_measured(row)[1:], row["hops"]) for key, row in deliveries.items()} == told
     handed = Counter((line["id"], line["node"]) for line in logged(folder, "receive"))
