@@ -73,11 +73,8 @@ def _spread(
             .legend(None),
         )
     )
-    called = {"most": "most of all sites", "median": "median", "least": "least"}
     last = curves[-1]
-    ends = [
-        {"at": words["end"], "value": last[name][part], "text": called[part]} for part, _ in parts
-    ]
+    ends = [{"at": words["end"], "value": last[name][part], "text": part} for part, _ in parts]
     named = ends if len(parts) > 1 and _apart(ends, rows) else []
     layers = [drawn, _text(named, words)]
     if threshold is not None:
