@@ -176,9 +176,12 @@ def machine(
 
 
 def of_rows(rows: list[dict[str, Any]]) -> "alt.Chart":
+    """A chart of these; they are data, which nobody needs to hold against Vega's schema one by one."""
     import altair as alt
+    from altair.utils.schemapi import debug_mode
 
-    return alt.Chart(alt.Data(values=rows))  # type: ignore[no-untyped-call]
+    with debug_mode(False):
+        return alt.Chart(alt.Data(values=rows))  # type: ignore[no-untyped-call]
 
 
 def delay_axis(
