@@ -18,6 +18,11 @@ NEAREST = 78  # nodes nearer to each other than this are moved apart, if there a
 MOST_LABELS = 40  # more names than this would cover each other
 MOST_LARGE = 60  # more nodes than this are drawn smaller
 SMALL = 0.6
+SMALLEST = 0.4
+MOST_SMALL = 150  # more than this smaller again
+ON_AN_ARC = 50  # nodes on half a ring; more stand on several
+ARCS_APART, MOST_ARCS = 0.1, 5  # as a part of the outermost
+ROUTERS_AT = 0.42
 RING = 0.72  # of several brokers, as a part of the drawing
 BROKERS_APART = 52  # at least, where they have coordinates
 GUEST_AWAY = 60  # from its broker
@@ -171,18 +176,40 @@ def _within(value: float, size: int, margin: float = MARGIN) -> float:
 
 
 def _around_brokers(nodes: Sequence[RunNode]) -> dict[str, tuple[float, float]]:
-    """Brokers on a small ring, sensors on the left half of a large one, subscribers on the right half."""
+    """Brokers on a small ring, sensors on the left half of a large one, subscribers on the right half.
+
+    Routers stand between the sensors behind them and the brokers.
+    """
     brokers = [node for node in nodes if node.kind == "broker"]
+    routers = [node for node in nodes if node.kind == "router"]
+    order = {router.name: number for number, router in enumerate(routers)}
     left = [node for node in nodes if node.kind == "sensor"]
-    right = [node for node in nodes if node.kind not in ("broker", "sensor")]
+    left.sort(key=lambda node: order.get(node.router or "", -1))
+    right = [node for node in nodes if node.kind not in ("broker", "sensor", "router")]
     place = {}
     inner = 0.0 if len(brokers) == 1 else 0.42
     for number, node in enumerate(brokers):
         place[node.name] = _on_ring(inner, 2 * math.pi * number / len(brokers) - math.pi / 2)
+    for number, node in enumerate(routers):
+        behind = [spot + 0.5 for spot, one in enumerate(left) if one.router == node.name]
+        share = sum(behind) / len(behind) / len(left) if behind else (number + 0.5) / len(routers)
+        place[node.name] = _on_ring(ROUTERS_AT, math.pi / 2 + math.pi * share)
     for side, first in ((left, math.pi / 2), (right, -math.pi / 2)):
+        arcs = _arcs(len(side))
         for number, node in enumerate(side):
-            place[node.name] = _on_ring(1.0, first + math.pi * (number + 0.5) / len(side))
+            radius = 1.0 - ARCS_APART * (number % arcs)
+            place[node.name] = _on_ring(radius, first + math.pi * (number + 0.5) / len(side))
     return place
+
+
+def _arcs(count: int) -> int:
+    """On how many half rings, one inside of the other, so many nodes have room beside each other."""
+    fits = (
+        arcs
+        for arcs in range(1, MOST_ARCS)
+        if count / arcs <= ON_AN_ARC * (1 - ARCS_APART * (arcs - 1))
+    )
+    return next(fits, MOST_ARCS)
 
 
 def _around_each_broker(
@@ -270,7 +297,8 @@ def _node(node: RunNode, at: tuple[float, float], count: int, brokers: int, abov
             -19 if above else 42, node.profile
         )
     if count > MOST_LARGE:
-        shape = Markup('<g transform="scale({})">{}</g>').format(SMALL, shape)
+        size = SMALL if count <= MOST_SMALL else SMALLEST
+        shape = Markup('<g transform="scale({})">{}</g>').format(size, shape)
     return Markup('<g transform="translate({:.1f},{:.1f})">{}{}{}</g>').format(
         *at, title, shape, words
     )

@@ -79,3 +79,18 @@ def test_a_name_stands_on_the_other_side_of_its_only_line():
     place |= {"edge": (305.0, 20.0), "side": (60.0, 190.0)}
     edges = [Edge(name, "hub") for name in ("top", "low", "edge", "side")]
     assert drawing.named_above(place, edges) == {"top"}
+
+
+@given(st.integers(1, 400), st.integers(0, 60), st.integers(0, 12))
+def test_around_one_broker_no_two_nodes_stand_on_the_same_spot(sensors, subscribers, routers):
+    nodes = [
+        node("hub", "broker"),
+        *(node(f"s{n}") for n in range(sensors)),
+        *(node(f"t{n}", "subscriber") for n in range(subscribers)),
+        *(node(f"r{n}", "router") for n in range(routers)),
+    ]
+    place = drawing.places(nodes, [])
+    spots = {(round(x, 1), round(y, 1)) for x, y in place.values()}
+    assert place.keys() == {one.name for one in nodes}
+    assert len(spots) == len(nodes)
+    assert all(0 < x < drawing.WIDTH and 0 < y < drawing.HEIGHT for x, y in place.values())
