@@ -1,5 +1,7 @@
 """A sweep that is carried out: the cells that are left are run, all are measured in one Spark session, and told."""
 
+import os
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -119,12 +121,15 @@ class Sweeping:
         )
         emit(StageStarted(MEASURING, len(new)))
         whole = stages(emit)
-        for one in analyze_runs(new, lambda name: _quiet if name else whole):
-            if one.error is None and one.run is not None:
-                found[one.folder.name] = one.run
-            elif one.error is not None:
-                wrong[one.folder.name] = one.error.message
-            emit(StageAdvanced(MEASURING, 1))
+        jobs = min(len(new), len(os.sched_getaffinity(0)))
+        measuring = analyze_runs(new, lambda name: _quiet if name else whole, at_a_time=jobs)
+        with closing(measuring):  # when interrupted, too: Spark must end before the command does
+            for one in measuring:
+                if one.error is None and one.run is not None:
+                    found[one.folder.name] = one.run
+                elif one.error is not None:
+                    wrong[one.folder.name] = one.error.message
+                emit(StageAdvanced(MEASURING, 1))
         emit(StageEnded(MEASURING))
         return found, wrong
 

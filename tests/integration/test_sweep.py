@@ -1,6 +1,7 @@
 """`testbed sweep` on simulated lines, and expectations of runs, as users call them."""
 
 import json
+import shutil
 from contextlib import nullcontext
 from io import StringIO
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
+from analysis.many import analyze_runs
 from testbed.cli.app import app
 from testbed.cli.sweep_tables import points_table, short
 
@@ -159,6 +161,32 @@ def test_a_cell_that_fails_does_not_keep_the_others_from_their_runs(
     (failed,) = document["failed"]
     assert "unknown key 'nonsense'" in failed["error"]
     assert [point["seeds"] for point in document["points"]] == [[2]]
+
+
+def test_runs_that_are_measured_side_by_side_or_interrupted_are_measured_as_one_by_one(
+    spark, swept, tmp_path, monkeypatch
+):
+    """Two at a time, left after the first; those that are left then have no metrics, not half of them."""
+    monkeypatch.setattr("analysis.many.open_session", lambda *_, **__: nullcontext(spark))
+    folder, document, _, _ = swept
+    names = [point["runs"][0] for point in document["points"]]
+    for name in names:
+        kept = shutil.ignore_patterns("metrics", "summary.json", "report.html")
+        shutil.copytree(folder / "runs" / name, tmp_path / name, ignore=kept)
+    folders = [tmp_path / name for name in names]
+    measuring = analyze_runs(folders, lambda _: lambda *_: None, at_a_time=2)
+    first = next(measuring)
+    measuring.close()
+    assert first.folder == folders[0]
+    assert spark.sparkContext.statusTracker().getActiveJobsIds() == []
+    assert [*tmp_path.glob("*/metrics.unfinished")] == []
+    left = [one for one in folders if not (one / "summary.json").exists()]
+    assert 2 <= len(left) < len(folders)
+    for one in analyze_runs(left, lambda _: lambda *_: None):
+        assert one.error is None
+    for one in folders:
+        known = json.loads((folder / "runs" / one.name / "summary.json").read_text())
+        assert json.loads((one / "summary.json").read_text()) == known
 
 
 @pytest.mark.parametrize(
