@@ -81,6 +81,7 @@ LONG = frozenset(
         "test_scale.py",
         "test_simulation.py",
         "test_simulation_benchmark.py",
+        "test_sweep.py",
         "test_truth.py",
         "test_whole_path.py",
     }
