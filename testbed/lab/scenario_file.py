@@ -21,7 +21,7 @@ def take_scenario(record: LabRecord, file: Path) -> None:
         lab = from_json(manifest["topology"])
         asked = keep_numbers(_read_again(record, file, lab), manifest["numbers"])
         _refuse_other_nodes(record, file, lab, asked)
-        topology = replace(lab, scenario=asked.scenario)
+        topology = replace(lab, scenario=asked.scenario, profiles=asked.profiles)
         shutil.copyfile(file, run.scenario)
         update_manifest(run, topology=to_json(topology), scenario_source=str(file.resolve()))
 

@@ -69,6 +69,20 @@ def test_a_scenario_that_needs_other_subscriptions_is_refused(place, file, place
     assert f"--scenario {scenario}" in why.value.hint
 
 
+def test_links_get_built_in_profiles_that_only_the_new_scenario_names(place, file, places):
+    file.write_text(LAB)
+    settings = ["nodes.siren.link=3g-384k", "links.profiles.3g-384k.up.rate=1Mbit/s"]
+    lab = up(load(file, overrides=settings), file, place)
+    filed = place.backend.links()["siren"]
+    scenario = places / "later.yaml"
+    scenario.write_text(LATER + "  - {at: 50ms, for: 50ms, link: {nodes: siren, profile: wifi}}\n")
+    take_scenario(lab, scenario)
+    play(lab, ignore, make=place)
+    changes = read_manifest(lab.run_place)["link_changes"]
+    assert len(changes) == 2
+    assert place.backend.links()["siren"] == filed  # as it was set, not as built in
+
+
 def test_up_again_without_the_file_gives_the_lab_its_own_scenario_back(lab, places, place, file):
     scenario = places / "later.yaml"
     scenario.write_text(LATER)
