@@ -18,7 +18,8 @@ HANDLED = pa.schema(
 def handled_by(hops: pa.Table) -> pa.Table:
     """By node, topic and priority, as HANDLED: how many messages it had, and what it sent of them."""
     of = ["id", "topic", "priority", "origin"]
-    sent = hops.filter(pc.field("sent") > 0)
+    # A message may cross from one node to another several times, as another hop of its way each time.
+    sent = _summed(hops.filter(pc.field("sent") > 0), ["src", "dst", *of], ["sent", "repeated"])
     came = hops.filter(pc.field("copies") > 0)
     nothing = pa.array([0] * came.num_rows, pa.int64())
     sides = [

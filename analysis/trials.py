@@ -24,7 +24,7 @@ class Trial(NamedTuple):
 def setup_of(run: Run) -> str:
     """Ten digits for all that does not differ between trials: topology, methods, scenario, backend."""
     topology = {key: value for key, value in run.manifest["topology"].items() if key not in OWN}
-    scenario = topology["scenario"]  # to expect more of it does not change it
+    scenario = topology.get("scenario", {})  # to expect more of it does not change it
     topology["scenario"] = {key: value for key, value in scenario.items() if key != "expect"}
     text = json.dumps([topology, run.backend], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:10]

@@ -89,8 +89,8 @@ def change_links(
     with locked(record.name, patience_s=PATIENCE_S):
         record = the_lab(record.name)
         topology = topology_of(record)
-        bench = LinkBench(record, topology, _backend(record, topology, emit, make))
         names = select_links(selectors, topology)
+        bench = LinkBench(record, topology, _backend(record, topology, emit, make))
         change = bench.ready(names, order)
         _say_what_stays(order, names, topology, emit)
         if change is None:
