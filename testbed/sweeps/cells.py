@@ -56,8 +56,8 @@ class Sweep:
         )
 
     def name_of(self, cell: Cell) -> str:
-        """Of the cell's lab: labs that are up at the same time must not share one."""
-        ending = f"-c{cell.number}"
+        """Of the cell's lab: labs that are up at the same time, also of other sweeps, must not share one."""
+        ending = f"-{self.identity}-c{cell.number}"
         return f"{self.lab[: MAX_LAB_NAME - len(ending)].rstrip('-')}{ending}"
 
     def as_json(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from testbed.backends.choice import SIMULATED
-from testbed.errors import TestbedError
+from testbed.errors import NameTaken, TestbedError
 from testbed.events import Event, Warned
 from testbed.lab import bring_down, bring_up, play, simulate
 from testbed.limits import raise_open_files
@@ -61,6 +61,11 @@ def _run(task: dict[str, Any], emit: Any) -> RunPlace:
     topology = load(file, name=task["name"], scenario=scenario, overrides=task["overrides"])
     if backend == SIMULATED:
         return simulate(topology, file, emit, scenario=scenario)
+    if topology.name in lab_names():
+        raise NameTaken(
+            f"a lab named {topology.name!r} is up already; each cell starts a lab of its own",
+            f"`testbed down {topology.name}`, and sweep again",
+        )
     try:
         record = bring_up(topology, file, backend, emit, scenario=scenario)
         play(record, emit)

@@ -2,12 +2,13 @@
 
 import json
 from collections import Counter
+from dataclasses import replace
 from decimal import Decimal
 from itertools import pairwise
 from math import prod
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from testbed.errors import InputError
@@ -57,6 +58,14 @@ def test_labs_of_cells_have_names_of_their_own(sweep: Sweep) -> None:
     names = [sweep.name_of(cell) for cell in sweep.cells()]
     assert len({*names}) == len(names)
     assert all(LAB_NAME.fullmatch(name) for name in names)
+
+
+@given(sweeps(), sweeps())
+def test_labs_of_two_sweeps_can_be_up_at_once(one: Sweep, other: Sweep) -> None:
+    other = replace(other, lab=one.lab)
+    assume(one != other)
+    names = [{sweep.name_of(cell) for cell in sweep.cells()} for sweep in (one, other)]
+    assert names[0].isdisjoint(names[1])
 
 
 @given(sweeps())
