@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from testbed.places import RunPlace
-from testbed.recording.actions import FAILED, recorded
+from testbed.recording.actions import FAILED, incidents_of, recorded
 from testbed.recording.lateness import Lateness, lateness
 from testbed.recording.publications import (
     PUBLISHED,
@@ -20,7 +20,7 @@ from testbed.recording.publications import (
     read_happened,
 )
 from testbed.records import UNFINISHED, read_manifest, update_manifest
-from testbed.scenario import Action
+from testbed.scenario import Action, without_the_fallen
 
 INJECTED = "injected"  # of the manifest: what was published by hand
 _MARK = f'"{PUBLISHED}"'
@@ -42,11 +42,13 @@ def record_happened(run: RunPlace) -> Lateness | None:
     beside.replace(run.happened)
     late = lateness(row.late_ns for row in rows if row.late_ns is not None)
     if play:
+        incidents = incidents_of(recorded(manifest), start_ns, as_due=True)
+        due = without_the_fallen(planned, incidents)  # who is down when is known only now
         counts = {
-            "planned": len(planned),
+            "planned": len(due),
             "published": len(rows),
             "unplanned": sum(not row.planned for row in rows),
-            "never_published": len(never_happened(planned, rows)),
+            "never_published": len(never_happened(due, rows)),
         }
         struck = lateness(
             entry["t_ns"] - entry["due_ns"]

@@ -27,6 +27,7 @@ from testbed.recording.script import (
     with_incidents,
 )
 from testbed.records import lab_names, read_manifest, update_manifest
+from testbed.scenario import without_the_fallen
 from testbed.topology import load_text
 from testbed.topology.files import text_of
 from testbed.topology.model import Topology, from_json
@@ -158,4 +159,5 @@ def _as_planned(run: RunPlace, manifest: dict[str, Any]) -> Script:
     if play_of is None:  # it was interrupted: what would have happened is known, but for triggers
         return lengthened(replace(compiled(topology), actions=actions))
     incidents = incidents_of(recorded(manifest), play_of["start_ns"], as_due=True)
-    return lengthened(Script(actions, incidents, topology.scenario.lasts_s))
+    timeline = without_the_fallen(actions, incidents)
+    return lengthened(Script(timeline, incidents, topology.scenario.lasts_s))

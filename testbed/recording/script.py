@@ -38,10 +38,15 @@ class Script:
 
 
 def compiled(topology: Topology) -> Script:
-    """The topology's own scenario."""
-    incidents = compile_incidents(topology)
-    timeline = without_the_fallen(compile_timeline(topology), incidents)
-    return Script(timeline, incidents, topology.scenario.lasts_s, bool(awaited(topology)))
+    """The topology's own scenario.
+
+    Who will be down when is known only if nothing awaits a trigger, which may start a sensor again or stop it before.
+    """
+    incidents, timeline = compile_incidents(topology), compile_timeline(topology)
+    awaits = bool(awaited(topology))
+    if not awaits:
+        timeline = without_the_fallen(timeline, incidents)
+    return Script(timeline, incidents, topology.scenario.lasts_s, awaits)
 
 
 def as_happened(
