@@ -112,7 +112,9 @@ class Actions:
         """All of them in the order of time; to mend what was never broken is a problem."""
         self._found.sort(key=lambda found: found[1].at_s)
         broken: dict[ActionKind, set[str]] = {kind: set() for kind in ActionKind}
+        ever: dict[ActionKind, set[str]] = {kind: set() for kind in ActionKind}
         for _, each in self._found:
+            ever[each.kind].update(each.nodes)
             if each.when is not None:  # it may come at any time
                 broken[each.kind].update(each.nodes)
         told: set[Path] = set()
@@ -121,12 +123,15 @@ class Actions:
             if each.kind not in _UNDONE or not self._checking.shaped.sound("scenario"):
                 continue
             causes, how = _UNDONE[each.kind]
-            before = set().union(*(broken[cause] for cause in causes))
+            known, moment = broken, f"before {DURATION.write(each.at_s)}"
+            if each.when is not None:  # so may what mends: after anything in the file
+                known, moment = ever, "in this scenario"
+            before = set().union(*(known[cause] for cause in causes))
             if each.nodes and before.isdisjoint(each.nodes) and path not in told:
                 told.add(path)
                 self._checking.key(
                     path,
-                    f"none of these nodes {how} before {DURATION.write(each.at_s)}",
+                    f"none of these nodes {how} {moment}",
                     f"add an event with `{causes[0]}` before it, or remove this one",
                 )
         return tuple(each for _, each in self._found)
