@@ -3,6 +3,7 @@
 Pure, and the same for real labs and virtual time: all moments are nanoseconds since the scenario's start, as played.
 """
 
+from bisect import bisect_left, insort
 from collections import deque
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
@@ -54,8 +55,12 @@ class _Waiting:
         self.trigger = trigger
         within_s = trigger.within_s
         self.deadline_ns = None if within_s is None else played_ns(nanoseconds(within_s), speed)
+        self._over_ns = max(1, played_ns(nanoseconds(trigger.over_s), speed))
+        self._quiet_ns = max(1, played_ns(nanoseconds(trigger.quiet_s), speed))
+        self._above_ns = nanoseconds(trigger.above_s)  # links keep their pace, and so do delays
         self._count = 0
-        self._delays: deque[tuple[int, int]] = deque()  # when, delay
+        self._lately: deque[tuple[int, int]] = deque()  # when, delay
+        self._delays: list[int] = []  # the same, by size
         self._overlay: Hashable = None
         self._since_ns = 0
 
@@ -75,12 +80,13 @@ class _Waiting:
 
     def _too_slow(self, seen: Reception) -> bool:
         """Whether the percentile (nearest rank) of what came lately is above the limit."""
-        self._delays.append((seen.at_ns, seen.delay_ns))
-        while self._delays[0][0] <= seen.at_ns - nanoseconds(self.trigger.over_s):
-            self._delays.popleft()
-        ordered = sorted(delay for _, delay in self._delays)
-        rank = max(1, ceil(self.trigger.percentile / 100 * len(ordered)))
-        return ordered[rank - 1] > nanoseconds(self.trigger.above_s)
+        self._lately.append((seen.at_ns, seen.delay_ns))
+        insort(self._delays, seen.delay_ns)
+        while self._lately[0][0] <= seen.at_ns - self._over_ns:
+            _, gone = self._lately.popleft()
+            del self._delays[bisect_left(self._delays, gone)]
+        rank = max(1, ceil(self.trigger.percentile / 100 * len(self._delays)))
+        return self._delays[rank - 1] > self._above_ns
 
     def on_overlay(self, described: Hashable, now_ns: int) -> bool:
         """Whether nobody's place has changed for long enough."""
@@ -88,9 +94,7 @@ class _Waiting:
             return False
         if described != self._overlay:
             self._overlay, self._since_ns = described, now_ns
-        return described is not None and now_ns - self._since_ns >= nanoseconds(
-            self.trigger.quiet_s
-        )
+        return described is not None and now_ns - self._since_ns >= self._quiet_ns
 
 
 class Triggers:

@@ -58,6 +58,9 @@ class Waits:
         if raw.quiet is not None and raw.quiet < _SHORTEST_QUIET_S:
             hint = "brokers are asked once a second: write it like 3s"
             self._checking.value((*path, "quiet"), "that is too short to be seen", hint)
+        if raw.delay is not None and raw.delay.over == 0:
+            where = (*path, "delay", "over")
+            self._checking.value(where, "no time at all: nothing comes in it", "write it like 10s")
 
     def _who(self, path: Path, raw: RawReceived | RawDelay) -> tuple[str, ...]:
         if not raw.nodes:

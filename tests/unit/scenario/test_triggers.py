@@ -90,6 +90,28 @@ def test_delays_are_judged_as_by_looking_at_everything_each_time(seen, percentil
     assert fires(trigger, seen) == expected
 
 
+def test_what_is_lately_is_divided_by_the_speed_and_delays_are_not():
+    half = replace(SLOW, percentile=50, above_s=3.0)
+    mixed = [*(heard(at / 10, delay_s=1) for at in range(30)), heard(4.5, delay_s=4)]
+    assert not Triggers({7: half}, 1.0).on_receptions(mixed)
+    assert Triggers({7: half}, 10.0).on_receptions(mixed) == [7]  # the last second is lately
+
+
+def test_a_moment_shorter_than_any_clock_still_holds_what_has_just_come():
+    brief = replace(SLOW, over_s=1e-9)
+    assert Triggers({7: brief}, 1_000.0).on_receptions([heard(1), heard(2, delay_s=3)]) == [7]
+
+
+def test_how_long_an_overlay_is_quiet_is_divided_by_the_speed():
+    triggers = Triggers({7: CALM}, 2.0)
+    assert not triggers.on_overlay("a", 0)
+    assert not triggers.on_overlay("a", SECOND)
+    assert triggers.on_overlay("a", 3 * SECOND // 2) == [7]
+    swift = Triggers({7: CALM}, 1_000.0)
+    assert not swift.on_overlay("a", 0)  # it has been seen only once
+    assert swift.on_overlay("a", SECOND) == [7]
+
+
 def test_an_overlay_is_stable_when_no_place_has_changed_for_a_while():
     triggers = Triggers({7: CALM}, 1.0)
     for at_s, places in ((0, "a"), (1, "b"), (2, "b"), (3, None), (4, "b"), (6, "b")):
