@@ -23,6 +23,7 @@ from testbed.topology.source_map import Path, Place, SourceMap
 
 EXAMPLE = "write it like --set delivery.method=fifo"
 LINK_PROFILES: Path = ("links", "profiles")
+PROFILE_DEPTH = len(LINK_PROFILES) + 1  # of a profile's own path
 # Sections whose keys are names that the file has given: what is not there yet is hardly meant.
 _NAMED: Mapping[Path, str] = {
     ("groups",): "group",
@@ -105,6 +106,7 @@ class _Setting:
         self._before = source
         self._keys, self._values = dict(source.keys), dict(source.values)
         self._others = dict(source.others)
+        self._built_in: set[Path] = set()  # profiles that are in the data only since one sets them
 
     def source(self) -> SourceMap:
         """The places of all values, those that were set in their `--set`."""
@@ -162,13 +164,10 @@ class _Setting:
 
     def _made(self, container: Any, path: Path, steps: list[str | int], here: Place) -> Any:
         """A section that the file leaves out; built-in profiles are there without being written."""
-        if kind := _NAMED.get(path[:-1]):
-            name = str(path[-1])
-            known = {*container, *(PROFILES if path[:-1] == LINK_PROFILES else ())}
-            if name not in known:
-                hint = did_you_mean(name, sorted(known)) or f"the file has no {kind} of a name"
-                raise _NoSuchPath(f"there is no {kind} {quoted(name)}", hint)
-            container[name] = _built_in(PROFILES[name], changed=steps)
+        _refuse_the_unnamed(container, path)
+        if path[:-1] == LINK_PROFILES and path[-1] in PROFILES:
+            container[path[-1]] = _built_in(PROFILES[str(path[-1])])
+            self._built_in.add(path)
         elif isinstance(steps[0], int):
             raise _NoSuchPath(
                 f"the file has no list `{_written(path)}`", "set it as a whole: [...]"
@@ -187,6 +186,7 @@ class _Setting:
 
     def _put(self, container: Any, path: Path, value: Any, here: Place) -> None:
         self._check_item(container, path)
+        _refuse_the_unnamed(container, path)
         container[path[-1]] = value
         for places in (self._keys, self._values):
             for below in [known for known in places if known[: len(path)] == path]:
@@ -194,6 +194,30 @@ class _Setting:
         self._values[path] = here
         if isinstance(path[-1], str):
             self._keys[path] = here
+        self._built_in.discard(path)
+        self._make_way_for_both(path, value)
+
+    def _make_way_for_both(self, path: Path, value: Any) -> None:
+        """What is set for both directions of a built-in profile is its own in neither, unless that was set, too."""
+        profile, rest = path[:PROFILE_DEPTH], path[PROFILE_DEPTH:]
+        if profile not in self._built_in or rest[:1] != ("both",):
+            return
+        written = self.data["links"]["profiles"][profile[-1]]
+        for key in rest[1:2] or (value if isinstance(value, dict) else ()):
+            for way in ("up", "down"):
+                places = ((*profile, way), (*profile, way, key))
+                if not any(place in self._values for place in places):
+                    written[way].pop(key, None)
+
+
+def _refuse_the_unnamed(container: Any, path: Path) -> None:
+    """A group, node or link profile that nobody has named before is hardly meant."""
+    if kind := _NAMED.get(path[:-1]):
+        name = str(path[-1])
+        known = {*container, *(PROFILES if path[:-1] == LINK_PROFILES else ())}
+        if name not in known:
+            hint = did_you_mean(name, sorted(known)) or f"the file has no {kind} of a name"
+            raise _NoSuchPath(f"there is no {kind} {quoted(name)}", hint)
 
 
 def _steps(path: str) -> Iterator[str | int]:
@@ -209,14 +233,9 @@ def _written(path: Path) -> str:
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)[1:]
 
 
-def _built_in(profile: Profile, changed: Sequence[str | int]) -> dict[str, Any]:
-    """A built-in profile as a file would have it; what is about to be set for both directions is left out of each."""
-    left_out = changed[1:2] if changed[0] == "both" else ()
-    shapes = {"up": _as_written(profile.up), "down": _as_written(profile.down)}
-    for shape in shapes.values():
-        for key in left_out:
-            shape.pop(str(key), None)
-    return {**shapes, "mtu": profile.mtu}
+def _built_in(profile: Profile) -> dict[str, Any]:
+    """A built-in profile as a file would have it."""
+    return {"up": _as_written(profile.up), "down": _as_written(profile.down), "mtu": profile.mtu}
 
 
 def _as_written(shape: Shape) -> dict[str, str]:

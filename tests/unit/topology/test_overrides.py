@@ -56,6 +56,8 @@ WRONG = (
     "scenario.duration.s=4",
     "space.tilt[0]=3",
     "nodes.extra={}",
+    "groups.sensor={kind: sensor, count: 2}",
+    "links.profiles.mvnoo={both: {rate: 8kB/s}}",
 )
 
 
@@ -114,6 +116,12 @@ def test_sections_that_the_file_leaves_out_are_made() -> None:
     assert load("deadlines.5=2s").deadlines == ((5, 2.0),)
 
 
+def test_a_node_of_which_the_file_has_only_the_name_is_made_by_what_is_set() -> None:
+    bare = VALLEY.replace("  broker: {kind: broker}", "  broker:")
+    topology = load_text(bare, "valley.yaml", overrides=["nodes.broker.kind=broker"])
+    assert without_record(topology) == without_record(load())
+
+
 def test_what_was_set_is_kept_with_the_topology() -> None:
     topology = load("delivery.method=preemptive", "seed=7")
     assert topology.overrides == (("delivery.method", "preemptive"), ("seed", "7"))
@@ -132,6 +140,26 @@ def test_a_rate_for_both_directions_of_a_built_in_profile_holds_for_both() -> No
     profile = load("links.profiles.3g-384k.both.rate=4kB/s").profile("3g-384k")
     assert profile.up.rate_bps == profile.down.rate_bps == 32_000.0
     assert profile.down.queue_bytes == PROFILES["3g-384k"].down.queue_bytes
+
+
+def test_what_is_set_for_both_directions_of_a_built_in_profile_holds_at_once_and_one_by_one() -> (
+    None
+):
+    path = "links.profiles.3g-384k.both"
+    at_once = load(f"{path}={{rate: 4kB/s, delay: 700ms}}").profile("3g-384k")
+    assert load(f"{path}.rate=4kB/s", f"{path}.delay=700ms").profile("3g-384k") == at_once
+    for shape, built_in in (
+        (at_once.up, PROFILES["3g-384k"].up),
+        (at_once.down, PROFILES["3g-384k"].down),
+    ):
+        assert shape == replace(built_in, rate_bps=32_000.0, delay_s=0.7)
+
+
+def test_what_is_set_for_one_direction_goes_before_what_is_set_for_both() -> None:
+    values = ["links.profiles.3g-384k.up.rate=4kB/s", "links.profiles.3g-384k.both={rate: 8kB/s}"]
+    for order in (values, values[::-1]):
+        profile = load(*order).profile("3g-384k")
+        assert (profile.up.rate_bps, profile.down.rate_bps) == (32_000.0, 64_000.0)
 
 
 def test_a_problem_in_the_file_itself_keeps_its_line() -> None:
