@@ -18,8 +18,9 @@ from testbed.topology.raw import (
 from testbed.topology.sides import Sides
 from testbed.topology.source_map import Path
 from testbed.topology.targets import Targets
-from testbed.topology.timing import Timing, timing
+from testbed.topology.timing import MAX_TIMES, Timing, timing
 from testbed.topology.units import DURATION, SIZE
+from testbed.topology.volume import nanoseconds
 from testbed.topology.waits import Waits
 
 Details = tuple[tuple[str, Any], ...]
@@ -42,6 +43,8 @@ _AT_ONCE = (  # they last no time
     *(ActionKind.EXEC, ActionKind.MARK),
 )
 MAX_DATAGRAM = 1_472  # what fits a packet of 1,500 bytes
+DATAGRAM_HEADERS = 14 + 20 + 8  # Ethernet, IPv4, UDP: they count for the rate
+MAX_DATAGRAMS_PER_S = 100_000  # of each sender
 _BY_THEMSELVES = (ActionKind.FLAP, ActionKind.CHURN)  # they repeat
 _SHAPE = {  # key of the file -> field of Shape
     "rate": "rate_bps",
@@ -93,10 +96,12 @@ class Actions:
             names, details = tuple(name for side in sides for name in side), (("sides", sides),)
         elif kind in self._details:
             details = self._details[kind](inner, raw)
-        if kind is ActionKind.LOAD and raw.to in names:
+        if kind is ActionKind.LOAD and (to := dict(details)["to"]) in names:
             hint = "choose another node"
-            self._checking.value((*inner, "to"), f"{raw.to} would send to itself", hint)
+            self._checking.value((*inner, "to"), f"{to} would send to itself", hint)
         for_s = _length(kind, when, duration_s)
+        if kind in _BY_THEMSELVES and when.clear and self._checking.shaped.sound(*inner):
+            self._check_times(inner, kind, for_s or 0.0, dict(details))
         for moment in when.moments_s:
             happening = Happening(
                 moment, kind, names, 1.0 if share is None else share, for_s, details, when.when
@@ -146,9 +151,24 @@ class Actions:
                 message = f"`{kind}` is over at once: `{key}` means nothing here"
                 self._checking.key((*path, key), message, "remove it, or add `every: 10s`")
 
+    def _check_times(
+        self, path: Path, kind: ActionKind, for_s: float, details: dict[str, Any]
+    ) -> None:
+        """What repeats by itself has a limit, too; of what happens by chance, that is how often on average."""
+        if kind is ActionKind.FLAP:
+            turn_s = details["down_s"] + details["up_s"]
+            times = for_s / turn_s if turn_s else 0.0
+            hint = "lengthen `down` or `up`, or set `until`"
+        else:
+            times = for_s * (details["leave_per_s"] + details["join_per_s"])
+            hint = "let fewer leave and join, or set `until`"
+        if times > MAX_TIMES:
+            message = f"it would happen {times:,.0f} times; at most {MAX_TIMES:,} are possible"
+            self._checking.key(path, message, hint)
+
     def _flap(self, path: Path, raw: RawFlap) -> Details:
         for key in ("down", "up"):
-            if getattr(raw, key) == 0 and self._checking.shaped.sound(*path, key):
+            if self._checking.shaped.sound(*path, key) and not nanoseconds(getattr(raw, key)):
                 self._checking.value((*path, key), "no time at all", "write it like 2s")
         return (("down_s", raw.down), ("up_s", raw.up))
 
@@ -161,14 +181,23 @@ class Actions:
         return (*per_s, ("by", raw.by))
 
     def _load(self, path: Path, raw: RawLoad) -> Details:
+        to = None
         if self._checking.shaped.sound(*path, "to"):
-            self._sides.named((*path, "to"), raw.to)
+            to = self._sides.named((*path, "to"), raw.to)
         most = MAX_DATAGRAM
         if raw.size > most:
             self._checking.value(
                 (*path, "size"), f"a datagram has at most {SIZE.write(most)}", "send more of them"
             )
-        return (("to", raw.to), ("rate_bps", raw.rate), ("size", raw.size))
+        if self._checking.shaped.sound(*path):
+            per_s = raw.rate / ((raw.size + DATAGRAM_HEADERS) * 8)
+            if per_s > MAX_DATAGRAMS_PER_S:
+                self._checking.value(
+                    (*path, "rate"),
+                    f"each would send {per_s:,.0f} datagrams a second; at most {MAX_DATAGRAMS_PER_S:,} are possible",
+                    "lower `rate`, or send bigger ones with `size`",
+                )
+        return (("to", to and to.name), ("rate_bps", raw.rate), ("size", raw.size))
 
     def _link(self, path: Path, raw: RawLinkChange) -> Details:
         self._profiles.check((*path, "profile"), raw.profile)

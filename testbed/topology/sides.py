@@ -1,6 +1,7 @@
 """The sides of a partition: who is on which, and whether the core can keep them apart."""
 
 from testbed.topology.checking import Checking
+from testbed.topology.hints import quoted
 from testbed.topology.model import Node
 from testbed.topology.selection import Objection, Selection
 from testbed.topology.source_map import Path
@@ -34,8 +35,12 @@ class Sides:
         return tuple(tuple(node.name for node in nodes) for nodes in found)
 
     def named(self, path: Path, name: str) -> Node | None:
-        """A single node."""
-        return next(iter(self._selection.of(path, (name,))), None)
+        """A single node, however it is selected; that several are meant is a problem."""
+        nodes = self._selection.of(path, (name,))
+        if len(nodes) > 1:
+            message = f"{quoted(name)} means {len(nodes):,} nodes, and one is needed"
+            self._checking.value(path, message, f"name one of them, as in {nodes[0].name}")
+        return nodes[0] if len(nodes) == 1 else None
 
     def _check(
         self, path: Path, node: Node, side: int, side_of: dict[str, int], behind: dict[str, Node]
