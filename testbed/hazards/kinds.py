@@ -27,6 +27,17 @@ def stories(
     return alarmed(hazard, tuple(tell(site) for site in sites_of(hazard.nodes, places)))
 
 
+def steps_of(hazard: Hazard, duration_s: float) -> int:
+    """How many steps are computed for all sites, at most: also those of the rain before the scenario."""
+    sites = len(hazard.nodes)
+    steps = sites * ceil(duration_s / hazard.step_s)
+    if hazard.rain is None or not hazard.rain.before_mm:
+        return steps
+    if hazard.kind is HazardKind.LANDSLIDE:  # the ground is as wet everywhere
+        return steps + ceil(hazard.rain.before_s / BEFORE_STEP_S)
+    return steps + sites * ceil(hazard.rain.before_s / hazard.step_s)
+
+
 def _teller(hazard: Hazard, duration_s: float, seed: int) -> Tell:
     """What tells the story of a site."""
     rain = hazard.rain or Rain()

@@ -1,9 +1,9 @@
 """`scenario.hazard` of the file to the hazard that is played: what belongs to its kind, who watches it, its times."""
 
 from itertools import pairwise
-from math import ceil
 
 from nodes.wire import MAX_PAYLOAD_BYTES
+from testbed.hazards.kinds import steps_of
 from testbed.hazards.model import (
     LEVELS,
     MAX_STEP_S,
@@ -284,9 +284,11 @@ def _check_times(checking: Checking, raw: RawHazard, made: Hazard, duration_s: f
         _check_beginning(checking, ("rain", "storm"), made.rain.storm.at_s, duration_s)
     if made.quake:
         _check_beginning(checking, ("quake",), made.quake.at_s, duration_s)
-    if len(made.nodes) * ceil(duration_s / made.step_s) > MOST_STEPS:
+    if steps_of(made, duration_s) > MOST_STEPS:
         message = f"more than {MOST_STEPS:,} steps of all sensors would have to be computed"
-        checking.key(PATH, message, "lengthen `step`, or shorten the scenario")
+        wet = made.rain is not None and made.rain.before_mm
+        shorter = "the scenario or `before_for`" if wet else "the scenario"
+        checking.key(PATH, message, f"lengthen `step`, or shorten {shorter}")
     if len(made.nodes) * duration_s / min(made.readings.periods_s) > MAX_PUBLICATIONS:
         checking.key(
             (*PATH, "readings"),
