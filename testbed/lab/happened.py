@@ -9,6 +9,7 @@ from typing import Any
 
 from testbed.places import RunPlace
 from testbed.recording.actions import FAILED, incidents_of, recorded
+from testbed.recording.events import PLAY
 from testbed.recording.lateness import Lateness, lateness
 from testbed.recording.publications import (
     PUBLISHED,
@@ -23,7 +24,6 @@ from testbed.records import UNFINISHED, read_manifest, update_manifest
 from testbed.scenario import Action, without_the_fallen
 
 INJECTED = "injected"  # of the manifest: what was published by hand
-_MARK = f'"{PUBLISHED}"'
 
 
 def record_happened(run: RunPlace) -> Lateness | None:
@@ -34,7 +34,9 @@ def record_happened(run: RunPlace) -> Lateness | None:
     manifest = read_manifest(run)
     play = manifest.get("play")
     lines = list(_published(run.logs))
-    start_ns = play["start_ns"] if play else min((line["t"] for line in lines), default=0)
+    start_ns = began_ns(run, manifest)
+    if start_ns is None:
+        start_ns = min((line["t"] for line in lines), default=0)
     planned = read_actions(run.actions.read_text().splitlines()) if run.actions.exists() else []
     rows = happened(planned, lines, start_ns)
     beside = run.happened.with_suffix(".new")
@@ -64,6 +66,20 @@ def record_happened(run: RunPlace) -> Lateness | None:
     return late
 
 
+def began_ns(run: RunPlace, manifest: dict[str, Any]) -> int | None:
+    """When the scenario began; of one that was interrupted or killed, the journal knows. None if none was played."""
+    if play := manifest.get("play"):
+        return int(play["start_ns"])
+    if not run.journal.exists():
+        return None
+    starts = [
+        int(step["start_ns"])
+        for step in _objects(run.journal, f'"{PLAY}"')
+        if step.get("step") == PLAY and "start_ns" in step
+    ]
+    return starts[-1] if starts else None
+
+
 def happened_in(run: RunPlace) -> list[Happened]:
     """What the record says; of a run that goes on, or that has none (it was killed, or is old), what its logs say."""
     if not run.happened.exists() or read_manifest(run)["status"] in UNFINISHED:
@@ -73,11 +89,16 @@ def happened_in(run: RunPlace) -> list[Happened]:
 
 def _published(logs: Path) -> Iterator[dict[str, Any]]:
     for path in sorted(logs.glob("*.jsonl")):
-        with path.open() as lines:
-            for line in lines:
-                if _MARK in line:
-                    with suppress(ValueError):  # torn by a crash
-                        yield json.loads(line)
+        yield from _objects(path, f'"{PUBLISHED}"')
+
+
+def _objects(path: Path, mark: str) -> Iterator[dict[str, Any]]:
+    """Of the file's lines, those that have the mark somewhere."""
+    with path.open() as lines:
+        for line in lines:
+            if mark in line:
+                with suppress(ValueError):  # torn by a crash
+                    yield json.loads(line)
 
 
 def injected_since(run: RunPlace, since_ns: int, start_ns: int) -> tuple[Action, ...]:

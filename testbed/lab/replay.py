@@ -1,6 +1,6 @@
 """A run played again: exactly its publications and faults, from its folder alone, wherever one likes."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +9,7 @@ from testbed.backends.choice import SIMULATED
 from testbed.errors import InputError, NameTaken
 from testbed.events import Emit
 from testbed.lab.down import bring_down
-from testbed.lab.happened import happened_in
+from testbed.lab.happened import began_ns, happened_in
 from testbed.lab.play import play
 from testbed.lab.simulate import SERVICE_S, simulate
 from testbed.lab.up import bring_up
@@ -27,7 +27,7 @@ from testbed.recording.script import (
     with_incidents,
 )
 from testbed.records import lab_names, read_manifest, update_manifest
-from testbed.scenario import without_the_fallen
+from testbed.scenario import Action, without_the_fallen
 from testbed.topology import load_text
 from testbed.topology.files import text_of
 from testbed.topology.model import Topology, from_json
@@ -99,7 +99,12 @@ def play_again(replay: Replay, backend: str | None, emit: Emit) -> RunPlace:
 
 def played_otherwise(replay: Replay, run: RunPlace, within_ns: int) -> Difference:
     """How what the new run published differs from what it was to publish; also on record there."""
-    told = difference(replay.script.actions, [row.action for row in happened_in(run)], within_ns)
+    wanted = replay.script.actions
+    if replay.script.awaits:  # only now is known who was down when
+        manifest = read_manifest(run)
+        start_ns = began_ns(run, manifest) or 0
+        wanted = without_the_fallen(wanted, incidents_of(recorded(manifest), start_ns, as_due=True))
+    told = difference(wanted, [row.action for row in happened_in(run)], within_ns)
     counts = {
         name: len(value) if isinstance(value, list) else value
         for name, value in told.as_json().items()
@@ -136,16 +141,23 @@ def _topology(run: RunPlace, manifest: dict[str, Any], overrides: Sequence[str])
 
 def _as_happened(run: RunPlace, manifest: dict[str, Any]) -> Script:
     rows, topology = happened_in(run), from_json(manifest["topology"])
-    play_of = manifest.get("play")
-    if not rows and not play_of:
+    start_ns = began_ns(run, manifest)
+    if not rows and start_ns is None:
         raise InputError(
             f"nothing was published in run {run.run}", "`testbed play` or `testbed inject` publish"
         )
-    start_ns = play_of["start_ns"] if play_of else rows[0].t_ns - rows[0].at_ns
-    lasts_s = topology.scenario.lasts_s if play_of else 0.0
+    if start_ns is None:
+        start_ns = rows[0].t_ns - rows[0].at_ns
     actions = recorded(manifest)
+    over = bool(manifest.get("play"))
+    lasts_s = topology.scenario.lasts_s if over else _last_s(actions, start_ns)
     by_hand = link_incidents(manifest.get("link_changes", []), actions, start_ns)
     return with_incidents(as_happened(rows, actions, start_ns, lasts_s), by_hand)
+
+
+def _last_s(actions: Sequence[Mapping[str, Any]], start_ns: int) -> float:
+    """Until when something was done to a lab whose scenario did not come to its end, or that had none."""
+    return float(max([0, *(each["t_ns"] - start_ns for each in actions)]) / 1e9)
 
 
 def _as_planned(run: RunPlace, manifest: dict[str, Any]) -> Script:
@@ -156,8 +168,19 @@ def _as_planned(run: RunPlace, manifest: dict[str, Any]) -> Script:
     topology, play_of = from_json(manifest["topology"]), manifest.get("play")
     written = read_actions(run.actions.read_text().splitlines())
     actions = tuple(sorted(written, key=lambda action: action.at_ns))  # triggers added at the end
-    if play_of is None:  # it was interrupted: what would have happened is known, but for triggers
-        return lengthened(replace(compiled(topology), actions=actions))
+    if play_of is None:
+        return lengthened(_interrupted(topology, actions, again=RECORD in manifest))
     incidents = incidents_of(recorded(manifest), play_of["start_ns"], as_due=True)
     timeline = without_the_fallen(actions, incidents)
     return lengthened(Script(timeline, incidents, topology.scenario.lasts_s))
+
+
+def _interrupted(topology: Topology, written: tuple[Action, ...], *, again: bool) -> Script:
+    """What would have happened is known, but for triggers: they wait once more, and publish what they do.
+
+    So what they had published already is left out. `again`: it was a replay, in which no trigger waits.
+    """
+    script = compiled(topology)
+    if script.awaits and not again:
+        return script
+    return replace(script, actions=written, awaits=False)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from testbed.errors import InputError
 from testbed.events import ignore
+from testbed.journal import Journal
 from testbed.lab import simulate
 from testbed.lab.happened import happened_in
 from testbed.lab.replay import play_again, played_otherwise, replay_of
@@ -151,6 +152,49 @@ def test_a_run_in_which_nothing_happened_cannot_be_replayed(run):
     run.actions.unlink()
     with pytest.raises(InputError, match="no scenario was played"):
         replay_of(run, planned=True)
+
+
+def interrupted(run: RunPlace) -> int:
+    """As if the command had been killed while it played; when the scenario began."""
+    start_ns = read_manifest(run)["play"]["start_ns"]
+    Journal(run.journal).write(step="play", start_ns=start_ns - 10**12)  # an earlier one
+    Journal(run.journal).write(step="play", start_ns=start_ns)
+    update_manifest(run, play=None)
+    run.happened.unlink()
+    return int(start_ns)
+
+
+def test_an_interrupted_run_counts_from_the_start_of_its_scenario_and_keeps_its_early_faults(
+    places,
+):
+    source = places / "valley.yaml"
+    late = VALLEY.replace("at: 0s, publish", "at: 1500ms, publish")
+    source.write_text(late.replace("at: 1s, crash", "at: 100ms, crash"))
+    run = simulate(load(source), source, ignore)
+    whole = replay_of(run).script
+    interrupted(run)
+    script = replay_of(run).script
+    assert script.actions == whole.actions
+    assert script.incidents == whole.incidents
+    assert script.incidents[0].at_ns == 100_000_000
+
+
+def test_triggers_of_an_interrupted_run_wait_again_and_publish_once(places):
+    source = places / "valley.yaml"
+    waiting = (
+        "    - {when: {received: {nodes: siren}}, "
+        "publish: {from: sensors-1, topic: alerts, priority: 5, size: 100B}}\n"
+    )
+    source.write_text(VALLEY + waiting)
+    run = simulate(load(source), source, ignore)
+    interrupted(run)
+    what = replay_of(run, planned=True)
+    again = play_again(what, "simulated", ignore)
+    told = played_otherwise(what, again, within_ns=0)
+    assert not told.missing
+    assert [action.priority for action in told.extra] == [5]
+    interrupted(again)  # a replay in which no trigger waits
+    assert not replay_of(again, planned=True).script.awaits
 
 
 def test_two_processes_with_other_hashes_leave_the_same_bytes(places):
