@@ -131,19 +131,40 @@ def mqtt_publications(rows: Iterable[Mapping[str, Any]]) -> tuple[list[Spoken], 
                 published[row["topic"], row["digest"]].append(row)
             else:
                 unread += 1
-    shared = {server.partition(":")[0] for server in servers}
+    hosts = {_address(server) for server in servers}
     spoken = []
     for alike in published.values():
-        origin = min(alike, key=lambda row: row["first_ns"])["src"]
+        first = min(alike, key=lambda row: row["first_ns"])
+        name, sent = _publisher(first, alike, servers, hosts)
         ways: defaultdict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
-        for row in alike:
-            if row["src"] == origin:
-                ways[row["file"], row["dst"]].append(row)
+        for row in sent:
+            ways[row["file"], row["dst"]].append(row)
         best = max(ways.values(), key=lambda way: (len(way), -way[0]["first_ns"]))
-        address = origin.partition(":")[0]
-        name = origin if address in shared else address
         spoken += [
             Spoken(row["first_ns"], name, row["topic"], row["payload_bytes"], qos=row["qos"])
             for row in best
         ]
     return spoken, unread
+
+
+def _publisher(
+    first: Mapping[str, Any],
+    alike: Iterable[Mapping[str, Any]],
+    servers: set[str],
+    hosts: set[str],
+) -> tuple[str, list[Mapping[str, Any]]]:
+    """Who sent this first, and which of its rows are that client's; it may have connected again, from another port.
+
+    A broker's address may be its clients', too: there a name has its port, and what goes to a broker is a client's.
+    """
+    address = _address(first["src"])
+    own = [row for row in alike if _address(row["src"]) == address]
+    if address not in hosts:
+        return address, own
+    if first["dst"] in servers:
+        return first["src"], [row for row in own if row["dst"] in servers]
+    return first["src"], [row for row in own if row["src"] == first["src"]]
+
+
+def _address(end: str) -> str:
+    return end.partition(":")[0]

@@ -87,6 +87,22 @@ def test_folders_without_captures_are_refused(tmp_path):
         application_messages([str(tmp_path)], {})
 
 
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_publisher_that_connects_again_loses_nothing_that_it_repeats(shared):
+    """Whether or not the broker has its address."""
+    broker, host = "10.0.0.1:1883", "10.0.0.1" if shared else "10.0.0.2"
+    about = {"dup": False, "complete": True, "qos": 0, "payload_bytes": 5, "file": "one"}
+    about |= {"topic": "alerts", "digest": "same", "kind": "PUBLISH"}
+    rows = []
+    for place, port in enumerate((40000, 40000, 40007, 40009)):
+        inward = {**about, "src": f"{host}:{port}", "dst": broker, "first_ns": place * 10}
+        outward = {**about, "src": broker, "dst": "10.0.0.3:9", "first_ns": place * 10 + 1}
+        rows += [{**inward, "kind": "CONNECT"}, inward, outward]
+    told, _ = mqtt_publications(rows)
+    assert [one.at_ns for one in told] == [0, 10, 20, 30]
+    assert {one.origin for one in told} == {f"{host}:40000" if shared else host}
+
+
 senders = st.sampled_from(["a:1", "b:1", "c:1"])
 said = st.tuples(senders, st.sampled_from(["x", "y"]), st.sampled_from(["1", "2"]))
 
