@@ -33,9 +33,9 @@ _OF_ACTIONS = {ActionKind.MARK.value: MARK, ActionKind.LINK.value: LINK}
 
 
 def of_log(line: Mapping[str, Any]) -> Event:
-    """A line of a node's log."""
-    kind = _OF_LOGS.get(line["event"], NODE)
-    return {"t": line["t"], "kind": kind, "event": line["event"], **line}
+    """A line of a node's log; of which kind a node is, which its first line says, is its `role`."""
+    own = {"role": line["kind"]} if "kind" in line else {}
+    return {**line, **own, "kind": _OF_LOGS.get(line["event"], NODE)}
 
 
 def of_journal(line: Mapping[str, Any]) -> Event:

@@ -47,6 +47,12 @@ def test_lines_of_logs_keep_what_they_say_and_get_a_kind():
     assert of_log({"t": 1, "node": "a", "event": "ready"})["kind"] == "node"
 
 
+def test_a_node_that_starts_is_an_event_of_nodes_whatever_kind_of_node_it_is():
+    told = of_log({"t": 1, "node": "a", "event": "start", "kind": "broker"})
+    assert told == {"t": 1, "node": "a", "event": "start", "kind": "node", "role": "broker"}
+    assert told in Wanted(kinds=frozenset({"node"}))
+
+
 def test_steps_of_the_journal_are_events_of_the_run_and_a_scenario_begins_with_its_clock():
     assert of_journal({"t": 1, "step": "wire", "targets": ["a"]}) == {
         "t": 1,
