@@ -102,10 +102,10 @@ def sweep(
             return
         if backend != SIMULATED:
             choose_backend(backend)  # what the machine lacks is told before a folder is made
-        with folder.alone():
+        with folder.alone() as lock:
             folder.begin(asked, text_of(file), None if scenario is None else text_of(scenario))
             sweeping = Sweeping(asked, folder, file, scenario, terminal)
-            sweeping.run(at_a_time)
+            sweeping.run(at_a_time, lock)
             document = sweeping.measure()
         terminal.document(document)
         terminal.show(

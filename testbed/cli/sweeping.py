@@ -33,8 +33,11 @@ class Sweeping:
         self._terminal = terminal
         self._cells = sweep.cells()
 
-    def run(self, jobs: int) -> None:
-        """Those cells that are not done. What is done stays when it is interrupted, and is not done again."""
+    def run(self, jobs: int, lock: int | None = None) -> None:
+        """Those cells that are not done. What is done stays when it is interrupted, and is not done again.
+
+        `lock`: the folder's, which the processes keep until they have ended, also if this one is killed.
+        """
         folder, emit = self._folder, self._terminal.emit
         self._terminal.if_interrupted = (
             "interrupted; the same command goes on where it was: what is done stays"
@@ -55,7 +58,7 @@ class Sweeping:
             emit(StageAdvanced(RUNNING, 1))
 
         tasks = (Task(cell.number, self._told(cell)) for cell in left.values())
-        run_tasks(tasks, min(jobs, len(left)), folder.runs, folder.log, ended)
+        run_tasks(tasks, min(jobs, len(left)), folder.runs, folder.log, ended, lock)
         emit(StageEnded(RUNNING))
 
     def _told(self, cell: Cell) -> dict[str, Any]:

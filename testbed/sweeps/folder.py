@@ -68,28 +68,40 @@ class SweepFolder:
                 "name another folder with --to, or remove this one",
             )
 
-    def _refuse_strangers(self) -> None:
+    def _refuse_a_file(self) -> None:
         if self.path.exists() and not self.path.is_dir():
             raise InputError(f"--to {self.path} is a file", "name a folder")
+
+    def _refuse_strangers(self) -> None:
+        self._refuse_a_file()
         if self.path.is_dir() and any(self.path.iterdir()):
             raise InputError(
                 f"{self.path} is not empty, and holds no sweep", "name another folder with --to"
             )
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
-        """One command at a time works in it; InputError for the second."""
+    def alone(self) -> Iterator[int]:
+        """One command at a time works in it; InputError for the second.
+
+        What it gives is the lock's descriptor: whoever inherits it holds the lock, too, until all have ended.
+        """
+        self._refuse_a_file()
         self.path.mkdir(parents=True, exist_ok=True)
         descriptor = os.open(self.path, os.O_RDONLY)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            yield
-        except BlockingIOError:
-            raise InputError(
-                f"another command is sweeping in {self.path}", "wait for it, or name another --to"
-            ) from None
+            self._lock(descriptor)
+            yield descriptor
         finally:
             os.close(descriptor)
+
+    def _lock(self, descriptor: int) -> None:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(
+                f"another command is sweeping in {self.path}, or its last cells are ending",
+                "wait for it, or name another --to",
+            ) from None
 
     def record(self, cell: Cell, outcome: dict[str, Any]) -> None:
         """The cell has ended so."""

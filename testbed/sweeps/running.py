@@ -24,12 +24,20 @@ class Task:
 
 
 def run_tasks(
-    tasks: Iterable[Task], jobs: int, runs: Path, log: Path, done: Callable[[int, Outcome], None]
+    tasks: Iterable[Task],
+    jobs: int,
+    runs: Path,
+    log: Path,
+    done: Callable[[int, Outcome], None],
+    lock: int | None = None,
 ) -> None:
-    """Each task's outcome is told as soon as it is known; a process that dies has failed its task and is replaced."""
+    """Each task's outcome is told as soon as it is known; a process that dies has failed its task and is replaced.
+
+    `lock`: a descriptor that the processes inherit, so that what it locks stays so until the last of them has ended.
+    """
     waiting = iter(tasks)
     with selectors.DefaultSelector() as ready, log.open("a") as errors:
-        crew = _Crew(runs, errors, ready)
+        crew = _Crew(runs, errors, ready, lock)
         try:
             for _ in range(jobs):
                 crew.give(waiting, None)
@@ -50,9 +58,12 @@ def run_tasks(
 class _Crew:
     """The processes that were started, and what each is busy with."""
 
-    def __init__(self, runs: Path, errors: IO[str], ready: selectors.BaseSelector) -> None:
+    def __init__(
+        self, runs: Path, errors: IO[str], ready: selectors.BaseSelector, lock: int | None
+    ) -> None:
         self._environment = {**os.environ, "TESTBED_CAPTURES": str(runs)}
         self._errors, self._ready = errors, ready
+        self._kept = () if lock is None else (lock,)
         self._processes: list[subprocess.Popen[str]] = []
 
     @property
@@ -105,6 +116,7 @@ class _Crew:
             text=True,
             env=self._environment,
             start_new_session=True,
+            pass_fds=self._kept,
         )
         self._processes.append(process)
         return process

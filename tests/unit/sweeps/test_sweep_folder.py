@@ -1,6 +1,9 @@
 """A sweep's folder knows what is done: what was begun and not finished is cleared away, another sweep is refused."""
 
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,6 +13,7 @@ from testbed.errors import InputError
 from testbed.sweeps.axes import Axis
 from testbed.sweeps.cells import Cell, Sweep
 from testbed.sweeps.folder import SweepFolder
+from testbed.sweeps.running import Task, run_tasks
 
 SWEEP = Sweep("valley", (Axis("a", ("1", "2", "3")),), 2, 1, "simulated", "x")
 CELLS = SWEEP.cells()
@@ -78,3 +82,49 @@ def test_two_commands_do_not_sweep_in_one_folder(tmp_path: Path) -> None:
     folder = SweepFolder(tmp_path / "s")
     with folder.alone(), pytest.raises(InputError, match="another command"), folder.alone():
         pass
+
+
+def test_a_file_in_the_folders_place_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    (tmp_path / "mine").write_text("x")
+    with pytest.raises(InputError, match="is a file"), SweepFolder(tmp_path / "mine").alone():
+        pass
+
+
+def test_what_goes_wrong_while_sweeping_is_not_blamed_on_another_command(tmp_path: Path) -> None:
+    with pytest.raises(BlockingIOError), SweepFolder(tmp_path / "s").alone():
+        raise BlockingIOError
+
+
+def test_a_folder_is_free_only_when_the_last_process_of_a_killed_sweep_has_ended(
+    tmp_path: Path,
+) -> None:
+    folder = SweepFolder(tmp_path / "s")
+    with folder.alone() as lock:
+        worker = subprocess.Popen(["cat"], stdin=subprocess.PIPE, pass_fds=(lock,))
+    try:
+        with pytest.raises(InputError, match="last cells are ending"), folder.alone():
+            pass
+    finally:
+        worker.communicate()
+    with folder.alone():
+        pass
+
+
+def test_processes_that_compute_cells_hold_the_lock_of_their_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The answer of this one is whether the descriptor is open in it."""
+    program = (
+        "import json, os, sys; task = json.loads(sys.stdin.readline()); os.fstat(task['lock']); "
+        "print(json.dumps({'run': 'held'}), flush=True)"
+    )
+    start = subprocess.Popen
+    monkeypatch.setattr(
+        "testbed.sweeps.running.subprocess.Popen",
+        lambda _, **how: start([sys.executable, "-c", program], **how),
+    )
+    outcomes: dict[int, Any] = {}
+    with SweepFolder(tmp_path / "s").alone() as lock:
+        task = Task(1, {"lock": lock})
+        run_tasks([task], 1, tmp_path, tmp_path / "log", outcomes.__setitem__, lock)
+    assert outcomes == {1: {"run": "held"}}
