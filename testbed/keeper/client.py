@@ -187,6 +187,10 @@ class Keeper:
         """They can again."""
         self._ask("reunite", number=number)
 
+    def calm(self) -> None:
+        """Partitions and loads that nobody has ended are over."""
+        self._ask("calm")
+
     def expect_load(self) -> None:
         """Get ready to send datagrams, while other things are done."""
         self._ask("load-expected")

@@ -236,6 +236,11 @@ class Core:
         self._happening.reunite(number)
         return {}
 
+    def calm(self) -> dict[str, Any]:
+        """Partitions and loads that nobody has ended are over."""
+        self._happening.calm()
+        return {}
+
     def load_expected(self) -> dict[str, Any]:
         """There will soon be datagrams to send."""
         self._happening.expect_load()

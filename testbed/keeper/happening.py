@@ -23,11 +23,13 @@ class Happening:
         self._make = make
         self._marks = marks
         self._apart: dict[int, list[list[str]]] = {}
+        self._loads: set[int] = set()
         self._worker: Worker | None = None
         self._commands: dict[int, subprocess.Popen[bytes]] = {}
 
     def part(self, number: int, sides: Sequence[Sequence[str]]) -> None:
         """These nodes cannot reach each other."""
+        self.reunite(number)  # of an earlier scenario, whose rules would stay for ever
         addresses = [[self._find(name).access.spec.address for name in side] for side in sides]
         self._apart[number] = addresses
         dividing.part(number, addresses)
@@ -37,6 +39,13 @@ class Happening:
         if (sides := self._apart.pop(number, None)) is not None:
             dividing.reunite(number, sides)
 
+    def calm(self) -> None:
+        """What a scenario that broke off has left going on ends."""
+        for number in [*self._apart]:
+            self.reunite(number)
+        for number in [*self._loads]:
+            self.unload(number)
+
     def expect_load(self) -> None:
         """Start the process that sends, so that it is ready when it is asked to."""
         if self._worker is None or not self._worker.running:
@@ -44,6 +53,7 @@ class Happening:
 
     def load(self, number: int, nodes: Sequence[str], to: str, rate_bps: float, size: int) -> None:
         """Datagrams from each of these nodes to another."""
+        self.unload(number)
         self.expect_load()
         assert self._worker is not None
         receiver = self._find(to).access
@@ -55,12 +65,15 @@ class Happening:
             }
             for name in nodes
         ]
+        self._loads.add(number)
         question = {"do": "begin", "number": number, "rate_bps": rate_bps, "size": size}
         self._worker.ask({**question, "flows": flows})
 
     def unload(self, number: int) -> int:
         """How many datagrams were sent."""
-        if self._worker is None or not self._worker.running:
+        known = number in self._loads
+        self._loads.discard(number)
+        if not known or self._worker is None or not self._worker.running:
             return 0
         return int(self._worker.ask({"do": "end", "number": number})["sent"])
 

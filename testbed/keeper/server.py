@@ -45,6 +45,7 @@ class Server:
             "counters": core.counters,
             "part": core.part,
             "reunite": core.reunite,
+            "calm": core.calm,
             "load-expected": core.load_expected,
             "load": core.load,
             "unload": core.unload,

@@ -53,6 +53,7 @@ class Actions:
         self._place = LabPlace.of(record.name)
         self._readying = Readying(record, topology, emit, make)
         self._starting = Starting(self._start)
+        self._silent_commands = False  # whether it was told that nobody says how they ended
 
     def wait_s(self, elapsed_s: float) -> float:
         """How long until the next one, or until it must be looked whether something has come that is waited for."""
@@ -68,7 +69,7 @@ class Actions:
         while due := self.agenda.due(time.time_ns() - start_ns + round(AHEAD_S * 1e9)):
             self._strike_all(due, start_ns)
         self._collect(self._starting.finished(), start_ns)
-        self._strike_all(self._readying.commands.ended(time.time_ns() - start_ns), start_ns)
+        self._tell_of_commands(time.time_ns() - start_ns, start_ns)
 
     def _strike_all(self, due: Sequence[Incident], start_ns: int) -> None:
         for slow, together in groupby(due, lambda each: each.kind is ActionKind.START):
@@ -103,7 +104,18 @@ class Actions:
         self._strike_all(self.agenda.due(now_ns), start_ns)
         self._collect(self._starting.finished(over=True), start_ns)
         self._strike_all(self.agenda.close(now_ns), start_ns)
-        self._strike_all(self._readying.commands.ended(now_ns, over=True), start_ns)
+        self._tell_of_commands(now_ns, start_ns, over=True)
+
+    def _tell_of_commands(self, now_ns: int, start_ns: int, *, over: bool = False) -> None:
+        """Those that have ended; if nobody can say, that is a warning."""
+        try:
+            ended = self._readying.commands.ended(now_ns, over=over)
+        except TestbedError as error:
+            if over or not self._silent_commands:
+                self._emit(Warned(f"how commands inside nodes ended: {error.message}"))
+            self._silent_commands = True
+            return
+        self._strike_all(ended, start_ns)
 
     def _look(self, start_ns: int) -> None:
         """Whether something has come that is waited for."""
@@ -164,15 +176,20 @@ class Actions:
     def _hand_out_the_rest(self, incident: Incident, start_ns: int) -> None:
         """What these nodes are still to publish."""
         now_ns = time.time_ns() - start_ns
-        rest = []
+        rest: defaultdict[str, list[Action]] = defaultdict(list)
         for action in self.timeline:
             if action.node not in incident.nodes or action.at_ns < incident.at_ns:
                 continue
             if action.at_ns <= now_ns:
                 self.skipped.add(action)
             else:
-                rest.append(action)
-        hand_out(self._place, rest, start_ns)
+                rest[action.node].append(action)
+        for node, part in rest.items():
+            try:
+                hand_out(self._place, part, start_ns)
+            except TestbedError as error:  # one that did not start, or is gone again
+                self.skipped.update(part)
+                self._emit(Warned(f"what {node} was still to publish: {error.message}"))
 
 
 def hand_out(place: LabPlace, timeline: Sequence[Action], start_ns: int) -> None:

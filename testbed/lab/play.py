@@ -114,6 +114,7 @@ def _play(
             "wait until `testbed status` shows no more publications, or take the lab down",
         )
     if (keeper := Keeper.connect(place)) is not None:
+        keeper.calm()  # an earlier scenario may have broken off
         keeper.counters(
             restart=True
         )  # how late links were while nodes started does not matter here
@@ -121,9 +122,10 @@ def _play(
     Journal(run.journal).write(step="play", start_ns=start_ns)
     try:
         _watch_the_clock(script.lasts_s, start_ns, actions, emit)
-    except KeyboardInterrupt:
+    except BaseException as error:
         actions.end(start_ns)
-        extend_manifest(run, warnings=["the scenario was interrupted while it was played"])
+        how = "was interrupted" if isinstance(error, KeyboardInterrupt) else "broke off"
+        extend_manifest(run, warnings=[f"the scenario {how} while it was played"])
         raise
     actions.end(start_ns)
     incidents = tuple(actions.agenda.performed)

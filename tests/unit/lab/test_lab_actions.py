@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from fake_labs import LAB, SIREN, FakePlace, up
+from testbed.errors import TestbedError
 from testbed.events import Warned, ignore
 from testbed.lab.actions import Actions
 from testbed.records import read_manifest
@@ -79,3 +80,56 @@ def test_what_cannot_be_done_is_a_warning_and_on_record_with_its_reason(
     assert "its keeper has died" in warned.text
     (entry,) = read_manifest(record.run_place)["actions"]
     assert "its keeper has died" in entry["details"]["failed"]
+
+
+def test_who_was_to_be_down_until_the_end_is_started_when_the_scenario_is_over(
+    file, place: FakePlace
+):
+    record = up(LAB, file, place)
+    place.backend.stop([SIREN], ignore)
+    late = Incident(5 * SECOND, ActionKind.START, ("siren",))  # on record after the end
+    actions = Actions(record, LAB, (), Agenda(LAB, (late,)), ignore, place)
+    actions.end(began_ago(1))
+    assert "siren" in place.backend.inspect().started
+    (entry,) = read_manifest(record.run_place)["actions"]
+    assert (entry["action"], entry["targets"]) == ("start", ["siren"])
+
+
+def test_a_node_that_does_not_start_is_a_warning_and_what_it_was_to_publish_is_not_expected(
+    file, place: FakePlace, monkeypatch
+):
+    record = up(LAB, file, place)
+    place.backend.stop([SENSOR], ignore)
+    monkeypatch.setattr(place.backend, "_failing", frozenset({"sensor"}))
+    every = timeline(0.5, 9.0)
+    seen = []
+    agenda = Agenda(LAB, (Incident(1 * SECOND, ActionKind.START, ("sensor",)),))
+    actions = Actions(record, LAB, every, agenda, seen.append, place)
+    actions.strike(began_ago(2))
+    actions.end(began_ago(2))
+    assert actions.skipped == {every[1]}
+    texts = [event.text for event in seen if isinstance(event, Warned)]
+    assert any("could not create sensor" in text for text in texts)
+    assert any("what sensor was still to publish" in text for text in texts)
+
+
+def test_commands_of_which_nobody_says_how_they_ended_are_a_warning(
+    file, place: FakePlace, monkeypatch
+):
+    record = up(LAB, file, place)
+
+    def gone() -> int | None:
+        raise TestbedError("no answer from the keeper")
+
+    monkeypatch.setattr(place.backend, "execute", lambda *_: gone)
+    seen = []
+    incidents = (
+        Incident(0, ActionKind.PARTITION, (), {"number": 1, "sides": (("siren",), ("broker",))}),
+        Incident(0, ActionKind.EXEC, ("siren",), {"command": ("true",)}),
+    )
+    actions = Actions(record, LAB, (), Agenda(LAB, incidents), seen.append, place)
+    for _ in range(3):
+        actions.strike(began_ago(1))
+    assert [event.text for event in seen if isinstance(event, Warned)] == [
+        "how commands inside nodes ended: no answer from the keeper"
+    ]

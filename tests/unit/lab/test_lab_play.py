@@ -13,6 +13,7 @@ from testbed.events import StageAdvanced, StageEnded, StageStarted, Warned, igno
 from testbed.lab import inject, play
 from testbed.places import LabPlace
 from testbed.records import locked, read_manifest
+from testbed.topology.model import ActionKind, Happening, Scenario
 
 TILT = Dimension("tilt", 0, 45)
 
@@ -76,6 +77,28 @@ def test_an_interrupted_play_is_on_record(place, file):
     with pytest.raises(KeyboardInterrupt):
         play(record, interrupt)
     assert "was interrupted" in read_manifest(record.run_place)["warnings"][0]
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, TestbedError("the disk is full"), ValueError])
+def test_whatever_breaks_a_scenario_off_what_went_on_ends_first(place, file, error):
+    apart = Happening(
+        0.0,
+        ActionKind.PARTITION,
+        ("siren", "sensor"),
+        details=(("sides", (("siren",), ("sensor",))),),
+    )
+    lab = replace(LAB, scenario=Scenario(5.0, 1.0, (), (apart,)))
+    record = up(lab, file, place)
+
+    def fail(event):
+        if isinstance(event, StageAdvanced):
+            assert place.backend.going_on
+            raise error
+
+    with pytest.raises(error if isinstance(error, type) else TestbedError):
+        play(record, fail, make=place)
+    assert not place.backend.going_on
+    assert "while it was played" in read_manifest(record.run_place)["warnings"][0]
 
 
 def test_two_plays_at_once_are_refused(place, file):

@@ -1,0 +1,89 @@
+"""What a scenario lets go on in the keeper ends with it, also if that scenario broke off; without kernel or process."""
+
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from testbed.keeper import happening
+from testbed.keeper.happening import Happening
+
+ADDRESSES = {"a": "10.77.0.1", "b": "10.77.0.2", "c": "10.77.0.3"}
+
+
+class Core:
+    """The rules there are: a number and sides, as often as they were made."""
+
+    def __init__(self) -> None:
+        self.rules: list[tuple[int, list[list[str]]]] = []
+
+    def part(self, number, sides):
+        self.rules.append((number, sides))
+
+    def reunite(self, number, sides):
+        self.rules.remove((number, sides))
+
+
+class Sender:
+    """In place of the process that sends."""
+
+    running = True
+
+    def __init__(self) -> None:
+        self.loads: list[int] = []
+
+    def ask(self, question):
+        if question["do"] == "begin":
+            self.loads.append(question["number"])
+        else:
+            self.loads.remove(question["number"])
+        return {"ok": True, "sent": 3}
+
+
+def found(name):
+    access = SimpleNamespace(spec=SimpleNamespace(address=ADDRESSES[name]), ns_fd=0)
+    return SimpleNamespace(access=access, ns_fd=0)
+
+
+def keeper():
+    sender = Sender()
+    return Happening(found, lambda: sender, lambda _: {}), sender
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["part", "reunite", "load", "unload"]),
+        st.integers(1, 3),
+        st.permutations(list(ADDRESSES)),
+    ),
+    max_size=12,
+)
+
+
+@given(STEPS)
+def test_whatever_went_on_nothing_does_when_a_scenario_begins(steps):
+    core = Core()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(happening, "dividing", core)
+        kept, sender = keeper()
+        for do, number, names in steps:
+            match do:
+                case "part":
+                    kept.part(number, [names[:1], names[1:]])
+                case "load":
+                    kept.load(number, names[:1], names[1], 1e6, 100)
+                case _:
+                    getattr(kept, do)(number)
+            assert len({number for number, _ in core.rules}) == len(core.rules)
+            assert len(set(sender.loads)) == len(sender.loads)
+        kept.calm()
+    assert core.rules == []
+    assert sender.loads == []
+
+
+def test_who_ends_a_load_hears_how_much_was_sent():
+    kept, _ = keeper()
+    kept.load(1, ["a"], "b", 1e6, 100)
+    assert kept.unload(1) == 3
+    assert kept.unload(1) == 0
