@@ -1,7 +1,7 @@
 """`python -m testbed.keeper.load_worker`: background traffic, datagrams at a steady rate between namespaces.
 
     {"do": "begin", "number", "rate_bps", "size", "flows": [{"ns", "to_ns", "target"}]}
-    {"do": "end", "number"}     `sent`: how many datagrams
+    {"do": "end", "number"}     `sent`: how many datagrams, `left`: how many more were due that nobody had time for
 
 One JSON object a line on standard input, one answer a line on standard output; the end of standard input ends it, too.
 Each flow has a socket in both namespaces: the receiver's takes what comes, so that the kernel answers nobody that the
@@ -14,7 +14,9 @@ import select
 import socket
 import sys
 import time
+from collections.abc import Callable
 from contextlib import suppress
+from math import ceil
 from typing import Any
 
 from testbed.links.namespaces import inside
@@ -23,7 +25,8 @@ from testbed.links.system import wake_precisely
 DISCARD = 9  # the port of what nobody wants, RFC 863
 HEADERS = 14 + 20 + 8  # Ethernet, IPv4, UDP
 _INPUT, _OUTPUT = 0, 1
-_BEHIND_S = 1.0  # a flow that is so late does not send all that at once
+_ROUND_S = 0.005  # so long it sends before it looks at its input again
+_BEHIND_S = 1.0  # what a flow is later than this is left
 
 
 class Flow:
@@ -35,17 +38,22 @@ class Flow:
         self._gap_s = gap_s
         self.due_s = time.monotonic()
         self.sent = 0
+        self.left = 0
         self._sender = _socket(order["ns"])
 
-    def send(self, now_s: float) -> None:
-        """What is due."""
-        while self.due_s <= now_s:
+    def send(self, now_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+        """What is due, as far as there is time; what is long overdue is left."""
+        if (late_s := now_s - _BEHIND_S - self.due_s) > 0:
+            lost = ceil(late_s / self._gap_s)
+            self.left += lost
+            self.due_s += lost * self._gap_s
+        while self.due_s <= now_s and clock() < now_s + _ROUND_S:
             try:
                 self._sender.sendto(self._payload, self._target)
                 self.sent += 1
             except OSError:
                 pass  # a full queue, or a link that is down: it is lost, as on any line
-            self.due_s = max(self.due_s + self._gap_s, now_s - _BEHIND_S)
+            self.due_s += self._gap_s
 
     def close(self) -> None:
         self._sender.close()
@@ -65,11 +73,11 @@ class Loads:
         return max(0.0, min(due) - time.monotonic()) if due else None
 
     def send(self) -> None:
-        """What is due."""
+        """What is due, the latest first, as far as there is time: somebody may be asking."""
         now_s = time.monotonic()
-        for flows in self._flows.values():
-            for flow in flows:
-                flow.send(now_s)
+        flows = [flow for flows in self._flows.values() for flow in flows]
+        for flow in sorted(flows, key=lambda each: each.due_s):
+            flow.send(now_s)
 
     def answer(self, question: dict[str, Any]) -> dict[str, Any]:
         """Begin or end."""
@@ -84,7 +92,8 @@ class Loads:
                 ended = self._flows.pop(number, [])
                 for flow in ended:
                     flow.close()
-                return {"ok": True, "sent": sum(flow.sent for flow in ended)}
+                sent, left = (sum(getattr(flow, key) for flow in ended) for key in ("sent", "left"))
+                return {"ok": True, "sent": sent, "left": left}
         return {"ok": False, "error": f"unknown question {question!r}"}
 
     def _open_sink(self, namespace: str, address: str) -> None:
