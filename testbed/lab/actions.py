@@ -102,8 +102,8 @@ class Actions:
         for sentence in self.agenda.give_up(now_ns, over=True):
             self._emit(Warned(sentence))
         self._strike_all(self.agenda.due(now_ns), start_ns)
-        self._collect(self._starting.finished(over=True), start_ns)
         self._strike_all(self.agenda.close(now_ns), start_ns)
+        self._collect(self._starting.finished(over=True), start_ns)
         self._tell_of_commands(now_ns, start_ns, over=True)
 
     def _tell_of_commands(self, now_ns: int, start_ns: int, *, over: bool = False) -> None:

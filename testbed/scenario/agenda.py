@@ -7,10 +7,11 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
 from testbed.scenario.compile import Action, publications_of
-from testbed.scenario.pace import scenario_ns
+from testbed.scenario.pace import played_ns, scenario_ns
 from testbed.scenario.triggers import Reception, Triggers
-from testbed.scenario.unfolding import Incident, Unfolding
+from testbed.scenario.unfolding import ENDS, NUMBER, Incident, Unfolding
 from testbed.topology.model import ActionKind, Happening, Publish, Topology, Trigger
+from testbed.topology.volume import nanoseconds
 
 FIRED, MISSED = "fired", "missed"  # of a mark that tells of a trigger
 
@@ -46,6 +47,8 @@ class Agenda:
         self._topology = topology
         self._known = list(incidents or ())
         self._unfolding = Unfolding(topology)
+        scenario = topology.scenario
+        self._end_ns = played_ns(nanoseconds(scenario.duration_s), scenario.speed)
         self._awaited = awaited(topology) if incidents is None else ()
         if incidents is None:
             for place, happening in enumerate(topology.scenario.actions):
@@ -82,8 +85,16 @@ class Agenda:
         return self._begin(self.triggers.on_overlay(described, now_ns), now_ns)
 
     def close(self, now_ns: int) -> list[Incident]:
-        """The scenario is over: ends of what goes on."""
-        ends = self._unfolding.closing(now_ns)
+        """The scenario is over: ends of what goes on; of one played again, also what was on record after its end."""
+        begun = {each.details.get(NUMBER) for each in self.performed if each.kind in ENDS}
+        ends = [
+            replace(each, at_ns=now_ns)
+            for each in self._known
+            if now_ns >= self._end_ns
+            or (each.kind in ENDS.values() and each.details.get(NUMBER) in begun)
+        ]
+        self._known.clear()
+        ends += self._unfolding.closing(now_ns)
         self.performed += ends
         return ends
 

@@ -1,7 +1,8 @@
 """What happens to nodes and links moment by moment, unfolded from what the file says: the same seed strikes the same.
 
 Whoever is down already is not struck again, and only what is broken is mended. What lasts a while is undone for those
-whom it has struck. Pure: time is an argument.
+whom it has struck, unless something else has struck them since; at the latest when the scenario is over.
+Pure: time is an argument.
 """
 
 import heapq
@@ -10,13 +11,14 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from testbed.scenario.broken import Broken, Changed
 from testbed.scenario.pace import played_ns
 from testbed.topology.model import ActionKind, Happening, Topology
 from testbed.topology.volume import nanoseconds
 
 ONLY = "only"  # of a restore: what it ends, `cut` or `link`; without it, both
 NUMBER = "number"  # of what goes on until it is ended
-_ENDS = {ActionKind.PARTITION: ActionKind.REUNITE, ActionKind.LOAD: ActionKind.UNLOAD}
+ENDS = {ActionKind.PARTITION: ActionKind.REUNITE, ActionKind.LOAD: ActionKind.UNLOAD}
 _FALLS = (ActionKind.CRASH, ActionKind.STOP)
 _EARLIER, _NORMAL = 0, 1  # what ends comes before what begins at the same moment
 
@@ -42,6 +44,7 @@ class Stroke:
     wanted: int | None = None  # so many of them; None: all
     steady: bool = False  # chosen among all named, whatever state they are in: the same each time
     lasts_ns: int | None = None
+    undoes: int | None = None  # the stroke that it ends; None: whatever is broken, it is mended
 
 
 class Unfolding:
@@ -53,9 +56,8 @@ class Unfolding:
         self._end_ns = nanoseconds(topology.scenario.duration_s)
         self._to_come: list[tuple[int, int, int, Stroke]] = []
         self._number = 0
-        self._down: set[str] = set()
-        self._cut: set[str] = set()
-        self._changed: set[str] = set()
+        self._strokes = 0  # that have struck somebody, or are about to
+        self._down, self._cut, self._changed = Broken(), Broken(), Changed()
         self._open: dict[int, Stroke] = {}  # what goes on, by its number: what ends it
         self._begun = 0
 
@@ -79,43 +81,53 @@ class Unfolding:
 
     @property
     def next_ns(self) -> int | None:
-        """When something is due, as it is played; None: nothing more comes."""
-        return played_ns(self._to_come[0][0], self._speed) if self._to_come else None
+        """When something is due, as it is played; None: nothing more comes before the scenario's end."""
+        if not self._to_come or self._to_come[0][0] >= self._end_ns:
+            return None
+        return played_ns(self._to_come[0][0], self._speed)
 
     def due(self, now_ns: int | None = None) -> Iterator[Incident]:
         """What happens until now, as it is played (None: until the end); those that strike nobody are left out."""
-        while self._to_come:
-            at_ns = self._to_come[0][0]
-            played = played_ns(at_ns, self._speed)
-            if now_ns is not None and played > now_ns:
-                return
-            stroke = heapq.heappop(self._to_come)[-1]
-            struck = self._struck(stroke)
-            if not struck and stroke.nodes:
-                continue
-            stroke = self._numbered(stroke, struck)
-            if stroke.lasts_ns is not None and (undo := self._undone(stroke, struck)) is not None:
-                self._push(at_ns + stroke.lasts_ns, undo, _EARLIER)
-            yield Incident(played, stroke.kind, struck, stroke.details)
+        while (next_ns := self.next_ns) is not None and (now_ns is None or next_ns <= now_ns):
+            at_ns, _, _, stroke = heapq.heappop(self._to_come)
+            yield from self._happen(stroke, at_ns, next_ns)
 
     def closing(self, now_ns: int) -> list[Incident]:
-        """The scenario is over: ends of what goes on, and what no command could end."""
-        ends = [Incident(now_ns, one.kind, one.nodes, one.details) for one in self._open.values()]
+        """The scenario is over: ends of what was to last a while, or what no command could end."""
+        found: list[Incident] = []
+        for at_ns, rank, _, stroke in sorted(self._to_come, key=lambda one: one[:3]):
+            if rank == _EARLIER:
+                found += self._happen(stroke, at_ns, now_ns)
+        found += [Incident(now_ns, one.kind, one.nodes, one.details) for one in self._open.values()]
+        self._to_come.clear()
         self._open.clear()
-        return ends
+        return found
+
+    def _happen(self, stroke: Stroke, at_ns: int, played: int) -> Iterator[Incident]:
+        self._strokes += 1
+        struck = self._struck(stroke)
+        if not struck and stroke.nodes:
+            return
+        stroke = self._numbered(stroke, struck)
+        if stroke.lasts_ns is not None and (undo := self._undone(stroke, struck)) is not None:
+            self._push(at_ns + stroke.lasts_ns, undo, _EARLIER)
+        yield Incident(played, stroke.kind, struck, stroke.details)
+        if stroke.undoes is not None and stroke.details.get(ONLY) == ActionKind.LINK.value:
+            for names, changes in self._changed.left(struck):  # what others have made of them
+                yield Incident(played, ActionKind.LINK, names, changes)
 
     def _numbered(self, stroke: Stroke, struck: tuple[str, ...]) -> Stroke:
         """What goes on gets a number, by which it is ended."""
-        if stroke.kind in _ENDS:
+        if stroke.kind in ENDS:
             self._begun += 1
             numbered = replace(stroke, details={**stroke.details, NUMBER: self._begun})
-            self._open[self._begun] = Stroke(_ENDS[stroke.kind], struck, {NUMBER: self._begun})
+            self._open[self._begun] = Stroke(ENDS[stroke.kind], struck, {NUMBER: self._begun})
             return numbered
         self._open.pop(stroke.details.get(NUMBER, 0), None)
         return stroke
 
     def _push(self, at_ns: int, stroke: Stroke, rank: int = _NORMAL) -> None:
-        if at_ns < self._end_ns:
+        if at_ns < self._end_ns or rank == _EARLIER:
             heapq.heappush(self._to_come, (at_ns, rank, self._number, stroke))
             self._number += 1
 
@@ -166,41 +178,50 @@ class Unfolding:
             able = _drawn(able, stroke)
         match stroke.kind:
             case ActionKind.CRASH | ActionKind.STOP:
-                self._down.update(able)
+                self._down.add(able, self._strokes)
             case ActionKind.START:
-                self._down.difference_update(able)
+                self._down.mend(able)
             case ActionKind.CUT:
-                self._cut.update(able)
+                self._cut.add(able, self._strokes)
             case ActionKind.LINK:
-                self._changed.update(able)
+                lasting = stroke.lasts_ns is None
+                self._changed.add(able, self._strokes, stroke.details, lasting=lasting)
             case ActionKind.RESTORE:
-                for broken in self._broken_links(stroke):
-                    broken.difference_update(able)
+                only = stroke.details.get(ONLY)
+                if only != ActionKind.LINK.value:
+                    self._cut.mend(able)
+                if only != ActionKind.CUT.value:
+                    self._changed.mend(able, stroke.undoes)
         return able
 
     def _able(self, stroke: Stroke, name: str) -> bool:
         match stroke.kind:
             case ActionKind.CRASH | ActionKind.STOP:
-                return name not in self._down
+                return not self._down.holds(name)
             case ActionKind.START:
-                return name in self._down
+                return self._down.holds(name, stroke.undoes)
             case ActionKind.CUT:
-                return name not in self._cut
+                return not self._cut.holds(name)
             case ActionKind.RESTORE:
-                return any(name in broken for broken in self._broken_links(stroke))
+                broken: dict[str, Broken | Changed] = {
+                    ActionKind.CUT.value: self._cut,
+                    ActionKind.LINK.value: self._changed,
+                }
+                only = stroke.details.get(ONLY)
+                return any(
+                    each.holds(name, stroke.undoes)
+                    for what, each in broken.items()
+                    if only in (None, what)
+                )
             case _:
                 return True
 
-    def _broken_links(self, stroke: Stroke) -> list[set[str]]:
-        broken = {ActionKind.CUT.value: self._cut, ActionKind.LINK.value: self._changed}
-        only = stroke.details.get(ONLY)
-        return [names for what, names in broken.items() if only in (None, what)]
-
     def _undone(self, stroke: Stroke, struck: tuple[str, ...]) -> Stroke | None:
         if stroke.kind in _FALLS:
-            return Stroke(ActionKind.START, struck, {})
+            return Stroke(ActionKind.START, struck, {}, undoes=self._strokes)
         if stroke.kind in (ActionKind.CUT, ActionKind.LINK):
-            return Stroke(ActionKind.RESTORE, struck, {ONLY: stroke.kind.value})
+            only = {ONLY: stroke.kind.value}
+            return Stroke(ActionKind.RESTORE, struck, only, undoes=self._strokes)
         return self._open.get(stroke.details.get(NUMBER, 0))
 
 

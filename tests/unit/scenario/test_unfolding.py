@@ -132,7 +132,7 @@ def test_nobody_is_struck_while_down_or_mended_while_up_whatever_comes_together(
     cut: set[str] = set()
     last = 0
     for incident in unfolded(*happenings, seed=seed):
-        assert last <= incident.at_ns < 100 * SECOND
+        assert last <= incident.at_ns <= 100 * SECOND
         last = incident.at_ns
         broken = cut if incident.kind.of_links else down
         if incident.kind in (ActionKind.START, ActionKind.RESTORE):

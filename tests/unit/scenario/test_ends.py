@@ -1,0 +1,184 @@
+"""How what lasts a while ends: for what it did itself only, and at the latest when the scenario is over."""
+
+from dataclasses import asdict, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from testbed.links.changes import Link, as_filed, ordered
+from testbed.scenario import Incident, compile_incidents
+from testbed.scenario.agenda import Agenda
+from testbed.scenario.link_orders import link_orders
+from testbed.scenario.triggers import Reception
+from testbed.topology.model import (
+    ActionKind,
+    Happening,
+    Node,
+    NodeKind,
+    Profile,
+    Scenario,
+    Topology,
+    Trigger,
+    TriggerKind,
+)
+
+SECOND = 1_000_000_000
+END_S = 20
+LAB = Topology(
+    "lab", 1, (Profile("lan"),), (Node("siren", 1, NodeKind.SUBSCRIBER, "lan", topics=("t",)),)
+)
+FLAP = (("down_s", 2.0), ("up_s", 1.0))
+
+
+def lab(*happenings: Happening, speed: float = 1.0) -> Topology:
+    actions = tuple(sorted(happenings, key=lambda each: each.at_s))
+    return replace(LAB, scenario=Scenario(float(END_S), actions=actions, speed=speed))
+
+
+def struck(kind: ActionKind, at_s: float, for_s: float | None = None) -> Happening:
+    return Happening(at_s, kind, ("siren",), for_s=for_s)
+
+
+def change(at_s: float, for_s: float | None, **values: float) -> Happening:
+    details = (("profile", None), ("values", (*values.items(),)), ("directions", ("up", "down")))
+    return Happening(at_s, ActionKind.LINK, ("siren",), for_s=for_s, details=details)
+
+
+def told(incidents: tuple[Incident, ...] | list[Incident]) -> list[tuple[float, str]]:
+    return [(each.at_ns / SECOND, each.kind.value) for each in incidents]
+
+
+@pytest.mark.parametrize(
+    ("happening", "end"),
+    [
+        (struck(ActionKind.CUT, 15, 5), "restore"),
+        (struck(ActionKind.CRASH, 15, 5), "start"),
+        (struck(ActionKind.STOP, 15, 5), "start"),
+        (change(15, 5, loss=0.5), "restore"),
+    ],
+)
+def test_what_lasts_to_the_end_is_undone_there(happening, end):
+    assert told(compile_incidents(lab(happening))) == [(15, happening.kind.value), (20, end)]
+    faster = told(compile_incidents(lab(happening, speed=2.0)))
+    assert faster == [(7.5, happening.kind.value), (10, end)]
+
+
+def test_a_link_that_flaps_to_the_end_works_afterwards():
+    flap = Happening(13.0, ActionKind.FLAP, ("siren",), for_s=7.0, details=FLAP)
+    found = told(compile_incidents(lab(flap)))
+    assert found[-2:] == [(19, "cut"), (20, "restore")]
+
+
+def test_what_nothing_ends_stays():
+    for kind in (ActionKind.CUT, ActionKind.CRASH):
+        assert told(compile_incidents(lab(struck(kind, 15)))) == [(15, kind.value)]
+
+
+def test_what_a_trigger_began_ends_with_the_scenario_if_not_before():
+    heard = Trigger(TriggerKind.RECEIVED)
+    plan = Agenda(lab(replace(struck(ActionKind.CUT, 0, 5), when=heard)))
+    plan.on_receptions([Reception(18 * SECOND, "siren", 1, "t", 0)], 18 * SECOND)
+    assert told(plan.due(END_S * SECOND)) == [(18, "mark"), (18, "cut")]
+    assert plan.next_ns is None
+    assert told(plan.close(END_S * SECOND)) == [(20, "restore")]
+    assert plan.close(END_S * SECOND) == []
+
+
+def test_the_end_of_one_cut_leaves_the_next():
+    first, mended, lasting = (
+        struck(ActionKind.CUT, 1, 9),
+        struck(ActionKind.RESTORE, 6),
+        struck(ActionKind.CUT, 7),
+    )
+    found = told(compile_incidents(lab(first, mended, lasting)))
+    assert found == [(1, "cut"), (6, "restore"), (7, "cut")]
+
+
+def test_the_end_of_one_crash_leaves_the_next():
+    first, mended, lasting = (
+        struck(ActionKind.CRASH, 1, 9),
+        struck(ActionKind.START, 6),
+        struck(ActionKind.STOP, 7, 6),
+    )
+    found = told(compile_incidents(lab(first, mended, lasting)))
+    assert found == [(1, "crash"), (6, "start"), (7, "stop"), (13, "start")]
+
+
+def links_after(topology: Topology, until_s: float) -> Link:
+    filed = as_filed(topology)
+    now = filed
+    for incident in compile_incidents(topology):
+        if incident.at_ns <= until_s * SECOND:
+            for order, names in link_orders(incident, topology):
+                chosen = {name: now[name] for name in names}
+                now = {**now, **ordered(order, chosen, filed, "relay")}
+    return now["siren"]
+
+
+def test_a_change_that_ends_leaves_what_others_changed():
+    both = lab(change(1, 6, loss=0.5), change(3, 8, rate_bps=8_000))
+    shapes = {at: links_after(both, at).up.shape for at in (2, 5, 8, 12)}
+    assert [(one.loss, one.rate_bps) for one in shapes.values()] == [
+        *((0.5, None), (0.5, 8_000), (0.0, 8_000), (0.0, None)),
+    ]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, END_S - 1),
+            st.none() | st.integers(1, END_S),
+            st.dictionaries(
+                st.sampled_from(["loss", "rate_bps"]), st.sampled_from([0.25, 0.5]), min_size=1
+            ),
+        ),
+        max_size=6,
+    ),
+    st.none() | st.integers(0, END_S - 1),
+    st.integers(0, END_S),
+)
+def test_a_link_is_as_the_file_says_but_for_all_changes_that_last(changes, mended_s, now_s):
+    """Held against putting together, in their order, those that have begun and not ended."""
+    happenings = [change(at, for_s, **values) for at, for_s, values in changes]
+    mends = [] if mended_s is None else [struck(ActionKind.RESTORE, mended_s + 0.5)]
+    expected = asdict(as_filed(LAB)["siren"].up.shape)
+    for at, for_s, values in sorted(changes, key=lambda one: one[0]):
+        over_s = END_S + 1 if for_s is None else min(END_S, at + for_s)
+        gone = mended_s is not None and at <= mended_s < now_s
+        if at <= now_s < over_s and not gone:
+            expected |= values
+    assert asdict(links_after(lab(*happenings, *mends), now_s).up.shape) == expected
+
+
+def test_the_same_lasting_change_again_and_again_is_kept_once():
+    again = [change(at, None, loss=0.5) for at in range(10)]
+    found = told(compile_incidents(lab(*again, change(0.5, 12, rate_bps=8_000))))
+    assert found[-2:] == [(12.5, "restore"), (12.5, "link")]
+
+
+def test_a_replay_ends_what_ended_a_moment_after_the_end():
+    late = 20_004_000_000
+    known = [
+        Incident(15 * SECOND, ActionKind.LOAD, ("siren",), {"number": 1}),
+        Incident(late, ActionKind.UNLOAD, ("siren",), {"number": 1}),
+        Incident(late, ActionKind.RESTORE, ("siren",)),
+    ]
+    plan = Agenda(lab(), known)
+    assert told(plan.due(END_S * SECOND)) == [(15, "load")]
+    assert told(plan.close(END_S * SECOND)) == [(20, "unload"), (20, "restore")]
+    assert told(plan.performed) == [(15, "load"), (20, "unload"), (20, "restore")]
+
+
+def test_an_interrupted_one_ends_only_what_has_begun():
+    known = [
+        Incident(1 * SECOND, ActionKind.LOAD, ("siren",), {"number": 1}),
+        Incident(9 * SECOND, ActionKind.CRASH, ("siren",)),
+        Incident(10 * SECOND, ActionKind.START, ("siren",)),
+        Incident(11 * SECOND, ActionKind.PARTITION, ("siren",), {"number": 2}),
+        Incident(12 * SECOND, ActionKind.UNLOAD, ("siren",), {"number": 1}),
+        Incident(13 * SECOND, ActionKind.REUNITE, ("siren",), {"number": 2}),
+    ]
+    plan = Agenda(lab(), known)
+    plan.due(5 * SECOND)
+    assert told(plan.close(5 * SECOND)) == [(5, "unload")]
