@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -93,8 +94,10 @@ def sweep(
     """
     with Terminal(as_json) as terminal:
         known_backend(None if backend == SIMULATED else backend)
-        asked = _asked(file, values or [], trials, seed, name, scenario, backend)
-        topologies = _checked(asked, file, scenario)
+        texts = text_of(file), None if scenario is None else text_of(scenario)
+        wanted = _wanted(file, values or [], trials, seed, name, scenario, backend)
+        topologies = _checked(wanted, file, name, scenario)
+        asked = replace(wanted, digest=_digest(texts, topologies))
         folder = SweepFolder((to or Path("sweeps") / f"{asked.lab}-{asked.identity}").resolve())
         at_a_time = min(jobs or _usual_jobs(backend), len(asked.cells()))
         if dry_run:
@@ -103,7 +106,7 @@ def sweep(
         if backend != SIMULATED:
             choose_backend(backend)  # what the machine lacks is told before a folder is made
         with folder.alone() as lock:
-            folder.begin(asked, text_of(file), None if scenario is None else text_of(scenario))
+            folder.begin(asked, *texts)
             sweeping = Sweeping(asked, folder, file, scenario, terminal)
             sweeping.run(at_a_time, lock)
             document = sweeping.measure()
@@ -115,7 +118,7 @@ def sweep(
             raise typer.Exit(FAILED)
 
 
-def _asked(
+def _wanted(
     file: Path,
     values: list[str],
     trials: int,
@@ -124,23 +127,29 @@ def _asked(
     scenario: Path | None,
     backend: str,
 ) -> Sweep:
+    """What is asked for, without the digest of the files."""
     axes = tuple(parse_axis(text) for text in values)
     check_axes(axes, trials)
     first = [f"{axis.path}={axis.values[0]}" for axis in axes]
     topology = load(file, name=name, scenario=scenario, overrides=first)
-    texts = [text_of(path) for path in (file, scenario) if path is not None]
-    named = json.dumps(to_json(topology))  # has what stands in files that these name
-    digest = hashlib.sha256("\0".join([*texts, named]).encode()).hexdigest()[:16]
     chosen = topology.seed if seed is None else seed
-    return Sweep(topology.name, axes, trials, chosen, backend, digest)
+    return Sweep(topology.name, axes, trials, chosen, backend, digest="")
 
 
-def _checked(asked: Sweep, file: Path, scenario: Path | None) -> list[Topology]:
+def _checked(wanted: Sweep, file: Path, name: str | None, scenario: Path | None) -> list[Topology]:
     """The topology of each combination; whatever is wrong with one is told before anything starts."""
     return [
-        load(file, name=asked.name_of(cell), scenario=scenario, overrides=cell.overrides)
-        for cell in replace(asked, trials=1).cells()
+        load(file, name=name, scenario=scenario, overrides=cell.overrides)
+        for cell in replace(wanted, trials=1).cells()
     ]
+
+
+def _digest(texts: Iterable[str | None], topologies: Iterable[Topology]) -> str:
+    """Of the files; topologies have what stands in further files that these, or values, name."""
+    digest = hashlib.sha256()
+    for part in (*texts, *map(to_json, topologies)):
+        digest.update(json.dumps(part).encode() + b"\0")
+    return digest.hexdigest()[:16]
 
 
 def _usual_jobs(backend: str) -> int:

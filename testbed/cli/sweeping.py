@@ -13,6 +13,7 @@ from testbed.jsonfiles import read_json
 from testbed.sweeps.cells import Cell, Sweep
 from testbed.sweeps.folder import SweepFolder
 from testbed.sweeps.running import Task, run_tasks
+from testbed.sweeps.texts import digest_of
 
 RUNNING, MEASURING, REPORTING = "running the cells", "measuring the cells", "writing the report"
 
@@ -57,17 +58,19 @@ class Sweeping:
                 emit(Note(f"cell {number} failed: {outcome['error']}"))
             emit(StageAdvanced(RUNNING, 1))
 
-        tasks = (Task(cell.number, self._told(cell)) for cell in left.values())
+        texts = digest_of([folder.topology, folder.scenario if self._scenario else None])
+        tasks = (Task(cell.number, self._told(cell, texts)) for cell in left.values())
         run_tasks(tasks, min(jobs, len(left)), folder.runs, folder.log, ended, lock)
         emit(StageEnded(RUNNING))
 
-    def _told(self, cell: Cell) -> dict[str, Any]:
-        """The user's own files are used: paths inside them begin where they are. They were found unchanged."""
+    def _told(self, cell: Cell, texts: str) -> dict[str, Any]:
+        """The user's own files are used: paths inside them begin where they are. They must be as they were."""
         return {
             "name": self._sweep.name_of(cell),
             "overrides": cell.overrides,
             "file": str(self._file),
             "scenario": str(self._scenario) if self._scenario else None,
+            "texts": texts,
             "backend": self._sweep.backend,
         }
 

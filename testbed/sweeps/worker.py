@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from testbed.backends.choice import SIMULATED
-from testbed.errors import NameTaken, TestbedError
+from testbed.errors import InputError, NameTaken, TestbedError
 from testbed.events import Event, Warned
 from testbed.lab import bring_down, bring_up, play, simulate
 from testbed.limits import raise_open_files
 from testbed.links.system import end_with_parent
 from testbed.places import RunPlace
 from testbed.records import lab_names
+from testbed.sweeps.texts import digest_of
 from testbed.topology import load
 
 
@@ -59,6 +60,11 @@ def _run(task: dict[str, Any], emit: Any) -> RunPlace:
     file, backend = Path(task["file"]), task["backend"]
     scenario = Path(task["scenario"]) if task["scenario"] else None
     topology = load(file, name=task["name"], scenario=scenario, overrides=task["overrides"])
+    if digest_of([file, scenario]) != task["texts"]:
+        raise InputError(
+            f"{file}, or its scenario's file, was edited while the sweep ran",
+            "an edited file is another sweep: undo the edit and go on, or begin anew",
+        )
     if backend == SIMULATED:
         return simulate(topology, file, emit, scenario=scenario)
     if topology.name in lab_names():

@@ -136,11 +136,12 @@ def test_a_cell_that_fails_does_not_keep_the_others_from_their_runs(
     (tmp_path / "valley.yaml").write_text(VALLEY)
     monkeypatch.setattr(
         "testbed.cli.sweeping.Sweeping._told",
-        lambda self, cell: {
+        lambda self, cell, texts: {
             "name": self._sweep.name_of(cell),
             "overrides": [*cell.overrides, *(["nonsense=1"] if cell.number == 1 else [])],
             "file": str(self._file),
             "scenario": None,
+            "texts": texts,
             "backend": "simulated",
         },
     )

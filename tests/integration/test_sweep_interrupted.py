@@ -20,6 +20,7 @@ from testbed.sweeps.axes import Axis
 from testbed.sweeps.cells import Sweep
 from testbed.sweeps.folder import SweepFolder
 from testbed.sweeps.running import Task, run_tasks
+from testbed.sweeps.texts import digest_of
 
 PATIENCE_S = 60.0
 VALLEY = """\
@@ -136,6 +137,7 @@ def test_a_process_that_dies_has_failed_its_cell_and_the_others_go_on(
             "overrides": [],
             "file": str(file),
             "scenario": None,
+            "texts": digest_of([file]),
             "backend": "simulated",
         }
 

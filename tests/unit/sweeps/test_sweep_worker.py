@@ -7,6 +7,7 @@ import pytest
 
 from testbed.places import LabPlace
 from testbed.sweeps import worker
+from testbed.sweeps.texts import digest_of
 
 VALLEY = """\
 name: valley
@@ -25,7 +26,7 @@ def task(folder: Path, **more: Any) -> dict[str, Any]:
         "file": str(file),
         "scenario": None,
     }
-    return {**told, "backend": "netns", **more}
+    return {**told, "backend": "netns", "texts": digest_of([file]), **more}
 
 
 def test_a_lab_of_somebody_else_is_neither_taken_over_nor_taken_down(
@@ -39,3 +40,14 @@ def test_a_lab_of_somebody_else_is_neither_taken_over_nor_taken_down(
     assert outcome["run"] is None
     assert "is up already" in outcome["error"]
     assert touched == []
+
+
+def test_a_file_that_is_edited_while_a_sweep_runs_fails_the_cell(
+    tmp_path: Path, places: Path
+) -> None:
+    told = task(tmp_path, backend="simulated")
+    assert worker.answer(told)["run"]
+    (tmp_path / "valley.yaml").write_text(VALLEY + "seed: 9\n")
+    outcome = worker.answer(told)
+    assert outcome["run"] is None
+    assert "was edited while the sweep ran" in outcome["error"]
