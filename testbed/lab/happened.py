@@ -22,6 +22,7 @@ from testbed.recording.publications import (
 )
 from testbed.records import UNFINISHED, read_manifest, update_manifest
 from testbed.scenario import Action, without_the_fallen
+from testbed.topology.model import ActionKind
 
 INJECTED = "injected"  # of the manifest: what was published by hand
 
@@ -55,7 +56,10 @@ def record_happened(run: RunPlace) -> Lateness | None:
         struck = lateness(
             entry["t_ns"] - entry["due_ns"]
             for entry in recorded(manifest)
-            if entry["t_ns"] >= start_ns and FAILED not in entry["details"]
+            if entry["t_ns"] >= start_ns
+            and FAILED not in entry["details"]
+            and entry["action"]
+            != ActionKind.START  # holds when the node is there, not when ordered
         )
         told = {
             "lateness": asdict(late) if late else None,

@@ -31,6 +31,7 @@ from testbed.scenario import Action, without_the_fallen
 from testbed.topology import load_text
 from testbed.topology.files import text_of
 from testbed.topology.model import Topology, from_json
+from testbed.topology.names import MAX_LAB_NAME, name_problem
 from testbed.topology.numbering import keep_numbers
 from testbed.topology.overrides import parse_override
 
@@ -57,6 +58,8 @@ def replay_of(
 
     With `overrides` (PATH=VALUE) that of its file, with these values besides those that the run had already.
     """
+    if name is not None and (problem := name_problem(name, MAX_LAB_NAME)):
+        raise InputError(f"--name: {problem[0]}", problem[1])
     manifest = read_manifest(run)
     topology = _topology(run, manifest, overrides)
     topology = replace(topology, name=name or topology.name)

@@ -12,6 +12,7 @@ from testbed.topology.model import FORMER_KINDS, ActionKind
 
 ACTIONS = "actions"  # of the manifest
 FAILED = "failed"  # of an entry's details
+ENDED = "exit_code"  # of the details of a mark: a command has ended, which it does by itself
 
 
 def entry(incident: Incident, start_ns: int, t_ns: int, **more: Any) -> dict[str, Any]:
@@ -44,8 +45,9 @@ def recorded(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
 def incidents_of(
     entries: Iterable[Mapping[str, Any]], start_ns: int, *, as_due: bool = False
 ) -> tuple[Incident, ...]:
-    """The same again, at the times when they really happened (or were due), in their order; what failed is left out.
+    """The same again, at the times when they really happened (or were due), in their order.
 
+    What failed is left out, and the ends of commands, which come by themselves.
     To start a node takes a while: it is ordered again when it was ordered, so that it is there when it was.
     """
     incidents = (
@@ -56,6 +58,6 @@ def incidents_of(
             each["details"],
         )
         for each in entries
-        if each["t_ns"] >= start_ns and FAILED not in each["details"]
+        if each["t_ns"] >= start_ns and each["details"].keys().isdisjoint((FAILED, ENDED))
     )
     return tuple(sorted(incidents, key=lambda one: one.at_ns))

@@ -16,7 +16,7 @@ from testbed.errors import InputError
 from testbed.events import ignore
 from testbed.journal import Journal
 from testbed.lab import simulate
-from testbed.lab.happened import happened_in
+from testbed.lab.happened import happened_in, record_happened
 from testbed.lab.replay import play_again, played_otherwise, replay_of
 from testbed.places import RunPlace
 from testbed.records import read_manifest, update_manifest
@@ -152,6 +152,30 @@ def test_a_run_in_which_nothing_happened_cannot_be_replayed(run):
     run.actions.unlink()
     with pytest.raises(InputError, match="no scenario was played"):
         replay_of(run, planned=True)
+
+
+def test_a_name_that_no_lab_can_have_is_refused(run):
+    with pytest.raises(InputError, match="--name"):
+        replay_of(run, name="../Valley")
+
+
+def test_the_end_of_a_command_is_no_mark_that_is_played_again(run):
+    manifest = read_manifest(run)
+    entry = {**manifest["actions"][0], "action": "mark", "targets": []}
+    marks = [{**entry, "details": {"name": "a"}}, {**entry, "details": {"exit_code": 0}}]
+    update_manifest(run, actions=marks)
+    assert [each.details for each in replay_of(run).script.incidents] == [{"name": "a"}]
+
+
+def test_to_start_a_node_takes_a_while_which_is_no_lateness(run):
+    actions = read_manifest(run)["actions"]
+    slow = [
+        {**each, "t_ns": each["t_ns"] + 10**9} if each["action"] == "start" else each
+        for each in actions
+    ]
+    update_manifest(run, actions=slow)
+    record_happened(run)
+    assert read_manifest(run)["play"]["action_lateness"]["max_s"] < 1
 
 
 def interrupted(run: RunPlace) -> int:
