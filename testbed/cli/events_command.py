@@ -91,7 +91,7 @@ def happening(place: RunPlace, *, follow: bool) -> Iterator[Event]:
     """All events of a run so far; with `follow`, also those to come, each when nothing earlier can come any more."""
     tail, told, row = loglines.Tail(), OfManifest(), InOrder()
     deliveries = Deliveries(from_json(read_manifest(place)["topology"]))
-    journalled = False
+    journalled, last_ns = False, 0
     while True:
         goes_on = run_goes_on(place)  # before the look: what came until the end is seen
         manifest = read_manifest(place)
@@ -102,10 +102,11 @@ def happening(place: RunPlace, *, follow: bool) -> Iterator[Event]:
         lines = [of_log(line) for line in tail.fresh(loglines.files_of(place.logs, None))]
         for line in lines:
             deliveries.note(line)
+            last_ns = max(last_ns, int(line["t"]))
         row.add(lines)
         row.add(told.fresh(manifest, journalled=journalled))
         if not goes_on:
-            row.add(deliveries.lost(_end_ns(manifest, lines)))
+            row.add(deliveries.lost(_end_ns(manifest, last_ns)))
         if not goes_on or not follow:
             yield from row.until(None)
             return
@@ -113,10 +114,10 @@ def happening(place: RunPlace, *, follow: bool) -> Iterator[Event]:
         time.sleep(loglines.POLL_S)
 
 
-def _end_ns(manifest: dict[str, Any], lines: list[Event]) -> int:
+def _end_ns(manifest: dict[str, Any], last_ns: int) -> int:
     """When nothing more could come: behind all that did."""
     play = manifest.get("play") or {}
-    return max([int(play.get("end_ns", 0)), *(int(line["t"]) for line in lines)])
+    return max(int(play.get("end_ns", 0)), last_ns)
 
 
 def _the_place(name: str | None) -> RunPlace:

@@ -49,6 +49,14 @@ class Replay:
     scenario: Path | None  # and that of the scenario, if it had one
     about: dict[str, Any]  # for the manifest
     service_s: float = SERVICE_S  # of simulated nodes
+    origin: str | None = (
+        None  # the file that was the first source: files that it names lie beside it
+    )
+
+    @property
+    def recorded(self) -> dict[str, Any]:
+        """What the new run's manifest says of it."""
+        return {RECORD: self.about, **({"source": self.origin} if self.origin else {})}
 
 
 def replay_of(
@@ -73,6 +81,7 @@ def replay_of(
         run.scenario if run.scenario.exists() else None,
         about,
         manifest["details"].get("service_s", SERVICE_S),
+        manifest["source"],
     )
 
 
@@ -83,7 +92,7 @@ def play_again(replay: Replay, backend: str | None, emit: Emit) -> RunPlace:
         run = simulate(
             topology, replay.source, emit, replay.service_s, replay.scenario, replay.script
         )
-        update_manifest(run, **{RECORD: replay.about})
+        update_manifest(run, **replay.recorded)
         return run
     if topology.name in lab_names():
         raise NameTaken(
@@ -92,7 +101,7 @@ def play_again(replay: Replay, backend: str | None, emit: Emit) -> RunPlace:
         )
     try:
         record = bring_up(topology, replay.source, backend, emit, scenario=replay.scenario)
-        update_manifest(record.run_place, **{RECORD: replay.about})
+        update_manifest(record.run_place, **replay.recorded)
         play(record, emit, script=replay.script)
     finally:
         if topology.name in lab_names():

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
+from testbed.cli import events_command
 from testbed.errors import InputError
 from testbed.events import ignore
 from testbed.journal import Journal
@@ -97,6 +98,11 @@ def test_a_replay_can_be_replayed(run):
     assert [row.action for row in happened_in(third)] == [row.action for row in happened_in(run)]
 
 
+def test_a_replay_of_a_replay_looks_for_files_beside_the_first_source(run):
+    second = play_again(replay_of(run), "simulated", ignore)
+    assert read_manifest(second)["source"] == read_manifest(run)["source"]
+
+
 def test_set_holds_for_the_replay_and_leaves_the_rest_as_it_was(run):
     known = from_json(read_manifest(run)["topology"])
     update_manifest(run, topology={**read_manifest(run)["topology"], "seed": 99})
@@ -176,6 +182,21 @@ def test_to_start_a_node_takes_a_while_which_is_no_lateness(run):
     update_manifest(run, actions=slow)
     record_happened(run)
     assert read_manifest(run)["play"]["action_lateness"]["max_s"] < 1
+
+
+def test_what_was_lost_is_told_behind_all_else_also_when_the_end_is_seen_by_itself(
+    run, monkeypatch
+):
+    """All lines were read in an earlier look than the one that found the lab down."""
+    for log in run.logs.glob("siren*"):
+        log.write_text("")
+    update_manifest(run, play=None)
+    looks = iter([True, False])
+    monkeypatch.setattr(events_command, "run_goes_on", lambda _: next(looks))
+    told = [*events_command.happening(run, follow=True)]
+    lost = [event["t"] for event in told if event["event"] == "lost"]
+    assert lost
+    assert min(lost) >= max(event["t"] for event in told if event["event"] != "lost")
 
 
 def interrupted(run: RunPlace) -> int:
