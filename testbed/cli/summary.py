@@ -99,7 +99,7 @@ def _facts(summary: dict[str, Any]) -> Table:
     )
     for title, words in _overlay(summary.get("overlay")):
         table.add_row(title, words)
-    for what, late in fidelity.get("lateness", {}).items():
+    for what, late in (fidelity.get("lateness") or {}).items():
         if late:
             table.add_row("lateness", sentence(late, f"{late['n']} {what}"))
     table.add_row("fidelity", _verdict(fidelity, summary["backend"] == SIMULATED))

@@ -94,6 +94,9 @@ class _Crew:
     def end(self) -> None:
         """All of them, busy or not; a lab that one of them has up is taken down before."""
         for process in self._processes:
+            # Whoever misses the signal still ends after its cell, for nothing more comes.
+            with suppress(BrokenPipeError):
+                _pipe(process.stdin).close()
             if process.poll() is None:
                 process.terminate()
         for process in self._processes:
@@ -102,9 +105,7 @@ class _Crew:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
-            for pipe in (process.stdin, process.stdout):
-                with suppress(BrokenPipeError):
-                    _pipe(pipe).close()
+            _pipe(process.stdout).close()
 
     def _start(self) -> "subprocess.Popen[str]":
         """In a session of its own: Ctrl-C is for the command, which ends it in order."""

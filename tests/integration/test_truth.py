@@ -24,7 +24,6 @@ FILES = (
     "moving-areas",
     "kochi-areas",
     "valleys-300",
-    "papers/banno2013-live",  # in which readers leave, and what is published meanwhile is withheld
     "papers/kawakami2016-live",
     "papers/kita2025-a-live",
     "papers/lee2016",
