@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM around Spark: put off where nobody could end Java, and never lost."""
+"""Ctrl-C and SIGTERM: put off where nobody could end Java, and never lost."""
 
 import signal
 import sys

@@ -7,6 +7,7 @@ from typing import Annotated, Any, cast
 
 import typer
 
+from analysis.interrupts import never_lost
 from testbed import __version__
 from testbed.cli import (
     analyze_command,
@@ -29,6 +30,7 @@ from testbed.cli import (
     sweep_command,
     watch_command,
 )
+from testbed.cli.terminal import INTERRUPTED
 from testbed.limits import raise_open_files
 
 app = typer.Typer(
@@ -96,9 +98,12 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     raise_open_files()
     try:
-        code = app(standalone_mode=False)
+        with never_lost():
+            code = app(standalone_mode=False)
     except CommandLineError as error:
         code = _wrong_usage(error)
+    except KeyboardInterrupt:  # lost until the command had ended
+        code = INTERRUPTED
     sys.exit(code if isinstance(code, int) else 0)
 
 
