@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from nodes.kinds import OURS
 from nodes.wire import MAX_SUBSCRIPTIONS
 from testbed.topology.areas import subscriptions
 from testbed.topology.checking import Checking
@@ -127,14 +128,40 @@ def _node(checking: Checking, raw: RawMember, name: str) -> Node:
         at=getattr(raw, "at", None),
         platform=next((s.platform for s in sources if s.platform), None),
         board=next((s.board for s in sources if s.board), None),
+        place=_place(raw, own, defaults),
         delivery=of_node(checking, raw),
     )
+
+
+def _place(raw: RawMember, own: RawHardware, defaults: RawHardware) -> str | None:
+    """What can go to a board goes there by default, too; the rest stays here."""
+    if raw.kind not in OURS or raw.router is not None:
+        return None
+    return next((source.place for source in (raw, own, defaults) if source.place), None)
+
+
+def _check_place(checking: Checking, path: tuple[str, str], raw: RawMember) -> None:
+    if raw.place is None:
+        return
+    if raw.kind not in OURS:
+        checking.key(
+            (*path, "place"),
+            f"{with_article(raw.kind)} cannot be on a board",
+            "brokers, sensors and subscribers can",
+        )
+    elif raw.router is not None:
+        checking.key(
+            (*path, "place"),
+            "a node behind a router cannot be on a board",
+            "a board has a link of its own: leave out `router` or `place`",
+        )
 
 
 def _check_member(checking: Checking, path: tuple[str, str], raw: RawMember) -> None:
     if not checking.shaped.sound(*path, "kind"):
         return
     check_guest(checking, path, raw)
+    _check_place(checking, path, raw)
     if raw.kind == NodeKind.SUBSCRIBER:
         wanted = len(set(raw.topics)) + len(subscriptions(raw))
         sound = checking.shaped.sound(*path, "topics") and checking.shaped.sound(*path, "subscribe")

@@ -41,6 +41,9 @@ __all__ = [
 PREFIX = "10.77.0.0/16"  # a lab's own addresses, in namespaces of its own
 
 
+BOARDS = "boards"  # a place of nodes
+
+
 class Emulator(StrEnum):
     """Who shapes the links; AUTO takes the best the machine has."""
 
@@ -114,6 +117,12 @@ class Node:
     delivery: Method | None = None  # of a sensor's or subscriber's link, both ways; None: the lab's
     tags: tuple[str, ...] = ()
     homes: tuple[str, ...] = ()  # brokers that a sensor or subscriber is told of, the nearest first
+    place: str | None = None  # boards: `testbed deploy` takes it to one
+
+    @property
+    def on_board(self) -> bool:
+        """Whether a deployment takes it to a board."""
+        return self.place == BOARDS
 
     @property
     def interests(self) -> tuple[Interest, ...]:

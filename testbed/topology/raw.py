@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
 from nodes.delivery import METHODS as DELIVERY_METHODS
 from nodes.overlay import METHODS as OVERLAY_METHODS
 from testbed.topology import checks, foreign, names, units
+from testbed.topology.model import BOARDS as ON_BOARDS
 from testbed.topology.model import Emulator, NodeKind
 from testbed.topology.raw_hazard import RawHazard
 from testbed.topology.section import Section
@@ -18,6 +19,7 @@ from testbed.topology.section import Section
 MAX_NODES = 5_000
 MAX_PROFILES = 1_000
 PLATFORMS = ("linux/amd64", "linux/arm64", "linux/arm/v7")
+PLACES = (ON_BOARDS,)
 BOARDS = ("pi-zero", "pi-zero-2w", "pi-2", "pi-3", "pi-4", "pi-5")  # testbed.backends.boards
 
 # What may be left out has None in its type; a key that is written needs a value all the same.
@@ -43,6 +45,7 @@ TopicTemplate = Annotated[str, names.topic_template()]
 Kind = Annotated[str, checks.choice("kind of node", NodeKind)]
 EmulatorName = Annotated[str, checks.choice("link emulator", Emulator)]
 Platform = Annotated[str | None, checks.choice("platform", PLATFORMS)]
+Where = Annotated[str | None, checks.choice("place", PLACES)]
 OverlayName = Annotated[str, checks.choice("overlay method", OVERLAY_METHODS)]
 DeliveryName = Annotated[str, checks.choice("delivery method", DELIVERY_METHODS)]
 Parameter = Annotated[str | int | float | bool, checks.parameter()]
@@ -149,6 +152,9 @@ class RawHardware(Section):
     )
     platform: Platform = Field(None, description="processor to run (or emulate)")
     board: Board = Field(None, alias="class", description="board class, as in pi-3")
+    place: Where = Field(
+        None, description="boards: `testbed deploy` takes it to a board; default: this machine"
+    )
 
 
 class RawDefaults(RawHardware):
