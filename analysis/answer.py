@@ -7,7 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.findings import NARROW, percent, seconds
+from analysis.clock_errors import COLUMN, of_statistics
+from analysis.findings import NARROW, delay_told, percent, seconds
 from analysis.receivers import natural
 
 
@@ -19,7 +20,8 @@ def sentences(summary: dict[str, Any]) -> list[str]:
         level = max(levels)
         delay = summary["delay_s"].get(level)
         if delay:
-            told.append(f"99{NARROW}% of those that came took at most {seconds(delay['p99'])}.")
+            most = delay_told(summary, level, "p99")
+            told.append(f"99{NARROW}% of those that came took at most {most}.")
         told += _late(levels[level])
     overhead = summary["overhead"]
     if overhead["payload_bytes"]:
@@ -67,6 +69,7 @@ def _outcome(rows: list[dict[str, Any]]) -> dict[str, Any]:
     delays = [row["delay_s"] for row in rows if row["delay_s"] is not None]
     p50, p99 = (float(v) for v in np.percentile(delays, (50, 99))) if delays else (None, None)
     known = [row["late"] for row in rows if row.get("late") is not None]
+    errors = [row.get(COLUMN) or 0.0 for row in rows if row["delay_s"] is not None]
     return {
         "expected": len(rows),
         "delivered": len(delays),
@@ -74,6 +77,7 @@ def _outcome(rows: list[dict[str, Any]]) -> dict[str, Any]:
         "p50": p50,
         "p99": p99,
         "max": max(delays, default=None),
+        "error_s": of_statistics(np.array(delays), np.array(errors)) if any(errors) else None,
     }
 
 

@@ -64,10 +64,16 @@ CONFIG: dict[str, Any] = {
 }
 
 
-def delay_shares(rows: list[dict[str, Any]], label: str) -> str:
-    """How many of the expected deliveries had arrived after which time. `rows`: level, delay_s, share."""
+def delay_shares(
+    rows: list[dict[str, Any]], label: str, bars: list[dict[str, Any]] | None = None
+) -> str:
+    """How many of the expected deliveries had arrived after which time. `rows`: level, delay_s, share.
+
+    `bars`: level, share, low_s, high_s: what clocks may make of single points.
+    """
     import altair as alt
 
+    rows = on_axis(rows)
     lines = (
         of_rows(rows)
         .mark_line(interpolate="step-after", strokeWidth=2.5)
@@ -84,13 +90,18 @@ def delay_shares(rows: list[dict[str, Any]], label: str) -> str:
         x=alt.X("delay_s:Q"), y=alt.Y("share:Q"), text="text:N"
     )
     behind = names.mark_text(**BESIDE, stroke="var(--card)", strokeWidth=5, strokeJoin="round")
-    return svg(alt.layer(lines, behind, names.mark_text(**BESIDE)), "shares", label)
+    drawn = [lines, behind, names.mark_text(**BESIDE)]
+    if bars:
+        across = of_rows(shown_bars(bars, rows)).mark_rule(strokeWidth=1.5, color="var(--ink)")
+        drawn.insert(1, across.encode(x=alt.X("low_s:Q"), x2="high_s:Q", y=alt.Y("share:Q")))
+    return svg(alt.layer(*drawn), "shares", label)
 
 
 def delay_over_time(rows: list[dict[str, Any]], lost: list[dict[str, Any]], label: str) -> str:
     """Each delivery at its publish time. `rows`: level, at_s, delay_s; `lost`: level, at_s, drawn along the top."""
     import altair as alt
 
+    rows = on_axis(rows)
     at = alt.X("at_s:Q", title="published, seconds after the start", scale=alt.Scale(nice=True))
     shown = rows + lost
     points = (
@@ -108,7 +119,35 @@ def delay_over_time(rows: list[dict[str, Any]], lost: list[dict[str, Any]], labe
         .mark_text(text="✕", fontSize=13, baseline="bottom", dy=-2)
         .encode(x=at, y=alt.value(0), color=_by_level(shown, alt.Color, _colours(shown)))
     )
-    return svg(alt.layer(points, crosses) if lost else points, "times", label)
+    drawn = [points, crosses] if lost else [points]
+    if any("low_s" in row for row in rows):
+        bars = of_rows(shown_bars(rows, rows)).mark_rule(strokeWidth=1, opacity=0.6)
+        colour = _by_level(shown, alt.Color, _colours(shown))
+        ends = {"y": alt.Y("low_s:Q"), "y2": "high_s:Q"}
+        drawn.insert(0, bars.encode(x=at, **ends, color=colour))
+    return svg(alt.layer(*drawn) if len(drawn) > 1 else points, "times", label)
+
+
+def on_axis(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Clocks may make delays 0 or less, for which a logarithmic axis has no place: they stand at its beginning."""
+    delays = [row["delay_s"] for row in rows]
+    if not wide(delays, WIDE_RANGE) or min(delays) > 0:
+        return rows
+    low = min(delay for delay in delays if delay > 0)
+    return [{**row, "delay_s": max(row["delay_s"], low)} for row in rows]
+
+
+def shown_bars(bars: list[dict[str, Any]], rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """As far as the axis of these delays goes: a logarithmic one has no place for what is not above 0."""
+    delays = [row["delay_s"] for row in rows if row["delay_s"] > 0]
+    if not wide(delays, WIDE_RANGE):
+        return [one for one in bars if "low_s" in one]
+    low, high = min(delays) / EDGE, max(delays) * EDGE
+    return [
+        {**one, "low_s": max(low, one["low_s"]), "high_s": min(high, one["high_s"])}
+        for one in bars
+        if one.get("high_s", 0) > low and one["low_s"] < high
+    ]
 
 
 def layers(rows: list[dict[str, Any]], order: dict[str, str], label: str) -> str:

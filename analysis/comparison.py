@@ -5,6 +5,7 @@ run: simulated or real, whatever the overlay.
 """
 
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from analysis.clock_errors import COLUMN
 from analysis.effects import effects
 from analysis.experiments import delays_by_level
 from analysis.faults import FORMER
@@ -38,7 +40,8 @@ def compare(sides: Sequence[Side], emit: Emit = lambda *_: None) -> dict[str, An
     for number, other in enumerate(sides[1:], start=2):
         pairs.append({"run": other.name, **_pairs(first, other)})
         theirs = [delays_by_level(run) for run in other.runs]
-        differing.append({"run": other.name, **effects(delays, theirs)})
+        errors = tuple(_errors(runs[place]) for place in (0, number - 1))
+        differing.append({"run": other.name, **effects(delays, theirs, errors)})
         emit(STAGE, number, len(sides))
     ratios = [{"run": one["run"], **ratios_of(runs[0], one)} for one in runs[1:]]
     return {"runs": runs, "ratios": ratios, "pairs": pairs, "effects": differing}
@@ -57,8 +60,11 @@ def ratios_of(first: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     """The other's figures as multiples of the first's; null where one of them has none, or the first has zero."""
     levels = {
         level: {
-            name: _ratio(first["levels"][level][name], told[name])
-            for name in (*QUANTILES, "hops_mean", "hops_max")
+            **{
+                name: _ratio(first["levels"][level][name], told[name])
+                for name in (*QUANTILES, "hops_mean", "hops_max")
+            },
+            **_undecided(first["levels"][level], told),
         }
         for level, told in other["levels"].items()
         if level in first["levels"]
@@ -68,6 +74,28 @@ def ratios_of(first: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
 
 def _ratio(first: float | None, other: float | None) -> float | None:
     return other / first if first and other is not None else None
+
+
+def _errors(figures: dict[str, Any]) -> dict[int, dict[str, float]]:
+    """Level -> how far each statistic of its delay may be off, where clocks differ."""
+    levels = figures["levels"].items()
+    return {int(level): told["error_s"] for level, told in levels if "error_s" in told}
+
+
+def _undecided(one: dict[str, Any], two: dict[str, Any]) -> dict[str, list[str]]:
+    """`within_clock_error`: which delays differ by no more than the clocks may be off, if those differ at all."""
+    errors = [told.get("error_s", {}) for told in (one, two)]
+    if not any(errors):
+        return {}
+    return {
+        "within_clock_error": [
+            name
+            for name in QUANTILES
+            if one[name] is not None
+            and two[name] is not None
+            and abs(two[name] - one[name]) <= sum(error.get(name, 0.0) for error in errors)
+        ]
+    }
 
 
 def difference(first: Run, other: Run) -> str:
@@ -116,13 +144,19 @@ def _places(topology: dict[str, Any]) -> tuple[Any, ...]:
 def _delivered(run: Run) -> pa.Table:
     """The deliveries that were made, each path as one word."""
     columns = [*KEYS, *SAME, "published_ns", "hops", "path", "delay_s", "status"]
-    table = pq.read_table(run.metrics / "deliveries.parquet", columns=columns)
+    path = run.metrics / "deliveries.parquet"
+    table = pq.read_table(path, columns=[*columns, *_written(path)])
     table = table.filter(pc.field("status") == "delivered").drop_columns("status")
     start_ns = run.played[0] if run.played else int(run.manifest["created_ns"])
     paths = pc.binary_join(table["path"], PATH)
     at_ns = pc.subtract(table["published_ns"], start_ns)
     table = table.set_column(table.schema.get_field_index("path"), "path", paths)
     return table.drop_columns("published_ns").append_column("at_ns", at_ns)
+
+
+def _written(path: Path) -> list[str]:
+    """The column of errors, if there is one: earlier versions wrote none."""
+    return [COLUMN] if COLUMN in pq.ParquetDataset(path).schema.names else []
 
 
 def pairs_of(first: pa.Table, other: pa.Table) -> dict[str, Any]:
@@ -162,8 +196,19 @@ def _delays(both: pa.Table) -> dict[str, dict[str, float]]:
                 "p05": float(p05),
                 "p50": float(p50),
                 "p95": float(p95),
+                **_undecided_pairs(both, mine),
             }
     return found
+
+
+def _undecided_pairs(both: pa.Table, mine: Any) -> dict[str, int]:
+    """`within_clock_error`: how many of these pairs differ by no more than the clocks may be off, if those differ."""
+    names = [name for name in (COLUMN, f"{COLUMN}_other") if name in both.column_names]
+    errors = sum((both[name].to_numpy() for name in names), np.zeros(both.num_rows))
+    if not errors[mine].any():
+        return {}
+    apart = np.abs(both["delay_s_other"].to_numpy() - both["delay_s"].to_numpy())
+    return {"within_clock_error": int((apart <= errors)[mine].sum())}
 
 
 def _equal(both: pa.Table, name: str) -> pa.ChunkedArray:

@@ -29,6 +29,7 @@ class Evidence:
     first_published_ns: int | None = None
     orphan_pieces: int = 0  # of divided messages, whose beginning was not captured
     compressed_links: tuple[str, ...] = ()  # with WebSockets that agreed on permessage-deflate
+    clock_doubts: tuple[str, ...] = ()  # sentences on clocks that were not the lab machine's
 
 
 def verdict(run: Run, evidence: Evidence) -> dict[str, Any]:
@@ -44,6 +45,7 @@ def verdict(run: Run, evidence: Evidence) -> dict[str, Any]:
         *slow,
         *_of_capture(run, evidence),
         *_of_play(run, evidence),
+        *evidence.clock_doubts,
         *calibration.reasons(run),
         *(str(warning) for warning in run.manifest.get("warnings", [])),
     ]

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from analysis import clock_errors, precision
 from analysis.errors import AnalysisError
 from analysis.receivers import slowest
 from analysis.runfolder import Run
@@ -33,7 +34,7 @@ LAYERS = {
     "unread": "not readable",
     "other": "ARP and others",
 }
-NARROW = "\u00a0"  # keeps a number and its unit on one line
+NARROW = precision.NARROW  # keeps a number and its unit on one line
 LEAST_NAMED = 0.08  # smaller parts of a bar are not named inside it
 
 
@@ -65,13 +66,13 @@ def table(
 
 def seconds(value: float | None) -> str:
     """A time as people say it."""
-    if value is None:
-        return "–"
-    if 0 < value < 0.001:
-        return f"{value * 1e6:.0f}{NARROW}µs"
-    if value < 1:
-        return f"{value * 1000:.{1 if value < 0.1 else 0}f}{NARROW}ms"
-    return f"{value:.2f}{NARROW}s"
+    return precision.plain(value)
+
+
+def delay_told(summary: dict[str, Any], level: str, name: str) -> str:
+    """A quantile of a level's delay, in as many digits as the clocks leave."""
+    error = clock_errors.error_of(summary, level, name)
+    return precision.told(summary["delay_s"][level][name], error)
 
 
 def size(count: float) -> str:
@@ -107,10 +108,10 @@ def headline(summary: dict[str, Any]) -> tuple[str, str]:
     what = f"level-{level} ({LEVEL_NAMES[int(level)]})"
     if not delivered:
         return f"None of the {expected} {what} deliveries got through.", "bad"
-    delay = summary["delay_s"][level]
     receiver = slowest(summary, level)
     where = f", at {receiver}," if receiver else ""
-    speed = f"half within {seconds(delay['p50'])}, the slowest{where} after {seconds(delay['max'])}"
+    half, last = (delay_told(summary, level, name) for name in ("p50", "max"))
+    speed = f"half within {half}, the slowest{where} after {last}"
     if delivered == expected:
         many = f"All {expected} {what} deliveries" if expected > 1 else f"The one {what} delivery"
         return f"{many} got through: {speed}.", "good"
@@ -130,7 +131,8 @@ def level_rows(summary: dict[str, Any]) -> list[dict[str, Any]]:
                 "meaning": LEVEL_NAMES[int(level)],
                 **count,
                 "delays": [
-                    seconds(delay[q]) if delay else "–" for q in ("p50", "p95", "p99", "max")
+                    delay_told(summary, level, q) if delay else "–"
+                    for q in ("p50", "p95", "p99", "max")
                 ],
                 "late_of": _late_of(count),
                 "hops_mean": f"{hops['mean']:.2f}" if hops else "–",
@@ -163,6 +165,21 @@ def share_rows(deliveries: pa.Table) -> list[dict[str, Any]]:
     return rows
 
 
+def share_bars(summary: dict[str, Any]) -> list[dict[str, Any]]:
+    """What the clocks may make of the median, 95 % and 99 % of each level, at their places on its curve."""
+    return [
+        {
+            "level": level,
+            "share": part * delay["n"] / summary["by_priority"][level]["expected"],
+            "low_s": delay[name] - error,
+            "high_s": delay[name] + error,
+        }
+        for level, delay in summary["delay_s"].items()
+        for name, part in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
+        if (error := clock_errors.error_of(summary, level, name))
+    ]
+
+
 def time_rows(
     deliveries: pa.Table, start_ns: int
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
@@ -170,14 +187,24 @@ def time_rows(
     came, lost = [], []
     for level in _levels(deliveries):
         of_level = deliveries.filter(pc.field("priority") == level)
-        rows = of_level.select(["published_ns", "delay_s"]).to_pylist()
+        rows = of_level.select(["published_ns", "delay_s", *_error_column(deliveries)]).to_pylist()
         for row in rows:
             point = {"level": str(level), "at_s": (row["published_ns"] - start_ns) / 1e9}
             if row["delay_s"] is None:
                 lost.append(point)
             else:
-                came.append({**point, "delay_s": row["delay_s"]})
+                came.append({**point, "delay_s": row["delay_s"], **_bar(row)})
     return _slowest_and_spread(came), lost[:MOST_POINTS]
+
+
+def _error_column(deliveries: pa.Table) -> list[str]:
+    return [clock_errors.COLUMN] if clock_errors.known(deliveries) else []
+
+
+def _bar(row: dict[str, Any]) -> dict[str, float]:
+    """From where to where the delay may be; nothing where it is exact."""
+    error = row.get(clock_errors.COLUMN)
+    return {"low_s": row["delay_s"] - error, "high_s": row["delay_s"] + error} if error else {}
 
 
 def _slowest_and_spread(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from markupsafe import Markup
 
-from analysis import findings, journey_chart
+from analysis import clock_errors, findings, journey_chart, precision
 from analysis.runfolder import Run
 
 STAGES = ("waited", "sending", "crossing")
@@ -53,6 +53,7 @@ def chosen(deliveries: pa.Table) -> list[tuple[str, dict[str, Any]]]:
     came = deliveries.filter((pc.field("priority") == level) & pc.field("delay_s").is_valid())
     order = [(name, "ascending") for name in ("delay_s", "published_ns", "id", "receiver")]
     columns = ["id", "receiver", "priority", "topic", "path", "hops", "delay_s", "published_ns"]
+    columns += [clock_errors.COLUMN] if clock_errors.known(deliveries) else []
     ranked = came.select(columns).sort_by(order)
     if not ranked.num_rows:
         return []
@@ -76,7 +77,8 @@ def on_path(
 def title(journey: Journey) -> str:
     """Which alert it is."""
     delivery = journey.delivery
-    return f"the {journey.what} to {delivery['receiver']}, {findings.seconds(delivery['delay_s'])}"
+    took = precision.told(delivery["delay_s"], delivery.get(clock_errors.COLUMN) or 0.0)
+    return f"the {journey.what} to {delivery['receiver']}, {took}"
 
 
 def bars(journey: Journey) -> list[dict[str, Any]]:

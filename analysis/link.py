@@ -46,8 +46,11 @@ def upward(packets: Packets, place: LinkPlace) -> Array:
     """Which packets the link's own node sent: by its address if they have one that could be its own."""
     sent: Array = packets.eth_src == place.mac
     if not place.shared:
+        own = packets.ip_src == place.address
         addressed = packets.ip_src + packets.ip_dst > 0
-        sent = np.where(addressed, packets.ip_src == place.address, sent)
+        if not sent.any():  # not a card that we gave its address: a board's
+            sent = np.isin(packets.eth_src, np.unique(packets.eth_src[own & addressed]))
+        sent = np.where(addressed, own, sent)
     return sent
 
 

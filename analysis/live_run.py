@@ -5,8 +5,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from analysis.captures.classic import FILE_HEADER
 from analysis.captures.growing import Place, advance
+from analysis.clocks import NONE, Clocks, read_clocks
 from analysis.live import Level, Live
 from analysis.live_link import Arrival, LiveLink
 from analysis.pcap import parse
@@ -23,6 +26,7 @@ class WatchedRun:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._manifest = b""
+        self._clocks, self._clocks_read = NONE, 0
         self._renew()
 
     @property
@@ -36,9 +40,10 @@ class WatchedRun:
         `final`: the run is over, and nothing more will come.
         """
         self._renew()
+        self._clocks = self._measured()
         for capture in self._captures:
             for identity, published_ns, arrived_ns in capture.read(final):
-                self._live.arrived(identity, capture.receiver, published_ns, arrived_ns)
+                self._arrived(identity, capture.receiver, published_ns, arrived_ns)
         for path in self.run.log_files():
             log = self._logs.setdefault(path, _Log(path))
             for line in log.read():
@@ -57,6 +62,7 @@ class WatchedRun:
         self._manifest = manifest
         if before == (self.run.nodes, self.run.measured_from_ns):
             return
+        self._names = {node.number: node.name for node in self.run.nodes}
         wishes = wishes_of({node.name: node.topics for node in self.run.nodes})
         self._live = Live(wishes, self.run.measured_from_ns)
         self._captures = [_Capture(self.run, node) for node in self.run.nodes if node.topics]
@@ -69,11 +75,34 @@ class WatchedRun:
                 line["node"],
                 line["topic"],
                 line["priority"],
-                line["t"],
+                self._home(line["node"], line["t"]),
                 line.get("place"),
             )
         elif not self.by_captures:
-            self._live.arrived(line["id"], line["node"], line["published_ns"], line["t"])
+            self._arrived(line["id"], line["node"], line["published_ns"], line["t"])
+
+    def _arrived(self, identity: str, receiver: str, published_ns: int, at_ns: int) -> None:
+        """Times of nodes with clocks of their own are corrected by what was measured of those so far."""
+        if self._clocks.by_node:
+            published_ns = self._home(self._origin(identity), published_ns)
+            at_ns = self._home(receiver, at_ns)
+        self._live.arrived(identity, receiver, published_ns, at_ns)
+
+    def _measured(self) -> Clocks:
+        """Read again when there is more of it."""
+        size = self.run.clocks.stat().st_size if self.run.clocks.exists() else 0
+        if size != self._clocks_read:
+            self._clocks_read = size
+            return read_clocks(self.run.clocks)
+        return self._clocks
+
+    def _home(self, node: str, own_ns: int) -> int:
+        clock = self._clocks.get(node)
+        return own_ns if clock is None else int(clock.home(np.array([own_ns]))[0])
+
+    def _origin(self, identity: str) -> str:
+        """Ids begin with the number of who published (`nodes.wire.message_id`)."""
+        return self._names.get(int(identity, 16) >> 32, "")
 
 
 class _Capture:

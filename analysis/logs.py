@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.json as pj
 
 from analysis.captures.parquet import GrowingFile
+from analysis.clocks import NONE, Clock, Clocks
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -42,9 +43,19 @@ class Stretch:
     begin: int
     end: int
 
+    @property
+    def node(self) -> str:
+        """Whose log it is."""
+        return self.path.stem
 
-def write_logs(spark: "SparkSession", files: Sequence[Path], folder: Path) -> None:
-    """All lines of these files that are records, as LOG, to this folder. The workers of a cluster must see it."""
+
+def write_logs(
+    spark: "SparkSession", files: Sequence[Path], folder: Path, clocks: Clocks = NONE
+) -> None:
+    """All lines of these files that are records, as LOG, to this folder. The workers of a cluster must see it.
+
+    `clocks`: of the nodes whose lines have times of a clock of their own.
+    """
     folder.mkdir()
     tasks = spark.sparkContext.defaultParallelism
     shares = share_out(files, tasks)
@@ -55,7 +66,7 @@ def write_logs(spark: "SparkSession", files: Sequence[Path], folder: Path) -> No
                 with GrowingFile(folder / f"part-{number:05}.parquet", LOG) as file:
                     for stretch in shares[number]:
                         for rows in read_stretch(stretch):
-                            file.write(rows)
+                            file.write(timed_by(clocks.get(stretch.node), rows))
         yield from ()
 
     spark.range(0, tasks, 1, tasks).mapInArrow(parse, "nothing int").count()
@@ -82,6 +93,15 @@ def read_stretch(stretch: Stretch) -> Iterator[pa.RecordBatch]:
     """Its records as LOG."""
     for block in _blocks(stretch):
         yield from parse_block(block).to_batches()
+
+
+def timed_by(clock: Clock | None, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Records with the times of the lab's machine, if they were written by this clock."""
+    if clock is None:
+        return rows
+    times, known = rows["t"], rows["t"].is_valid().to_numpy(zero_copy_only=False)
+    home = pa.array(clock.home(times.fill_null(0).to_numpy()), mask=~known)
+    return rows.set_column(rows.schema.get_field_index("t"), LOG.field("t"), home)
 
 
 def _blocks(stretch: Stretch) -> Iterator[bytes]:

@@ -4,7 +4,7 @@ Publications that came joined are messages of their own here (`apart`).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from analysis import decode
 from analysis.chunks import pieces_of
+from analysis.clocks import Clock
 from analysis.heads import Heads, heads_of
 from analysis.joined import parts_of, whole_message
 from analysis.stream import Stream
@@ -68,6 +69,9 @@ class LinkPlace:
     names: Mapping[int, str]  # address -> node
     numbers: Mapping[int, str]  # node number -> node
     shared: bool = False  # a router's: its packets carry the addresses of the nodes behind it
+    clocks: Mapping[int, Clock] = field(
+        default_factory=dict
+    )  # of nodes by number; others: the lab's
 
     def name_of(self, address: int) -> str:
         """The node with this address; of a stranger the address itself."""
@@ -249,7 +253,7 @@ class Sightings:
             "topic": pa.array(messages.topics, pa.string()),
             "priority": header["priority"],
             "hops": header["hops"],
-            "published_ns": header["published_ns"],
+            "published_ns": published_at(header, self.place.clocks),
             "payload_bytes": messages.payload_size,
             "first_ns": messages.first_ns,
             "last_ns": messages.last_ns,
@@ -275,6 +279,18 @@ class Sightings:
 
     def struct_array(self) -> pa.StructArray:
         return pa.concat_arrays(self.parts) if self.parts else pa.array([], SIGHTING)
+
+
+def published_at(header: Array, clocks: Mapping[int, Clock]) -> Array:
+    """When these messages were published, by the lab machine's clock; `clocks`: of their origins, by number."""
+    stamped: Array = header["published_ns"]
+    if not clocks:
+        return stamped
+    times = stamped.astype(np.int64)
+    for number in clocks.keys() & set(header["origin"].tolist()):
+        mine = (header["origin"] == number) & (times > 0)
+        times[mine] = clocks[number].home(times[mine])
+    return times
 
 
 def _repeated(text: str, count: int) -> pa.Array:

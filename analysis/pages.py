@@ -6,7 +6,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from analysis import findings
+from analysis import findings, receivers
 
 
 def render(template: str, **view: Any) -> str:
@@ -18,7 +18,11 @@ def render(template: str, **view: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"seconds": findings.seconds, "size": findings.size}
+    environment.filters |= {
+        "seconds": findings.seconds,
+        "size": findings.size,
+        "delay": receivers.told,
+    }
     return environment.get_template(template).render(view)
 
 

@@ -5,7 +5,7 @@ What is none of a lab's own packets (IPv4 on Ethernet) has zeros; `analysis.capt
 
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from analysis.captures.classic import FILE_HEADER, Classic, FileHead, read_head
 from analysis.captures.files import Bytes, windows
 from analysis.captures.finding import Walk
 from analysis.captures.layers import ETHERNET, IPV6_HEADER, decode
+from analysis.clocks import Clock
 from analysis.errors import AnalysisError
 
 Array = npt.NDArray[Any]
@@ -56,6 +57,10 @@ class Packets:
 
     def __len__(self) -> int:
         return len(self.ts_ns)
+
+    def timed_by(self, clock: Clock | None) -> "Packets":
+        """With the times of the lab's machine, if they were taken with this clock; None: that machine's own."""
+        return self if clock is None else replace(self, ts_ns=clock.home(self.ts_ns))
 
 
 COLUMNS: dict[str, pa.DataType] = {

@@ -12,6 +12,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from analysis.clocks import read_clocks
 from analysis.faults import downtimes
 from analysis.lines import Lines, lines_of, ways_of
 from analysis.load import UNIT_S
@@ -113,6 +114,7 @@ class _Measurement:
         self.emit = emit
         self.load_unit_s = load_unit_s
         self.deadlines = deadlines
+        self.clocks = read_clocks(run.clocks)
 
     def measure(self) -> dict[str, Any]:
         from analysis.metrics import delay, deliveries, events, hops, overhead, publications, use
@@ -149,6 +151,7 @@ class _Measurement:
                 connected(told, self.run.brokers),
                 downtimes(self.run.manifest),
                 self.deadlines,
+                self.clocks,
             ),
             deliveries.SCHEMA,
         )
@@ -163,7 +166,7 @@ class _Measurement:
         self.emit(SUMMING, 2, 3)
         seconds = (end_ns - begin_ns) / 1e9
         summary = summarize(
-            self.run, self.folder, ignored, seconds, self.load_unit_s, self.deadlines
+            self.run, self.folder, ignored, seconds, self.load_unit_s, self.deadlines, self.clocks
         )
         self.emit(SUMMING, 3, 3)
         return summary
@@ -246,7 +249,7 @@ class _Measurement:
     def _logs(self) -> "DataFrame":
         from analysis.metrics.publications import LOG_SCHEMA
 
-        write_logs(self.spark, self.run.log_files(), table_path(self.folder, LOGS))
+        write_logs(self.spark, self.run.log_files(), table_path(self.folder, LOGS), self.clocks)
         return self._read(LOGS, LOG_SCHEMA)
 
 

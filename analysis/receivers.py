@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from analysis import clock_errors, precision
+
 URGENT = 4  # levels from here on are shown for each receiver, however many there are
 MOST_SHOWN = 30  # rows of the report's table; the others are folded away
 
@@ -18,7 +20,10 @@ def natural(name: str) -> tuple[tuple[bool, int, str], ...]:
 
 
 def by_receiver(deliveries: pa.Table) -> dict[str, dict[str, dict[str, Any]]]:
-    """receiver -> level -> counts and exact percentiles of the delay, as the metric `delay` has them."""
+    """receiver -> level -> counts and exact percentiles of the delay, as the metric `delay` has them.
+
+    `error_s`: how far these may be off, where clocks differ.
+    """
     return _grouped(deliveries, lambda receiver: receiver)
 
 
@@ -33,13 +38,35 @@ def _grouped(
     deliveries: pa.Table, group_of: Callable[[str], str]
 ) -> dict[str, dict[str, dict[str, Any]]]:
     delays: dict[tuple[str, int], list[float | None]] = {}
-    columns = (deliveries[name].to_pylist() for name in ("receiver", "priority", "delay_s"))
-    for receiver, priority, delay in zip(*columns, strict=True):
-        delays.setdefault((group_of(receiver), priority), []).append(delay)
+    errors: dict[tuple[str, int], list[float]] = {}
+    uncertain = clock_errors.known(deliveries)
+    names = ("receiver", "priority", "delay_s", clock_errors.COLUMN if uncertain else "delay_s")
+    for receiver, priority, delay, error in zip(
+        *(deliveries[name].to_pylist() for name in names), strict=True
+    ):
+        key = (group_of(receiver), priority)
+        delays.setdefault(key, []).append(delay)
+        if uncertain and delay is not None:
+            errors.setdefault(key, []).append(error)
     found: dict[str, dict[str, dict[str, Any]]] = {}
-    for group, priority in sorted(delays, key=lambda key: (natural(key[0]), -key[1])):
-        found.setdefault(group, {})[str(priority)] = _outcome(delays[group, priority])
+    for key in sorted(delays, key=lambda key: (natural(key[0]), -key[1])):
+        group, priority = key
+        told = _outcome(delays[key]) | _error(delays[key], errors.get(key))
+        found.setdefault(group, {})[str(priority)] = told
     return found
+
+
+def _error(delays: list[float | None], errors: list[float] | None) -> dict[str, Any]:
+    """How far the percentiles may be off; nothing where they are exact."""
+    if not errors or not any(errors):
+        return {}
+    came = np.array([delay for delay in delays if delay is not None])
+    return {"error_s": clock_errors.of_statistics(came, np.array(errors), ("p50", "p95", "max"))}
+
+
+def told(row: Mapping[str, Any], name: str) -> str:
+    """A percentile of such a row, in as many digits as the clocks leave."""
+    return precision.told(row[name], (row.get("error_s") or {}).get(name, 0.0))
 
 
 def _outcome(delays: list[float | None]) -> dict[str, Any]:

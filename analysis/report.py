@@ -10,6 +10,7 @@ from markupsafe import Markup
 from analysis import (
     answer,
     charts,
+    clock_view,
     drawing,
     findings,
     hazard_view,
@@ -53,6 +54,7 @@ CHARTS = {
     "overlay-control-by-broker": ("overlay", "control"),
     "load-by-node": ("load", "chart"),
     "machine-over-time": ("machine", "chart"),
+    "clocks-over-time": ("clocks", "chart"),
     "topology": ("topology",),
 }
 
@@ -93,7 +95,7 @@ def _view(run: Run) -> dict[str, Any]:
         "methods": method_rows(summary),
         "receivers": receivers,
         "more_receivers": more_receivers,
-        "shares": _shares_chart(deliveries),
+        "shares": _shares_chart(deliveries, summary),
         "times": _times_chart(deliveries, start_ns),
         "hazard": hazard_view.view(run),
         "journey": journey,
@@ -104,6 +106,7 @@ def _view(run: Run) -> dict[str, Any]:
         "overlay": overlay_view.view(run, summary, start_ns),
         "load": load_view.view(run, summary),
         "machine": machine_view.view(run, summary, start_ns),
+        "clocks": clock_view.view(run, summary, start_ns),
         "topology": _drawing(run),
         "kinds": sorted({node.kind for node in run.nodes}),
         "lost": findings.lost_rows(deliveries),
@@ -135,10 +138,11 @@ def _date(ns: int) -> str:
     return datetime.fromtimestamp(ns / 1e9, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
-def _shares_chart(deliveries: Any) -> Markup | None:
+def _shares_chart(deliveries: Any, summary: dict[str, Any]) -> Markup | None:
     rows = findings.share_rows(deliveries)
     label = "Share of expected deliveries that had arrived, over the delay, by level"
-    return Markup(charts.delay_shares(rows, label)) if rows else None
+    bars = findings.share_bars(summary)
+    return Markup(charts.delay_shares(rows, label, bars)) if rows else None
 
 
 def _times_chart(deliveries: Any, start_ns: int) -> Markup | None:

@@ -74,6 +74,16 @@ class Run:
         return self.folder / "machine.jsonl"
 
     @property
+    def clocks(self) -> Path:
+        """What was measured of clocks that are not the lab machine's."""
+        return self.folder / "clocks.jsonl"
+
+    @property
+    def boards(self) -> Path:
+        """What boards there were; a board has a clock of its own."""
+        return self.folder / "boards.json"
+
+    @property
     def hazard(self) -> Path:
         return self.folder / "hazard.json"
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from analysis.captures.parquet import GrowingFile
+from analysis.clocks import Clock, read_clocks
 from analysis.datagrams import DATAGRAMS
 from analysis.link import LinkReader
 from analysis.load import UNIT_S
@@ -39,19 +40,24 @@ class Job:
     size: float
     shard: int = 0
     shards: int = 1
+    clock: Clock | None = None  # that the packets' times are of; None: the lab machine's
 
 
 def jobs_of(run: Run) -> list[Job]:
     """One job a captured link; AnalysisError if one of the files is no capture."""
     names = {node.address: node.name for node in run.nodes}
     numbers = {node.number: node.name for node in run.nodes}
+    clocks = read_clocks(run.clocks)
+    by_number = {
+        node.number: clock for node in run.nodes if (clock := clocks.get(node.name)) is not None
+    }
     jobs = []
     for node in run.captured():
         path = run.pcap(node)
         check_file(path)
         shared = node.kind == "router"
-        place = LinkPlace(node.name, node.address, node.mac, names, numbers, shared)
-        jobs.append(Job(path, place, path.stat().st_size))
+        place = LinkPlace(node.name, node.address, node.mac, names, numbers, shared, by_number)
+        jobs.append(Job(path, place, path.stat().st_size, clock=clocks.get(node.name)))
     return jobs
 
 
@@ -63,7 +69,8 @@ def share_out(jobs: Iterable[Job], tasks: int) -> list[list[Job]]:
     for job in whole:
         shards = max(1, min(tasks, round(job.size / share)))
         parts += [
-            Job(job.path, job.place, job.size / shards, shard, shards) for shard in range(shards)
+            replace(job, size=job.size / shards, shard=shard, shards=shards)
+            for shard in range(shards)
         ]
     loads: list[list[Job]] = [[] for _ in range(tasks)]
     for job in sorted(parts, key=lambda job: (-job.size, job.place.name, job.shard)):
@@ -163,7 +170,8 @@ class _Tables:
 def _read_link(job: Job, tables: _Tables, unit_ns: int, origin_ns: int) -> Iterator[pa.RecordBatch]:
     reader = LinkReader(job.place, job.shard, job.shards)
     used = []
-    for found in read_windows(job.path):
+    for window in read_windows(job.path):
+        found = window.timed_by(job.clock)
         reader.add(found)
         reader.keep()
         if job.shard == 0:
@@ -203,4 +211,5 @@ def _packets(jobs: list[Job], _number: int) -> Iterator[pa.RecordBatch]:
     for job in jobs:
         if job.shard == 0:
             for found in read_windows(job.path):
-                yield from as_table(found, job.place.name).to_batches()
+                timed = found.timed_by(job.clock)
+                yield from as_table(timed, job.place.name).to_batches()

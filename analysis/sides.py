@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from analysis.clock_errors import COLUMN
 from analysis.experiments import delays_by_level
 from analysis.facts import method
 from analysis.findings import read_summary
@@ -59,6 +60,7 @@ def _of_run(run: Run, summary: dict[str, Any]) -> dict[str, Any]:
                 **{name: summary["delay_s"].get(level, {}).get(name) for name in QUANTILES},
                 "hops_mean": summary["hops"].get(level, {}).get("mean"),
                 "hops_max": summary["hops"].get(level, {}).get("max"),
+                **_clock_error(summary, level),
             }
             for level, count in sorted(summary["by_priority"].items(), reverse=True)
         },
@@ -66,6 +68,14 @@ def _of_run(run: Run, summary: dict[str, Any]) -> dict[str, Any]:
         "control_bytes_per_s": overlay.get("control", {}).get("bytes_per_s_per_broker"),
         "overhead": overhead["wire_bytes"] / payload if payload else None,
     }
+
+
+def _clock_error(summary: dict[str, Any], level: str) -> dict[str, Any]:
+    """`error_s`: how far each statistic of the delay may be off; nothing where all clocks are one."""
+    told = summary.get(COLUMN, {}).get(level)
+    if not told or not told["largest"]:
+        return {}
+    return {"error_s": {**told["of"], "largest": told["largest"]}}
 
 
 def _together(one: Side, each: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -100,7 +110,16 @@ def _level_together(told: Sequence[Mapping[str, Any]], delays: Any) -> dict[str,
         **dict(zip(QUANTILES, quantiles, strict=True)),
         "hops_mean": crossed / delivered if delivered else None,
         "hops_max": max((one["hops_max"] for one in hops), default=None),
+        **_errors_together([one["error_s"] for one in told if "error_s" in one]),
     }
+
+
+def _errors_together(told: Sequence[Mapping[str, float]]) -> dict[str, Any]:
+    """Of all trials together: no statistic is off by more than the least certain of the delays."""
+    if not told:
+        return {}
+    largest = max(one["largest"] for one in told)
+    return {"error_s": dict.fromkeys(told[0], largest)}
 
 
 def _mean(values: Sequence[float | None]) -> float | None:

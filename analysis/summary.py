@@ -9,7 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from analysis import link_use, load, overlay
+from analysis import clock_facts, link_use, load, overlay
+from analysis.clocks import NONE, Clocks
 from analysis.expectations import judged
 from analysis.facts import method_of_each
 from analysis.fidelity import Evidence, verdict
@@ -27,10 +28,12 @@ def summarize(
     seconds: float | None = None,
     load_unit_s: float = load.UNIT_S,
     deadlines: Mapping[int, float] | None = None,
+    clocks: Clocks = NONE,
 ) -> dict[str, Any]:
     """The summary of a run whose metrics are in this folder; `ignored` publications do not count.
 
     `seconds`: how long the time is over which load and what brokers say are averaged. `deadlines`: level -> seconds.
+    `clocks`: of nodes that have one of their own.
     """
 
     def table(name: str) -> pa.Table:
@@ -40,6 +43,13 @@ def summarize(
     levels = table("delay").sort_by([("priority", "descending")]).to_pylist()
     reached = [row for row in levels if row["delivered"]]
     crossed = pq.read_table(metrics / "hops.parquet", columns=["id"])["id"]
+    delays = {
+        str(row["priority"]): {"n": row["delivered"], **{name: row[name] for name in QUANTILES}}
+        for row in reached
+    }
+    timing = clock_facts.told(clocks, deliveries)
+    boards = clock_facts.boards_of(run.boards)
+    doubts = clock_facts.reasons(timing, boards, delays, deliveries)
     summary = {
         "run": run.name,
         "backend": run.backend,
@@ -53,10 +63,7 @@ def summarize(
             },
             "handed_twice": _handed(deliveries, more_than=1),
         },
-        "delay_s": {
-            str(row["priority"]): {"n": row["delivered"], **{name: row[name] for name in QUANTILES}}
-            for row in reached
-        },
+        "delay_s": delays,
         "delay_parts_s": {
             str(row["priority"]): {name: _rounded(row[f"{name}_s"]) for name in PARTS}
             for row in reached
@@ -75,7 +82,7 @@ def summarize(
                 "retransmitted_payload",
             )
         },
-        "fidelity": verdict(run, _evidence(published, deliveries, links, crossed, reached)),
+        "fidelity": verdict(run, _evidence(published, deliveries, links, crossed, reached, doubts)),
         "by_priority": {
             str(row["priority"]): {
                 **{name: row[name] for name in ("expected", "delivered", "lost")},
@@ -94,6 +101,7 @@ def summarize(
         "overlay": overlay.summary(run, metrics, deliveries, published.num_rows, seconds),
         "load": load.summary(run, metrics, load_unit_s, seconds),
         "use": link_use.summary(metrics, load_unit_s, seconds),
+        **timing,
     }
     return {**summary, "expectations": judged(run, summary, deliveries)}
 
@@ -132,6 +140,7 @@ def _evidence(
     links: pa.Table,
     crossed: pa.ChunkedArray,
     reached: list[dict[str, Any]],
+    clock_doubts: list[str],
 ) -> Evidence:
     late = published["late_s"].drop_null().to_numpy()
     seen = crossed.unique()
@@ -149,6 +158,7 @@ def _evidence(
         orphan_pieces=_sum(links, "orphan_pieces"),
         compressed_links=tuple(sorted(_by_link(links, "compressed_streams"))),
         first_published_ns=pc.min(published["published_ns"]).as_py(),
+        clock_doubts=tuple(clock_doubts),
     )
 
 

@@ -8,7 +8,8 @@ from analysis.metrics.parts import PARTS
 SCHEMA = """
     priority int, expected long, delivered long, lost long, duplicates long,
     p50 double, p95 double, p99 double, max double, hops_mean double, hops_max int, mean double, late long,
-    out_of_order long, queue_s double, transmission_s double, propagation_s double, retransmission_s double
+    out_of_order long, queue_s double, transmission_s double, propagation_s double, retransmission_s double,
+    delay_error_s double, delay_error_max_s double
 """
 
 
@@ -16,6 +17,7 @@ def delay(deliveries: DataFrame) -> DataFrame:
     """Counts, exact percentiles of the delay (linear between neighbours), hops, and the mean of each part of the delay.
 
     Lost messages have no delay, and are neither late nor out of order. `late` is null where there is no deadline.
+    `delay_error_s` and `delay_error_max_s`: the median and the largest of what the clocks of the ends may be off.
     """
     came = sf.col("status") == "delivered"
     return deliveries.groupBy("priority").agg(
@@ -37,4 +39,6 @@ def delay(deliveries: DataFrame) -> DataFrame:
         ).alias("late"),
         sf.sum(sf.coalesce("out_of_order", sf.lit(False)).cast("long")).alias("out_of_order"),
         *(sf.avg(part).alias(part) for part in PARTS),
+        sf.percentile("delay_error_s", 0.5).alias("delay_error_s"),
+        sf.max("delay_error_s").alias("delay_error_max_s"),
     )

@@ -9,6 +9,8 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sf
 
+from analysis import clock_errors
+from analysis.clocks import NONE, Clocks
 from analysis.faults import Downtimes, was_down
 from analysis.follow import Hop, Journey, Parts, homes_at
 from analysis.wishes import Wishes
@@ -17,7 +19,7 @@ SCHEMA = """
     id string, receiver string, origin string, topic string, priority int, payload_bytes long, published_ns long,
     status string, reason string, hops int, path array<string>, received_ns long, delay_s double, duplicates long,
     confirmed boolean, handed long, held_back long, queue_s double, transmission_s double, propagation_s double,
-    retransmission_s double, deadline_s double, late boolean, out_of_order boolean
+    retransmission_s double, deadline_s double, late boolean, delay_error_s double, out_of_order boolean
 """
 ARROW_SCHEMA = pa.schema(
     [
@@ -40,6 +42,7 @@ ARROW_SCHEMA = pa.schema(
         ("held_back", pa.int64()),
         *((name, pa.float64()) for name in (*Parts._fields, "deadline_s")),
         ("late", pa.bool_()),
+        ("delay_error_s", pa.float64()),
     ]
 )
 FOLLOWED = SCHEMA.replace(
@@ -61,13 +64,15 @@ def deliveries(
     connected: Mapping[str, Sequence[tuple[int, str]]] | None = None,
     down: Downtimes | None = None,
     deadlines: Mapping[int, float] | None = None,
+    clocks: Clocks = NONE,
 ) -> DataFrame:
     """A message is delivered when all its bytes were seen on the receiver's link.
 
     `wishes`: who should get what. `receptions`: id, receiver, how often its application got the message and how often
     it was held back, by the receivers' own account. `drops`: id, dropper, peer, by the droppers' own account.
     `connected`: receiver -> when it was linked to which broker, in the order of time. `down`: who was ended on purpose.
-    `deadlines`: level -> seconds after which a delivery is late.
+    `deadlines`: level -> seconds after which a delivery is late. `clocks`: of nodes that have one of their own.
+    All times are the lab machine's already; `delay_error_s` is what they may be off for it.
     """
     # All that is known of a message meets in one partition: one shuffle, and each message is followed there.
     kinds = ((publications, PUBLICATION), (hops, HOP), (receptions, RECEPTION), (drops, DROP))
@@ -85,7 +90,8 @@ def deliveries(
         whole = list(batches)
         if whole:
             table = pa.Table.from_batches(whole)
-            yield from _follow(table, wishes, central, links, ended, due).to_batches()
+            found = _follow(table, wishes, central, links, ended, due)
+            yield from _with_errors(found, clocks).to_batches()
 
     return in_order(known.repartition("id").mapInArrow(follow, FOLLOWED))
 
@@ -121,7 +127,8 @@ def _follow(
     drops: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
     for identity, dropper, peer in _rows(known, 3, DROP):
         drops[identity].append((dropper, peer))
-    columns: dict[str, list[Any]] = {name: [] for name in ARROW_SCHEMA.names}
+    schema = ARROW_SCHEMA.remove(len(ARROW_SCHEMA) - 1)  # the error comes when all are known
+    columns: dict[str, list[Any]] = {name: [] for name in schema.names}
     for identity, origin, topic, priority, size, logged_ns, place in _rows(known, 0, PUBLICATION):
         mine = hops.get(identity, [])
         journey = Journey(origin, mine, brokers, drops.get(identity, ()))
@@ -162,7 +169,12 @@ def _follow(
             )
             for column, value in zip(columns.values(), row, strict=True):
                 column.append(value)
-    return pa.table(columns, schema=ARROW_SCHEMA)
+    return pa.table(columns, schema=schema)
+
+
+def _with_errors(found: pa.Table, clocks: Clocks) -> pa.Table:
+    errors = pa.array(clock_errors.of_deliveries(found, clocks), from_pandas=True)
+    return found.append_column(ARROW_SCHEMA.field(clock_errors.COLUMN), errors)
 
 
 def _rows(known: pa.Table, what: int, names: Sequence[str]) -> Iterator[tuple[Any, ...]]:

@@ -6,7 +6,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from nodes.wire import LEVEL_NAMES
-from testbed.cli.summary import seconds
+from testbed.cli.summary import clock_error, seconds
 
 NONE = "–"
 SHOWN = ("p50", "p95", "p99", "mean")
@@ -41,18 +41,21 @@ def _runs(rows: list[dict[str, Any]]) -> Table:
             str(messages["lost"]),
             str(sum(late)) if late else NONE,
             str(sum(level["out_of_order"] for level in levels)),
-            *_urgent(row["summary"]["delay_s"]),
+            *_urgent(row["summary"]),
             row["report"],
         )
     table.caption = "p50 and p95 of the most urgent level"
     return table
 
 
-def _urgent(delays: dict[str, dict[str, float]]) -> list[str]:
+def _urgent(summary: dict[str, Any]) -> list[str]:
+    delays = summary["delay_s"]
     if not delays:
         return [NONE, NONE]
-    urgent = delays[max(delays)]
-    return [seconds(urgent[name]) for name in ("p50", "p95")]
+    level = max(delays)
+    return [
+        seconds(delays[level][name], clock_error(summary, level, name)) for name in ("p50", "p95")
+    ]
 
 
 def _experiment(one: dict[str, Any]) -> Table:

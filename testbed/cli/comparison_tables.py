@@ -32,7 +32,10 @@ def comparison_tables(document: dict[str, Any]) -> list[Table | Text]:
 
 def _side_by_side(document: dict[str, Any]) -> Table:
     runs, ratios = document["runs"], document["ratios"]
-    table = Table(title="runs side by side", caption="× is the multiple of the first run")
+    unsure = any("error_s" in told for run in runs for told in run["levels"].values())
+    caption = "× is the multiple of the first run"
+    caption += "; ≈: the clocks could not show a difference" if unsure else ""
+    table = Table(title="runs side by side", caption=caption)
     table.add_column("")
     for run in runs:
         trials = f"\n{run['trials']} trials" if run["trials"] > 1 else ""
@@ -49,7 +52,7 @@ def _side_by_side(document: dict[str, Any]) -> Table:
         title = f"level {level} {LEVEL_NAMES[int(level)]}: lost"
         table.add_row(title, *(_lost(told) for told in here), style="bold")
         for name, title in DELAYS.items():
-            table.add_row(f"  {title}", *_cells(here, times, name, seconds))
+            table.add_row(f"  {title}", *_delays(here, times, name))
         for name, title in HOPS.items():
             table.add_row(f"  {title}", *_cells(here, times, name, _plain))
     return table
@@ -84,9 +87,10 @@ def _effects(document: dict[str, Any]) -> list[Table]:
 
 def _within(told: dict[str, float | None], write: Callable[[float], str]) -> str:
     value, low, high = (told[name] for name in ("value", "low", "high"))
+    unsure = " ≈" if told.get("within_clock_error") else ""
     if value is None or low is None or high is None:
-        return NONE
-    return f"{write(value)}\n{write(low)} to {write(high)}"
+        return NONE + unsure
+    return f"{write(value)}{unsure}\n{write(low)} to {write(high)}"
 
 
 def _worse(document: dict[str, Any]) -> list[Table]:
@@ -123,6 +127,24 @@ def _cells(
         cell if ratio is None else f"{cell}  {_times(ratio)}"
         for cell, ratio in zip(told[1:], times, strict=True)
     ]
+
+
+def _delays(values: list[dict[str, Any]], ratios: list[dict[str, Any]], name: str) -> list[str]:
+    """As cells, in no more digits than clocks leave; what they could not tell apart has no ratio."""
+    told = [_delay(value, name) for value in values]
+    cells = told[:1]
+    for cell, ratio in zip(told[1:], ratios, strict=True):
+        times = ratio.get(name)
+        if name in ratio.get("within_clock_error", ()):
+            cells.append(f"{cell}  ≈")
+        else:
+            cells.append(cell if times is None else f"{cell}  {_times(times)}")
+    return cells
+
+
+def _delay(told: dict[str, Any], name: str) -> str:
+    error = told.get("error_s", {}).get(name, 0.0)
+    return _value(told.get(name), lambda delay: seconds(delay, error))
 
 
 def _lost(told: dict[str, Any]) -> str:

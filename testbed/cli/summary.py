@@ -6,6 +6,7 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
+from analysis.precision import told as with_error
 from nodes.wire import LEVEL_NAMES
 from testbed.backends.choice import SIMULATED
 from testbed.recording.lateness import sentence
@@ -30,7 +31,10 @@ def _delays(summary: dict[str, Any]) -> Table | Text:
     for level in sorted(summary["delay_s"], reverse=True):
         delay = summary["delay_s"][level]
         hops = summary["hops"].get(level, {})
-        quantiles = [seconds(delay[key]) for key in ("p50", "p95", "p99", "max")]
+        quantiles = [
+            seconds(delay[key], clock_error(summary, level, key))
+            for key in ("p50", "p95", "p99", "max")
+        ]
         table.add_row(
             f"{level} {LEVEL_NAMES[int(level)]}",
             str(delay["n"]),
@@ -73,7 +77,8 @@ def _outcomes(title: str, of: str, rows: list[tuple[str, dict[str, Any]]]) -> Ta
         table.add_column(column, justify="right")
     for name, told in rows:
         quantiles = [
-            seconds(told[key]) if told["delivered"] else "" for key in ("p50", "p95", "max")
+            seconds(told[key], told.get("error_s", {}).get(key, 0.0)) if told["delivered"] else ""
+            for key in ("p50", "p95", "max")
         ]
         delivered = f"{told['delivered']} of {told['expected']}"
         table.add_row(name, delivered, str(told["lost"]), *quantiles)
@@ -97,6 +102,8 @@ def _facts(summary: dict[str, Any]) -> Table:
         f"{wire:,} bytes on all links in {overhead['packets']:,} packets for "
         f"{payload:,} bytes of payload{share}, {overhead['retransmitted_packets']} retransmitted",
     )
+    if clocks := summary.get("clocks", {}).get("by_node"):
+        table.add_row("clocks", _clocks(clocks))
     for title, words in _overlay(summary.get("overlay")):
         table.add_row(title, words)
     for what, late in (fidelity.get("lateness") or {}).items():
@@ -104,6 +111,15 @@ def _facts(summary: dict[str, Any]) -> Table:
             table.add_row("lateness", sentence(late, f"{late['n']} {what}"))
     table.add_row("fidelity", _verdict(fidelity, summary["backend"] == SIMULATED))
     return table
+
+
+def _clocks(known: dict[str, Any]) -> str:
+    """How many nodes have clocks of their own, and which is the worst."""
+    worst = max(known, key=lambda node: known[node]["error_s"])
+    own = (
+        f"{len(known)} nodes have clocks of their own" if len(known) > 1 else "one node has its own"
+    )
+    return f"{own}; times of {worst} may be off by up to {seconds(known[worst]['error_s'])}"
 
 
 def _handed_twice(messages: dict[str, Any]) -> str:
@@ -150,6 +166,14 @@ def _verdict(fidelity: dict[str, Any], simulated: bool) -> str:
     return "the machine kept up"
 
 
-def seconds(value: float) -> str:
-    """Milliseconds below a second, seconds above."""
+def clock_error(summary: dict[str, Any], level: str, name: str) -> float:
+    """How far clocks may make this quantile of this level wrong."""
+    told = summary.get("delay_error_s", {}).get(level)
+    return float(told["of"][name]) if told else 0.0
+
+
+def seconds(value: float, error: float = 0.0) -> str:
+    """Milliseconds below a second, seconds above; in no more digits than an error leaves."""
+    if error:
+        return with_error(value, error).replace("\u00a0", " ")
     return f"{value * 1000:.1f} ms" if value < 1 else f"{value:.2f} s"

@@ -1,0 +1,300 @@
+"""No time is told in more digits than the clocks leave, and what they leave open is said."""
+
+import re
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from analysis import charts, clock_errors, clock_facts, clock_view, findings, limits, precision
+from analysis.clocks import NONE, Clocks, Measurement, clock_of
+from analysis.comparison import ratios_of
+from analysis.effects import effects, judge_worse
+from analysis.receivers import by_receiver, told
+
+SECOND = 1_000_000_000
+START = 1_700_000_000 * SECOND
+UNITS = {"s": 1.0, "ms": 1e-3, "µs": 1e-6}
+
+
+@pytest.mark.parametrize(
+    ("value", "error", "text"),
+    [
+        (0.3812, 0.0, "381 ms"),
+        (0.3812, 0.02, "381 ± 21 ms"),
+        (0.38, 0.02, "380 ± 20 ms"),
+        (1.2345, 0.02, "1.23 ± 0.03 s"),
+        (12.345, 0.7, "12.3 ± 0.8 s"),
+        (0.3812, 1e-6, "381 ± 1 ms"),
+        (0.0123, 0.0004, "12.3 ± 0.4 ms"),
+        (0.1063, 0.0112, "106 ± 12 ms"),
+        (0.3812, 0.07, "380 ± 80 ms"),
+        (0.004, 0.009, "≤ 13 ms"),
+        (0.0, 0.009, "not distinguishable from 0 (≤ 9.0 ms)"),
+        (-0.004, 0.009, "not distinguishable from 0 (≤ 5.0 ms)"),
+        (-0.5, 0.1, "−500 ± 100 ms (impossible: before it began)"),
+        (None, 0.1, "–"),
+    ],
+)
+def test_a_time_has_as_many_digits_as_its_error_leaves(value, error, text):
+    assert precision.told(value, error).replace("\u00a0", " ") == text
+
+
+@given(st.floats(1e-6, 1000), st.floats(1e-9, 1000))
+def test_what_is_said_contains_what_is_known(value, error):
+    said = precision.told(value, error).replace("\u00a0", " ")
+    if said.startswith("≤"):
+        number, unit = said.removeprefix("≤ ").split()
+        assert value < error
+        assert float(number) * UNITS[unit] >= (value + error) * (1 - 1e-6)
+    else:
+        around = re.fullmatch(r"([\d.]+) ± ([\d.]+) (s|ms|µs)", said)
+        assert around, said
+        shown, off = (float(number) * UNITS[around[3]] for number in around.groups()[:2])
+        assert shown - off <= value - error * (1 - 1e-6) + 1e-15
+        assert shown + off >= value + error * (1 - 1e-6) - 1e-15
+
+
+def deliveries(*of, origin="pi", receiver="town"):
+    """Of (level, delay, error)."""
+    levels, delays, errors = zip(*of, strict=True)
+    count = len(of)
+    received = [None if d is None else START + round(d * SECOND) for d in delays]
+    return pa.table(
+        {
+            "id": pa.array([f"{n:016x}" for n in range(count)]),
+            "origin": pa.array([origin] * count),
+            "receiver": pa.array([receiver] * count),
+            "priority": pa.array(levels, pa.int32()),
+            "published_ns": pa.array([START] * count, pa.int64()),
+            "received_ns": pa.array(received, pa.int64()),
+            "delay_s": pa.array(delays, pa.float64()),
+            "delay_error_s": pa.array(errors, pa.float64()),
+        }
+    )
+
+
+def clocks(error_ns=1_000_000, node="pi"):
+    return Clocks({node: clock_of(node, [Measurement(START, 5, error_ns, "before")])})
+
+
+def test_the_error_of_a_delay_is_the_sum_of_both_ends():
+    both = Clocks({**clocks(1_000_000).by_node, **clocks(2_000_000, "town").by_node})
+    table = deliveries((5, 0.1, None), (5, None, None))
+    errors = clock_errors.of_deliveries(table, both)
+    assert errors[0] == pytest.approx(3.005e-3, rel=2e-3)  # and 50 ppm of 0.1 s
+    assert np.isnan(errors[1])
+    assert clock_errors.of_deliveries(table, clocks())[0] == pytest.approx(1e-3, rel=2e-3)
+    assert clock_errors.of_deliveries(table, NONE)[0] == 0
+
+
+@given(
+    st.lists(
+        st.tuples(st.floats(0, 10), st.floats(0, 2), st.floats(-1, 1)), min_size=1, max_size=40
+    )
+)
+def test_quantiles_of_the_true_delays_are_within_their_errors(rows):
+    true, errors, part = (np.array(column) for column in zip(*rows, strict=True))
+    measured = true + errors * part
+    bounds = clock_errors.of_statistics(measured, errors)
+    for name, share in clock_errors.SHARES.items():
+        off = abs(np.percentile(measured, share) - np.percentile(true, share))
+        assert off <= bounds[name] + 1e-9
+
+
+def delays_of(table):
+    levels = table["priority"].to_numpy()
+    return {
+        str(level): {
+            "n": 1,
+            **{
+                name: float(np.percentile(table["delay_s"].to_numpy()[levels == level], share))
+                for name, share in clock_errors.SHARES.items()
+            },
+        }
+        for level in set(levels.tolist())
+    }
+
+
+def reasons(table, known, boards=("pi",)):
+    timing = clock_facts.told(known, table)
+    return clock_facts.reasons(timing, list(boards), delays_of(table), table)
+
+
+def test_clocks_that_are_good_enough_are_no_reason():
+    assert reasons(deliveries((5, 0.1, 0.001)), clocks()) == []
+
+
+def test_an_error_above_a_tenth_of_the_median_of_level_5_is_one_and_names_the_worst_clock():
+    known = Clocks({**clocks().by_node, **clocks(9_000_000, "late").by_node})
+    (reason,) = reasons(deliveries((5, 0.1, 0.02), (1, 9.0, 0.02)), known)
+    assert "level 5" in reason
+    assert "that of late" in reason
+    assert "± 20" in reason.replace("\u00a0", " ")
+
+
+def test_a_delay_that_is_negative_within_its_error_is_no_contradiction_and_beyond_it_one():
+    said = reasons(deliveries((5, -0.01, 0.02), (5, 0.5, 0.02)), clocks())
+    assert not [reason for reason in said if "contradict" in reason]
+    said = reasons(deliveries((5, -0.5, 0.02), (5, 0.5, 0.02)), clocks())
+    (reason,) = [reason for reason in said if "contradict" in reason]
+    assert reason.startswith("1 delivery contradicts")
+    assert "500 ms before pi published it" in reason.replace("\u00a0", " ")
+
+
+def test_a_board_without_measurements_is_told_and_a_lab_without_boards_is_not_asked():
+    table = deliveries((5, -0.5, 0.0))
+    assert "Nothing was measured of the clock of pi" in reasons(table, NONE)[0]
+    assert reasons(table, NONE, ()) == []
+
+
+def test_a_clock_that_was_set_is_told():
+    jumped = clock_of(
+        "pi", [Measurement(START + t * SECOND, t * SECOND, 10, "during") for t in (0, 20)]
+    )
+    said = reasons(deliveries((5, 100.0, 0.1)), Clocks({"pi": jumped}))
+    assert [reason for reason in said if "pi was set or pulled" in reason]
+
+
+def test_boards_are_found_in_their_file(tmp_path):
+    path = tmp_path / "boards.json"
+    assert clock_facts.boards_of(path) == []
+    path.write_text('{"b": {"host": "x"}, "a": {}}')
+    assert clock_facts.boards_of(path) == ["a", "b"]
+    path.write_text("{")
+    assert clock_facts.boards_of(path) == []
+
+
+def summary(p50=0.38, error=0.02):
+    return {
+        "by_priority": {"5": {"expected": 9, "delivered": 9, "lost": 0}},
+        "delay_s": {"5": {"n": 9, "p50": p50, "p95": 0.5, "p99": 0.5, "max": 1.2}},
+        "delay_error_s": {
+            "5": {
+                "median": error,
+                "largest": error,
+                "of": dict.fromkeys(("p50", "p95", "p99", "max", "mean"), error),
+            }
+        },
+        "hops": {"5": {"mean": 2.0, "max": 2}},
+    }
+
+
+def test_the_first_sentence_and_the_table_have_the_error():
+    sentence, _ = findings.headline(summary())
+    assert "half within 380 ± 20 ms, the slowest after 1.20 ± 0.02 s" in sentence.replace(
+        "\xa0", " "
+    )
+    assert findings.level_rows(summary())[0]["delays"][0].replace("\xa0", " ") == "380 ± 20 ms"
+    assert "half within ≤" in findings.headline(summary(0.01))[0]
+    assert findings.share_bars(summary())[0] == {
+        "level": "5",
+        "share": 0.5,
+        "low_s": pytest.approx(0.36),
+        "high_s": pytest.approx(0.40),
+    }
+
+
+def points(*delays):
+    return [
+        {
+            "level": "5",
+            "at_s": 1.0,
+            "share": 0.5,
+            "delay_s": d,
+            "low_s": d - 0.05,
+            "high_s": d + 0.05,
+        }
+        for d in delays
+    ]
+
+
+@pytest.mark.parametrize(
+    "delays", [(0.1, 0.2), (-0.01, 0.1, 9.0), (-0.02, -0.01), (0.0, 0.01, 5.0)]
+)
+def test_charts_have_a_place_for_delays_that_clocks_made_negative(delays):
+    rows = points(*delays)
+    for drawn in (
+        charts.delay_over_time(rows, [], "times"),
+        charts.delay_shares(rows, "shares", rows),
+    ):
+        assert "NaN" not in drawn
+        assert "Infinity" not in drawn
+    assert charts.on_axis(points(0.1, 0.2)) == points(0.1, 0.2)
+
+
+def test_receivers_have_errors_of_their_own():
+    table = deliveries((5, 0.1, 0.01), (5, 0.3, 0.01), (5, None, None))
+    row = by_receiver(table)["town"]["5"]
+    assert row["error_s"] == pytest.approx({"p50": 0.01, "p95": 0.01, "max": 0.01})
+    assert told(row, "max").replace("\u00a0", " ") == "300 ± 10 ms"
+    assert "error_s" not in by_receiver(deliveries((5, 0.1, 0.0)))["town"]["5"]
+
+
+def figures(p50, error=None):
+    delays = dict.fromkeys(("p50", "p95", "p99", "max"), p50)
+    more = {} if error is None else {"error_s": dict.fromkeys(delays, error)}
+    whole = dict.fromkeys(("copies_per_publication", "control_bytes_per_s", "overhead"), 1.0)
+    return {"levels": {"5": {**delays, "hops_mean": 2.0, "hops_max": 2, **more}}, **whole}
+
+
+def test_a_difference_that_clocks_may_explain_exceeds_no_limit():
+    inside = {"run": "b", **ratios_of(figures(0.1), figures(0.15, 0.06))}
+    assert inside["levels"]["5"]["within_clock_error"] == ["p50", "p95", "p99", "max"]
+    (verdict,) = limits.judge({"ratios": [inside]}, [("delay", 1.2)])
+    assert verdict["ok"]
+    assert "no difference that its clocks could show" in verdict["of"]
+    (verdict,) = limits.judge({"ratios": [inside]}, [("delay", 0.9)])
+    assert not verdict["ok"]  # nor that it is faster
+    beyond = {"run": "b", **ratios_of(figures(0.1), figures(0.15, 0.04))}
+    assert beyond["levels"]["5"]["within_clock_error"] == []
+    assert not limits.judge({"ratios": [beyond]}, [("delay", 1.2)])[0]["ok"]
+    assert "within_clock_error" not in ratios_of(figures(0.1), figures(0.15))["levels"]["5"]
+
+
+@pytest.mark.parametrize(("error", "worse"), [(0.0, True), (0.02, True), (0.06, False)])
+def test_a_side_is_not_surely_worse_by_less_than_its_clocks_may_be_off(error, worse):
+    rng = np.random.default_rng(1)
+    one, two = ({5: mean + rng.normal(0, 0.001, 300)} for mean in (0.1, 0.15))
+    errors = {5: dict.fromkeys(("p50", "p95", "p99", "mean"), error)} if error else {}
+    found = effects([one], [two], ({}, errors))
+    told = found["levels"]["5"]["p50"]
+    assert told["low"] <= told["value"] <= told["high"]
+    assert told.get("within_clock_error", False) == (not worse)
+    (verdict,) = judge_worse({"effects": [{"run": "b", **found}]}, [("p50", 0.1)])
+    assert verdict["ok"] != worse
+
+
+def test_a_ratio_to_what_may_be_nothing_is_none():
+    one, two = {5: np.full(50, 0.01)}, {5: np.full(50, 0.15)}
+    errors = {5: dict.fromkeys(("p50", "p95", "p99", "mean"), 0.02)}
+    told = effects([one], [two], (errors, {}))["levels"]["5"]["p50"]
+    assert told == {"value": None, "low": None, "high": None, "within_clock_error": False}
+
+
+@pytest.mark.parametrize(
+    ("drift", "error", "text"),
+    [
+        (None, None, "–"),
+        (31.61, 34.4, "0 ± 67 ppm"),
+        (-72.8, 41.0, "−73 ± 42 ppm"),
+        (20.04, 0.5, "+20.0 ± 0.6 ppm"),
+    ],
+)
+def test_a_drift_has_as_many_digits_as_its_error_leaves(drift, error, text):
+    assert clock_view.rate(drift, error).replace("\u00a0", " ") == text
+
+
+@pytest.mark.parametrize(
+    ("offset", "text"),
+    [
+        (None, "–"),
+        ({"offset_s": 0.0001, "error_s": 0.0003}, "0 ± 400 µs"),
+        ({"offset_s": -0.0123, "error_s": 0.0004}, "−12.3 ± 0.4 ms"),
+        ({"offset_s": 1.5, "error_s": 0.01}, "+1.50 ± 0.01 s"),
+    ],
+)
+def test_offsets_have_a_sign_and_an_error(offset, text):
+    assert clock_view.signed(offset).replace("\u00a0", " ") == text
