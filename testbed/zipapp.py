@@ -11,7 +11,7 @@ import io
 import marshal
 import os
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.metadata import distribution
 from pathlib import Path
 
@@ -27,10 +27,15 @@ _UNCHECKED_HASH = 1  # flags of a .pyc that is valid without looking at its sour
 
 def build(target: Path) -> Path:
     """Write the file (whole or not at all) and return its path."""
+    return pack(target, contents())
+
+
+def pack(target: Path, entries: Iterable[tuple[str, bytes]]) -> Path:
+    """A zipapp of these entries, by name and content."""
     data = io.BytesIO()
     data.write(SHEBANG)
     with zipfile.ZipFile(data, "a", zipfile.ZIP_STORED) as archive:
-        for name, content in contents():
+        for name, content in entries:
             entry = zipfile.ZipInfo(name, LONG_AGO)
             entry.external_attr = 0o644 << 16
             archive.writestr(entry, content)
@@ -43,13 +48,23 @@ def build(target: Path) -> Path:
 
 def contents() -> Iterator[tuple[str, bytes]]:
     """Name and content of each entry, sorted by source."""
-    for name, source in sources():
+    yield from with_byte_code(sources())
+    yield from licence("websockets")
+
+
+def with_byte_code(listed: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:
+    """Each source, and behind it its byte code."""
+    for name, source in listed:
         yield name, source
         if (code := _byte_code(name, source)) is not None:
             yield name + "c", code
-    for path in distribution("websockets").files or ():
+
+
+def licence(library: str) -> Iterator[tuple[str, bytes]]:
+    """The licence that a library is installed with."""
+    for path in distribution(library).files or ():
         if path.name.startswith("LICENSE"):
-            yield "licenses/websockets/LICENSE", Path(str(path.locate())).read_bytes()
+            yield f"licenses/{library}/LICENSE", Path(str(path.locate())).read_bytes()
 
 
 def sources() -> list[tuple[str, bytes]]:
@@ -59,14 +74,19 @@ def sources() -> list[tuple[str, bytes]]:
 
 def _sources() -> Iterator[tuple[str, bytes]]:
     yield "__main__.py", MAIN
-    websockets = importlib.util.find_spec("websockets")
-    assert websockets is not None
-    assert websockets.origin is not None
-    for root in (Path(nodes.__path__[0]), Path(websockets.origin).parent):
+    for root in (Path(nodes.__path__[0]), folder_of("websockets")):
         for path in root.rglob("*.py"):
             name = path.relative_to(root.parent).as_posix()
             if not name.startswith(LEFT_OUT):
                 yield name, path.read_bytes()
+
+
+def folder_of(library: str) -> Path:
+    """Where it is installed; it need not be loaded."""
+    found = importlib.util.find_spec(library)
+    assert found is not None
+    assert found.origin is not None
+    return Path(found.origin).parent
 
 
 def _byte_code(name: str, source: bytes) -> bytes | None:

@@ -1,12 +1,16 @@
-"""One ear: a scapy listening socket on one interface that hears only what comes in, with the kernel's own time stamps.
+"""One ear: a scapy listening socket on one interface, with the kernel's own time stamps.
+
+In a lab it hears only what comes in: each link has an ear at both ends. A board has one, which hears both directions.
 
 scapy's `recv_raw` turns the time into a float and so loses the nanoseconds; here the packet is received as it is.
 """
 
+import ctypes
 import errno
 import socket
 import struct
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 
 from scapy.arch.linux import L2ListenSocket, LinuxInterfaceProvider
@@ -27,8 +31,11 @@ _SOL_PACKET = 263
 _PACKET_STATISTICS = 6
 _PACKET_AUXDATA = 8
 _PACKET_IGNORE_OUTGOING = 23
+_SO_ATTACH_FILTER = 26
 _SO_RCVBUFFORCE = 33
 _SO_TIMESTAMPNS = 35
+_INSTRUCTION = struct.Struct("HBBI")  # struct sock_filter
+_PROGRAM = struct.Struct("HP")  # struct sock_fprog
 _TIMESPEC = struct.Struct("ll")
 _STATISTICS = struct.Struct("II")  # packets (dropped ones too), dropped
 _AUXDATA = struct.Struct("IIIHHHH")  # ends with the VLAN's TCI and TPID
@@ -47,11 +54,20 @@ if conf.default_l2 is None:
 
 
 class Ear(L2ListenSocket):  # type: ignore[misc]  # scapy has no types
-    """Hears the frames that come in on one interface, which may still be down. To be made inside its namespace."""
+    """Hears the frames of one interface, which may still be down. To be made inside its namespace.
+
+    `outgoing`: also those that it sends. `only`: a program of the kernel's (nodes.board.bytecode) that chooses.
+    """
 
     ins: socket.socket
 
-    def __init__(self, ifname: str) -> None:
+    def __init__(
+        self,
+        ifname: str,
+        *,
+        outgoing: bool = False,
+        only: Sequence[tuple[int, int, int, int]] = (),
+    ) -> None:
         self._dropped = 0
         try:
             # Protocol 0 hears nothing: all options are in place before the first frame, and none of a
@@ -61,13 +77,23 @@ class Ear(L2ListenSocket):  # type: ignore[misc]  # scapy has no types
                 raise OSError(errno.EPFNOSUPPORT, "it is no Ethernet interface")
             self.ins = socket.socket(fileno=lift(self.ins.detach()))
             self.ins.setblocking(False)
-            self.ins.setsockopt(_SOL_PACKET, _PACKET_IGNORE_OUTGOING, 1)
+            if not outgoing:
+                self.ins.setsockopt(_SOL_PACKET, _PACKET_IGNORE_OUTGOING, 1)
+            if only:
+                self.choose(only)
             _enlarge(self.ins)
             self.ins.bind((ifname, _ETH_P_ALL))
             self.ins.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)  # ENETDOWN, if it is still down
         except OSError:
             self.close()
             raise
+
+    def choose(self, program: Sequence[tuple[int, int, int, int]]) -> None:
+        """Hear only what this program takes, from now on."""
+        code = b"".join([_INSTRUCTION.pack(*one) for one in program])
+        kept = ctypes.create_string_buffer(code, len(code))
+        about = _PROGRAM.pack(len(program), ctypes.addressof(kept))
+        self.ins.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, about)
 
     def receive(self, buffer: memoryview) -> tuple[list[Record], bool]:
         """At most BURST frames, cut to the buffer's size, and whether more may be waiting."""

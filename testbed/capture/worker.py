@@ -11,16 +11,14 @@ are a stop without an answer. One thread: the kernel stamps and queues the packe
 import json
 import os
 import select
-import signal
 import sys
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from testbed.capture.ending import termination
 from testbed.capture.link import CapturedLink
 from testbed.capture.pcap import PcapFile
 from testbed.capture.sockets import LONGEST_FRAME, Ear
@@ -87,7 +85,7 @@ class Worker:
 
     def run(self) -> None:
         """Serve until told to stop."""
-        with _signals() as wakeup:
+        with termination() as wakeup:
             self._poll.register(_INPUT, select.EPOLLIN)
             self._poll.register(wakeup, select.EPOLLIN)
             next_release = 0.0
@@ -263,21 +261,6 @@ def _open_file(order: Order) -> PcapFile:
         return PcapFile(order.path, order.snaplen)
     except OSError as error:
         raise CaptureError(f"{order.link}: cannot write {order.path}: {error.strerror}") from error
-
-
-@contextmanager
-def _signals() -> Iterator[int]:
-    """A descriptor that becomes readable on SIGTERM. Ctrl-C is left to whoever started the lab."""
-    reading, writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-    signal.set_wakeup_fd(writing)
-    signal.signal(signal.SIGTERM, lambda *_: None)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield reading
-    finally:
-        signal.set_wakeup_fd(-1)
-        os.close(reading)
-        os.close(writing)
 
 
 def main() -> int:

@@ -1,0 +1,71 @@
+"""The commands `python3 nodes.pyz board ...`, which the orchestrator calls on a board."""
+
+import json
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from nodes.board.problems import WRONG_INPUT, BoardError
+
+USAGE = """\
+usage: python3 nodes.pyz board shape [--show] links.json
+       python3 nodes.pyz board unshape links.json
+       python3 nodes.pyz board clock
+       python3 nodes.pyz board sums FOLDER
+       python3 nodes.pyz board read FILE OFFSET
+"""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Do it; the exit code (1: it failed, 2: the file or the arguments are wrong)."""
+    try:
+        return _do(arguments)
+    except BoardError as error:
+        sys.stderr.write(f"{error}\n")
+        return error.exit_code
+    except BrokenPipeError:
+        # Whoever asked is gone. What is still in the buffer must not be tried again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+
+
+def _do(arguments: Sequence[str]) -> int:
+    match list(arguments):
+        case ["shape", path]:
+            from nodes.board.shaping import shape
+
+            _say({"changed": shape(_file(path))})
+        case ["shape", "--show", path] | ["shape", path, "--show"]:
+            from nodes.board.shaping import show
+
+            _say(show(_file(path)))
+        case ["unshape", path]:
+            from nodes.board.shaping import unshape
+
+            _say({"changed": unshape(_file(path))})
+        case ["clock"]:
+            from nodes.board.clock import answer
+
+            answer(sys.stdin.buffer, sys.stdout.buffer)
+        case ["sums", folder]:
+            from nodes.board.files import sums
+
+            _say(sums(Path(folder)))
+        case ["read", path, offset] if offset.isdecimal():
+            from nodes.board.files import copy
+
+            copy(Path(path), int(offset), sys.stdout.buffer)
+        case _:
+            sys.stderr.write(USAGE)
+            return WRONG_INPUT
+    return 0
+
+
+def _file(path: str) -> Path:
+    return Path(path).absolute()
+
+
+def _say(answer: object) -> None:
+    sys.stdout.write(json.dumps(answer) + "\n")
+    sys.stdout.flush()

@@ -1,0 +1,210 @@
+"""What `tc` has to be told so that a board's link behaves as asked, as lists of arguments. Pure.
+
+    interface, root        htb: what no filter takes passes at once (its direct queue)
+      filter               packets to a peer: class 7bed:1, without a limit of its own
+        class 7bed:1       the line `up`
+    interface, ingress
+      filter               packets of a peer: to the ifb device, and back from there
+    ifb device, root       the line `down`
+
+A line is a `tbf`, a `blackhole` (cut), or a `netem` in a `prio` whose filter is the queue in bytes: see the links of
+the lab's own machine, whose numbers these are (testbed/links/{sizes,shaping,waiting_room}.py, docs/links.md).
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import sha256
+from ipaddress import IPv4Network, collapse_addresses
+
+from nodes.board.bytecode import ALL, IP_DESTINATION, IP_SOURCE, as_text, peers_only
+from nodes.board.links import Line, Links
+
+Command = tuple[str, ...]
+
+# Our handles; a root of this number is a mark that it is ours. One for each kind: the kernel refuses to make a
+# discipline of one kind out of one of another.
+OUTER, ROOM, NETEM, TBF, CUT = "7bed:", "7be0:", "7be1:", "7be2:", "7be3:"
+INGRESS = "ffff:"
+PEERS_CLASS = f"{OUTER}1"
+ALL_TO_THE_FIRST = ("prio", "bands", "2", "priomap", *("0",) * 16)
+ETHERNET_HEADER = 14
+SMALLEST_BURST = 1600  # bytes; below a full frame tbf drops every full-size packet
+BURST_S = 0.0005
+SMALLEST_QUEUE = 16  # packets
+QUEUE_S = 1.0
+UNLIMITED_BPS = 100e9  # netem keeps packets in order only when it has a rate
+MANY_PACKETS = 100_000  # netem's own limit; the queue is limited in bytes, in front of it
+_DIRECT_QUEUE = 1000  # packets of everybody else, as in front of any interface
+_LONGEST_WAIT_S = 250  # more, a policer cannot count
+_LONGEST_PACKET = 65_535
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """What this board's kernel can do; `bpf`: it takes our programs, else u32 has to serve."""
+
+    netem: bool
+    bpf: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Discipline:
+    """A queueing discipline, and the classes that it has."""
+
+    device: str
+    parent: str  # "root", "ingress" or a class
+    handle: str
+    options: Command
+    classes: tuple[Command, ...] = ()
+    lasting: bool = False  # it cannot be changed, and need not be
+
+    def commands(self) -> list[Command]:
+        """Make it, or change it into what is asked."""
+        place = (self.parent,) if self.parent in ("root", "ingress") else ("parent", self.parent)
+        handle = () if self.parent == "ingress" else ("handle", self.handle, *self.options)
+        return [
+            ("tc", "qdisc", "replace", "dev", self.device, *place, *handle),
+            *(("tc", "class", "replace", "dev", self.device, *one) for one in self.classes),
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What says which packets go where."""
+
+    device: str
+    parent: str
+    preference: int
+    options: Command
+
+    def command(self) -> Command:
+        """Add it."""
+        place = ("dev", self.device, "parent", self.parent)
+        choice = ("protocol", "ip", "pref", str(self.preference))
+        return ("tc", "filter", "add", *place, *choice, *self.options)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All of it; filters are added when the disciplines are there, those of peers last."""
+
+    disciplines: tuple[Discipline, ...]
+    rooms: tuple[Filter, ...]
+    peers: tuple[Filter, ...]
+
+    @property
+    def digest(self) -> str:
+        """Of everything: the same plan, the same digest."""
+        return _digest([*self._made(), *(one.command() for one in self.peers)])
+
+    @property
+    def peers_digest(self) -> str:
+        """Of who is a peer."""
+        return _digest([one.command() for one in self.peers])
+
+    def commands(self) -> list[Command]:
+        """All commands on an interface that nothing was done to."""
+        return [*self._made(), *(one.command() for one in self.peers)]
+
+    def _made(self) -> list[Command]:
+        made = [command for one in self.disciplines for command in one.commands()]
+        return made + [one.command() for one in self.rooms]
+
+
+def plan(links: Links, ifb: str, mtu: int, kernel: Kernel) -> Plan:
+    """How to get what the file asks for; the caller has checked that the kernel can (`lacking`)."""
+    disciplines: list[Discipline] = []
+    rooms: list[Filter] = []
+    peers: list[Filter] = []
+    device = links.interface
+    if not links.up.open:
+        peers_class = ("parent", OUTER, "classid", PEERS_CLASS, "htb", "rate", "100gbit",
+                       "burst", "1000000", "cburst", "1000000", "quantum", "20000")  # fmt: skip
+        outer = ("htb", "direct_qlen", str(_DIRECT_QUEUE))
+        disciplines.append(Discipline(device, "root", OUTER, outer, (peers_class,), lasting=True))
+        _add_line(links.up, device, PEERS_CLASS, mtu, kernel, disciplines, rooms)
+        to_class = ("flowid", PEERS_CLASS)
+        peers += _of_peers(device, OUTER, links.peers, IP_DESTINATION, to_class, kernel)
+    if not links.down.open:
+        _add_line(links.down, ifb, "root", mtu, kernel, disciplines, rooms)
+        disciplines.append(Discipline(device, "ingress", INGRESS, ("ingress",), lasting=True))
+        to_ifb = ("flowid", ":1", "action", "mirred", "egress", "redirect", "dev", ifb)
+        peers += _of_peers(device, INGRESS, links.peers, IP_SOURCE, to_ifb, kernel)
+    return Plan(tuple(disciplines), tuple(rooms), tuple(peers))
+
+
+def lacking(links: Links, kernel: Kernel) -> str:
+    """What is asked for and cannot be had here; empty if nothing."""
+    for direction, line in (("up", links.up), ("down", links.down)):
+        if line.more_than_rate and not line.cut and not kernel.netem:
+            return (
+                f"`{direction}` asks for delay, jitter or loss, and this kernel has no netem "
+                "(the modules sch_netem, sch_prio and act_police); without it only rates can be shaped"
+            )
+    return ""
+
+
+def queue_bytes(line: Line, mtu: int) -> int:
+    """The waiting room in front of a line: as asked, else one second's worth, at least 16 packets."""
+    if line.queue_bytes is not None:
+        return line.queue_bytes
+    smallest = SMALLEST_QUEUE * (mtu + ETHERNET_HEADER)
+    return max(smallest, math.ceil((line.rate_bps or 0) / 8 * QUEUE_S))
+
+
+def tbf_burst(rate_bps: float, mtu: int, asked: int | None) -> int:
+    """Stored credit of a token bucket: as asked, but at least one full frame."""
+    if asked is not None:
+        return max(asked, mtu + ETHERNET_HEADER)
+    return max(SMALLEST_BURST, mtu + ETHERNET_HEADER, math.ceil(rate_bps / 8 * BURST_S))
+
+
+def _add_line(
+    line: Line, device: str, parent: str, mtu: int, kernel: Kernel,
+    disciplines: list[Discipline], rooms: list[Filter],
+) -> None:  # fmt: skip
+    if line.cut:
+        disciplines.append(Discipline(device, parent, CUT, ("blackhole",)))
+        return
+    rate = max(1, round((line.rate_bps or UNLIMITED_BPS) / 8))
+    if not kernel.netem:
+        burst = tbf_burst(rate * 8, mtu, line.burst_bytes)
+        limit = max(queue_bytes(line, mtu), burst)
+        options = ("rate", f"{rate * 8}bit", "burst", str(burst), "limit", str(limit))
+        disciplines.append(Discipline(device, parent, TBF, ("tbf", *options)))
+        return
+    disciplines.append(Discipline(device, parent, ROOM, ALL_TO_THE_FIRST))
+    disciplines.append(Discipline(device, f"{ROOM}1", NETEM, _netem(line, rate)))
+    room = rate if line.rate_bps is None else queue_bytes(line, mtu) + mtu + ETHERNET_HEADER
+    room = min(room, rate * _LONGEST_WAIT_S, (1 << 32) - 1)
+    police = ("action", "police", "rate", f"{rate * 8}bit", "burst", str(room),
+              "mtu", str(_LONGEST_PACKET), "conform-exceed", "drop/pass")  # fmt: skip
+    every = ("bpf", "bytecode", as_text(ALL)) if kernel.bpf else ("u32", "match", "u32", "0", "0")
+    rooms.append(Filter(device, ROOM, 1, (*every, "flowid", f"{ROOM}1", *police)))
+
+
+def _netem(line: Line, rate: int) -> Command:
+    loss = ("loss", "random", f"{line.loss * 100:.7f}%") if line.loss else ()
+    # Not in nanoseconds, which tc's netem does not take.
+    times = [f"{seconds * 1e6:.3f}us" for seconds in (line.delay_s, line.jitter_s) if seconds]
+    delay = ("delay", *times) if times else ()
+    limits = ("limit", str(MANY_PACKETS), "rate", f"{rate * 8}bit")
+    return ("netem", *limits, *delay, *loss)
+
+
+def _of_peers(
+    device: str, parent: str, peers: tuple[IPv4Network, ...], place: int, goal: Command,
+    kernel: Kernel,
+) -> Iterator[Filter]:  # fmt: skip
+    if kernel.bpf:
+        for preference, program in enumerate(peers_only(peers, place), start=1):
+            yield Filter(device, parent, preference, ("bpf", "bytecode", as_text(program), *goal))
+        return
+    side = "src" if place == IP_SOURCE else "dst"
+    for network in collapse_addresses(peers):
+        yield Filter(device, parent, 1, ("u32", "match", "ip", side, str(network), *goal))
+
+
+def _digest(commands: list[Command]) -> str:
+    return sha256(repr(commands).encode()).hexdigest()[:12]

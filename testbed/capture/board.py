@@ -1,0 +1,198 @@
+"""capture.pyz: captures one interface of a board, both directions, until SIGTERM.
+
+Made to be cut off at any moment: the file holds whole records only, is brought to the disk every few seconds, and is
+continued by the next start. What the disk does not take is counted, and told in the account.
+"""
+
+import argparse
+import os
+import select
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+
+from testbed.capture.account import Account
+from testbed.capture.ending import termination
+from testbed.capture.link import CapturedLink
+from testbed.capture.pcap import PcapFile
+from testbed.capture.shaper import Shaper, shaper_of
+from testbed.capture.sieve import interface_sieve, shaper_sieve
+from testbed.capture.sockets import LONGEST_FRAME, Ear
+from testbed.errors import TestbedError
+
+RELEASE_INTERVAL_S = 0.08  # a record is in its file after at most two of these
+LOOK_INTERVAL_S = 1.0  # so often the account is written and the interface looked at
+SYNC_INTERVAL_S = 5.0  # so much a loss of power may cost
+NAP_S = 0.005  # after a quiet round: many packets are then taken at once instead of one by one
+MOST_PORTS = 16
+
+
+class Recorder:
+    """The ears on one interface, and the loop that serves them."""
+
+    def __init__(self, interface: str, ports: Sequence[int], link: CapturedLink) -> None:
+        self._interface = interface
+        self._ports = ports
+        self._link = link
+        self._poll = select.epoll()
+        self._buffer = memoryview(bytearray(LONGEST_FRAME))
+        self._ears: dict[int, Ear] = {}  # by descriptor
+        self._main: Ear | None = None
+        self._behind: Ear | None = None
+        self._shaper: Shaper | None = None
+        self._main = self._open(interface, interface_sieve(ports))
+        self.look()
+
+    def serve(self, account: Account) -> None:
+        """Until SIGTERM; then everything heard is in the file."""
+        with termination() as wakeup:
+            self._poll.register(wakeup, select.EPOLLIN)
+            ended = False
+            release_at = look_at = 0.0
+            while not ended:
+                now = time.monotonic()
+                if now >= release_at:
+                    self._link.release()
+                    release_at = now + RELEASE_INTERVAL_S
+                if now >= look_at:
+                    self.look()
+                    account.write(self._link.counts(), time.time_ns(), self.error())
+                    look_at = now + LOOK_INTERVAL_S
+                until = look_at if self._link.idle else min(look_at, release_at)
+                heard = behind = False
+                for descriptor, mask in self._poll.poll(max(0.0, until - time.monotonic())):
+                    if descriptor == wakeup:
+                        ended = True
+                    elif descriptor in self._ears:
+                        heard = True
+                        behind |= self._hear(self._ears[descriptor], mask)
+                if heard and not behind and not ended:
+                    time.sleep(NAP_S)
+            for ear in self._ears.values():
+                self._link.drain(ear, self._buffer, time.time_ns())
+            self._link.finish()
+            account.write(self._link.counts(), time.time_ns(), self.error(), ended=True)
+
+    def error(self) -> str:
+        """What is wrong now, or was with the disk."""
+        gone = f"{self._interface} is gone" if self._main is None else ""
+        return "; ".join(filter(None, (self._link.file.error, gone)))
+
+    def look(self) -> None:
+        """Listen where packets are: an interface may come back, and its shaping come and go."""
+        if self._main is None:
+            with suppress(OSError):
+                self._main = self._open(self._interface, interface_sieve(self._ports))
+                self._shaper = None
+        shaper = shaper_of(self._interface, self._shaper)
+        if self._main is None or shaper == self._shaper:
+            return
+        if self._behind is not None:
+            self._link.drain(self._behind, self._buffer, time.time_ns())
+            self._close(self._behind)
+        peers = shaper.peers if shaper else ()
+        try:
+            if shaper:
+                self._behind = self._open(shaper.device, shaper_sieve(self._ports, peers))
+            self._main.choose(interface_sieve(self._ports, peers))
+        except OSError:  # the device is gone again, or the interface: the next look will tell
+            return
+        self._shaper = shaper
+
+    def _hear(self, ear: Ear, mask: int) -> bool:
+        more = self._link.take(ear, self._buffer)
+        if mask & select.EPOLLERR and not more and ear.gone:
+            self._close(ear)
+            self.look()
+        return more
+
+    def _open(self, device: str, sieve: Sequence[tuple[int, int, int, int]]) -> Ear:
+        ear = Ear(device, outgoing=True, only=sieve)
+        self._link.ears.append(ear)
+        self._ears[ear.fileno()] = ear
+        self._poll.register(ear.fileno(), select.EPOLLIN)
+        return ear
+
+    def _close(self, ear: Ear) -> None:
+        self._poll.unregister(ear.fileno())
+        del self._ears[ear.fileno()]
+        self._link.close_ear(ear)
+        if ear is self._main:
+            self._main = None
+        else:
+            self._behind = None
+
+
+def _keep_on_disk(path: Path) -> None:
+    """Bring the file to the disk every few seconds, in a thread: a slow card must not keep us from listening."""
+
+    def keep() -> None:
+        while True:
+            time.sleep(SYNC_INTERVAL_S)
+            _sync(path)
+
+    threading.Thread(target=keep, daemon=True).start()
+
+
+def _sync(path: Path) -> None:
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            os.fdatasync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the process; the exit code."""
+    asked = _arguments(arguments)
+    began_ns = time.time_ns()
+    try:
+        file = PcapFile(asked.file, asked.snaplen)
+        link = CapturedLink(asked.interface, file, asked.snaplen)
+        account = Account(asked.account, began_ns, goes_on=file.before.end > 0)
+        try:
+            recorder = Recorder(asked.interface, asked.without_port, link)
+        except OSError as error:
+            sentence = f"cannot listen on {asked.interface}: {error.strerror or error}"
+            account.write(link.counts(), time.time_ns(), sentence, ended=True)
+            return _complain(sentence, TestbedError.exit_code)
+    except TestbedError as error:
+        return _complain(f"{error.message}; {error.hint}", error.exit_code)
+    except OSError as error:
+        return _complain(f"cannot write {asked.file}: {error.strerror}", TestbedError.exit_code)
+    _keep_on_disk(asked.file)
+    recorder.serve(account)
+    _sync(asked.file)
+    return 0
+
+
+def _complain(sentence: str, exit_code: int) -> int:
+    sys.stderr.write(sentence + "\n")
+    return exit_code
+
+
+def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser("capture.pyz", description="Capture a board's interface.")
+    parser.add_argument("--interface", required=True)
+    parser.add_argument("--file", required=True, type=Path, help="pcap; continued if it is there")
+    parser.add_argument("--account", required=True, type=Path, help="JSON, renewed each second")
+    parser.add_argument("--snaplen", type=int, default=LONGEST_FRAME, help="bytes of each packet")
+    parser.add_argument(
+        "--without-port", type=int, action="append", default=[], help="TCP port to leave out"
+    )
+    asked = parser.parse_args(arguments)
+    if not 1 <= asked.snaplen <= LONGEST_FRAME:
+        parser.error(f"--snaplen {asked.snaplen}: 1 to {LONGEST_FRAME} bytes are possible")
+    if len(asked.without_port) > MOST_PORTS:
+        parser.error(f"--without-port: at most {MOST_PORTS} of them")
+    if not all(0 < port < 1 << 16 for port in asked.without_port):
+        parser.error("--without-port: 1 to 65535 are possible")
+    return asked
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,211 @@
+"""A board without the board: a namespace with an `eth0`, and a neighbour at its other end with many addresses."""
+
+import json
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from testbed.links.namespaces import inside, make_network
+
+BOARD, PEER, STRANGER, FAR_PEER = "192.0.2.1", "192.0.2.11", "192.0.2.12", "10.77.3.4"
+PORT = 7700
+HEADERS = 14 + 20 + 8  # of a frame with UDP
+# A process sees the interfaces of its namespace in /sys only if that is mounted there.
+_WITH_SYS = 'mount -t sysfs sysfs /sys && exec "$@"'
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """What came out at the other end."""
+
+    times: list[float]
+    frame_bytes: int
+
+    @property
+    def rate_bps(self) -> float:
+        """Over the time between the first and the last."""
+        return 8 * self.frame_bytes * (len(self.times) - 1) / (self.times[-1] - self.times[0])
+
+
+class Bench:
+    """The board's namespace and the neighbour's."""
+
+    def __init__(self, held: ExitStack, programs: Path) -> None:
+        self.programs = programs
+        self.board, self.neighbour = make_network(), make_network()
+        held.callback(os.close, self.board)
+        held.callback(os.close, self.neighbour)
+        self.plug_in()
+
+    def plug_in(self) -> None:
+        """The cable between them, new."""
+        with inside(self.board):
+            ip("link", "add", "eth0", "type", "veth", "peer", "name", "far")
+            ip("link", "set", "far", "netns", f"/proc/{os.getpid()}/fd/{self.neighbour}")
+            ip("address", "add", f"{BOARD}/24", "dev", "eth0")
+            ip("link", "set", "eth0", "up")
+            ip("route", "add", "10.77.0.0/16", "dev", "eth0")
+        with inside(self.neighbour):
+            for address in (PEER, STRANGER, FAR_PEER):
+                ip("address", "add", f"{address}/24", "dev", "far")
+            ip("link", "set", "far", "up")
+            ip("route", "add", f"{BOARD}/32", "dev", "far")
+        for namespace, name in ((self.board, "eth0"), (self.neighbour, "far")):
+            with inside(namespace):
+                eventually(lambda: _carries(name))  # noqa: B023 - called at once
+
+    def unplug(self) -> None:
+        """The interface goes, as that of a stick that is pulled out."""
+        with inside(self.board):
+            ip("link", "del", "eth0")
+
+    def command(self, *arguments: object) -> list[str]:
+        """A command line that runs on the board."""
+        enter = ["nsenter", f"--net=/proc/{os.getpid()}/fd/{self.board}", "unshare", "--mount"]
+        return [*enter, "sh", "-c", _WITH_SYS, "sh", *map(str, arguments)]
+
+    def run(self, *arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+        """`nodes.pyz board ...` on the board, finished."""
+        return subprocess.run(
+            self.command(
+                sys.executable,
+                "-I",
+                "-W",
+                "error",
+                self.programs / "nodes.pyz",
+                "board",
+                *arguments,
+            ),
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    def did(self, *arguments: object, **environment: str) -> Any:
+        """Its answer; the test fails if the command does."""
+        done = self.run(*arguments, **environment)
+        assert done.returncode == 0, done.stderr
+        assert done.stderr == ""
+        return json.loads(done.stdout)
+
+    def state(self) -> dict[str, str]:
+        """All that shaping could have changed."""
+        with inside(self.board):
+            about = json.loads(_said("ip", "-json", "-details", "link", "show"))
+            offloads = {name: _offloads(name) for name in ("eth0",) if _is_there(name)}
+            return {
+                "links": json.dumps(about),
+                "disciplines": _said("tc", "qdisc", "show"),
+                "filters": _said("tc", "filter", "show", "dev", "eth0", "ingress"),
+                "offloads": json.dumps(offloads),
+            }
+
+    def tc(self, *words: str) -> None:
+        """A command of somebody else on the board."""
+        with inside(self.board):
+            subprocess.run(["tc", *words], check=True)
+
+    def ip(self, *words: str) -> None:
+        with inside(self.board):
+            ip(*words)
+
+    def devices(self) -> list[str]:
+        """Those that shaping has made."""
+        with inside(self.board):
+            return [name for _, name in socket.if_nameindex() if name.startswith("tb")]
+
+    @contextmanager
+    def listening(self, direction: str, address: str, port: int = PORT) -> Iterator[list[float]]:
+        """When each packet came out at the end of this direction (`up`: at the neighbour's address)."""
+        where, bound = (self.neighbour, address) if direction == "up" else (self.board, BOARD)
+        times: list[float] = []
+        with inside(where):
+            receiver = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        with receiver:
+            receiver.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 22)
+            receiver.bind((bound, port))
+            receiver.settimeout(0.1)
+            ended = threading.Event()
+
+            def hear() -> None:
+                while not ended.is_set():
+                    try:
+                        receiver.recv(2048)
+                    except TimeoutError:
+                        continue
+                    times.append(time.monotonic())
+
+            thread = threading.Thread(target=hear)
+            thread.start()
+            try:
+                yield times
+            finally:
+                ended.set()
+                thread.join()
+
+    def send(
+        self, direction: str, address: str, count: int, size: int = 1000, port: int = PORT,
+        pause_s: float = 0.0,
+    ) -> None:  # fmt: skip
+        """So many packets, up to this address or down from it, numbered from 0 on."""
+        here = (self.board, BOARD) if direction == "up" else (self.neighbour, address)
+        there = address if direction == "up" else BOARD
+        with inside(here[0]):
+            sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        with sender:
+            sender.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 22)
+            sender.bind((here[1], 0))
+            for number in range(count):
+                sender.sendto(number.to_bytes(8, "big") + bytes(size - 8), (there, port))
+                time.sleep(pause_s)
+
+    def measure(
+        self, direction: str, address: str, count: int = 60, size: int = 1000, wait_s: float = 0.6
+    ) -> Heard:
+        """Send at once, and hear until nothing has come for a while."""
+        with self.listening(direction, address) as times:
+            self.send(direction, address, count, size)
+            quiet_from = time.monotonic()
+            while time.monotonic() < max([quiet_from, *times[-1:]]) + wait_s:
+                time.sleep(0.05)
+        return Heard(times, size + HEADERS)
+
+
+def ip(*words: str) -> None:
+    subprocess.run(["ip", *words], check=True)
+
+
+def eventually(condition: Any, seconds: float = 20.0) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, f"not within {seconds} s"
+        time.sleep(0.05)
+
+
+def _said(*command: str) -> str:
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+def _carries(name: str) -> bool:
+    (about,) = json.loads(_said("ip", "-json", "link", "show", name))
+    return bool(about["operstate"] == "UP" and about["qdisc"] != "noop")
+
+
+def _is_there(name: str) -> bool:
+    return name in [one for _, one in socket.if_nameindex()]
+
+
+def _offloads(name: str) -> list[str]:
+    from nodes.board.offload import offloads_on
+
+    return offloads_on(name)

@@ -1,0 +1,68 @@
+"""The account of a board's capture: whole at any moment, also on a full disk, and continued after a break."""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from testbed.capture.account import Account
+
+COUNTS = {"packets": 3, "bytes": 180, "dropped": 1}
+
+
+def read(path: Path) -> Any:
+    return json.loads(path.read_bytes())
+
+
+def test_it_says_what_was_heard_and_until_when(tmp_path: Path) -> None:
+    path = tmp_path / "capture.json"
+    assert Account(path, 1000, goes_on=False).write(COUNTS, 2000, "oh", ended=True)
+    assert read(path) == {
+        **COUNTS, "error": "oh", "began_ns": 1000, "until_ns": 2000, "ended": True, "gaps": [],
+    }  # fmt: skip
+    assert [entry.name for entry in tmp_path.iterdir()] == ["capture.json"]
+
+
+def test_a_capture_that_goes_on_adds_to_its_account(tmp_path: Path) -> None:
+    path = tmp_path / "capture.json"
+    Account(path, 1000, goes_on=False).write(COUNTS, 2000)
+    Account(path, 5000, goes_on=True).write(COUNTS, 6000)
+    third = Account(path, 9000, goes_on=True)
+    third.write({"packets": 9, "bytes": 540, "dropped": 0}, 9500)
+    found = read(path)
+    assert (found["began_ns"], found["until_ns"], found["dropped"]) == (1000, 9500, 2)
+    assert (found["packets"], found["gaps"]) == (9, [[2000, 5000], [6000, 9000]])
+
+
+TORN = ["", "{", "[]", '{"began_ns": 1}', '{"began_ns": "x", "until_ns": 1, "dropped": 0}']
+
+
+@pytest.mark.parametrize("torn", TORN)
+def test_a_torn_account_is_begun_anew(tmp_path: Path, torn: str) -> None:
+    path = tmp_path / "capture.json"
+    path.write_text(torn)
+    Account(path, 7000, goes_on=True).write(COUNTS, 8000)
+    assert read(path)["began_ns"] == 7000
+
+
+def test_on_a_full_disk_it_is_written_where_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "capture.json"
+    account = Account(path, 1000, goes_on=False)
+    account.write(COUNTS, 2000, "a long sentence on what went wrong before")
+    size = path.stat().st_size
+
+    def full(*_: object) -> int:
+        raise OSError(28, os.strerror(28))
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    assert account.write(COUNTS, 3000)
+    assert read(path)["until_ns"] == 3000
+    assert path.stat().st_size == size
+
+
+def test_no_room_at_all_is_told(tmp_path: Path) -> None:
+    assert not Account(tmp_path / "none" / "capture.json", 1, goes_on=False).write(COUNTS, 2)
