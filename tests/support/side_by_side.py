@@ -37,6 +37,9 @@ SHARE_SPARK = frozenset(
 # What takes longest begins first, so that no process is left with a long file when the others have ended.
 LONGEST_FIRST = (
     SPARK,
+    "test_boards_in_a_lab.py",
+    "test_playbooks_arm.py",
+    "test_playbooks.py",
     "test_crashes.py",
     "test_engine_crashes.py",
     "test_readme.py",
@@ -63,6 +66,8 @@ LONG = frozenset(
         "test_areas_move_in_a_lab.py",
         "test_arm.py",
         "test_benchmarks.py",
+        "test_board_programs.py",
+        "test_boards_in_a_lab.py",
         "test_brokers_benchmark.py",
         "test_cluster.py",
         "test_collection_in_a_lab.py",
@@ -74,6 +79,8 @@ LONG = frozenset(
         "test_kill_at_any_moment.py",
         "test_overlay_beside_simulated.py",
         "test_overlay_survives.py",
+        "test_playbooks.py",
+        "test_playbooks_arm.py",
         "test_readme.py",
         "test_replay.py",
         "test_reproduce.py",

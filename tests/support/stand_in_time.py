@@ -1,0 +1,53 @@
+"""A time server for stand-in boards: this machine's clock over NTP (RFC 5905), ahead by as much as a test wants."""
+
+import socket
+import struct
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+NTP_PORT = 123
+_SINCE_1900 = 2_208_988_800  # seconds of 1970
+_PACKET = struct.Struct("!BBbb3I4Q")
+_SERVER = 4 << 3 | 4  # version 4, mode 4
+_PRECISION = -20  # about a microsecond
+
+
+@contextmanager
+def time_server(address: str, ahead_s: float = 0.0) -> Iterator[None]:
+    """Answers on this address as long as it is open."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line:
+        line.bind((address, NTP_PORT))
+        line.settimeout(0.2)
+        ended = threading.Event()
+        server = threading.Thread(target=_serve, args=(line, ended, ahead_s))
+        server.start()
+        try:
+            yield
+        finally:
+            ended.set()
+            server.join()
+
+
+def _serve(line: socket.socket, ended: threading.Event, ahead_s: float) -> None:
+    while not ended.is_set():
+        try:
+            question, peer = line.recvfrom(1024)
+        except TimeoutError:
+            continue
+        if len(question) >= _PACKET.size:
+            line.sendto(answer(question, time.time() + ahead_s), peer)
+
+
+def answer(question: bytes, now: float) -> bytes:
+    """Of a server of stratum 1."""
+    asked_at = _PACKET.unpack_from(question)[-1]
+    name = int.from_bytes(b"TEST")
+    return _PACKET.pack(
+        _SERVER, 1, 2, _PRECISION, 0, 1, name, _stamp(now), asked_at, _stamp(now), _stamp(now)
+    )
+
+
+def _stamp(now: float) -> int:
+    return int((now + _SINCE_1900) * 2**32)
