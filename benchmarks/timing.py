@@ -1,13 +1,16 @@
-"""How late publications and faults are, against their times in the scenario. See docs/benchmarks.md.
+"""How late publications, faults and starts are, against their times in the scenario. See docs/benchmarks.md.
 
 `python -m benchmarks.timing [--count 1,20,200] [--seconds N] [--backend netns|docker] [--json] [--check]`
 """
 
 import argparse
 import sys
+from collections import defaultdict
+from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 from benchmarks.support.labs import BenchmarkLab
 from benchmarks.support.report import Report
@@ -15,8 +18,10 @@ from benchmarks.support.running import run
 from testbed.recording.actions import recorded
 from testbed.recording.lateness import Lateness, lateness
 from testbed.recording.publications import read_happened
+from testbed.topology.model import ActionKind
 
 COUNTS = (1, 20, 200)
+KINDS = ("publications", "faults", "starts", "behind_starts")
 GOAL_S = 0.020  # of the 99th percentile
 SECONDS = 30
 _LAB = """\
@@ -24,9 +29,11 @@ name: {name}
 groups:
   sensors: {{kind: sensor, count: {count}, link: mvno-128k}}
   spares: {{kind: sensor, count: {spares}, link: mvno-128k}}
+  fallen: {{kind: sensor, count: 2, link: mvno-128k}}
 nodes:
   broker: {{kind: broker, link: lan}}
   office: {{kind: subscriber, link: lan, topics: [readings]}}
+  behind: {{kind: sensor, link: mvno-128k}}
 scenario:
   duration: {seconds}s
   events:
@@ -44,7 +51,7 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="exit code 1 above a limit")
     asked = parser.parse_args()
     counts = [int(count) for count in asked.count.split(",")]
-    kinds = [f"{kind}_{count}" for count in counts for kind in ("publications", "faults")]
+    kinds = [f"{kind}_{count}" for count in counts for kind in KINDS]
     report = Report(dict.fromkeys(kinds, 1.0))
 
     def measure(report: Report, folder: Path) -> None:
@@ -55,7 +62,7 @@ def main() -> int:
 
 
 def of_one_lab(report: Report, folder: Path, count: int, seconds: int, backend: str) -> None:
-    """So many sensors publish once a second each; every second a link is cut, or a sensor crashes."""
+    """So many sensors publish once a second each; every second nodes or links fail, and one is started again."""
     text = topology(f"timing-{count}", count, seconds)
     lab = BenchmarkLab(f"timing-{count}", folder, text, backend, {})
     with ExitStack() as whatever_is_left:
@@ -68,8 +75,18 @@ def of_one_lab(report: Report, folder: Path, count: int, seconds: int, backend: 
     note(
         report, f"publications_{count}", lateness(r.late_ns for r in rows if r.late_ns is not None)
     )
-    faults = [entry["t_ns"] - entry["due_ns"] for entry in recorded(manifest)]
-    note(report, f"faults_{count}", lateness(faults))
+    late: defaultdict[str, list[int]] = defaultdict(list)
+    for entry in recorded(manifest):
+        late[kind_of(entry)].append(entry["t_ns"] - entry["due_ns"])
+    for kind, each in late.items():
+        note(report, f"{kind}_{count}", lateness(each))
+
+
+def kind_of(entry: Mapping[str, Any]) -> str:
+    """What an action of the manifest is measured as."""
+    if entry["action"] == ActionKind.START:
+        return "starts"
+    return "behind_starts" if entry["targets"] == ["behind"] else "faults"
 
 
 def note(report: Report, name: str, late: Lateness | None) -> None:
@@ -84,13 +101,16 @@ def note(report: Report, name: str, late: Lateness | None) -> None:
 
 
 def topology(name: str, count: int, seconds: int) -> str:
-    """Faults strike spare sensors, one a second from the first second on: a link is cut, a node crashes, in turn."""
-    spares = max(1, seconds - 2)
+    """Each second, in different parts of it: a node is started again, 20 ms later a link is cut or restored, a node
+    crashes that will be started, and a spare sensor crashes or loses its link."""
+    rounds = max(1, seconds - 2)
     faults = "".join(
+        f"    - {{at: {place + 1}.25s, for: 750ms, crash: {{nodes: fallen-{place % 2}}}}}\n"
         f"    - {{at: {place + 1}.5s, {'cut' if place % 2 else 'crash'}: {{nodes: spares-{place}}}}}\n"
-        for place in range(spares)
+        f"    - {{at: {place + 2}.02s, {'restore' if place % 2 else 'cut'}: {{nodes: behind}}}}\n"
+        for place in range(rounds)
     )
-    return _LAB.format(name=name, count=count, spares=spares, seconds=seconds, faults=faults)
+    return _LAB.format(name=name, count=count, spares=rounds, seconds=seconds, faults=faults)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ Order within one `up`: prepare, create, wire, shape, capture, start. Each call t
 the name of each finished unit. Nodes that fail are named in one NodeFailure after the rest of the batch was tried.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -41,8 +41,8 @@ class Backend(Protocol):
     def emulator_reason(self) -> str:
         """Why this emulator: asked for, or what the machine has."""
 
-    def inspect(self) -> Actual:
-        """What exists now, asked from the machine, not remembered."""
+    def inspect(self, names: Collection[str] | None = None) -> Actual:
+        """What exists now, asked from the machine, not remembered; of these nodes only, which disturbs no others."""
 
     def prepare(self, topology: Topology) -> None:
         """The core that all links meet in."""
@@ -65,6 +65,9 @@ class Backend(Protocol):
     def stop(self, nodes: Sequence[Node], done: Done) -> None:
         """Ask politely (SIGTERM), wait, then insist; processes and containers of these nodes end."""
 
+    def signal(self, nodes: Sequence[str], number: int) -> None:
+        """To the processes of these nodes, at once."""
+
     def remove(self, names: Sequence[str], done: Done) -> None:
         """Take away the nodes of these names and their links; no topology may know them any more."""
 
@@ -80,14 +83,17 @@ class Backend(Protocol):
     def reunite(self, number: int) -> None:
         """They can again."""
 
+    def expect_starts(self) -> None:
+        """Get ready: nodes will be started again in a scenario, until the keeper is calmed."""
+
     def expect_load(self) -> None:
         """Get ready: `load` will be called in a moment."""
 
     def load(self, number: int, nodes: Sequence[str], to: str, rate_bps: float, size: int) -> None:
         """Datagrams of this payload from each of these nodes to another, until `unload` names the number."""
 
-    def unload(self, number: int) -> int:
-        """How many datagrams were sent."""
+    def unload(self, number: int) -> dict[str, int]:
+        """How many datagrams were `sent`, and how many more were due (`unsent`); nothing if nobody knows."""
 
     def execute(self, node: Node, command: Sequence[str], output: Path) -> Ended:
         """Begin a command inside the node; what it writes goes to the file."""

@@ -11,7 +11,9 @@ from testbed.places import LabPlace, RunPlace
 from testbed.topology.model import Topology
 
 BACKENDS = ("docker", "netns")
-PLANNED = ("boards",)
+BOARDS = (
+    "boards"  # the place of a deployment; `boards+docker`: some nodes are there, the others here
+)
 SIMULATED = "simulated"  # not a place where a lab can be up: its time does not wait
 
 
@@ -23,6 +25,16 @@ class Choice:
     reason: str
 
 
+def has_boards(name: str) -> bool:
+    """Whether a lab on this backend has nodes on boards."""
+    return name.split("+", maxsplit=1)[0] == BOARDS
+
+
+def here(name: str) -> str | None:
+    """The backend of this machine's nodes; None: all are on boards."""
+    return name.partition("+")[2] or None if has_boards(name) else name
+
+
 def known_backend(asked: str | None) -> None:
     """InputError if there is no such backend, or none on which a lab can be up."""
     if asked == SIMULATED:
@@ -30,9 +42,10 @@ def known_backend(asked: str | None) -> None:
             "a simulated lab cannot be up: its time is virtual, and does not stand still for commands",
             "`testbed simulate FILE` runs the whole scenario; for a lab that stays take docker or netns",
         )
-    if asked in PLANNED:
+    if asked is not None and has_boards(asked):
         raise InputError(
-            f"the {asked} backend is not part of this version", f"there is: {', '.join(BACKENDS)}"
+            "nodes come to boards with an inventory, not with --backend",
+            "`testbed deploy FILE -i INVENTORY` takes those with `place: boards` there",
         )
     if asked not in (None, "auto", *BACKENDS):
         raise InputError(
@@ -72,6 +85,15 @@ def make_backend(
     name: str, lab: LabPlace, run: RunPlace, topology: Topology, emit: Emit
 ) -> Backend:
     """The backend of this name for this lab; nothing is done yet."""
+    if has_boards(name):
+        from testbed.backends.field.backend import BoardsBackend
+        from testbed.backends.field.mixed import MixedBackend
+
+        boards = BoardsBackend(lab, run, topology, emit)
+        own = here(name)
+        if own is None:
+            return boards
+        return MixedBackend(make_backend(own, lab, run, topology, emit), boards, lab, topology)
     if name == "docker":
         from testbed.backends.docker import DockerBackend
 

@@ -1,6 +1,7 @@
 """Removing everything that carries a lab's mark, whichever backend made it and whatever state it is in."""
 
 from testbed.backends.build_folder import remove_build_folder
+from testbed.backends.choice import here
 from testbed.errors import MissingCapability, TestbedError
 from testbed.keeper.processes import end_marked
 from testbed.places import LabPlace
@@ -13,7 +14,7 @@ def clear_away(lab: LabPlace, backend: str | None) -> list[str]:
     the lab's folder, so that another `down` can look again.
     """
     removed = end_marked(lab) + remove_build_folder(lab)
-    if backend not in ("docker", None):
+    if backend is not None and here(backend) != "docker":
         return removed
     from testbed.backends.containers import remove_marked
     from testbed.backends.engine import EngineError

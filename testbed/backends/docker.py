@@ -51,7 +51,7 @@ class DockerBackend(LocalBackend):
                 "use sudo, or --backend netns",
             )
         check_socket_paths(self._lab, topology)
-        self._fitted(topology.nodes)
+        self._fitted(topology.here)
         super().prepare(topology)
         build(self._program)
 

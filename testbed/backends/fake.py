@@ -1,6 +1,6 @@
 """A backend that only remembers: for tests of plan and apply, and to see what a lab would ask of a real one."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -40,9 +40,13 @@ class FakeBackend:
         self.going_on: dict[int, str] = {}  # partitions and loads
         self.calls: list[tuple[str, tuple[str, ...]]] = []
 
-    def inspect(self) -> Actual:
-        stages = {stage: frozenset(names) for stage, names in self._stages.items()}
-        return Actual(self._prepared, fingerprints=dict(self._fingerprints), **stages)
+    def inspect(self, names: Collection[str] | None = None) -> Actual:
+        def meant(known: Iterable[str]) -> frozenset[str]:
+            return frozenset(name for name in known if names is None or name in names)
+
+        stages = {stage: meant(reached) for stage, reached in self._stages.items()}
+        fingerprints = {name: self._fingerprints[name] for name in meant(self._fingerprints)}
+        return Actual(self._prepared, fingerprints=fingerprints, **stages)
 
     def prepare(self, topology: Topology) -> None:
         self.topology = topology
@@ -79,6 +83,9 @@ class FakeBackend:
     def stop(self, nodes: Sequence[Node], done: Done) -> None:
         self._leave(("started", "created"), [node.name for node in nodes], done)
 
+    def signal(self, nodes: Sequence[str], number: int) -> None:
+        self.calls.append((f"signal {number}", tuple(nodes)))
+
     def remove(self, names: Sequence[str], done: Done) -> None:
         self._leave(tuple(self._stages), names, done)
         for name in names:
@@ -97,15 +104,18 @@ class FakeBackend:
     def reunite(self, number: int) -> None:
         self.going_on.pop(number, None)
 
+    def expect_starts(self) -> None:
+        self.calls.append(("expect starts", ()))
+
     def expect_load(self) -> None:
         self.calls.append(("expect load", ()))
 
     def load(self, number: int, nodes: Sequence[str], to: str, rate_bps: float, size: int) -> None:
         self.going_on[number] = "load"
 
-    def unload(self, number: int) -> int:
+    def unload(self, number: int) -> dict[str, int]:
         self.going_on.pop(number, None)
-        return 0
+        return {"sent": 3, "unsent": 1}
 
     def execute(self, node: Node, command: Sequence[str], output: Path) -> Ended:
         self.calls.append(("execute", (node.name, *command)))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from testbed.control import ControlError, request, request_all
 
-_PAUSE_S = 0.05
+_FIRST_PAUSE_S, _LAST_PAUSE_S = 0.002, 0.05  # those that are ready soon are not waited for long
 _READY_S = 2.0
 _READY_PAUSE_S = 0.01
 _LOOK_EVERY_S = 1.0  # how often it is checked whether the waited-for still live
@@ -25,6 +25,7 @@ def open_gates(
     failed: dict[str, str] = {}
     now = time.monotonic()
     deadline, look_at = now + patience_s, now + _LOOK_EVERY_S
+    pause_s = _FIRST_PAUSE_S
     while waiting:
         for name in _gone_through(waiting):
             del waiting[name]
@@ -40,7 +41,8 @@ def open_gates(
             failed.update(dict.fromkeys(waiting, f"no answer after {patience_s:.0f} s"))
             break
         if waiting:
-            time.sleep(_PAUSE_S)
+            time.sleep(pause_s)
+            pause_s = min(1.5 * pause_s, _LAST_PAUSE_S)
     return failed
 
 

@@ -3,7 +3,7 @@
 import signal
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -24,7 +24,7 @@ from testbed.topology.model import Emulator, Node, NodeKind, Topology
 _START_S = 30.0
 _START_EACH_S = 0.5  # a Python start on a busy core
 _KILL_S = 5.0
-_PAUSE_S = 0.05
+_FIRST_PAUSE_S, _LAST_PAUSE_S = 0.002, 0.05  # one that was killed is gone in a moment
 _QUOTED = 300  # characters of a node's last words
 
 
@@ -50,12 +50,16 @@ class LocalBackend(ABC):
         """Why this emulator."""
         return self._emulator()[1]
 
-    def inspect(self) -> Actual:
+    def inspect(self, names: Collection[str] | None = None) -> Actual:
         """Asked from the keeper, the machine and the nodes; nothing is prepared if the keeper is gone."""
         keeper = Keeper.connect(self._lab)
         if keeper is None:
             return Actual()
         status = keeper.status()
+        if names is not None:
+            status["nodes"] = {
+                name: status["nodes"][name] for name in names if name in status["nodes"]
+            }
         created = self._created(status)
         linkable = self._linkable(status, created)
         known = created | status["nodes"].keys()
@@ -120,6 +124,14 @@ class LocalBackend(ABC):
                 wait_for_ready({n: at for n, at in controls.items() if n not in failed})
         return failed
 
+    def signal(self, nodes: Sequence[str], number: int) -> None:
+        """By the keeper; it need not be asked first whether it lives, but is when it does not answer."""
+        try:
+            Keeper(self._lab).signal(nodes, number)
+        except ControlError:
+            self._keeper()
+            raise
+
     def links(self) -> dict[str, Link]:
         """As the keeper shaped them last."""
         return self._keeper().links()
@@ -142,6 +154,9 @@ class LocalBackend(ABC):
         """As before."""
         Keeper(self._lab).reunite(number)
 
+    def expect_starts(self) -> None:  # noqa: B027 - a container's program is loaded inside it
+        """Nothing to prepare, unless nodes are the keeper's children."""
+
     def expect_load(self) -> None:
         """A process has to start."""
         Keeper(self._lab).expect_load()
@@ -150,8 +165,8 @@ class LocalBackend(ABC):
         """By a process of the keeper's, with sockets in the nodes' namespaces."""
         Keeper(self._lab).load(number, nodes, to, rate_bps, size)
 
-    def unload(self, number: int) -> int:
-        """How many there were."""
+    def unload(self, number: int) -> dict[str, int]:
+        """How many there were, and were not."""
         return Keeper(self._lab).unload(number)
 
     def execute(self, node: Node, command: Sequence[str], output: Path) -> Ended:
@@ -241,7 +256,7 @@ class LocalBackend(ABC):
         keeper = self._keeper()
         known = keeper.status()["nodes"].keys()
         keeper.signal(sorted(ending & known), number)
-        deadline = time.monotonic() + patience_s
+        deadline, pause_s = time.monotonic() + patience_s, _FIRST_PAUSE_S
         while ending:
             kept = keeper.status()["nodes"]
             gone = {name for name in ending if name not in kept or not kept[name]["running"]}
@@ -251,7 +266,8 @@ class LocalBackend(ABC):
             if time.monotonic() > deadline:
                 break
             if ending:
-                time.sleep(_PAUSE_S)
+                time.sleep(pause_s)
+                pause_s = min(1.5 * pause_s, _LAST_PAUSE_S)
         return ending
 
     def _living(self) -> frozenset[str]:
@@ -277,7 +293,7 @@ class LocalBackend(ABC):
         return self._chosen
 
     def _choose(self, keeper: Keeper) -> tuple[Emulator, str]:
-        used = {node.profile for node in self._topology.nodes}
+        used = {node.profile for node in self._topology.here}
         profiles = [profile for profile in self._topology.profiles if profile.name in used]
         shapes = [shape for profile in profiles for shape in (profile.up, profile.down)]
         return choose(self._topology.emulator, shapes, keeper.capabilities())

@@ -6,7 +6,7 @@ from typing import Any
 from testbed.backends.base import Done
 from testbed.backends.local import LocalBackend
 from testbed.backends.node_files import lab_secret, node_config
-from testbed.keeper.client import NodeProcess
+from testbed.keeper.client import Keeper, NodeProcess
 from testbed.topology.model import Node
 
 
@@ -28,6 +28,11 @@ class NetnsBackend(LocalBackend):
         for name in pids:
             done(name)
         self._complain("could not be created", failed)
+
+    def expect_starts(self) -> None:
+        """A process has to load the nodes' program."""
+        configs = (self._lab.node_config(node.name) for node in self._topology.ours)
+        Keeper(self._lab).expect_births(max(configs, key=lambda path: len(str(path))))
 
     def stop(self, nodes: Sequence[Node], done: Done) -> None:
         """SIGTERM, and SIGKILL for those that do not heed it."""

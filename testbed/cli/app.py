@@ -11,6 +11,7 @@ from analysis.interrupts import never_lost
 from testbed import __version__
 from testbed.cli import (
     analyze_command,
+    board_commands,
     compare_command,
     dissector_command,
     events_command,
@@ -21,6 +22,7 @@ from testbed.cli import (
     lab_commands,
     link_commands,
     machine_commands,
+    node_commands,
     packets_command,
     profile_commands,
     query_command,
@@ -76,10 +78,12 @@ for commands in (
     query_command,
     reproduce_command,
     lab_commands,
+    board_commands,
     replay_command,
     watch_command,
     events_command,
     link_commands,
+    node_commands,
     file_commands,
     graph_command,
     profile_commands,

@@ -1,19 +1,21 @@
 """The command `down`: one lab, all labs, or what no lab owns any more."""
 
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from testbed.cli.options import AsJson
 from testbed.cli.terminal import Terminal
-from testbed.errors import InputError, TestbedError
-from testbed.events import Note
+from testbed.errors import InputError, NoSuchRun, TestbedError
+from testbed.events import Note, Warned
 from testbed.lab import bring_down
 from testbed.lab.down import Ended, bring_all_down
 from testbed.places import state_root
-from testbed.records import lab_names
+from testbed.records import lab_names, the_run
 
 EPILOG = "Example: testbed down demo; testbed down --all; testbed down --orphans"
 
@@ -32,6 +34,18 @@ def down(
         bool,
         typer.Option("--orphans", help="What `status --orphans` lists, whichever lab it was of."),
     ] = False,
+    boards: Annotated[
+        Path | None,
+        typer.Option(
+            "--inventory",
+            "-i",
+            metavar="INVENTORY",
+            help="Clear these boards of the lab, also if it is long gone here.",
+        ),
+    ] = None,
+    discard: Annotated[
+        bool, typer.Option("--discard", help="With -i: also what was never collected from them.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """End a lab and remove everything it made. Run folders with captures and logs stay."""
@@ -41,8 +55,12 @@ def down(
                 "`down` takes one of: a lab's name, --all, --orphans",
                 "`testbed status` lists the labs, `testbed status --orphans` the rest",
             )
+        if boards is not None and name is None:
+            raise InputError("--inventory goes with a lab's name", "testbed down LAB -i INVENTORY")
         if name is not None:
             _one(name, terminal)
+            if boards is not None:
+                _clear(name, boards, terminal, discard=discard)
         elif every:
             _many(lab_names(), terminal, of_all_users=False)
         else:
@@ -55,6 +73,41 @@ def _one(name: str, terminal: Terminal) -> None:
     terminal.document({"lab": name, "run_folder": record.run_folder if record else None})
     if record:
         terminal.show(f"lab {name} is down; captures and logs are in {record.run_folder}")
+
+
+def _clear(name: str, inventory: Path, terminal: Terminal, *, discard: bool) -> None:
+    """Boards that could not be reached when the lab ended; what is not home is left alone, unless it is of no use."""
+    from testbed.backends.field.boards import uplink_of
+    from testbed.backends.field.clearing import clean
+    from testbed.backends.field.files import write_inventory
+    from testbed.backends.field.playbooks import read_hosts
+
+    hosts = read_hosts(inventory)
+    kept = {} if discard else _not_home(name, hosts)
+    going = {host: each for host, each in hosts.items() if host not in kept}
+    with tempfile.TemporaryDirectory(prefix="testbed-clean-") as folder:
+        own = write_inventory(Path(folder) / "inventory.json", {host: {} for host in going})
+        inventories = [inventory.resolve(), own]
+        removed, left = clean(
+            name, "", inventories, going, uplink_of(hosts), Path(folder), terminal.emit
+        )
+    terminal.show(*(f"removed: {sentence}" for sentence in removed))
+    for host, why in {**left, **kept}.items():
+        terminal.emit(Warned(f"board {host} was not cleared ({why})"))
+
+
+def _not_home(name: str, hosts: Iterable[str]) -> dict[str, str]:
+    """Boards that have, or may have, what is not in the newest run's folder; the reason, by host."""
+    from testbed.backends.field.collecting import COLLECTED, COMPLETE, NOTHING, known_boards
+
+    try:
+        run = the_run(name)
+    except NoSuchRun:
+        why = "no run of this lab is here; --discard clears it all the same"
+        return dict.fromkeys(hosts, why)
+    known = {each["host"]: each.get(COLLECTED, NOTHING) for each in known_boards(run).values()}
+    why = f"not all of it is in {run.run}: `testbed collect {run.run} -i INVENTORY` first, or --discard"
+    return {host: why for host in hosts if known.get(host, COMPLETE) != COMPLETE}
 
 
 def _dead_labs() -> list[str]:

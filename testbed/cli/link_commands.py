@@ -63,7 +63,7 @@ def show(
 ) -> None:
     """Show how links are now, and what passed."""
     with Terminal(as_json) as terminal:
-        record, selectors = _lab_and_selectors(words or [])
+        record, selectors = lab_and_selectors(words or [])
         directions = _directions(up, down)
         views = view_links(record, selectors)
         links = [_document(view, directions) for view in views]
@@ -96,7 +96,7 @@ def set_values(
             raise InputError(
                 "nothing to set", "give --rate, --delay, --jitter, --loss, --queue or --profile"
             )
-        record, selectors = _lab_and_selectors(words)
+        record, selectors = lab_and_selectors(words)
         chosen = None if profile is None else known_profile(record, profile)
         order = Order(Action.SET, _directions(up, down), chosen, values)
         _change(record, selectors, order, terminal)
@@ -105,7 +105,7 @@ def set_values(
 def cut(words: Words, up: OnlyUp = False, down: OnlyDown = False, as_json: AsJson = False) -> None:
     """Let no packet pass, silently, as when a line breaks. Its shape stays for `restore`."""
     with Terminal(as_json) as terminal:
-        _change(*_lab_and_selectors(words), Order(Action.CUT, _directions(up, down)), terminal)
+        _change(*lab_and_selectors(words), Order(Action.CUT, _directions(up, down)), terminal)
 
 
 def restore(
@@ -114,7 +114,7 @@ def restore(
     """End a cut. What was set before holds again."""
     with Terminal(as_json) as terminal:
         order = Order(Action.RESTORE, _directions(up, down))
-        _change(*_lab_and_selectors(words), order, terminal)
+        _change(*lab_and_selectors(words), order, terminal)
 
 
 def reset(
@@ -122,7 +122,7 @@ def reset(
 ) -> None:
     """End cuts and go back to what the file says."""
     with Terminal(as_json) as terminal:
-        _change(*_lab_and_selectors(words), Order(Action.RESET, _directions(up, down)), terminal)
+        _change(*lab_and_selectors(words), Order(Action.RESET, _directions(up, down)), terminal)
 
 
 def _change(record: LabRecord, selectors: Sequence[str], order: Order, terminal: Terminal) -> None:
@@ -183,7 +183,7 @@ def _directions(up: bool, down: bool) -> tuple[str, ...]:
     return BOTH if up == down else (UP,) if up else (DOWN,)
 
 
-def _lab_and_selectors(words: Sequence[str]) -> tuple[LabRecord, list[str]]:
+def lab_and_selectors(words: Sequence[str]) -> tuple[LabRecord, list[str]]:
     """The first word is the lab if one of that name is up; else the only lab is meant."""
     labs = lab_names()
     if words and words[0] in labs:

@@ -114,6 +114,10 @@ class Keeper:
         answer = self._ask("spawn", nodes=[program.to_json() for program in programs])
         return answer["pids"], answer["failed"]
 
+    def expect_births(self, config: Path) -> None:
+        """Get ready to let nodes be born, until `calm`; none has a longer path to its node.json than this."""
+        self._ask("births-expected", config=str(config))
+
     def bear(self, nodes: Sequence[NodeProcess]) -> tuple[dict[str, int], dict[str, str]]:
         """A namespace and a node each, all with one start of Python; pids, and reasons for those that failed."""
         orders = [
@@ -188,7 +192,7 @@ class Keeper:
         self._ask("reunite", number=number)
 
     def calm(self) -> None:
-        """Partitions and loads that nobody has ended are over."""
+        """Partitions and loads that nobody has ended are over; no more births are expected."""
         self._ask("calm")
 
     def expect_load(self) -> None:
@@ -199,9 +203,10 @@ class Keeper:
         """Datagrams from each of these nodes to another until `unload`."""
         self._ask("load", number=number, nodes=list(nodes), to=to, rate_bps=rate_bps, size=size)
 
-    def unload(self, number: int) -> int:
-        """How many there were."""
-        return int(self._ask("unload", number=number)["sent"])
+    def unload(self, number: int) -> dict[str, int]:
+        """How many were `sent`, and how many more were due (`unsent`); nothing if nobody knows."""
+        answer = self._ask("unload", number=number)
+        return {what: answer[what] for what in ("sent", "unsent") if what in answer}
 
     def execute(self, node: str, argv: Sequence[str], output: Path) -> int:
         """A command in the node's network; the number that `executed` calls it by."""

@@ -1,6 +1,6 @@
 """What the keeper keeps: the nodes (`residents`), their links, the relay and the capture.
 
-One method a question of the protocol (docs/architecture.md); each returns the answer's fields.
+One method a question of the protocol (docs/architecture.md); each returns the answer's fields, some after a while.
 """
 
 import os
@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from testbed.keeper.births import Nursery, Slow
 from testbed.keeper.capturing import Capturing
 from testbed.keeper.happening import Happening
 from testbed.keeper.kept import Kept, Refused
@@ -34,7 +35,7 @@ class Core:
         self._run = run
         self._nodes = Residents(
             lambda role: marks(lab, run, role),
-            lambda room: self._worker("nursery", "testbed.keeper.nursery", room),
+            self._nursery,
         )
         self._emulator: Emulator | None = None
         self._relaying = Relaying(lambda: self._worker("relay", "testbed.links.relay.worker"))
@@ -93,7 +94,12 @@ class Core:
         """A namespace and a process each; a node whose process has died gets a new one in its old namespace."""
         return self._nodes.spawn(nodes)
 
-    def bear(self, nodes: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    def births_expected(self, config: str) -> dict[str, Any]:
+        """Nodes of ours will soon be asked for, with node.json at no longer a path."""
+        self._nodes.births.expect(config)
+        return {}
+
+    def bear(self, nodes: Sequence[dict[str, Any]]) -> Slow:
         """Like `spawn`, for nodes of ours."""
         return self._nodes.bear(nodes)
 
@@ -237,8 +243,9 @@ class Core:
         return {}
 
     def calm(self) -> dict[str, Any]:
-        """Partitions and loads that nobody has ended are over."""
+        """Partitions and loads that nobody has ended are over; no more births are expected."""
         self._happening.calm()
+        self._nodes.births.expect_none()
         return {}
 
     def load_expected(self) -> dict[str, Any]:
@@ -255,7 +262,7 @@ class Core:
 
     def unload(self, number: int) -> dict[str, Any]:
         """No more of them."""
-        return {"sent": self._happening.unload(number)}
+        return self._happening.unload(number)
 
     def execute(self, node: str, argv: Sequence[str], output: str) -> dict[str, Any]:
         """A command in the node's network."""
@@ -284,6 +291,7 @@ class Core:
     def close(self) -> None:
         """Complete the captures, end all children; the links go with the namespaces."""
         self._happening.close()
+        self._nodes.births.expect_none()
         self.capture_stop()
         self._nodes.end(self._nodes)
         self._relaying.close()
@@ -315,7 +323,15 @@ class Core:
 
     def _worker(self, role: str, module: str, *arguments: str, apart: bool = False) -> Worker:
         """Apart: not in the core, but in a network namespace without links."""
-        log = self._lab.keeper_socket.parent / f"{role}.log"
+        marked, log = self._marked(role)
+        return Worker(role, module, marked, log, *arguments, apart=apart)
+
+    def _nursery(self, room: str) -> Nursery:
+        marked, log = self._marked("nursery")
+        return Nursery("nursery", "testbed.keeper.nursery", marked, log, room)
+
+    def _marked(self, role: str) -> tuple[dict[str, str], Path]:
+        """What a helper's environment gets, and its log."""
         marked = {**marks(self._lab, self._run, role), ROOM_MARK: ROOM}
-        environment = {**marked, **self._monitoring.environment}
-        return Worker(role, module, environment, log, *arguments, apart=apart)
+        log = self._lab.keeper_socket.parent / f"{role}.log"
+        return {**marked, **self._monitoring.environment}, log

@@ -69,13 +69,14 @@ class Happening:
         question = {"do": "begin", "number": number, "rate_bps": rate_bps, "size": size}
         self._worker.ask({**question, "flows": flows})
 
-    def unload(self, number: int) -> int:
-        """How many datagrams were sent."""
+    def unload(self, number: int) -> dict[str, int]:
+        """How many datagrams were `sent`, and how many more were due (`unsent`); nothing if nobody knows."""
         known = number in self._loads
         self._loads.discard(number)
         if not known or self._worker is None or not self._worker.running:
-            return 0
-        return int(self._worker.ask({"do": "end", "number": number})["sent"])
+            return {}
+        answer = self._worker.ask({"do": "end", "number": number})
+        return {what: int(answer[what]) for what in ("sent", "unsent")}
 
     def execute(self, node: str, argv: Sequence[str], output: str) -> int:
         """A command in the node's network; its number, by which `executed` tells how it ended."""

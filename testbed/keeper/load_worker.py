@@ -1,7 +1,7 @@
 """`python -m testbed.keeper.load_worker`: background traffic, datagrams at a steady rate between namespaces.
 
     {"do": "begin", "number", "rate_bps", "size", "flows": [{"ns", "to_ns", "target"}]}
-    {"do": "end", "number"}     `sent`: how many datagrams, `left`: how many more were due that nobody had time for
+    {"do": "end", "number"}     `sent`: how many datagrams, `unsent`: how many more were due
 
 One JSON object a line on standard input, one answer a line on standard output; the end of standard input ends it, too.
 Each flow has a socket in both namespaces: the receiver's takes what comes, so that the kernel answers nobody that the
@@ -52,7 +52,7 @@ class Flow:
                 self._sender.sendto(self._payload, self._target)
                 self.sent += 1
             except OSError:
-                pass  # a full queue, or a link that is down: it is lost, as on any line
+                self.left += 1  # a full queue, or a link that is down: it is lost, as on any line
             self.due_s += self._gap_s
 
     def close(self) -> None:
@@ -93,7 +93,7 @@ class Loads:
                 for flow in ended:
                     flow.close()
                 sent, left = (sum(getattr(flow, key) for flow in ended) for key in ("sent", "left"))
-                return {"ok": True, "sent": sent, "left": left}
+                return {"ok": True, "sent": sent, "unsent": left}
         return {"ok": False, "error": f"unknown question {question!r}"}
 
     def _open_sink(self, namespace: str, address: str) -> None:

@@ -1,11 +1,13 @@
-"""`python -m testbed.keeper.nursery`: loads the nodes' program once, forks a node for each order, and ends.
+"""`python -m testbed.keeper.nursery`: loads the nodes' program once, and forks nodes from it as often as it is asked.
 
     {"orders": [{"name", "ns", "config", "stderr"}]}     pids {name: pid}, failed {name: reason}
+    {"go": true}                                         (they are the keeper's children now, and begin)
 
-One JSON object on standard input, one answer on standard output. To start a Python for each node takes 100 ms of
-processor time and 12 MiB; a fork takes 2 ms, and most of the memory is shared. The nodes begin when the nursery has
-ended and they have become the keeper's children. It ends when the keeper has heard their numbers: a nursery that
-dies before leaves no nodes that nobody knows of.
+JSON lines on standard input and output, in turns; the end of standard input ends it. To start a Python for each node
+takes 100 ms of processor time and 12 MiB; a fork takes 2 ms, and most of the memory is shared.
+
+The nodes of one question are children of a midwife, a fork that lives only for them: when it has ended, they become the
+keeper's. It ends when the keeper has heard their numbers: one that dies before leaves no nodes that nobody knows of.
 """
 
 import gc
@@ -13,6 +15,7 @@ import json
 import os
 import sys
 import time
+from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from nodes.runtime.later import load_unused_later
@@ -27,18 +30,34 @@ _GO = b"g"
 
 
 def main() -> NoReturn:
-    """Fork, answer, end."""
-    nursery = Nursery(keeper=os.getppid())
+    """One midwife after the other, until nobody asks any more."""
+    keeper = os.getppid()
+    appearance = Appearance()
     load_what_nodes_need()
-    asked = json.loads(sys.stdin.buffer.readline())
-    for order in asked["orders"]:
-        nursery.bear(order)
-    answer = {"ok": True, "pids": nursery.pids, "failed": nursery.failed}
+    while line := sys.stdin.buffer.readline():
+        nursery = os.getpid()
+        if not (pid := os.fork()):
+            die_with_parent(nursery)
+            _attend(Midwife(keeper, appearance), json.loads(line)["orders"])
+        _, status = os.waitpid(pid, 0)
+        failed = {"error": f"a midwife has ended with {os.waitstatus_to_exitcode(status)}"}
+        _say({"ok": True} if status == 0 else {"ok": False, **failed})
+    os._exit(0)
+
+
+def _attend(midwife: "Midwife", orders: Sequence[dict[str, Any]]) -> NoReturn:
+    """Fork, answer, and end when the keeper has heard it."""
+    for order in orders:
+        midwife.bear(order)
+    _say({"ok": True, "pids": midwife.pids, "failed": midwife.failed})
+    if sys.stdin.buffer.readline():
+        midwife.let_go()
+    os._exit(0)
+
+
+def _say(answer: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(answer) + "\n")
     sys.stdout.flush()
-    sys.stdin.buffer.read()  # until the keeper has closed its end
-    nursery.let_go()
-    os._exit(0)
 
 
 def load_what_nodes_need() -> None:
@@ -57,14 +76,14 @@ def load_what_nodes_need() -> None:
     gc.freeze()
 
 
-class Nursery:
+class Midwife:
     """Forks nodes that wait for their release."""
 
-    def __init__(self, keeper: int) -> None:
+    def __init__(self, keeper: int, appearance: Appearance) -> None:
         self.pids: dict[str, int] = {}
         self.failed: dict[str, str] = {}
         self._pid = os.getpid()
-        self._appearance = Appearance()
+        self._appearance = appearance
         self._keeper = keeper
         self._gate, self._release = os.pipe()
 
@@ -89,7 +108,7 @@ class Nursery:
         os.write(self._release, _GO * len(self.pids))
 
     def _live(self, order: dict[str, Any], ns: int, stderr: int) -> NoReturn:
-        """A whole life. Nothing of the nursery may run after it; how it ends is told as the interpreter would."""
+        """A whole life. Nothing of the midwife may run after it; how it ends is told as the interpreter would."""
         code: object = 1
         try:
             self._settle(ns, stderr)

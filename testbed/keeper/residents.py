@@ -8,7 +8,7 @@ from typing import Any
 
 from testbed.errors import TestbedError
 from testbed.keeper import children
-from testbed.keeper.births import Births, Make
+from testbed.keeper.births import Births, Make, Slow
 from testbed.keeper.held_process import HeldProcess
 from testbed.keeper.kept import Kept, Refused
 from testbed.links.namespaces import make_network, silence
@@ -21,7 +21,7 @@ class Residents:
     def __init__(self, marks_of: Callable[[str], dict[str, str]], nursery: Make) -> None:
         self._nodes: dict[str, Kept] = {}
         self._marks_of = marks_of
-        self._nursery = nursery
+        self.births = Births(nursery)
 
     def __iter__(self) -> Iterator[Kept]:
         return iter(self._nodes.values())
@@ -70,9 +70,12 @@ class Residents:
             raise
         self._move_in(name, ns_fd, process)
 
-    def bear(self, nodes: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """Like `spawn`, for nodes of ours: all are forked from one process that has loaded their program once."""
-        births = Births(self._nursery, [node["config"] for node in nodes])
+    def bear(self, nodes: Sequence[dict[str, Any]]) -> Slow:
+        """Like `spawn`, for nodes of ours: all are forked from one process that has loaded their program once.
+
+        Nobody else may make or end nodes meanwhile.
+        """
+        nursery = self.births.nursery_for([node["config"] for node in nodes])
         failed: dict[str, str] = {}
         vacant: dict[str, int] = {}
         for node in nodes:
@@ -83,7 +86,7 @@ class Residents:
         born: dict[str, HeldProcess] = {}
         try:
             orders = [n | {"ns": ns_path(vacant[n["name"]])} for n in nodes if n["name"] in vacant]
-            born, unborn = births.of(orders)
+            born, unborn = yield from self.births.of(orders, nursery)
         finally:
             for name, ns_fd in vacant.items():
                 if name in born:
@@ -148,6 +151,7 @@ class Residents:
 
     def reap(self) -> None:
         """Collect processes that have ended."""
+        self.births.reap()
         for kept in self:
             if kept.process is not None:
                 kept.process.poll()

@@ -1,4 +1,8 @@
-"""The keeper's loop: one thread, a Unix socket, a question a line."""
+"""The keeper's loop: one thread, a Unix socket, a question a line.
+
+An answer that has to be waited for (`bear`) holds up only the questions that make or end nodes, links or helpers:
+signals, shapes and whatever else a scenario does at its moment are answered meanwhile.
+"""
 
 import inspect
 import json
@@ -6,14 +10,44 @@ import os
 import selectors
 import signal
 import socket
-from collections.abc import Callable
+import time
+from collections import deque
+from collections.abc import Callable, Generator
+from dataclasses import dataclass
 from typing import Any
 
 from testbed.errors import TestbedError
+from testbed.keeper.births import Slow, Wait
 from testbed.keeper.core import Core
 
 _ANSWER_S = 5.0  # a client that does not read its answer for so long is dropped
 _LONGEST = 64 << 20
+_AT_ANY_TIME = frozenset(
+    {
+        "status",
+        "capabilities",
+        "shape",
+        "links",
+        "signal",
+        "part",
+        "reunite",
+        "load-expected",
+        "load",
+        "unload",
+        "execute",
+        "executed",
+        "counters",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _UnderWay:
+    """An answer that is waited for."""
+
+    client: socket.socket
+    answer: Slow
+    wait: Wait
 
 
 class Server:
@@ -24,13 +58,16 @@ class Server:
         self._selector = selectors.DefaultSelector()
         self._ended = False
         self._unread: dict[socket.socket, bytes] = {}
+        self._under_way: _UnderWay | None = None
+        self._put_off: deque[tuple[socket.socket, bytes]] = deque()  # questions until then
         self._listening = listening
         listening.setblocking(False)
         self._selector.register(listening, selectors.EVENT_READ, self._welcome)
-        self._questions: dict[str, Callable[..., dict[str, Any]]] = {
+        self._questions: dict[str, Callable[..., dict[str, Any] | Slow]] = {
             "status": core.status,
             "capabilities": core.capabilities,
             "spawn": core.spawn,
+            "births-expected": core.births_expected,
             "bear": core.bear,
             "adopt": core.adopt,
             "routers": core.routers,
@@ -58,9 +95,13 @@ class Server:
         self._listen_to_signals()
         try:
             while not self._ended:
-                for key, _ in self._selector.select():
+                for key, _ in self._selector.select(self._patience_s()):
                     key.data()
+                if self._patience_s() == 0.0:
+                    self._go_on()
         finally:
+            if self._under_way is not None:
+                self._under_way.answer.close()
             self._core.close()
             for client in list(self._unread):
                 self._leave(client)
@@ -91,14 +132,73 @@ class Server:
         self._selector.register(client, selectors.EVENT_READ, lambda: self._hear(client))
 
     def _hear(self, client: socket.socket) -> None:
+        if client not in self._unread:
+            return  # it was dropped a moment ago
         try:
             heard = client.recv(1 << 20)
-            if not heard or len(self._unread[client]) > _LONGEST:
-                self._leave(client)
-                return
-            *lines, self._unread[client] = (self._unread[client] + heard).split(b"\n")
-            for line in lines:
-                client.sendall(json.dumps(self._answer(line)).encode() + b"\n")
+        except OSError:
+            heard = b""
+        if not heard or len(self._unread[client]) > _LONGEST:
+            self._leave(client)
+            return
+        *lines, self._unread[client] = (self._unread[client] + heard).split(b"\n")
+        for line in lines:
+            self._put(client, line)
+
+    def _put(self, client: socket.socket, line: bytes) -> None:
+        """Answer, now or when what is under way has its answer; one client's questions stay in order."""
+        if self._under_way is not None and not self._may_pass(client, line):
+            self._put_off.append((client, line))
+            return
+        answer = self._answer(line)
+        if isinstance(answer, Generator):
+            self._advance(client, answer)
+        else:
+            self._say(client, answer)
+
+    def _may_pass(self, client: socket.socket, line: bytes) -> bool:
+        assert self._under_way is not None
+        if client is self._under_way.client or any(client is other for other, _ in self._put_off):
+            return False
+        try:
+            asked = json.loads(line)["do"]
+            return asked in _AT_ANY_TIME or asked not in self._questions
+        except (ValueError, KeyError, TypeError):
+            return True  # it is refused at once
+
+    def _patience_s(self) -> float | None:
+        """How long what is under way may still take."""
+        if self._under_way is None:
+            return None
+        return max(0.0, self._under_way.wait.deadline - time.monotonic())
+
+    def _go_on(self) -> None:
+        """What was waited for has come, or does not come any more."""
+        assert self._under_way is not None
+        done, self._under_way = self._under_way, None
+        self._selector.unregister(done.wait.fd)
+        self._advance(done.client, done.answer)
+        while self._put_off and self._under_way is None:
+            self._put(*self._put_off.popleft())
+
+    def _advance(self, client: socket.socket, answer: Slow) -> None:
+        """Until it has to be waited again, or the answer is there."""
+        try:
+            wait = next(answer)
+        except StopIteration as end:
+            self._say(client, {"ok": True, **end.value})
+        except _TROUBLE as error:
+            self._say(client, _refusal(error))
+        else:
+            self._selector.register(wait.fd, selectors.EVENT_READ, self._go_on)
+            self._under_way = _UnderWay(client, answer, wait)
+
+    def _say(self, client: socket.socket, answer: dict[str, Any]) -> None:
+        """Who has left meanwhile does not hear it."""
+        if client not in self._unread:
+            return
+        try:
+            client.sendall(json.dumps(answer).encode() + b"\n")
         except OSError:
             self._leave(client)
 
@@ -107,7 +207,7 @@ class Server:
         del self._unread[client]
         client.close()
 
-    def _answer(self, line: bytes) -> dict[str, Any]:
+    def _answer(self, line: bytes) -> dict[str, Any] | Slow:
         try:
             question = json.loads(line)
             answerer = self._questions[question.pop("do")]
@@ -115,9 +215,17 @@ class Server:
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             return {"ok": False, "error": f"not a question of the keeper's protocol: {error}"}
         try:
-            return {"ok": True, **answerer(**question)}
-        except TestbedError as error:
-            hint = f"; {error.hint}" if error.hint else ""
-            return {"ok": False, "error": f"{error.message}{hint}"}
-        except (OSError, KeyError, TypeError, ValueError) as error:
-            return {"ok": False, "error": f"{type(error).__name__}: {error}"}
+            answer = answerer(**question)
+        except _TROUBLE as error:
+            return _refusal(error)
+        return answer if isinstance(answer, Generator) else {"ok": True, **answer}
+
+
+_TROUBLE = (TestbedError, OSError, KeyError, TypeError, ValueError)
+
+
+def _refusal(error: Exception) -> dict[str, Any]:
+    if isinstance(error, TestbedError):
+        hint = f"; {error.hint}" if error.hint else ""
+        return {"ok": False, "error": f"{error.message}{hint}"}
+    return {"ok": False, "error": f"{type(error).__name__}: {error}"}

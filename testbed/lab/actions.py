@@ -6,9 +6,9 @@ Each action is in the manifest under `actions`, with the moment from which on it
 import json
 import time
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict
-from itertools import groupby
 from typing import Any
 
 from testbed.backends.choice import Maker, make_backend
@@ -16,18 +16,19 @@ from testbed.control import tell_each
 from testbed.errors import TestbedError, few
 from testbed.events import Emit, Warned, ignore
 from testbed.journal import Journal
-from testbed.lab.apply import apply
+from testbed.lab.board_clocks import shifts
 from testbed.lab.links import RECORD as LINK_CHANGES
 from testbed.lab.readying import AHEAD_S, Act, Readying, sleep_until
 from testbed.lab.senses import LOOK_S, Senses
-from testbed.lab.starting import Started, Starting
+from testbed.lab.starting import Start, Started, Starting, made_ready
 from testbed.places import LabPlace
-from testbed.plan import plan_up
 from testbed.recording.actions import ACTIONS, FAILED, entry
 from testbed.records import LabRecord, extend_manifest
 from testbed.scenario import Action, Downtimes, Incident
 from testbed.scenario.agenda import Agenda
 from testbed.topology.model import ActionKind, Topology
+
+TOGETHER_S = 0.1  # what follows so closely is made ready with what comes before
 
 
 class Actions:
@@ -52,8 +53,12 @@ class Actions:
         self._make = make
         self._place = LabPlace.of(record.name)
         self._readying = Readying(record, topology, emit, make)
-        self._starting = Starting(self._start)
+        self._starting = Starting(self._ready_to_start)
         self._silent_commands = False  # whether it was told that nobody says how they ended
+
+    def expect_starts(self) -> None:
+        """Nodes may be started again."""
+        self._readying.expect_starts()
 
     def wait_s(self, elapsed_s: float) -> float:
         """How long until the next one, or until it must be looked whether something has come that is waited for."""
@@ -66,22 +71,34 @@ class Actions:
         """Let happen what is due; one that cannot be done is a warning, and the scenario goes on."""
         if self.agenda.triggers and time.time_ns() >= start_ns:
             self._look(start_ns)
-        while due := self.agenda.due(time.time_ns() - start_ns + round(AHEAD_S * 1e9)):
-            self._strike_all(due, start_ns)
+        while (next_ns := self.agenda.next_ns) is not None:
+            ahead_ns = time.time_ns() - start_ns + round(AHEAD_S * 1e9)
+            if next_ns > ahead_ns:
+                break
+            self._strike_all(self.agenda.due(ahead_ns + round(TOGETHER_S * 1e9)), start_ns)
         self._collect(self._starting.finished(), start_ns)
         self._tell_of_commands(time.time_ns() - start_ns, start_ns)
 
     def _strike_all(self, due: Sequence[Incident], start_ns: int) -> None:
-        for slow, together in groupby(due, lambda each: each.kind is ActionKind.START):
-            incidents = [*together]
-            if slow:
-                for incident in incidents:
-                    self._starting.begin(incident, start_ns + incident.at_ns)
-            else:
-                concerned = {name for each in incidents for name in each.nodes}
+        """In their order, but starts beside the others; who is being started is waited for by what concerns it."""
+        together: list[Incident] = []
+        for incident in due:
+            start, concerned = incident.kind is ActionKind.START, set(incident.nodes)
+            under_way = not concerned.isdisjoint(self._starting.nodes)
+            if under_way or (start and any(concerned.intersection(one.nodes) for one in together)):
+                self._make_and_strike(together, start_ns)
+                together = []
                 self._collect(self._starting.finished(concerned), start_ns)
-                with self._readying.ready(incidents) as acts:
-                    self._strike(incidents, acts, start_ns)
+            if start:
+                self._starting.begin(incident, start_ns + incident.at_ns)
+            else:
+                together.append(incident)
+        self._make_and_strike(together, start_ns)
+
+    def _make_and_strike(self, incidents: Sequence[Incident], start_ns: int) -> None:
+        if incidents:
+            with self._readying.ready(incidents) as acts:
+                self._strike(incidents, acts, start_ns)
 
     def _collect(self, started: Sequence[Started], start_ns: int) -> None:
         """Nodes that have been started: what they are still to publish is theirs, and that is on record."""
@@ -105,6 +122,7 @@ class Actions:
         self._strike_all(self.agenda.close(now_ns), start_ns)
         self._collect(self._starting.finished(over=True), start_ns)
         self._tell_of_commands(now_ns, start_ns, over=True)
+        self._readying.calm()
 
     def _tell_of_commands(self, now_ns: int, start_ns: int, *, over: bool = False) -> None:
         """Those that have ended; if nobody can say, that is a warning."""
@@ -140,6 +158,7 @@ class Actions:
                 self._place,
                 [each for each in up if each.node not in self._starting.nodes],
                 start_ns,
+                shifts(self._record.run_place),
             )
         except TestbedError as error:
             self._emit(Warned(f"a publication that was waited for: {error.message}"))
@@ -152,26 +171,23 @@ class Actions:
         links: list[dict[str, Any]] = []
         for incident, act in zip(incidents, acts, strict=True):
             sleep_until(start_ns + incident.at_ns)
-            more = {}
             try:
-                links += act()
+                outcome = act()
+                more = outcome.details
+                links += outcome.links
             except TestbedError as error:
-                more[FAILED] = error.message
+                more = {FAILED: error.message}
                 self._emit(Warned(f"{incident.kind} of {few(incident.nodes)}: {error.message}"))
             done.append(entry(incident, start_ns, time.time_ns(), **more))
         extend_manifest(self._record.run_place, **{ACTIONS: done, LINK_CHANGES: links})
 
-    def _start(self, incident: Incident) -> list[str]:
-        """Beside everything else; what went wrong."""
-        run, names = self._record.run_place, incident.nodes
+    @contextmanager
+    def _ready_to_start(self, incident: Incident) -> Iterator[Start]:
+        """Beside everything else. Nobody else changes the lab meanwhile."""
+        run = self._record.run_place
         with self._readying.hold.shared():
             backend = self._make(self._record.backend, self._place, run, self._topology, ignore)
-            late = backend.inspect().created.intersection(names)  # they have not finished leaving
-            backend.stop([self._topology.node(name) for name in sorted(late)], lambda _: None)
-            steps = plan_up(self._topology, backend.inspect())
-            own = tuple(step for step in steps if step.target in names)
-            failures = apply(own, backend, self._topology, Journal(run.journal), ignore)
-        return [failure.message for failure in failures]
+            yield made_ready(incident.nodes, backend, self._topology, Journal(run.journal))
 
     def _hand_out_the_rest(self, incident: Incident, start_ns: int) -> None:
         """What these nodes are still to publish."""
@@ -186,20 +202,26 @@ class Actions:
                 rest[action.node].append(action)
         for node, part in rest.items():
             try:
-                hand_out(self._place, part, start_ns)
+                hand_out(self._place, part, start_ns, shifts(self._record.run_place))
             except TestbedError as error:  # one that did not start, or is gone again
                 self.skipped.update(part)
                 self._emit(Warned(f"what {node} was still to publish: {error.message}"))
 
 
-def hand_out(place: LabPlace, timeline: Sequence[Action], start_ns: int) -> None:
-    """Every publisher gets its part."""
+def hand_out(
+    place: LabPlace, timeline: Sequence[Action], start_ns: int, ahead: Mapping[str, int]
+) -> None:
+    """Every publisher gets its part; who has a clock of its own that is so far `ahead`, by that."""
     parts: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     for action in timeline:
         part = asdict(action)
         parts[part.pop("node")].append(part)
     orders = {
-        place.node_control(node): {"do": "play", "start_ns": start_ns, "actions": part}
+        place.node_control(node): {
+            "do": "play",
+            "start_ns": start_ns + ahead.get(node, 0),
+            "actions": part,
+        }
         for node, part in parts.items()
     }
     tell_each(orders, timeout_s=30.0)

@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from testbed.backends.base import Backend
-from testbed.backends.choice import Maker, make_backend
+from testbed.backends.choice import BOARDS, Maker, has_boards, make_backend
 from testbed.backends.clearing import clear_away
 from testbed.errors import InputError, TestbedError
 from testbed.events import Emit, Note, StageAdvanced, StageEnded, StageStarted, Warned
@@ -30,6 +30,7 @@ from testbed.records import (
 from testbed.topology.model import NodeKind, Topology, from_json
 
 STAGE = "stopping nodes"
+NOT_COMPLETE = "the measurement is not complete"
 # A node that stops hands over what it has queued: whoever takes it must still be there.
 WITH_THE_STREAM = (NodeKind.SENSOR, NodeKind.BROKER, NodeKind.SUBSCRIBER, NodeKind.EXTERNAL)
 # What damaged files, a full disk and a dying lab can raise; none of it may keep `down` from its work.
@@ -47,6 +48,8 @@ def bring_down(name: str, emit: Emit, make: Maker = make_backend) -> LabRecord |
                 _finish_run(place, record, emit, make)
             except OBSTACLES as error:
                 emit(Warned(f"the lab did not end in order ({error}); it is removed all the same"))
+        if record is not None and has_boards(record.backend):
+            _clear_boards(place, record, emit)
         removed = clear_away(place, record.backend if record else None)
         forget_lab(place)
     with suppress(InputError), locked(name, "playing"):
@@ -54,6 +57,19 @@ def bring_down(name: str, emit: Emit, make: Maker = make_backend) -> LabRecord |
     if not existed and not removed:
         emit(Note(f"nothing of a lab named {name!r} is here; {did_you_mean(name, lab_names())}"))
     return record
+
+
+def _clear_boards(place: LabPlace, record: LabRecord, emit: Emit) -> None:
+    """What cannot be cleared is told, and how to do it later: a board that is gone must not keep a lab up."""
+    from testbed.backends.field.clearing import clear_boards
+    from testbed.backends.field.deployment import load
+
+    try:
+        _, left = clear_boards(place, record.run_place, load(place), emit)
+    except OBSTACLES as error:
+        left = [f"the boards were not cleared: {error}"]
+    for sentence in left:
+        emit(Warned(sentence))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +109,8 @@ def _finish_run(place: LabPlace, record: LabRecord, emit: Emit, make: Maker) -> 
     backend = make(record.backend, place, run, topology, emit)
     if not _lives(backend, record):
         save_outputs(record)
+        if has_boards(record.backend):
+            _save_boards(make(BOARDS, place, run, topology, emit), record, emit)
         if manifest["status"] in UNFINISHED:
             emit(Note("the lab had died before; its captures end where it died"))
             update_manifest(run, status="died")
@@ -101,6 +119,16 @@ def _finish_run(place: LabPlace, record: LabRecord, emit: Emit, make: Maker) -> 
     _stop_in_order(backend, topology, emit)
     _complete_the_manifest(backend, record, emit)
     record_happened(run)
+
+
+def _save_boards(boards: Backend, record: LabRecord, emit: Emit) -> None:
+    """What boards have of a lab that died on this machine."""
+    captured, trouble = boards.captured()
+    known = read_manifest(record.run_place).get("capture") or {}
+    update_manifest(record.run_place, capture={**known, **captured})
+    if trouble:
+        emit(Warned(f"{NOT_COMPLETE}: {trouble}"))
+    record_happened(record.run_place)
 
 
 def _lives(backend: Backend, record: LabRecord) -> bool:
@@ -130,7 +158,7 @@ def _complete_the_manifest(backend: Backend, record: LabRecord, emit: Emit) -> N
     run = record.run_place
     captured, trouble = backend.captured()
     manifest = read_manifest(run)
-    troubles = [f"the measurement is not complete: {trouble}"] if trouble else []
+    troubles = [f"{NOT_COMPLETE}: {trouble}"] if trouble else []
     update_manifest(
         run,
         status="down",

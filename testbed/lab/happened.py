@@ -7,6 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from testbed.lab.board_clocks import shifts
 from testbed.places import RunPlace
 from testbed.recording.actions import FAILED, incidents_of, recorded
 from testbed.recording.events import PLAY
@@ -34,7 +35,7 @@ def record_happened(run: RunPlace) -> Lateness | None:
     """
     manifest = read_manifest(run)
     play = manifest.get("play")
-    lines = list(_published(run.logs))
+    lines = list(_published(run))
     start_ns = began_ns(run, manifest)
     if start_ns is None:
         start_ns = min((line["t"] for line in lines), default=0)
@@ -91,9 +92,12 @@ def happened_in(run: RunPlace) -> list[Happened]:
     return read_happened(run.happened.read_text().splitlines())
 
 
-def _published(logs: Path) -> Iterator[dict[str, Any]]:
-    for path in sorted(logs.glob("*.jsonl")):
-        yield from _objects(path, f'"{PUBLISHED}"')
+def _published(run: RunPlace) -> Iterator[dict[str, Any]]:
+    """By this machine's clock."""
+    ahead = shifts(run)
+    for path in sorted(run.logs.glob("*.jsonl")):
+        for line in _objects(path, f'"{PUBLISHED}"'):
+            yield {**line, "t": int(line["t"]) - ahead.get(path.stem, 0)}
 
 
 def _objects(path: Path, mark: str) -> Iterator[dict[str, Any]]:

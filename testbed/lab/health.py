@@ -1,6 +1,6 @@
 """What has died of a lab besides its nodes: asked from its keeper."""
 
-from testbed.backends.choice import BACKENDS
+from testbed.backends.choice import BACKENDS, has_boards, here
 from testbed.control import ControlError
 from testbed.errors import TestbedError
 from testbed.keeper.client import Keeper
@@ -16,7 +16,7 @@ DEAD_WORKERS = {
 
 def troubles(record: LabRecord) -> tuple[str, ...]:
     """Sentences on what has died; none if all is well."""
-    if record.backend not in BACKENDS:
+    if here(record.backend) not in BACKENDS:
         return ()
     keeper = Keeper.connect(LabPlace.of(record.name))
     if keeper is None:
@@ -39,4 +39,6 @@ def refuse_the_dead(record: LabRecord) -> None:
 
 def how_to_repair(record: LabRecord) -> str:
     """The command that makes a lab whole again."""
+    if has_boards(record.backend):
+        return f"`testbed deploy {record.source} --name {record.name} -i INVENTORY` repairs it"
     return f"`testbed up {record.source} --name {record.name}` repairs it"

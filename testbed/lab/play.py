@@ -4,7 +4,7 @@ import json
 import math
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 
 from testbed.backends.choice import Maker, make_backend
@@ -13,10 +13,12 @@ from testbed.events import Emit, StageAdvanced, StageEnded, StageStarted, Warned
 from testbed.journal import Journal
 from testbed.keeper.client import Keeper
 from testbed.lab.actions import Actions, hand_out
+from testbed.lab.board_clocks import shifts
 from testbed.lab.guests import idle_guests
 from testbed.lab.happened import injected_since, record_happened
 from testbed.lab.hazard_record import record_hazard
 from testbed.lab.health import how_to_repair, refuse_the_dead, troubles
+from testbed.lab.starting import may_start
 from testbed.lab.status import NodeStatus, node_statuses
 from testbed.places import LabPlace, RunPlace
 from testbed.recording.lateness import Lateness
@@ -118,7 +120,9 @@ def _play(
         keeper.counters(
             restart=True
         )  # how late links were while nodes started does not matter here
-    start_ns = _begin(place, script.actions)
+    if may_start(script, topology):
+        actions.expect_starts()
+    start_ns = _begin(place, script.actions, shifts(run))
     Journal(run.journal).write(step="play", start_ns=start_ns)
     try:
         _watch_the_clock(script.lasts_s, start_ns, actions, emit)
@@ -171,12 +175,12 @@ def _silent(statuses: dict[str, NodeStatus]) -> list[str]:
     return [name for name, status in statuses.items() if status.state == "silent"]
 
 
-def _begin(place: LabPlace, timeline: tuple[Action, ...]) -> int:
+def _begin(place: LabPlace, timeline: tuple[Action, ...], ahead: Mapping[str, int]) -> int:
     """Hand out the timeline; when the scenario starts."""
     publishers = len({action.node for action in timeline})
     head_start_s = HEAD_START_S + HEAD_START_PER_NODE_S * publishers
     start_ns = time.time_ns() + round(head_start_s * 1e9)
-    hand_out(place, timeline, start_ns)
+    hand_out(place, timeline, start_ns, ahead)
     return start_ns
 
 

@@ -1,22 +1,22 @@
 """Incidents made ready a moment before their time: when it comes, only the act itself is left to do.
 
-What takes long is to ask the keeper of hundreds of nodes, and to write the journal. Starting a node cannot be prepared.
+What takes long is to ask the keeper of hundreds of nodes, and to write the journal. How nodes are made ready to be
+started is in `starting`.
 """
 
 import signal
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
 from typing import Any
 
 from testbed.backends.base import Backend
 from testbed.backends.choice import Maker
-from testbed.control import ControlError
 from testbed.errors import TestbedError
 from testbed.events import Emit
 from testbed.keeper.client import Keeper
 from testbed.lab.commands import Commands
-from testbed.lab.health import NO_KEEPER
 from testbed.lab.hold import Hold
 from testbed.lab.links import LinkBench
 from testbed.places import LabPlace
@@ -29,7 +29,16 @@ from testbed.topology.model import ActionKind, Topology
 AHEAD_S = 0.25
 SIGNALS = {ActionKind.CRASH: signal.SIGKILL, ActionKind.STOP: signal.SIGTERM}
 
-Act = Callable[[], list[dict[str, Any]]]  # does it; what the manifest says of links that it changed
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the manifest says of an act: entries of the links that it changed, and what came of it."""
+
+    links: list[dict[str, Any]] = field(default_factory=list)
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+Act = Callable[[], Outcome]
 
 
 class Readying:
@@ -58,6 +67,16 @@ class Readying:
                     acts.append(_failing(error))
             yield acts
 
+    def expect_starts(self) -> None:
+        """Nodes may be started again; where that cannot be prepared, it takes longer."""
+        with suppress(TestbedError):
+            self._backend().expect_starts()
+
+    def calm(self) -> None:
+        """Nothing more is expected."""
+        with suppress(TestbedError):
+            Keeper(self._place).calm()
+
     def _bench(self) -> LinkBench:
         return LinkBench(self._record, self._topology, self._backend())
 
@@ -69,17 +88,18 @@ class Readying:
         if bench is not None and incident.kind.of_links:
             orders = link_orders(incident, self._topology)
             changes = [bench.ready(names, order) for order, names in orders]
-            return lambda: [change() for change in changes if change is not None]
+            return lambda: Outcome([change() for change in changes if change is not None])
         if (number := SIGNALS.get(incident.kind)) is not None:
-            return lambda: self._signal(incident, number)
+            end = self._backend()
+            return lambda: _signalled(end, incident, number)
         if incident.kind is ActionKind.MARK:
-            return list
+            return Outcome
         backend = self._backend()
         if incident.kind is ActionKind.LOAD:
             backend.expect_load()
         return lambda: self._let(incident, backend)
 
-    def _let(self, incident: Incident, backend: Backend) -> list[dict[str, Any]]:
+    def _let(self, incident: Incident, backend: Backend) -> Outcome:
         """What goes on for a while, and commands."""
         details = incident.details
         match incident.kind:
@@ -91,21 +111,15 @@ class Readying:
                 to, rate_bps, size = details["to"], details["rate_bps"], details["size"]
                 backend.load(details[NUMBER], incident.nodes, to, rate_bps, size)
             case ActionKind.UNLOAD:
-                backend.unload(details[NUMBER])
+                return Outcome(details=dict(backend.unload(details[NUMBER])))
             case ActionKind.EXEC:
                 self.commands.begin(incident, backend)
-        return []
+        return Outcome()
 
-    def _signal(self, incident: Incident, number: int) -> list[dict[str, Any]]:
-        try:
-            Keeper(self._place).signal(incident.nodes, number)
-        except ControlError:
-            if Keeper.connect(self._place) is None:
-                raise TestbedError(
-                    f"lab {self._record.name}: {NO_KEEPER}", "`testbed up` repairs it"
-                ) from None
-            raise
-        return []
+
+def _signalled(backend: Backend, incident: Incident, number: int) -> Outcome:
+    backend.signal(incident.nodes, number)
+    return Outcome()
 
 
 def sleep_until(t_ns: int) -> None:
@@ -115,7 +129,7 @@ def sleep_until(t_ns: int) -> None:
 
 
 def _failing(error: TestbedError) -> Act:
-    def fail() -> list[dict[str, Any]]:
+    def fail() -> Outcome:
         raise error
 
     return fail

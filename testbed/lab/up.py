@@ -10,6 +10,8 @@ from pathlib import Path
 
 from testbed.backends.base import Backend
 from testbed.backends.choice import Choice, Maker, choose_backend, known_backend, make_backend
+from testbed.backends.field.boards import at_their_addresses
+from testbed.backends.field.deployment import Deployment
 from testbed.errors import InputError, NodeFailure, TestbedError, few
 from testbed.events import Emit, Note, Warned
 from testbed.journal import Journal
@@ -21,9 +23,12 @@ from testbed.lab.links import record_made_anew, tell_of_changed
 from testbed.lab.ready import wait_until_ready
 from testbed.lab.refusals import (
     refuse_another_lab,
+    refuse_died_with_boards,
     refuse_foreign_platforms,
     refuse_guests_without_containers,
+    refuse_other_boards,
     say_what_is_not_enforced,
+    say_who_stays_here,
 )
 from testbed.lab.repairs import repairs
 from testbed.places import LabPlace, RunPlace
@@ -58,13 +63,20 @@ class Undertaking:
     emit: Emit
     make: Maker
     thorough_s: float | None = None  # of TCP in a thorough calibration; None: a quick one
+    deployment: Deployment | None = None  # of the nodes on boards
+    left_out: frozenset[str] = frozenset()  # nodes that this time are not looked after
 
     def backend(self, name: str, run: RunPlace) -> Backend:
         return self.make(name, self.place, run, self.topology, self.emit)
 
     def on(self, known: LabRecord) -> "Undertaking":
         """The same for a lab that runs."""
-        return replace(self, topology=as_numbered(self.topology, known))
+        return replace(self, topology=self.placed(as_numbered(self.topology, known)))
+
+    def placed(self, topology: Topology) -> Topology:
+        """With the boards' addresses, if nodes go there."""
+        boards = self.deployment.boards if self.deployment else ()
+        return at_their_addresses(topology, boards)
 
 
 def bring_up(
@@ -76,26 +88,35 @@ def bring_up(
     choose: Chooser = choose_backend,
     thorough_s: float | None = None,
     scenario: Path | None = None,
+    deployment: Deployment | None = None,
+    left_out: frozenset[str] = frozenset(),
 ) -> LabRecord:
     """Everything the topology asks for exists, is connected and ready when this returns.
 
     A lab that is up from the same file is brought in line with it. An interrupt or an error takes back what this
     call made; only when single nodes fail the others stay, so that another `up` can complete the lab.
     New links are calibrated quickly; with `thorough_s`, all of them, with so many seconds of TCP in each direction.
-    `scenario` is its file, if it stands in one of its own.
+    `scenario` is its file, if it stands in one of its own. With a `deployment`, nodes go to boards.
     """
     known_backend(asked)
     with locked(topology.name):
         place = LabPlace.of(topology.name)
         sources = Sources(source, scenario)
-        undertaking = Undertaking(topology, sources, place, emit, make, thorough_s)
+        undertaking = Undertaking(
+            topology, sources, place, emit, make, thorough_s, deployment, left_out
+        )
+        undertaking = replace(undertaking, topology=undertaking.placed(topology))
         known = load_lab(place)
         if known is not None:
-            refuse_another_lab(known, source, asked)
+            refuse_another_lab(known, source, asked, deploying=deployment is not None)
+            if deployment is not None:
+                refuse_other_boards(known, deployment, topology)
+                deployment.save(place)
             backend = undertaking.backend(known.backend, known.run_place)
             if backend.inspect().prepared:
                 _bring_in_line(undertaking.on(known), known)
                 return known
+            refuse_died_with_boards(known)
             emit(Note(f"lab {topology.name} had died; its remains are cleared away"))
             save_outputs(known)
             backend.destroy()
@@ -124,6 +145,7 @@ def _start_anew(undertaking: Undertaking, choice: Choice) -> LabRecord:
     refuse_foreign_platforms(topology, choice.name)
     emit(Note(f"backend {choice.name}: {choice.reason}"))
     say_what_is_not_enforced(topology, choice, emit)
+    say_who_stays_here(topology, choice, emit)
     for doubt in doubts(topology):
         emit(Warned(doubt))
     run = new_run(topology.name)
@@ -137,6 +159,8 @@ def _start_anew(undertaking: Undertaking, choice: Choice) -> LabRecord:
     try:
         undertaking.place.folder.mkdir(parents=True)
         save_lab(undertaking.place, record)  # first of all: `down` must know of the run folder
+        if undertaking.deployment is not None:
+            undertaking.deployment.save(undertaking.place)
         begin_run(topology, undertaking.sources, run, choice)
         backend = undertaking.backend(choice.name, run)
         _apply_and_wait(undertaking, run, backend, plan_up(topology, Actual()))
@@ -215,9 +239,10 @@ def _apply_and_wait(
     undertaking: Undertaking, run: RunPlace, backend: Backend, steps: tuple[Step, ...]
 ) -> None:
     topology, emit = undertaking.topology, undertaking.emit
+    steps = tuple(step for step in steps if step.target not in undertaking.left_out)
     failures = apply(steps, backend, topology, Journal(run.journal), emit)
     _record_emulator(run, backend)
-    failed = {name for failure in failures for name in failure.nodes}
+    failed = {name for failure in failures for name in failure.nodes} | undertaking.left_out
     if failed.isdisjoint(node.name for node in topology.nodes if node.kind in HUBS):
         try:
             with _calibration(undertaking, run, backend, steps):

@@ -19,6 +19,7 @@ class LinkSpec:
     mtu: int
     alias: str
     behind: str | None = None  # the router at the far end; None: the core
+    beyond: bool = False  # whether the lab has nodes elsewhere: the core then knows the way to them
 
     @property
     def far_if(self) -> str:

@@ -147,10 +147,11 @@ def _way_through_router(spec: LinkSpec, router: LinkSpec) -> Request:
 
 def _open_node_end(spec: LinkSpec) -> list[Request]:
     index = socket.if_nametoindex(NODE_IF)
+    network, length = ("0.0.0.0", 0) if spec.beyond else (spec.network, spec.prefix_length)
     return [
         requests.raise_link(NODE_IF),
         requests.add_neighbour(index, spec.gateway, GATEWAY_MAC),
-        requests.route_through(index, spec.network, spec.prefix_length, spec.gateway),
+        requests.route_through(index, network, length, spec.gateway),
     ]
 
 

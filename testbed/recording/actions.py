@@ -1,7 +1,8 @@
 """What happened beside publications, as the manifest has it under `actions`: one entry each, the same in every place.
 
 `{"t_ns", "due_ns", "action", "targets", "details"}`: since when it held and when it was due (ns since 1970), what was
-done to whom, and the kind's own values. What could not be done has its reason in `details` under `failed`.
+done to whom, and the kind's own values. What could not be done has its reason in `details` under `failed`; an `unload`
+has there how many datagrams were `sent`, and how many more were due (`unsent`).
 """
 
 from collections.abc import Iterable, Mapping
@@ -13,6 +14,10 @@ from testbed.topology.model import FORMER_KINDS, ActionKind
 ACTIONS = "actions"  # of the manifest
 FAILED = "failed"  # of an entry's details
 ENDED = "exit_code"  # of the details of a mark: a command has ended, which it does by itself
+CAME_OF_IT = (
+    "sent",
+    "unsent",
+)  # of the details of an unload: datagrams, which is another matter next time
 
 
 def entry(incident: Incident, start_ns: int, t_ns: int, **more: Any) -> dict[str, Any]:
@@ -55,7 +60,7 @@ def incidents_of(
             each["due_ns" if as_due or each["action"] == ActionKind.START else "t_ns"] - start_ns,
             ActionKind(each["action"]),
             tuple(each["targets"]),
-            each["details"],
+            {key: value for key, value in each["details"].items() if key not in CAME_OF_IT},
         )
         for each in entries
         if each["t_ns"] >= start_ns and each["details"].keys().isdisjoint((FAILED, ENDED))

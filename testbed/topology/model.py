@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from functools import cached_property
+from ipaddress import ip_address, ip_network
 from typing import Any
 
 from nodes.kinds import EDGE, OURS, NodeKind
@@ -354,6 +355,17 @@ class Topology:
         """The nodes whose links have another method than the lab's: what a broker must know of them."""
         chosen = {node.name: node.delivery for node in self.nodes if node.kind in EDGE}
         return {name: own for name, own in chosen.items() if own not in (None, self.delivery)}
+
+    @cached_property
+    def here(self) -> tuple[Node, ...]:
+        """The nodes of this machine; the others have the addresses of their boards."""
+        own = ip_network(self.prefix)
+        return tuple(n for n in self.nodes if not n.on_board or ip_address(n.address) in own)
+
+    @property
+    def reaches_beyond(self) -> bool:
+        """Whether some are on boards."""
+        return len(self.here) < len(self.nodes)
 
     @property
     def ours(self) -> tuple[Node, ...]:

@@ -74,3 +74,6 @@ def test_everything_happens_is_seen_on_the_lines_and_is_on_record(
     datagrams = [(at, len(p)) for at, p in at_siren if UDP in p and p[UDP].dport == 9]
     assert 32_000 * 4 * 0.8 < 8 * sum(size for _, size in datagrams) < 32_000 * 4 * 1.2
     assert not [p for _, p in at_siren if p[IP].proto == 1]  # no answer that a port is closed
+    (ended,) = [each["details"] for each in manifest["actions"] if each["action"] == "unload"]
+    assert ended["sent"] >= len(datagrams)
+    assert ended["unsent"] >= 0

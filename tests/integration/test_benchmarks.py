@@ -149,9 +149,10 @@ def test_each_message_of_the_load_is_delivered_once(count: int) -> None:
 
 
 @pytest.mark.netns
-def test_lateness_of_publications_and_faults_is_measured(repository: Path) -> None:
+def test_lateness_of_publications_faults_and_starts_is_measured(repository: Path) -> None:
     found = benchmark(repository, "timing", "--count", "2", "--seconds", "4")
-    names = {"publications_2", "faults_2"}
+    names = {"publications_2", "faults_2", "starts_2", "behind_starts_2"}
     assert found["ratios"].keys() == found["limits"].keys() == names
     assert found["details"]["publications_2"]["n"] == 8
-    assert found["details"]["faults_2"]["n"] == 2
+    assert found["details"]["faults_2"]["n"] == 4
+    assert found["details"]["starts_2"]["n"] == found["details"]["behind_starts_2"]["n"] == 2

@@ -1,11 +1,19 @@
 """A scenario with faults on real links: processes are killed and made again, lines cut, and every alert comes once."""
 
 import json
+import os
+import signal
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
+
+from testbed.keeper.client import Keeper, NodeProcess
+from testbed.keeper.processes import marked
+from testbed.places import LabPlace
 
 FILE = """
 name: faults
@@ -56,3 +64,88 @@ def test_what_fails_is_on_record_and_no_alert_is_lost_or_doubled(
     starts = Counter(e["node"] for e in events if e["event"] == "start")
     again = set(manifest["actions"][4]["targets"])
     assert {node for node, times in starts.items() if times == 2} == again
+
+
+AGAIN = """
+name: again
+groups:
+  gauges: {kind: sensor, count: 3}
+nodes:
+  hub: {kind: broker}
+  siren: {kind: subscriber, topics: [alerts]}
+scenario:
+  duration: 7s
+  settle: 20s
+  events:
+    - {at: 0s, publish: {from: "gauges[2]", topic: alerts, priority: 5, size: 100B, period: 1s}}
+    - {at: 1s, for: 2s, crash: {nodes: "gauges[0]"}}
+    - {at: 2s, for: 2s, crash: {nodes: "gauges[1]"}}
+    - {at: 3s, for: 2s, stop: {nodes: "gauges[2]"}}
+    - {at: 3020ms, cut: {nodes: siren}}
+    - {at: 4020ms, restore: {nodes: siren}}
+    - {at: 5020ms, crash: {nodes: "gauges[0]"}}
+"""
+SOON_NS = 150_000_000
+
+
+@pytest.mark.netns
+def test_a_start_holds_soon_and_what_follows_does_not_wait_for_it(
+    testbed_json: Any, places: Path, watch: Any
+) -> None:
+    file = places / "again.yaml"
+    file.write_text(AGAIN)
+    folder = Path(testbed_json("up", file, "--backend", "netns", codes=(0, 3))["run_folder"])
+    testbed_json("play", "again", codes=(0, 3))
+    roles = {process.role for process in marked(LabPlace.of("again"))}
+    assert "nursery" not in roles, "it ends with the scenario"
+    actions = json.loads((folder / "run.json").read_text())["actions"]
+    assert not [each for each in actions if "failed" in each["details"]]
+    late = [(each["action"], each["t_ns"] - each["due_ns"]) for each in actions]
+    assert min(by_ns for _, by_ns in late) >= 0
+    starts = [by_ns for action, by_ns in late if action == "start"]
+    behind = [by_ns for action, by_ns in late if action in ("cut", "restore")]
+    assert (len(starts), len(behind)) == (3, 2)
+    assert median(starts) < SOON_NS
+    assert min(behind) < SOON_NS
+    testbed_json("down", "again", codes=(0, 3))
+    assert watch.leftovers() == []
+
+
+@pytest.mark.netns
+def test_a_nursery_that_is_kept_ready_may_die_and_goes_with_its_keeper(
+    testbed_json: Any, places: Path, watch: Any, wait_until: Callable[..., None]
+) -> None:
+    file = places / "again.yaml"
+    file.write_text(AGAIN)
+    folder = Path(testbed_json("up", file, "--backend", "netns", codes=(0, 3))["run_folder"])
+    place = LabPlace.of("again")
+    keeper = Keeper(place)
+
+    def nurseries() -> list[int]:
+        return [process.pid for process in marked(place) if process.role == "nursery"]
+
+    def born_again(name: str) -> None:
+        keeper.signal([name], signal.SIGKILL)
+        wait_until(lambda: not keeper.status()["nodes"][name]["running"])
+        stderr = folder / "logs" / f"{name}.stderr"
+        pids, failed = keeper.bear([NodeProcess(name, place.node_config(name), stderr)])
+        assert (list(pids), failed) == ([name], {})
+        assert keeper.status()["nodes"][name]["running"]
+
+    keeper.expect_births(place.node_config("gauges-0"))
+    wait_until(nurseries)
+    (first,) = nurseries()
+    born_again("gauges-0")
+    born_again("gauges-1")
+    assert nurseries() == [first]
+    os.kill(first, signal.SIGKILL)
+    born_again("gauges-0")
+    assert len(nurseries()) == 1
+    keeper.calm()
+    assert nurseries() == []
+
+    keeper.expect_births(place.node_config("gauges-0"))
+    watch.processes()
+    os.kill(keeper.status()["pid"], signal.SIGKILL)
+    testbed_json("down", "again", codes=(0, 3))
+    assert watch.leftovers() == []

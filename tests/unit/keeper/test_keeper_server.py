@@ -5,14 +5,17 @@ import os
 import selectors
 import socket
 import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
 from testbed.control import ControlError, request
-from testbed.errors import MissingCapability
+from testbed.errors import MissingCapability, TestbedError
+from testbed.keeper.births import Slow, Wait
 from testbed.keeper.core import Core
 from testbed.keeper.server import Server
 
@@ -23,6 +26,9 @@ class RememberingCore:
     def __init__(self) -> None:
         self.asked: list[tuple[str, Any]] = []
         self.closed = 0
+        self.broken_off = 0
+        self.nursery, self.birth = os.pipe()
+        self.patience_s = 60.0
 
     def __getattr__(self, name: str) -> Any:
         return lambda: {"asked": name}
@@ -37,11 +43,26 @@ class RememberingCore:
         self.asked.append(("signal", (nodes, signal)))
         return {}
 
+    def bear(self, nodes: list[str]) -> Slow:
+        try:
+            yield Wait(self.nursery, time.monotonic() + self.patience_s)
+        except GeneratorExit:
+            self.broken_off += 1
+            raise
+        os.set_blocking(self.nursery, False)
+        if os.read(self.nursery, 1) == b"x":
+            raise TestbedError("they were not born")
+        self.asked.append(("bear", nodes))
+        return {"pids": dict.fromkeys(nodes, 1)}
+
     def unwire(self, nodes: list[str]) -> dict[str, Any]:
+        self.asked.append(("unwire", nodes))
         raise OSError(2, "No such file or directory")
 
     def close(self) -> None:
         self.closed += 1
+        os.close(self.nursery)
+        os.close(self.birth)
 
 
 class QuietServer(Server):
@@ -135,3 +156,98 @@ def test_several_questions_in_one_go_are_answered_in_order(path: Path) -> None:
         with client.makefile("rb") as answers:
             oks = [json.loads(answers.readline())["ok"] for _ in range(3)]
     assert oks == [True, False, True]
+
+
+@pytest.fixture
+def asking() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor() as pool:
+        yield pool
+
+
+def begun(asking: ThreadPoolExecutor, path: Path, question: dict[str, Any]) -> Future[Any]:
+    """A question that is under way; those after it come later."""
+    answer = asking.submit(request, path, question, 30.0)
+    time.sleep(0.1)
+    return answer
+
+
+def test_a_birth_holds_up_what_makes_nodes_and_nothing_else(
+    path: Path, core: RememberingCore, asking: ThreadPoolExecutor
+) -> None:
+    born = begun(asking, path, {"do": "bear", "nodes": ["a"]})
+    gone = begun(asking, path, {"do": "unwire", "nodes": ["a"]})
+    assert request(path, {"do": "status"})["ok"]
+    request(path, {"do": "signal", "nodes": ["b"], "signal": 9})
+    with pytest.raises(ControlError, match="protocol"):
+        request(path, {"do": "dance"})
+    assert core.asked == [("signal", (["b"], 9))]
+    os.write(core.birth, b".")
+    assert born.result()["pids"] == {"a": 1}
+    with pytest.raises(ControlError, match="No such file"):
+        gone.result()
+    assert [what for what, _ in core.asked] == ["signal", "bear", "unwire"]
+
+
+def test_births_follow_one_another(
+    path: Path, core: RememberingCore, asking: ThreadPoolExecutor
+) -> None:
+    both = [begun(asking, path, {"do": "bear", "nodes": [name]}) for name in "ab"]
+    os.write(core.birth, b"..")
+    assert [one.result()["ok"] for one in both] == [True, True]
+    assert core.asked == [("bear", ["a"]), ("bear", ["b"])]
+
+
+def test_a_birth_that_fails_or_takes_too_long_is_refused_and_the_keeper_lives_on(
+    path: Path, core: RememberingCore, asking: ThreadPoolExecutor
+) -> None:
+    failing = begun(asking, path, {"do": "bear", "nodes": ["a"]})
+    os.write(core.birth, b"x")
+    with pytest.raises(ControlError, match="they were not born"):
+        failing.result()
+    core.patience_s = 0.2
+    with pytest.raises(ControlError, match="BlockingIOError"):
+        request(path, {"do": "bear", "nodes": ["a"]}, 30.0)
+    assert request(path, {"do": "status"})["ok"]
+
+
+def test_one_client_hears_the_answers_in_the_order_of_its_questions(
+    path: Path, core: RememberingCore
+) -> None:
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(5)
+        client.connect(str(path))
+        client.sendall(b'{"do": "bear", "nodes": ["a"]}\n{"do": "status"}\n{"do": "links"}\n')
+        time.sleep(0.1)
+        os.write(core.birth, b".")
+        with client.makefile("rb") as answers:
+            heard = [json.loads(answers.readline()) for _ in range(3)]
+    assert [list(one) for one in heard] == [["ok", "pids"], ["ok", "run", "nodes"], ["ok", "asked"]]
+
+
+def test_who_leaves_while_its_nodes_are_born_disturbs_nobody(
+    path: Path, core: RememberingCore, asking: ThreadPoolExecutor
+) -> None:
+    with socket.socket(socket.AF_UNIX) as client:
+        client.connect(str(path))
+        client.sendall(b'{"do": "bear", "nodes": ["a"]}\n')
+    gone = begun(asking, path, {"do": "unwire", "nodes": ["a"]})
+    os.write(core.birth, b".")
+    with pytest.raises(ControlError):
+        gone.result()
+    assert core.asked == [("bear", ["a"]), ("unwire", ["a"])]
+
+
+def test_a_keeper_that_ends_breaks_off_a_birth(tmp_path: Path) -> None:
+    where, core = tmp_path / "ctl", RememberingCore()
+    with socket.socket(socket.AF_UNIX) as listening, socket.socket(socket.AF_UNIX) as client:
+        listening.bind(str(where))
+        listening.listen()
+        server = QuietServer(listening, cast("Core", core))
+        thread = threading.Thread(target=server.run)
+        thread.start()
+        client.connect(str(where))
+        client.sendall(b'{"do": "bear", "nodes": ["a"]}\n')
+        time.sleep(0.1)
+        server.end()
+        thread.join(10)
+    assert (core.broken_off, core.closed, core.asked) == (1, 1, [])

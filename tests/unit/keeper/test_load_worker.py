@@ -7,14 +7,17 @@ from testbed.keeper.load_worker import Flow
 
 
 class Slow:
-    """A socket on which each datagram takes a while."""
+    """A socket on which each datagram takes a while; one whose queue is full takes none."""
 
-    def __init__(self, each_s: float) -> None:
+    def __init__(self, each_s: float, *, full: bool = False) -> None:
         self.now_s = 0.0
         self._each_s = each_s
+        self._full = full
 
     def sendto(self, payload: bytes, target: tuple[str, int]) -> None:
         self.now_s += self._each_s
+        if self._full:
+            raise BlockingIOError
 
     def clock(self) -> float:
         return self.now_s
@@ -48,3 +51,10 @@ def test_a_load_that_can_be_sent_is_sent_whole():
         one.send(slow.now_s, slow.clock)
     assert one.sent in (999, 1_000)  # the sum of gaps is not exact
     assert one.left == 0
+
+
+def test_what_finds_no_room_in_a_queue_is_not_sent():
+    slow = Slow(1e-6, full=True)
+    one = flow(0.25, slow)
+    one.send(1.0, lambda: 1.0)
+    assert (one.sent, one.left) == (0, 5)

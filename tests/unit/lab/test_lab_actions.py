@@ -66,20 +66,79 @@ def test_a_node_is_started_again_alone_and_goes_on_with_what_it_is_still_to_publ
     assert read_manifest(record.run_place)["actions"][0]["targets"] == ["sensor"]
 
 
+def test_who_is_to_be_started_is_made_before_and_others_do_not_wait_for_it(file, place: FakePlace):
+    record = up(LAB, file, place)
+    place.backend.stop([SENSOR], ignore)
+    place.backend.calls.clear()
+    incidents = (
+        Incident(1 * SECOND, ActionKind.START, ("sensor",)),
+        Incident(1 * SECOND + 20_000_000, ActionKind.CUT, ("siren",)),
+        Incident(1 * SECOND + 20_000_000, ActionKind.CUT, ("sensor",)),
+    )
+    actions = Actions(record, LAB, (), Agenda(LAB, incidents), ignore, place)
+    start_ns = began_ago(0.8)
+    actions.strike(start_ns)
+    actions.end(start_ns)
+    assert [what for what, _ in place.backend.calls[:2]] == ["created", "started"]
+    entries = read_manifest(record.run_place)["actions"]
+    assert sorted((each["action"], *each["targets"]) for each in entries) == [
+        ("cut", "sensor"),
+        ("cut", "siren"),
+        ("start", "sensor"),
+    ]
+    assert all(each["t_ns"] >= each["due_ns"] for each in entries)
+
+
+def test_who_falls_and_is_started_at_once_is_started_after_it_has_fallen(
+    file, place: FakePlace, monkeypatch
+):
+    record = up(LAB, file, place)
+    monkeypatch.setattr(place.backend, "signal", lambda *_: place.backend.stop([SENSOR], ignore))
+    incidents = (
+        Incident(1 * SECOND, ActionKind.CRASH, ("sensor",)),
+        Incident(1 * SECOND + 1, ActionKind.START, ("sensor",)),
+        Incident(1 * SECOND + 2, ActionKind.CRASH, ("sensor",)),
+    )
+    actions = Actions(record, LAB, (), Agenda(LAB, incidents), ignore, place)
+    actions.strike(began_ago(1))
+    actions.end(began_ago(1))
+    told = [each["action"] for each in read_manifest(record.run_place)["actions"]]
+    assert told == ["crash", "start", "crash"]
+    assert "sensor" not in place.backend.inspect().created
+
+
+def test_how_much_background_traffic_was_sent_is_on_record(file, place: FakePlace):
+    record = up(LAB, file, place)
+    details = {"number": 1, "to": "siren", "rate_bps": 1e6, "size": 100}
+    incidents = (
+        Incident(0, ActionKind.LOAD, ("sensor",), details),
+        Incident(1, ActionKind.UNLOAD, ("sensor",), {"number": 1}),
+    )
+    actions = Actions(record, LAB, (), Agenda(LAB, incidents), ignore, place)
+    actions.strike(began_ago(1))
+    _, ended = read_manifest(record.run_place)["actions"]
+    assert ended["details"] == {"number": 1, "sent": 3, "unsent": 1}
+
+
+def _nobody_there(*_: object) -> None:
+    raise TestbedError("the keeper is gone")
+
+
 @pytest.mark.parametrize("kind", [ActionKind.CRASH, ActionKind.STOP])
 def test_what_cannot_be_done_is_a_warning_and_on_record_with_its_reason(
-    file, place: FakePlace, kind
+    file, place: FakePlace, kind, monkeypatch: pytest.MonkeyPatch
 ):
     record = up(replace(LAB), file, place)
+    monkeypatch.setattr(place.backend, "signal", _nobody_there)
     seen = []
     agenda = Agenda(LAB, (Incident(0, kind, ("siren",)),))
     actions = Actions(record, LAB, (), agenda, seen.append, place)
     actions.strike(began_ago(1))
     (warned,) = seen
     assert isinstance(warned, Warned)
-    assert "its keeper has died" in warned.text
+    assert "the keeper is gone" in warned.text
     (entry,) = read_manifest(record.run_place)["actions"]
-    assert "its keeper has died" in entry["details"]["failed"]
+    assert "the keeper is gone" in entry["details"]["failed"]
 
 
 def test_who_was_to_be_down_until_the_end_is_started_when_the_scenario_is_over(

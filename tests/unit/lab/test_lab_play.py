@@ -101,6 +101,15 @@ def test_whatever_breaks_a_scenario_off_what_went_on_ends_first(place, file, err
     assert "while it was played" in read_manifest(record.run_place)["warnings"][0]
 
 
+@pytest.mark.parametrize("for_s", [None, 0.05])
+def test_a_lab_gets_ready_for_nodes_that_are_started_again_and_only_then(place, file, for_s):
+    falls = Happening(0.0, ActionKind.STOP, ("siren",), for_s=for_s)
+    lab = replace(LAB, scenario=Scenario(0.2, 1.0, (), (falls,)))
+    record = up(lab, file, place)
+    play(record, ignore, make=place)
+    assert (("expect starts", ()) in place.backend.calls) is (for_s is not None)
+
+
 def test_two_plays_at_once_are_refused(place, file):
     record = up(LAB, file, place)
     with locked("valley", "playing"), pytest.raises(InputError, match="is playing lab"):

@@ -7,7 +7,7 @@ import pytest
 from fake_labs import LAB, FakePlace, up
 from testbed.errors import InputError, TestbedError
 from testbed.events import ignore
-from testbed.lab.readying import Readying, sleep_until
+from testbed.lab.readying import Outcome, Readying, sleep_until
 from testbed.records import locked
 from testbed.scenario import Incident
 from testbed.topology.model import ActionKind
@@ -23,13 +23,13 @@ def test_nothing_happens_before_the_act_and_what_follows_knows_of_what_went_befo
     record = up(LAB, file, place)
     with Readying(record, LAB, ignore, place).ready([CUT, CUT, HEALED, MARK]) as acts:
         assert not place.backend.links()["siren"].up.cut
-        (entry,) = acts[0]()
+        (entry,) = acts[0]().links
         assert (entry["action"], entry["links"]) == ("cut", ["siren"])
         assert place.backend.links()["siren"].up.cut
-        assert acts[1]() == []  # it is cut already
-        assert [each["action"] for each in acts[2]()] == ["reset"]
+        assert acts[1]() == Outcome()  # it is cut already
+        assert [each["action"] for each in acts[2]().links] == ["reset"]
         assert not place.backend.links()["siren"].up.cut
-        assert acts[3]() == []
+        assert acts[3]() == Outcome()
 
 
 def test_links_are_nobody_elses_while_they_are_made_ready(file, place: FakePlace):
@@ -47,7 +47,7 @@ def test_one_that_cannot_be_made_ready_fails_alone_and_when_its_time_comes(file,
     with Readying(record, LAB, ignore, place).ready([strange, CUT]) as (wrong, right):
         with pytest.raises(TestbedError, match="no link at present: nobody"):
             wrong()
-        assert right()
+        assert right().links
 
 
 def test_sleeping_ends_at_its_moment_and_not_before():

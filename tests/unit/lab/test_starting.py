@@ -1,25 +1,39 @@
-"""Nodes are started beside the scenario: what is due meanwhile is not held up, but for what concerns them."""
+"""Nodes are made ready beside the scenario and started in time: only what concerns them is held up."""
 
+import json
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
-from fake_labs import LAB, FakePlace, up
+from fake_labs import LAB, SIREN, FakePlace, up
 from testbed.errors import InputError, TestbedError
+from testbed.events import ignore
+from testbed.journal import Journal
 from testbed.lab.hold import Hold
-from testbed.lab.starting import Starting
-from testbed.records import locked
+from testbed.lab.starting import Start, Starting, made_ready, may_start
+from testbed.recording.script import compiled
+from testbed.records import LabRecord, locked
 from testbed.scenario import Incident
+from testbed.topology import load_text
 from testbed.topology.model import ActionKind
 
 ONE = Incident(0, ActionKind.START, ("sensor",))
 OTHER = Incident(0, ActionKind.START, ("siren",))
+WAIT_S = 30
 
 
 def test_who_is_being_started_is_waited_for_only_if_it_is_concerned():
     go = threading.Event()
-    starting = Starting(lambda incident: ["late"] if go.wait(30) else [])
+
+    @contextmanager
+    def ready(incident: Incident) -> Iterator[Start]:
+        yield lambda: ["late"] if go.wait(WAIT_S) else []
+
+    starting = Starting(ready)
     starting.begin(ONE, 0)
     starting.begin(OTHER, 0)
     assert starting.nodes == {"sensor", "siren"}
@@ -31,25 +45,126 @@ def test_who_is_being_started_is_waited_for_only_if_it_is_concerned():
     assert not starting.nodes
 
 
-def test_they_are_started_one_after_the_other_and_not_before_their_time():
-    order: list[str] = []
-    starting = Starting(lambda incident: order.extend(incident.nodes) or [])
-    due_ns = time.time_ns() + 30_000_000
+def test_they_are_made_ready_side_by_side_and_started_at_their_time():
+    both_ready = threading.Barrier(2)
+    started: list[str] = []
+
+    @contextmanager
+    def ready(incident: Incident) -> Iterator[Start]:
+        both_ready.wait(WAIT_S)
+        assert not started
+        yield lambda: started.extend(incident.nodes) or []
+
+    starting = Starting(ready)
+    due_ns = time.time_ns() + 50_000_000
     starting.begin(ONE, due_ns)
-    starting.begin(OTHER, 0)
+    starting.begin(OTHER, due_ns)
     done = starting.finished(over=True)
-    assert order == ["sensor", "siren"]
+    assert sorted(started) == ["sensor", "siren"]
     assert all(each.t_ns >= due_ns for each in done)
 
 
-def test_what_fails_is_told_for_the_record():
-    def fail(incident: Incident) -> list[str]:
+@pytest.mark.parametrize("early", [True, False])
+def test_what_fails_is_told_for_the_record_at_its_time(early: bool):
+    def fail() -> list[str]:
         raise TestbedError("no room")
 
-    starting = Starting(fail)
-    starting.begin(ONE, 0)
+    @contextmanager
+    def ready(incident: Incident) -> Iterator[Start]:
+        if early:
+            fail()
+        yield fail
+
+    starting = Starting(ready)
+    due_ns = time.time_ns() + 20_000_000
+    starting.begin(ONE, due_ns)
     (done,) = starting.finished(over=True)
     assert done.more == {"failed": "no room"}
+    assert done.t_ns >= due_ns
+
+
+def ready_in(record: LabRecord, place: FakePlace, *names: str) -> Start:
+    return made_ready(names, place.backend, LAB, Journal(record.run_place.journal))
+
+
+def test_who_is_made_ready_waits_at_its_gate_and_the_journal_knows_already(file, place: FakePlace):
+    record = up(LAB, file, place)
+    place.backend.stop([SIREN], ignore)
+    place.backend.calls.clear()
+    start = ready_in(record, place, "siren")
+    assert place.backend.calls == [("created", ("siren",))]
+    lines = record.run_place.journal.read_text().splitlines()[-2:]
+    assert [json.loads(line)["step"] for line in lines] == ["create", "start"]
+    assert start() == []
+    assert place.backend.calls[1:] == [("started", ("siren",))]
+    assert len(record.run_place.journal.read_text().splitlines()[-2:]) == 2
+
+
+def test_a_link_that_went_with_its_node_comes_up_when_it_is_started(file, place: FakePlace):
+    record = up(LAB, file, place)
+    place.backend.remove(["siren"], ignore)
+    place.backend.calls.clear()
+    start = ready_in(record, place, "siren")
+    assert [what for what, _ in place.backend.calls] == ["created", "wired", "shaped"]
+    start()
+    assert [what for what, _ in place.backend.calls[3:]] == ["captured", "started"]
+
+
+def test_who_has_not_finished_leaving_is_ended_first(file, place: FakePlace):
+    record = up(LAB, file, place)
+    place.backend.calls.clear()
+    ready_in(record, place, "siren")()
+    told = [("left started created", ("siren",)), ("created", ("siren",)), ("started", ("siren",))]
+    assert place.backend.calls == told
+
+
+def test_who_cannot_be_made_is_not_started_and_the_others_are(
+    file, place: FakePlace, monkeypatch: pytest.MonkeyPatch
+):
+    record = up(LAB, file, place)
+    place.backend.stop([SIREN, LAB.node("sensor")], ignore)
+    monkeypatch.setattr(place.backend, "_failing", frozenset({"sensor"}))
+    (told,) = ready_in(record, place, "siren", "sensor")()
+    assert "could not create sensor" in told
+    assert place.backend.inspect().started == {"broker", "siren"}
+
+
+SCENARIO = """
+name: valley
+nodes:
+  hub: {kind: broker}
+  gauge: {kind: sensor}
+  siren: {kind: subscriber, topics: [alerts]}
+scenario:
+  duration: 60s
+  events:
+    - {at: 1s, crash: {nodes: gauge}}
+"""
+NEVER = "{when: {received: {nodes: siren, topic: alerts}}, stop: {nodes: siren}}"
+
+
+@pytest.mark.parametrize(
+    ("event", "may"),
+    [
+        ("{at: 2s, cut: {nodes: siren}}", False),
+        ("{at: 2s, start: {nodes: gauge}}", True),
+        ("{at: 2s, for: 1s, stop: {nodes: siren}}", True),
+        ("{at: 2s, for: 50s, churn: {nodes: gauge, leave: 60/min, join: 60/min}}", True),
+        (NEVER, False),
+        (f"{NEVER}\n    - {{at: 2s, start: {{nodes: siren}}}}", True),
+        (NEVER.replace("stop", "for: 1s, stop"), True),
+        (NEVER.replace("stop: {nodes: siren}", "start: {nodes: gauge}"), True),
+    ],
+)
+def test_whether_nodes_may_be_started_is_known_beforehand(event: str, may: bool):
+    topology = load_text(f"{SCENARIO}    - {event}\n", "valley.yaml")
+    assert may_start(compiled(topology), topology) is may
+
+
+def test_what_is_on_record_is_started_again():
+    topology = load_text(SCENARIO, "valley.yaml")
+    script = replace(compiled(topology), incidents=(ONE,))
+    assert may_start(script, topology)
 
 
 def test_parts_of_one_command_hold_a_lab_together_and_others_do_not(file, place: FakePlace):

@@ -63,7 +63,15 @@ def tasks() -> Iterator[tuple[Path, dict[str, Any]]]:
     for folder in ("tasks", "handlers"):
         for path in sorted(ROLES.glob(f"*/{folder}/*.yml")):
             for task in yaml.safe_load(path.read_text()):
-                yield path, task
+                yield from _within(path, task)
+
+
+def _within(path: Path, task: dict[str, Any]) -> Iterator[tuple[Path, dict[str, Any]]]:
+    """A block is its tasks."""
+    if "block" not in task:
+        yield path, task
+    for inner in (*task.get("block", ()), *task.get("rescue", ())):
+        yield from _within(path, inner)
 
 
 @pytest.mark.parametrize("name", sorted(DESIGN))

@@ -1,0 +1,308 @@
+"""Nodes on boards, one each. Ansible puts them there; afterwards SSH is enough.
+
+A node's process is a unit of the board's systemd, its line the board's own interface; its capture and its log are on
+the board's disk until they are collected. `create` does all of `wire`, `shape` and `capture`: one playbook.
+"""
+
+import json
+import signal
+import subprocess
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from testbed.backends.base import Done, Ended
+from testbed.backends.field import clocks, collecting, watching
+from testbed.backends.field.boards import Board
+from testbed.backends.field.connections import Connections, tried
+from testbed.backends.field.deployment import Deployed, Deployment, folder, load
+from testbed.backends.field.files import BoardFiles, described, link_of
+from testbed.backends.field.on_board import OnBoard
+from testbed.backends.field.setting_up import SettingUp
+from testbed.backends.gates import open_gates, past_their_gate, wait_for_ready
+from testbed.control import request_all
+from testbed.errors import NodeFailure, TestbedError, few
+from testbed.events import Emit, Warned
+from testbed.links.changes import Line, Link
+from testbed.places import LabPlace, RunPlace
+from testbed.plan import Actual, Fingerprints
+from testbed.topology.model import Node, NodeKind, Topology
+
+NAME = "boards"
+START_S = 60.0  # a small board loads Python for a while
+STOP_S = 40.0
+
+
+class BoardsBackend:
+    """The boards of one lab."""
+
+    name = NAME
+    emulator = NAME
+    emulator_reason = "each board shapes its own line, or has a real one"
+
+    def __init__(self, lab: LabPlace, run: RunPlace, topology: Topology, emit: Emit) -> None:
+        self._lab, self._run, self._topology, self._emit = lab, run, topology, emit
+        self._on_board = OnBoard(lab.name)
+        self._deployed = Deployed(lab)
+        self._fingerprints = Fingerprints(topology)
+        self.connections = Connections(lab, run.run)
+        self._known: Deployment | None = None
+
+    @property
+    def deployment(self) -> Deployment:
+        """The boards, as they were when the lab was deployed."""
+        if self._known is None:
+            self._known = load(self._lab)
+        return self._known
+
+    def inspect(self, names: Collection[str] | None = None) -> Actual:
+        """Asked from the nodes themselves, through their connections."""
+        known = self._deployed.all()
+        deployed = {name: known[name] for name in known if names is None or name in names}
+        here = {name: self._lab.node_control(name) for name in deployed}
+        there = frozenset(deployed)
+        return Actual(
+            prepared=(folder(self._lab) / "deployment.json").exists(),
+            created=frozenset(request_all(here, {"do": "status"})),
+            wired=there,
+            shaped=there,
+            captured=there,
+            started=past_their_gate(here),
+            fingerprints={name: each["fingerprint"] for name, each in deployed.items()},
+        )
+
+    def prepare(self, topology: Topology) -> None:
+        """Nothing: boards have no core."""
+
+    def create(self, nodes: Sequence[Node], done: Done) -> None:
+        """Set up who is not as the file says, start who is; each then waits at its gate."""
+        known = self._deployed.all()
+        as_filed = self._boards(
+            [
+                node
+                for node in nodes
+                if known.get(node.name, {}).get("fingerprint") == self._fingerprints.of(node)
+            ]
+        )
+        lacking = tried(self._see_what_serves, as_filed)
+        again = [board for board in as_filed if board.node not in lacking]
+        anew = [board for board in self._boards(nodes) if board not in again]
+        for board in (*again, *anew):  # from now on it has what is not here
+            self._deployed.attempt(board.node)
+            here = any(at.exists() for at in collecting.homes(self._run, board.node).values())
+            state = collecting.PARTIAL if here else collecting.NOTHING
+            told = {**described(board, {}), collecting.COLLECTED: state, "missing": ""}
+            collecting.note_board(self._run, board.node, told)
+        failed = self._start_units(again)
+        if anew:
+            failed |= self._set_up(anew)
+        failed |= self.connections.open([b for b in (*again, *anew) if b.node not in failed])
+        ready = [board for board in anew if board.node not in failed]
+        clocks.measure(self.connections, ready, self._on_board, self._run, "before")
+        for board in (*again, *anew):
+            if board.node not in failed:
+                done(board.node)
+        self._complain("could not be set up", failed)
+
+    def _see_what_serves(self, board: Board) -> None:
+        """BoardError unless shaping and capture are as they were: a board that lost its power has neither."""
+        units = [self._on_board.links_unit] if board.shape else []
+        if board.capture and self._topology.capture.enabled:
+            units.append(self._on_board.capture_unit)
+        asked = " && ".join(f"systemctl is-active --quiet {unit}" for unit in units)
+        self.connections.command(board, ("sh", "-c", asked or "true"))
+
+    def _set_up(self, boards: Sequence[Board]) -> dict[str, str]:
+        setting_up = SettingUp(
+            self._lab, self._run, self._topology, self.deployment, self.connections, self._emit
+        )
+        failed = setting_up.do(boards)
+        for board in boards:
+            if board.node not in failed:
+                node = self._topology.node(board.node)
+                link = _as_json(link_of(self._topology, node)) if board.shape else None
+                self._deployed.note(board.node, self._fingerprints.of(node), link)
+        return failed
+
+    def _start_units(self, boards: Sequence[Board]) -> dict[str, str]:
+        """Again, after a crash or a loss of power."""
+        failed = self.connections.open(boards)
+        words = ("systemctl", "start", self._on_board.node_unit)
+        able = [board for board in boards if board.node not in failed]
+        return failed | tried(lambda b: self.connections.command(b, words, as_root=True), able)
+
+    def wire(self, nodes: Sequence[Node], done: Done) -> None:
+        """They have lines of their own."""
+        _all_done(nodes, done)
+
+    def shape(self, nodes: Sequence[Node], done: Done) -> None:
+        """Was done when they were set up."""
+        _all_done(nodes, done)
+
+    def capture(self, nodes: Sequence[Node], done: Done) -> None:
+        """Was begun when they were set up."""
+        _all_done(nodes, done)
+
+    def start(self, nodes: Sequence[Node], done: Done) -> None:
+        """The gates open, brokers' first."""
+        watching.begin(self._lab, self._run)
+        failed: dict[str, str] = {}
+        for brokers in (True, False):
+            controls = {
+                node.name: self._lab.node_control(node.name)
+                for node in nodes
+                if (node.kind is NodeKind.BROKER) is brokers
+            }
+            failed |= open_gates(controls, lambda: self.inspect().created, START_S, done)
+            if brokers:
+                wait_for_ready({n: at for n, at in controls.items() if n not in failed})
+        self._complain("did not start", failed)
+
+    def stop(self, nodes: Sequence[Node], done: Done) -> None:
+        """systemd asks politely, then insists."""
+        words = ("systemctl", "stop", self._on_board.node_unit)
+
+        def end(board: Board) -> None:
+            self.connections.command(board, words, as_root=True, timeout_s=STOP_S)
+            done(board.node)
+
+        self._complain("did not end", tried(end, self._boards(nodes)))
+
+    def signal(self, nodes: Sequence[str], number: int) -> None:
+        """To the nodes' processes."""
+        words = ("systemctl", "kill", f"--signal={number}", self._on_board.node_unit)
+        boards = [self.deployment.board(name) for name in nodes]
+        self._complain(
+            f"did not get {signal.Signals(number).name}",
+            tried(lambda b: self.connections.command(b, words, as_root=True), boards),
+        )
+
+    def remove(self, names: Sequence[str], done: Done) -> None:
+        """Their units end; what is made anew is set up again, the rest goes with the lab."""
+        known = {board.node: board for board in self.deployment.boards}
+        words = ("systemctl", "stop", self._on_board.node_unit)
+        boards = [known[name] for name in names if name in known]
+        tried(lambda b: self.connections.command(b, words, as_root=True, timeout_s=STOP_S), boards)
+        for name in names:
+            self._deployed.forget(name)
+            done(name)
+
+    def links(self) -> dict[str, Link]:
+        """As they were shaped last; real lines are none of ours."""
+        deployed = self._deployed.all()
+        return {name: _link(each["link"]) for name, each in deployed.items() if each["link"]}
+
+    def change_links(self, links: Mapping[str, Link], before: Mapping[str, Link]) -> None:
+        """On the boards themselves; as they were, if one refuses."""
+        failed = self._shape(links)
+        if failed:
+            self._shape({name: before[name] for name in links})
+            self._complain("did not shape its line", failed)
+        for name, link in links.items():
+            known = self._deployed.all()[name]
+            self._deployed.note(name, known["fingerprint"], _as_json(link))
+
+    def _shape(self, links: Mapping[str, Link]) -> dict[str, str]:
+        files = BoardFiles(folder(self._lab), self._lab, self._run, self._topology)
+        file, program = self._on_board.links, self._on_board.nodes_pyz
+        words = ("sh", "-c", f"cat > {file} && exec python3 {program} board shape {file}")
+        interfaces = collecting.known_boards(self._run)
+
+        def shape(board: Board) -> None:
+            interface = interfaces[board.node]["interface"]
+            wanted = files.links(board, interface, links[board.node])
+            self.connections.command(board, words, given=json.dumps(wanted).encode(), as_root=True)
+
+        return tried(shape, [self.deployment.board(name) for name in links])
+
+    def part(self, number: int, sides: Sequence[Sequence[str]]) -> None:
+        """Boards have no core to divide."""
+        raise _cannot("partitions")
+
+    def reunite(self, number: int) -> None:
+        """There is nothing to undo."""
+
+    def expect_starts(self) -> None:
+        """A unit is started by systemd, when it is time."""
+
+    def expect_load(self) -> None:
+        """There will be none."""
+
+    def load(self, number: int, nodes: Sequence[str], to: str, rate_bps: float, size: int) -> None:
+        """Boards send their own messages only."""
+        raise _cannot("background traffic")
+
+    def unload(self, number: int) -> dict[str, int]:
+        """There was none."""
+        return {}
+
+    def execute(self, node: Node, command: Sequence[str], output: Path) -> Ended:
+        """On the board, as the user who logs in there."""
+        argv = self.connections.argv(self.deployment.board(node.name), command)
+        with output.open("wb") as words:
+            process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=words, stderr=words)
+        return process.poll
+
+    def link_counts(self) -> dict[str, dict[str, dict[str, int]]]:
+        """Nobody counts on boards."""
+        return {}
+
+    def captured(self) -> tuple[dict[str, dict[str, int]], str]:
+        """Everything is brought home; what is missing is told, and stays on its board."""
+        boards = self.deployment.boards
+        failed = self.connections.open(boards)
+        able = [board for board in boards if board.node not in failed]
+        clocks.measure(self.connections, able, self._on_board, self._run, "after")
+        watching.end(self._lab)
+        return collecting.collect(
+            self.connections, self.deployment, self._lab, self._run, self._emit, stop=True
+        )
+
+    def details(self) -> dict[str, Any]:
+        """What is known of each board."""
+        return {"boards": collecting.known_boards(self._run)}
+
+    def destroy(self) -> list[str]:
+        """Everything of this lab goes from the boards, and the connections with it."""
+        from testbed.backends.field.clearing import clear_boards
+        from testbed.keeper.processes import end_marked
+
+        removed, left = clear_boards(
+            self._lab, self._run, self.deployment, self._emit, discard=True
+        )
+        for sentence in left:
+            self._emit(Warned(sentence))
+        return removed + end_marked(self._lab)
+
+    def _boards(self, nodes: Sequence[Node]) -> list[Board]:
+        return [self.deployment.board(node.name) for node in nodes]
+
+    def _complain(self, what: str, failed: Mapping[str, str]) -> None:
+        if not failed:
+            return
+        first, reason = next(iter(failed.items()))
+        words = self._run.folder / "ansible"
+        raise NodeFailure(
+            f"{few(list(failed))} {what} ({first}: {reason})",
+            f"the others go on; `testbed deploy` again retries, ansible's own words are in {words}",
+            failed,
+        )
+
+
+def _cannot(what: str) -> TestbedError:
+    return TestbedError(
+        f"boards do not do {what}", "cut lines instead, or play this scenario on docker or netns"
+    )
+
+
+def _as_json(link: Link) -> dict[str, Any]:
+    return {"up": link.up.to_json(), "down": link.down.to_json()}
+
+
+def _link(data: Mapping[str, Any]) -> Link:
+    return Link(Line.from_json(data["up"]), Line.from_json(data["down"]))
+
+
+def _all_done(nodes: Sequence[Node], done: Callable[[str], None]) -> None:
+    for node in nodes:
+        done(node.name)

@@ -1,0 +1,83 @@
+"""How far a board's clock is from this machine's: asked over SSH, and bounded by half of the round trip.
+
+A question leaves at t0 and its answer, the board's time T, is here at t1: T was read in between, so the board is ahead
+by T - (t0 + t1) / 2, give or take (t1 - t0) / 2, whatever the way there and back are like. The quickest one counts.
+"""
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+
+from testbed.backends.field.boards import Board
+from testbed.backends.field.connections import BoardError, Connections, side_by_side
+from testbed.backends.field.on_board import OnBoard
+from testbed.places import RunPlace
+
+QUESTIONS = 10
+_PATIENCE_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One comparison: a line of clocks.jsonl."""
+
+    t_ns: int  # this machine's time
+    node: str
+    offset_ns: int  # the board's clock less this machine's
+    error_ns: int
+    when: str  # before, during or after
+
+
+def compared(node: str, when: str, asked: Sequence[tuple[int, int, int]]) -> Reading:
+    """Of questions (left, the board's time, back), all in ns: by the quickest. Pure."""
+    left, theirs, back = min(asked, key=lambda each: each[2] - each[0])
+    middle = (left + back) // 2
+    return Reading(middle, node, theirs - middle, (back - left + 1) // 2, when)
+
+
+def read(
+    connections: Connections,
+    board: Board,
+    on_board: OnBoard,
+    when: str,
+    now: Callable[[], int] = time.time_ns,
+) -> Reading:
+    """Ask a board some times; BoardError if it does not answer."""
+    argv = connections.argv(board, ("python3", on_board.nodes_pyz, "board", "clock"))
+    asked = []
+    with subprocess.Popen(
+        argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0
+    ) as line:
+        assert line.stdin is not None
+        assert line.stdout is not None
+        try:
+            for _ in range(QUESTIONS):
+                left = now()
+                line.stdin.write(b"\n")
+                answer = line.stdout.readline()
+                asked.append((left, int(answer), now()))
+            line.stdin.close()
+            line.wait(_PATIENCE_S)
+        except (OSError, ValueError, subprocess.TimeoutExpired):
+            line.kill()
+            raise BoardError(f"{board.host} does not tell its time") from None
+    return compared(board.node, when, asked)
+
+
+def measure(
+    connections: Connections, boards: Sequence[Board], on_board: OnBoard, run: RunPlace, when: str
+) -> list[Reading]:
+    """All boards at once, on record in the run's folder; who does not answer is left out."""
+
+    def attempt(board: Board) -> Reading | None:
+        try:
+            return read(connections, board, on_board, when)
+        except BoardError:
+            return None
+
+    readings = [reading for reading in side_by_side(attempt, boards) if reading is not None]
+    with (run.folder / "clocks.jsonl").open("a") as file:
+        file.writelines(json.dumps(asdict(reading)) + "\n" for reading in readings)
+    return readings

@@ -1,0 +1,186 @@
+"""SSH connections to boards: one master each, which also brings the node's control socket home.
+
+OpenSSH does it: a master stays while the lab is up (and carries its mark, so that `down` finds it), commands go through
+it without a new handshake, and the forwarded socket lies where the sockets of this machine's own nodes lie.
+"""
+
+import os
+import shlex
+import subprocess
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TypeVar
+
+from testbed.backends.field.boards import Board
+from testbed.backends.field.on_board import OnBoard
+from testbed.errors import TestbedError
+from testbed.places import LabPlace, marks
+
+AT_ONCE = 32
+OPEN_S = 20.0
+COMMAND_S = 30.0
+MASTER_S = 10.0
+_PAUSE_S = 0.05
+_OPTIONS = {
+    "BatchMode": "yes",  # nobody is there to answer questions
+    "StrictHostKeyChecking": "yes",
+    "ConnectTimeout": "10",
+    "ServerAliveInterval": "5",
+    "ServerAliveCountMax": "3",
+    "StreamLocalBindUnlink": "yes",
+    "LogLevel": "ERROR",
+}
+
+Result = TypeVar("Result")
+
+
+class BoardError(TestbedError):
+    """A board is out of reach, or a command there has failed."""
+
+
+class Connections:
+    """To the boards of one lab."""
+
+    def __init__(self, lab: LabPlace, run: str) -> None:
+        self._lab, self._run = lab, run
+        self._on_board = OnBoard(lab.name)
+        self.folder = lab.folder / "b"
+
+    def open(self, boards: Sequence[Board]) -> dict[str, str]:
+        """A living master to each of these; reasons of those without one, by node."""
+        self.folder.mkdir(mode=0o700, exist_ok=True)
+        return {
+            board.node: reason
+            for board, reason in zip(boards, side_by_side(self._open, boards), strict=True)
+            if reason
+        }
+
+    def _open(self, board: Board) -> str:
+        if self.alive(board):
+            return ""
+        local = self._lab.node_control(board.node)
+        local.parent.mkdir(parents=True, exist_ok=True)
+        self._socket(board).unlink(missing_ok=True)
+        log = self._log(board)
+        argv = [
+            *self._ssh(board),
+            *("-M", "-N", "-L", f"{local}:{self._on_board.control}"),
+            board.target,
+        ]
+        with log.open("wb") as words:
+            process = subprocess.Popen(
+                argv,
+                env={**os.environ, **marks(self._lab, self._run, f"ssh:{board.node}")},
+                stdin=subprocess.DEVNULL,
+                stdout=words,
+                stderr=words,
+                start_new_session=True,
+            )
+        deadline = time.monotonic() + OPEN_S
+        while time.monotonic() < deadline:
+            if process.poll() is not None:
+                return _last_line(log) or f"ssh ended with {process.returncode}"
+            if self.alive(board):
+                return ""
+            time.sleep(_PAUSE_S)
+        process.kill()
+        process.wait()
+        return f"no connection within {OPEN_S:.0f} s"
+
+    def alive(self, board: Board) -> bool:
+        """Whether its master answers."""
+        if not self._socket(board).exists():
+            return False
+        return self._master(board, "check")
+
+    def close(self, boards: Iterable[Board]) -> None:
+        """Masters end."""
+        for board in boards:
+            if self._socket(board).exists():
+                self._master(board, "exit")
+
+    def _master(self, board: Board, order: str) -> bool:
+        """Whether it obeyed; one that hangs does not."""
+        argv = [*self._ssh(board), "-O", order, board.target]
+        try:
+            done = subprocess.run(argv, capture_output=True, check=False, timeout=MASTER_S)
+        except subprocess.TimeoutExpired:
+            return False
+        return done.returncode == 0
+
+    def command(
+        self,
+        board: Board,
+        words: Sequence[str],
+        *,
+        given: bytes = b"",
+        timeout_s: float = COMMAND_S,
+        as_root: bool = False,
+    ) -> bytes:
+        """What a command on the board writes; BoardError if it cannot be run, or fails."""
+        try:
+            done = subprocess.run(
+                self.argv(board, words, as_root=as_root),
+                input=given,
+                capture_output=True,
+                check=False,
+                timeout=timeout_s,
+            )
+        except subprocess.TimeoutExpired:
+            raise BoardError(
+                f"{board.host}: {words[0]} had not ended after {timeout_s:.0f} s"
+            ) from None
+        if done.returncode:
+            said = done.stderr.decode(errors="replace").strip().splitlines()
+            reason = said[-1] if said else f"exit code {done.returncode}"
+            raise BoardError(f"{board.host}: {reason}")
+        return done.stdout
+
+    def argv(self, board: Board, words: Sequence[str], *, as_root: bool = False) -> list[str]:
+        """The local command that runs these words on the board, each word as it is."""
+        raised = ["sudo", "-n", "--"] if as_root and board.user != "root" else []
+        return [*self._ssh(board), board.target, shlex.join([*raised, *words])]
+
+    def _ssh(self, board: Board) -> list[str]:
+        options = [word for name, value in _OPTIONS.items() for word in ("-o", f"{name}={value}")]
+        user = ["-l", board.user] if board.user else []
+        key = ["-i", board.key, "-o", "IdentitiesOnly=yes"] if board.key else []
+        own = shlex.split(board.ssh_options)
+        return ["ssh", "-S", str(self._socket(board)), "-p", str(board.port), *options, *user, *key, *own]  # fmt: skip
+
+    def _socket(self, board: Board) -> Path:
+        return self.folder / board.node
+
+    def _log(self, board: Board) -> Path:
+        return self.folder / f"{board.node}.log"
+
+
+def side_by_side(do: Callable[[Board], Result], boards: Sequence[Board]) -> list[Result]:
+    """The same for many boards at once, in their order."""
+    if not boards:
+        return []
+    with ThreadPoolExecutor(min(AT_ONCE, len(boards))) as pool:
+        return list(pool.map(do, boards))
+
+
+def tried(do: Callable[[Board], object], boards: Sequence[Board]) -> dict[str, str]:
+    """Do it to each; reasons of those that failed, by node."""
+
+    def attempt(board: Board) -> str:
+        try:
+            do(board)
+        except BoardError as error:
+            return error.message
+        return ""
+
+    reasons: Mapping[str, str] = dict(
+        zip((board.node for board in boards), side_by_side(attempt, boards), strict=True)
+    )
+    return {node: reason for node, reason in reasons.items() if reason}
+
+
+def _last_line(log: Path) -> str:
+    lines = log.read_text(errors="replace").strip().splitlines()
+    return lines[-1] if lines else ""

@@ -1,0 +1,83 @@
+"""What a lab knows of its boards: kept in its state folder, so that every later command finds them again."""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from testbed.backends.field.boards import Board, Uplink
+from testbed.errors import TestbedError
+from testbed.jsonfiles import read_json, write_json
+from testbed.places import LabPlace
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """The inventory, the boards, and the way between them and this machine's nodes (None: there is none)."""
+
+    inventory: Path
+    boards: tuple[Board, ...]
+    uplink: Uplink | None = None
+
+    def board(self, node: str) -> Board:
+        """The board of this node."""
+        for board in self.boards:
+            if board.node == node:
+                return board
+        raise TestbedError(f"{node} has no board", "`testbed down` first, then deploy again")
+
+    def save(self, lab: LabPlace) -> None:
+        """For later commands."""
+        folder(lab).mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_json(_record(lab), {**asdict(self), "inventory": str(self.inventory)})
+
+
+def load(lab: LabPlace) -> Deployment:
+    """Of a lab that has boards; TestbedError if nothing is known of them any more."""
+    data = read_json(_record(lab))
+    if not isinstance(data, dict):
+        raise TestbedError(
+            f"what lab {lab.name} knew of its boards is gone",
+            f"`testbed down {lab.name} -i INVENTORY` clears the boards",
+        )
+    uplink = data["uplink"]
+    return Deployment(
+        Path(data["inventory"]),
+        tuple(Board(**board) for board in data["boards"]),
+        Uplink(**uplink) if uplink else None,
+    )
+
+
+def folder(lab: LabPlace) -> Path:
+    """What the lab keeps of its boards; only its owner may look."""
+    return lab.folder / "boards"
+
+
+def _record(lab: LabPlace) -> Path:
+    return folder(lab) / "deployment.json"
+
+
+NOT_YET = ""  # the fingerprint of a node whose board was not set up to the end
+
+
+class Deployed:
+    """Which nodes are on their boards, from what they were made, and how their lines are: a file in that folder."""
+
+    def __init__(self, lab: LabPlace) -> None:
+        self._path = folder(lab) / "deployed.json"
+
+    def all(self) -> dict[str, dict[str, Any]]:
+        """node -> fingerprint, links (None: not shaped)."""
+        return read_json(self._path) or {}
+
+    def note(self, node: str, fingerprint: str, link: dict[str, Any] | None) -> None:
+        """This node is there."""
+        write_json(self._path, {**self.all(), node: {"fingerprint": fingerprint, "link": link}})
+
+    def attempt(self, node: str) -> None:
+        """It may be there soon: whatever happens, its board is looked after from now on."""
+        if node not in self.all():
+            self.note(node, NOT_YET, None)
+
+    def forget(self, node: str) -> None:
+        """It is there no more, or must be made anew."""
+        write_json(self._path, {name: each for name, each in self.all().items() if name != node})

@@ -1,0 +1,207 @@
+"""Ansible's part: inventories are read and playbooks run by ansible-runner, host by host as its events come."""
+
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import ansible_runner
+
+import testbed
+from testbed.errors import InputError, MissingCapability, TestbedError
+from testbed.jsonfiles import write_json
+
+FOLDER = Path(testbed.__file__).resolve().parents[1] / "playbooks"
+FORKS = 20
+_ENDED_BADLY = {"runner_on_failed": "failed", "runner_on_unreachable": "unreachable"}
+
+Progress = Callable[[str, str], None]  # host, what was just done there
+
+
+@dataclass(slots=True)
+class Outcome:
+    """How a playbook went, by host."""
+
+    done: list[str] = field(default_factory=list)
+    changed: dict[str, int] = field(default_factory=dict)
+    failed: dict[str, str] = field(default_factory=dict)  # host -> reason
+    unreachable: dict[str, str] = field(default_factory=dict)
+    facts: dict[str, dict[str, Any]] = field(default_factory=dict)  # what `set_fact` told
+
+    @property
+    def reasons(self) -> dict[str, str]:
+        """Why a host is not done."""
+        gone = {host: f"unreachable: {why}" for host, why in self.unreachable.items()}
+        return {**self.failed, **gone}
+
+
+def read_hosts(inventory: Path) -> dict[str, dict[str, Any]]:
+    """The hosts of the group `boards` (of all, if there is none) with their variables, in the inventory's order."""
+    if not inventory.exists():
+        raise InputError(
+            f"there is no inventory {inventory}", "`testbed inventory FILE` writes one"
+        )
+    with _commands_found(), tempfile.TemporaryDirectory(prefix="testbed-ansible-") as folder:
+        told, said = ansible_runner.get_inventory(
+            "list",
+            [str(inventory.resolve())],
+            response_format="json",
+            private_data_dir=folder,
+            quiet=True,
+            envvars=_environment(),
+            settings={"suppress_env_files": True},
+        )
+    variables = told.get("_meta", {}).get("hostvars", {}) if isinstance(told, dict) else {}
+    names = _members(told, "boards") or _members(told, "all") if variables else []
+    if not names:
+        raise InputError(
+            f"{inventory} names no hosts{': ' + _last_line(said) if said.strip() else ''}",
+            "it is an Ansible inventory with a group `boards`; `testbed inventory FILE` writes one",
+        )
+    return {name: dict(variables.get(name, {})) for name in names}
+
+
+def _members(told: Mapping[str, Any], group: str) -> list[str]:
+    entry = told.get(group, {})
+    deeper = [name for child in entry.get("children", ()) for name in _members(told, child)]
+    return [*dict.fromkeys([*entry.get("hosts", ()), *deeper])]
+
+
+def play(
+    playbook: str,
+    inventories: Sequence[Path],
+    hosts: Sequence[str],
+    variables: Mapping[str, Any],
+    artifacts: Path,
+    progress: Progress,
+    *,
+    check: bool = False,
+) -> Outcome:
+    """Run one of our playbooks on these hosts; what failed on some of them is told, and the others go on."""
+    path = FOLDER / playbook
+    if not path.exists():
+        raise MissingCapability(
+            f"there is no playbook {path}", "run testbed from its own checkout (pip install -e .)"
+        )
+    outcome = Outcome()
+    artifacts.mkdir(parents=True, exist_ok=True)
+    number = 1 + sum(1 for each in artifacts.iterdir() if each.name.startswith(path.stem))
+    with _commands_found(), tempfile.TemporaryDirectory(prefix="testbed-ansible-") as folder:
+        extra = Path(folder) / "extra.json"
+        write_json(extra, dict(variables))
+        arguments = f"--extra-vars @{extra} --forks {FORKS}" + (" --check" if check else "")
+        ident = f"{path.stem}-{number}"
+        try:
+            with _told_to_end() as ended:
+                runner = ansible_runner.run(
+                    private_data_dir=folder,
+                    playbook=str(path),
+                    inventory=[str(each) for each in inventories],
+                    limit=",".join(hosts),
+                    cmdline=arguments,
+                    envvars=_environment(),
+                    settings={"suppress_env_files": True},
+                    artifact_dir=str(artifacts),
+                    ident=ident,
+                    event_handler=lambda event: _note(event, outcome, progress),
+                    cancel_callback=lambda: bool(ended),
+                    quiet=True,
+                )
+        finally:
+            # It holds the user's whole environment, and run folders are given to others.
+            (artifacts / ident / "command").unlink(missing_ok=True)
+    if runner.status not in ("successful", "failed"):
+        raise TestbedError(
+            f"{playbook} did not run: {runner.status}", f"see {artifacts}/{path.stem}-{number}"
+        )
+    concerned = {*outcome.failed, *outcome.unreachable, *outcome.done}
+    for host in hosts:
+        if host not in concerned:
+            outcome.failed[host] = f"{playbook} never came to it"
+    return outcome
+
+
+def _note(event: Mapping[str, Any], outcome: Outcome, progress: Progress) -> bool:
+    """One event of ansible's; kept among the artifacts."""
+    data = event.get("event_data", {})
+    kind, host = event.get("event"), data.get("host")
+    if kind == "runner_on_ok" and host:
+        progress(host, str(data.get("task", "")))
+        facts = (data.get("res") or {}).get("ansible_facts") or {}
+        own = {name: value for name, value in facts.items() if name.startswith("testbed_")}
+        outcome.facts.setdefault(host, {}).update(own)
+    elif kind in _ENDED_BADLY and host and not data.get("ignore_errors"):
+        why = _reason(data)
+        (outcome.failed if kind == "runner_on_failed" else outcome.unreachable)[host] = why
+    elif kind == "playbook_on_stats":
+        bad = {*data.get("failures", {}), *data.get("dark", {})}
+        for host in [name for name in outcome.failed if name not in bad]:
+            del outcome.failed[host]  # it failed, and was mended
+        outcome.done += [name for name in data.get("processed", {}) if name not in bad]
+        outcome.changed.update(data.get("changed", {}))
+    return True
+
+
+def _reason(data: Mapping[str, Any]) -> str:
+    result = data.get("res") or {}
+    words = result.get("msg") or result.get("stderr") or "no reason given"
+    task = data.get("task") or "connecting"
+    return f"{task}: {_last_line(str(words))}"
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.strip().splitlines() if line.strip()]
+    return lines[-1][-300:] if lines else ""
+
+
+@contextmanager
+def _told_to_end() -> Iterator[list[int]]:
+    """An interrupt ends the playbook first, and is heard again afterwards; the runner would keep it for itself."""
+    heard: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield heard
+        return
+    before = {
+        number: signal.signal(number, lambda number, _: heard.append(number))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield heard
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if heard:
+            signal.raise_signal(heard[0])
+
+
+@contextmanager
+def _commands_found() -> Iterator[None]:
+    """ansible's commands are beside this Python, which need not be on the user's PATH; the runner looks only there."""
+    before = os.environ.get("PATH", os.defpath)
+    os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{before}"
+    try:
+        if shutil.which("ansible-playbook") is None:
+            raise MissingCapability(
+                "ansible is not installed", "pip install ansible-core, or `make test` once"
+            )
+        yield
+    finally:
+        os.environ["PATH"] = before
+
+
+def _environment() -> dict[str, str]:
+    """Keys of hosts are always checked."""
+    return {
+        "ANSIBLE_HOST_KEY_CHECKING": "True",
+        "ANSIBLE_RETRY_FILES_ENABLED": "False",
+        "ANSIBLE_PYTHON_INTERPRETER": "auto_silent",
+        "ANSIBLE_NOCOLOR": "True",
+        "ANSIBLE_PIPELINING": "True",
+    }

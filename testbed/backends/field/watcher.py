@@ -1,0 +1,81 @@
+"""`python -m testbed.backends.field.watcher LAB RUN`: stays in touch with a lab's boards until SIGTERM.
+
+Every ten seconds each board's connection is seen to and its clock compared. On desks, where SSH does not share the
+measured line, its log is copied home line by line as well, so that triggers, `logs` and `events` see what happens.
+"""
+
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from testbed.backends.field import clocks
+from testbed.backends.field.boards import Board
+from testbed.backends.field.connections import Connections
+from testbed.backends.field.deployment import Deployed, load
+from testbed.backends.field.on_board import OnBoard
+from testbed.places import LabPlace, RunPlace
+
+EVERY_S = 10.0
+AGAIN_S = 2.0  # before a copy that broke off is begun again
+
+
+class Watcher:
+    """Of one lab."""
+
+    def __init__(self, lab: LabPlace, run: RunPlace) -> None:
+        self._run = run
+        self._on_board = OnBoard(lab.name)
+        self._lab = lab
+        self._connections = Connections(lab, run.run)
+        self._over = threading.Event()
+        self._copies: dict[str, subprocess.Popen[bytes]] = {}
+
+    def watch(self) -> None:
+        """Until SIGTERM."""
+        signal.signal(signal.SIGTERM, lambda *_: self._over.set())
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        copied: set[str] = set()
+        pause_s = 0.0
+        while not self._over.wait(pause_s):
+            boards = self._set_up()
+            for board in boards:
+                if board.shape and board.node not in copied:
+                    copied.add(board.node)
+                    threading.Thread(target=self._copy, args=(board,), daemon=True).start()
+            if pause_s:
+                self._connections.open(boards)
+                clocks.measure(self._connections, boards, self._on_board, self._run, "during")
+            pause_s = EVERY_S
+        for copy in [*self._copies.values()]:
+            copy.terminate()
+
+    def _set_up(self) -> list[Board]:
+        """The boards that there are now: a later `deploy` may bring more."""
+        there = Deployed(self._lab).all()
+        return [board for board in load(self._lab).boards if board.node in there]
+
+    def _copy(self, board: Board) -> None:
+        """The node's log, from where the copy ends."""
+        target = self._run.log(board.node)
+        while not self._over.is_set():
+            have = target.stat().st_size if target.exists() else 0
+            words = ("tail", "-c", f"+{have + 1}", "-F", self._on_board.log)
+            with target.open("ab") as file:
+                argv = self._connections.argv(board, words, as_root=True)
+                self._copies[board.node] = copy = subprocess.Popen(
+                    argv, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.DEVNULL
+                )
+                copy.wait()
+            self._over.wait(AGAIN_S)
+
+
+def main() -> None:
+    """As the command says."""
+    lab, run = (Path(argument) for argument in sys.argv[1:3])
+    Watcher(LabPlace(lab), RunPlace(run)).watch()
+
+
+if __name__ == "__main__":
+    main()

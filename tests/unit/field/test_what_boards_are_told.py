@@ -1,0 +1,97 @@
+"""Configurations, links and variables of boards, without any board."""
+
+from pathlib import Path
+
+from testbed.backends.choice import has_boards, here
+from testbed.backends.field.boards import Board, Uplink, at_their_addresses
+from testbed.backends.field.files import BoardFiles, host_variables, link_of
+from testbed.backends.field.on_board import OnBoard
+from testbed.backends.field.setting_up import interface_with
+from testbed.jsonfiles import read_json
+from testbed.places import LabPlace, RunPlace
+from testbed.topology import load_text
+from testbed.topology.model import Topology
+
+BOARDS = (
+    Board("slope", "slope", "192.0.2.1", "192.0.2.1"),
+    Board("siren", "siren", "192.0.2.2", "192.0.2.2"),
+)
+
+
+def placed(broker: str) -> Topology:
+    text = f"""
+name: field
+nodes:
+  broker: {broker}
+  slope: {{kind: sensor, link: mvno-128k, place: boards}}
+  siren: {{kind: subscriber, topics: [alerts], place: boards}}
+"""
+    return at_their_addresses(load_text(text, "field.yaml"), BOARDS)
+
+
+def files(topology: Topology, folder: Path) -> BoardFiles:
+    lab = LabPlace(folder / "field")
+    lab.folder.mkdir()
+    return BoardFiles(folder / "files", lab, RunPlace(folder / "run"), topology)
+
+
+def test_a_node_on_a_board_has_paths_of_the_board_and_addresses_of_all(tmp_path: Path) -> None:
+    topology = placed("{kind: broker}")
+    made = files(topology, tmp_path)
+    made.write_node(BOARDS[0], "eth0")
+    config = read_json(tmp_path / "files" / "hosts" / "slope" / "node.json")
+    assert config is not None
+    on_board = OnBoard("field")
+    assert (config["control"], config["log"]) == (on_board.control, on_board.log)
+    assert config["journal"] == "/var/lib/testbed/field/journal"
+    assert [broker["host"] for broker in config["brokers"]] == [topology.node("broker").address]
+    assert (tmp_path / "files").stat().st_mode & 0o077 == 0
+
+
+def test_only_traffic_of_the_lab_is_shaped(tmp_path: Path) -> None:
+    topology = placed("{kind: broker}")
+    link = link_of(topology, topology.node("slope"))
+    told = files(topology, tmp_path).links(BOARDS[0], "eth0", link)
+    assert told["peers"] == ["192.0.2.2", topology.prefix]
+    assert told["up"]["rate_bps"] == 128_000
+    assert told["interface"] == "eth0"
+
+
+def test_a_lab_that_is_all_on_boards_has_no_peers_here(tmp_path: Path) -> None:
+    topology = load_text(
+        "nodes: {a: {kind: broker, place: boards}, b: {kind: sensor, place: boards}}", "x.yaml"
+    )
+    boards = [Board("a", "a", "192.0.2.1", "x"), Board("b", "b", "192.0.2.2", "y")]
+    topology = at_their_addresses(topology, boards)
+    link = link_of(topology, topology.node("a"))
+    assert files(topology, tmp_path).links(boards[0], "eth0", link)["peers"] == ["192.0.2.2"]
+
+
+def test_boards_learn_the_way_to_nodes_here() -> None:
+    topology = placed("{kind: broker}")
+    told = host_variables(BOARDS[0], "eth0", topology, Uplink("br0", "192.0.2.250/24"))
+    assert told["testbed_routes"] == [{"to": topology.prefix, "via": "192.0.2.250"}]
+    assert host_variables(BOARDS[0], "eth0", topology, None)["testbed_routes"] == []
+
+
+def test_the_interface_is_the_one_with_the_address() -> None:
+    told = [
+        {"ifname": "lo", "addr_info": [{"local": "127.0.0.1"}]},
+        {"ifname": "wlan0", "addr_info": [{"local": "192.0.2.7"}, {"local": "192.0.2.1"}]},
+    ]
+    assert interface_with("192.0.2.1", told) == "wlan0"
+    assert interface_with("192.0.2.99", told) is None
+
+
+def test_names_of_backends_say_who_is_where() -> None:
+    assert [has_boards(name) for name in ("boards", "boards+docker", "docker", "netns")] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    assert [here(name) for name in ("boards", "boards+docker", "netns")] == [
+        None,
+        "docker",
+        "netns",
+    ]
