@@ -1,10 +1,12 @@
 """Opening the nodes' gates through their control sockets, many at a time."""
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from testbed.control import ControlError, request, request_all
+from testbed.places import LabPlace
+from testbed.topology.model import Node, NodeKind
 
 _FIRST_PAUSE_S, _LAST_PAUSE_S = 0.002, 0.05  # those that are ready soon are not waited for long
 _READY_S = 2.0
@@ -12,10 +14,28 @@ _READY_PAUSE_S = 0.01
 _LOOK_EVERY_S = 1.0  # how often it is checked whether the waited-for still live
 
 Lives = Callable[[], frozenset[str]]
+Done = Callable[[str], None]
+
+
+def open_brokers_first(
+    lab: LabPlace, nodes: Sequence[Node], lives: Lives, patience_s: float, done: Done
+) -> dict[str, str]:
+    """All gates: who finds no broker listening waits before it tries again. Reasons of those that failed."""
+    failed: dict[str, str] = {}
+    for brokers in (True, False):
+        controls = {
+            node.name: lab.node_control(node.name)
+            for node in nodes
+            if (node.kind is NodeKind.BROKER) is brokers
+        }
+        failed |= open_gates(controls, lives, patience_s, done)
+        if brokers:
+            wait_for_ready({n: at for n, at in controls.items() if n not in failed})
+    return failed
 
 
 def open_gates(
-    controls: dict[str, Path], lives: Lives, patience_s: float, done: Callable[[str], None]
+    controls: dict[str, Path], lives: Lives, patience_s: float, done: Done
 ) -> dict[str, str]:
     """Say `go` to each node as soon as it listens; what went wrong, by node.
 

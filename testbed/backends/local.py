@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from testbed.backends.base import Done, Ended
-from testbed.backends.gates import open_gates, past_their_gate, wait_for_ready
+from testbed.backends.gates import open_brokers_first, past_their_gate
 from testbed.backends.node_files import link_spec, stored_fingerprint, write_node_files
 from testbed.control import ControlError
 from testbed.errors import InputError, NodeFailure, few
@@ -110,19 +110,8 @@ class LocalBackend(ABC):
         self._complain("did not start", self._open_gates(nodes, done))
 
     def _open_gates(self, nodes: Sequence[Node], done: Done) -> dict[str, str]:
-        """Brokers first: who finds nobody listening waits before it tries again. Reasons of those that failed."""
         patience_s = _START_S + _START_EACH_S * len(nodes)
-        failed: dict[str, str] = {}
-        for brokers in (True, False):
-            controls = {
-                node.name: self._lab.node_control(node.name)
-                for node in nodes
-                if (node.kind is NodeKind.BROKER) is brokers
-            }
-            failed |= open_gates(controls, self._living, patience_s, done)
-            if brokers:
-                wait_for_ready({n: at for n, at in controls.items() if n not in failed})
-        return failed
+        return open_brokers_first(self._lab, nodes, self._living, patience_s, done)
 
     def signal(self, nodes: Sequence[str], number: int) -> None:
         """By the keeper; it need not be asked first whether it lives, but is when it does not answer."""

@@ -19,14 +19,14 @@ from testbed.backends.field.deployment import Deployed, Deployment, folder, load
 from testbed.backends.field.files import BoardFiles, described, link_of
 from testbed.backends.field.on_board import OnBoard
 from testbed.backends.field.setting_up import SettingUp
-from testbed.backends.gates import open_gates, past_their_gate, wait_for_ready
+from testbed.backends.gates import open_brokers_first, past_their_gate
 from testbed.control import request_all
 from testbed.errors import NodeFailure, TestbedError, few
 from testbed.events import Emit, Warned
 from testbed.links.changes import Line, Link
 from testbed.places import LabPlace, RunPlace
 from testbed.plan import Actual, Fingerprints
-from testbed.topology.model import Node, NodeKind, Topology
+from testbed.topology.model import Node, Topology
 
 NAME = "boards"
 START_S = 60.0  # a small board loads Python for a while
@@ -146,16 +146,15 @@ class BoardsBackend:
     def start(self, nodes: Sequence[Node], done: Done) -> None:
         """The gates open, brokers' first."""
         watching.begin(self._lab, self._run)
-        failed: dict[str, str] = {}
-        for brokers in (True, False):
-            controls = {
-                node.name: self._lab.node_control(node.name)
-                for node in nodes
-                if (node.kind is NodeKind.BROKER) is brokers
-            }
-            failed |= open_gates(controls, lambda: self.inspect().created, START_S, done)
-            if brokers:
-                wait_for_ready({n: at for n, at in controls.items() if n not in failed})
+        boards = self._boards(nodes)
+
+        def lives() -> frozenset[str]:
+            """By systemd: a small board loads Python for seconds before the node itself answers."""
+            words = ("systemctl", "is-active", "--quiet", self._on_board.node_unit)
+            dead = tried(lambda board: self.connections.command(board, words), boards)
+            return frozenset(board.node for board in boards if board.node not in dead)
+
+        failed = open_brokers_first(self._lab, nodes, lives, START_S, done)
         self._complain("did not start", failed)
 
     def stop(self, nodes: Sequence[Node], done: Done) -> None:
