@@ -127,12 +127,26 @@ def test_an_unknown_lab_or_run(testbed):
     assert json.loads(testbed("analyze", "nowhere", "--json").stdout)["error"]["exit_code"] == 2
 
 
-def test_a_backend_that_is_not_there_yet(testbed, repository):
+def test_boards_are_not_a_backend_of_up(testbed, repository):
     done = testbed("up", repository / "topologies" / "minimal.yaml", "--backend", "boards")
     assert (done.returncode, sentence(done)) == (
         2,
-        "the boards backend is not part of this version",
+        "nodes come to boards with an inventory, not with --backend",
     )
+    assert "testbed deploy FILE -i INVENTORY" in done.stderr
+
+
+def test_nobody_is_deployed_without_an_inventory_that_fits(testbed, repository, tmp_path):
+    file, inventory = repository / "topologies" / "hillside.yaml", tmp_path / "inventory.yml"
+    done = testbed("deploy", file, "-i", inventory)
+    assert (done.returncode, sentence(done)) == (2, f"there is no inventory {inventory}")
+    inventory.write_text("boards: {hosts: {slopes-0: {ansible_host: 192.0.2.1}}}")
+    done = testbed("deploy", file, "-i", inventory)
+    assert done.returncode == 2
+    assert "the inventory has no board for slopes-1, slopes-2, sirens-0" in sentence(done)
+    minimal = testbed("deploy", repository / "topologies" / "minimal.yaml", "-i", inventory)
+    assert minimal.returncode == 2
+    assert "has `place: boards`" in sentence(minimal)
 
 
 def test_a_simulated_lab_cannot_be_up(testbed, repository):
