@@ -144,6 +144,12 @@ def expected_links(nodes: Iterable[SkipGraphNode]) -> dict[bytes, list[tuple[Any
     return links
 
 
+def all_settled(nodes: Iterable[SkipGraphNode]) -> bool:
+    """Whether each key has found its place."""
+    peers = [node.peer(key) for node in nodes for key in node.own_keys()]
+    return all(peer is not None and peer.settled for peer in peers)
+
+
 def actual_links(nodes: Iterable[SkipGraphNode]) -> dict[bytes, list[tuple[Any, Any]]]:
     """As the nodes have them."""
     links = {}

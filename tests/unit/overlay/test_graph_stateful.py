@@ -11,6 +11,7 @@ from overlay_network import (
     RESTLESS_S,
     OverlayNetwork,
     actual_links,
+    all_settled,
     expected_links,
     graph_node,
     tell_of_death,
@@ -90,7 +91,7 @@ class Stories(RuleBasedStateMachine):
         nodes = list(self.network.nodes.values())
         for _ in range(QUIETS):
             self.network.run(QUIET_S)
-            if actual_links(nodes) == expected_links(nodes):
+            if all_settled(nodes) and actual_links(nodes) == expected_links(nodes):
                 break
         keys = sum(len(node.own_keys()) for node in nodes)
         before = len(self.network.passed)
