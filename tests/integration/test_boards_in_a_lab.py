@@ -14,7 +14,12 @@ import pytest
 
 from stand_in_boards import StandIn, StandIns, stand_in_boards
 
-pytestmark = [pytest.mark.docker, pytest.mark.ansible, pytest.mark.root]
+pytestmark = [
+    pytest.mark.docker,
+    pytest.mark.ansible,
+    pytest.mark.root,
+    pytest.mark.timeout(900),  # boards are set up several times, and one that is dead is waited for
+]
 
 NAMES = ("slopes-0", "slopes-1", "broker", "siren")
 ON_BOARDS = """
