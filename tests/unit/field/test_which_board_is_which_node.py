@@ -1,5 +1,7 @@
 """An inventory's hosts against a topology's nodes."""
 
+from pathlib import Path
+
 import pytest
 import yaml
 
@@ -13,7 +15,7 @@ from testbed.backends.field.boards import (
 )
 from testbed.backends.field.sample import sample_inventory
 from testbed.errors import InputError
-from testbed.topology import load_text
+from testbed.topology import load, load_text
 from testbed.topology.model import Topology
 
 FIELD = """
@@ -113,3 +115,9 @@ def test_the_sample_inventory_is_right_for_its_topology(topology: Topology) -> N
     assert uplink_of(hosts) is not None  # one node stays here
     with pytest.raises(InputError, match="1 addresses for 3 boards"):
         sample_inventory(topology, "field.yaml", ["192.0.2.1"], "pi")
+
+
+def test_the_sample_that_is_kept_is_what_the_command_writes(repository: Path) -> None:
+    topologies = repository / "topologies"
+    written = sample_inventory(load(topologies / "hillside.yaml"), "hillside.yaml", (), "pi")
+    assert (topologies / "inventories" / "hillside.yml").read_text() == written
