@@ -183,7 +183,7 @@ class BoardsBackend:
         boards = [known[name] for name in names if name in known]
         tried(lambda b: self.connections.command(b, words, as_root=True, timeout_s=STOP_S), boards)
         for name in names:
-            self._deployed.forget(name)
+            self._deployed.outdate(name)
             done(name)
 
     def links(self) -> dict[str, Link]:

@@ -35,7 +35,7 @@ def clear_boards(
     }
     hosts = {b.host: connection_variables(b) for b in boards if b.host not in kept}
     own = write_inventory(folder(lab) / "clean-inventory.json", hosts)
-    inventories = [*([deployment.inventory] if deployment.inventory.exists() else []), own]
+    inventories = deployment.inventories(own)
     artifacts = run.folder / "ansible"
     removed, reasons = clean(
         lab.name, run.run, inventories, hosts, deployment.uplink, artifacts, emit

@@ -112,7 +112,7 @@ def _sums(
     own = write_inventory(folder(lab) / "collect-inventory.json", hosts)
     outcome = playbooks.play(
         COLLECT,
-        [*([deployment.inventory] if deployment.inventory.exists() else []), own],
+        deployment.inventories(own),
         [*hosts],
         {"testbed_lab": lab.name, "testbed_run": run.run, "testbed_collect_stop": True},
         run.folder / "ansible",

@@ -25,6 +25,10 @@ class Deployment:
                 return board
         raise TestbedError(f"{node} has no board", "`testbed down` first, then deploy again")
 
+    def inventories(self, own: Path) -> list[Path]:
+        """The user's, if it is still there, and ours, whose variables go before."""
+        return [*([self.inventory] if self.inventory.exists() else []), own]
+
     def save(self, lab: LabPlace) -> None:
         """For later commands."""
         folder(lab).mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -57,6 +61,7 @@ def _record(lab: LabPlace) -> Path:
 
 
 NOT_YET = ""  # the fingerprint of a node whose board was not set up to the end
+OUTDATED = "outdated"  # of one that is to be made anew
 
 
 class Deployed:
@@ -78,6 +83,8 @@ class Deployed:
         if node not in self.all():
             self.note(node, NOT_YET, None)
 
-    def forget(self, node: str) -> None:
-        """It is there no more, or must be made anew."""
-        write_json(self._path, {name: each for name, each in self.all().items() if name != node})
+    def outdate(self, node: str) -> None:
+        """It must be made anew; what it has written is still there."""
+        known = self.all().get(node)
+        if known is not None and known["fingerprint"] != NOT_YET:
+            self.note(node, OUTDATED, known["link"])

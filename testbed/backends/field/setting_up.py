@@ -78,7 +78,7 @@ class SettingUp:
             files.write_node(board, self._interfaces[board.node])
         outcome = playbooks.play(
             DEPLOY,
-            inventories(self._deployment, self._own_inventory(able)),
+            self._deployment.inventories(self._own_inventory(able)),
             [board.host for board in able],
             {**names(self._lab, self._run), "testbed_files": str(files.folder)},
             self._run.folder / "ansible",
@@ -130,11 +130,6 @@ def interface_with(address: str, interfaces: Sequence[Mapping[str, Any]]) -> str
             if ipaddress.ip_address(entry["local"]) == wanted:
                 return str(interface["ifname"])
     return None
-
-
-def inventories(deployment: Deployment, own: Path) -> list[Path]:
-    """The user's, if it is still there, and ours, whose variables go before."""
-    return [*([deployment.inventory] if deployment.inventory.exists() else []), own]
 
 
 def names(lab: LabPlace, run: RunPlace) -> dict[str, Any]:

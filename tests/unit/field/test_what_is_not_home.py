@@ -60,3 +60,16 @@ def test_a_lab_that_is_gone_is_not_cleared_of_what_is_not_in_its_run(
     note_board(run, "b", {"host": "b"})
     assert list(_not_home("field", ["a", "b"])) == ["b"]
     assert list(_not_home("another", ["a", "b"])) == ["a", "b"]
+
+
+def test_a_node_that_is_made_anew_still_has_what_it_wrote(
+    places: tuple[LabPlace, RunPlace],
+) -> None:
+    lab, run = places
+    deployment = Deployment(Path("inventory.yml"), BOARDS[:1])
+    deployment.save(lab)
+    Deployed(lab).note("a", "fingerprint", None)
+    Deployed(lab).outdate("a")
+    Deployed(lab).attempt("a")  # and the second time it fails
+    _, left = clear_boards(lab, run, deployment, ignore)
+    assert "board a still has what was not collected" in left[0]
