@@ -209,3 +209,10 @@ def _offloads(name: str) -> list[str]:
     from nodes.board.offload import offloads_on
 
     return offloads_on(name)
+
+
+def write_links(path: Path, **lines: Any) -> Path:
+    """links.json for the board's interface; its peers, unless others are given."""
+    peers = lines.pop("peers", [PEER, "10.77.0.0/16"])
+    path.write_text(json.dumps({"interface": "eth0", "peers": peers, **lines}))
+    return path

@@ -1,0 +1,29 @@
+"""The programs of a board, and a bench of namespaces on which they are tried."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from board_bench import Bench
+from testbed import capture_zipapp, zipapp
+
+
+@pytest.fixture(scope="module")
+def programs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("programs")
+    zipapp.build(folder / "nodes.pyz")
+    capture_zipapp.build(folder / "capture.pyz")
+    return folder
+
+
+@pytest.fixture
+def bench(programs: Path) -> Iterator[Bench]:
+    with ExitStack() as held:
+        yield Bench(held, programs)
+
+
+@pytest.fixture
+def links(tmp_path: Path) -> Path:
+    return tmp_path / "links.json"

@@ -1,0 +1,253 @@
+"""Captures of boards: both directions, behind the shaper, after a kill and on a full disk."""
+
+import json
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from scapy.utils import RawPcapReader
+
+from board_bench import BOARD, PEER, PORT, STRANGER, Bench, eventually, write_links
+from testbed.capture.records import read_records
+from testbed.links.namespaces import inside
+
+pytestmark = [
+    pytest.mark.netns,
+    pytest.mark.root,
+    pytest.mark.skipif(not shutil.which("tc"), reason="no tc; apt-get install iproute2"),
+]
+
+SSH = 2222
+
+
+class Capture:
+    """capture.pyz on the board."""
+
+    def __init__(self, bench: Bench, folder: Path, *more: object) -> None:
+        self.file, self.account = folder / "capture.pcap", folder / "capture.json"
+        folder.mkdir(exist_ok=True)
+        program = bench.programs / "capture.pyz"
+        before = self.account.stat().st_mtime_ns if self.account.exists() else 0
+        self.process = subprocess.Popen(
+            bench.command(
+                *(sys.executable, "-I", "-S", "-W", "error", program, "--interface", "eth0"),
+                *("--file", self.file, "--account", self.account),
+                *("--without-port", SSH, "--without-port", "22", *more),
+            )
+        )
+        eventually(
+            lambda: (
+                (self.account.exists() and self.account.stat().st_mtime_ns > before)
+                or self.process.poll() is not None
+            )
+        )
+
+    def told(self) -> Any:
+        return json.loads(self.account.read_bytes())
+
+    def numbers(self, *, source: str = "", to: int = PORT) -> list[int]:
+        """The numbers in our packets, in the order of the file."""
+        found = []
+        for _, _, data in read_records(self.file):
+            if data[12:14] == b"\x08\x00" and data[36:38] == to.to_bytes(2, "big"):
+                address = ".".join(map(str, data[26:30]))
+                if address == source or not source:
+                    found.append(int.from_bytes(data[42:50], "big"))
+        return found
+
+    def end(self, by: signal.Signals = signal.SIGTERM) -> int:
+        if self.process.poll() is None:
+            self.process.send_signal(by)
+        return self.process.wait(20)
+
+
+@pytest.fixture
+def capturing(bench: Bench, tmp_path: Path) -> Iterator[Any]:
+    started: list[Capture] = []
+
+    def start(folder: Path | None = None, *more: object) -> Capture:
+        started.append(Capture(bench, folder or tmp_path / "board", *more))
+        return started[-1]
+
+    yield start
+    for capture in started:
+        capture.end(signal.SIGKILL)
+
+
+def test_both_directions_are_captured_but_for_the_labs_own_connection(
+    bench: Bench, capturing: Any
+) -> None:
+    began = time.time_ns()
+    capture = capturing()
+    bench.send("up", PEER, 20, pause_s=0.002)
+    bench.send("down", PEER, 30, pause_s=0.002)
+    talk(bench, SSH)
+    talk(bench, 7878)
+    assert capture.end() == 0
+    assert capture.numbers(source=BOARD) == [*range(20)]
+    assert capture.numbers(source=PEER) == [*range(30)]
+    assert capture.numbers(to=7878)
+    assert not capture.numbers(to=SSH)
+    with RawPcapReader(str(capture.file)) as reader:
+        assert reader.nano
+        times = [about.sec * 10**9 + about.usec for _, about in reader]
+    assert times == sorted(times)
+    assert began < times[0] <= times[-1] < time.time_ns()
+    told = capture.told()
+    assert began < told["began_ns"] < told["until_ns"]
+    lengths = [length for _, length, _ in read_records(capture.file)]
+    assert {name: told[name] for name in ("packets", "bytes", "dropped", "error", "ended", "gaps")} == {
+        "packets": len(lengths), "bytes": sum(lengths), "dropped": 0, "error": "", "ended": True, "gaps": [],
+    }  # fmt: skip
+
+
+def talk(bench: Bench, port: int) -> None:
+    """A short TCP connection to the board, over IPv4."""
+    with inside(bench.board):
+        server = socket.create_server((BOARD, port))
+    with server:
+        with inside(bench.neighbour):
+            client = socket.create_connection((BOARD, port), 5)
+        with client:
+            there, _ = server.accept()
+            with there:
+                client.sendall(b"hello")
+                assert there.recv(5) == b"hello"
+
+
+@pytest.mark.skipif(not shutil.which("tshark"), reason="no tshark; apt-get install tshark")
+def test_tshark_reads_it_with_right_checksums(bench: Bench, links: Path, capturing: Any) -> None:
+    """Also of what the board sends, as offloads are off while its link is shaped."""
+    bench.did("shape", write_links(links, up={"rate_bps": 1e6}))
+    capture = capturing()
+    talk(bench, 7878)
+    assert capture.end() == 0
+    asked = ["tshark", "-r", capture.file, "-o", "tcp.check_checksum:TRUE", "-T", "fields",
+             "-e", "ip.src", "-e", "tcp.checksum.status", "tcp.port == 7878"]  # fmt: skip
+    said = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+    of_board = [line.split()[1] for line in said.splitlines() if line.split()[0] == BOARD]
+    assert of_board
+    assert set(of_board) == {"1"}
+
+
+def test_long_packets_are_cut_and_their_length_kept(bench: Bench, capturing: Any) -> None:
+    capture = capturing(None, "--snaplen", 60)
+    bench.send("up", PEER, 3)
+    assert capture.end() == 0
+    ours = [(length, len(data)) for _, length, data in read_records(capture.file) if length > 1000]
+    assert ours == [(1042, 60)] * 3
+
+
+def test_a_killed_capture_is_continued(bench: Bench, capturing: Any) -> None:
+    first = capturing()
+    bench.send("up", PEER, 50)
+    eventually(lambda: len(first.numbers()) == 50)
+    eventually(lambda: first.told()["packets"] >= 50)
+    first.end(signal.SIGKILL)
+    whole = first.file.stat().st_size
+    with first.file.open("ab") as torn:  # as a loss of power leaves it
+        torn.write(b"\x01\x02\x03")
+    assert not first.told()["ended"]
+    bench.send("up", PEER, 7)
+    second = capturing()
+    assert second.file.stat().st_size >= whole
+    bench.send("up", PEER, 20)
+    assert second.end() == 0
+    assert second.numbers() == [*range(50), *range(20)]
+    told = second.told()
+    assert told["ended"]
+    assert told["packets"] == len(list(read_records(second.file)))
+    ((since, until),) = told["gaps"]
+    assert told["began_ns"] < since < until < told["until_ns"]
+
+
+@contextmanager
+def small_disk(folder: Path, size: str) -> Iterator[Path]:
+    folder.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", folder], check=True)
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", folder], check=True)
+
+
+def test_a_full_disk_costs_packets_and_is_told(
+    bench: Bench, capturing: Any, tmp_path: Path
+) -> None:
+    with small_disk(tmp_path / "disk", "512k") as disk:
+        (disk / "filler").write_bytes(bytes(256 << 10))
+        capture = capturing(disk)
+        for _ in range(20):
+            bench.send("up", PEER, 30)
+            time.sleep(0.05)
+        eventually(lambda: capture.told()["dropped"] > 0)
+        told = capture.told()
+        assert "No space left" in told["error"]
+        assert told["packets"] > 50
+        on_disk = list(read_records(capture.file))
+        assert on_disk[-1][2], "whole records, and readable"
+        (disk / "filler").unlink()
+        bench.send("up", PEER, 20)
+        assert capture.end() == 0
+        told = capture.told()
+        assert capture.numbers()[-20:] == [*range(20)]
+        assert told["ended"]
+        assert told["packets"] == len(list(read_records(capture.file)))
+        assert told["packets"] + told["dropped"] >= 620
+
+
+def test_shaped_packets_are_captured_behind_the_shaper(
+    bench: Bench, links: Path, capturing: Any
+) -> None:
+    """As in a lab: a packet is captured once, when it arrives, and not if the line has lost it."""
+    bench.did("shape", write_links(links, up={"rate_bps": 400e3}, down={"rate_bps": 400e3}))
+    capture = capturing()
+    for direction in ("up", "down"):
+        bench.measure(direction, PEER, count=40)
+    bench.send("down", STRANGER, 5)
+    time.sleep(0.2)
+    bench.did("shape", write_links(links, down={"cut": True}))
+    time.sleep(1.5)  # the capture looks each second
+    bench.send("down", PEER, 9)
+    time.sleep(0.3)
+    bench.did("unshape", links)
+    time.sleep(1.5)
+    bench.send("down", PEER, 3)
+    assert capture.end() == 0
+    assert capture.numbers(source=BOARD) == [*range(40)]
+    assert capture.numbers(source=PEER) == [*range(40), *range(3)]
+    assert capture.numbers(source=STRANGER) == [*range(5)]
+    assert capture.told()["dropped"] == 0
+    times = [
+        time_ns / 1e9 for time_ns, length, data in read_records(capture.file)
+        if length == 1042 and data[26:30] == bytes(map(int, PEER.split(".")))
+    ][:40]  # fmt: skip
+    assert 8 * 1042 * 39 / (times[-1] - times[0]) == pytest.approx(400e3, rel=0.05)
+
+
+def test_an_interface_that_comes_back_is_heard_again(bench: Bench, capturing: Any) -> None:
+    capture = capturing()
+    bench.send("up", PEER, 4)
+    eventually(lambda: len(capture.numbers()) == 4)
+    bench.unplug()
+    eventually(lambda: "eth0 is gone" in capture.told()["error"])
+    bench.plug_in()
+    eventually(lambda: capture.told()["error"] == "")
+    bench.send("up", PEER, 6)
+    assert capture.end() == 0
+    assert capture.numbers() == [*range(4), *range(6)]
+
+
+def test_an_interface_that_is_not_there_is_told(bench: Bench, capturing: Any) -> None:
+    bench.unplug()
+    capture = capturing()
+    assert capture.process.wait(20) == 1
+    assert capture.told()["error"] == "cannot listen on eth0: No such device"
