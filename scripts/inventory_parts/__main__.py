@@ -1,0 +1,189 @@
+"""Write an inventory of the product into a folder of JSON files, and compare two such folders."""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from scripts.inventory_parts import comparing, mutants, running, speed, static
+from scripts.inventory_parts.renames import Renames
+from scripts.inventory_parts.trees import Tree, say
+
+EXAMPLES = """examples:
+  scripts/inventory write before                          the whole inventory of this tree
+  scripts/inventory write --quick --only tests,names DIR  some parts
+  scripts/inventory write --tree ../old before            another checkout
+  scripts/inventory compare before after --renames docs/dev/renames.md
+  scripts/inventory numbers                               the import graph as a table
+  scripts/inventory speed ../old . --pairs 20             interleaved pairs of calls
+  scripts/inventory mutants --modules testbed.plan --sample 20 DIR
+  scripts/inventory mutants --same-as before after        the same mutants in a tree whose modules moved
+
+parts:
+  goldens    hashes of tests/golden, and byte constants in tests
+  json       key paths of the documents that commands print with --json
+  tests      ids of all tests
+  options    every command's options and arguments
+  schema     JSON Schemas of topology and scenario files
+  tables     schemas that the analysis declares, and its tables of the sample run
+  traces     hashes of what the simulator writes for each sample topology
+  imports    the import graph and its numbers
+  speed      CPU time and imported modules of commands, memory of a broker
+  names      public names of every module
+  structure  hashes of every definition's syntax without identifiers
+
+Exit codes of compare: 0 nothing is lost, 1 something is, 2 wrong input.
+"""
+
+WRITERS: dict[str, Callable[[Tree, bool], Any]] = {
+    "goldens": lambda tree, _quick: static.goldens(tree),
+    "names": lambda tree, _quick: static.names(tree),
+    "structure": lambda tree, _quick: static.structure(tree),
+    "imports": lambda tree, _quick: static.imports(tree),
+    "options": lambda tree, _quick: running.options(tree),
+    "schema": lambda tree, _quick: running.schema(tree),
+    "tests": lambda tree, _quick: static.tests(tree),
+    "speed": lambda tree, _quick: speed.speed(tree),
+    "tables": running.tables,
+    "json": running.json_keys,
+    "traces": running.traces,
+}
+
+
+def write(given: argparse.Namespace) -> int:
+    tree = Tree(given.tree.resolve())
+    given.folder.mkdir(parents=True, exist_ok=True)
+    failed = []
+    for part in _chosen(given.only, list(WRITERS)):
+        say(f"{part} ...")
+        began = time.monotonic()
+        try:
+            found = WRITERS[part](tree, given.quick)
+        except (RuntimeError, OSError, SyntaxError) as error:
+            say(f"{part} failed: {error}")
+            failed.append(part)
+            continue
+        _keep(given.folder / f"{part}.json", found)
+        say(f"{part} took {time.monotonic() - began:.0f} s")
+    if failed:
+        say(f"not written: {', '.join(failed)}")
+    return 1 if failed else 0
+
+
+def _keep(path: Path, found: Any) -> None:
+    path.write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+
+
+def _chosen(only: str | None, known: list[str]) -> list[str]:
+    chosen = only.split(",") if only else known
+    if unknown := [part for part in chosen if part not in known]:
+        raise SystemExit(f"no such part: {', '.join(unknown)}; there are {', '.join(known)}")
+    return chosen
+
+
+def compare(given: argparse.Namespace) -> int:
+    for folder in (given.old, given.new):
+        if not folder.is_dir():
+            print(f"{folder} is no folder", file=sys.stderr)
+            return 2
+    renames = Renames.read(given.renames)
+    equal = kept = True
+    for part in _chosen(given.only, list(comparing.PARTS)):
+        paths = [folder / f"{part}.json" for folder in (given.old, given.new)]
+        if not all(path.exists() for path in paths):
+            print(f"{part}: not in both inventories")
+            continue
+        found = comparing.Findings(10**9 if given.all else comparing.SHOWN)
+        old, new = (json.loads(path.read_text()) for path in paths)
+        comparing.PARTS[part](old, new, renames, found)
+        found.show(part)
+        equal &= not found.losses and not found.notes
+        kept &= not found.losses
+    print("equal" if equal else "nothing is lost" if kept else "something is lost or differs")
+    return 0 if kept else 1
+
+
+def numbers(given: argparse.Namespace) -> int:
+    print(static.numbers_table(static.imports(Tree(given.tree.resolve()))["numbers"]))
+    return 0
+
+
+def compare_speed(given: argparse.Namespace) -> int:
+    old, new = Tree(given.old.resolve()), Tree(given.new.resolve())
+    return 0 if speed.compare_speed(old, new, given.pairs, given.memory_pairs) else 1
+
+
+def mutate(given: argparse.Namespace) -> int:
+    tree = Tree(given.tree.resolve())
+    same = given.same_as / "mutants.json" if given.same_as else None
+    wanted = json.loads(same.read_text()) if same else None
+    modules = given.modules.split(",") if given.modules else None
+    chosen = given.tests.split(",") if given.tests else None
+    found = mutants.mutants(tree, modules, chosen, given.sample, given.seed, wanted)
+    given.folder.mkdir(parents=True, exist_ok=True)
+    _keep(given.folder / "mutants.json", found)
+    print(mutants.scores_table(found))
+    return 0
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(
+        "scripts/inventory",
+        description=__doc__,
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = made.add_subparsers(required=True, metavar="COMMAND")
+    tree = argparse.ArgumentParser(add_help=False)
+    tree.add_argument("--tree", type=Path, default=Path.cwd(), help="a checkout; default: here")
+
+    each = commands.add_parser("write", parents=[tree], help="write an inventory")
+    each.add_argument("folder", type=Path, help="where the JSON files go")
+    each.add_argument("--only", metavar="PARTS", help="these parts only, divided by commas")
+    each.add_argument(
+        "--quick",
+        action="store_true",
+        help=f"no Spark, and no simulation of more than {running.QUICK_CPU_S} s of CPU time",
+    )
+    each.set_defaults(do=write)
+
+    each = commands.add_parser("compare", help="compare two inventories")
+    each.add_argument("old", type=Path)
+    each.add_argument("new", type=Path)
+    each.add_argument("--renames", type=Path, help="a Markdown file with rows | `old` | `new` |")
+    each.add_argument("--only", metavar="PARTS", help="these parts only, divided by commas")
+    each.add_argument("--all", action="store_true", help="show every difference")
+    each.set_defaults(do=compare)
+
+    each = commands.add_parser("numbers", parents=[tree], help="the import graph as a table")
+    each.set_defaults(do=numbers)
+
+    each = commands.add_parser("speed", help="CPU time and memory of two checkouts, in pairs")
+    each.add_argument("old", type=Path)
+    each.add_argument("new", type=Path)
+    each.add_argument("--pairs", type=int, default=20, help="pairs of calls of each command")
+    each.add_argument("--memory-pairs", type=int, default=5, help="pairs of brokers")
+    each.set_defaults(do=compare_speed)
+
+    each = commands.add_parser("mutants", parents=[tree], help="which mutants the unit tests kill")
+    each.add_argument("folder", type=Path, help="where mutants.json goes")
+    each.add_argument("--modules", help="dotted modules, divided by commas; default: a fixed list")
+    each.add_argument("--tests", help="test files; default: those that import the module")
+    each.add_argument("--sample", type=int, default=10, help="mutants of each module")
+    each.add_argument("--seed", type=int, default=1)
+    each.add_argument("--same-as", type=Path, help="an inventory whose mutants are made again")
+    each.set_defaults(do=mutate)
+    return made
+
+
+def main() -> int:
+    given = parser().parse_args()
+    code: int = given.do(given)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,432 @@
+"""Two inventories side by side, part by part, under a rename table."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from scripts.inventory_parts.renames import Renames
+
+SHOWN = 30
+MODULES_LIMIT = 1.05
+
+
+@dataclass
+class Findings:
+    """What differs: `losses` must be explained, `notes` are differences that lose nothing."""
+
+    shown: int = SHOWN
+    losses: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+    def lose(self, texts: Iterable[str]) -> None:
+        self.losses.extend(texts)
+
+    def note(self, texts: Iterable[str]) -> None:
+        self.notes.extend(texts)
+
+    def show(self, part: str) -> None:
+        if not self.losses and not self.notes:
+            print(f"{part}: equal")
+            return
+        verdict = f"{len(self.losses)} DIFFER" if self.losses else "nothing lost"
+        print(f"{part}: {verdict}, {len(self.notes)} notes")
+        for mark, texts in (("  - ", self.losses), ("  . ", self.notes)):
+            for text in texts[: self.shown]:
+                print(f"{mark}{text}")
+            if len(texts) > self.shown:
+                print(f"{mark}... and {len(texts) - self.shown} more (--all shows them)")
+
+
+def goldens(old: Any, new: Any, renames: Renames, found: Findings) -> None:
+    files = {
+        renames.file(f"tests/golden/{name}").removeprefix("tests/golden/"): value
+        for name, value in old["files"].items()
+    }
+    elsewhere = {value: name for name, value in new["files"].items()}
+    for name, value in files.items():
+        if new["files"].get(name) == value:
+            continue
+        if name in new["files"]:
+            found.lose([f"{name}: other content"])
+        elif value in elsewhere:
+            found.note([f"{name}: now {elsewhere[value]}"])
+        else:
+            found.lose([f"{name}: missing"])
+    before = set(files) | {elsewhere.get(value) for value in files.values()}
+    found.note(f"{name}: new" for name in new["files"] if name not in before)
+    _multisets(
+        Counter(old["bytes_in_tests"]), Counter(new["bytes_in_tests"]), "byte constant", found
+    )
+
+
+def _multisets(old: Counter[str], new: Counter[str], what: str, found: Findings) -> None:
+    gone, came = old - new, new - old
+    if gone:
+        found.lose([f"{gone.total()} {what}s of the tests are gone: {', '.join(sorted(gone)[:5])}"])
+    if came:
+        found.note([f"{came.total()} {what}s of the tests are new"])
+
+
+def json_keys(old: Any, new: Any, _renames: Renames, found: Findings) -> None:
+    for command in [*old, *(name for name in new if name not in old)]:
+        if command not in new:
+            found.note([f"{command}: only in the old inventory"])
+            continue
+        if command not in old:
+            found.note([f"{command}: only in the new inventory"])
+            continue
+        before, after = old[command], new[command]
+        if before["exit"] != after["exit"]:
+            found.lose([f"{command}: exit code {before['exit']} -> {after['exit']}"])
+        found.lose(
+            f"{command}: {key} is gone" for key in before["keys"] if key not in set(after["keys"])
+        )
+        found.note(
+            f"{command}: {key} is new" for key in after["keys"] if key not in set(before["keys"])
+        )
+
+
+def tests(old: Any, new: Any, renames: Renames, found: Findings) -> None:
+    """By mapped file and name first; what is left by names that are unique on both sides."""
+    here, rest = Counter(new["ids"]), []
+    for each in old["ids"]:
+        file, _, name = each.partition("::")
+        mapped = f"{renames.file(file)}::{name}"
+        if here[mapped]:
+            here[mapped] -= 1
+        else:
+            rest.append(each)
+    left = list((+here).elements())
+    for shorten in (_test_name, _bare_test_name):
+        rest, left = _pair_unique(rest, left, shorten, found)
+    found.lose(f"missing: {each}" for each in rest)
+    found.note(f"new: {each}" for each in left)
+
+
+def _test_name(identity: str) -> str:
+    return identity.partition("::")[2]
+
+
+def _bare_test_name(identity: str) -> str:
+    """Without parameters, which may hold words that change."""
+    return _test_name(identity).partition("[")[0]
+
+
+def _pair_unique(
+    old: list[str], new: list[str], shorten: Callable[[str], str], found: Findings
+) -> tuple[list[str], list[str]]:
+    """Pairs of ids whose short form stands for as many old ones as new ones; what is left of both."""
+    ours, theirs = Counter(map(shorten, old)), Counter(map(shorten, new))
+    same = {name for name, count in ours.items() if theirs[name] == count}
+    by_name: dict[str, list[str]] = {}
+    for each in new:
+        by_name.setdefault(shorten(each), []).append(each)
+    for each in old:
+        if shorten(each) in same:
+            found.note([f"matched by name: {each} -> {by_name[shorten(each)].pop(0)}"])
+    return (
+        [each for each in old if shorten(each) not in same],
+        [each for each in new if shorten(each) not in same],
+    )
+
+
+def tree_difference(old: Any, new: Any, path: str = "") -> Iterable[tuple[str, bool]]:
+    """Each place where two documents differ, and whether the old one had something there."""
+    if isinstance(old, Mapping) and isinstance(new, Mapping):
+        for key in [*old, *(key for key in new if key not in old)]:
+            where = f"{path}/{key}"
+            if key not in new:
+                yield f"{where} is gone", True
+            elif key not in old:
+                yield f"{where} is new", False
+            else:
+                yield from tree_difference(old[key], new[key], where)
+    elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+        for index, (a, b) in enumerate(zip(old, new, strict=True)):
+            yield from tree_difference(a, b, f"{path}[{index}]")
+    elif old != new:
+        yield f"{path}: {old!r} -> {new!r}"[:300], True
+
+
+def documents(old: Any, new: Any, _renames: Renames, found: Findings) -> None:
+    for text, lost in tree_difference(old, new):
+        (found.lose if lost else found.note)([text])
+
+
+def options(old: Any, new: Any, _renames: Renames, found: Findings) -> None:
+    documents(_by_option(old), _by_option(new), _renames, found)
+
+
+def _by_option(commands: Any) -> Any:
+    """Parameters under their names instead of their positions; help texts apart: words may change."""
+    return {
+        name: {
+            **command,
+            "parameters": {"/".join(each["name"]): each for each in command["parameters"]},
+        }
+        for name, command in commands.items()
+    }
+
+
+def tables(old: Any, new: Any, renames: Renames, found: Findings) -> None:
+    after = new["declared"]
+    unused = dict(after)
+    rest = {}
+    for where, columns in old["declared"].items():
+        module, _, name = where.partition(":")
+        mapped = ":".join(renames.name(module, name))
+        if after.get(mapped) == columns:
+            unused.pop(mapped, None)
+        else:
+            rest[where] = columns
+    for where, columns in rest.items():
+        same = next((name for name, each in unused.items() if each == columns), None)
+        if same is None:
+            found.lose([f"declared {where}: no such columns now"])
+        else:
+            unused.pop(same)
+            found.note([f"declared {where}: the same columns are {same}"])
+    found.note(f"declared {where}: new" for where in unused)
+    for run in ("sample", "simulated"):
+        if run in old and run in new:
+            _same_tables(old[run], new[run], f"{run} run", found)
+
+
+def _same_tables(old: Any, new: Any, where: str, found: Findings) -> None:
+    """Tables by name, else by content; columns by name, else by their values."""
+    for name, before in old.items():
+        after = new.get(name)
+        if after is None:
+            twin = next(
+                (
+                    key
+                    for key, each in new.items()
+                    if each["numbers"] == before["numbers"]
+                    and each["rows"] == before["rows"]
+                    and key not in old
+                ),
+                None,
+            )
+            if twin is None:
+                found.lose([f"{where}: table {name} is gone"])
+                continue
+            found.note([f"{where}: table {name} is {twin} now"])
+            after = new[twin]
+        _same_columns(before, after, f"{where}: {name}", found)
+    found.note(f"{where}: table {name} is new or renamed" for name in new if name not in old)
+
+
+def _same_columns(before: Any, after: Any, where: str, found: Findings) -> None:
+    if before == after:
+        return
+    if before["rows"] != after["rows"]:
+        found.lose([f"{where}: {before['rows']} rows -> {after['rows']}"])
+    added = {
+        name: value for name, value in after["columns"].items() if name not in before["columns"]
+    }
+    for name, value in before["columns"].items():
+        if name in after["columns"]:
+            if after["columns"][name] != value:
+                found.lose([f"{where}.{name}: other values or type"])
+            continue
+        twin = next((key for key, each in added.items() if each == value), None)
+        if twin is None:
+            found.lose([f"{where}.{name}: gone"])
+        else:
+            added.pop(twin)
+            found.note([f"{where}.{name}: is {twin} now, with the same values"])
+    found.note(f"{where}.{name}: new" for name in added)
+
+
+def traces(old: Any, new: Any, _renames: Renames, found: Findings) -> None:
+    for name, before in old.items():
+        after = new.get(name)
+        if after is None:
+            found.lose([f"{name}: not simulated"])
+        elif "left_out" in before or "left_out" in after:
+            if before.keys() != after.keys():
+                found.note([f"{name}: left out of one inventory"])
+        elif ("refused" in before) != ("refused" in after):
+            found.lose([f"{name}: refused in one of the trees"])
+        elif "refused" in before:
+            if before != after:
+                found.note([f"{name}: refused with other words"])
+        else:
+            _same_trace(before, after, name, found)
+    found.note(f"{name}: new" for name in new if name not in old)
+
+
+def _same_trace(before: Any, after: Any, name: str, found: Findings) -> None:
+    if before["packets"] != after["packets"]:
+        found.lose([f"{name}: other packets or times"])
+    _same_tables(before["trace"], after["trace"], f"{name}: trace", found)
+    pairs = [("logs", before["logs"], after["logs"])]
+    for file in before["other_lines"]:
+        if file in after["other_lines"]:
+            pairs.append((file, before["other_lines"][file], after["other_lines"][file]))
+        else:
+            found.note([f"{name}: {file} is gone or renamed"])
+    for what, a, b in pairs:
+        if a["numbers"] != b["numbers"] or a["files"] != b["files"]:
+            found.lose([f"{name}: {what}: other numbers"])
+        elif a["text"] != b["text"]:
+            found.note([f"{name}: {what}: other words, the same numbers"])
+
+
+def names(old: Any, new: Any, renames: Renames, found: Findings) -> None:
+    """Every public name of before has a place: where its row or its module's row says, or exactly one other."""
+    homes: dict[str, list[str]] = {}
+    for module, defined in new.items():
+        for name in defined:
+            homes.setdefault(name, []).append(module)
+    used: set[tuple[str, str]] = set()
+    for module, defined in old.items():
+        for name in defined:
+            place = renames.name(module, name)
+            if place[1] in new.get(place[0], ()):
+                used.add(place)
+            elif len(homes.get(name, ())) == 1:
+                found.note([f"{module}:{name} has no row, but stands in {homes[name][0]}"])
+                used.add((homes[name][0], name))
+            else:
+                found.lose([f"{module}:{name} has no place (looked for {place[0]}:{place[1]})"])
+    for module, defined in new.items():
+        found.note(f"new: {module}:{name}" for name in defined if (module, name) not in used)
+
+
+def structure(old: Any, new: Any, renames: Renames, found: Findings) -> None:
+    """Equal, equal but for texts, then what is left by place: changed, missing, new."""
+    before, after = old["definitions"], new["definitions"]
+    totals = [len(before), len(after)]
+    counts = []
+    for key in (1, 2):
+        before, after, same = _without_common(before, after, key, renames)
+        counts.append(same)
+    if not before and not after and not counts[1]:
+        return
+    places = {where for where, *_ in after}
+    mapped = [(where, _mapped(where, renames)) for where, *_ in before]
+    changed = [pair for pair in mapped if pair[1] in places]
+    gone = [pair for pair in mapped if pair[1] not in places]
+    came = sorted(places - {place for _, place in changed})
+    found.note(
+        [
+            f"{totals[0]} definitions before, {totals[1]} after: {counts[0]} unchanged, {counts[1]} but for texts, "
+            f"{len(changed)} changed, {len(gone)} missing, {len(came)} new"
+        ]
+    )
+    found.lose(f"changed: {where} -> {place}" for where, place in changed)
+    found.lose(f"missing: {where} (looked for {place})" for where, place in gone)
+    found.note(f"new: {where}" for where in came)
+
+
+def _mapped(where: str, renames: Renames) -> str:
+    module, _, name = where.partition(":")
+    return ":".join(renames.name(module, name))
+
+
+def _without_common(
+    before: list[list[str]], after: list[list[str]], key: int, renames: Renames
+) -> tuple[list[list[str]], list[list[str]], int]:
+    """Both lists without the definitions of equal hash. Those in the same place are paired first."""
+    common = Counter(row[key] for row in before) & Counter(row[key] for row in after)
+    total = common.total()
+    theirs = {(row[0], row[key]) for row in after}
+    ours = {(_mapped(row[0], renames), row[key]) for row in before}
+
+    def left(rows: list[list[str]], in_place: Callable[[list[str]], bool]) -> list[list[str]]:
+        remaining, kept = Counter(common), []
+        for row in sorted(rows, key=lambda row: not in_place(row)):
+            if remaining[row[key]]:
+                remaining[row[key]] -= 1
+            else:
+                kept.append(row)
+        return kept
+
+    return (
+        left(before, lambda row: (_mapped(row[0], renames), row[key]) in theirs),
+        left(after, lambda row: (row[0], row[key]) in ours),
+        total,
+    )
+
+
+def imports(old: Any, new: Any, renames: Renames, found: Findings) -> None:
+    """The graph may change; its numbers are shown, new cycles and exemptions are losses."""
+    if old == new:
+        return
+    before, after = old["numbers"], new["numbers"]
+    for key in ("modules", "median_lines", "mean_lines"):
+        if before[key] != after[key]:
+            found.note([f"{key}: {before[key]} -> {after[key]}"])
+    for key in ("single_importers", "small_single_importers", "one_public_name"):
+        if before[key] != after[key]:
+            found.note([f"{key}: {len(before[key])} -> {len(after[key])}"])
+    for key in ("module_cycles", "package_cycles", "exemptions"):
+        text = f"{key}: {len(before[key])} -> {len(after[key])}"
+        if len(after[key]) > len(before[key]):
+            found.lose([text])
+        elif before[key] != after[key]:
+            found.note([text])
+    arrows = {
+        (renames.module(name), renames.module(each))
+        for name, imported in old["graph"].items()
+        for each in imported
+    }
+    now = {(name, each) for name, imported in new["graph"].items() for each in imported}
+    found.note(
+        [
+            f"imports under the table: {len(arrows & now)} kept, {len(arrows - now)} gone, "
+            f"{len(now - arrows)} new"
+        ]
+    )
+
+
+def speed(old: Any, new: Any, _renames: Renames, found: Findings) -> None:
+    """Imported modules must not grow by more than 5 %; times of two single runs are only shown when they do."""
+    for command, before in old.items():
+        after = new[command]
+        if command == "broker_pss_kb":
+            if after > before * MODULES_LIMIT:
+                found.lose([f"memory of a broker: {before} -> {after} kB"])
+            continue
+        for kind, count in before["modules"].items():
+            if after["modules"][kind] > count * MODULES_LIMIT:
+                found.lose([f"{command}: {count} -> {after['modules'][kind]} modules ({kind})"])
+            elif after["modules"][kind] != count:
+                found.note([f"{command}: {count} -> {after['modules'][kind]} modules ({kind})"])
+        ratio = after["cpu_s"]["least"] / before["cpu_s"]["least"]
+        if ratio > MODULES_LIMIT:
+            found.note(
+                [
+                    f"{command}: least CPU time x {ratio:.2f}; `scripts/inventory speed` measures pairs"
+                ]
+            )
+
+
+def mutants(old: Any, new: Any, _renames: Renames, found: Findings) -> None:
+    """The same mutants must be killed."""
+    for key, before in old["mutants"].items():
+        after = new["mutants"].get(key)
+        if after is None:
+            found.note([f"{before['where']} {before['operator']}: not in the new sample"])
+        elif before["outcome"] == "killed" and after["outcome"] != "killed":
+            found.lose([f"{after['where']} {after['operator']}: {after['outcome']}, was killed"])
+    if old["score"] != new["score"]:
+        found.note([f"score: {old['score']} -> {new['score']}"])
+
+
+PARTS: dict[str, Callable[[Any, Any, Renames, Findings], None]] = {
+    "goldens": goldens,
+    "json": json_keys,
+    "tests": tests,
+    "options": options,
+    "schema": documents,
+    "tables": tables,
+    "traces": traces,
+    "imports": imports,
+    "speed": speed,
+    "names": names,
+    "structure": structure,
+    "mutants": mutants,
+}

@@ -1,0 +1,52 @@
+"""The rename table: which module, name or test file of before is which one now."""
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROW = re.compile(r"^\|\s*`([^`]+)`\s*\|\s*`([^`]+)`\s*\|", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class Renames:
+    """Rows ``| `old` | `new` |``: dotted modules, ``module:Name``, or paths of files."""
+
+    modules: dict[str, str] = field(default_factory=dict)
+    names: dict[str, str] = field(default_factory=dict)
+    files: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def read(cls, path: Path | None) -> "Renames":
+        found = cls()
+        for old, new in ROW.findall(path.read_text()) if path else ():
+            if ":" in old:
+                found.names[old] = new
+            elif "/" in old:
+                found.files[old] = new
+            else:
+                found.modules[old] = new
+        return found
+
+    def module(self, old: str) -> str:
+        """The module itself, or what its nearest package with a row became."""
+        head, tail = old, ""
+        while head:
+            if head in self.modules:
+                return self.modules[head] + tail
+            head, dot, last = head.rpartition(".")
+            tail = f"{dot}{last}{tail}"
+        return old
+
+    def name(self, module: str, name: str) -> tuple[str, str]:
+        """Module and name of today. A method goes with its class."""
+        if row := self.names.get(f"{module}:{name}"):
+            new_module, _, new_name = row.partition(":")
+            return new_module, new_name or name
+        owner, dot, rest = name.partition(".")
+        if dot:
+            new_module, new_owner = self.name(module, owner)
+            return new_module, f"{new_owner}.{rest}"
+        return self.module(module), name
+
+    def file(self, old: str) -> str:
+        return self.files.get(old, old)

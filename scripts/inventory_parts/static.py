@@ -1,0 +1,230 @@
+"""Parts of the inventory that come from reading files: goldens, names, structure, import graph."""
+
+import ast
+import configparser
+import json
+import statistics
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from scripts.inventory_parts import digests
+from scripts.inventory_parts.trees import Module, Tree, scratch
+
+SMALL_LINES = 100
+LONG_BYTES = 8  # shorter constants in tests are not worth a comparison
+FEW_MODULES = 25
+
+
+def goldens(tree: Tree) -> dict[str, Any]:
+    """Hashes of tests/golden by file, and how often each byte constant stands in the tests."""
+    folder = tree.folder / "tests" / "golden"
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    constants: Counter[str] = Counter()
+    for path in sorted((tree.folder / "tests").rglob("*.py")):
+        constants.update(_byte_constants(ast.parse(path.read_text())))
+    return {
+        "files": {str(path.relative_to(folder)): digests.digest_file(path) for path in files},
+        "bytes_in_tests": dict(sorted(constants.items())),
+    }
+
+
+def _byte_constants(tree: ast.AST) -> Iterable[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, bytes):
+            if len(node.value) >= LONG_BYTES:
+                yield digests.digest(node.value)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            try:
+                raw = bytes.fromhex(node.value)
+            except ValueError:
+                continue
+            if len(raw) >= LONG_BYTES:
+                yield digests.digest(raw)
+
+
+def tests(tree: Tree) -> dict[str, Any]:
+    """The ids of all tests, as pytest collects them."""
+    given = ["-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider", "--color=no"]
+    done = tree.run(given, tree.folder)
+    ids = [line for line in done.out.splitlines() if "::" in line and not line.startswith(" ")]
+    if done.code or not ids:
+        raise RuntimeError(f"pytest could not collect:\n{done.out[-2000:]}{done.err[-2000:]}")
+    return {"ids": sorted(line.replace(str(tree.folder), "<tree>") for line in ids)}
+
+
+def names(tree: Tree) -> dict[str, Any]:
+    """The public names that each module defines at its top level."""
+    return {module.name: public_names(module) for module in tree.modules()}
+
+
+def public_names(module: Module) -> list[str]:
+    found: set[str] = set()
+    for statement in module.syntax.body:
+        found.update(_defined(statement))
+    return sorted(name for name in found if not name.startswith("_"))
+
+
+def _functions_and_classes(module: Module) -> list[str]:
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    found = (each.name for each in module.syntax.body if isinstance(each, kinds))
+    return [name for name in found if not name.startswith("_")]
+
+
+def _defined(statement: ast.stmt) -> Iterable[str]:
+    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        yield statement.name
+    elif isinstance(statement, ast.Assign):
+        for target in statement.targets:
+            yield from (node.id for node in ast.walk(target) if isinstance(node, ast.Name))
+    elif isinstance(statement, ast.AnnAssign) and isinstance(statement.target, ast.Name):
+        yield statement.target.id
+    elif isinstance(statement, (ast.If, ast.Try)):
+        for each in [*statement.body, *statement.orelse]:
+            yield from _defined(each)
+
+
+def structure(tree: Tree) -> dict[str, Any]:
+    """Of every definition: where it stands, and the hashes of its syntax without identifiers."""
+    found = []
+    for module in tree.product():
+        for name, node in digests.definitions(module.syntax):
+            found.append(_row(f"{module.name}:{name}", node))
+        for index, statement in enumerate(digests.other_statements(module.syntax)):
+            found.append(_row(f"{module.name}:(statement {index + 1})", statement))
+    return {"definitions": found}
+
+
+def _row(where: str, node: ast.AST) -> list[str]:
+    return [where, digests.structure(node), digests.structure(node, with_texts=False)]
+
+
+def imports(tree: Tree) -> dict[str, Any]:
+    """The import graph, and the numbers that describe it."""
+    with scratch() as folder:
+        done = tree.inside("graph", *tree.packages, cwd=folder)
+    if done.code:
+        raise RuntimeError(done.err[-2000:])
+    graph: dict[str, list[str]] = json.loads(done.out)
+    return {"graph": dict(sorted(graph.items())), "numbers": _numbers(tree, graph)}
+
+
+def _numbers(tree: Tree, graph: Mapping[str, list[str]]) -> dict[str, Any]:
+    modules = [module for module in tree.modules() if not module.is_package]
+    lines = {module.name: module.lines for module in modules}
+    importers = Counter(each for found in graph.values() for each in found)
+    single = sorted(name for name in lines if importers[name] == 1)
+    one_name = sorted(each.name for each in modules if len(_functions_and_classes(each)) == 1)
+    folders = Counter(name.rpartition(".")[0] for name in lines)
+    packages = {module.name for module in tree.modules() if module.is_package}
+    between = _between_folders(graph, packages)
+    return {
+        "modules": len(lines),
+        "median_lines": statistics.median(lines.values()),
+        "mean_lines": round(statistics.mean(lines.values()), 1),
+        "longest": sorted(([count, name] for name, count in lines.items()), reverse=True)[:10],
+        "single_importers": single,
+        "small_single_importers": [name for name in single if lines[name] < SMALL_LINES],
+        "one_public_name": one_name,
+        "folders": dict(sorted(folders.items())),
+        "full_folders": {name: n for name, n in folders.most_common() if n > FEW_MODULES},
+        "module_cycles": cycles(graph),
+        "package_cycles": cycles(between),
+        "package_pairs": [
+            [name, each]
+            for name in sorted(between)
+            for each in between[name]
+            if name < each and name in between[each]
+        ],
+        "exemptions": exemptions(tree),
+    }
+
+
+def _between_folders(graph: Mapping[str, list[str]], packages: set[str]) -> dict[str, list[str]]:
+    """Which package imports which. A module that lies directly in a top-level package counts as a package."""
+
+    def folder(name: str) -> str:
+        parent = name.rpartition(".")[0]
+        return name if name in packages or "." not in parent else parent
+
+    found: dict[str, set[str]] = defaultdict(set)
+    for name, imported in graph.items():
+        found[folder(name)].update(folder(each) for each in imported if each in graph)
+    return {name: sorted(each - {name}) for name, each in found.items()}
+
+
+def cycles(graph: Mapping[str, list[str]]) -> list[list[str]]:
+    """The sets of nodes that reach each other (Tarjan's algorithm, without recursion)."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    waiting: set[str] = set()
+    found: list[list[str]] = []
+    for root in sorted(graph):
+        if root in index:
+            continue
+        work = [(root, iter(graph[root]))]
+        index[root] = low[root] = len(index)
+        stack.append(root)
+        waiting.add(root)
+        while work:
+            name, rest = work[-1]
+            for each in rest:
+                if each not in graph:
+                    continue
+                if each not in index:
+                    index[each] = low[each] = len(index)
+                    stack.append(each)
+                    waiting.add(each)
+                    work.append((each, iter(graph[each])))
+                    break
+                if each in waiting:
+                    low[name] = min(low[name], index[each])
+            else:
+                work.pop()
+                if work:
+                    low[work[-1][0]] = min(low[work[-1][0]], low[name])
+                if low[name] == index[name]:
+                    at = stack.index(name)
+                    component = sorted(stack[at:])
+                    del stack[at:]
+                    waiting.difference_update(component)
+                    if len(component) > 1:
+                        found.append(component)
+    return sorted(found)
+
+
+def exemptions(tree: Tree) -> list[str]:
+    """The imports that .importlinter's contracts ignore."""
+    parser = configparser.ConfigParser()
+    parser.read(tree.folder / ".importlinter")
+    texts = (parser[each].get("ignore_imports", "") for each in parser.sections())
+    return [line.strip() for text in texts for line in text.splitlines() if line.strip()]
+
+
+def numbers_table(numbers: Mapping[str, Any]) -> str:
+    """The numbers as a Markdown table."""
+    flat = ", ".join(f"`{name}` {count}" for name, count in numbers["full_folders"].items())
+    biggest = max(numbers["folders"].items(), key=lambda pair: pair[1])
+    rows = {
+        "modules": numbers["modules"],
+        "median / mean lines": f"{numbers['median_lines']:g} / {numbers['mean_lines']:.0f}",
+        "longest module": f"`{numbers['longest'][0][1]}` {numbers['longest'][0][0]}",
+        "modules with exactly one importer": len(numbers["single_importers"]),
+        f"of these under {SMALL_LINES} lines": len(numbers["small_single_importers"]),
+        "modules that define one public function or class": len(numbers["one_public_name"]),
+        "most modules in a folder": f"`{biggest[0]}` {biggest[1]}",
+        f"folders with more than {FEW_MODULES} modules": flat or "none",
+        "cycles between modules": _listed(numbers["module_cycles"]),
+        "pairs of packages that import each other": _listed(numbers["package_pairs"]),
+        "cycles between packages": _listed(numbers["package_cycles"]),
+        "exemptions in .importlinter": len(numbers["exemptions"]),
+    }
+    lines = [f"| {name} | {value} |" for name, value in rows.items()]
+    return "\n".join(["| measure | value |", "| --- | --- |", *lines])
+
+
+def _listed(found: list[list[str]]) -> str:
+    if not found:
+        return "none"
+    return f"{len(found)}: " + "; ".join(" ↔ ".join(f"`{name}`" for name in each) for each in found)
