@@ -122,7 +122,8 @@ def mutate(given: argparse.Namespace) -> int:
     wanted = json.loads(same.read_text()) if same else None
     modules = given.modules.split(",") if given.modules else None
     chosen = given.tests.split(",") if given.tests else None
-    found = mutants.mutants(tree, modules, chosen, given.sample, given.seed, wanted)
+    renames = Renames.read(given.renames)
+    found = mutants.mutants(tree, modules, chosen, given.sample, given.seed, wanted, renames)
     given.folder.mkdir(parents=True, exist_ok=True)
     _keep(given.folder / "mutants.json", found)
     print(mutants.scores_table(found))
@@ -171,10 +172,11 @@ def parser() -> argparse.ArgumentParser:
     each = commands.add_parser("mutants", parents=[tree], help="which mutants the unit tests kill")
     each.add_argument("folder", type=Path, help="where mutants.json goes")
     each.add_argument("--modules", help="dotted modules, divided by commas; default: a fixed list")
-    each.add_argument("--tests", help="test files; default: those that import the module")
+    each.add_argument("--tests", help="test files; default: those known, or that import the module")
     each.add_argument("--sample", type=int, default=10, help="mutants of each module")
     each.add_argument("--seed", type=int, default=1)
     each.add_argument("--same-as", type=Path, help="an inventory whose mutants are made again")
+    each.add_argument("--renames", type=Path, help="with --same-as: where its test files are now")
     each.set_defaults(do=mutate)
     return made
 

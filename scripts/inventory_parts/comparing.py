@@ -1,5 +1,6 @@
 """Two inventories side by side, part by part, under a rename table."""
 
+import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -68,7 +69,7 @@ def _multisets(old: Counter[str], new: Counter[str], what: str, found: Findings)
         found.note([f"{came.total()} {what}s of the tests are new"])
 
 
-def json_keys(old: Any, new: Any, _renames: Renames, found: Findings) -> None:
+def json_keys(old: Any, new: Any, renames: Renames, found: Findings) -> None:
     for command in [*old, *(name for name in new if name not in old)]:
         if command not in new:
             found.note([f"{command}: only in the old inventory"])
@@ -79,12 +80,10 @@ def json_keys(old: Any, new: Any, _renames: Renames, found: Findings) -> None:
         before, after = old[command], new[command]
         if before["exit"] != after["exit"]:
             found.lose([f"{command}: exit code {before['exit']} -> {after['exit']}"])
-        found.lose(
-            f"{command}: {key} is gone" for key in before["keys"] if key not in set(after["keys"])
-        )
-        found.note(
-            f"{command}: {key} is new" for key in after["keys"] if key not in set(before["keys"])
-        )
+        keys = {renames.key_path(key) for key in before["keys"]}
+        now = set(after["keys"])
+        found.lose(f"{command}: {key} is gone" for key in sorted(keys - now))
+        found.note(f"{command}: {key} is new" for key in sorted(now - keys))
 
 
 def tests(old: Any, new: Any, renames: Renames, found: Findings) -> None:
@@ -154,6 +153,14 @@ def documents(old: Any, new: Any, _renames: Renames, found: Findings) -> None:
         (found.lose if lost else found.note)([text])
 
 
+def schema(old: Any, new: Any, renames: Renames, found: Findings) -> None:
+    """The schemas, with the definitions called as the rename table calls their classes."""
+    text = json.dumps(old)
+    for before, after in renames.classes().items():
+        text = text.replace(f'"{before}":', f'"{after}":').replace(f'/{before}"', f'/{after}"')
+    documents(json.loads(text), new, renames, found)
+
+
 def options(old: Any, new: Any, _renames: Renames, found: Findings) -> None:
     documents(_by_option(old), _by_option(new), _renames, found)
 
@@ -190,42 +197,38 @@ def tables(old: Any, new: Any, renames: Renames, found: Findings) -> None:
     found.note(f"declared {where}: new" for where in unused)
     for run in ("sample", "simulated"):
         if run in old and run in new:
-            _same_tables(old[run], new[run], f"{run} run", found)
+            _same_tables(old[run], new[run], f"{run} run", renames, found)
 
 
-def _same_tables(old: Any, new: Any, where: str, found: Findings) -> None:
+def _same_tables(old: Any, new: Any, where: str, renames: Renames, found: Findings) -> None:
     """Tables by name, else by content; columns by name, else by their values."""
+    used = set()
     for name, before in old.items():
-        after = new.get(name)
-        if after is None:
-            twin = next(
-                (
-                    key
-                    for key, each in new.items()
-                    if each["numbers"] == before["numbers"]
-                    and each["rows"] == before["rows"]
-                    and key not in old
-                ),
-                None,
-            )
-            if twin is None:
+        now = renames.word(name)
+        if now not in new:
+            twins = (key for key, each in new.items() if key not in old and _alike(each, before))
+            now = next(twins, "")
+            if not now:
                 found.lose([f"{where}: table {name} is gone"])
                 continue
-            found.note([f"{where}: table {name} is {twin} now"])
-            after = new[twin]
-        _same_columns(before, after, f"{where}: {name}", found)
-    found.note(f"{where}: table {name} is new or renamed" for name in new if name not in old)
+            found.note([f"{where}: table {name} is {now} now"])
+        used.add(now)
+        _same_columns(before, new[now], f"{where}: {name}", renames, found)
+    found.note(f"{where}: table {name} is new" for name in new if name not in used)
 
 
-def _same_columns(before: Any, after: Any, where: str, found: Findings) -> None:
+def _alike(one: Any, other: Any) -> bool:
+    return bool(one["numbers"] == other["numbers"] and one["rows"] == other["rows"])
+
+
+def _same_columns(before: Any, after: Any, where: str, renames: Renames, found: Findings) -> None:
     if before == after:
         return
     if before["rows"] != after["rows"]:
         found.lose([f"{where}: {before['rows']} rows -> {after['rows']}"])
-    added = {
-        name: value for name, value in after["columns"].items() if name not in before["columns"]
-    }
-    for name, value in before["columns"].items():
+    columns = {renames.word(name): value for name, value in before["columns"].items()}
+    added = {name: value for name, value in after["columns"].items() if name not in columns}
+    for name, value in columns.items():
         if name in after["columns"]:
             if after["columns"][name] != value:
                 found.lose([f"{where}.{name}: other values or type"])
@@ -239,7 +242,7 @@ def _same_columns(before: Any, after: Any, where: str, found: Findings) -> None:
     found.note(f"{where}.{name}: new" for name in added)
 
 
-def traces(old: Any, new: Any, _renames: Renames, found: Findings) -> None:
+def traces(old: Any, new: Any, renames: Renames, found: Findings) -> None:
     for name, before in old.items():
         after = new.get(name)
         if after is None:
@@ -253,14 +256,14 @@ def traces(old: Any, new: Any, _renames: Renames, found: Findings) -> None:
             if before != after:
                 found.note([f"{name}: refused with other words"])
         else:
-            _same_trace(before, after, name, found)
+            _same_trace(before, after, name, renames, found)
     found.note(f"{name}: new" for name in new if name not in old)
 
 
-def _same_trace(before: Any, after: Any, name: str, found: Findings) -> None:
+def _same_trace(before: Any, after: Any, name: str, renames: Renames, found: Findings) -> None:
     if before["packets"] != after["packets"]:
         found.lose([f"{name}: other packets or times"])
-    _same_tables(before["trace"], after["trace"], f"{name}: trace", found)
+    _same_tables(before["trace"], after["trace"], f"{name}: trace", renames, found)
     pairs = [("logs", before["logs"], after["logs"])]
     for file in before["other_lines"]:
         if file in after["other_lines"]:
@@ -421,7 +424,7 @@ PARTS: dict[str, Callable[[Any, Any, Renames, Findings], None]] = {
     "json": json_keys,
     "tests": tests,
     "options": options,
-    "schema": documents,
+    "schema": schema,
     "tables": tables,
     "traces": traces,
     "imports": imports,

@@ -5,6 +5,7 @@ and the occurrence: so the same mutants are found again after modules moved and 
 """
 
 import ast
+import itertools
 import os
 import shutil
 from collections import Counter
@@ -14,21 +15,34 @@ from pathlib import Path
 from typing import Any
 
 from scripts.inventory_parts import digests
+from scripts.inventory_parts.renames import Renames
 from scripts.inventory_parts.trees import Finished, Module, Tree, say, scratch
 
-# Delivery methods, custody, reassembly and the plan, by the names of before the move; later `--same-as` finds them.
-MODULES = (
-    "nodes.delivery.fifo",
-    "nodes.delivery.paced",
-    "nodes.delivery.pq_pc",
-    "nodes.delivery.dmpq_pc",
-    "nodes.delivery.preemptive",
-    "nodes.delivery.rebuilding",
-    "nodes.overlay.custody",
-    "analysis.seen_ranges",
-    "analysis.streams",
-    "testbed.plan",
+# Delivery methods, custody, reassembly and the plan, with the tests that speak of them: by the names of before the
+# move. Later `--same-as` finds the functions by their structure, and the tests by the rename table.
+_DELIVERY = (
+    "tests/unit/nodes/test_fifo_model.py",
+    "tests/unit/nodes/test_delivery_*.py",
 )
+_CUSTODY = ("tests/unit/nodes/test_custody.py", "tests/unit/nodes/test_owed.py")
+_STREAMS = (
+    "tests/unit/analysis/test_seen_ranges.py",
+    "tests/unit/analysis/test_stream_reassembly.py",
+    "tests/unit/analysis/test_reading_in_windows.py",
+)
+MODULES = {
+    "nodes.delivery.fifo": _DELIVERY,
+    "nodes.delivery.paced": _DELIVERY,
+    "nodes.delivery.pq_pc": _DELIVERY,
+    "nodes.delivery.dmpq_pc": _DELIVERY,
+    "nodes.delivery.preemptive": _DELIVERY,
+    "nodes.delivery.rebuilding": _DELIVERY,
+    "nodes.overlay.custody": _CUSTODY,
+    "nodes.overlay.owed": _CUSTODY,
+    "analysis.seen_ranges": _STREAMS,
+    "analysis.streams": _STREAMS,
+    "testbed.plan": ("tests/unit/plan/*.py",),
+}
 SKIPPED = ("core/Variable", "core/NoOp")  # the first need arguments, the last changes nothing
 PATIENCE = 5  # times what the tests take without a fault: then the fault is an endless loop
 LEAST_PATIENCE_S = 60
@@ -55,9 +69,10 @@ def mutants(
     sample: int,
     seed: int,
     wanted: Mapping[str, Any] | None,
+    renames: Renames,
 ) -> dict[str, Any]:
     """The outcome of each mutant of the sample, and the score: killed / all."""
-    chosen = list(_again(tree, wanted, seed) if wanted else _sampled(tree, modules, sample, seed))
+    chosen = list(_again(tree, wanted) if wanted else _sampled(tree, modules, sample, seed))
     say(f"mutants: {len(chosen)} in {len({each.module.name for each in chosen})} modules")
     found: dict[str, Any] = {}
     with scratch() as folder:
@@ -65,10 +80,12 @@ def mutants(
         shutil.copytree(
             tree.folder, copy, ignore=shutil.ignore_patterns(*NOT_COPIED), symlinks=True
         )
-        for name in dict.fromkeys(each.module.name for each in chosen):
-            ours = [each for each in chosen if each.module.name == name]
-            files = list(tests) if tests else tests_of(tree, name)
-            found.update(_outcomes(tree, Tree(copy), ours, files))
+        files = {each.key: _tests(tree, each, tests, wanted, renames) for each in chosen}
+        groups = dict.fromkeys((each.module.name, files[each.key]) for each in chosen)
+        sound = {paths: _sound(Tree(copy), paths) for paths in dict.fromkeys(files.values())}
+        for name, paths in groups:
+            ours = [each for each in chosen if (each.module.name, files[each.key]) == (name, paths)]
+            found.update(_outcomes(tree, Tree(copy), ours, paths, sound[paths]))
     killed = sum(each["outcome"] == "killed" for each in found.values())
     missing = sorted(set(wanted["mutants"]) - set(found)) if wanted else []
     return {
@@ -86,10 +103,46 @@ def _sampled(tree: Tree, modules: Sequence[str] | None, sample: int, seed: int) 
         if name not in known:
             raise SystemExit(f"no module {name}; name them with --modules, or use --same-as")
         every = {each.key: each for each in _mutants(known[name], seed)}
-        yield from sorted(every.values(), key=lambda each: each.key)[:sample]
+        in_order = sorted(every.values(), key=lambda each: each.key)
+        yield from itertools.islice((each for each in in_order if _is_python(each)), sample)
 
 
-def _again(tree: Tree, wanted: Mapping[str, Any], _seed: int) -> Iterator[Mutant]:
+def _mutated(mutant: Mutant) -> str:
+    from cosmic_ray.mutating import mutate_code
+    from cosmic_ray.plugins import get_operator
+
+    operator = get_operator(mutant.operator)()
+    return str(mutate_code(mutant.module.text, operator, mutant.occurrence))
+
+
+def _is_python(mutant: Mutant) -> bool:
+    """Not so where an operator took the star before keyword arguments for a product."""
+    try:
+        ast.parse(_mutated(mutant))
+    except SyntaxError:
+        return False
+    return True
+
+
+def _tests(
+    tree: Tree,
+    mutant: Mutant,
+    given: Sequence[str] | None,
+    wanted: Mapping[str, Any] | None,
+    renames: Renames,
+) -> tuple[str, ...]:
+    """The test files of a mutant: those given, those of the other inventory, the known ones, or by imports."""
+    if given:
+        return tuple(given)
+    if wanted:
+        return tuple(dict.fromkeys(map(renames.file, wanted["mutants"][mutant.key]["tests"])))
+    if patterns := MODULES.get(mutant.module.name):
+        found = [path for each in patterns for path in sorted(tree.folder.glob(each))]
+        return tuple(str(path.relative_to(tree.folder)) for path in found)
+    return tuple(tests_of(tree, mutant.module.name))
+
+
+def _again(tree: Tree, wanted: Mapping[str, Any]) -> Iterator[Mutant]:
     """The mutants of another inventory, wherever their functions stand now."""
     structures = {each["definition"] for each in wanted["mutants"].values()}
     seen: set[str] = set()
@@ -169,22 +222,14 @@ def _imported(path: Path) -> set[str]:
 
 
 def _outcomes(
-    tree: Tree, copy: Tree, chosen: Sequence[Mutant], tests: Sequence[str]
+    tree: Tree, copy: Tree, chosen: Sequence[Mutant], tests: Sequence[str], sound: Finished
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    from cosmic_ray.mutating import mutate_code
-    from cosmic_ray.plugins import get_operator
-
+    """What the tests say to each mutant of a module. `sound`: what they said without a fault."""
     module = chosen[0].module
     path = copy.folder / module.path.relative_to(tree.folder)
-    say(f"{module.name}: {len(tests)} test files, first without a fault")
-    _put(path, module.text, 0)
-    sound = _tested(copy, tests, 1800)
-    if not tests or sound.code:
-        raise SystemExit(f"{module.name}: its tests fail without a fault:\n{sound.out[-1500:]}")
     patience_s = max(LEAST_PATIENCE_S, PATIENCE * sound.cpu_s)
     for number, each in enumerate(chosen, 1):
-        mutated = mutate_code(module.text, get_operator(each.operator)(), each.occurrence)
-        _put(path, mutated, number)
+        _put(path, _mutated(each), number)
         done = _tested(copy, tests, patience_s)
         outcome = "survived" if done.code == 0 else "killed"
         say(f"{module.name}:{each.line} {each.function} {each.operator}: {outcome}")
@@ -196,10 +241,30 @@ def _outcomes(
                 "line": each.line,
                 "definition": each.definition,
                 "operator": each.operator,
+                "tests": list(tests),
                 "outcome": outcome,
+                "by": _killer(done),
             },
         )
     _put(path, module.text, len(chosen) + 1)
+
+
+def _killer(done: Finished) -> str:
+    """The test that failed first."""
+    if done.timed_out:
+        return "(no end)"
+    lines = (line.split(" - ")[0] for line in done.out.splitlines())
+    return next((line for line in lines if line.startswith(("FAILED", "ERROR"))), "")
+
+
+def _sound(copy: Tree, tests: Sequence[str]) -> Finished:
+    """The tests without a fault, which must pass."""
+    say(f"without a fault: {len(tests)} test files, {', '.join(tests[:3])} ...")
+    done = _tested(copy, tests, 1800) if tests else None
+    if done is None or done.code:
+        told = done.out[-1500:] if done else "there are none"
+        raise SystemExit(f"the tests fail without a fault: {', '.join(tests)}\n{told}")
+    return done
 
 
 def _put(path: Path, text: str, number: int) -> None:

@@ -9,11 +9,15 @@ ROW = re.compile(r"^\|\s*`([^`]+)`\s*\|\s*`([^`]+)`\s*\|", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Renames:
-    """Rows ``| `old` | `new` |``: dotted modules, ``module:Name``, or paths of files."""
+    """Rows ``| `old` | `new` |``: dotted modules, ``module:Name``, paths of files, or single words.
+
+    Single words are keys of JSON documents, columns and tables.
+    """
 
     modules: dict[str, str] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
+    words: dict[str, str] = field(default_factory=dict)
 
     @classmethod
     def read(cls, path: Path | None) -> "Renames":
@@ -23,8 +27,10 @@ class Renames:
                 found.names[old] = new
             elif "/" in old:
                 found.files[old] = new
-            else:
+            elif "." in old:
                 found.modules[old] = new
+            else:
+                found.words[old] = new
         return found
 
     def module(self, old: str) -> str:
@@ -50,3 +56,16 @@ class Renames:
 
     def file(self, old: str) -> str:
         return self.files.get(old, old)
+
+    def word(self, old: str) -> str:
+        return self.words.get(old, old)
+
+    def key_path(self, old: str) -> str:
+        """A path of keys such as `.levels[].delay`."""
+        parts = (re.fullmatch(r"(.*?)((?:\[\])*)", part) for part in old.split("."))
+        return ".".join(self.word(each[1]) + each[2] for each in parts if each)
+
+    def classes(self) -> dict[str, str]:
+        """The bare names of what was renamed in whatever module."""
+        pairs = ((old.partition(":")[2], new.partition(":")[2]) for old, new in self.names.items())
+        return {old: new for old, new in pairs if new and old != new}
