@@ -15,6 +15,7 @@ from scripts.inventory_parts.trees import Tree, say
 EXAMPLES = """examples:
   scripts/inventory write before                          the whole inventory of this tree
   scripts/inventory write --quick --only tests,names DIR  some parts
+  scripts/inventory write --only traces --match 'demo*' DIR
   scripts/inventory write --tree ../old before            another checkout
   scripts/inventory compare before after --renames docs/dev/renames.md
   scripts/inventory numbers                               the import graph as a table
@@ -38,18 +39,25 @@ parts:
 Exit codes of compare: 0 nothing is lost, 1 something is, 2 wrong input.
 """
 
-WRITERS: dict[str, Callable[[Tree, bool], Any]] = {
-    "goldens": lambda tree, _quick: static.goldens(tree),
-    "names": lambda tree, _quick: static.names(tree),
-    "structure": lambda tree, _quick: static.structure(tree),
-    "imports": lambda tree, _quick: static.imports(tree),
-    "options": lambda tree, _quick: running.options(tree),
-    "schema": lambda tree, _quick: running.schema(tree),
-    "tests": lambda tree, _quick: static.tests(tree),
-    "speed": lambda tree, _quick: speed.speed(tree),
-    "tables": running.tables,
-    "json": running.json_keys,
-    "traces": running.traces,
+Writer = Callable[[Tree, argparse.Namespace], Any]
+WRITERS: dict[str, Writer] = {
+    "goldens": lambda tree, _given: static.goldens(tree),
+    "names": lambda tree, _given: static.names(tree),
+    "structure": lambda tree, _given: static.structure(tree),
+    "imports": lambda tree, _given: static.imports(tree),
+    "options": lambda tree, _given: running.options(tree),
+    "schema": lambda tree, _given: running.schema(tree),
+    "tests": lambda tree, _given: static.tests(tree),
+    "speed": lambda tree, _given: speed.speed(tree),
+    "tables": lambda tree, given: running.tables(tree, given.quick),
+    "json": lambda tree, given: running.json_keys(tree, given.quick),
+    "traces": lambda tree, given: running.traces(
+        tree,
+        given.quick,
+        given.match,
+        given.jobs,
+        lambda found: _keep(given.folder / "traces.json", found),
+    ),
 }
 
 
@@ -61,7 +69,7 @@ def write(given: argparse.Namespace) -> int:
         say(f"{part} ...")
         began = time.monotonic()
         try:
-            found = WRITERS[part](tree, given.quick)
+            found = WRITERS[part](tree, given)
         except (RuntimeError, OSError, SyntaxError) as error:
             say(f"{part} failed: {error}")
             failed.append(part)
@@ -149,6 +157,8 @@ def parser() -> argparse.ArgumentParser:
         action="store_true",
         help=f"no Spark, and no simulation of more than {running.QUICK_CPU_S} s of CPU time",
     )
+    each.add_argument("--match", default="*", help="traces: a pattern of names, e.g. 'demo*'")
+    each.add_argument("--jobs", type=int, default=1, help="simulations at a time")
     each.set_defaults(do=write)
 
     each = commands.add_parser("compare", help="compare two inventories")

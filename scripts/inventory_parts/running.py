@@ -2,7 +2,9 @@
 
 import json
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
 
@@ -160,13 +162,29 @@ def _metrics(run: Path) -> dict[str, Any]:
     return {name: digests.digest_table(path, in_order=False) for name, path in tables.items()}
 
 
-def traces(tree: Tree, quick: bool) -> dict[str, Any]:
-    """Hashes of what the simulator wrote for every sample topology, and for variations of a small one."""
+def traces(
+    tree: Tree, quick: bool, match: str, jobs: int, keep: Callable[[Any], None]
+) -> dict[str, Any]:
+    """Hashes of what the simulator wrote for every sample topology, and for variations of a small one.
+
+    `match` is a pattern of names such as `demo*`. `keep` gets what is there so far after each of them.
+    """
+    limit_s = QUICK_CPU_S if quick else None
+    every = {name: given for name, given in _simulations(tree) if fnmatch(name, match)}
     found: dict[str, Any] = {}
-    for name, arguments in _simulations(tree):
-        say(f"traces: {name}")
-        found[name] = _simulated(tree, arguments, QUICK_CPU_S if quick else None)
-    return found
+    with ThreadPoolExecutor(jobs) as pool:
+        waiting = {
+            pool.submit(_simulated, tree, given, limit_s): each for each, given in every.items()
+        }
+        for done in as_completed(waiting):
+            found[waiting[done]] = done.result()
+            say(f"traces: {waiting[done]} ({len(found)} of {len(every)})")
+            keep(_in_order(found, every))
+    return _in_order(found, every)
+
+
+def _in_order(found: dict[str, Any], every: Iterable[str]) -> dict[str, Any]:
+    return {name: found[name] for name in every if name in found}
 
 
 def _simulations(tree: Tree) -> Iterator[tuple[str, list[str]]]:

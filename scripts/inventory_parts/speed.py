@@ -145,5 +145,9 @@ def _timed(
         for key, tree in turns if index % 2 == 0 else reversed(turns):
             found[key].append(measure(tree))
     middle, low, high = ratio(found["old"], found["new"])
-    shown = (f"{statistics.median(found[key]):.4g}" for key in ("old", "new"))
+    shown = (_shown(statistics.median(found[key])) for key in ("old", "new"))
     return (name, next(shown), next(shown), middle, low, high)
+
+
+def _shown(value: float) -> str:
+    return f"{value:.3f}" if value < 100 else f"{value:,.0f}"
