@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.captures.files import find_files
 from analysis.errors import AnalysisError
+from analysis.inputs.run_folder import read_run
 from analysis.packets import count_packets
 from analysis.pipeline import measure
-from analysis.runfolder import read_run
-from analysis.session import prepare
+from analysis.spark.session import prepare
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -16,7 +16,7 @@ from analysis.captures.pieces import TASKS_PER_CORE, cut, share_out, usual_piece
 from analysis.captures.storage import size_of
 from analysis.errors import AnalysisError
 from analysis.pipeline import STARTING, Progress
-from analysis.session import open_session
+from analysis.spark.session import open_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -8,26 +8,60 @@ Each metric is written as Parquet and read back by the next: the files are the p
 import json
 import os
 import shutil
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis.clocks import read_clocks
-from analysis.faults import downtimes
-from analysis.lines import Lines, lines_of, ways_of
-from analysis.load import UNIT_S
-from analysis.logs import write_logs
-from analysis.overlay import read_events
-from analysis.repairs import Event, home_of, in_order
-from analysis.runfolder import Run, read_run
+from analysis.errors import AnalysisError
+from analysis.inputs.clocks import read_clocks
+from analysis.inputs.link_settings import Lines, lines_of, ways_of
+from analysis.inputs.logs import write_logs
+from analysis.inputs.manifest import downtimes
+from analysis.inputs.run_folder import Run, read_run
+from analysis.inputs.subscriptions import wishes_of
+from analysis.metrics.delay_parts import packet_bytes
+from analysis.metrics.events import Event, connected, read_events
+from analysis.metrics.load import UNIT_S
 from analysis.scan import jobs_of, scan, table_path
-from analysis.session import open_session
-from analysis.summary import packet_bytes, summarize
-from analysis.trace import read_trace, trace_files
-from analysis.wishes import wishes_of
+from analysis.spark.session import open_session
+from analysis.summary import summarize
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+# The traces of a simulated run: what was seen on its links, in the tables that a scan of captures gives.
+
+
+MESSAGES, LINKS, USE = "messages.parquet", "links.parquet", "use.parquet"
+
+
+def trace_files(run: Run) -> list[Path]:
+    """Both tables; AnalysisError if one is missing."""
+    files = [run.trace / name for name in (MESSAGES, LINKS)]
+    for file in files:
+        if not file.is_file():
+            raise AnalysisError(
+                f"{file} is missing.", "The run did not end well; simulate it again."
+            )
+    return files
+
+
+def read_trace(spark: "SparkSession", run: Run) -> "tuple[DataFrame, DataFrame, DataFrame]":
+    """The sightings of messages, the totals of links, and their use, of which earlier versions' traces have nothing."""
+    from analysis.metrics import link_utilization, messages, overhead
+    from analysis.metrics.empty import nothing
+
+    seen, links = trace_files(run)
+    used = run.trace / USE
+    return (
+        spark.read.schema(messages.SCHEMA).parquet(str(seen)),
+        spark.read.schema(overhead.LINKS_SCHEMA).parquet(str(links)),
+        spark.read.schema(link_utilization.COUNTED).parquet(str(used))
+        if used.exists()
+        else nothing(spark, link_utilization.COUNTED),
+    )
+
 
 Progress = Callable[[str, int, int], None]
 LOGS = "logs"  # a table that is no metric: it goes when all is measured
@@ -117,7 +151,15 @@ class _Measurement:
         self.clocks = read_clocks(run.clocks)
 
     def measure(self) -> dict[str, Any]:
-        from analysis.metrics import delay, deliveries, events, hops, overhead, publications, use
+        from analysis.metrics import (
+            delay,
+            deliveries,
+            events,
+            hops,
+            link_utilization,
+            overhead,
+            publications,
+        )
 
         reading = TRACES if self.run.simulated else READING
         self.emit(reading, 0, 3)
@@ -162,7 +204,11 @@ class _Measurement:
         self.emit(SUMMING, 1, 3)
         begin_ns, end_ns = self.run.played or _seen_time(seen)
         self._measure_overlay(seen, links, delivered, told, begin_ns, end_ns)
-        self._keep("use", use.use(used, lines, begin_ns, self.load_unit_s), use.SCHEMA)
+        self._keep(
+            "use",
+            link_utilization.use(used, lines, begin_ns, self.load_unit_s),
+            link_utilization.SCHEMA,
+        )
         self.emit(SUMMING, 2, 3)
         seconds = (end_ns - begin_ns) / 1e9
         summary = summarize(
@@ -196,7 +242,7 @@ class _Measurement:
 
     def _ways(self, lines: Lines) -> "DataFrame":
         """What each node's way to the core was asked to be, and what packets had around them there."""
-        from analysis.metrics.parts import ways_frame
+        from analysis.metrics.delay_parts import ways_frame
 
         ways = ways_of(self.run.manifest, lines)
         return ways_frame(self.spark, ways, packet_bytes(self.folder))
@@ -218,7 +264,7 @@ class _Measurement:
     def _traced(self) -> "tuple[DataFrame, DataFrame, DataFrame]":
         """The same of a simulated run, where nobody speaks anything but our protocol."""
         from analysis.metrics import datagrams, messages, mqtt, overhead
-        from analysis.metrics.nothing import nothing
+        from analysis.metrics.empty import nothing
 
         seen, links, used = read_trace(self.spark, self.run)
         self._keep("datagrams", nothing(self.spark, datagrams.SCHEMA), datagrams.SCHEMA)
@@ -232,7 +278,7 @@ class _Measurement:
 
     def _keep_mqtt_deliveries(self, packets: "DataFrame") -> None:
         from analysis.metrics import mqtt
-        from analysis.metrics.nothing import nothing
+        from analysis.metrics.empty import nothing
 
         silent = packets.isEmpty()
         found = nothing(self.spark, mqtt.DELIVERIES_SCHEMA) if silent else mqtt.deliveries(packets)
@@ -260,15 +306,6 @@ def _seen_time(seen: "DataFrame") -> tuple[int, int]:
     published = sf.min(sf.when(sf.col("kind") == "PUBLISH", sf.col("published_ns")))
     (row,) = seen.agg(published.alias("begin"), sf.max("last_ns").alias("end")).collect()
     return (row.begin or row.end or 0, row.end or 0)
-
-
-def connected(events: list[Event], brokers: Collection[str]) -> dict[str, list[tuple[int, str]]]:
-    """When each sensor and subscriber was linked to which broker; nothing where there is no choice."""
-    found: dict[str, list[tuple[int, str]]] = {}
-    for event in in_order(events) if len(brokers) > 1 else ():
-        if (broker := home_of(event, brokers)) is not None:
-            found.setdefault(event.node, []).append((event.t_ns, broker))
-    return found
 
 
 def _write_json(path: Path, document: dict[str, Any]) -> None:

@@ -6,10 +6,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from analysis.errors import AnalysisError
+from analysis.inputs.run_folder import Run
 from analysis.pipeline import STARTING, Progress
-from analysis.runfolder import Run
-from analysis.session import open_session
-from analysis.trials import of_run, trials_of
+from analysis.spark.session import open_session
+from analysis.stats.trials import of_run, trials_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,20 +9,21 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from analysis.captures.clock import Clock
+from analysis.captures.packets import PACKET_SCHEMA, as_table, check_file, read_windows
 from analysis.captures.parquet import GrowingFile
-from analysis.clocks import Clock, read_clocks
-from analysis.datagrams import DATAGRAMS
-from analysis.link import LinkReader
-from analysis.load import UNIT_S
-from analysis.messages import SIGHTING, LinkPlace
-from analysis.mqtt_rows import MQTT
-from analysis.pcap import PACKET_SCHEMA, as_table, check_file, read_windows
-from analysis.runfolder import Run
-from analysis.totals import TOTALS
-from analysis.use import USE, use_of
+from analysis.inputs.clocks import read_clocks
+from analysis.inputs.run_folder import Run
+from analysis.metrics.link_utilization import USE, summed, use_of
+from analysis.metrics.load import UNIT_S
+from analysis.protocols.link import TOTALS, LinkReader
+from analysis.protocols.messages import SIGHTING, LinkPlace
+from analysis.protocols.mqtt import MQTT
+from analysis.protocols.udp import DATAGRAMS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
 
 # What there may be much of, each task writes itself, so it never passes through Java: table -> a row of it.
 WRITTEN = {"messages": SIGHTING, "mqtt": MQTT, "datagrams": DATAGRAMS}
@@ -191,20 +192,6 @@ def _told(**kinds: pa.StructArray) -> Iterator[pa.RecordBatch]:
                 rows if field.name == name else pa.nulls(len(rows), field.type) for field in TOLD
             ]
             yield pa.RecordBatch.from_arrays(columns, schema=TOLD)
-
-
-def summed(used: list[pa.StructArray]) -> pa.StructArray:
-    """What windows of a file say of its use; a unit may lie in several of them."""
-    keys = ["link", "direction", "from_ns"]
-    counts = ["packets", "bytes"]
-    if not used:
-        return pa.array([], USE)
-    table = pa.Table.from_struct_array(pa.chunked_array(used))
-    found = table.group_by(keys, use_threads=False).aggregate([(name, "sum") for name in counts])
-    columns = [*(found[name] for name in keys), *(found[f"{name}_sum"] for name in counts)]
-    return pa.StructArray.from_arrays(
-        [column.combine_chunks() for column in columns], fields=list(USE)
-    )
 
 
 def _packets(jobs: list[Job], _number: int) -> Iterator[pa.RecordBatch]:

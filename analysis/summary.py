@@ -9,13 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from analysis import clock_facts, link_use, load, overlay
-from analysis.clocks import NONE, Clocks
-from analysis.expectations import judged
-from analysis.facts import method_of_each
-from analysis.fidelity import Evidence, verdict
-from analysis.receivers import by_method, by_receiver
-from analysis.runfolder import Run
+from analysis.inputs.clocks import NONE, Clocks
+from analysis.inputs.manifest import method_of_each
+from analysis.inputs.run_folder import Run
+from analysis.metrics import clock_errors, link_utilization, load, overlay
+from analysis.metrics.delay import by_method, by_receiver
+from analysis.metrics.fidelity import Evidence, verdict
+from analysis.stats.expectations import judged
 
 QUANTILES = ("p50", "p95", "p99", "max")
 PARTS = ("queue", "transmission", "propagation", "retransmission")
@@ -47,9 +47,9 @@ def summarize(
         str(row["priority"]): {"n": row["delivered"], **{name: row[name] for name in QUANTILES}}
         for row in reached
     }
-    timing = clock_facts.told(clocks, deliveries)
-    boards = clock_facts.boards_of(run.boards)
-    doubts = clock_facts.reasons(timing, boards, delays, deliveries)
+    timing = clock_errors.told(clocks, deliveries)
+    boards = clock_errors.boards_of(run.boards)
+    doubts = clock_errors.reasons(timing, boards, delays, deliveries)
     summary = {
         "run": run.name,
         "backend": run.backend,
@@ -100,7 +100,7 @@ def summarize(
         "ignored_publications": ignored,
         "overlay": overlay.summary(run, metrics, deliveries, published.num_rows, seconds),
         "load": load.summary(run, metrics, load_unit_s, seconds),
-        "use": link_use.summary(metrics, load_unit_s, seconds),
+        "use": link_utilization.summary(metrics, load_unit_s, seconds),
         **timing,
     }
     return {**summary, "expectations": judged(run, summary, deliveries)}
@@ -109,20 +109,6 @@ def summarize(
 def _rounded(seconds: float | None) -> float | None:
     """To whole nanoseconds: the last digits of a mean depend on the order in which it was summed."""
     return None if seconds is None else round(seconds, 9)
-
-
-def packet_bytes(metrics: Path) -> dict[tuple[str, str], float]:
-    """What the headers of a TCP packet take on average on each link and direction that has any."""
-    names = ["link", "direction", "tcp_packets", "ethernet_bytes", "ip_bytes", "tcp_bytes"]
-    rows = pq.read_table(metrics / "links.parquet", columns=names).to_pylist()
-    return {
-        (row["link"], row["direction"]): (
-            row["ethernet_bytes"] + row["ip_bytes"] + row["tcp_bytes"]
-        )
-        / row["tcp_packets"]
-        for row in rows
-        if row["tcp_packets"]
-    }
 
 
 def _of_level(deliveries: pa.Table, priority: int) -> pa.Table:

@@ -9,13 +9,11 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from benchmarks.support import peer_mininet
-from benchmarks.support.images import copy_images, image_in_use
+from benchmarks.support.docker_engine import copy_images, image_in_use, own_engine
+from benchmarks.support.harness import Report, run
 from benchmarks.support.labs import BenchmarkLab, star
-from benchmarks.support.own_engine import own_engine
 from benchmarks.support.peer_compose import Compose
-from benchmarks.support.report import Report
-from benchmarks.support.running import run
-from testbed.backends.containers import LAB_DIR_LABEL
+from testbed.backends.docker.containers import LAB_DIR_LABEL
 
 LIMITS = {"docker_up": 0.8, "docker_down": 0.5, "netns_up": 0.25, "netns_up_bare": 0.25}
 DOCKER_COUNT, NETNS_COUNT = 200, 300

@@ -14,7 +14,6 @@ from statistics import mean
 from rich.console import Console
 
 from benchmarks.support.brokers import tables
-from benchmarks.support.brokers.forming import formed
 from benchmarks.support.brokers.forwarding import (
     PAYLOAD_BYTES,
     ROUTINE,
@@ -26,13 +25,12 @@ from benchmarks.support.brokers.forwarding import (
 )
 from benchmarks.support.brokers.mqtt_valley import MqttValley
 from benchmarks.support.brokers.our_valley import HALLS, SITES, OurValley
-from benchmarks.support.brokers.overlay_labs import broker_pids, idle_rates, overlay_lab
+from benchmarks.support.brokers.overlay_labs import broker_pids, formed, idle_rates, overlay_lab
 from benchmarks.support.brokers.pair import direct_delay
 from benchmarks.support.brokers.scene import Heard, timelines
 from benchmarks.support.brokers.valley import Contestant, Valleys
-from benchmarks.support.delivery.peers import Mosquitto
-from benchmarks.support.report import Report
-from benchmarks.support.running import run
+from benchmarks.support.delivery.contestant import Mosquitto
+from benchmarks.support.harness import Report, run
 from nodes.overlay import BETWEEN_BROKERS
 
 LIMITS = {

@@ -18,13 +18,12 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from analysis.captures.source import register
 from analysis.packets import write_parquet
-from analysis.session import open_session
-from analysis.source import register
+from analysis.spark.session import open_session
 from benchmarks.support.captures.readers import FIELDS, Bare, scapy_s, tshark_rows, tshark_s
 from benchmarks.support.captures.traffic import write_traffic
-from benchmarks.support.report import Report
-from benchmarks.support.running import run
+from benchmarks.support.harness import Report, run
 from testbed.errors import TestbedError
 
 LIMITS = {

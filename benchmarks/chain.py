@@ -15,10 +15,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.support.captures.runs import SUBSCRIBERS, write_run
-from benchmarks.support.memory import parent, pss
-from benchmarks.support.report import Report
-from benchmarks.support.running import run
+from benchmarks.support.captures.run_folder import SUBSCRIBERS, write_run
+from benchmarks.support.harness import Report, run
+from benchmarks.support.process_usage import parent, pss
 from testbed.errors import TestbedError
 
 PACKETS = 2_000_000

@@ -20,15 +20,14 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from benchmarks.support.commands import interrupt_once
-from benchmarks.support.report import Report
+from benchmarks.support.harness import Report, interrupt_once
 from testbed.errors import TestbedError
-from testbed.lab.calibrator import PATIENCE_S, Calibrator
+from testbed.lab.start.calibration import PATIENCE_S, Calibrator
 from testbed.links.emulator import Capabilities
 from testbed.links.probe import look
-from testbed.links.profiles import PROFILES
 from testbed.places import LabPlace
 from testbed.topology.model import Emulator, Profile, Shape
+from testbed.topology.profiles import PROFILES
 
 PEER = "tc tbf by hand"
 WIDTH = 110  # columns of the tables

@@ -9,12 +9,10 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
-from benchmarks.support.images import copy_images
+from benchmarks.support.docker_engine import copy_images, own_engine
+from benchmarks.support.harness import Report, run
 from benchmarks.support.labs import BenchmarkLab
-from benchmarks.support.memory import MIB, Memory, memory_of
-from benchmarks.support.own_engine import own_engine
-from benchmarks.support.report import Report
-from benchmarks.support.running import run
+from benchmarks.support.process_usage import MIB, Memory, memory_of
 from testbed.keeper.client import Keeper
 from testbed.places import LabPlace
 

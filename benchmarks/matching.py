@@ -7,24 +7,191 @@ import argparse
 import sys
 import time
 import tracemalloc
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from random import Random
 
-from benchmarks.support.matching.guests import (
-    GUESTS,
-    alerts,
-    seconds_each,
-    with_areas,
-    with_topic,
-)
-from benchmarks.support.matching.scans import Match, numpy_scan, plain_scan
-from benchmarks.support.matching.workloads import BITS, DISTRIBUTIONS, Workload, draw
-from benchmarks.support.report import Report
-from benchmarks.support.running import run
-from nodes.overlay.zorder_map.curve import Point
-from nodes.overlay.zorder_map.matching import Matching
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.support.harness import Report, run
+from nodes.overlay.broker.guests import Subscriptions
+from nodes.overlay.zorder_map.registry import Matching
+from nodes.protocol.interests import Interest
+from nodes.protocol.regions import Box, Point
+from nodes.protocol.wire import MAX_COORDINATE, Kind, Message
 from testbed.errors import TestbedError
+
+# Boxes and points to be matched, drawn in several ways; everything follows from the seed.
+
+
+BITS = 16  # of a coordinate
+SIDE = 2**BITS
+Corners = NDArray[np.int64]  # [box, dimension]
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """How boxes and points lie. Lengths are shares of the space's side."""
+
+    dimensions: int
+    reach: float  # from a box's middle to its sides, in the mean; exponentially distributed
+    around: (
+        float | None
+    )  # mean distance from the space's centre in a dimension, exponentially; None: anywhere
+
+
+DISTRIBUTIONS: Mapping[str, Distribution] = {
+    "exponential": Distribution(2, 1 / 100, 1 / 8),
+    "uniform": Distribution(2, 1 / 100, None),
+    "large": Distribution(2, 1 / 8, None),
+    "four dimensions": Distribution(4, 1 / 10, None),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Workload:
+    """Subscriptions, numbered, and events."""
+
+    low: Corners
+    high: Corners
+    points: list[Point]
+
+    def boxes(self) -> list[Box]:
+        """The subscriptions as the index takes them."""
+        corners = zip(self.low.tolist(), self.high.tolist(), strict=True)
+        return [Box(tuple(low), tuple(high)) for low, high in corners]
+
+
+def draw(name: str, subscriptions: int, events: int, seed: int) -> Workload:
+    """Boxes that reach over the edge of the space end there."""
+    how = DISTRIBUTIONS[name]
+    random = np.random.default_rng([seed, *name.encode()])
+
+    def places(count: int) -> NDArray[np.float64]:
+        if how.around is None:
+            return random.uniform(0, SIDE, (count, how.dimensions))
+        return random.laplace(SIDE / 2, how.around * SIDE, (count, how.dimensions))
+
+    middles = _within(places(subscriptions))
+    reach = random.exponential(how.reach * SIDE, middles.shape)
+    points = _within(places(events)).astype(np.int64)
+    return Workload(
+        _within(middles - reach).astype(np.int64),
+        _within(middles + reach).astype(np.int64),
+        [tuple(point) for point in points.tolist()],
+    )
+
+
+def _within(places: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.clip(places, 0, SIDE - 1)
+
+
+# The index's peers: looking at every box, in plain Python and with numpy.
+
+
+Match = Callable[[Point], list[int]]
+
+
+def plain_scan(workload: Workload) -> Match:
+    """All corners of a box in one tuple: of what was tried, Python is fastest at this."""
+    if workload.low.shape[1] != 2:
+        return _any_dimensions(workload)
+    sides = np.stack([workload.low, workload.high], axis=2).reshape(len(workload.low), -1)
+    rows = [(*corners, who) for who, corners in enumerate(sides.tolist())]
+
+    def match(point: Point) -> list[int]:
+        x, y = point
+        return [who for a, b, c, d, who in rows if a <= x <= b and c <= y <= d]
+
+    return match
+
+
+def _any_dimensions(workload: Workload) -> Match:
+    boxes = list(enumerate(workload.boxes()))
+    return lambda point: [who for who, box in boxes if box.contains(point)]
+
+
+def numpy_scan(workload: Workload) -> Match:
+    """A column for each side; a dimension is compared only for those that the ones before have left."""
+    sides = [
+        (np.ascontiguousarray(low), np.ascontiguousarray(high))
+        for low, high in zip(workload.low.T, workload.high.T, strict=True)
+    ]
+
+    def match(point: Point) -> list[int]:
+        (low, high), *others = sides
+        left = np.flatnonzero((low <= point[0]) & (point[0] <= high))
+        for (low, high), coordinate in zip(others, point[1:], strict=True):
+            left = left[(low[left] <= coordinate) & (coordinate <= high[left])]
+        found: list[int] = left.tolist()
+        return found
+
+    return match
+
+
+# A broker's guests that want areas: what it costs to find those to whom a publication is handed out.
+#
+# Every publication that comes to a broker is compared with the interests of its own guests
+# (`nodes.overlay.broker.guests`), one after the other; guests that want the whole topic share one interest, whoever
+# wants an area has one of its own.
+
+
+TOPIC = "alerts"
+GUESTS = (10, 100, 1_000)  # of one broker
+LEVELS = (1, 3, 4)  # the lowest that they want
+REACH = 1 / 20  # from an area's middle to its sides, as a share of the space's side
+ROUNDS = 5  # the fastest counts: others may use the machine
+
+
+def with_areas(guests: int, seed: int) -> Subscriptions:
+    """Each wants what happens around a place of its own, from some level on."""
+    random, found = Random(f"{seed} {guests}"), Subscriptions(by_area=False)
+    reach = round(REACH * MAX_COORDINATE)
+    for number in range(guests):
+        middle = _place(random)
+        box = Box(
+            tuple(max(0, at - reach) for at in middle),
+            tuple(min(MAX_COORDINATE, at + reach) for at in middle),
+        )
+        found.add(f"siren-{number}", Interest(TOPIC, box, random.choice(LEVELS)).text)
+    return found
+
+
+def with_topic(guests: int) -> Subscriptions:
+    """Each wants the whole topic."""
+    found = Subscriptions(by_area=False)
+    for number in range(guests):
+        found.add(f"siren-{number}", TOPIC)
+    return found
+
+
+def alerts(count: int, seed: int) -> list[Message]:
+    """Publications anywhere, of all levels."""
+    random = Random(seed)
+    return [
+        Message(Kind.PUBLISH, random.randint(1, 5), topic=TOPIC, place=_place(random))
+        for _ in range(count)
+    ]
+
+
+def seconds_each(subscriptions: Subscriptions, messages: Sequence[Message]) -> float:
+    """Processor time to find who wants one of them."""
+    return min(_timed(subscriptions, messages) for _ in range(ROUNDS)) / len(messages)
+
+
+def _timed(subscriptions: Subscriptions, messages: Sequence[Message]) -> float:
+    before = time.process_time()
+    for message in messages:
+        subscriptions.wanting(message)
+    return time.process_time() - before
+
+
+def _place(random: Random) -> tuple[int, int]:
+    return random.randrange(MAX_COORDINATE + 1), random.randrange(MAX_COORDINATE + 1)
+
 
 EVENTS_PER_S = 1_000  # of one core
 LIMITS = {

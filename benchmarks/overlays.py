@@ -12,12 +12,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks.support.report import Report
-from benchmarks.support.running import run
+from benchmarks.support.harness import Report, run
 from testbed.converged import PATTERNS, measure_topics
 from testbed.papers import kita2025
-from testbed.papers.cells import SIZES
-from testbed.papers.measuring import measure
+from testbed.papers.cells import SIZES, measure
 
 LIMITS = {
     "reach_time": 1.0,  # of 20 s: 100,000 nodes linked and 990 subscribers reached
@@ -66,7 +64,7 @@ def _measure(parts: Sequence[Callable[[Report], None]], report: Report, _: Path)
 
 def reach(report: Report) -> None:
     """From nothing to all subscribers of a topic; another process, so that its memory is its own."""
-    argv = [sys.executable, "-m", "benchmarks.support.overlays.reaching", str(SIZES[-1])]
+    argv = [sys.executable, "-m", "benchmarks.support.overlay_reach", str(SIZES[-1])]
     seconds, memory = subprocess.check_output(argv, text=True).split()
     report.took(f"{SIZES[-1]:,} nodes linked, 990 subscribers reached", float(seconds))
     report.ratios["reach_time"] = round(float(seconds) / REACH_S, 4)

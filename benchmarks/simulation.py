@@ -10,12 +10,11 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from benchmarks.support.report import Report
-from benchmarks.support.running import run
+from benchmarks.support.harness import Report, run
 from testbed.backends.simulated.lab import SimulatedLab
 from testbed.backends.simulated.loop import Loop
 from testbed.backends.simulated.network import Network
-from testbed.backends.simulated.playing import play
+from testbed.backends.simulated.play import play
 from testbed.places import RunPlace
 from testbed.topology import load
 

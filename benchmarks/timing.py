@@ -12,9 +12,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from benchmarks.support.harness import Report, run
 from benchmarks.support.labs import BenchmarkLab
-from benchmarks.support.report import Report
-from benchmarks.support.running import run
 from testbed.recording.actions import recorded
 from testbed.recording.lateness import Lateness, lateness
 from testbed.recording.publications import read_happened

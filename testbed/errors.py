@@ -2,7 +2,7 @@
 
 TestbedError            exit 1: it was tried and failed
 +-- InputError          exit 2: the file, flag or name given is wrong
-|   +-- TopologyErrors      all problems of a topology file at once (testbed.topology.problems)
+|   +-- TopologyErrors      all problems of a topology file at once (testbed.topology.diagnostics.problems)
 |   +-- NameTaken           a lab of this name is up already
 |   +-- NoSuchLab           no lab of this name
 |   +-- NoSuchRun           no run folder of this name

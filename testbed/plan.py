@@ -8,8 +8,8 @@ from enum import StrEnum
 from itertools import groupby
 from typing import Any
 
-from nodes.kinds import EDGE
-from nodes.overlay.promises import STAR
+from nodes.overlay.reliability.promises import STAR
+from nodes.protocol.kinds import EDGE
 from testbed.topology.model import Node, NodeKind, Topology
 
 

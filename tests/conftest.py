@@ -49,12 +49,12 @@ def _lacking(marker: str) -> str | None:  # noqa: PLR0911 - one answer for each
         found = look()
         return None if found.namespaces else found.reason
     if marker == "docker":
-        from testbed.backends.engine import engine_answers
+        from testbed.backends.docker.engine import engine_answers
 
         answers, reason = engine_answers()
         return None if answers else f"{reason}; `make engine` installs and starts one"
     if marker == "arm":
-        from testbed.backends.platforms import platform_verdicts
+        from testbed.backends.docker.platforms import platform_verdicts
 
         foreign = (verdict for verdict in platform_verdicts().values() if not verdict.runs)
         return next((f"{verdict.how}; {verdict.fix}" for verdict in foreign), None)

@@ -11,5 +11,5 @@
     reading.py   a piece of a file, window by window
     parquet.py   pieces as a Parquet file
 
-`analysis.source` makes them a data source of Spark.
+`analysis.captures.source` makes them a data source of Spark.
 """

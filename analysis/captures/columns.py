@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from analysis.captures.finding import Array, Problem, Records
 from analysis.captures.layers import Headers, Kind
+from analysis.captures.records import Array, Problem, Records
 
 PROBLEM = "problem"  # the kind of a row that stands for bytes that could not be read
 SCHEMA = pa.schema(

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
-from analysis.captures.finding import Walk
+from analysis.captures.records import Walk
 from analysis.captures.storage import is_address, matching, open_file, plain
 from analysis.errors import AnalysisError
 

@@ -8,12 +8,11 @@ from contextlib import closing
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from analysis.captures.blocks import Blocks, Section
-from analysis.captures.classic import FILE_HEADER, Classic
 from analysis.captures.files import Bytes, windows
-from analysis.captures.finding import Layout, Walk
-from analysis.captures.interfaces import Interface
+from analysis.captures.pcap import FILE_HEADER, Classic
+from analysis.captures.pcapng import Blocks, Interface, Section
 from analysis.captures.pieces import Piece, head_of, is_packed, layout_of
+from analysis.captures.records import Layout, Walk
 from analysis.captures.storage import size_of
 from analysis.errors import AnalysisError
 

@@ -9,7 +9,7 @@ from enum import IntEnum
 
 import numpy as np
 
-from analysis.captures.finding import Array, Records, rows
+from analysis.captures.records import Array, Records, rows
 
 NULL, ETHERNET, COOKED, LOOP, COOKED_2 = 0, 1, 113, 108, 276
 RAW_IP = frozenset((12, 14, 101, 228, 229))

@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from analysis.captures.columns import SCHEMA
-from analysis.captures.finding import Problem
 from analysis.captures.pieces import Piece
-from analysis.captures.reading import read_piece
+from analysis.captures.records import Problem
+from analysis.captures.windows import read_piece
 
 COMPRESSION = "zstd"
 GROUP_ROWS = 250_000  # that are written together

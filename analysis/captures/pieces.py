@@ -10,10 +10,10 @@ from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
-from analysis.captures.blocks import ORDERS, SECTION_MAGIC, Blocks, Section
-from analysis.captures.classic import FILE_HEADER, Classic, read_head
 from analysis.captures.files import Bytes, windows
-from analysis.captures.finding import Layout, Walk
+from analysis.captures.pcap import FILE_HEADER, Classic, read_head
+from analysis.captures.pcapng import ORDERS, SECTION_MAGIC, Blocks, Section
+from analysis.captures.records import Layout, Walk
 from analysis.captures.storage import size_of
 
 LOOK_BACK = 1 << 20

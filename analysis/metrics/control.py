@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from analysis.words import SAYINGS, WORDS
+from analysis.protocols.overlay_messages import SAYINGS, WORDS
 
 SCHEMA = """
     node string, direction string, between_brokers boolean, kind string, word string, saying string, messages long,

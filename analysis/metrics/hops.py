@@ -14,8 +14,8 @@ the other division, by cause: `parts`.
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from analysis.metrics.parts import PARTS, with_parts
-from nodes.wire import REPEATED
+from analysis.metrics.delay_parts import PARTS, with_parts
+from nodes.protocol.wire import REPEATED
 
 SCHEMA = """
     id string, src string, dst string, origin string, topic string, priority int, hops int, payload_bytes long,

@@ -3,7 +3,7 @@
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from analysis.totals import COUNTS
+from analysis.protocols.link import COUNTS
 
 # From the wire inwards; together they are all bytes of all packets.
 LAYERS = (

@@ -1,13 +1,200 @@
 """repair: a row for each broker that died: who noticed, who moved, and how long until all got everything again."""
 
-from collections.abc import Collection, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
-from analysis.metrics.nothing import nothing
-from analysis.repairs import BY_LOG, Death, Event, Published, repairs, told_deaths, unstopped
-from analysis.runfolder import Run
+from analysis.inputs.manifest import actions_of
+from analysis.inputs.run_folder import Run
+from analysis.metrics.empty import nothing
+from analysis.metrics.events import Event, home_of, in_order
+
+# How long the overlay took to heal after a broker's death. Pure: records in, rows out.
+#
+# A *flow* is what one node publishes on one topic. A publication is *whole* when everybody who should have it does. A
+# flow is mended when the first publication that was made after the death is whole. The death hit it if one that was
+# under way, or was made until then, was lost, or took more than LATE times as long as any of its level before the
+# death. The repair is over when each flow that was hit is mended.
+
+
+LATE = 2.0
+NOTICING = ("disconnect", "unreachable", "lost-peer")
+BY_MANIFEST, BY_LOG = "manifest", "log"
+NEVER_NS = 1 << 62
+
+
+class Death(NamedTuple):
+    """A broker that died, and who says so."""
+
+    node: str
+    t_ns: int
+    told_by: str
+
+
+class Published(NamedTuple):
+    """What became of a publication; `done_ns`: when the last of those who should have it had it, None: never."""
+
+    origin: str
+    topic: str
+    priority: int
+    published_ns: int
+    expected: int
+    delivered: int
+    done_ns: int | None
+
+    @property
+    def took_s(self) -> float | None:
+        return None if self.done_ns is None else (self.done_ns - self.published_ns) / 1e9
+
+
+def told_deaths(manifest: Mapping[str, Any], brokers: Collection[str]) -> list[Death]:
+    """The brokers that were killed on purpose, as the manifest has them under `actions`."""
+    return [
+        Death(node, int(fault["t_ns"]), BY_MANIFEST)
+        for fault in actions_of(manifest)
+        if fault["action"] == "crash"
+        for node in fault["targets"]
+        if node in brokers
+    ]
+
+
+def unstopped(events: Iterable[Event], brokers: Collection[str]) -> list[tuple[str, int, int]]:
+    """Lives of brokers that ended without `stop`: (node, last line of its log, when it began anew).
+
+    If no broker's last life ended with `stop`, the whole lab was killed: that is nobody's death.
+    """
+    lives: defaultdict[str, list[list[Event]]] = defaultdict(list)
+    for event in in_order(events):
+        if event.node in brokers:
+            if event.event == "start" or event.node not in lives:
+                lives[event.node].append([])
+            lives[event.node][-1].append(event)
+    orderly = any(_stopped(mine[-1]) for mine in lives.values())
+    found = []
+    for node, mine in sorted(lives.items()):
+        ends = [life[0].t_ns for life in mine[1:]] + [NEVER_NS]
+        for life, again_ns in zip(mine, ends, strict=True):
+            if not _stopped(life) and (orderly or again_ns < NEVER_NS):
+                found.append((node, life[-1].t_ns, again_ns))
+    return found
+
+
+def _stopped(life: Iterable[Event]) -> bool:
+    return any(event.event == "stop" for event in life)
+
+
+def repairs(
+    deaths: Sequence[Death],
+    publications: Iterable[Published],
+    events: Iterable[Event],
+    brokers: Collection[str],
+) -> list[dict[str, Any]]:
+    """A row a death, in the order of time."""
+    flows: defaultdict[tuple[str, str], list[Published]] = defaultdict(list)
+    for publication in sorted(publications, key=lambda one: one.published_ns):
+        flows[publication.origin, publication.topic].append(publication)
+    every = in_order(events)
+    return [
+        {
+            "node": death.node,
+            "died_ns": death.t_ns,
+            "told_by": death.told_by,
+            "noticed_s": _noticed_s(death, every),
+            **_moved(death, every, brokers),
+            **_healed(death, flows.values()),
+        }
+        for death in sorted(deaths, key=lambda one: (one.t_ns, one.node))
+    ]
+
+
+def _noticed_s(death: Death, events: Sequence[Event]) -> float | None:
+    """When the first of the others wrote that it is gone."""
+    for event in events:
+        if event.t_ns >= death.t_ns and event.peer == death.node and event.event in NOTICING:
+            return (event.t_ns - death.t_ns) / 1e9
+    return None
+
+
+def _moved(death: Death, events: Sequence[Event], brokers: Collection[str]) -> dict[str, Any]:
+    """The guests that it had, how many of them found a broker again, and when the last of them had."""
+    home: dict[str, str] = {}
+    came: dict[str, int] = {}
+    for event in events:
+        if (broker := home_of(event, brokers)) is None:
+            continue
+        if event.t_ns < death.t_ns:
+            home[event.node] = broker
+        else:
+            came.setdefault(event.node, event.t_ns)
+    guests = [node for node, broker in home.items() if broker == death.node]
+    moved = [came[node] for node in guests if node in came]
+    return {
+        "guests": len(guests),
+        "moved": len(moved),
+        "moved_s": (max(moved) - death.t_ns) / 1e9 if moved else None,
+    }
+
+
+def _healed(death: Death, flows: Iterable[Sequence[Published]]) -> dict[str, Any]:
+    """What the flows tell."""
+    every = list(flows)
+    usual = _usual(death, every)
+    judged = [told for flow in every if (told := _judge(death, flow, usual))]
+    hit = [told for told in judged if told.hit]
+    healed = [told.whole_ns for told in hit if told.whole_ns is not None]
+    repair_s = (max(healed) - death.t_ns) / 1e9 if healed else 0.0
+    return {
+        "flows": len(judged),
+        "flows_hit": len(hit),
+        "lost": sum(told.lost for told in hit),
+        "healed": len(healed) == len(hit),
+        "repair_s": repair_s if len(healed) == len(hit) else None,
+    }
+
+
+def _usual(death: Death, flows: Iterable[Sequence[Published]]) -> dict[int, float]:
+    """The slowest of each level that was whole before the death."""
+    usual: dict[int, float] = {}
+    for flow in flows:
+        for one in flow:
+            if one.done_ns is not None and one.took_s is not None and one.done_ns < death.t_ns:
+                usual[one.priority] = max(usual.get(one.priority, 0.0), one.took_s)
+    return usual
+
+
+class _Judged(NamedTuple):
+    hit: bool
+    lost: int  # deliveries, before the flow was whole again
+    whole_ns: int | None
+
+
+def _judge(death: Death, flow: Sequence[Published], usual: Mapping[int, float]) -> _Judged | None:
+    """None if nothing was published after the death: then nobody can tell whether the way is mended."""
+    if not any(one.published_ns >= death.t_ns for one in flow):
+        return None
+    touched = [
+        one
+        for one in flow
+        if (one.done_ns is None or one.done_ns >= death.t_ns)
+        and one.published_ns >= death.t_ns - usual.get(one.priority, 0.0) * 1e9
+    ]
+    # What was under way may have had the dead broker behind it already: only what came later shows that all is well.
+    done = [
+        one.done_ns for one in touched if one.done_ns is not None and one.published_ns >= death.t_ns
+    ]
+    whole_ns = min(done, default=None)
+    before = [one for one in touched if whole_ns is None or one.published_ns <= whole_ns]
+    lost = [one for one in before if one.done_ns is None]
+    late = any(_is_late(one, usual) for one in before)
+    return _Judged(bool(lost) or late, sum(one.expected - one.delivered for one in lost), whole_ns)
+
+
+def _is_late(one: Published, usual: Mapping[int, float]) -> bool:
+    return (one.took_s or 0.0) > LATE * usual.get(one.priority, float("inf"))
+
 
 SCHEMA = """
     node string, died_ns long, told_by string, noticed_s double, guests long, moved long, moved_s double, flows long,

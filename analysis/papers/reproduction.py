@@ -1,16 +1,106 @@
 """From the Parquet of a reproduction's cells to result.json and report.html."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
-from analysis.papers.page import Words, write_page
+from markupsafe import Markup
+
+from analysis.papers.methods import OF_WAY, title
 from analysis.papers.tables import read_sheet
+from analysis.report import pages
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+# report.html of a reproduction that is made of cells: checks first, then each figure; no scripts, nothing fetched.
+
+
+Figure = Mapping[str, Any]
+SPREAD = {"mean", "low", "high", "trials"}
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What the page of a paper says in its own words."""
+
+    title: str
+    heading: str
+    notes: Sequence[str]
+
+
+def write_page(
+    folder: Path, result: Mapping[str, Any], words: Words, drawings: Mapping[str, str]
+) -> Path:
+    """Write it and say where it is. `drawings`: chart of each figure that has one, by its name."""
+    return pages.write(folder / "report.html", render(result, words, drawings))
+
+
+def render(result: Mapping[str, Any], words: Words, drawings: Mapping[str, str]) -> str:
+    """The page's HTML."""
+    figures = [
+        {
+            **figure,
+            "note": figure.get("note"),
+            "drawing": Markup(drawings[name]) if (name := figure["figure"]) in drawings else None,
+            "table": _table(figure["cells"]),
+            "patterns": _patterns(figure["cells"]),
+            "said": list(dict.fromkeys(filter(None, map(_statement, figure["cells"])))),
+        }
+        for figure in result["figures"]
+        if figure["cells"]
+    ]
+    return pages.render("cells.html", result=result, words=words, figures=figures)
+
+
+def _patterns(cells: Sequence[Mapping[str, Any]]) -> str:
+    """What the letters mean, where there are some."""
+    known = {
+        cell["pattern"]: f"{cell['pattern']} {cell['publishers']}, {cell['subscribers']}"
+        for cell in cells
+        if "pattern" in cell
+    }
+    return " · ".join(known[pattern] for pattern in sorted(known))
+
+
+def _statement(cell: Mapping[str, Any]) -> str | None:
+    paper = cell["paper"]
+    return paper.get("statement") if paper else None
+
+
+def _table(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Heads and rows of text; the first columns say which cell it is."""
+    named = [name for name in cells[0] if name not in (*OF_WAY, "paper", "ours")]
+    way = any(name in cells[0] for name in OF_WAY)
+    values = list(cells[0]["ours"])
+    return {
+        "heads": [*(["way"] if way else []), *named, *values],
+        "words": int(way),
+        "rows": [
+            [
+                *([title(cell)] if way else []),
+                *(_text(cell[name]) for name in named),
+                *(_text(cell["ours"][value]) for value in values),
+            ]
+            for cell in cells
+        ],
+    }
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, Mapping) and set(value) == SPREAD:
+        if value["low"] is None:
+            return _text(value["mean"])
+        return f"{_text(value['mean'])} ± {value['high'] - value['mean']:.2g}"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.3g}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
 
 Told = Callable[[str, int, int], None]
 MEASURING, DRAWING = "measuring the cells", "drawing the figures"
@@ -47,3 +137,29 @@ def measure_cells(spark: "SparkSession", paper: Paper, folder: Path, told: Told)
     write_page(folder, result, paper.words, paper.drawings(found.figures))
     told(DRAWING, 1, 1)
     return result
+
+
+# Checks: one sentence, whether it holds (null: not measured in this extent), and the numbers behind it.
+
+
+NOT_MEASURED = "not measured"
+
+
+def check(name: str, ok: bool | None, found: str) -> dict[str, Any]:
+    return {"check": name, "ok": ok, "found": found}
+
+
+def all_hold(
+    name: str,
+    values: Sequence[tuple[float, str]],
+    holds: Callable[[float], bool],
+    worst: Literal["largest", "smallest"] = "largest",
+) -> dict[str, Any]:
+    """Of values with the place where each was found: all must hold, the worst is told."""
+    if not values:
+        return check(name, None, NOT_MEASURED)
+    extreme, where = max(values) if worst == "largest" else min(values)
+    right = sum(holds(value) for value, _ in values)
+    return check(
+        name, right == len(values), f"{right} of {len(values)}; {worst} {extreme:.3g} ({where})"
+    )

@@ -7,11 +7,14 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
-from benchmarks.support.commands import finished, timed
+from benchmarks.support.harness import finished, timed
 from testbed.errors import TestbedError
-from testbed.places import RunPlace
+from testbed.keeper.client import Keeper
+from testbed.keeper.processes import end_marked
+from testbed.places import LabPlace, RunPlace
 from testbed.records import read_manifest
 
 WARNED = 3  # done, with a warning
@@ -124,3 +127,27 @@ def ready_at(log: Path) -> int:
     """When the node was first ready, in ns since 1970."""
     events = (json.loads(line) for line in log.read_text().splitlines())
     return next(int(event["t"]) for event in events if event["event"] == "ready")
+
+
+# A lab's core without a lab: links and programs are put into it one by one.
+
+
+class BareCore:
+    """Use as a context manager, which ends all that was put into it."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        self._folder = folder
+        self._place = LabPlace(folder / "s" / name)
+
+    def __enter__(self) -> Self:
+        self._place.folder.mkdir(parents=True)
+        self._keeper = Keeper.launch(self._place, "benchmark")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        end_marked(self._place)

@@ -1,6 +1,6 @@
 """The peer of the docker backend: docker-compose with the very same containers on a plain bridge, without shaping.
 
-Image, command, rights and mounts are those of `testbed.backends.container_recipe`. Each container's process starts
+Image, command, rights and mounts are those of `testbed.backends.docker.backend`. Each container's process starts
 and waits at its gate; here nobody opens it, wires, shapes or captures a link, or waits until nodes are connected.
 """
 
@@ -12,13 +12,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from benchmarks.support.commands import timed
-from testbed.backends.container_recipe import INSIDE, node_container
-from testbed.backends.node_files import lab_secret, node_config, write_node_files
+from benchmarks.support.harness import timed
+from testbed.backends.common.node_config import lab_secret, node_config, write_node_files
+from testbed.backends.common.zipapp import build
+from testbed.backends.docker.backend import INSIDE, node_container
 from testbed.errors import MissingCapability, TestbedError
 from testbed.places import LabPlace, RunPlace
 from testbed.topology import load
-from testbed.zipapp import build
 
 STARTED_S = 300.0
 PATIENCE_S = 900

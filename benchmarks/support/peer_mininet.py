@@ -11,11 +11,11 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from testbed.backends.node_files import lab_secret, node_config, write_node_files
+from testbed.backends.common.node_config import lab_secret, node_config, write_node_files
+from testbed.backends.common.zipapp import build
 from testbed.errors import MissingCapability, TestbedError
 from testbed.places import LabPlace, RunPlace
 from testbed.topology import load
-from testbed.zipapp import build
 
 SYSTEM_PYTHON = "/usr/bin/python3"
 SCRIPT = Path(__file__).with_name("mininet_star.py")

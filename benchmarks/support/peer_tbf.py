@@ -13,11 +13,11 @@ from typing import Any
 
 from testbed.errors import TestbedError
 from testbed.links.calibration.exchange import Exchange
-from testbed.links.calibration.full import Effort, full, lanes_for_full
-from testbed.links.calibration.lines import lines_of
+from testbed.links.calibration.measurement import Effort, full, lanes_for_full
+from testbed.links.calibration.probes import lines_of
+from testbed.links.model import queue_bytes, tbf_burst
 from testbed.links.namespaces import enter_core, inside, make_network, privileged
-from testbed.links.sizes import queue_bytes, tbf_burst
-from testbed.links.system import come_first, die_with_parent, wake_precisely
+from testbed.syscalls import come_first, die_with_parent, wake_precisely
 from testbed.topology.model import Emulator, Profile, Shape
 
 GATEWAY = "198.18.255.254"

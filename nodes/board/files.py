@@ -6,7 +6,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from nodes.board.problems import BoardError
+from nodes.board.errors import BoardError
 
 _PIECE = 1 << 16
 

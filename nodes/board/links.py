@@ -7,7 +7,7 @@ from ipaddress import IPv4Network
 from pathlib import Path
 from typing import Any
 
-from nodes.board.problems import WrongInput
+from nodes.board.errors import WrongInput
 
 _LONGEST_NAME = 15  # of an interface
 _NUMBERS = ("rate_bps", "delay_s", "jitter_s", "loss", "queue_bytes", "burst_bytes")

@@ -11,13 +11,17 @@ A line is a `tbf`, a `blackhole` (cut), or a `netem` in a `prio` whose filter is
 the lab's own machine, whose numbers these are (testbed/links/{sizes,shaping,waiting_room}.py, docs/links.md).
 """
 
+import json
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from hashlib import sha256
 from ipaddress import IPv4Network, collapse_addresses
+from pathlib import Path
+from typing import Any
 
-from nodes.board.bytecode import ALL, IP_DESTINATION, IP_SOURCE, as_text, peers_only
+from nodes.board.bpf import ALL, IP_DESTINATION, IP_SOURCE, as_text, peers_only
+from nodes.board.errors import WrongInput
 from nodes.board.links import Line, Links
 
 Command = tuple[str, ...]
@@ -208,3 +212,61 @@ def _of_peers(
 
 def _digest(commands: list[Command]) -> str:
     return sha256(repr(commands).encode()).hexdigest()[:12]
+
+
+# What shaping notes down: on the alias of its ifb device, where it lasts as long as what it is about.
+#
+# It says whose the device is, how the interface was found, and what was done. A restart of the board takes it all away.
+
+
+PREFIX = "tb"
+_LONGEST = 255  # bytes the kernel keeps
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """Of the links file `testbed`; an empty `plan`: it is not whole (yet)."""
+
+    testbed: str
+    interface: str
+    offloads: tuple[str, ...]  # that were on
+    segments: int  # of gso_max_segs
+    kernel: Kernel
+    down: bool = False  # packets of peers come through the ifb device
+    plan: str = ""
+    peers: str = ""
+
+
+def device_name(path: Path, interface: str) -> str:
+    """Of the ifb device; the same for the same file and interface."""
+    return PREFIX + sha256(f"{interface}\0{path}".encode()).hexdigest()[:10]
+
+
+def write_note(note: Note) -> str:
+    """As an alias."""
+    data = asdict(note)
+    kernel = "+".join(name for name, has in data["kernel"].items() if has)
+    offloads = "+".join(note.offloads)
+    text = json.dumps({**data, "kernel": kernel, "offloads": offloads}, separators=(",", ":"))
+    if len(text.encode()) > _LONGEST:
+        raise WrongInput(f"the path {note.testbed} is too long; 80 characters are a good length")
+    return text
+
+
+def read_note(alias: str) -> Note | None:
+    """None if it is not ours."""
+    try:
+        data: Any = json.loads(alias)
+        kernel = data["kernel"].split("+")
+        return Note(
+            testbed=str(data["testbed"]),
+            interface=str(data["interface"]),
+            offloads=tuple(name for name in data["offloads"].split("+") if name),
+            segments=int(data["segments"]),
+            kernel=Kernel(netem="netem" in kernel, bpf="bpf" in kernel),
+            down=bool(data["down"]),
+            plan=str(data["plan"]),
+            peers=str(data["peers"]),
+        )
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None

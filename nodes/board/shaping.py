@@ -6,12 +6,20 @@ from pathlib import Path
 from typing import Any
 
 from nodes.board import kernel as system
-from nodes.board.kernel import CommandFailed, Interface, run, works
+from nodes.board.errors import BoardError
+from nodes.board.kernel import CommandFailed, Interface, offloads_on, run, switch, works
 from nodes.board.links import Links, read_links
-from nodes.board.note import Note, device_name, write_note
-from nodes.board.offload import offloads_on, switch
-from nodes.board.plan import INGRESS, OUTER, ROOM, Plan, lacking, plan
-from nodes.board.problems import BoardError
+from nodes.board.plan import (
+    INGRESS,
+    OUTER,
+    ROOM,
+    Note,
+    Plan,
+    device_name,
+    lacking,
+    plan,
+    write_note,
+)
 
 _ONE_FRAME = 1  # TCP makes packets of several frames even where offloads are off, unless told so
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from nodes.wire import HEADER_SIZE, HIGHEST_PRIORITY, MAX_SUBSCRIPTIONS, MAX_TOPIC_BYTES
+from nodes.protocol.wire import HEADER_SIZE, HIGHEST_PRIORITY, MAX_SUBSCRIPTIONS, MAX_TOPIC_BYTES
 
 UPKEEP_LEVEL = HIGHEST_PRIORITY - 1
 

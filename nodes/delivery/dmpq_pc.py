@@ -1,7 +1,7 @@
 """DMPQ-PC (Lee 2016, section 3.2): PQ-PC, and a message longer than `dv` bytes is divided into pieces of `dv`.
 
 An urgent message (level `urgent_from` and above) comes between two pieces of a standard one. The labels rebuild one
-message of each class at a time (labels.py), so
+message of each class at a time (`nodes.protocol.labels`), so
 
 - a standard message that has begun is finished before another standard one begins;
 - an urgent message that has begun is finished before another divided urgent one begins; a more urgent one that needs
@@ -14,14 +14,51 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from nodes.delivery.base import Chunk, Needs
-from nodes.delivery.labels import BITS, LETTERS, Letter
-from nodes.delivery.levels import LEVELS, Levels, Waiting
-from nodes.delivery.limits import limit_bytes
-from nodes.delivery.paced import Line, Paced, Piece
+from nodes.delivery.pacing import Line, Paced, Piece
 from nodes.delivery.pq_pc import first_urgent, line_of
-from nodes.delivery.rebuilding import Rebuilding
+from nodes.delivery.queues import LEVELS, Levels, Waiting, limit_bytes
 from nodes.parameters import ParameterError, check_known, one_of
-from nodes.wire import MAX_MESSAGE_BYTES
+from nodes.protocol.labels import BITS, LETTERS, Letter
+from nodes.protocol.wire import MAX_MESSAGE_BYTES
+
+# A divided message on the receiving side, joined piece by piece, never longer than a message may be.
+
+
+class Rebuilding:
+    """The pieces of one stream; at most one message of it is open."""
+
+    def __init__(self, stream: str) -> None:
+        self._stream = stream  # for sentences: "an urgent message", "a message of level 3"
+        self._stored = bytearray()
+
+    @property
+    def open(self) -> bool:
+        return bool(self._stored)
+
+    def add(self, piece: bytes) -> None:
+        """A piece with more to come."""
+        if not piece:
+            raise ValueError(f"an empty piece of {self._stream}")
+        if len(self._stored) + len(piece) > MAX_MESSAGE_BYTES:
+            raise ValueError(
+                f"the pieces of {self._stream} have more than {MAX_MESSAGE_BYTES} bytes together"
+            )
+        self._stored += piece
+
+    def finish(self, piece: bytes) -> bytes:
+        """The last piece; the whole message."""
+        if not self.open:
+            raise ValueError(f"the last piece of {self._stream} came without a first one")
+        self.add(piece)
+        whole = bytes(self._stored)
+        self._stored = bytearray()
+        return whole
+
+    def refuse_between(self) -> None:
+        """ValueError if a message is open, because another one of the stream came whole."""
+        if self.open:
+            raise ValueError(f"a whole message came between the pieces of {self._stream}")
+
 
 URGENT_FROM = 4
 LABELS = ("byte", "opcode")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from nodes.delivery.base import CONTROL_BYTES, Chunk, Dropped, Needs, Queued
-from nodes.delivery.limits import limit_bytes, no_room
+from nodes.delivery.queues import limit_bytes, no_room
 from nodes.parameters import check_known
 
 

@@ -20,15 +20,13 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from nodes.delivery.base import Chunk, Needs
-from nodes.delivery.dmpq_pc import length_of_pieces
-from nodes.delivery.kernel_line import FRAME_BYTES, PACKET_BYTES, KernelLine
-from nodes.delivery.labels import LENGTH_BYTES, Form, form_and_level, levelled
-from nodes.delivery.levels import LEVELS, Levels, Waiting
-from nodes.delivery.limits import limit_bytes
-from nodes.delivery.paced import Paced, Piece
-from nodes.delivery.rebuilding import Rebuilding
+from nodes.delivery.dmpq_pc import Rebuilding, length_of_pieces
+from nodes.delivery.link_model import FRAME_BYTES, PACKET_BYTES, KernelLine
+from nodes.delivery.pacing import Paced, Piece
+from nodes.delivery.queues import LEVELS, Levels, Waiting, limit_bytes
 from nodes.parameters import ParameterError, check_known, seconds, whole_number
-from nodes.wire import HIGHEST_PRIORITY
+from nodes.protocol.labels import LENGTH_BYTES, Form, form_and_level, levelled
+from nodes.protocol.wire import HIGHEST_PRIORITY
 
 METHOD = "preemptive"
 NAMES = ("limit_bytes", "piece_s", "min_piece", "dv", "share_every")

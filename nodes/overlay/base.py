@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import Any, NamedTuple, Protocol
 
-from nodes.wire import Message
+from nodes.protocol.wire import Message
 
 Peer = str
 

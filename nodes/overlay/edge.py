@@ -14,7 +14,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from nodes.overlay import digest
 from nodes.overlay.base import (
     Action,
     Deliver,
@@ -27,21 +26,21 @@ from nodes.overlay.base import (
     Station,
     Taken,
 )
-from nodes.overlay.beats import ANSWER, QUESTION, Beats, beat
-from nodes.overlay.custody import has_custody, taken, taken_copy
-from nodes.overlay.heard import Heard, HeardLately
-from nodes.overlay.interests import parse
-from nodes.overlay.owed import Owed, TakenLately
-from nodes.overlay.promises import Promises
-from nodes.overlay.seen import Seen
-from nodes.wire import CUSTODY, MAX_SUBSCRIPTIONS, REPEATED, Kind, Message, WireError
+from nodes.overlay.reliability import digest
+from nodes.overlay.reliability.custody import has_custody, taken, taken_copy
+from nodes.overlay.reliability.dedup import Heard, HeardLately, Seen
+from nodes.overlay.reliability.heartbeat import ANSWER, QUESTION, Beats, beat
+from nodes.overlay.reliability.outbox import Owed, TakenLately
+from nodes.overlay.reliability.promises import Promises
+from nodes.protocol.interests import parse
+from nodes.protocol.wire import CUSTODY, MAX_SUBSCRIPTIONS, REPEATED, Kind, Message, WireError
 
 
 class Edge:
     """A node that uses the overlay without being a broker of it."""
 
     def __init__(self, station: Station, promises: Promises, wanted: tuple[str, ...] = ()) -> None:
-        """`wanted`: topics, or texts of other interests (`nodes.overlay.interests`)."""
+        """`wanted`: topics, or texts of other interests (`nodes.protocol.interests`)."""
         self._station = station
         self._promises = promises
         self._wanted = dict.fromkeys(wanted)  # an ordered set

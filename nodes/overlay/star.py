@@ -1,7 +1,7 @@
 """One broker in the middle: it knows every subscription and sends each publication on itself.
 
 A mesh of one. By itself it sends nothing but what guests publish and confirmations: no beats, and custody only of
-publications that come with it (`nodes.overlay.promises`).
+publications that come with it (`nodes.overlay.reliability.promises`).
 """
 
 from collections.abc import Mapping
@@ -9,11 +9,11 @@ from random import Random
 from typing import Any, ClassVar
 
 from nodes.overlay.base import Station
-from nodes.overlay.mesh.mesh import Mesh
-from nodes.overlay.promises import PARAMETERS
-from nodes.overlay.tbps.base import Action, Advertised, Deliver, Place, Refuse, Subscribed
+from nodes.overlay.broker.mesh import Mesh
+from nodes.overlay.reliability.promises import PARAMETERS
+from nodes.overlay.topics.base import Action, Advertised, Deliver, Place, Refuse, Subscribed
 from nodes.parameters import check_known
-from nodes.wire import Message
+from nodes.protocol.wire import Message
 
 
 class Alone:

@@ -2,17 +2,18 @@
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from contextlib import suppress
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
 from nodes import overlay
 from nodes.delivery.base import Dropped, Scheduler
-from nodes.runtime import greeting, labelling
-from nodes.runtime.answers import AnswerSocket
+from nodes.protocol.wire import Message
+from nodes.runtime import handshake as runtime_handshake
+from nodes.runtime import label_extension
 from nodes.runtime.config import NodeConfig
 from nodes.runtime.connection import (
     GOING_AWAY,
@@ -27,14 +28,79 @@ from nodes.runtime.connection import (
     watch_for_vanished_peer,
 )
 from nodes.runtime.dialing import OTHER_WAY
-from nodes.runtime.doorstep import Complaints, Doorstep
 from nodes.runtime.lifecycle import State
-from nodes.runtime.link import Link
-from nodes.runtime.link_method import LinkMethod
+from nodes.runtime.link import Link, LinkMethod
 from nodes.runtime.log import Log
 from nodes.runtime.node import Node, NodeFailed
-from nodes.runtime.switchboard import Switchboard
-from nodes.wire import Message
+from nodes.runtime.peer_links import Switchboard
+from nodes.runtime.udp_acks import AnswerSocket
+
+# Who stands at a broker's door: connections whose peer has not given its proof. Pure.
+#
+# There is room for a number of them. When it is full, the newest takes the place of the one that has stood there for
+# longest among those from the address that has most: who comes with thousands takes the places of its own.
+# What is said of those who are turned away has its limit too, so that they cannot fill the disk.
+
+
+ROOM = 256  # a lab's nodes may all come at once
+LINES_AT_ONCE = 100
+LINES_PER_S = 1.0
+
+
+Visitor = TypeVar("Visitor", bound=Hashable)
+
+
+class Doorstep(Generic[Visitor]):
+    """The visitors, by address, each address's longest waiting first."""
+
+    def __init__(self, room: int = ROOM) -> None:
+        self._room = room
+        self._addresses: dict[Visitor, str] = {}
+        self._visitors: dict[str, dict[Visitor, None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._addresses)
+
+    def enter(self, visitor: Visitor, address: str) -> Visitor | None:
+        """Somebody comes; who has to go for it."""
+        self._addresses[visitor] = address
+        self._visitors.setdefault(address, {})[visitor] = None
+        if len(self._addresses) <= self._room:
+            return None
+        crowd = max(self._visitors.values(), key=len)
+        longest = next(iter(crowd))
+        self.leave(longest)
+        return longest
+
+    def leave(self, visitor: Visitor) -> None:
+        """It has given its proof, or is gone."""
+        if (address := self._addresses.pop(visitor, None)) is None:
+            return
+        crowd = self._visitors[address]
+        del crowd[visitor]
+        if not crowd:
+            del self._visitors[address]
+
+
+class Complaints:
+    """Which of many equal events are worth a line: some at once, then one a second."""
+
+    def __init__(self) -> None:
+        self._lines = float(LINES_AT_ONCE)
+        self._at = 0.0
+        self._unsaid = 0
+
+    def worth_a_line(self, now: float) -> int | None:
+        """How many went unsaid before this one, if this one is to be said."""
+        self._lines = min(LINES_AT_ONCE, self._lines + (now - self._at) * LINES_PER_S)
+        self._at = now
+        if self._lines < 1:
+            self._unsaid += 1
+            return None
+        self._lines -= 1
+        unsaid, self._unsaid = self._unsaid, 0
+        return unsaid
+
 
 STOPS = "the broker stops"
 
@@ -109,7 +175,7 @@ class Broker(Node):
                 listen.port,
                 server_header=None,
                 create_connection=self._connection,  # type: ignore[arg-type] # only ever called
-                extensions=[labelling.Acceptance()],
+                extensions=[label_extension.Acceptance()],
                 **SETTINGS,
             )
         except OSError as error:
@@ -202,16 +268,18 @@ class Broker(Node):
 
     async def _greet(self, connection: GuestConnection) -> str | None:
         """Hear HELLO, answer HELLO, hear the proof; the peer's name, or None if it may not stay."""
-        host = greeting.Host(greeting.Card.of(self.config), greeting.new_nonce())
+        host = runtime_handshake.Host(
+            runtime_handshake.Card.of(self.config), runtime_handshake.new_nonce()
+        )
         try:
             async with asyncio.timeout(OPEN_TIMEOUT_S):
                 peer, answer = host.answer(await connection.receive_plain())
                 if self._method_of(peer).needs.bits and not connection.labelled:
-                    raise greeting.Unwelcome(
-                        f"{peer} must offer {labelling.NAME}: its labels need it"
+                    raise runtime_handshake.Unwelcome(
+                        f"{peer} must offer {label_extension.NAME}: its labels need it"
                     )
                 self._check_wanted(peer, proven=False)
-                connection.expect_proof(greeting.PROOF_HELLO_BYTES)
+                connection.expect_proof(runtime_handshake.PROOF_HELLO_BYTES)
                 with self._board.at_door(peer):
                     await connection.send(answer)
                     host.admit(await connection.receive_plain())
@@ -224,7 +292,7 @@ class Broker(Node):
         except NotNow as not_now:
             reason = str(not_now)
             await close(connection, reason, NORMAL if reason == OTHER_WAY else GOING_AWAY)
-        except (TimeoutError, greeting.Unwelcome) as error:
+        except (TimeoutError, runtime_handshake.Unwelcome) as error:
             reason = str(error) or "no HELLO in time"
             self._turn_away(connection, reason)
             await close(connection, reason, POLICY_VIOLATION)

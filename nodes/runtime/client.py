@@ -8,20 +8,18 @@ import asyncio
 from typing import Any
 
 from nodes.delivery.base import Dropped
-from nodes.overlay.custody import encoded_with_custody
 from nodes.overlay.edge import Edge
-from nodes.overlay.promises import promises
-from nodes.runtime import greeting
-from nodes.runtime.backoff import Backoff
+from nodes.overlay.reliability.custody import encoded_with_custody
+from nodes.overlay.reliability.promises import promises
+from nodes.protocol.wire import Message
+from nodes.runtime import handshake
+from nodes.runtime.broker_selection import Backoff, Homes
 from nodes.runtime.config import NodeConfig
 from nodes.runtime.connection import GOING_AWAY
 from nodes.runtime.dialing import FAILURES, dial
-from nodes.runtime.homes import Homes
-from nodes.runtime.link import Link
-from nodes.runtime.link_method import LinkMethod
+from nodes.runtime.link import Link, LinkMethod
 from nodes.runtime.log import Log
 from nodes.runtime.node import Node
-from nodes.wire import Message
 
 
 class Client(Node):
@@ -96,7 +94,7 @@ class Client(Node):
         except FAILURES as error:
             problem = str(error) or type(error).__name__
             if problem != self._problems.get(home.name):  # one that is away for long: one line
-                event = "refuse" if isinstance(error, greeting.Unwelcome) else "unreachable"
+                event = "refuse" if isinstance(error, handshake.Unwelcome) else "unreachable"
                 self.log.write(event, peer=home.name, reason=problem)
             self._problems[home.name] = problem
             return None

@@ -7,10 +7,10 @@ from random import Random
 from typing import Any
 
 from nodes import delivery, overlay
-from nodes.kinds import OURS, NodeKind
-from nodes.overlay import interests
 from nodes.overlay.base import BrokerName, Station
-from nodes.wire import MAX_DIMENSIONS, MAX_SUBSCRIPTIONS, WireError
+from nodes.protocol import interests
+from nodes.protocol.kinds import OURS, NodeKind
+from nodes.protocol.wire import MAX_DIMENSIONS, MAX_SUBSCRIPTIONS, WireError
 
 MAX_NUMBER = 2**32 - 1  # of a node, as it stands in messages
 MAX_SOCKET_PATH = 107  # of a Unix socket, unix(7)

@@ -21,9 +21,9 @@ from websockets.exceptions import ConnectionClosed
 from websockets.protocol import CLIENT, CONNECTING, OPEN
 
 from nodes.delivery.base import Chunk
-from nodes.runtime import kernel, labelling
-from nodes.runtime.greeting import MAX_HELLO_BYTES
-from nodes.wire import MAX_MESSAGE_BYTES
+from nodes.protocol.wire import MAX_MESSAGE_BYTES
+from nodes.runtime import label_extension, tcp_info
+from nodes.runtime.handshake import MAX_HELLO_BYTES
 
 OPEN_TIMEOUT_S = 30.0  # also for HELLO
 CLOSE_TIMEOUT_S = 1.0
@@ -72,7 +72,7 @@ class LinkConnection(Connection):
     def data_received(self, data: bytes) -> None:
         self.arrived_ns = time.time_ns()
         if self.prompt_acks:
-            kernel.acknowledge_now(self.line)
+            tcp_info.acknowledge_now(self.line)
         if self._may_read is not None:
             data = self._allowed(data)
         super().data_received(data)
@@ -84,7 +84,7 @@ class LinkConnection(Connection):
     def expect_proof(self, size: int) -> None:
         """The peer's next message has exactly so many bytes; what comes behind it waits for `trust`."""
         self.protocol.max_message_size = size
-        self._may_read, self._held = kernel.masked_frame(size), b""
+        self._may_read, self._held = tcp_info.masked_frame(size), b""
 
     def trust(self) -> None:
         """The peer has given its proof: from now on all that it sends is read."""
@@ -133,11 +133,11 @@ class LinkConnection(Connection):
     @property
     def labelled(self) -> bool:
         """Whether both sides have agreed that a chunk may have bits."""
-        return labelling.agreed(self.protocol) is not None
+        return label_extension.agreed(self.protocol) is not None
 
     async def send_chunk(self, chunk: Chunk) -> None:
         """As one binary message; returns when all of it is with the kernel."""
-        if (label := labelling.agreed(self.protocol)) is not None:
+        if (label := label_extension.agreed(self.protocol)) is not None:
             label.say = chunk.bits
         if self.protocol.state is not OPEN or self.transport.is_closing():
             if self.left_by_peer:
@@ -192,7 +192,7 @@ class LinkConnection(Connection):
     async def receive_chunk(self) -> Chunk | str:
         """The next message; a text, if the peer sends one."""
         data = await self.recv()
-        label = labelling.agreed(self.protocol)
+        label = label_extension.agreed(self.protocol)
         bits = 0 if label is None else label.heard.popleft()
         return data if isinstance(data, str) else Chunk(data, bits)
 
@@ -203,19 +203,19 @@ class LinkConnection(Connection):
 
     def packet_room(self) -> int:
         """How many bytes of a chunk fill exactly one packet."""
-        return kernel.packet_room(self.line, masked=self.protocol.side is CLIENT)
+        return tcp_info.packet_room(self.line, masked=self.protocol.side is CLIENT)
 
     def unsent_bytes(self) -> int:
         """What the kernel holds and the peer has not acknowledged."""
-        return kernel.unsent_bytes(self.line)
+        return tcp_info.unsent_bytes(self.line)
 
-    def traffic(self) -> kernel.Traffic:
+    def traffic(self) -> tcp_info.Traffic:
         """What has gone over it."""
-        return kernel.traffic(self.line)
+        return tcp_info.traffic(self.line)
 
     def shortest_round_trip_s(self) -> float | None:
         """The shortest round trip that TCP has seen; None: not known."""
-        return kernel.shortest_round_trip_s(self.line)
+        return tcp_info.shortest_round_trip_s(self.line)
 
 
 def watch_for_vanished_peer(line: socket.socket, after_s: float = VANISHED_AFTER_S) -> None:

@@ -7,8 +7,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, WebSocketException
 
 from nodes.delivery.base import Scheduler
-from nodes.runtime import greeting, labelling
-from nodes.runtime.answers import Answers, AnswerSocket
+from nodes.runtime import handshake, label_extension
 from nodes.runtime.config import BrokerPlace, NodeConfig
 from nodes.runtime.connection import (
     POLICY_VIOLATION,
@@ -18,11 +17,16 @@ from nodes.runtime.connection import (
     close,
     watch_for_vanished_peer,
 )
-from nodes.runtime.link import Link
-from nodes.runtime.link_method import LinkMethod
+from nodes.runtime.link import Link, LinkMethod
+from nodes.runtime.udp_acks import Answers, AnswerSocket
 
 ANSWER_WITHIN_S = 10.0  # a broker that lets us wait for longer, before or after the WebSocket handshake, is not there
-FAILURES = (OSError, TimeoutError, WebSocketException, greeting.Unwelcome)  # all that `dial` raises
+FAILURES = (
+    OSError,
+    TimeoutError,
+    WebSocketException,
+    handshake.Unwelcome,
+)  # all that `dial` raises
 
 
 OTHER_WAY = (
@@ -61,7 +65,7 @@ async def dial(
         user_agent_header=None,
         proxy=None,
         create_connection=DialledConnection,
-        extensions=[labelling.Offer()] if method.needs.bits else None,
+        extensions=[label_extension.Offer()] if method.needs.bits else None,
         **{**SETTINGS, "open_timeout": ANSWER_WITHIN_S},
     )
     assert isinstance(connection, DialledConnection)
@@ -81,14 +85,14 @@ async def _greet(
     follower: Follower | None,
 ) -> None:
     """Say HELLO, hear HELLO, give the proof."""
-    caller = greeting.Caller(greeting.Card.of(config), broker, greeting.new_nonce())
+    caller = handshake.Caller(handshake.Card.of(config), broker, handshake.new_nonce())
     try:
         await connection.send(caller.first())
         async with asyncio.timeout(ANSWER_WITHIN_S):
             said = await connection.receive_plain()
         proof = caller.answer(said)
         if method.needs.bits and not connection.labelled:
-            raise greeting.Unwelcome(f"{broker} does not know {labelling.NAME}")
+            raise handshake.Unwelcome(f"{broker} does not know {label_extension.NAME}")
         connection.trust()
         if follower is not None:
             await follower.before_proof()
@@ -97,9 +101,9 @@ async def _greet(
         if closed.rcvd is not None and closed.rcvd.reason == OTHER_WAY:
             raise CalledTheOtherWay(f"{broker} is calling itself") from closed
         if (problem := broken_rule(closed)) is not None:
-            raise greeting.Unwelcome(problem) from closed
+            raise handshake.Unwelcome(problem) from closed
         raise
-    except (TimeoutError, greeting.Unwelcome) as error:
+    except (TimeoutError, handshake.Unwelcome) as error:
         await close(connection, str(error) or "no HELLO in time", POLICY_VIOLATION)
         raise
     except asyncio.CancelledError:

@@ -21,8 +21,8 @@ from errno import ENOSPC
 from typing import NamedTuple
 from zlib import crc32
 
-from nodes.overlay.owed import MAX_REPEATED, MAX_REPEATED_BYTES
-from nodes.wire import MAX_MESSAGE_BYTES, Message, WireError, decode, encode
+from nodes.overlay.reliability.outbox import MAX_REPEATED, MAX_REPEATED_BYTES
+from nodes.protocol.wire import MAX_MESSAGE_BYTES, Message, WireError, decode, encode
 
 MAX_JOURNAL_BYTES = 2 * MAX_MESSAGE_BYTES
 TIDY_FROM_BYTES = 64 * 1024  # a smaller file is left as it is

@@ -5,9 +5,11 @@ from collections.abc import Callable
 
 from websockets.exceptions import ConnectionClosed
 
+from nodes.delivery import METHODS
 from nodes.delivery.base import Assembler, Chunk, Dropped, Needs, Scheduler
-from nodes.runtime import kernel
-from nodes.runtime.answers import Answers
+from nodes.protocol.wire import Message, WireError, decode
+from nodes.runtime import tcp_info
+from nodes.runtime.config import Method
 from nodes.runtime.connection import (
     GOING_AWAY,
     NORMAL,
@@ -18,8 +20,8 @@ from nodes.runtime.connection import (
     close,
     why_closed,
 )
-from nodes.runtime.surplus import Use
-from nodes.wire import Message, WireError, decode
+from nodes.runtime.link_eviction import Use
+from nodes.runtime.udp_acks import Answers
 
 Handle = Callable[["Link", Message, int], None]  # link, message, when its last byte came (ns)
 Refusal = Callable[["Link", str], None]  # link, reason
@@ -52,7 +54,7 @@ class Link:
         self._answers = answers
         self._now = asyncio.get_running_loop().time
         self._chunks_received = 0
-        self._traffic = kernel.NO_TRAFFIC
+        self._traffic = tcp_info.NO_TRAFFIC
         self.use = Use(self._now())
         self.orderly = False
         self.carried = False  # what was queued in the end waits for the next link
@@ -226,3 +228,25 @@ class Link:
                 await self._work.wait()
         except TimeoutError:
             return
+
+
+# The delivery method of one link, ready to be used.
+
+
+class LinkMethod:
+    """Both sides of the method, with their parameters; ValueError with a sentence if these are wrong."""
+
+    def __init__(self, chosen: Method) -> None:
+        self._delivery = METHODS[chosen.method]
+        self._parameters = chosen.parameters
+        self.needs = self._delivery.needs(chosen.parameters)
+        self.scheduler()
+        self.assembler()
+
+    def scheduler(self) -> Scheduler:
+        """A queue for a link."""
+        return self._delivery.scheduler(self._parameters)
+
+    def assembler(self) -> Assembler:
+        """What puts together the chunks of one connection."""
+        return self._delivery.assembler(self._parameters)

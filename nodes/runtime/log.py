@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from nodes.delivery.base import Dropped
-from nodes.joined import apart
-from nodes.wire import Kind, Message, decode
+from nodes.protocol.joined import apart
+from nodes.protocol.wire import Kind, Message, decode
 
 
 def hex_id(message_id: int) -> str:

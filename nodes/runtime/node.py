@@ -19,12 +19,12 @@ from nodes.overlay.base import (
     Send,
     Taken,
 )
+from nodes.protocol.wire import Message, encode
 from nodes.runtime.config import NodeConfig
 from nodes.runtime.connection import POLICY_VIOLATION
 from nodes.runtime.lifecycle import CLOSE_S, HAND_OVER_S, Cause, State, after
 from nodes.runtime.link import Link
 from nodes.runtime.log import Log, about, about_dropped
-from nodes.wire import Message, encode
 
 
 class Refused(Exception):

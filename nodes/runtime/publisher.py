@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
-from nodes.overlay.interests import OPENING, is_plain
-from nodes.wire import (
+from nodes.protocol.interests import OPENING, is_plain
+from nodes.protocol.wire import (
     HIGHEST_PRIORITY,
     LOWEST_PRIORITY,
     MAX_COORDINATE,

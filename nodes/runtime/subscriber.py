@@ -5,7 +5,7 @@ Its log is also its memory: what it had before it was started again, it knows fr
 
 import time
 
-from nodes.overlay.heard import Heard
+from nodes.overlay.reliability.dedup import Heard
 from nodes.runtime.client import Client
 from nodes.runtime.log import handed_over
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from testbed.backends.base import Done
-from testbed.backends.local import LocalBackend
-from testbed.backends.node_files import lab_secret, node_config
+from testbed.backends.common.base import Done
+from testbed.backends.common.local import LocalBackend
+from testbed.backends.common.node_config import lab_secret, node_config
 from testbed.keeper.client import Keeper, NodeProcess
 from testbed.topology.model import Node
 

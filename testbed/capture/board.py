@@ -5,23 +5,123 @@ continued by the next start. What the disk does not take is counted, and told in
 """
 
 import argparse
+import json
 import os
 import select
+import socket
 import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from ipaddress import IPv4Network
 from pathlib import Path
+from typing import Any
 
-from testbed.capture.account import Account
-from testbed.capture.ending import termination
+from nodes.board.errors import BoardError
+from nodes.board.links import read_links
+from nodes.board.plan import PREFIX, read_note
+from testbed.capture.bpf_filter import interface_sieve, shaper_sieve
 from testbed.capture.link import CapturedLink
 from testbed.capture.pcap import PcapFile
-from testbed.capture.shaper import Shaper, shaper_of
-from testbed.capture.sieve import interface_sieve, shaper_sieve
-from testbed.capture.sockets import LONGEST_FRAME, Ear
+from testbed.capture.sockets import LONGEST_FRAME, Ear, termination
 from testbed.errors import TestbedError
+
+# A board's account of its capture: a small JSON file, renewed each second, for whoever collects.
+#
+# A capture that goes on after a break goes on with its account; between which moments nobody listened stands in `gaps`.
+
+
+class Account:
+    """Counts, the time that they are of, and what went wrong."""
+
+    def __init__(self, path: Path, began_ns: int, goes_on: bool) -> None:
+        self._path = path
+        self._began_ns = began_ns
+        self._gaps: list[list[int]] = []
+        self._dropped_before = 0
+        if goes_on and (before := _read(path)):
+            self._began_ns = before["began_ns"]
+            self._dropped_before = before["dropped"]
+            self._gaps = [*before.get("gaps", []), [before["until_ns"], began_ns]]
+
+    def write(
+        self, counts: Mapping[str, int], now_ns: int, error: str = "", *, ended: bool = False
+    ) -> bool:
+        """Put it on the disk, whole; False if there is no room even for that."""
+        data = {
+            "packets": counts["packets"],
+            "bytes": counts["bytes"],
+            "dropped": counts["dropped"] + self._dropped_before,
+            "error": error,
+            "began_ns": self._began_ns,
+            "until_ns": now_ns,
+            "ended": ended,
+            "gaps": self._gaps,
+        }
+        text = json.dumps(data).encode() + b"\n"
+        fresh = self._path.with_name(f".{self._path.name}.new")
+        try:
+            fresh.write_bytes(text)
+            fresh.replace(self._path)
+        except OSError:
+            with suppress(OSError):
+                fresh.unlink()
+            return self._overwrite(text)
+        return True
+
+    def _overwrite(self, text: bytes) -> bool:
+        """A full disk still takes what needs no more room than before: spaces at the end mean nothing in JSON."""
+        try:
+            with self._path.open("r+b", buffering=0) as file:
+                padded = text.ljust(os.fstat(file.fileno()).st_size)
+                return file.write(padded) == len(padded)
+        except OSError:
+            return False
+
+
+def _read(path: Path) -> dict[str, Any] | None:
+    """None if it is not there or torn."""
+    try:
+        data = json.loads(path.read_bytes())
+        numbers = (data["began_ns"], data["until_ns"], data["dropped"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return data if all(isinstance(number, int) for number in numbers) else None
+
+
+# Finds out whether packets of peers are shaped on their way into a board (`nodes.board.shaping`), and where they
+# come out again: the interface itself hears them before that.
+
+
+_INTERFACES = Path("/sys/class/net")
+
+
+@dataclass(frozen=True, slots=True)
+class Shaper:
+    """The device that such packets come through, and whose they are."""
+
+    device: str
+    peers: tuple[IPv4Network, ...]
+
+
+def shaper_of(interface: str, before: Shaper | None) -> Shaper | None:
+    """The one in force. While it is being changed, or if its file cannot be read, it counts as it was `before`."""
+    for _, name in socket.if_nameindex():
+        if not name.startswith(PREFIX):
+            continue
+        try:
+            note = read_note((_INTERFACES / name / "ifalias").read_text())
+            if note is None or note.interface != interface:
+                continue
+            if not note.plan:
+                return before
+            return Shaper(name, read_links(Path(note.testbed)).peers) if note.down else None
+        except (OSError, BoardError):
+            return before if before and before.device == name else None
+    return None
+
 
 RELEASE_INTERVAL_S = 0.08  # a record is in its file after at most two of these
 LOOK_INTERVAL_S = 1.0  # so often the account is written and the interface looked at

@@ -1,12 +1,12 @@
-"""A dissector for Wireshark, in Lua, made from the field table of `nodes.wire` and the labels of `nodes.delivery`.
+"""A dissector for Wireshark, in Lua, made from the field table of `nodes.protocol.wire` and `nodes.protocol.labels`.
 
 A WebSocket frame on a broker's port is a chunk: a whole message, a label and a whole message, several behind their
 lengths, or a piece. The header stands in a message's first piece, which no label tells from the others: of pieces only
 label, level and bytes are shown.
 """
 
-from nodes import wire
-from nodes.delivery.labels import LENGTH_BYTES, LEVELLED, Form, Letter
+from nodes.protocol import wire
+from nodes.protocol.labels import LENGTH_BYTES, LEVELLED, Form, Letter
 
 _TYPES = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}
 _HEXADECIMAL = frozenset({"flags", "message_id"})

@@ -1,8 +1,47 @@
 """One captured link: two ears, one file, and the account of what went from these into that."""
 
-from testbed.capture.ordering import HoldBack
+from operator import itemgetter
+
 from testbed.capture.pcap import PcapFile
+from testbed.capture.records import Record
 from testbed.capture.sockets import Ear
+
+_TIME = itemgetter(0)
+
+
+class HoldBack:
+    """The records of one link that are not yet in its file."""
+
+    def __init__(self) -> None:
+        self._held: list[Record] = []  # there since before the last release
+        self._fresh: list[Record] = []
+
+    def __len__(self) -> int:
+        return len(self._held) + len(self._fresh)
+
+    def add(self, records: list[Record]) -> None:
+        self._fresh += records
+
+    def release(self) -> list[Record]:
+        """The records held for a whole interval, and the fresh ones that belong between them."""
+        everything = sorted(self._held + self._fresh, key=_TIME)
+        self._fresh = []
+        if not self._held:
+            self._held = everything
+            return []
+        newest_held = max(map(_TIME, self._held))
+        cut = len(everything)
+        while everything[cut - 1][0] > newest_held:
+            cut -= 1
+        self._held = everything[cut:]
+        return everything[:cut]
+
+    def release_all(self) -> list[Record]:
+        """Everything, in order: nothing more will come."""
+        everything = sorted(self._held + self._fresh, key=_TIME)
+        self._held, self._fresh = [], []
+        return everything
+
 
 MOST_HELD = 65536  # records of a link kept in memory while its ears are behind
 

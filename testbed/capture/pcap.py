@@ -4,6 +4,7 @@ scapy's writer makes the bytes; this file decides when and how they reach the di
 while it is written, after `kill -9`, and after the disk was full.
 """
 
+import fcntl
 import io
 import os
 import struct
@@ -13,9 +14,23 @@ from pathlib import Path
 
 from scapy.utils import RawPcapWriter
 
-from testbed.capture.descriptors import lift
-from testbed.capture.ordering import Record
-from testbed.capture.records import Extent, extent
+from testbed.capture.records import Extent, Record, extent
+
+# Descriptors beyond what select() knows: a lab of hundreds of links keeps three of them open for each.
+
+
+_SELECT_REACH = 1024  # scapy's constructors call select(), which knows no descriptor beyond
+
+
+def lift(descriptor: int) -> int:
+    """The same open file under a number beyond select()'s reach, so that what is opened next stays within it."""
+    try:
+        lifted = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, _SELECT_REACH)
+    except OSError:  # the limit of open files is that low; then no number goes beyond
+        return descriptor
+    os.close(descriptor)
+    return lifted
+
 
 ETHERNET = 1  # LINKTYPE_ETHERNET
 _SNAPLEN = struct.Struct("<I")

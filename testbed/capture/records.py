@@ -1,4 +1,4 @@
-"""Reading a link's file: how far it is whole, and the records in it. Without scapy, for whoever only wants to look."""
+"""The records of a link's file: their type, and how far a file is whole. Without scapy, since the keeper reads them."""
 
 import os
 import struct
@@ -6,8 +6,17 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from testbed.capture.ordering import Record
 from testbed.errors import InputError
+
+# Puts what two sockets of a link delivered into one order: by time stamp.
+#
+# A link is heard at both ends, and neither socket knows of the other. A record is therefore held back for one whole
+# interval between two releases; whatever the other socket still had from before that is in by then. No clock is asked:
+# a step of the machine's clock neither holds a record for ever nor lets it go too early.
+
+
+Record = tuple[int, int, bytes]  # time stamp (ns since 1970), length on the wire, captured bytes
+
 
 NANOSECOND_MAGIC = 0xA1B23C4D
 FILE_HEADER = struct.Struct("<IHHIIII")  # ..., the longest record (snaplen), link type

@@ -7,19 +7,21 @@ scapy's `recv_raw` turns the time into a float and so loses the nanoseconds; her
 
 import ctypes
 import errno
+import os
+import signal
 import socket
 import struct
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 
 from scapy.arch.linux import L2ListenSocket, LinuxInterfaceProvider
 from scapy.config import conf
 from scapy.interfaces import NetworkInterface
 from scapy.packet import Raw
 
-from testbed.capture.descriptors import lift
-from testbed.capture.ordering import Record
+from testbed.capture.pcap import lift
+from testbed.capture.records import Record
 
 LONGEST_FRAME = 65535
 RECEIVE_BUFFER = 16 << 20  # bytes; taken only while packets wait
@@ -56,7 +58,7 @@ if conf.default_l2 is None:
 class Ear(L2ListenSocket):  # type: ignore[misc]  # scapy has no types
     """Hears the frames of one interface, which may still be down. To be made inside its namespace.
 
-    `outgoing`: also those that it sends. `only`: a program of the kernel's (nodes.board.bytecode) that chooses.
+    `outgoing`: also those that it sends. `only`: a program of the kernel's (nodes.board.bpf) that chooses.
     """
 
     ins: socket.socket
@@ -157,3 +159,21 @@ def _enlarge(ear: socket.socket) -> None:
         ear.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, RECEIVE_BUFFER)
         return
     ear.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
+
+
+# How a capture process is told to end.
+
+
+@contextmanager
+def termination() -> Iterator[int]:
+    """A descriptor that becomes readable on SIGTERM. Ctrl-C is left to whoever started the lab."""
+    reading, writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+    signal.set_wakeup_fd(writing)
+    signal.signal(signal.SIGTERM, lambda *_: None)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield reading
+    finally:
+        signal.set_wakeup_fd(-1)
+        os.close(reading)
+        os.close(writing)

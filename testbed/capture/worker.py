@@ -18,14 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from testbed.capture.ending import termination
 from testbed.capture.link import CapturedLink
 from testbed.capture.pcap import PcapFile
-from testbed.capture.sockets import LONGEST_FRAME, Ear
+from testbed.capture.sockets import LONGEST_FRAME, Ear, termination
 from testbed.errors import TestbedError
 from testbed.limits import raise_open_files
 from testbed.links.namespaces import inside
-from testbed.monitor.board import shared_board
+from testbed.monitor.shared_counters import shared_board
 
 RELEASE_INTERVAL_S = 0.08  # a record is in its file after at most two of these
 TELL_INTERVAL_S = 1.0  # the monitor learns of lost packets after at most so long

@@ -7,30 +7,35 @@ from typing import Annotated, Any, cast
 
 import typer
 
-from analysis.interrupts import never_lost
+from analysis.spark.interrupts import never_lost
 from testbed import __version__
-from testbed.cli import (
-    analyze_command,
-    board_commands,
-    compare_command,
-    dissector_command,
-    events_command,
-    file_commands,
-    graph_command,
-    image_commands,
-    job_command,
-    lab_commands,
-    link_commands,
-    machine_commands,
-    node_commands,
-    packets_command,
-    profile_commands,
-    query_command,
-    replay_command,
-    reproduce_command,
-    run_commands,
-    sweep_command,
-    watch_command,
+from testbed.cli.commands import (
+    analyze,
+    compare,
+    deploy,
+    doctor,
+    down,
+    events,
+    export,
+    graph,
+    image,
+    link,
+    logs,
+    node,
+    plan,
+    play,
+    profiles,
+    query,
+    replay,
+    report,
+    reproduce,
+    run,
+    schema,
+    status,
+    sweep,
+    up,
+    validate,
+    watch,
 )
 from testbed.cli.terminal import INTERRUPTED
 from testbed.limits import raise_open_files
@@ -67,30 +72,36 @@ def _common(
     pass
 
 
-for commands in (
-    run_commands,
-    sweep_command,
-    analyze_command,
-    compare_command,
-    packets_command,
-    job_command,
-    dissector_command,
-    query_command,
-    reproduce_command,
-    lab_commands,
-    board_commands,
-    replay_command,
-    watch_command,
-    events_command,
-    link_commands,
-    node_commands,
-    file_commands,
-    graph_command,
-    profile_commands,
-    image_commands,
-    machine_commands,
+# In the order of `testbed --help`.
+for command in (
+    run,
+    report,
+    sweep,
+    analyze,
+    compare,
+    export,
+    query,
+    reproduce,
+    up,
+    down,
+    status,
+    play,
+    logs,
+    deploy,
+    replay,
+    watch,
+    events,
+    link,
+    node,
+    validate,
+    plan,
+    schema,
+    graph,
+    profiles,
+    image,
+    doctor,
 ):
-    commands.register(app)
+    command.register(app)
 
 
 # All wrong usage is of this kind; typer does not export its name.

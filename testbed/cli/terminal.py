@@ -9,13 +9,14 @@ import errno
 import json
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
 
 import typer
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
 from rich.live import Live
 from rich.markup import escape
 from rich.progress import (
@@ -27,10 +28,11 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.table import Table
 from rich.text import Text
 
 from testbed.errors import NodeFailure, TestbedError
-from testbed.events import Event, Note, StageAdvanced, StageEnded, StageStarted, Warned
+from testbed.progress import Event, Note, StageAdvanced, StageEnded, StageStarted, Warned
 from testbed.topology import TopologyErrors
 
 WARNED = 3
@@ -172,3 +174,31 @@ class Terminal:
         if hint:
             self._err.print(f"  [bold]→[/] {escape(hint)}", soft_wrap=True)
         raise typer.Exit(code)
+
+
+# Tables on narrow terminals: columns that matter less are left out rather than all of them cut.
+
+
+_WIDE = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class Fitting:
+    """The first variant that fits; else the last. A variant names the columns that it does without."""
+
+    make: Callable[[Collection[str]], Table]
+    variants: Sequence[Sequence[str]]
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        unbounded = options.update_width(_WIDE)
+        for left_out in ((), *self.variants):
+            table = self.make(left_out)
+            if table.__rich_measure__(console, unbounded).maximum <= options.max_width:
+                break
+        yield table
+
+
+def what_is_missing(known: Sequence[str], left_out: Collection[str]) -> str | None:
+    """A caption on the columns that there would be, had they room."""
+    missing = [name for name in known if name in left_out]
+    return f"a wider terminal shows more: {', '.join(missing)}" if missing else None

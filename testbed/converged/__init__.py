@@ -6,14 +6,13 @@ Beside them stands a Publish/Subscribe map, `zorder_map`, whose nodes own stretc
 All functions are pure: a seed in, arrays or rows out.
 """
 
+from testbed.converged.atm import measure_mixed, measure_tables
 from testbed.converged.collection import measure_collection
 from testbed.converged.graph import converge
 from testbed.converged.load import measure_load
-from testbed.converged.mixed import measure_mixed
 from testbed.converged.population import PATTERNS, Population, population
-from testbed.converged.tables import measure_tables
 from testbed.converged.topics import measure_topics
-from testbed.converged.zorder_map import measure_levelling
+from testbed.converged.zorder_levelling import measure_levelling
 
 __all__ = [
     "PATTERNS",

@@ -26,10 +26,9 @@ all leave by its own line, one after the other. Here that line carries k message
 import numpy as np
 from numpy.typing import NDArray
 
-from testbed.converged.flood import Hops
-from testbed.converged.neighbours import Neighbours
-from testbed.converged.split import leftward_hops
-from testbed.converged.supports import space_bits, start_count
+from testbed.converged.graph import Neighbours
+from testbed.converged.multicast import Hops, leftward_hops
+from testbed.converged.psg import space_bits, start_count
 
 _Ints = NDArray[np.int64]
 

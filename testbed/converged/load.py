@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from testbed.converged.distances import Strategy
-from testbed.converged.graph import converge
-from testbed.converged.neighbours import Neighbours, neighbours_in_topics
+from testbed.converged.graph import Neighbours, converge, neighbours_in_topics
+from testbed.converged.multicast import Strategy
 from testbed.converged.population import Population, population, random_vectors
 from testbed.converged.scribe import scribe_trees
 

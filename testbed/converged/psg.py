@@ -1,10 +1,107 @@
 """PSG-TBPS on converged topics: several nodes search for the subscribers at once (Kita 2025, 5.3)."""
 
+from enum import StrEnum
+from math import ceil, floor, log2
+
 import numpy as np
 from numpy.typing import NDArray
 
-from testbed.converged.flood import Hops
-from testbed.converged.supports import NO_START, Starts
+from testbed.converged.graph import BITS
+from testbed.converged.multicast import Hops
+
+# PSG-TBPS: which nodes search for the subscribers at the same time (Kita 2025, 5.3.1).
+
+
+NO_START = -1
+Starts = NDArray[np.int64]
+
+
+class Support(StrEnum):
+    """What becomes of a slot in the space of membership vectors that is nobody's."""
+
+    NEXT = "next"  # the next one upward serves who does not yet
+    EXACT = "exact"  # it is dropped
+
+
+class SupportFrom(StrEnum):
+    """Who may serve as a support node: the thesis does not say."""
+
+    PARTICIPANTS = "participants"
+    PUBLISHERS = "publishers"
+
+
+def space_bits(participants: int) -> int:
+    """How many bits of the vectors are looked at: enough for each participant to have a vector of its own."""
+    return max(1, ceil(log2(participants)))
+
+
+def start_count(bits: int, priority: int) -> int:
+    """How many nodes start: the publisher alone at priority 1, a quarter of the space at priority 5."""
+    return max(1, floor(1 + ((1 << bits) / 4 - 1) * (priority - 1) / 4))
+
+
+def slots(bits: int, own: NDArray[np.int64], priority: int) -> NDArray[np.int64]:
+    """The vectors that should start, from the publisher's own one upward: `[number, ...]` for publishers `own[...]`."""
+    count = start_count(bits, priority)
+    interval = (1 << bits) // count
+    upward: NDArray[np.int64] = np.add.outer(interval * np.arange(count), own)
+    return upward % (1 << bits)
+
+
+def start_nodes(
+    vectors: NDArray[np.uint64], publishers: int, priority: int, support: Support, among: int
+) -> Starts:
+    """Who starts, `starts[number, topic, publisher]`: peers of the topic, the publisher itself first.
+
+    `vectors[topic, peer]` are in key order, publishers first. The first `among` peers of a topic may serve. `NO_START`
+    is where nobody does. Those who may serve stand in the order of their bits, of equal ones the smaller key first; a
+    slot looks upward from its own bits in this order, cyclically.
+    """
+    topics, bits = len(vectors), space_bits(vectors.shape[1])
+    prefix = (vectors[:, :among] >> np.uint64(BITS - bits)).astype(np.int64)
+    order = np.argsort(prefix, axis=1, kind="stable")
+    own = prefix[:, :publishers]
+    wanted = slots(bits, own, priority)
+    # How many stand below each place of each topic's space: where a slot begins to look.
+    topic = np.arange(topics)[:, None]
+    having = np.bincount((prefix + (topic << bits)).ravel(), minlength=topics << bits)
+    having = having.reshape(topics, -1)
+    below = np.cumsum(having, axis=1) - having
+    found = below.ravel()[wanted + (topic << bits)]
+    line = order.ravel()
+    if support is Support.EXACT:
+        there = having.ravel()[wanted + (topic << bits)] > 0
+        starts = np.where(there, line[np.minimum(found, among - 1) + among * topic], NO_START)
+        starts[0] = np.arange(publishers)
+        return starts
+    # How far above the publisher's own place each slot is served: behind the slot before it, so that none serves twice.
+    place = np.argsort(order, axis=1)[:, :publishers]
+    number = np.arange(len(wanted))[:, None, None]
+    above = found - place + among * (wanted < own) - number
+    above[0] = 0
+    above = np.maximum.accumulate(above, axis=0) + number
+    served = _within_one_round(above.reshape(len(above), -1), among).reshape(above.shape)
+    starts = line[(served + place) % among + among * topic]
+    return np.where(served == NO_START, NO_START, starts)
+
+
+def _within_one_round(above: NDArray[np.int64], among: int) -> NDArray[np.int64]:
+    """Slots that would be served by the publisher itself or later go to the first ones above it that are free."""
+    late = above >= among
+    columns = np.flatnonzero(late[-1])  # each slot is later than the one before
+    if not columns.size:
+        return above
+    served = np.where(late, NO_START, above)
+    taken = np.zeros((among + 1, len(columns)), dtype=bool)  # the last row: of those that are late
+    np.put_along_axis(taken, np.minimum(above[:, columns], among), True, axis=0)
+    taken[among] = True
+    free = np.argsort(taken, axis=0, kind="stable")
+    free[np.take_along_axis(taken, free, axis=0)] = NO_START
+    turn = np.cumsum(late[:, columns], axis=0) - 1
+    instead = np.take_along_axis(free, np.clip(turn, 0, among), axis=0)
+    served[:, columns] = np.where(late[:, columns], instead, served[:, columns])
+    return served
+
 
 _FAR = 254  # hops to whoever does not start; one more still fits a byte
 _Ints = NDArray[np.int64]

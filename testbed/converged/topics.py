@@ -7,14 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from testbed.converged.delay import hops_ms
-from testbed.converged.distances import Distances, Strategy, distances, stretches
 from testbed.converged.fan import fan_helpers, fan_parts, fan_paths
 from testbed.converged.graph import converge
+from testbed.converged.multicast import Distances, Strategy, distances, hops_ms, stretches
 from testbed.converged.population import PATTERNS, Population, population, random_vectors
-from testbed.converged.psg import Publications
+from testbed.converged.psg import Publications, Support, SupportFrom, start_nodes
 from testbed.converged.scribe import scribe_trees
-from testbed.converged.supports import Support, SupportFrom, start_nodes
 
 Row = dict[str, Any]
 METHODS = ("sg-tbps", "psg-tbps", "scribe", "fan-tbps")

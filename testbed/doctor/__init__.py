@@ -8,10 +8,9 @@ from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
-from testbed.doctor.facts import Facts, Means
-from testbed.doctor.finding import Check, Repair
-from testbed.doctor.judging import judge
-from testbed.doctor.probing import probe
+from testbed.doctor.checks import judge
+from testbed.doctor.facts import Facts, Means, probe
+from testbed.doctor.remedies import Check, Repair
 
 __all__ = ["Check", "Facts", "Means", "Repair", "as_json", "examine", "judge", "probe"]
 

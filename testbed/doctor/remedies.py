@@ -1,10 +1,66 @@
-"""The commands that the doctor knows, each with what it changes."""
+"""A finding of the doctor, the commands that help, and running them: in which order, and whether it helped."""
 
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-from testbed.backends.platforms import BINFMT
-from testbed.doctor.finding import Repair
+import testbed
+from testbed.backends.docker.platforms import BINFMT
 from testbed.links.tap import DEVICE
+
+Status = Literal["ok", "limited", "missing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """A command that helps, as words, never as text for a shell; `changes` says what it does to this machine."""
+
+    argv: tuple[str, ...]
+    changes: str
+    root: bool = True
+    given: str = ""  # on its standard input
+    packages: tuple[str, ...] = ()  # what it installs: all installations become one
+
+    def typed(self, as_root: bool = False) -> str:
+        """As one would type it."""
+        sudo = ("sudo",) if self.root and not as_root else ()
+        words = shlex.join(sudo + self.argv)
+        return f"echo {self.given} | {words}" if self.given else words
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One finding. `costs` and `fix` are empty where nothing is amiss; `repairs` where nothing can be done safely."""
+
+    name: str
+    status: Status
+    found: str
+    costs: str = ""
+    fix: str = ""
+    repairs: tuple[Repair, ...] = ()
+
+
+def lack(
+    name: str,
+    status: Status,
+    found: str,
+    costs: str,
+    repairs: tuple[Repair, ...],
+    otherwise: str,
+) -> Check:
+    """Something is amiss: its repairs say what helps, and `otherwise` does where there are none."""
+    fix = " && ".join(repair.typed() for repair in repairs) if repairs else otherwise
+    return Check(name, status, found, costs, fix, repairs)
+
+
+# The commands that the doctor knows, each with what it changes.
+
 
 OURSELVES = "testbed"  # whoever is called by this name: this program is meant
 ADMINISTRATORS = "/usr/sbin:/sbin"  # not in everybody's PATH
@@ -90,3 +146,84 @@ def remove_orphans() -> Repair:
         "ends and removes what crashed labs have left (`testbed status --orphans` lists it)",
         root=False,
     )
+
+
+# Doing what helps: which commands, in which order, and whether it helped.
+
+
+NO_SUDO = "it needs root, and there is no sudo here"
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A repair that was tried, and what went wrong, if anything."""
+
+    repair: Repair
+    trouble: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A finding that could be repaired, before and after."""
+
+    name: str
+    before: Check
+    after: Check
+
+    @property
+    def repaired(self) -> bool:
+        return self.after.status == "ok"
+
+
+Run = Callable[[Repair], str]
+
+
+def plan(checks: Iterable[Check], tried: Iterable[Repair] = ()) -> list[Repair]:
+    """Each command once, none that was tried; what is to be installed comes first, and all at once."""
+    wanted = [repair for check in checks for repair in check.repairs]
+    packages = dict.fromkeys(package for repair in wanted for package in repair.packages)
+    others = dict.fromkeys(repair for repair in wanted if not repair.packages)
+    steps = [*others]
+    if packages:
+        steps = [update_packages(), install(*packages), *steps]
+    done = set(tried)
+    return [step for step in steps if step not in done]
+
+
+def carry_out(repairs: Sequence[Repair], run: Run, told: Callable[[Repair], None]) -> list[Done]:
+    """One after the other; one that fails does not stop the others."""
+    done = []
+    for repair in repairs:
+        told(repair)
+        done.append(Done(repair, run(repair)))
+    return done
+
+
+def run_here(repair: Repair) -> str:
+    """Run the command, its output on our standard error; what went wrong, if anything."""
+    argv = list(repair.argv)
+    if argv[0] == OURSELVES:
+        argv[:1] = [sys.executable, "-m", testbed.__name__]
+    if repair.root and os.geteuid() != 0:
+        if shutil.which("sudo") is None:
+            return NO_SUDO
+        argv = ["sudo", *argv]
+    root = str(Path(testbed.__file__).resolve().parent.parent)
+    paths = [root, *filter(None, [os.environ.get("PYTHONPATH")])]
+    path = f"{os.environ.get('PATH', '')}:{ADMINISTRATORS}"
+    environment = {"PATH": path, "PYTHONPATH": os.pathsep.join(paths)}
+    given = {"input": repair.given.encode()} if repair.given else {"stdin": subprocess.DEVNULL}
+    sys.stderr.flush()
+    try:
+        ended = subprocess.run(
+            argv, stdout=2, env={**os.environ, **environment}, check=False, **given
+        )
+    except OSError as error:
+        return f"{argv[0]}: {error.strerror}"
+    return f"exit code {ended.returncode}" if ended.returncode else ""
+
+
+def compare(before: Iterable[Check], after: Iterable[Check]) -> list[Change]:
+    """What could be repaired, and what has become of it."""
+    now = {check.name: check for check in after}
+    return [Change(was.name, was, now[was.name]) for was in before if was.repairs]

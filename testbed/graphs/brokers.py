@@ -9,20 +9,19 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from nodes.overlay.collection.collecting import travels_alone
-from nodes.overlay.collection.node import Collection
-from nodes.overlay.mesh import anchor
-from nodes.overlay.mesh.joining import topic_node
+from nodes.overlay.broker import anchor
+from nodes.overlay.broker.joining import topic_node
+from nodes.overlay.collection.node import Collection, travels_alone
 from nodes.overlay.methods import TOPIC_METHODS
-from nodes.overlay.promises import Promises, promises
-from nodes.overlay.tbps.base import TopicNode
+from nodes.overlay.reliability.promises import Promises, promises
+from nodes.overlay.topics.base import TopicNode
+from nodes.protocol.wire import CUSTODY, HIGHEST_PRIORITY
 from nodes.runtime.config import parse
-from nodes.wire import CUSTODY, HIGHEST_PRIORITY
-from testbed.backends.node_files import SEEDS, node_config
+from testbed.backends.common.node_config import SEEDS, node_config
 from testbed.errors import InputError
-from testbed.graphs.company import Company, Publication, Wishes
+from testbed.graphs.scenario import Company, Publication, Wishes
 from testbed.places import RunPlace
-from testbed.topology.hints import did_you_mean, listing, with_article
+from testbed.topology.diagnostics.hints import did_you_mean, listing, with_article
 from testbed.topology.model import Node, NodeKind, Publish, Topology
 from testbed.topology.names import filled
 

@@ -4,14 +4,11 @@ from collections.abc import Callable, Mapping
 from math import ceil
 
 from testbed.earth import Place
-from testbed.hazards import levels, shaking
-from testbed.hazards.happening import Story, alarmed, moments, own_course
+from testbed.hazards import ground_motion, levels
+from testbed.hazards.hydrology import Rainfall, Tanks, depth_m, held_after
 from testbed.hazards.model import Hazard, HazardKind, Quake, Rain, River, Slope
-from testbed.hazards.rain import Rainfall
-from testbed.hazards.river import depth_m, held_after
-from testbed.hazards.sites import Site, drawn, sites_of
+from testbed.hazards.sites import Site, Story, alarmed, drawn, moments, own_course, sites_of
 from testbed.hazards.slopes import Movement
-from testbed.hazards.tanks import Tanks
 
 HOUR_S = 3_600.0
 BEFORE_STEP_S = 600.0  # before the scenario, as JMA computes its index
@@ -124,16 +121,19 @@ def _flood(
 def _earthquake(hazard: Hazard, quake: Quake, site: Site, duration_s: float, seed: int) -> Story:
     assert site.at is not None  # checked with the file
     amplified = drawn(site, quake.amplification, quake.spread, seed)
-    strength = shaking.intensity(amplified * shaking.velocity_cm_s(quake, site.at))
-    strong_s, first_s = shaking.s_arrival_s(quake, site.at), shaking.p_arrival_s(quake, site.at)
-    course = levels.course([(0.0, 0.0), (strong_s, strength)], shaking.BOUNDS, 0.0)
+    strength = ground_motion.intensity(amplified * ground_motion.velocity_cm_s(quake, site.at))
+    strong_s, first_s = (
+        ground_motion.s_arrival_s(quake, site.at),
+        ground_motion.p_arrival_s(quake, site.at),
+    )
+    course = levels.course([(0.0, 0.0), (strong_s, strength)], ground_motion.BOUNDS, 0.0)
     course = tuple(change for change in course if change.at_s < duration_s)
     failed = course[-1].level == levels.HIGHEST
     steps = moments(duration_s, hazard.step_s)
     index = tuple(strength if at_s >= strong_s else 0.0 for at_s in steps)
     return Story(
         site,
-        shaking.BOUNDS[levels.EVACUATE - 2],
+        ground_motion.BOUNDS[levels.EVACUATE - 2],
         (),
         index,
         course,

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
-from testbed.hazards.happening import Story, moments
 from testbed.hazards.levels import level_at
 from testbed.hazards.model import LEVELS, Hazard, HazardKind
+from testbed.hazards.sites import Story, moments
 
 MOST_POINTS = 600  # of each curve
 INDEX = {  # what stands for the danger, and its unit

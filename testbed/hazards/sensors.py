@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from testbed.hazards.happening import Story
 from testbed.hazards.levels import LOWEST, Change, Course
 from testbed.hazards.model import Hazard
+from testbed.hazards.sites import Story
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,14 @@
-"""Where a hazard is watched: sensors at one place stand on one slope, at one gauge, on one piece of ground."""
+"""Where a hazard is watched, what it does at each of these sites step by step, and the levels that follow."""
 
 import random
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import count, takewhile
 
 from testbed.earth import Place, distance_m
+from testbed.hazards import levels
+from testbed.hazards.levels import Course
+from testbed.hazards.model import Hazard
 
 MOST_DEVIATIONS = 2.0
 
@@ -41,3 +45,54 @@ def within(site: Site, other: Site, reach_m: float) -> bool:
     if site.at is None or other.at is None:
         return False
     return distance_m(site.at, other.at) <= reach_m
+
+
+# What a hazard does at each site, step by step, and the levels that follow from it.
+
+
+@dataclass(frozen=True, slots=True)
+class Story:
+    """One site: what it got (rain), how it stood (an index), when its level changed, when it failed."""
+
+    site: Site
+    threshold: float  # in the index's unit: that of level 4
+    rain_mm_h: tuple[float, ...]  # in each step; of an earthquake none
+    index: tuple[float, ...]  # at the beginning of each step
+    course: Course
+    failed_s: float | None = None
+    noticed_s: float | None = None  # when an earthquake's first wave comes
+    moved_mm: float | None = None  # how far a slope had moved, at its failure or at the end
+
+
+def moments(duration_s: float, step_s: float) -> list[float]:
+    """The beginnings of all steps; the scenario's end is excluded."""
+    return list(takewhile(lambda at_s: at_s < duration_s, (n * step_s for n in count())))
+
+
+def own_course(hazard: Hazard, shares: list[tuple[float, float]], failed_s: float | None) -> Course:
+    """The levels of one site by itself; `shares`: (second, index as a share of the threshold). A failure is level 5."""
+    slack = hazard.hysteresis
+    below = levels.course(shares, hazard.bounds[: levels.EVACUATE - 1], slack)
+    return below if failed_s is None else levels.at_least(below, failed_s, levels.HIGHEST)
+
+
+def alarmed(hazard: Hazard, stories: tuple[Story, ...]) -> tuple[Story, ...]:
+    """The same stories after everybody has heard of the failures: who is near is raised, from then on."""
+    reaches = ((hazard.near_m, levels.EVACUATE), (hazard.region_m, levels.ELDERLY))
+    failed = [story for story in stories if story.failed_s is not None]
+    return tuple(_alarmed(story, failed, reaches) for story in stories)
+
+
+def _alarmed(story: Story, failed: list[Story], reaches: tuple[tuple[float, int], ...]) -> Story:
+    course = story.course
+    for reach_m, level in reaches:
+        heard = [
+            other.failed_s
+            for other in failed
+            if other.failed_s is not None
+            and other.site != story.site
+            and within(story.site, other.site, reach_m)
+        ]
+        if heard:
+            course = levels.at_least(course, min(heard), level)
+    return replace(story, course=course)

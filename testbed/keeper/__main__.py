@@ -16,9 +16,9 @@ from testbed.keeper.core import Core
 from testbed.keeper.server import Server
 from testbed.limits import raise_open_files
 from testbed.links.namespaces import enter_core
-from testbed.links.system import inherit_grandchildren
 from testbed.links.wiring import make_core
 from testbed.places import MARK, LabPlace
+from testbed.syscalls import inherit_grandchildren
 
 
 def main() -> int:

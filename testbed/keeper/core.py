@@ -1,4 +1,4 @@
-"""What the keeper keeps: the nodes (`residents`), their links, the relay and the capture.
+"""What the keeper keeps: the nodes (`keeper.nodes`), their links, the relay and the capture.
 
 One method a question of the protocol (docs/architecture.md); each returns the answer's fields, some after a while.
 """
@@ -9,15 +9,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from testbed.keeper.births import Nursery, Slow
-from testbed.keeper.capturing import Capturing
-from testbed.keeper.happening import Happening
-from testbed.keeper.kept import Kept, Refused
-from testbed.keeper.monitoring import Monitoring
-from testbed.keeper.naming import ROOM, ROOM_MARK
-from testbed.keeper.relaying import Relaying
-from testbed.keeper.residents import Residents, adopted
-from testbed.keeper.workers import Worker
+from testbed.keeper.actions import Happening
+from testbed.keeper.nodes import Kept, Refused, Residents, adopted
+from testbed.keeper.prefork import Nursery, Slow
+from testbed.keeper.process_title import ROOM, ROOM_MARK
+from testbed.keeper.workers import Capturing, Monitoring, Relaying, Worker
 from testbed.links import wiring
 from testbed.links.changes import Line
 from testbed.links.probe import capabilities
@@ -48,7 +44,7 @@ class Core:
 
         self._happening = Happening(
             self._nodes.kept,
-            lambda: self._worker("load", "testbed.keeper.load_worker"),
+            lambda: self._worker("load", "testbed.keeper.background_traffic"),
             lambda role: marks(lab, run, role),
         )
 
@@ -328,7 +324,7 @@ class Core:
 
     def _nursery(self, room: str) -> Nursery:
         marked, log = self._marked("nursery")
-        return Nursery("nursery", "testbed.keeper.nursery", marked, log, room)
+        return Nursery("nursery", "testbed.keeper.prefork_worker", marked, log, room)
 
     def _marked(self, role: str) -> tuple[dict[str, str], Path]:
         """What a helper's environment gets, and its log."""

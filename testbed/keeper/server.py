@@ -17,8 +17,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from testbed.errors import TestbedError
-from testbed.keeper.births import Slow, Wait
 from testbed.keeper.core import Core
+from testbed.keeper.prefork import Slow, Wait
 
 _ANSWER_S = 5.0  # a client that does not read its answer for so long is dropped
 _LONGEST = 64 << 20

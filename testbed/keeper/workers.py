@@ -1,4 +1,7 @@
-"""A helper process of the keeper (relay, capture, monitor) that answers questions as JSON lines on its pipes."""
+"""The helper processes of a keeper (relay, capture, monitor), which answer questions as JSON lines on their pipes.
+
+Each is one object also across the death of its process.
+"""
 
 import json
 import os
@@ -6,15 +9,20 @@ import select
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
+from testbed.capture.records import extent
 from testbed.errors import TestbedError
 from testbed.keeper.children import end, start
+from testbed.keeper.pipes import Lines, wait_for
 from testbed.links.namespaces import empty_network
-from testbed.pipes import Lines, wait_for
+from testbed.links.spec import Access
+from testbed.links.wiring import NODE_IF, ns_path
+from testbed.monitor.shared_counters import VARIABLE, make_shared_memory
+from testbed.places import RunPlace
 
 PATIENCE_S = 60.0
 _TAIL = 400  # characters of its log that an error quotes
@@ -128,3 +136,220 @@ class Worker:
         """It goes now."""
         self.dismiss()
         end([self._process])
+
+
+# The capture of a lab as one thing, also across the death of its process.
+
+
+CLOSING_S = 10.0  # for the sockets of a capture that has ended
+
+
+class Capturing:
+    """Starts the capture process when it is first needed, and accounts for what it wrote."""
+
+    def __init__(self, make: Callable[[], Worker]) -> None:
+        self._make = make
+        self._worker: Worker | None = None
+        self._files: dict[str, Path] = {}  # by link
+        self._deaths: list[str] = []  # of processes that were replaced
+        self._dismissed: list[Worker] = []
+
+    @property
+    def state(self) -> str | None:
+        """running, dead, or None if nobody has asked for a capture."""
+        return state_of(self._worker)
+
+    def expect(self) -> None:
+        """Links will come: to load scapy takes a while, in which other things can be done."""
+        if self._worker is None:
+            self._worker = self._make()
+
+    def listen(self, orders: Sequence[dict[str, Any]]) -> None:
+        """Hear these links, through a new process if the last one has died."""
+        if self._worker is not None and not self._worker.running:
+            self._deaths.append(self._worker.obituary)
+            self._worker.end()
+            self._worker = None
+        self.expect()
+        assert self._worker is not None
+        self._worker.ask({"do": "add", "links": list(orders)})
+        self._files |= {order["link"]: Path(order["path"]) for order in orders}
+
+    def stop(self) -> dict[str, Any]:
+        """Counts per link, and as `error` what went wrong; if the process is dead, what its files hold."""
+        worker, self._worker = self._worker, None
+        if worker is None:
+            return {"links": {}}
+        deaths, self._deaths = self._deaths, []
+        files, self._files = self._files, {}
+        died = worker.obituary
+        try:
+            answer = worker.ask({"do": "stop"})
+        except WorkerError as error:
+            links = {link: _written(path) for link, path in files.items()}
+            answer = {"links": links, "error": died or error.message}
+        worker.dismiss()
+        self._dismissed.append(worker)  # the kernel may take seconds to close hundreds of sockets
+        found = {key: value for key, value in answer.items() if key != "ok"}
+        errors = [*deaths, *([found["error"]] if "error" in found else [])]
+        return {**found, "error": "; ".join(errors)} if errors else found
+
+    def reap(self) -> None:
+        """Collect processes that have ended, and take note of when."""
+        self._dismissed = [worker for worker in self._dismissed if worker.running]
+        state_of(self._worker)
+
+    def close(self) -> None:
+        """Wait for what is left: many threads close the sockets side by side; were they killed, the kernel would take
+        10 ms for one after the other."""
+        for worker in self._dismissed:
+            worker.let_go(CLOSING_S)
+        self._dismissed.clear()
+
+
+def state_of(worker: Worker | None) -> str | None:
+    """running, dead, or None if there is none."""
+    if worker is None:
+        return None
+    return "running" if worker.running else "dead"
+
+
+def _written(path: Path) -> dict[str, int]:
+    """What a file holds of a link. How much was lost when its writer died, nobody knows."""
+    try:
+        whole = extent(path)
+    except (OSError, TestbedError):
+        return {"packets": 0, "bytes": 0, "dropped": 0}
+    return {"packets": whole.packets, "bytes": whole.on_the_wire, "dropped": 0}
+
+
+# The relay of a lab as one thing: its process is started when it is first needed, and anew after its death.
+
+
+class Relaying:
+    """The user-space links; they are gone when the process is."""
+
+    def __init__(self, make: Callable[[], Worker]) -> None:
+        self._make = make
+        self._worker: Worker | None = None
+
+    @property
+    def state(self) -> str | None:
+        """running, dead, or None if no link has needed it yet."""
+        return state_of(self._worker)
+
+    @property
+    def serves(self) -> bool:
+        """Whether its links carry anything."""
+        return self.state == "running"
+
+    def add(self, links: Sequence[Access]) -> None:
+        """Both taps of each link, down; through a new process if there is none, or none any more."""
+        if not self.serves:
+            self.close()
+            self._worker = self._make()
+        orders = [
+            {
+                "link": link.spec.node,
+                "node_ns": ns_path(link.ns_fd),
+                "node_if": NODE_IF,
+                "far_ns": ns_path(link.far_fd),
+                "far_if": link.spec.far_if,
+                "mtu": link.spec.mtu,
+            }
+            for link in links
+        ]
+        self._ask({"do": "add", "links": orders})
+
+    def shape(self, links: Sequence[dict[str, Any]], seed: int | None) -> None:
+        """Shapes as the keeper was told them; WorkerError if the links have gone with their process."""
+        shapes = [{"link": link["node"], "up": link["up"], "down": link["down"]} for link in links]
+        self._ask({"do": "shape", "links": shapes, "seed": seed})
+
+    def remove(self, links: Sequence[Access]) -> None:
+        """Taps go; those of a dead relay are left to whoever removes interfaces."""
+        if links and self.serves:
+            with suppress(WorkerError):
+                self._ask({"do": "remove", "links": [link.spec.node for link in links]})
+
+    def counters(self, links: bool, restart: bool) -> dict[str, Any]:
+        """How it and its links fare, None if there is none, or none any more; then its lateness may start anew."""
+        if self._worker is None or not self.serves:
+            return {"relay": None, "links": None}
+        found = self._worker.ask({"do": "counters", "links": links, "restart": restart})
+        return {"relay": found["counters"], "links": found.get("links")}
+
+    def reap(self) -> None:
+        """Take note of its end."""
+        state_of(self._worker)
+
+    def close(self) -> None:
+        """End it."""
+        if self._worker is not None:
+            self._worker.end()
+            self._worker = None
+
+    def _ask(self, question: dict[str, Any]) -> dict[str, Any]:
+        if self._worker is None:
+            raise WorkerError("there is no relay, and so no link")
+        return self._worker.ask(question)
+
+
+# The monitor of a lab as one thing: it watches the machine while links are captured.
+#
+# It is a guest. Should it fail to start, die or find no room, the lab goes on; the report then says for how long the
+# machine was not watched.
+
+
+MONITOR_PATIENCE_S = 2.0
+
+
+class Monitoring:
+    """Starts the monitor when it is first needed; `make` starts a process that writes to the file."""
+
+    def __init__(self, make: Callable[[Path], Worker]) -> None:
+        self._make = make
+        self._worker: Worker | None = None
+        self._memory: int | None = None
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Through which the keeper's processes find the memory that they share."""
+        if self._memory is None:
+            try:
+                self._memory = make_shared_memory()
+            except OSError:
+                return {}
+        return {VARIABLE: f"/proc/{os.getpid()}/fd/{self._memory}"}
+
+    def begin(self, run: RunPlace) -> None:
+        """Watch from now on, unless somebody does already."""
+        if self._worker is not None and self._worker.running:
+            return
+        self._dismiss()
+        with suppress(OSError):
+            self._worker = self._make(run.machine)
+
+    def stop(self) -> None:
+        """The last row is written, and the process ends."""
+        if self._worker is not None:
+            with suppress(WorkerError, ValueError):
+                self._worker.ask({"do": "stop"}, MONITOR_PATIENCE_S)
+            self._dismiss()
+
+    def close(self) -> None:
+        """Also let go of the shared memory."""
+        self.stop()
+        if self._memory is not None:
+            os.close(self._memory)
+            self._memory = None
+
+    def reap(self) -> None:
+        """Collect a process that has ended."""
+        if self._worker is not None and not self._worker.running:
+            self._dismiss()
+
+    def _dismiss(self) -> None:
+        worker, self._worker = self._worker, None
+        if worker is not None:
+            worker.end()

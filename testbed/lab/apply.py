@@ -2,11 +2,11 @@
 
 from collections.abc import Callable, Sequence
 
-from testbed.backends.base import Backend, Done
+from testbed.backends.common.base import Backend, Done
 from testbed.errors import NodeFailure
-from testbed.events import Emit, StageAdvanced, StageEnded, StageStarted
-from testbed.journal import Journal
+from testbed.lab.journal import Journal
 from testbed.plan import Step, StepKind, batches
+from testbed.progress import Emit, StageAdvanced, StageEnded, StageStarted
 from testbed.topology.model import Node, Topology
 
 STAGES = {

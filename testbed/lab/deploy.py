@@ -3,12 +3,13 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from testbed.backends.choice import BOARDS, Choice, choose_backend
+from testbed.backends.common.names import BOARDS
 from testbed.backends.field.boards import Board, boards_of, is_mixed, uplink_of
 from testbed.backends.field.deployment import Deployment
+from testbed.backends.registry import Choice, choose_backend
 from testbed.errors import InputError, few
-from testbed.events import Emit
 from testbed.lab.up import bring_up
+from testbed.progress import Emit
 from testbed.records import LabRecord
 from testbed.topology.model import ActionKind, Topology
 

@@ -5,16 +5,17 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from testbed.backends.base import Backend
-from testbed.backends.choice import BOARDS, Maker, has_boards, make_backend
-from testbed.backends.clearing import clear_away
+from testbed.backends.common.base import Backend
+from testbed.backends.common.names import BOARDS, has_boards
+from testbed.backends.docker.removal import clear_away
+from testbed.backends.registry import Maker, make_backend
 from testbed.errors import InputError, TestbedError
-from testbed.events import Emit, Note, StageAdvanced, StageEnded, StageStarted, Warned
-from testbed.journal import Journal
-from testbed.lab.guests import save_outputs
-from testbed.lab.happened import record_happened
-from testbed.lab.health import NO_KEEPER, troubles
+from testbed.lab.external_nodes import save_outputs
+from testbed.lab.journal import Journal
+from testbed.lab.run_record import record_happened
+from testbed.lab.status import NO_KEEPER, troubles
 from testbed.places import LabPlace
+from testbed.progress import Emit, Note, StageAdvanced, StageEnded, StageStarted, Warned
 from testbed.records import (
     UNFINISHED,
     LabRecord,
@@ -61,8 +62,8 @@ def bring_down(name: str, emit: Emit, make: Maker = make_backend) -> LabRecord |
 
 def _clear_boards(place: LabPlace, record: LabRecord, emit: Emit) -> None:
     """What cannot be cleared is told, and how to do it later: a board that is gone must not keep a lab up."""
-    from testbed.backends.field.clearing import clear_boards
     from testbed.backends.field.deployment import load
+    from testbed.backends.field.removal import clear_boards
 
     try:
         _, left = clear_boards(place, record.run_place, load(place), emit)

@@ -3,15 +3,15 @@
 import time
 from collections.abc import Mapping
 
-from nodes.overlay.interests import OPENING, is_plain
-from nodes.overlay.space import AREA
-from nodes.wire import MAX_PAYLOAD_BYTES
+from nodes.protocol.interests import OPENING, is_plain
+from nodes.protocol.space import AREA
+from nodes.protocol.wire import MAX_PAYLOAD_BYTES
 from testbed.control import request
 from testbed.errors import InputError
-from testbed.events import Emit, Warned, ignore
-from testbed.lab.happened import INJECTED
-from testbed.lab.health import refuse_the_dead
+from testbed.lab.run_record import INJECTED
+from testbed.lab.status import refuse_the_dead
 from testbed.places import LabPlace
+from testbed.progress import Emit, Warned, ignore
 from testbed.records import LabRecord, did_you_mean, extend_manifest, read_manifest
 from testbed.topology.model import NodeKind, Topology, from_json
 from testbed.topology.names import topic_problem

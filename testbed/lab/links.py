@@ -1,15 +1,15 @@
 """Links while the lab runs: how they are, and changes, each of which is on record in the run's manifest."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from testbed.backends.base import Backend
-from testbed.backends.choice import Maker, make_backend
+from testbed.backends.common.base import Backend
+from testbed.backends.registry import Maker, make_backend
 from testbed.errors import InputError, TestbedError
-from testbed.events import Emit, Note, ignore
-from testbed.journal import Journal
+from testbed.lab.journal import Journal
 from testbed.links.changes import (
     Action,
     Link,
@@ -20,12 +20,46 @@ from testbed.links.changes import (
     sentence_on,
     still_changed,
 )
-from testbed.links.profiles import PROFILES
-from testbed.links.selection import ALL, select_links
 from testbed.places import LabPlace
+from testbed.progress import Emit, Note, ignore
 from testbed.records import LabRecord, extend_manifest, locked, read_manifest, the_lab
-from testbed.topology.hints import did_you_mean, listing, quoted
+from testbed.topology.diagnostics.hints import did_you_mean, listing, quoted
 from testbed.topology.model import Profile, Topology, from_json
+from testbed.topology.parse.selectors import Members, SelectorError, Stretch, member, select
+from testbed.topology.profiles import PROFILES
+
+# Which links are meant: by the names of their nodes, as in topology files; `all` means all of them. Pure.
+
+
+ALL = "all"
+
+
+def members_of(topology: Topology) -> Members:
+    """The names that selectors can mean in this lab."""
+    names = frozenset(node.name for node in topology.nodes)
+    return Members(names, Counter(node.group for node in topology.nodes if node.group))
+
+
+def select_links(selectors: Sequence[str], topology: Topology) -> tuple[str, ...]:
+    """The links meant, each once, in the file's order; InputError for a selector that means none."""
+    members = members_of(topology)
+    meant: set[str] = set()
+    for selector in selectors:
+        meant |= _meant(selector, members)
+    return tuple(node.name for node in topology.nodes if node.name in meant)
+
+
+def _meant(selector: str, members: Members) -> frozenset[str]:
+    if selector == ALL and ALL not in members.nodes:
+        return members.nodes
+    try:
+        found = select(selector, members)
+    except SelectorError as error:
+        raise InputError(str(error), error.hint) from error
+    if isinstance(found, Stretch):
+        return frozenset(member(found.group, index) for index in found.indices)
+    return frozenset() if found is None else frozenset({found})
+
 
 RECORD = "link_changes"  # of the manifest
 PATIENCE_S = 5.0  # for another command that changes the lab's links at the same moment

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from testbed.backends.build_folder import abandoned_build_folders, remove_abandoned
-from testbed.backends.containers import Box, all_boxes, remove_boxes
+from testbed.backends.docker.build_folder import abandoned_build_folders, remove_abandoned
+from testbed.backends.docker.containers import Box, all_boxes, remove_boxes
 from testbed.errors import InputError, TestbedError
 from testbed.jsonfiles import read_json
 from testbed.keeper.processes import Process, all_marked, end_all

@@ -2,25 +2,24 @@
 
 import json
 import math
+import shutil
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 
-from testbed.backends.choice import Maker, make_backend
+from testbed.backends.registry import Maker, make_backend
 from testbed.errors import InputError, TestbedError, few
-from testbed.events import Emit, StageAdvanced, StageEnded, StageStarted, Warned
-from testbed.journal import Journal
 from testbed.keeper.client import Keeper
 from testbed.lab.actions import Actions, hand_out
-from testbed.lab.board_clocks import shifts
-from testbed.lab.guests import idle_guests
-from testbed.lab.happened import injected_since, record_happened
-from testbed.lab.hazard_record import record_hazard
-from testbed.lab.health import how_to_repair, refuse_the_dead, troubles
-from testbed.lab.starting import may_start
-from testbed.lab.status import NodeStatus, node_statuses
+from testbed.lab.external_nodes import idle_guests
+from testbed.lab.journal import Journal
+from testbed.lab.preparation import may_start
+from testbed.lab.run_record import injected_since, record_happened, record_hazard, shifts
+from testbed.lab.status import NodeStatus, how_to_repair, node_statuses, refuse_the_dead, troubles
 from testbed.places import LabPlace, RunPlace
+from testbed.progress import Emit, StageAdvanced, StageEnded, StageStarted, Warned
 from testbed.recording.lateness import Lateness
 from testbed.recording.script import Script, compiled
 from testbed.records import LabRecord, extend_manifest, locked, read_manifest, update_manifest
@@ -31,8 +30,10 @@ from testbed.scenario import (
     still_missing,
     without_the_fallen,
 )
-from testbed.scenario.agenda import Agenda
-from testbed.topology.model import NodeKind, Topology, from_json
+from testbed.scenario.schedule import Agenda
+from testbed.topology import load_text
+from testbed.topology.addresses import keep_numbers
+from testbed.topology.model import NodeKind, Topology, from_json, to_json
 
 PLAYING = "playing the scenario"
 SETTLING = "waiting for messages under way"
@@ -255,3 +256,66 @@ class _Counts:
                 event["event"] == "receive" and event["published_ns"] >= self._since_ns
                 for event in events
             )
+
+
+# A scenario from a file of its own, for a lab that is up already.
+
+
+PATIENCE_S = 5.0  # for another command that changes the lab at the same moment
+
+
+def take_scenario(record: LabRecord, file: Path) -> None:
+    """From now on this is what `play` plays; checked against the lab as it is, and refused if that cannot be."""
+    with locked(record.name, patience_s=PATIENCE_S):
+        run = record.run_place
+        manifest = read_manifest(run)
+        lab = from_json(manifest["topology"])
+        asked = keep_numbers(_read_again(record, file, lab), manifest["numbers"])
+        _refuse_other_nodes(record, file, lab, asked)
+        topology = replace(lab, scenario=asked.scenario, profiles=asked.profiles)
+        shutil.copyfile(file, run.scenario)
+        update_manifest(run, topology=to_json(topology), scenario_source=str(file.resolve()))
+
+
+def _read_again(record: LabRecord, scenario: Path, lab: Topology) -> Topology:
+    """The topology file as it was when the lab was made, with this scenario; what was set of the old one is over."""
+    source = Path(record.source)
+    text = record.run_place.topology.read_text(encoding="utf-8-sig")
+    settings = [f"{path}={value}" for path, value in lab.overrides if not _of_scenario(path)]
+    return load_text(
+        text,
+        str(source),
+        name=record.name,
+        folder=source.parent,
+        scenario=scenario,
+        overrides=settings,
+    )
+
+
+def _of_scenario(path: str) -> bool:
+    return path == "scenario" or path.startswith("scenario.")
+
+
+def _refuse_other_nodes(record: LabRecord, file: Path, lab: Topology, asked: Topology) -> None:
+    """What subscribers want may follow from the scenario, and they have said already what they want."""
+    now = {node.name: node for node in lab.nodes}
+    wanted = {node.name: node for node in asked.nodes}
+    others = [name for name in {**now, **wanted} if now.get(name) != wanted.get(name)]
+    if others:
+        raise InputError(
+            f"with this scenario {few(others)} would not be as the lab has made them",
+            f"`testbed up {record.source} --scenario {file}` brings the lab in line with it",
+        )
+
+
+# Another speed for the scenario of a lab that is up already.
+
+
+def take_speed(record: LabRecord, speed: float) -> None:
+    """From now on `play` plays the scenario so many times as fast as it is written."""
+    with locked(record.name, patience_s=PATIENCE_S):
+        topology = from_json(read_manifest(record.run_place)["topology"])
+        if not topology.scenario.duration_s:
+            raise InputError(f"lab {record.name} has no scenario to play faster", "add --scenario")
+        paced = replace(topology, scenario=replace(topology.scenario, speed=speed))
+        update_manifest(record.run_place, topology=to_json(paced))

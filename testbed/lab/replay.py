@@ -5,17 +5,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from testbed.backends.choice import SIMULATED
+from testbed.backends.common.names import SIMULATED
 from testbed.errors import InputError, NameTaken
-from testbed.events import Emit
 from testbed.lab.down import bring_down
-from testbed.lab.happened import began_ns, happened_in
 from testbed.lab.play import play
+from testbed.lab.run_record import began_ns, happened_in
 from testbed.lab.simulate import SERVICE_S, simulate
 from testbed.lab.up import bring_up
 from testbed.places import RunPlace
-from testbed.recording.actions import incidents_of, recorded
-from testbed.recording.by_hand import link_incidents
+from testbed.progress import Emit
+from testbed.recording.actions import incidents_of, link_incidents, recorded
 from testbed.recording.difference import Difference, difference
 from testbed.recording.publications import read_actions
 from testbed.recording.script import (
@@ -29,11 +28,11 @@ from testbed.recording.script import (
 from testbed.records import lab_names, read_manifest, update_manifest
 from testbed.scenario import Action, without_the_fallen
 from testbed.topology import load_text
-from testbed.topology.files import text_of
+from testbed.topology.addresses import keep_numbers
 from testbed.topology.model import Topology, from_json
 from testbed.topology.names import MAX_LAB_NAME, name_problem
-from testbed.topology.numbering import keep_numbers
-from testbed.topology.overrides import parse_override
+from testbed.topology.parse.files import text_of
+from testbed.topology.parse.overrides import parse_override
 
 RECORD = "replay"  # of the manifest
 WAITING = "scenario.settle"  # all of the scenario that a replay may have otherwise

@@ -9,13 +9,13 @@ from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
 
-from testbed.backends.choice import SIMULATED, Choice
+from testbed.backends.common.names import SIMULATED
+from testbed.backends.registry import Choice
 from testbed.errors import MissingCapability, few
-from testbed.events import Emit, Note, StageAdvanced, StageEnded, StageStarted, Warned
-from testbed.lab.begin import Sources, begin_run
-from testbed.lab.happened import record_happened
-from testbed.lab.hazard_record import record_hazard
+from testbed.lab.run_record import record_happened, record_hazard
+from testbed.lab.start.run_folder import Sources, begin_run
 from testbed.places import RunPlace
+from testbed.progress import Emit, Note, StageAdvanced, StageEnded, StageStarted, Warned
 from testbed.recording.actions import FAILED
 from testbed.recording.script import Script, compiled
 from testbed.records import new_run, update_manifest
@@ -92,7 +92,7 @@ def _simulate(
     from testbed.backends.simulated.lab import SimulatedLab
     from testbed.backends.simulated.loop import SECOND
     from testbed.backends.simulated.node import EPOCH_NS
-    from testbed.backends.simulated.playing import play
+    from testbed.backends.simulated.play import play
     from testbed.backends.simulated.trace import write_trace
 
     begin_run(topology, sources, run, Choice(SIMULATED, "asked for"))

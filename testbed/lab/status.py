@@ -4,15 +4,54 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from testbed.backends.base import GuestState
-from testbed.control import request_all
+from testbed.backends.common.base import GuestState
+from testbed.backends.common.names import BACKENDS, has_boards, here
+from testbed.control import ControlError, request_all
 from testbed.errors import InputError, TestbedError
 from testbed.keeper.client import Keeper
-from testbed.lab.guests import guest_states
-from testbed.lab.health import NO_KEEPER, troubles
+from testbed.lab.external_nodes import guest_states
 from testbed.places import LabPlace
-from testbed.records import load_lab, lock_file, lock_is_held, read_manifest
+from testbed.records import LabRecord, load_lab, lock_file, lock_is_held, read_manifest
 from testbed.topology.model import Node, Topology, from_json
+
+# What has died of a lab besides its nodes: asked from its keeper.
+
+
+NO_KEEPER = "its keeper has died, and its links and captures with it"
+DEAD_WORKERS = {
+    "relay": "the relay has died, and the links with it",
+    "capture": "the capture has died: nothing is recorded any more",
+}
+
+
+def troubles(record: LabRecord) -> tuple[str, ...]:
+    """Sentences on what has died; none if all is well."""
+    if here(record.backend) not in BACKENDS:
+        return ()
+    keeper = Keeper.connect(LabPlace.of(record.name))
+    if keeper is None:
+        return (NO_KEEPER,)
+    try:
+        workers = keeper.status()["workers"]
+    except ControlError:  # it has died since
+        return (NO_KEEPER,)
+    return tuple(words for role, words in DEAD_WORKERS.items() if workers.get(role) == "dead")
+
+
+def refuse_the_dead(record: LabRecord) -> None:
+    """TestbedError if nothing would arrive, or nothing would be recorded."""
+    if dead := troubles(record):
+        raise TestbedError(
+            f"lab {record.name} is not whole: {'; '.join(dead)}",
+            how_to_repair(record),
+        )
+
+
+def how_to_repair(record: LabRecord) -> str:
+    """The command that makes a lab whole again."""
+    if has_boards(record.backend):
+        return f"`testbed deploy {record.source} --name {record.name} -i INVENTORY` repairs it"
+    return f"`testbed up {record.source} --name {record.name}` repairs it"
 
 
 @dataclass(frozen=True, slots=True)

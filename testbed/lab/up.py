@@ -3,25 +3,27 @@
 import platform
 import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
+from typing import Any
 
-from testbed.backends.base import Backend
-from testbed.backends.choice import Choice, Maker, choose_backend, known_backend, make_backend
+from testbed.backends.common.base import Backend, GuestState
 from testbed.backends.field.boards import at_their_addresses
 from testbed.backends.field.deployment import Deployment
-from testbed.errors import InputError, NodeFailure, TestbedError, few
-from testbed.events import Emit, Note, Warned
-from testbed.journal import Journal
+from testbed.backends.registry import Choice, Maker, choose_backend, known_backend, make_backend
+from testbed.control import ControlError, request
+from testbed.errors import A_FEW, InputError, NodeFailure, TestbedError, few
+from testbed.keeper.children import UNKNOWN
+from testbed.keeper.client import Keeper
 from testbed.lab.apply import apply
-from testbed.lab.begin import Sources, begin_run
-from testbed.lab.calibrate import calibrated
-from testbed.lab.guests import save_outputs
+from testbed.lab.external_nodes import guest_states, save_outputs
+from testbed.lab.journal import Journal
 from testbed.lab.links import record_made_anew, tell_of_changed
-from testbed.lab.ready import wait_until_ready
-from testbed.lab.refusals import (
+from testbed.lab.start.calibration import calibrated
+from testbed.lab.start.preconditions import (
     refuse_another_lab,
     refuse_died_with_boards,
     refuse_foreign_platforms,
@@ -30,9 +32,10 @@ from testbed.lab.refusals import (
     say_what_is_not_enforced,
     say_who_stays_here,
 )
-from testbed.lab.repairs import repairs
+from testbed.lab.start.run_folder import Sources, begin_run
 from testbed.places import LabPlace, RunPlace
 from testbed.plan import Actual, Step, StepKind, plan_up
+from testbed.progress import Emit, Note, StageAdvanced, StageEnded, StageStarted, Warned
 from testbed.records import (
     UNFINISHED,
     LabRecord,
@@ -46,8 +49,132 @@ from testbed.records import (
     update_manifest,
 )
 from testbed.topology import doubts
-from testbed.topology.model import NodeKind, Topology, from_json, to_json
-from testbed.topology.numbering import keep_numbers, numbers_of
+from testbed.topology.addresses import keep_numbers, numbers_of
+from testbed.topology.model import Node, NodeKind, Topology, from_json, to_json
+
+# Waiting until every node says that it is connected.
+
+
+PATIENCE_S = 60.0
+STAGE = "connecting nodes"
+_LOOK_EVERY_S = 1.0  # how often it is checked whether the waited-for still live
+_PAUSE_S = 0.05
+_LONGEST_PAUSE_S = 2.0
+_BUSY = 4  # asking hundreds of nodes takes time from those that connect: the pause is so many times as long
+
+
+def wait_until_ready(
+    place: LabPlace,
+    topology: Topology,
+    emit: Emit,
+    patience_s: float = PATIENCE_S,
+    without: Collection[str] = (),
+) -> None:
+    """Ask all nodes (`without`: but these) until each is ready; NodeFailure names those that never were.
+
+    Nobody waits for one that has ended.
+    """
+    waiting = [
+        node
+        for node in topology.nodes
+        if node.kind is not NodeKind.ROUTER and node.name not in without
+    ]
+    ended: dict[str, str] = {}
+    emit(StageStarted(STAGE, len(waiting)))
+    deadline = time.monotonic() + patience_s
+    look_at = time.monotonic() + _LOOK_EVERY_S
+    while waiting:
+        if time.monotonic() > look_at:
+            look_at = time.monotonic() + _LOOK_EVERY_S
+            dead = _dead(place)
+            ended |= {node.name: dead[node.name] for node in waiting if node.name in dead}
+        guests = guest_states(place, topology) if any(node.external for node in waiting) else {}
+        ended |= {n.name: guests[n.name].words for n in waiting if _has_ended(n, guests)}
+        waiting = [node for node in waiting if node.name not in ended]
+        still, asked_at = [], time.monotonic()
+        for node in waiting:
+            ready = guests[node.name].ready if node.external else is_ready(place, node.name)
+            if ready:
+                emit(StageAdvanced(STAGE, detail=node.name))
+            else:
+                still.append(node)
+        waiting = still
+        if waiting and time.monotonic() > deadline:
+            break
+        if waiting:
+            asking_s = time.monotonic() - asked_at
+            time.sleep(min(_LONGEST_PAUSE_S, max(_PAUSE_S, _BUSY * asking_s)))
+    if waiting or ended:
+        raise _failure(place, [node.name for node in waiting], ended, patience_s)
+    emit(StageEnded(STAGE))
+
+
+def _has_ended(node: Node, guests: Mapping[str, GuestState]) -> bool:
+    return bool(node.external) and not guests[node.name].running
+
+
+def _dead(place: LabPlace) -> dict[str, str]:
+    """Nodes whose processes have ended, and how; none if there is no keeper to be asked."""
+    keeper = Keeper.connect(place)
+    if keeper is None:
+        return {}
+    nodes = keeper.status()["nodes"].items()
+    return {name: _how(node["exit_code"]) for name, node in nodes if not node["running"]}
+
+
+def _how(exit_code: int | None) -> str:
+    known = exit_code not in (None, UNKNOWN)
+    return f"exit code {exit_code}" if known else "its process is gone"
+
+
+def _failure(
+    place: LabPlace, silent: list[str], ended: Mapping[str, str], patience_s: float
+) -> NodeFailure:
+    told = [f"{name} has ended ({words})" for name, words in islice(ended.items(), A_FEW)]
+    if len(ended) > A_FEW:
+        told.append(f"{len(ended) - A_FEW} more have ended")
+    if silent:
+        told.append(f"not connected after {patience_s:.0f} s: {few(silent)}")
+    names = [*ended, *silent]
+    hint = f"see `testbed logs {place.name} {names[0]}`; `testbed up` again retries"
+    return NodeFailure("; ".join(told), hint, names)
+
+
+def is_ready(place: LabPlace, node: str) -> bool:
+    """Whether the node answers and is connected."""
+    try:
+        return bool(request(place.node_control(node), {"do": "status"})["ready"])
+    except ControlError:
+        return False
+
+
+# What an `up` has to make anew because it has died: the measurement has a gap then, and the manifest says so.
+
+
+def repairs(steps: Sequence[Step], manifest: Mapping[str, Any]) -> str:
+    """A sentence on what had died of a lab that was up; nothing if nothing had. Edits of the file are no repairs."""
+    if manifest["status"] not in ("up", "played"):
+        return ""
+    had = {node["name"] for node in manifest["topology"]["nodes"]}
+    edited = {step.target for step in steps if step.kind is StepKind.REMOVE}
+    died = {
+        kind: [s.target for s in steps if s.kind is kind and s.target in had - edited]
+        for kind in (StepKind.CREATE, StepKind.WIRE, StepKind.CAPTURE, StepKind.START)
+    }
+    told = []
+    if died[StepKind.CREATE]:
+        told.append(f"made anew: {few(died[StepKind.CREATE])}")
+    elif died[StepKind.WIRE]:
+        told.append(f"new links: {few(died[StepKind.WIRE])}")
+    elif died[StepKind.CAPTURE]:
+        told.append(f"captured anew: {few(died[StepKind.CAPTURE])}")
+    if ended := [name for name in died[StepKind.START] if name not in died[StepKind.CREATE]]:
+        told.append(f"started anew: {few(ended)}")
+    if not told:
+        return ""
+    when = time.strftime("%H:%M:%S")
+    return f"parts of the lab had died and were repaired at {when} ({'; '.join(told)})"
+
 
 HUBS = (NodeKind.BROKER, NodeKind.ROUTER, NodeKind.EXTERNAL)  # others cannot connect without them
 Chooser = Callable[[str | None], Choice]

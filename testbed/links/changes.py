@@ -10,7 +10,7 @@ from typing import Any
 
 from testbed.errors import InputError
 from testbed.links.emulator import Capabilities, choose
-from testbed.topology.hints import listing
+from testbed.topology.diagnostics.hints import listing
 from testbed.topology.model import Emulator, Profile, Shape, Topology
 from testbed.topology.units import DURATION
 

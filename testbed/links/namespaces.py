@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from testbed.errors import MissingCapability
-from testbed.links.system import CLONE_NEWNET, CLONE_NEWUSER, setns, unshare
+from testbed.syscalls import CLONE_NEWNET, CLONE_NEWUSER, setns, unshare
 
 _CAP_NET_ADMIN = 12
 _CAP_SYS_ADMIN = 21

@@ -3,7 +3,7 @@
 import errno
 import socket
 
-from testbed.links import messages as m
+from testbed.links import netlink_messages as m
 from testbed.links.netlink import Request
 
 CREATE = 0x400 | 0x200  # NLM_F_CREATE | NLM_F_EXCL

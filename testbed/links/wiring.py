@@ -5,8 +5,12 @@ whatever is for the lab. Both ends know each other's MAC address from the start,
 A link behind a router ends in that router's namespace, which passes on whatever is for others through its own link.
 """
 
+import ctypes
+import errno
+import fcntl
 import os
 import socket
+import struct
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,17 +18,75 @@ from itertools import chain
 from pathlib import Path
 
 from testbed.errors import TestbedError
+from testbed.links import netlink_messages as m
 from testbed.links import requests
-from testbed.links.access import Access, by_far_end
 from testbed.links.changes import Line
+from testbed.links.model import direction_random
 from testbed.links.namespaces import inside
 from testbed.links.netlink import Netlink, Request, netlink
-from testbed.links.offload import switch_off
-from testbed.links.running import running
-from testbed.links.seeds import direction_random
 from testbed.links.shaping import shapers
-from testbed.links.spec import GATEWAY_MAC, LinkSpec
+from testbed.links.spec import GATEWAY_MAC, Access, LinkSpec, by_far_end
 from testbed.topology.model import Emulator
+
+# Whether interfaces can carry packets now: they are up, and so is the other end of their cable.
+
+
+_GETLINK = 18
+_HEADER = struct.Struct("=4xiII")  # struct ifinfomsg: index, flags
+_ATTRIBUTE = struct.Struct("=HH")
+_IFLA_OPERSTATE, _IFLA_EXT_MASK = 16, 29
+_SKIP_STATISTICS = 1 << 3
+_UNKNOWN, _UP = 0, 6
+
+
+def running(kernel: Netlink) -> set[int]:
+    """Numbers of the interfaces that the kernel has switched through."""
+    question = m.about_link() + m.u32(_IFLA_EXT_MASK, _SKIP_STATISTICS)
+    return {
+        index for index, state in map(_state, kernel.ask_all(_GETLINK, question)) if state == _UP
+    }
+
+
+def _state(answer: bytes) -> tuple[int, int]:
+    index = _HEADER.unpack_from(answer)[0]
+    for kind, place, _ in attributes(answer, _HEADER.size):
+        if kind == _IFLA_OPERSTATE:
+            return index, answer[place]
+    return index, _UNKNOWN
+
+
+def attributes(data: bytes, place: int) -> Iterator[tuple[int, int, int]]:
+    """Kind, begin and end of each attribute's value."""
+    while place + _ATTRIBUTE.size <= len(data):
+        length, kind = _ATTRIBUTE.unpack_from(data, place)
+        yield kind & 0x3FFF, place + _ATTRIBUTE.size, place + length
+        place += max((length + 3) & ~3, _ATTRIBUTE.size)
+
+
+# Offloads off: otherwise a 60 KiB super-packet passes a shaper as one packet, and checksums in captures are wrong.
+
+
+_SIOCETHTOOL = 0x8946
+_SWITCHES = (
+    0x00000017,  # ETHTOOL_STXCSUM; without it the kernel gives up scatter-gather, TSO and GSO as well
+    0x0000001F,  # ETHTOOL_STSO
+    0x00000024,  # ETHTOOL_SGSO
+    0x0000002C,  # ETHTOOL_SGRO
+)
+
+
+def switch_off(ifname: str) -> None:
+    """All offloads of an interface of the current namespace; what it cannot do in the first place is fine."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        for switch in _SWITCHES:
+            value = ctypes.create_string_buffer(struct.pack("=II", switch, 0), 8)
+            request = struct.pack("16sQ16x", ifname.encode(), ctypes.addressof(value))
+            try:
+                fcntl.ioctl(sock, _SIOCETHTOOL, request)
+            except OSError as error:
+                if error.errno != errno.EOPNOTSUPP:
+                    raise
+
 
 NODE_IF = "eth0"
 _LOOPBACK = "lo"

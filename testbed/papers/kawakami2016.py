@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from testbed.converged.collecting_trees import Lists
+from testbed.converged.collection import Lists
 from testbed.papers.cells import Cell, Extent
-from testbed.papers.waiting_lab import WaitingLab
+from testbed.papers.waiting import WaitingLab
 
 WAITING = "waiting"  # the experiment
 SEED = 2016

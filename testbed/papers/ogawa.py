@@ -3,9 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from testbed.converged.zorder_areas import Give
+from testbed.converged.zorder_areas import EventsAt, Give
 from testbed.converged.zorder_levelling import EOf, Movers
-from testbed.converged.zorder_space import EventsAt
 from testbed.papers.cells import Cell, Extent
 
 SEED = 2010

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from nodes.overlay.interests import is_plain
-from nodes.wire import HIGHEST_PRIORITY, LOWEST_PRIORITY, MAX_PAYLOAD_BYTES
+from nodes.protocol.interests import is_plain
+from nodes.protocol.wire import HIGHEST_PRIORITY, LOWEST_PRIORITY, MAX_PAYLOAD_BYTES
 from testbed.errors import InputError, few
 from testbed.recording.script import Script, lengthened
 from testbed.scenario import Action
@@ -17,7 +17,7 @@ QOS = {f"qos{qos}": qos for qos in BY_QOS}
 
 
 class Spoken(Protocol):
-    """What is known of a captured message (`analysis.application_messages`)."""
+    """What is known of a captured message (`analysis.protocols.application_messages`)."""
 
     @property
     def at_ns(self) -> int: ...

@@ -14,7 +14,7 @@ from testbed.scenario import (
     compile_timeline,
     without_the_fallen,
 )
-from testbed.scenario.agenda import Agenda, awaited
+from testbed.scenario.schedule import Agenda, awaited
 from testbed.topology.model import NodeKind, Topology
 
 TAIL_S = 0.1  # after the last publication, if it comes later than the scenario's end

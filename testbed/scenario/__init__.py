@@ -1,18 +1,15 @@
 """What happens in a lab, compiled from the topology and its seed."""
 
 from testbed.scenario.compile import (
-    Action,
-    compile_timeline,
-    expected_deliveries,
-    still_missing,
-)
-from testbed.scenario.incidents import (
     Downtimes,
     compile_incidents,
+    compile_timeline,
+    expected_deliveries,
     expected_despite,
+    still_missing,
     without_the_fallen,
 )
-from testbed.scenario.unfolding import Incident
+from testbed.scenario.model import Action, Incident
 
 __all__ = [
     "Action",

@@ -1,37 +1,75 @@
-"""The scenario as a timeline: who publishes what, at which nanosecond. The same seed gives the same timeline.
+"""The scenario compiled: every publication at its nanosecond, every incident, and the deliveries to expect.
 
-Each node draws from a source of its own for each event, so adding a node never changes what the others do.
+The same seed gives the same timeline. Each node draws from a source of its own for each event, so adding a node never
+changes what the others do.
 """
 
 import random
 from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
+from nodes.overlay.reliability.promises import promises
 from testbed.errors import InputError
-from testbed.scenario.hazard import hazard_publications
-from testbed.scenario.pace import played_ns
-from testbed.topology.model import Publish, Topology
+from testbed.hazards.kinds import stories
+from testbed.hazards.model import Hazard
+from testbed.hazards.sensors import said
+from testbed.hazards.sites import Story
+from testbed.scenario.actions.faults import Unfolding
+from testbed.scenario.model import Action, Incident, played_ns
+from testbed.topology.model import ActionKind, Publish, Topology
 from testbed.topology.names import filled
-from testbed.topology.volume import (
+from testbed.topology.publication_times import (
     MAX_PUBLICATIONS,
     SECOND_NS,
     Rhythm,
     most_publications,
+    nanoseconds,
     rhythm,
 )
 
+# What a scenario's hazard comes to: publications like those of events, in the scenario's own time.
 
-@dataclass(frozen=True, slots=True)
-class Action:
-    """One publication, `at_ns` after the scenario's start."""
 
-    at_ns: int
-    node: str
-    topic: str
-    priority: int
-    size: int
-    place: tuple[int, ...] = ()  # coordinates, if it has a place
+def hazard_stories(topology: Topology, hazard: Hazard) -> tuple[Story, ...]:
+    """What happens at each site."""
+    places = {name: topology.node(name).at for name in hazard.nodes}
+    return stories(hazard, places, topology.scenario.duration_s, topology.seed)
+
+
+# When (ns), node, topic, priority, size, place: what an `Action` is made of.
+Publication = tuple[int, str, str, int, int, tuple[int, ...]]
+
+
+def hazard_publications(topology: Topology) -> list[Publication]:
+    """All publications that follow from the hazard, in any order; InputError if there would be absurdly many."""
+    hazard = topology.scenario.hazard
+    found: list[Publication] = []
+    for publication in _publications(topology, hazard) if hazard else ():
+        found.append(publication)
+        if len(found) > MAX_PUBLICATIONS:
+            raise InputError(
+                f"the scenario's hazard would publish more than {MAX_PUBLICATIONS:,} messages",
+                "lengthen `periods` of its readings, or lower `times` of its alerts",
+            )
+    return found
+
+
+def _publications(topology: Topology, hazard: Hazard) -> Iterator[Publication]:
+    alert_topics = {name: topic for topic, names in hazard.alerts.topics for name in names}
+    duration_s = topology.scenario.duration_s
+    for story in hazard_stories(topology, hazard):
+        for one in said(hazard, story, duration_s, topology.seed):
+            node = topology.node(one.sensor)
+            template = alert_topics[one.sensor] if one.alert else hazard.readings.topic
+            yield (
+                int(one.at_s * SECOND_NS),
+                one.sensor,
+                filled(template, node.name, node.group),
+                one.priority,
+                one.size,
+                topology.place(node.name, {}),
+            )
 
 
 def compile_timeline(topology: Topology) -> tuple[Action, ...]:
@@ -120,3 +158,70 @@ def _played(
     for at_ns in beat.moments(late_ns):
         if chance.random() < event.probability:
             yield Action(at_ns, name, topic, event.priority, event.size, place)
+
+
+# What fails in a scenario, who is down when, and what can be expected all the same.
+
+
+_TURNS = {ActionKind.CRASH: True, ActionKind.STOP: True, ActionKind.START: False}  # down, or up
+
+
+def compile_incidents(topology: Topology) -> tuple[Incident, ...]:
+    """All that have a time, in its order; those that strike nobody, or wait for something, are left out."""
+    unfolding = Unfolding(topology)
+    for place, happening in enumerate(topology.scenario.actions):
+        if happening.when is None:
+            unfolding.add(place, happening)
+    end_ns = played_ns(nanoseconds(topology.scenario.duration_s), topology.scenario.speed)
+    return (*unfolding.due(), *unfolding.closing(end_ns))
+
+
+class Downtimes:
+    """Who is down when."""
+
+    def __init__(self, incidents: Iterable[Incident]) -> None:
+        self._turns: dict[str, list[tuple[int, bool]]] = {}  # node -> since when it is down, or up
+        for incident in incidents:
+            if (falls := _TURNS.get(incident.kind)) is not None:
+                for name in incident.nodes:
+                    self._turns.setdefault(name, []).append((incident.at_ns, falls))
+
+    @property
+    def concerned(self) -> frozenset[str]:
+        """All who are down at some time."""
+        return frozenset(self._turns)
+
+    @property
+    def down_at_the_end(self) -> frozenset[str]:
+        """Who is not started again."""
+        return frozenset(name for name, turns in self._turns.items() if turns[-1][1])
+
+    def down(self, name: str, at_ns: int) -> bool:
+        """Whether this node is down then."""
+        before = [falls for since, falls in self._turns.get(name, ()) if since <= at_ns]
+        return bool(before) and before[-1]
+
+
+def without_the_fallen(
+    timeline: Iterable[Action], incidents: Iterable[Incident]
+) -> tuple[Action, ...]:
+    """The publications of those who are up when their time comes."""
+    times = Downtimes(incidents)
+    return tuple(action for action in timeline if not times.down(action.node, action.at_ns))
+
+
+def expected_despite(
+    topology: Topology, timeline: tuple[Action, ...], incidents: tuple[Incident, ...]
+) -> Counter[str]:
+    """How many messages each subscriber should get: what it misses while it is down comes later only with custody."""
+    expected = expected_deliveries(topology, timeline)
+    times = Downtimes(incidents)
+    kept = promises(topology.overlay.method, dict(topology.overlay.parameters)).custody
+    for name in times.concerned.intersection(expected):
+        expected[name] -= sum(
+            not kept(action.priority)
+            and times.down(name, action.at_ns)
+            and name in topology.receivers(action.topic, action.priority, action.place)
+            for action in timeline
+        )
+    return expected

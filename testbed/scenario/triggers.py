@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Any
 
-from testbed.scenario.pace import played_ns
+from testbed.scenario.model import played_ns
 from testbed.topology.model import Trigger, TriggerKind
-from testbed.topology.volume import nanoseconds
+from testbed.topology.publication_times import nanoseconds
 
 _CHANGES_ALWAYS = ("load", "interests")  # of a broker's description: they say nothing of its place
 

@@ -8,9 +8,10 @@ dataset/, cells.parquet, points.parquet, result.json, report.html
 """
 
 import fcntl
+import hashlib
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,6 +20,7 @@ from typing import Any
 from testbed.errors import InputError
 from testbed.jsonfiles import read_json, write_json
 from testbed.sweeps.cells import Cell, Sweep, from_json
+from testbed.topology.parse.files import text_of
 
 FORMAT = 1
 
@@ -129,3 +131,12 @@ class SweepFolder:
         for run in self.runs.iterdir() if self.runs.is_dir() else ():
             if run.name not in named:
                 shutil.rmtree(run, ignore_errors=True)
+
+
+# The texts that a sweep is about: all its cells must have been made from the same ones.
+
+
+def digest_of(paths: Iterable[Path | None]) -> str:
+    """Of what stands in these files now; None is no file."""
+    texts = (text_of(path) for path in paths if path is not None)
+    return hashlib.sha256("\0".join(texts).encode()).hexdigest()

@@ -11,15 +11,15 @@ import time
 from pathlib import Path
 from typing import Any
 
-from testbed.backends.choice import SIMULATED
+from testbed.backends.common.names import SIMULATED
 from testbed.errors import InputError, NameTaken, TestbedError
-from testbed.events import Event, Warned
 from testbed.lab import bring_down, bring_up, play, simulate
 from testbed.limits import raise_open_files
-from testbed.links.system import end_with_parent
 from testbed.places import RunPlace
+from testbed.progress import Event, Warned
 from testbed.records import lab_names
-from testbed.sweeps.texts import digest_of
+from testbed.sweeps.folder import digest_of
+from testbed.syscalls import end_with_parent
 from testbed.topology import load
 
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from testbed.topology.diagnostics.problems import Problem, TopologyErrors
 from testbed.topology.model import Topology
-from testbed.topology.problems import Problem, TopologyErrors
 
 __all__ = [
     "Problem",
@@ -34,9 +34,9 @@ def load(
     The lab is called `name`, else as the file says, else as the file is called. `scenario`: a file with what happens,
     instead of what the topology's own says under `scenario`. `overrides`: PATH=VALUE, before what both files say.
     """
-    from testbed.topology import loading
+    from testbed.topology import loader
 
-    return loading.load(path, name=name, scenario=scenario, overrides=overrides)
+    return loader.load(path, name=name, scenario=scenario, overrides=overrides)
 
 
 def load_text(
@@ -53,9 +53,9 @@ def load_text(
 
     Paths in the text begin at `folder`.
     """
-    from testbed.topology import loading
+    from testbed.topology import loader
 
-    return loading.load_text(
+    return loader.load_text(
         text,
         source,
         name=name,
@@ -68,20 +68,20 @@ def load_text(
 
 def doubts(topology: Topology) -> tuple[str, ...]:
     """What is allowed but hardly meant, as sentences: topics that do not meet, an overlay of one broker."""
-    from testbed.topology import brokers, unmatched_topics
+    from testbed.topology import likely_mistakes
 
-    return (*brokers.doubts(topology), *unmatched_topics.doubts(topology))
+    return (*likely_mistakes.too_few_brokers(topology), *likely_mistakes.unmatched_topics(topology))
 
 
 def json_schema() -> dict[str, Any]:
     """The file format as JSON Schema (draft 2020-12), for editors."""
-    from testbed.topology import schema
+    from testbed.topology.schema import json_schema as schema
 
     return schema.json_schema()
 
 
 def scenario_schema() -> dict[str, Any]:
     """The same of a scenario that stands in a file of its own."""
-    from testbed.topology import schema
+    from testbed.topology.schema import json_schema as schema
 
     return schema.scenario_schema()

@@ -11,9 +11,9 @@ from functools import cached_property
 from ipaddress import ip_address, ip_network
 from typing import Any
 
-from nodes.kinds import EDGE, OURS, NodeKind
-from nodes.overlay.interests import Interest, parse
-from nodes.overlay.space import Dimension, Space
+from nodes.protocol.interests import Interest, parse
+from nodes.protocol.kinds import EDGE, OURS, NodeKind
+from nodes.protocol.space import Dimension, Space
 from testbed.hazards.model import LEVELS, Hazard
 from testbed.hazards.model import from_json as hazard_from_json
 
@@ -108,7 +108,7 @@ class Node:
     profile: str  # name of the link profile
     group: str | None = None
     index: int = 0  # place within the group
-    topics: tuple[str, ...] = ()  # what a subscriber wants: texts of `nodes.overlay.interests`
+    topics: tuple[str, ...] = ()  # what a subscriber wants: texts of `nodes.protocol.interests`
     at: tuple[float, float] | None = None  # latitude, longitude
     platform: str | None = None
     board: str | None = None  # `class:` in the file
@@ -250,7 +250,7 @@ class Happening:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What should come of a run, as `expect:` says it (`testbed.topology.expectations`); judged by the analysis."""
+    """What should come of a run, as `expect:` says it (`topology.parse.expectations`); the analysis judges it."""
 
     quantity: str
     statistic: str | None

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 
-from testbed.topology.hints import quoted
+from testbed.topology.diagnostics.hints import quoted
 
 _QUANTITY = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,20})?|\.[0-9]{1,20}) ?([A-Za-zµμ%/][^\s:]*)?\Z")
 

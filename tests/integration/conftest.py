@@ -126,7 +126,7 @@ def watch(places: Path) -> Watch:
 @pytest.fixture(scope="session")
 def spark() -> Iterator[Any]:
     """One Spark session for all tests that are not about how a session comes and goes."""
-    from analysis.session import open_session
+    from analysis.spark.session import open_session
 
     with open_session(short=True) as session:
         yield session
@@ -135,9 +135,9 @@ def spark() -> Iterator[Any]:
 @pytest.fixture
 def analyzed(spark: Any) -> Callable[[Path], Any]:
     """analyzed(run_folder): the summary; the report is written. As `testbed analyze`, without a Java of its own."""
+    from analysis.inputs.run_folder import read_run
     from analysis.pipeline import measure
-    from analysis.report import write_report
-    from analysis.runfolder import read_run
+    from analysis.report.report import write_report
 
     def analyze(folder: Path) -> Any:
         summary = measure(spark, read_run(folder))

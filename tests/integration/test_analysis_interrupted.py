@@ -15,7 +15,7 @@ pytestmark = pytest.mark.spark
 
 PROGRAM = """
 import signal, sys, time
-from analysis.session import open_session
+from analysis.spark.session import open_session
 signal.signal(signal.SIGTERM, signal.default_int_handler)
 try:
     with open_session(short=True) as spark:

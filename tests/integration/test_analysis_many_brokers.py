@@ -6,6 +6,8 @@ from collections import Counter
 
 import pytest
 
+from analysis.inputs.run_folder import read_run
+from analysis.inputs.subscriptions import wishes_of
 from analysis.metrics import (
     deliveries,
     hops,
@@ -13,10 +15,8 @@ from analysis.metrics import (
     publications,
 )
 from analysis.pipeline import measure
-from analysis.runfolder import read_run
-from analysis.wishes import wishes_of
 from known_mesh import DEAD, LAST_OF_C_MS, known_mesh
-from nodes import wire
+from nodes.protocol import wire
 from synthetic_runs import MS, START_NS
 from written_metrics import rows
 

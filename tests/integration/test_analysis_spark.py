@@ -11,7 +11,7 @@ from itertools import pairwise
 import pytest
 
 from analysis.errors import AnalysisError
-from analysis.java import BUNDLED, find_java
+from analysis.inputs.run_folder import read_run
 from analysis.metrics import (
     control,
     datagrams,
@@ -20,20 +20,20 @@ from analysis.metrics import (
     events,
     forwards,
     hops,
+    link_utilization,
     load,
     messages,
     mqtt,
     overhead,
     publications,
     repair,
-    use,
 )
 from analysis.pipeline import analyze, measure
-from analysis.report import write_report
-from analysis.runfolder import read_run
+from analysis.report.report import write_report
 from analysis.scan import packets
+from analysis.spark.java import BUNDLED, find_java
 from labelled_streams import write_mixed
-from nodes import wire
+from nodes.protocol import wire
 from synthetic_runs import MS, START_NS, Passing, Publication, StarRun
 from synthetic_runs import publications as plain
 from written_metrics import rows
@@ -193,7 +193,7 @@ def test_progress_is_told_stage_by_stage(measured):
         ("control", control.SCHEMA),
         ("repair", repair.SCHEMA),
         ("load", load.SCHEMA),
-        ("use", use.SCHEMA),
+        ("use", link_utilization.SCHEMA),
     ],
 )
 def test_each_metric_is_written_as_its_schema_declares(measured, spark, name, schema):

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from analysis.link import read_link
-from analysis.messages import LinkPlace
-from analysis.pcap import read
+from analysis.captures.packets import read
+from analysis.protocols.link import read_link
+from analysis.protocols.messages import LinkPlace
 from labelled_streams import STYLES, write_mixed
-from nodes import wire
+from nodes.protocol import wire
 from synthetic_runs import MS, START_NS, Captures, Host, Line, Passing, frame
 
 pytestmark = pytest.mark.skipif(

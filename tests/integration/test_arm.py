@@ -9,15 +9,15 @@ import pytest
 from docker.models.containers import Container
 
 from engine_boxes import marked
-from testbed.backends import platforms
-from testbed.backends.containers import NODE_LABEL
-from testbed.backends.engine import engine
-from testbed.backends.image_recipe import NodeImage
-from testbed.backends.platforms import Platform
+from testbed.backends.docker import platforms
+from testbed.backends.docker.containers import NODE_LABEL
+from testbed.backends.docker.engine import engine
+from testbed.backends.docker.image_recipe import NodeImage
+from testbed.backends.docker.platforms import Platform
 from testbed.errors import MissingCapability
-from testbed.events import ignore
 from testbed.lab import bring_up
 from testbed.places import LabPlace
+from testbed.progress import ignore
 from testbed.topology import load
 
 pytestmark = [pytest.mark.docker, pytest.mark.root, pytest.mark.netns]

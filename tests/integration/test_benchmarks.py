@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from benchmarks.load import lab_text
-from benchmarks.support.report import Report
-from testbed.topology.loading import load_text
+from benchmarks.support.harness import Report
+from testbed.topology.loader import load_text
 
 needs_compose = pytest.mark.skipif(
     shutil.which("docker-compose") is None, reason="apt-get install docker-compose"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from benchmarks.support.delivery.peers import MOSQUITTO
+from benchmarks.support.delivery.contestant import MOSQUITTO
 from nodes.overlay import BETWEEN_BROKERS
 
 needs_mosquitto = pytest.mark.skipif(

@@ -188,7 +188,7 @@ def test_a_link_that_is_not_as_asked_is_found(places: Path) -> None:
 
 def test_the_credit_of_tbf_does_not_make_its_rate_look_wrong(places: Path) -> None:
     shape = Shape(rate_bps=80_000)
-    module = ("-m", "testbed.keeper.calibrating")
+    module = ("-m", "testbed.keeper.calibration")
     for one in measure(places, "tbf", Profile("line", shape, shape), *module):
         assert one["achieved"]["rate_bps"] == pytest.approx(80_000, rel=0.2)
         assert one["achieved"]["delay_s"] < 0.1

@@ -5,11 +5,11 @@ from contextlib import nullcontext
 
 import pytest
 
+from analysis.inputs.run_folder import read_run
 from analysis.pipeline import measure as measure_run
-from analysis.runfolder import read_run
 from benchmarks import chain
 from benchmarks.captures import LIMITS, measure
-from benchmarks.support.report import Report
+from benchmarks.support.harness import Report
 
 pytestmark = [
     pytest.mark.spark,

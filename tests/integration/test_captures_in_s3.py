@@ -9,8 +9,8 @@ import urllib.request
 import pytest
 
 from analysis.captures.files import find_files
+from analysis.captures.source import register
 from analysis.packets import count_packets
-from analysis.source import register
 from capture_files import START_NS, Captured, pcap, read_all
 
 pytestmark = [

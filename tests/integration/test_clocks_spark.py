@@ -6,13 +6,12 @@ import shutil
 import pyarrow.parquet as pq
 import pytest
 
-from analysis.comparison import compare
-from analysis.effects import judge_worse
-from analysis.limits import judge
+from analysis.inputs.run_folder import read_run
 from analysis.pipeline import measure
-from analysis.report import charts_of, write_report
-from analysis.runfolder import read_run
-from analysis.sides import side
+from analysis.report.report import charts_of, write_report
+from analysis.stats.comparison import compare, side
+from analysis.stats.effects import judge_worse
+from analysis.stats.thresholds import judge
 from shifted_clocks import SECOND, TrueClock, framed, measurements, shift
 from synthetic_runs import MS, START_NS, Passing, Publication, StarRun
 from synthetic_runs import publications as plain

@@ -10,7 +10,7 @@ import pytest
 
 from analysis.packets import read_packets
 from analysis.pipeline import analyze
-from analysis.shipping import write_job
+from analysis.spark.shipping import write_job
 from capture_files import START_NS, Captured, pcap
 from own_cluster import (
     FOR_A_DRIVER,

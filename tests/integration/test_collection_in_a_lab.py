@@ -7,12 +7,12 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from analysis.papers.kawakami2016.freshness import trials
 from analysis.papers.kawakami2016.real_labs import NAMES, read_labs
-from analysis.papers.kawakami2016.waiting_rows import trials
 from small_collection import DURATION_S, LEARNT_S, PERIODS, READINGS, WAIT_MS, collection_file
-from testbed.cli.reproductions.labs import PaperLab, run_side_by_side
-from testbed.events import Event
+from testbed.cli.papers.labs import PaperLab, run_side_by_side
 from testbed.jsonfiles import write_json
+from testbed.progress import Event
 from testbed.records import lab_names
 from told_by_nodes import must_agree
 

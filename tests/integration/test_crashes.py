@@ -10,7 +10,7 @@ import pytest
 
 from crashing import DELIVERIES, Victim, wait_for
 from engine_boxes import marked
-from testbed.backends.containers import NODE_LABEL
+from testbed.backends.docker.containers import NODE_LABEL
 from testbed.keeper.processes import marked as marked_processes
 
 pytestmark = pytest.mark.netns

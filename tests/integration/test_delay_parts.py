@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from analysis.inputs.run_folder import read_run
 from analysis.metrics.deliveries import in_order
 from analysis.pipeline import measure
-from analysis.runfolder import read_run
-from nodes import wire
+from nodes.protocol import wire
 from synthetic_runs import MS, START_NS, Captures, Host, Line, Passing, frame, manifest_of
-from testbed.backends.simulated.line import Line as SimulatedLine
-from testbed.backends.simulated.packets import Kind
+from testbed.backends.simulated.link_layer import Kind
+from testbed.backends.simulated.link_layer import Line as SimulatedLine
 from testbed.lab import simulate
 from testbed.topology import load
 from written_metrics import rows

@@ -12,10 +12,10 @@ from websockets.sync.client import connect
 
 from link_pair import VARIANTS, title
 from loopback_lab import PATIENCE_S, Lab, RunningNode, introduce, received, until
-from nodes.delivery.labels import BITS, Letter
+from nodes.protocol.labels import BITS, Letter
+from nodes.protocol.wire import MAX_MESSAGE_BYTES, Kind, Message, encode
 from nodes.runtime.config import Method
-from nodes.runtime.labelling import Offer, agreed
-from nodes.wire import MAX_MESSAGE_BYTES, Kind, Message, encode
+from nodes.runtime.label_extension import Offer, agreed
 
 SIZES = (1, 1_443, 30_000)
 LARGE = 1_000_000

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from labelled_streams import STYLES, write_mixed
-from nodes import wire
-from nodes.joined import join
+from nodes.protocol import wire
+from nodes.protocol.joined import join
 from synthetic_runs import MS, START_NS, Captures, Host, Line, frame
 from testbed.capture.dissector import dissector
 

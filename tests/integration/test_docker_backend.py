@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from engine_boxes import marked
-from testbed.backends import docker as docker_backend
-from testbed.backends.containers import NODE_LABEL
-from testbed.backends.docker import DockerBackend
-from testbed.events import ignore
+from testbed.backends.docker import backend as docker_backend
+from testbed.backends.docker.backend import DockerBackend
+from testbed.backends.docker.containers import NODE_LABEL
 from testbed.keeper import processes
 from testbed.places import LabPlace, RunPlace
+from testbed.progress import ignore
 from testbed.topology.model import from_json
 
 pytestmark = [pytest.mark.docker, pytest.mark.root, pytest.mark.netns]

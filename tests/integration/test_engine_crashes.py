@@ -15,11 +15,11 @@ import pytest
 
 from crashing import Victim, wait_for
 from own_engine import OwnEngine
-from testbed.backends.engine import engine as usual_engine
-from testbed.backends.image import Workshop, ensure_image, own_platform
-from testbed.backends.image_recipe import NodeImage
-from testbed.events import ignore
+from testbed.backends.docker.engine import engine as usual_engine
+from testbed.backends.docker.image_recipe import NodeImage
+from testbed.backends.docker.images import Workshop, ensure_image, own_platform
 from testbed.keeper.processes import marked as marked_processes
+from testbed.progress import ignore
 
 pytestmark = [pytest.mark.netns, pytest.mark.docker, pytest.mark.root]
 

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from testbed.backends.engine import engine
-from testbed.backends.guests import guests_of
-from testbed.backends.image import Workshop, ensure_image, own_platform
-from testbed.backends.image_recipe import NodeImage
-from testbed.events import ignore
+from testbed.backends.docker.engine import engine
+from testbed.backends.docker.external_nodes import guests_of
+from testbed.backends.docker.image_recipe import NodeImage
+from testbed.backends.docker.images import Workshop, ensure_image, own_platform
 from testbed.keeper.processes import marked
 from testbed.places import LabPlace
+from testbed.progress import ignore
 
 pytestmark = [pytest.mark.docker, pytest.mark.root, pytest.mark.netns]
 

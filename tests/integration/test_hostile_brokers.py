@@ -14,12 +14,19 @@ from websockets.exceptions import ConnectionClosed, WebSocketException
 from websockets.sync.client import ClientConnection
 
 from loopback_lab import PATIENCE_S, Lab, card
-from nodes.overlay.skipgraph.codec import FORMS, encode
-from nodes.overlay.skipgraph.contacts import Contact
-from nodes.overlay.skipgraph.messages import Claim, Gap, GraphMessage, Locate, Multicast, Way
-from nodes.runtime.greeting import Caller, new_nonce
-from nodes.wire import CUSTODY, Kind, Message
-from nodes.wire import encode as encode_message
+from nodes.protocol.skipgraph_codec import FORMS, encode
+from nodes.protocol.skipgraph_messages import (
+    Claim,
+    Contact,
+    Gap,
+    GraphMessage,
+    Locate,
+    Multicast,
+    Way,
+)
+from nodes.protocol.wire import CUSTODY, Kind, Message
+from nodes.protocol.wire import encode as encode_message
+from nodes.runtime.handshake import Caller, new_nonce
 from under_attack import (
     MIB,
     SLOWEST_S,

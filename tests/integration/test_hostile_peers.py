@@ -21,9 +21,9 @@ from websockets.protocol import Event
 from websockets.uri import parse_uri
 
 from loopback_lab import PATIENCE_S, Lab, card
-from nodes.runtime.doorstep import ROOM
-from nodes.runtime.greeting import Caller, new_nonce
-from nodes.wire import HEADER, MAX_MESSAGE_BYTES, VERSION, Kind, Message, encode
+from nodes.protocol.wire import HEADER, MAX_MESSAGE_BYTES, VERSION, Kind, Message, encode
+from nodes.runtime.broker import ROOM
+from nodes.runtime.handshake import Caller, new_nonce
 from under_attack import (
     MIB,
     SLOWEST_S,

@@ -12,17 +12,24 @@ import docker
 import pytest
 from docker.errors import ImageNotFound
 
-from testbed.backends import image, image_recipe
-from testbed.backends.clearing import clear_away
-from testbed.backends.engine import engine
-from testbed.backends.image import Workshop, ensure_image, ensure_images, own_platform
-from testbed.backends.image_recipe import NodeImage, PackagesImage, RegistryImage
-from testbed.backends.image_store import chosen, our_images, remove_images
-from testbed.backends.platforms import Platform
+from testbed.backends.docker import image_recipe, images
+from testbed.backends.docker.engine import engine
+from testbed.backends.docker.image_recipe import NodeImage, PackagesImage, RegistryImage
+from testbed.backends.docker.images import (
+    Workshop,
+    chosen,
+    ensure_image,
+    ensure_images,
+    our_images,
+    own_platform,
+    remove_images,
+)
+from testbed.backends.docker.platforms import Platform
+from testbed.backends.docker.removal import clear_away
 from testbed.errors import InputError, MissingCapability
-from testbed.events import Event, StageEnded, StageStarted, ignore
 from testbed.keeper.processes import marked
 from testbed.places import LabPlace
+from testbed.progress import Event, StageEnded, StageStarted, ignore
 from tiny_registry import registry
 
 pytestmark = pytest.mark.docker
@@ -76,7 +83,7 @@ def printed(client: docker.DockerClient, name: str, *command: str) -> str:
 def test_without_a_registry_it_is_built_from_packages(
     client: docker.DockerClient, lab: LabPlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(image, "PUBLISHED", NOBODY_ANSWERS)
+    monkeypatch.setattr(images, "PUBLISHED", NOBODY_ANSWERS)
     wanted = NodeImage(own_platform(client))
     events: list[Event] = []
     made = ensure_image(wanted, Workshop(events.append, lab, "run"))
@@ -117,9 +124,9 @@ def test_a_package_that_does_not_exist_is_the_files_mistake(client: docker.Docke
 def test_without_registry_and_packages_the_error_says_what_to_install(
     client: docker.DockerClient, lab: LabPlace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(image, "PUBLISHED", NOBODY_ANSWERS)
+    monkeypatch.setattr(images, "PUBLISHED", NOBODY_ANSWERS)
     monkeypatch.setattr("shutil.which", lambda _: None)
-    able, reason = image.image_obtainable()
+    able, reason = images.image_obtainable()
     assert not able
     assert "neither be pulled" in reason
     assert "mmdebstrap is missing" in reason
@@ -130,7 +137,7 @@ def test_without_registry_and_packages_the_error_says_what_to_install(
 
 @pytest.mark.usefixtures("the_labs_own")
 def test_the_image_of_the_labs_is_obtainable_here() -> None:
-    able, reason = image.image_obtainable()
+    able, reason = images.image_obtainable()
     assert able, reason
 
 
@@ -139,7 +146,7 @@ def test_where_a_registry_answers_the_image_for_the_platform_is_pulled(
 ) -> None:
     with registry(PUBLISHED_FOR) as address:
         source = f"{address}/python:3.13-slim"
-        monkeypatch.setattr(image, "PUBLISHED", source)
+        monkeypatch.setattr(images, "PUBLISHED", source)
         mine = client.images.pull(source, platform="linux/amd64")
         try:
             made = ensure_image(NodeImage(ARM64), Workshop(ignore))
@@ -201,14 +208,14 @@ def test_only_ours_are_removed_and_those_in_use_are_named(client: docker.DockerC
 BUILD = """
 import sys
 from pathlib import Path
-from testbed.backends import image, image_recipe
-from testbed.backends.engine import engine
-from testbed.events import ignore
+from testbed.backends.docker import image_recipe, images
+from testbed.backends.docker.engine import engine
+from testbed.progress import ignore
 from testbed.places import LabPlace
-image.PUBLISHED = sys.argv[2]
+images.PUBLISHED = sys.argv[2]
 image_recipe.REPOSITORY = "landslide-testbed-test"
-wanted = image_recipe.NodeImage(image.own_platform(engine()))
-image.ensure_images([wanted], image.Workshop(ignore, LabPlace(Path(sys.argv[1])), "run"))
+wanted = image_recipe.NodeImage(images.own_platform(engine()))
+images.ensure_images([wanted], images.Workshop(ignore, LabPlace(Path(sys.argv[1])), "run"))
 """
 
 

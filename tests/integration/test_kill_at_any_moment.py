@@ -54,7 +54,7 @@ def test_whatever_the_moment_nothing_is_left_and_the_neighbour_lives(
 
 
 def containers_of(places) -> list[str]:
-    from testbed.backends.engine import engine
+    from testbed.backends.docker.engine import engine
 
     return [
         container.name

@@ -9,8 +9,8 @@ import pytest
 
 from link_pair import VARIANTS, End, link_pair, title
 from nodes.delivery import METHODS
+from nodes.protocol.wire import Kind, Message, encode
 from nodes.runtime.config import Method
-from nodes.wire import Kind, Message, encode
 
 SIZES = (1, 100, 1_443, 1_500, 30_000, 1_000_000)
 LEVELS = (1, 2, 3, 4, 5)

@@ -13,13 +13,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pyspark.sql.types import StructType
 
-from analysis import load as of_summary
+from analysis.inputs.run_folder import read_run
 from analysis.metrics import load, messages
+from analysis.metrics import load as of_summary
 from analysis.papers.kawakami2016.paper import measure
 from analysis.papers.tables import write_tables
 from analysis.pipeline import measure as measure_run
-from analysis.report import write_report
-from analysis.runfolder import read_run
+from analysis.report.report import write_report
 from known_mesh import known_mesh
 from overlay_rows import collection_rows
 

@@ -45,7 +45,7 @@ def analysed(spark, tmp_path_factory):
     (folder / "torn").mkdir()
     (folder / "torn" / "run.json").write_text('{"format": 1')
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("analysis.many.open_session", lambda *_, **__: nullcontext(spark))
+        patched.setattr("analysis.batch.open_session", lambda *_, **__: nullcontext(spark))
         names = [str(folder / name) for name in ("bare", *TRIALS, "torn")]
         done = CliRunner().invoke(
             app,
@@ -81,7 +81,7 @@ def test_a_run_that_is_damaged_does_not_keep_the_others_from_being_measured(anal
 def test_the_table_shows_all_runs_and_why_one_failed(analysed):
     from rich.console import Console
 
-    from testbed.cli.analysis_tables import many_tables
+    from testbed.cli.tables.summary import many_tables
 
     console = Console(width=250, record=True, file=StringIO())
     for table in many_tables(analysed[1]):

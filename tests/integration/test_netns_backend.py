@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.backends.base import Actual
+from testbed.backends.common.base import Actual
 from testbed.backends.netns import NetnsBackend
 from testbed.control import ControlError, request
 from testbed.errors import InputError, NodeFailure
@@ -166,7 +166,7 @@ def test_nodes_that_cannot_begin_are_named_with_their_last_words(folder: Path) -
 def test_a_node_that_does_not_heed_sigterm_is_ended(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("testbed.backends.local.POLITE_S", 0.2)
+    monkeypatch.setattr("testbed.backends.common.local.POLITE_S", 0.2)
     lab = Lab(folder)
     lab.up()
     pid = Keeper(lab.place).status()["nodes"]["town"]["pid"]

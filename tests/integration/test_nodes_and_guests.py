@@ -16,9 +16,7 @@ from websockets.sync.client import ClientConnection, connect
 from websockets.sync.server import ServerConnection, serve
 
 from loopback_lab import PATIENCE_S, Lab, card, introduce, received, until
-from nodes.runtime.connection import BEFORE_PROOF_BYTES
-from nodes.runtime.greeting import MAX_HELLO_BYTES, Caller, Host, new_nonce
-from nodes.wire import (
+from nodes.protocol.wire import (
     MAX_MESSAGE_BYTES,
     MAX_PAYLOAD_BYTES,
     MAX_SUBSCRIPTIONS,
@@ -26,6 +24,8 @@ from nodes.wire import (
     Message,
     encode,
 )
+from nodes.runtime.connection import BEFORE_PROOF_BYTES
+from nodes.runtime.handshake import MAX_HELLO_BYTES, Caller, Host, new_nonce
 from testbed.control import ControlError
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from loopback_lab import PATIENCE_S, Lab, RunningNode, received, until
-from testbed import zipapp
+from testbed.backends.common import zipapp
 from testbed.control import ControlError
 
 

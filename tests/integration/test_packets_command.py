@@ -8,12 +8,12 @@ import pytest
 from typer.testing import CliRunner
 
 from analysis.captures.columns import SCHEMA
-from analysis.captures.finding import CUT_OFF
+from analysis.captures.records import CUT_OFF
 from analysis.packets import count_packets
 from capture_files import START_NS, Captured, pcap
 from synthetic_runs import Host, arp, packet
 from testbed.cli.app import app
-from testbed.cli.packets_command import tables
+from testbed.cli.commands.export import tables
 
 pytestmark = pytest.mark.spark
 

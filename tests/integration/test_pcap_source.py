@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import functions as sf
 
 from analysis.captures.columns import PROBLEMS, SCHEMA
-from analysis.captures.finding import CUT_OFF
-from analysis.source import register
+from analysis.captures.records import CUT_OFF
+from analysis.captures.source import register
 from capture_files import START_NS, Captured, Interface, Pcapng, pcap, read_all, records
 from synthetic_runs import Host, arp, packet
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from analysis.source import register
+from analysis.captures.source import register
 from capture_files import START_NS, Captured, Pcapng, pcap, read_all, records
 from synthetic_runs import Host, packet
 

@@ -19,7 +19,8 @@ import pytest
 
 from stand_in_boards import StandIn, StandIns, stand_in_boards
 from stand_in_time import time_server
-from testbed import capture_zipapp, zipapp
+from testbed.backends.common import zipapp
+from testbed.backends.field import capture_zipapp
 
 pytestmark = [
     pytest.mark.ansible,

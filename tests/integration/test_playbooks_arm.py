@@ -10,7 +10,7 @@ import ansible_runner
 import pytest
 
 from stand_in_boards import StandIns, stand_in_boards
-from testbed import zipapp
+from testbed.backends.common import zipapp
 
 pytestmark = [pytest.mark.ansible, pytest.mark.arm, pytest.mark.docker, pytest.mark.root]
 

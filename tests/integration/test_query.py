@@ -8,9 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from analysis.errors import AnalysisError
+from analysis.inputs.run_folder import Run, read_run
 from analysis.query import ask, check_question
-from analysis.runfolder import Run, read_run
-from analysis.trials import OF_RUN
+from analysis.stats.trials import OF_RUN
 
 pytestmark = pytest.mark.spark
 TOPOLOGY = {

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from analysis.figures import write_figures
+from analysis.inputs.run_folder import read_run
 from analysis.pipeline import measure
-from analysis.report import write_report
-from analysis.runfolder import read_run
+from analysis.report.figures import write_figures
+from analysis.report.report import write_report
 from machine_rows import machine_row, write_rows
 from synthetic_runs import START_NS, StarRun, publications
 from testbed.hazards.kinds import stories

@@ -7,17 +7,16 @@ from typing import Any
 
 import pytest
 
-from analysis.papers.lee2016.delays import by_cell, delays
-from analysis.papers.lee2016.sheet import read_sheet
-from analysis.runfolder import Run
-from testbed.cli.reproductions.lee2016 import run_labs, tables
+from analysis.inputs.run_folder import Run
+from analysis.papers.lee2016.cells import delays, delays_by_cell, read_sheet
+from testbed.cli.papers.lee2016 import run_labs, tables
 from testbed.cli.terminal import Terminal
-from testbed.papers.lee2016 import Extent, Lab, series, sheet
+from testbed.papers.lee2016 import Extent, Lab, model, sheet
 from testbed.papers.lee2016.cells import Experiment, cells
 from testbed.records import lab_names
 from testbed.topology.model import Emulator
 
-WAYS = (series.DEFAULT, series.DMPQ_1443, series.PREEMPTIVE)
+WAYS = (model.DEFAULT, model.DMPQ_1443, model.PREEMPTIVE)
 TINY = Lab(
     "tiny",
     Emulator.TBF,
@@ -77,7 +76,7 @@ def test_urgent_messages_in_front_count_for_the_bound_and_late_ones_are_censored
     plan = read_sheet(run)
     each = delays(spark, run, plan)
     rows = sorted((row.asDict() for row in each.collect()), key=lambda row: row["at_s"])
-    cell = by_cell(each, plan.standard_period_s).first().asDict()
+    cell = delays_by_cell(each, plan.standard_period_s).first().asDict()
     bound = paper["cells"][node]["bound"]
     assert [row["waiting"] for row in rows] == [0, 1, 0, 0]
     assert rows[1]["bound_s"] == pytest.approx(bound["before_s"] + 2 * bound["each_s"])

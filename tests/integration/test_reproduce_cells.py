@@ -14,15 +14,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from analysis.errors import AnalysisError
-from analysis.fanout import fan_out
-from analysis.session import open_session
+from analysis.spark.fanout import fan_out
+from analysis.spark.session import open_session
 from own_cluster import bare_python, own_cluster
-from testbed.cli.reproductions import kita2025 as command
-from testbed.cli.reproductions import ogawa
+from testbed.cli.papers import kita2025 as command
+from testbed.cli.papers import ogawa
 from testbed.cli.terminal import Terminal
 from testbed.papers import kita2025
-from testbed.papers.cells import Cell, Extent, topics
-from testbed.papers.measuring import measure
+from testbed.papers.cells import Cell, Extent, measure, topics
 
 pytestmark = pytest.mark.spark
 

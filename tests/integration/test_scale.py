@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from engine_boxes import marked
-from testbed.backends.engine import engine
+from testbed.backends.docker.engine import engine
 from testbed.places import LabPlace
 from told_by_nodes import must_agree
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from testbed.events import ignore
 from testbed.lab import simulate
+from testbed.progress import ignore
 from testbed.topology import load
 
 TRIES = 3  # a busy machine delays real nodes, and may need another try

@@ -7,9 +7,9 @@ import struct
 import pytest
 
 import mqtt_writing as writing
+from analysis.inputs.run_folder import read_run
 from analysis.metrics import mqtt
 from analysis.pipeline import measure
-from analysis.runfolder import read_run
 from mqtt_writing import Told
 from synthetic_runs import MS, START_NS, Captures, Host, Line, frame, manifest_of
 from written_metrics import rows

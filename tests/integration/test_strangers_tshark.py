@@ -1,8 +1,8 @@
 """Captures of programs that are none of ours, made by tcpdump and read by tshark: do we count what they count?
 
 tshark tells a packet that was sent again from one that was overtaken by the round trip of its connection, we by 3 ms
-(`analysis/streams.py`). Which packets bring bytes out of turn is the same question to both, so their sum is compared;
-`tcp.analysis.retransmission` is set for fast and spurious ones, too. A keep-alive is a byte again to us.
+(`analysis/streams/reassembly.py`). Which packets bring bytes out of turn is the same question to both, so their sum is
+compared; `tcp.analysis.retransmission` is set for fast and spurious ones, too. A keep-alive is a byte again to us.
 """
 
 import subprocess
@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 import strangers
-from analysis.link import LinkRead, read_link
-from analysis.messages import LinkPlace
-from analysis.mqtt import Kind
-from analysis.pcap import read
+from analysis.captures.packets import read
+from analysis.protocols.link import LinkRead, read_link
+from analysis.protocols.messages import LinkPlace
+from analysis.protocols.mqtt import Kind
 
 pytestmark = [
     pytest.mark.root,

@@ -11,9 +11,9 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from analysis.many import analyze_runs
+from analysis.batch import analyze_runs
 from testbed.cli.app import app
-from testbed.cli.sweep_tables import points_table, short
+from testbed.cli.commands.sweep import points_table, short
 
 pytestmark = pytest.mark.spark
 
@@ -52,7 +52,7 @@ def swept(spark, tmp_path_factory):
         *("--trials", "2", "--to", str(folder / "all"), "--json"),
     ]
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("analysis.many.open_session", lambda *_, **__: nullcontext(spark))
+        patched.setattr("analysis.batch.open_session", lambda *_, **__: nullcontext(spark))
         done = CliRunner().invoke(app, command)
         again = CliRunner().invoke(app, command)
     assert done.exit_code == 0, done.stderr
@@ -132,10 +132,10 @@ def test_the_terminal_shows_a_row_for_each_combination(swept):
 def test_a_cell_that_fails_does_not_keep_the_others_from_their_runs(
     spark, tmp_path, places, monkeypatch
 ):
-    monkeypatch.setattr("analysis.many.open_session", lambda *_, **__: nullcontext(spark))
+    monkeypatch.setattr("analysis.batch.open_session", lambda *_, **__: nullcontext(spark))
     (tmp_path / "valley.yaml").write_text(VALLEY)
     monkeypatch.setattr(
-        "testbed.cli.sweeping.Sweeping._told",
+        "testbed.cli.commands.sweep.Sweeping._told",
         lambda self, cell, texts: {
             "name": self._sweep.name_of(cell),
             "overrides": [*cell.overrides, *(["nonsense=1"] if cell.number == 1 else [])],
@@ -168,7 +168,7 @@ def test_runs_that_are_measured_side_by_side_or_interrupted_are_measured_as_one_
     spark, swept, tmp_path, monkeypatch
 ):
     """Two at a time, left after the first; those that are left then have no metrics, not half of them."""
-    monkeypatch.setattr("analysis.many.open_session", lambda *_, **__: nullcontext(spark))
+    monkeypatch.setattr("analysis.batch.open_session", lambda *_, **__: nullcontext(spark))
     folder, document, _, _ = swept
     names = [point["runs"][0] for point in document["points"]]
     for name in names:

@@ -13,14 +13,12 @@ from typing import Any, cast
 
 import pytest
 
-from testbed.cli.sweeping import Sweeping
+from testbed.cli.commands.sweep import Sweeping
 from testbed.cli.terminal import Terminal
-from testbed.events import Event, StageAdvanced
-from testbed.sweeps.axes import Axis
-from testbed.sweeps.cells import Sweep
-from testbed.sweeps.folder import SweepFolder
-from testbed.sweeps.running import Task, run_tasks
-from testbed.sweeps.texts import digest_of
+from testbed.progress import Event, StageAdvanced
+from testbed.sweeps.cells import Axis, Sweep
+from testbed.sweeps.folder import SweepFolder, digest_of
+from testbed.sweeps.pool import Task, run_tasks
 
 PATIENCE_S = 60.0
 VALLEY = """\

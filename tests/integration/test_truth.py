@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from testbed.events import ignore
 from testbed.lab.simulate import simulate
+from testbed.progress import ignore
 from testbed.topology import load
 from told_by_nodes import must_agree
 

@@ -9,7 +9,7 @@ from statistics import median
 
 import pytest
 
-from analysis.live_run import WatchedRun
+from analysis.live.run import WatchedRun
 
 pytestmark = pytest.mark.netns
 

@@ -206,7 +206,7 @@ def _is_there(name: str) -> bool:
 
 
 def _offloads(name: str) -> list[str]:
-    from nodes.board.offload import offloads_on
+    from nodes.board.kernel import offloads_on
 
     return offloads_on(name)
 

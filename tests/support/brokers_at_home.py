@@ -11,10 +11,10 @@ from typing import Any
 
 from nodes import overlay
 from nodes.overlay.base import Action, Peer, Send, Station
+from nodes.protocol.wire import Kind, Message
 from nodes.runtime.broker import Broker
 from nodes.runtime.config import NodeConfig, parse
 from nodes.runtime.log import Log
-from nodes.wire import Kind, Message
 
 PATIENCE_S = 30
 RECORDING = "recording"

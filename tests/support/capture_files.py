@@ -7,7 +7,7 @@ from pathlib import Path
 
 from analysis.captures.columns import SCHEMA
 from analysis.captures.pieces import Piece
-from analysis.captures.reading import read_piece
+from analysis.captures.windows import read_piece
 
 START_NS = 1_700_000_000_123_456_789
 ETHERNET = 1

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from random import Random
 from typing import Any
 
-from nodes.joined import apart
 from nodes.overlay.collection.node import Collection
-from nodes.overlay.tbps.base import Deliver, Place, Subscribed
-from nodes.wire import Kind, Message, decode, encode, message_id
+from nodes.overlay.topics.base import Deliver, Place, Subscribed
+from nodes.protocol.joined import apart
+from nodes.protocol.wire import Kind, Message, decode, encode, message_id
 from overlay_network import OverlayNetwork
 
 TOPIC = "slope/water"

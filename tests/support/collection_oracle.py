@@ -3,9 +3,8 @@
 from collections.abc import Mapping
 from itertools import pairwise
 
-from nodes.overlay.collection.keys import Order, publisher_key, subscriber_key
-from nodes.overlay.collection.settings import Way
-from nodes.overlay.tbps.keys import node_of
+from nodes.overlay.collection.rules import Order, Way, publisher_key, subscriber_key
+from nodes.overlay.topics.keys import node_of
 
 
 def expected_hops(

@@ -2,8 +2,8 @@
 
 from docker.models.containers import Container
 
-from testbed.backends.containers import LAB_DIR_LABEL
-from testbed.backends.engine import LOOK_TIMEOUT_S, engine
+from testbed.backends.docker.containers import LAB_DIR_LABEL
+from testbed.backends.docker.engine import LOOK_TIMEOUT_S, engine
 from testbed.places import LabPlace
 
 

@@ -2,12 +2,11 @@
 
 from pathlib import Path
 
-from testbed.backends.choice import Choice
-from testbed.backends.fake import FakeBackend
-from testbed.backends.fake_nodes import FakeNodes
-from testbed.events import Emit, ignore
+from testbed.backends.fake import FakeBackend, FakeNodes
+from testbed.backends.registry import Choice
 from testbed.lab import bring_up
 from testbed.places import LabPlace, RunPlace
+from testbed.progress import Emit, ignore
 from testbed.records import LabRecord
 from testbed.topology.model import Node, NodeKind, Profile, Publish, Scenario, Topology
 

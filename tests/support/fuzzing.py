@@ -19,17 +19,17 @@ import numpy as np
 import pyarrow as pa
 
 from analysis.captures.files import compression_of
+from analysis.captures.packets import parse
 from analysis.captures.pieces import cut, cut_records
 from analysis.errors import AnalysisError
-from analysis.link import TOTALS, read_link
-from analysis.messages import LinkPlace, read_messages
-from analysis.pcap import parse
-from analysis.streams import reassemble
-from analysis.websocket import walk
+from analysis.protocols.link import TOTALS, read_link
+from analysis.protocols.messages import LinkPlace, read_messages
+from analysis.protocols.websocket import walk
+from analysis.streams.reassembly import reassemble
 from capture_files import START_NS, Captured, Interface, Pcapng, pcap, read_all, records
 from labelled_streams import STYLES, write_mixed
-from nodes import wire
-from nodes.joined import join
+from nodes.protocol import wire
+from nodes.protocol.joined import join
 from synthetic_runs import MS, Captures, Host, Line, Publication, StarRun, arp, frame
 
 BROKER, TOWN = Host("broker", 1, "10.77.0.1"), Host("town", 2, "10.77.0.2")

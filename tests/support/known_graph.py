@@ -1,8 +1,8 @@
 """Where nodes of a Skip Graph stand when nothing changes any more, by sorting."""
 
-from nodes.overlay.skipgraph.contacts import Contact
-from nodes.overlay.skipgraph.known_places import KnownPlace
-from nodes.overlay.skipgraph.links import SUCCESSORS
+from nodes.overlay.skipgraph.ring import SUCCESSORS
+from nodes.overlay.skipgraph.table import KnownPlace
+from nodes.protocol.skipgraph_messages import Contact
 
 
 def known_places(contacts: list[Contact]) -> dict[bytes, KnownPlace]:

@@ -17,10 +17,10 @@ time   topic  what becomes of it
 from dataclasses import replace
 
 from mesh_runs import MeshRun
-from nodes.overlay.skipgraph import codec
-from nodes.overlay.skipgraph.messages import Tell
-from nodes.overlay.tbps.words import Word, say
-from nodes.wire import CUSTODY, REPEATED, Kind, Message
+from nodes.protocol import skipgraph_codec
+from nodes.protocol.skipgraph_messages import Tell
+from nodes.protocol.topic_messages import Word, say
+from nodes.protocol.wire import CUSTODY, REPEATED, Kind, Message
 from synthetic_runs import MS
 
 DEAD = ("c",)
@@ -77,7 +77,7 @@ def _control(mesh: MeshRun) -> None:
     mesh.say("slope", "a", Message(Kind.ADVERTISE, topic="alert"), 1_100)
     mesh.say("a", "slope", Message(Kind.ADVERTISED, topic="alert"), 1_150)
     for word in (Word.STOP, Word.GO, Word.GO):
-        told = codec.encode(Tell(say(word, "alert")))
+        told = skipgraph_codec.encode(Tell(say(word, "alert")))
         mesh.say("b", "a", Message(Kind.OVERLAY, payload=told), 1_200)
     mesh.say("a", "b", Message(Kind.BEAT, payload=b"?"), 1_300)
     mesh.say("b", "a", Message(Kind.BEAT), 1_320)

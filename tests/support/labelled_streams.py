@@ -7,9 +7,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from analysis.streams import Stream, reassemble
-from nodes import wire
-from nodes.delivery.labels import BITS, LENGTH_BYTES, LEVELLED, Form, Letter, levelled
+from analysis.streams.reassembly import Stream, reassemble
+from nodes.protocol import wire
+from nodes.protocol.labels import BITS, LENGTH_BYTES, LEVELLED, Form, Letter, levelled
 from synthetic_runs import frame
 
 STYLES = ("plain", "letters", "bits", "levels")

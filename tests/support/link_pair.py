@@ -9,15 +9,14 @@ from typing import Any
 from websockets.asyncio.client import connect
 from websockets.asyncio.server import ServerConnection, serve
 
-from nodes.runtime.answers import Answers, AnswerSocket
+from nodes.protocol.wire import Message
 from nodes.runtime.broker import GuestConnection
 from nodes.runtime.config import Method
 from nodes.runtime.connection import NORMAL, SETTINGS, LinkConnection
 from nodes.runtime.dialing import DialledConnection
-from nodes.runtime.labelling import Acceptance, Offer
-from nodes.runtime.link import Link
-from nodes.runtime.link_method import LinkMethod
-from nodes.wire import Message
+from nodes.runtime.label_extension import Acceptance, Offer
+from nodes.runtime.link import Link, LinkMethod
+from nodes.runtime.udp_acks import Answers, AnswerSocket
 
 VARIANTS = [
     Method("fifo", {}),

@@ -3,8 +3,8 @@
 from collections import deque
 from collections.abc import Sequence
 
-from nodes.overlay.skipgraph.contacts import Contact
 from nodes.overlay.skipgraph.multicast import parts
+from nodes.protocol.skipgraph_messages import Contact
 
 BITS = 64
 Lists = list[

@@ -12,7 +12,7 @@ from typing import Any
 
 from websockets.sync.client import ClientConnection
 
-from nodes.runtime.greeting import Caller, Card, new_nonce
+from nodes.runtime.handshake import Caller, Card, new_nonce
 from testbed.control import ControlError, request
 
 PATIENCE_S = 60

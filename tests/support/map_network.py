@@ -6,11 +6,10 @@ Places lie on a grid of 8 by 8, so that any two things may well happen at the sa
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from nodes.overlay.interests import Interest, parse
-from nodes.overlay.zorder_map.boxes import Box
 from nodes.overlay.zorder_map.curve import interleave
-from nodes.overlay.zorder_map.spans import Spans
-from nodes.wire import Kind, Message, message_id
+from nodes.protocol.interests import Interest, parse
+from nodes.protocol.regions import Box, Spans
+from nodes.protocol.wire import Kind, Message, message_id
 from topic_network import FAREWELL_S, TopicNetwork
 
 SIDE = 8

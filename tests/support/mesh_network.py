@@ -25,8 +25,8 @@ from nodes.overlay.base import (
     Taken,
 )
 from nodes.overlay.edge import Edge
-from nodes.overlay.promises import promises
-from nodes.wire import Kind, Message, decode, encode, message_id
+from nodes.overlay.reliability.promises import promises
+from nodes.protocol.wire import Kind, Message, decode, encode, message_id
 
 NOTICE_S = 0.3  # until a node knows that a link is gone
 DIAL_S = 0.2  # until it knows that nobody answers

@@ -16,7 +16,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nodes import wire
+from nodes.protocol import wire
 from synthetic_runs import MS, START_NS, Captures, Host, Line, frame, manifest_of
 
 MASK = b"\xa1\xb2\xc3\xd4"

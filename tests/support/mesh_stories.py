@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from mesh_network import MeshNetwork
-from nodes.overlay.interests import Interest, parse
-from nodes.overlay.tbps import TOPIC_METHODS
-from nodes.overlay.zorder_map.boxes import Box
-from nodes.wire import Kind, Message
+from nodes.overlay.topics import TOPIC_METHODS
+from nodes.protocol.interests import Interest, parse
+from nodes.protocol.regions import Box
+from nodes.protocol.wire import Kind, Message
 
 BROKERS = [f"b{number}" for number in range(1, 7)]
 SENSORS = {"s1": ["slope"], "s2": ["slope", "valley"]}

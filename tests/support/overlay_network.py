@@ -6,8 +6,8 @@ from heapq import heappop, heappush
 from random import Random
 from typing import Any
 
-from nodes.overlay.skipgraph.contacts import VECTOR_BITS
 from nodes.overlay.skipgraph.node import SkipGraphNode
+from nodes.protocol.skipgraph_messages import VECTOR_BITS
 
 RESTLESS_S = 1.0  # idle period of nodes that look after their neighbours all the time
 STORM = 1_000_000  # messages: more than any test sends, unless nodes answer each other without end

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from statistics import fmean, stdev
 from typing import Any
 
+from analysis.papers.kawakami2016.freshness import OF_LAB, OF_TRIAL
 from analysis.papers.kawakami2016.waiting import Waited
-from analysis.papers.kawakami2016.waiting_rows import OF_LAB, OF_TRIAL
-from analysis.papers.spread import spread
-from analysis.papers.ways import OF_WAY
+from analysis.papers.methods import OF_WAY
+from analysis.papers.tables import spread
 
 Row = dict[str, Any]
 PATTERNS = {"a": (10, 990), "b": (500, 500), "c": (990, 10), "d": (1, 9), "e": (5, 5), "f": (9, 1)}

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pyspark
 
-from analysis.java import find_java
+from analysis.spark.java import find_java
 
 NO_CODE_BUT = ("numpy", "numpy.libs", "pyarrow")
 FOR_A_DRIVER = (

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from nodes.overlay.skipgraph.codec import with_publication
-from nodes.overlay.tbps.keys import Role, topic_key
-from testbed.converged.distances import Distances, Strategy, distances
+from nodes.overlay.topics.keys import Role, topic_key
+from nodes.protocol.skipgraph_codec import with_publication
 from testbed.converged.graph import converge
+from testbed.converged.multicast import Distances, Strategy, distances
 from testbed.converged.population import Population
 from topic_network import TopicNetwork
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nodes import wire
 from nodes.delivery import METHODS
 from nodes.delivery.base import Chunk
+from nodes.protocol import wire
 from synthetic_runs import frame
 
 ROOM = 1444  # of a WebSocket message that fills one packet toward a client, MTU 1500

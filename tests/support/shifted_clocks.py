@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from nodes import wire
+from nodes.protocol import wire
 
 HEAD, RECORD = struct.Struct("<IHHIIII"), struct.Struct("<IIII")
 SECOND = 1_000_000_000

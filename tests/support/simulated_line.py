@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from random import Random
 
 from nodes.delivery.base import Scheduler
-from nodes.wire import HIGHEST_PRIORITY
+from nodes.protocol.wire import HIGHEST_PRIORITY
 
 HEADERS = 66
 FRAME = 4

@@ -22,8 +22,8 @@ from docker.models.containers import Container
 from docker.models.networks import Network
 
 from stand_in_image import USER, ensure_board_image
-from testbed.backends.engine import engine
-from testbed.backends.platforms import Platform, judge, look
+from testbed.backends.docker.engine import engine
+from testbed.backends.docker.platforms import Platform, judge, look
 
 OWNER_LABEL = "testbed.stand-in"
 BOOT_S = 120.0  # under qemu it takes a while

@@ -15,10 +15,10 @@ from typing import IO
 
 import docker
 
-from testbed.backends import image_build
-from testbed.backends.engine import engine
-from testbed.backends.image_recipe import UNNEEDED, PackagesImage, write_archive
-from testbed.backends.platforms import Platform
+from testbed.backends.docker import image_build
+from testbed.backends.docker.engine import engine
+from testbed.backends.docker.image_recipe import UNNEEDED, PackagesImage, write_archive
+from testbed.backends.docker.platforms import Platform
 
 REPOSITORY = "testbed-stand-in-board"  # not among the product's own images
 PACKAGES = (

@@ -15,7 +15,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from nodes import wire
+from nodes.protocol import wire
 
 START_NS = 1_700_000_000_000_000_000
 MS = 1_000_000

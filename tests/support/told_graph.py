@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from nodes.overlay.skipgraph.contacts import VECTOR_BITS
+from nodes.protocol.skipgraph_messages import VECTOR_BITS
 
 Links = dict[str, list[list[str | None]]]  # key -> left and right neighbour (keys) in each level
 

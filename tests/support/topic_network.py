@@ -6,9 +6,9 @@ from random import Random
 from typing import Any
 
 from nodes.overlay.methods import TOPIC_METHODS
-from nodes.overlay.tbps.base import Advertised, Deliver, Duplicate, Place, Subscribed, Withheld
-from nodes.overlay.tbps.keys import topic_of
-from nodes.wire import Kind, Message, decode, encode, message_id
+from nodes.overlay.topics.base import Advertised, Deliver, Duplicate, Place, Subscribed, Withheld
+from nodes.overlay.topics.keys import topic_of
+from nodes.protocol.wire import Kind, Message, decode, encode, message_id
 from overlay_network import RESTLESS_S, OverlayNetwork
 
 FAREWELL_S = 6.0  # so long others may not know yet that a node takes part no more

@@ -1,20 +1,58 @@
 """Banno 2013 for the analysis: its tables, figures, checks and words."""
 
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from analysis.papers.banno2013 import stopping
-from analysis.papers.banno2013.checks import checks
-from analysis.papers.banno2013.drawings import drawings
-from analysis.papers.banno2013.figures import LOADS, OF_TOPIC, figures
-from analysis.papers.page import Words
-from analysis.papers.reproduction import Findings, Paper
-from analysis.papers.spread import means
-from analysis.papers.tables import read_table
-from analysis.papers.ways import OF_WAY
+from analysis.papers.banno2013.figures import LOADS, OF_TOPIC, checks, figures
+from analysis.papers.methods import METHODS, OF_WAY, PATTERN, by_pattern, nodes_panels
+from analysis.papers.reproduction import Findings, Paper, Words
+from analysis.papers.tables import means, read_table
+from analysis.report import interval_charts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+# The figures of Banno 2013 as charts.
+
+
+Figure = Mapping[str, Any]
+Cell = Mapping[str, Any]
+OF_TOPICS = {"path": "hops, mean", "forwards": "messages for one publication"}
+
+
+def drawings(figures: Iterable[Figure]) -> dict[str, str]:
+    """The chart of each figure that has one, by its name."""
+    drawn = {}
+    for figure in figures:
+        name, label, cells = figure["figure"], figure["title"], figure["cells"]
+        if cells and name in OF_TOPICS:
+            axes = (PATTERN, OF_TOPICS[name])
+            found = by_pattern(cells, name)
+            drawn[name] = interval_charts.dots(found, nodes_panels(cells), axes, name, label)
+        if cells and name == "load":
+            drawn[name] = _load(cells, name, label)
+        if cells and name == stopping.NAME:
+            drawn[name] = stopping.drawing(cells, label)
+    return drawn
+
+
+def _load(cells: Sequence[Cell], name: str, label: str) -> str:
+    points = [
+        {
+            "way": value,
+            "at": cell["from_node"],
+            "panel": METHODS[cell["method"]],
+            **{side: cell["ours"][value][side] for side in ("mean", "low", "high")},
+        }
+        for value in LOADS
+        for cell in cells
+    ]
+    axes = ("nodes, those with most forwards first", "messages of a node, mean")
+    return interval_charts.lines(points, list(METHODS.values()), axes, name, label)
+
 
 WORDS = Words(
     title="Banno 2013, reproduced",

@@ -4,12 +4,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis.papers import charts
 from analysis.papers.banno2013.figures import SCRIBE, SG
-from analysis.papers.judging import NOT_MEASURED, check
-from analysis.papers.spread import means
-from analysis.papers.tables import path_of, read_table
-from analysis.papers.ways import METHODS
+from analysis.papers.methods import METHODS
+from analysis.papers.reproduction import NOT_MEASURED, check
+from analysis.papers.tables import means, path_of, read_table
+from analysis.report import interval_charts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -134,7 +133,7 @@ def drawing(cells: Sequence[Row], label: str) -> str:
     ]
     panels = list(dict.fromkeys(_panel(cell) for cell in sorted(cells, key=_publishers)))
     axes = ("time in ms", "messages in 50 ms")
-    return charts.lines(points, panels, axes, NAME, label, with_zero=True)
+    return interval_charts.lines(points, panels, axes, NAME, label, with_zero=True)
 
 
 def _publishers(cell: Row) -> int:

@@ -4,21 +4,52 @@ A further experiment is a module beside this one that reads its own table and gi
 added in `measure` and `drawings`, as `banno2013.stopping` is.
 """
 
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from analysis.fairness import jain
+from analysis.metrics.load import jain
 from analysis.papers.kawakami2016 import waiting
-from analysis.papers.kawakami2016.checks import checks
-from analysis.papers.kawakami2016.drawings import drawings
-from analysis.papers.kawakami2016.figures import FIGURES, OF_CELL, figures
-from analysis.papers.page import Words
-from analysis.papers.reproduction import Findings, Paper
-from analysis.papers.spread import means
-from analysis.papers.tables import read_table
+from analysis.papers.kawakami2016.figures import FIGURES, OF_CELL, checks, figures, is_main
+from analysis.papers.methods import points
+from analysis.papers.reproduction import Findings, Paper, Words
+from analysis.papers.tables import means, read_table
+from analysis.report import interval_charts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+# The figures of Kawakami 2016 as charts. The other readings of the text stand in the tables alone.
+
+
+Figure = Mapping[str, Any]
+ONLY_PANEL = ""
+
+
+def drawings(figures: Iterable[Figure]) -> dict[str, str]:
+    """The chart of each figure, by its name."""
+    known = {figure.name: figure for figure in FIGURES}
+    drawn: dict[str, str] = {}
+    for figure in figures:
+        name, label = figure["figure"], figure["title"]
+        if name in waiting.FIGURES:
+            drawn |= waiting.drawing(name, figure["cells"], label)
+            continue
+        cells = [cell for cell in figure["cells"] if is_main(cell)]
+        if cells:
+            found = points(
+                cells,
+                known[name].values[0],
+                at=lambda cell: cell["nodes"],
+                panel=lambda _: ONLY_PANEL,
+            )
+            axes = ("nodes, one of them the subscriber", known[name].axis)
+            drawn[name] = interval_charts.lines(
+                found, [ONLY_PANEL], axes, name, label, shares=name == "fairness"
+            )
+    return drawn
+
 
 WORDS = Words(
     title="Kawakami 2016, reproduced",

@@ -5,10 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis.papers import charts
-from analysis.papers.judging import NOT_MEASURED, check
-from analysis.papers.kawakami2016.real_labs import read_labs
-from analysis.papers.kawakami2016.waiting_rows import (
+from analysis.papers.kawakami2016.freshness import (
     LABS,
     OF_LAB,
     REAL,
@@ -17,8 +14,10 @@ from analysis.papers.kawakami2016.waiting_rows import (
     trials,
     with_twins,
 )
-from analysis.papers.spread import means
-from analysis.papers.tables import path_of, read_table
+from analysis.papers.kawakami2016.real_labs import read_labs
+from analysis.papers.reproduction import NOT_MEASURED, check
+from analysis.papers.tables import means, path_of, read_table
+from analysis.report import interval_charts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -190,7 +189,7 @@ def drawing(name: str, cells: Sequence[Row], label: str) -> dict[str, str]:
     ]
     if not points:
         return {}
-    return {name: charts.apart(points, dict.fromkeys(shown.values(), ACROSS), name, label)}
+    return {name: interval_charts.apart(points, dict.fromkeys(shown.values(), ACROSS), name, label)}
 
 
 def _ways(cells: Sequence[Row]) -> dict[str, str]:

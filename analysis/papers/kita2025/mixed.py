@@ -4,13 +4,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis.papers import charts
-from analysis.papers.judging import all_hold
 from analysis.papers.kita2025.figures import ATM, HIGHEST, PATM
-from analysis.papers.points import points
-from analysis.papers.spread import means
-from analysis.papers.tables import path_of, read_table
-from analysis.papers.ways import METHODS
+from analysis.papers.methods import METHODS, points
+from analysis.papers.reproduction import all_hold
+from analysis.papers.tables import means, path_of, read_table
+from analysis.report import interval_charts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -96,4 +94,4 @@ def drawing(cells: Sequence[Row], label: str) -> str:
     )
     panels = list(dict.fromkeys(point["panel"] for point in found))
     axes = ("subscribers of a topic", "hops, mean")
-    return charts.lines(found, panels, axes, NAME, label, doubling=True)
+    return interval_charts.lines(found, panels, axes, NAME, label, doubling=True)

@@ -1,20 +1,125 @@
 """Kita 2025 for the analysis: its tables, figures, checks and words."""
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from analysis.papers.kita2025 import mixed
-from analysis.papers.kita2025.checks import checks
-from analysis.papers.kita2025.drawings import drawings
-from analysis.papers.kita2025.figures import OF_TABLES, OF_TOPIC, figures
-from analysis.papers.page import Words
-from analysis.papers.reproduction import Findings, Paper
-from analysis.papers.spread import means
-from analysis.papers.tables import read_table
-from analysis.papers.ways import OF_WAY
+from analysis.papers.kita2025.figures import (
+    FORWARDS_OF_PSG,
+    HIGHEST,
+    LARGE,
+    OF_TABLES,
+    OF_TOPIC,
+    PATH_OF_PSG,
+    SUPPORT,
+    checks,
+    figures,
+)
+from analysis.papers.methods import (
+    OF_WAY,
+    PATTERN,
+    PRIORITISED,
+    by_pattern,
+    nodes_panel,
+    nodes_panels,
+    points,
+    title,
+    titles,
+    with_priority,
+)
+from analysis.papers.reproduction import Findings, Paper, Words
+from analysis.papers.tables import means, read_table
+from analysis.report import interval_charts
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+# The figures of Kita 2025 as charts. What differs only in how an empty slot is filled stands in the tables alone.
+
+
+Figure = Mapping[str, Any]
+Cell = Mapping[str, Any]
+THOUSAND = 1_000
+HOPS, MESSAGES = "hops, mean", "messages for one publication"
+OURS_PANELS = {
+    "path": ("path_of_psg", PATH_OF_PSG),
+    "messages": ("forwards_of_psg", FORWARDS_OF_PSG),
+}
+
+
+def drawings(figures: Iterable[Figure]) -> dict[str, str]:
+    """The chart of each figure, by its name."""
+    return {
+        figure["figure"]: drawn
+        for figure in figures
+        if figure["cells"] and (drawn := _draw(figure["figure"], figure["title"], figure["cells"]))
+    }
+
+
+def _draw(name: str, label: str, cells: Sequence[Cell]) -> str | None:
+    if name == mixed.NAME:
+        return mixed.drawing(cells, label)
+    if name.startswith("tables-"):
+        value, axis = ("path", HOPS) if name == "tables-path" else ("forwards", MESSAGES)
+        return interval_charts.lines(
+            points(
+                filter(_most_urgent, cells),
+                value,
+                at=lambda cell: cell["subscribers"],
+                panel=nodes_panel,
+                name=with_priority,
+            ),
+            nodes_panels(cells),
+            ("subscribers of a topic", axis),
+            name,
+            label,
+            doubling=True,
+        )
+    if name == "ours":
+        return _ours(name, label, cells)
+    shown = list(_usual(cells))
+    panels = nodes_panels(shown)
+    if name == "delay":
+        urgent = [cell for cell in shown if cell["priority"] == HIGHEST]
+        found, axis = by_pattern(urgent, "delay_ms"), "ms, mean, at priority 5"
+    elif name == "forwards-5":
+        found, axis = by_pattern(shown, "forwards"), MESSAGES
+    else:
+        found, axis = by_pattern(shown, "path"), HOPS
+    return interval_charts.dots(found, panels, (PATTERN, axis), name, label) if found else None
+
+
+def _usual(cells: Iterable[Cell]) -> Iterator[Cell]:
+    for cell in cells:
+        if cell["support"] in ("", SUPPORT) and cell["strategy"] != "split":
+            yield cell
+
+
+def _most_urgent(cell: Cell) -> bool:
+    """At priority 1 a method is the one that it builds on."""
+    return cell["method"] not in PRIORITISED or bool(cell["priority"] == HIGHEST)
+
+
+def _ours(name: str, label: str, cells: Sequence[Cell]) -> str | None:
+    """Only large topics, to which the goal belongs."""
+    large = [cell for cell in cells if cell["pattern"] in LARGE]
+    order = titles(large)
+    found = [
+        {
+            "way": title(cell),
+            "at": f"{cell['pattern']} {cell['nodes'] // THOUSAND}k",
+            "panel": panel,
+            "mean": cell["ours"][value],
+        }
+        for panel, (value, _) in OURS_PANELS.items()
+        for cell in sorted(large, key=lambda cell: order.index(title(cell)))
+    ]
+    limits = {panel: limit for panel, (_, limit) in OURS_PANELS.items()}
+    axes = ("pattern and nodes", "ours, of PSG-TBPS's")
+    return interval_charts.goals(found, limits, axes, name, label) if found else None
+
 
 WORDS = Words(
     title="Kita 2025, reproduced",

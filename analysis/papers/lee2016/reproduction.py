@@ -6,15 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from analysis.papers.lee2016 import delays, traffic
-from analysis.papers.lee2016.checks import checks
-from analysis.papers.lee2016.figures import Measured, figures
+from analysis.inputs.run_folder import Run, read_run
+from analysis.papers.lee2016 import cells
+from analysis.papers.lee2016.cells import Sheet, read_sheet
+from analysis.papers.lee2016.figures import Measured, checks, figures
 from analysis.papers.lee2016.page import write_page
-from analysis.papers.lee2016.sheet import Sheet, read_sheet
 from analysis.pipeline import SHORT_BYTES, Progress, measure
-from analysis.runfolder import Run, read_run
 from analysis.scan import jobs_of
-from analysis.session import open_session
+from analysis.spark.session import open_session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -75,10 +74,12 @@ def _measure(spark: "SparkSession", run: Run, sheet: Sheet, folder: Path, emit: 
     summary = measure(spark, run, lambda stage, done, all_: emit(_of(run, stage), done, all_))
     stage = _of(run, CELLS)
     emit(stage, 0, 2)
-    each = _keep(spark, folder / f"{run.name}-delays.parquet", delays.delays(spark, run, sheet))
-    by_cell = {row["node"]: row for row in _rows(delays.by_cell(each, sheet.standard_period_s))}
+    each = _keep(spark, folder / f"{run.name}-delays.parquet", cells.delays(spark, run, sheet))
+    by_cell = {
+        row["node"]: row for row in _rows(cells.delays_by_cell(each, sheet.standard_period_s))
+    }
     emit(stage, 1, 2)
-    carried = traffic.by_cell(spark, run, sheet)
+    carried = cells.traffic_by_cell(spark, run, sheet)
     if carried is not None:
         carried = _keep(spark, folder / f"{run.name}-traffic.parquet", carried)
     costs = {row["node"]: row for row in _rows(carried)} if carried is not None else {}

@@ -1,17 +1,144 @@
 """What it costs a broker to pass on small messages, and what that adds to their delay."""
 
+import json
+import socket
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from benchmarks.support.brokers.lone import CARD, Lone, mosquitto, our_broker
-from benchmarks.support.brokers.mqtt_speech import MqttSpeech
-from benchmarks.support.brokers.our_speech import OurSpeech
+from benchmarks.support.brokers.mqtt_protocol import MqttSpeech
+from benchmarks.support.brokers.our_protocol import OurSpeech
 from benchmarks.support.brokers.pair import Pair, Speech, Stuck
-from benchmarks.support.delivery.processor import processor_s
+from benchmarks.support.delivery.contestant import MOSQUITTO
+from benchmarks.support.process_usage import processor_s
+from nodes.runtime.handshake import Card
+from testbed.control import ControlError, request
 from testbed.errors import TestbedError
+from testbed.keeper.client import environment
+
+# One broker on the loopback, ours or mosquitto, as a process whose processor time is measured.
+
+
+HOST, NAME, LAB, SECRET, NUMBER = "127.0.0.1", "broker", "forward", "benchmark", 1
+START_S = 30.0
+END_S = 10.0
+LOOK_S = 0.02
+CARD = Card(NAME, NUMBER, LAB, SECRET.encode())
+# Nothing is lost however much is under way, and nothing waits for a fuller packet.
+_MOSQUITTO = """\
+listener {port} {host}
+allow_anonymous true
+set_tcp_nodelay true
+max_inflight_messages 0
+max_queued_messages 0
+log_dest stderr
+log_type error
+"""
+
+
+class Lone:
+    """A running broker."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]", port: int) -> None:
+        self.pid = process.pid
+        self.address = (HOST, port)
+
+
+@contextmanager
+def our_broker(folder: Path, method: str, delivery: str) -> Iterator[Lone]:
+    """With this overlay method, alone in it, and this delivery method on its links."""
+    folder.mkdir()
+    port, control, file = _free_port(), folder / "ctl", folder / "node.json"
+    config = {
+        "lab": LAB,
+        "run": "benchmark",
+        "name": NAME,
+        "number": NUMBER,
+        "kind": "broker",
+        "control": str(control),
+        "log": str(folder / "log.jsonl"),
+        "seed": 1,
+        "overlay": {"method": method, "parameters": {}},
+        "delivery": {"method": delivery, "parameters": {}},
+        "deliveries": {},
+        "listen": {"host": HOST, "port": port},
+        "brokers": [],
+        "seeds": [],
+        "topics": [],
+        "dimensions": 0,
+        "secret": SECRET,
+        "journal": None,
+    }
+    file.write_text(json.dumps(config))
+    with _running([sys.executable, "-m", "nodes", str(file)], folder) as process:
+        _until(lambda: _says(control, "status"), process, folder)
+        request(control, {"do": "go"})
+        _until(lambda: _listens(port), process, folder)
+        yield Lone(process, port)
+
+
+@contextmanager
+def mosquitto(folder: Path) -> Iterator[Lone]:
+    """As quick as it can be set."""
+    folder.mkdir()
+    port, settings = _free_port(), folder / "mosquitto.conf"
+    settings.write_text(_MOSQUITTO.format(port=port, host=HOST))
+    with _running([MOSQUITTO, "-c", str(settings)], folder) as process:
+        _until(lambda: _listens(port), process, folder)
+        yield Lone(process, port)
+
+
+@contextmanager
+def _running(argv: list[str], folder: Path) -> Iterator["subprocess.Popen[bytes]"]:
+    with (folder / "stderr").open("wb") as stderr:
+        process = subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=stderr, stderr=stderr, env=environment()
+        )
+    try:
+        yield process
+    finally:
+        process.terminate()
+        try:
+            process.wait(END_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _until(true: Callable[[], bool], process: "subprocess.Popen[bytes]", folder: Path) -> None:
+    end = time.monotonic() + START_S
+    while not true():
+        if process.poll() is not None or time.monotonic() > end:
+            words = (folder / "stderr").read_text(errors="replace").strip().splitlines()[-1:]
+            raise TestbedError(f"{process.args!r} did not start: {words}")
+        time.sleep(LOOK_S)
+
+
+def _says(control: Path, do: str) -> bool:
+    try:
+        return bool(request(control, {"do": do}))
+    except ControlError:
+        return False
+
+
+def _listens(port: int) -> bool:
+    try:
+        socket.create_connection((HOST, port), 1.0).close()
+    except OSError:
+        return False
+    return True
+
+
+def _free_port() -> int:
+    with socket.create_server((HOST, 0)) as probe:
+        port: int = probe.getsockname()[1]
+        return port
+
 
 PAYLOAD_BYTES = 100
 WARM_UP_S = 0.5

@@ -19,12 +19,11 @@ from benchmarks.support.brokers.scene import (
     wanted,
 )
 from benchmarks.support.brokers.valley import Post
-from benchmarks.support.delivery.contestant import Stage
-from benchmarks.support.delivery.peers import MOSQUITTO, Mosquitto, program
+from benchmarks.support.delivery.contestant import MOSQUITTO, Mosquitto, Stage, program
 from testbed.keeper.client import NodeProcess, Program
 
 HUB = "mosquitto"
-_MODULE = "benchmarks.support.brokers.mqtt_guest"
+_MODULE = "benchmarks.support.brokers.mqtt_client"
 
 
 @dataclass(frozen=True, slots=True)

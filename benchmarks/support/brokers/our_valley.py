@@ -24,7 +24,7 @@ from benchmarks.support.brokers.scene import (
 )
 from benchmarks.support.brokers.valley import Post
 from benchmarks.support.delivery.contestant import Stage
-from testbed.backends.node_files import BROKER_PORT, SEEDS
+from testbed.backends.common.node_config import BROKER_PORT, SEEDS
 from testbed.control import request, request_all
 from testbed.jsonfiles import write_json
 from testbed.keeper.client import NodeProcess, Program

@@ -3,11 +3,16 @@ nothing published."""
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import Any
 
-from benchmarks.support.labs import BenchmarkLab
+from benchmarks.support.labs import BenchmarkLab, ready_at
+from nodes.protocol.skipgraph_messages import VECTOR_BITS
+from testbed.control import request_all
+from testbed.errors import TestbedError
 from testbed.keeper.client import Keeper
 from testbed.places import LabPlace
 
@@ -92,3 +97,109 @@ def link_bytes(pid: int) -> int:
             fields = numbers.split()
             total += int(fields[0]) + int(fields[8])
     return total
+
+
+# Whether brokers stand in their Skip Graph as sorting says. Pure: brokers' own descriptions in, answer out.
+
+
+Side = str | None
+Links = dict[str, list[tuple[Side, Side]]]  # key -> left and right neighbour, level by level
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What the brokers have of what they should have."""
+
+    keys: int
+    wrong: int  # keys with a link that is not the right one, or still changing
+    levels: int  # the most that a key has
+
+    @property
+    def exact(self) -> bool:
+        """Nothing is missing."""
+        return self.keys > 0 and not self.wrong
+
+
+def standing(graphs: Iterable[Mapping[str, Any]]) -> Standing:
+    """From the part `graph` of what each broker answers to the question `overlay`."""
+    described = list(graphs)
+    right = expected(described)
+    wrong = 0
+    for graph in described:
+        for peer in graph["peers"]:
+            links = [(left, right_) for left, right_ in peer["links"]]
+            wrong += not peer["settled"] or links != right[peer["key"]]
+    return Standing(len(right), wrong, max(map(len, right.values()), default=0))
+
+
+def expected(graphs: Iterable[Mapping[str, Any]]) -> Links:
+    """By sorting: in each level the neighbours among keys of a like vector, until a broker is alone with its keys."""
+    owners = [
+        (peer["key"], number, int(graph["vector"], 16))
+        for number, graph in enumerate(graphs)
+        for peer in graph["peers"]
+    ]
+    links: Links = {key: [] for key, _, _ in owners}
+    groups = [sorted(owners)]
+    for bit in reversed(range(VECTOR_BITS)):
+        further = []
+        for group in groups:
+            keys: list[Side] = [None, *(key for key, _, _ in group), None]
+            for place, (key, _, _) in enumerate(group):
+                links[key].append((keys[place], keys[place + 2]))
+            if len({number for _, number, _ in group}) > 1:
+                further += [[one for one in group if one[2] >> bit & 1 == half] for half in (0, 1)]
+        groups = further
+    return links
+
+
+# How long brokers that are started at once take to find their places.
+
+
+LOOK_S = 1.0
+LONGEST_S = 180.0
+ANSWER_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Formed:
+    """When all brokers stood where they should."""
+
+    seconds: float  # since the first broker was ready to be called
+    up_s: float  # what `testbed up` took
+    standing: Standing
+
+
+def formed(lab: BenchmarkLab, brokers: int) -> Formed:
+    """Bring the lab up, then look at its brokers until their graph is right.
+
+    Not sooner: to tell its whole graph costs each broker time, which it needs to find its place.
+    """
+    up_s = lab.up()
+    ended, found = _until_exact(lab, brokers)
+    return Formed(ended - _first_ready(lab, brokers), up_s, found)
+
+
+def _until_exact(lab: BenchmarkLab, brokers: int) -> tuple[float, Standing]:
+    """When the graph was right, and what it was."""
+    place = place_of(lab)
+    controls = {name: place.node_control(name) for name in broker_names(brokers)}
+    deadline = time.monotonic() + LONGEST_S
+    while True:
+        looked = time.time()
+        answers = request_all(controls, {"do": "overlay"}, ANSWER_S)
+        graphs = [answer["overlay"]["graph"] for answer in answers.values()]
+        found = standing(graphs)
+        if found.exact and len(graphs) == brokers and all(graph["peers"] for graph in graphs):
+            return looked, found
+        if time.monotonic() > deadline:
+            break
+        time.sleep(LOOK_S)
+    problem = f"{found.wrong} of {found.keys} keys have a wrong link"
+    raise TestbedError(f"after {LONGEST_S:.0f} s {problem}; {len(graphs)} brokers answered")
+
+
+def _first_ready(lab: BenchmarkLab, brokers: int) -> float:
+    """Seconds since 1970."""
+    logs = [lab.newest_run().log(name) for name in broker_names(brokers)]
+    return min(map(ready_at, logs)) / 1e9

@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from random import Random
 
-from benchmarks.support.delivery.rows import at_rank
-from benchmarks.support.delivery.traffic import Due
+from benchmarks.support.delivery.traffic import Due, at_rank
 
 SLOPES = tuple(f"slope{number}" for number in range(4))
 OFFICES = tuple(f"office{number}" for number in range(3))

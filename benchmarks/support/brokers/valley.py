@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from benchmarks.support.bare_core import BareCore
 from benchmarks.support.brokers.scene import Arrivals, Heard, Timelines, heard
 from benchmarks.support.delivery.contestant import Stage
-from benchmarks.support.delivery.lines import last_words
+from benchmarks.support.delivery.links import last_words
+from benchmarks.support.labs import BareCore
 from testbed.errors import TestbedError
 from testbed.keeper.client import NodeProcess, Program
 from testbed.links.emulator import choose
-from testbed.links.profiles import PROFILES
 from testbed.links.spec import LinkSpec
 from testbed.topology.model import Emulator, Shape
+from testbed.topology.profiles import PROFILES
 
 READY_S = 120.0
 SETTLED_S = 5.0  # after all are ready: the overlay's upper levels

@@ -13,7 +13,7 @@ import pyarrow as pa
 from analysis.captures.columns import SCHEMA
 from analysis.captures.parquet import write_packets
 from analysis.captures.pieces import TASKS_PER_CORE, Piece, cut, share_out, usual_piece
-from analysis.captures.reading import read_piece
+from analysis.captures.windows import read_piece
 from testbed.errors import MissingCapability
 
 # Our column, and tshark's name for it.

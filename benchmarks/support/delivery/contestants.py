@@ -3,9 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
-from benchmarks.support.delivery.contestant import Contestant
-from benchmarks.support.delivery.ours import ROUTINE, URGENT, Ours
-from benchmarks.support.delivery.peers import Mosquitto, Peer
+from benchmarks.support.delivery.contestant import (
+    ROUTINE,
+    URGENT,
+    Contestant,
+    Mosquitto,
+    Ours,
+    Peer,
+)
 
 TWO, DMPQ, PREEMPTIVE = "two-connections", "dmpq-pc", "preemptive"
 MOSQUITTO, ZENOH, ZENOH_PATIENT = "mosquitto", "zenoh", "zenoh-patient"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import paho.mqtt.client as mqtt
 
-from benchmarks.support.delivery.playing import Received, play, ready
+from benchmarks.support.delivery.peer_program import Received, play, ready
 
 PORT = 1883
 LOOK_S = 0.1

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from benchmarks.support.delivery.ours import ROUTINE, ROUTINE_LEVEL, URGENT, URGENT_LEVEL
+from benchmarks.support.delivery.contestant import ROUTINE, ROUTINE_LEVEL, URGENT, URGENT_LEVEL
 from benchmarks.support.delivery.traffic import Due
 from nodes.delivery import METHODS
-from nodes.wire import Kind, Message, encode
+from nodes.protocol.wire import Kind, Message, encode
 
 ROOM = 1444  # a WebSocket message that fills one packet at MTU 1500
 PACKET, AROUND = 1448, 66

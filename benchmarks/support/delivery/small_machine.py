@@ -6,7 +6,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from testbed.backends.boards import Limits
+from testbed.backends.docker.board_classes import Limits
 from testbed.errors import MissingCapability
 
 ROOT = Path("/sys/fs/cgroup")

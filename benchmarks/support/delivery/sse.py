@@ -11,7 +11,7 @@ import time
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
-from benchmarks.support.delivery.playing import Received, play, ready
+from benchmarks.support.delivery.peer_program import Received, play, ready
 
 PORT = 8000
 LOOK_S = 0.1

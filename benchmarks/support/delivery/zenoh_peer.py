@@ -12,7 +12,7 @@ from typing import Any
 
 import zenoh
 
-from benchmarks.support.delivery.playing import Received, play, ready
+from benchmarks.support.delivery.peer_program import Received, play, ready
 
 PORT = 7447
 URGENT, ROUTINE = "alerts/urgent", "alerts/routine"

@@ -8,9 +8,14 @@ Pure functions of keys: a node asks with the links that it has now, an experimen
 step goes on in the direction of the one before or straight to the subscriber, so no data comes back to where it was.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
+
+from nodes.overlay.topics.keys import Role, edge, topic_key
+from nodes.parameters import ParameterError, one_of, seconds
+from nodes.protocol.wire import WireError
 
 
 class Method(StrEnum):
@@ -69,3 +74,92 @@ class Rule:
 def _round_from(goal: bytes, key: bytes) -> tuple[bool, bytes]:
     """Where a key comes when one goes right from the goal, across the end of the ring."""
     return key < goal, key
+
+
+# Keys of those who collect: a topic's publishers by their period, its subscriber at the end (Kawakami 2016).
+#
+# They are the topic's keys (`topics.keys`) with the period before the node's number:
+#
+#     topic, a zero byte, the role publisher, the period in 4 bytes, the number of the node in 4 bytes
+#
+# `descending` has the periods' complements, so that long ones come first and short ones stand next to the subscriber.
+
+
+LONGEST_PERIOD = 0xFFFFFFFF
+
+
+class Order(StrEnum):
+    """How publishers stand on the line, seen from its beginning; the subscriber is at its end."""
+
+    ASCENDING = "ascending"
+    DESCENDING = "descending"
+
+
+def publisher_key(topic: str, period: int, number: int, order: Order) -> bytes:
+    """The key of this node; `period` in any unit that all of the topic share."""
+    if not 1 <= period <= LONGEST_PERIOD:
+        raise WireError(f"a period of {period} fits no key; 1 to {LONGEST_PERIOD} do")
+    ranked = period if order is Order.ASCENDING else LONGEST_PERIOD - period
+    return edge(topic, Role.PUBLISHER) + ranked.to_bytes(4) + number.to_bytes(4)
+
+
+def subscriber_key(topic: str, number: int) -> bytes:
+    """The key of the node that collects."""
+    return topic_key(topic, Role.SUBSCRIBER, number)
+
+
+# How a collection is made: the parameters of its method, checked.
+
+
+PARAMETERS = ("way", "aggregate", "wait_s", "pull_s")
+WAIT_S = 0.5
+PULL_S = 1.0
+LONGEST_S = 3600.0
+
+
+class Way(StrEnum):
+    """How readings get to the collector."""
+
+    PUSH_DESCENDING = (
+        "push-descending"  # over the furthest link, short periods next to the collector
+    )
+    PUSH_ASCENDING = "push-ascending"  # the same, long periods next to it
+    CHAIN = "chain"  # from each to the next, long periods first
+    SERVER = "server"  # from each to the collector itself
+    PULL = "pull"  # the collector asks all of them by a multicast, and answers come back along its tree
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Of one node; all of a lab have the same."""
+
+    way: Way = Way.PUSH_DESCENDING
+    aggregate: bool = True  # publications to the same node leave as one
+    wait_s: float = WAIT_S  # so long a node waits for others' readings at most; 0: not at all
+    pull_s: float = PULL_S  # so often a collector asks
+
+    @property
+    def order(self) -> Order:
+        """In which publishers stand."""
+        ascending = self.way is Way.PUSH_ASCENDING
+        return Order.ASCENDING if ascending else Order.DESCENDING
+
+    @property
+    def rule(self) -> Rule:
+        """By which readings find their way; also to a server that is not known yet, or one that does not ask."""
+        return Rule(Method.CHAIN if self.way is Way.CHAIN else Method.PUSH)
+
+
+def settings(method: str, parameters: Mapping[str, Any]) -> Settings:
+    """From a method's parameters, of which the others are left alone; ParameterError if one is wrong."""
+    aggregate = parameters.get("aggregate", True)
+    if not isinstance(aggregate, bool):
+        raise ParameterError(
+            "aggregate", f"{method}'s aggregate is {aggregate!r}; it takes true or false"
+        )
+    return Settings(
+        Way(one_of(method, parameters, "way", tuple(Way))),
+        aggregate,
+        seconds(method, parameters, "wait_s", WAIT_S, LONGEST_S, zero=True),
+        seconds(method, parameters, "pull_s", PULL_S, LONGEST_S),
+    )

@@ -2,8 +2,7 @@
 
 from dataclasses import dataclass
 
-from nodes.overlay.skipgraph.contacts import Contact
-from nodes.overlay.skipgraph.messages import GraphMessage, Multicast
+from nodes.protocol.skipgraph_messages import Contact, GraphMessage, Multicast
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,10 @@
 
 A peer finds its neighbour in level i by asking along level i - 1, in each direction, for the next one that shares i
 bits (Find); whoever is found takes the asker as neighbour too, if it is nearer than the one it has. Asked when a level
-below has changed, and again and again, one or two levels at each look (`pace`). The answer holds, whatever was known
-before: so once level 0 is right, level 1 becomes right, then level 2, and so on, from any mistake and without anybody
-noticing a crash. Who leaves tells its neighbours (Bye); for one that died, its neighbours at level 0 do so (Mourn),
+below has changed, and again and again, one or two levels at each look (`table.Pace`). The answer holds, whatever was
+known before: so once level 0 is right, level 1 becomes right, then level 2, and so on, from any mistake and without
+anybody noticing a crash. Who leaves tells its neighbours (Bye); for one that died, its neighbours at level 0 do so
+(Mourn),
 from level to level.
 
 A node has as many levels as it needs to be alone: level i + 1 exists for all its peers, if one of them has a neighbour
@@ -13,9 +14,9 @@ of another node in level i. (Peers of one node share all their bits, and would n
 
 from collections.abc import Callable
 
-from nodes.overlay.skipgraph import messages as m
-from nodes.overlay.skipgraph.contacts import VECTOR_BITS, Contact
 from nodes.overlay.skipgraph.table import Peer, Sides, Standing, Table
+from nodes.protocol import skipgraph_messages as m
+from nodes.protocol.skipgraph_messages import VECTOR_BITS, Contact
 
 
 class Levels:

@@ -26,12 +26,12 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from nodes.overlay.skipgraph import messages as m
 from nodes.overlay.skipgraph.actions import Delivered, Exhausted, Missed, Repeated
-from nodes.overlay.skipgraph.contacts import Contact
 from nodes.overlay.skipgraph.table import Peer, Table
-from nodes.wire import CUSTODY
-from nodes.wire import Message as Publication
+from nodes.protocol import skipgraph_messages as m
+from nodes.protocol.skipgraph_messages import Contact
+from nodes.protocol.wire import CUSTODY
+from nodes.protocol.wire import Message as Publication
 
 ENTRIES = (
     30  # tries to find the first peer of a part; without end, if somebody is responsible for it

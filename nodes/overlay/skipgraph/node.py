@@ -1,7 +1,7 @@
 """A node of a Skip Graph: messages and time in, actions out. No socket, no clock; chance is given.
 
 `now` is in seconds. All that is repeated happens once a period, at a moment that differs from node to node; where
-nothing changes, once an idle period (`pace`).
+nothing changes, once an idle period (`table.Pace`).
 """
 
 from collections.abc import Callable, Iterable
@@ -9,16 +9,41 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from nodes.overlay.skipgraph import messages as m
 from nodes.overlay.skipgraph.actions import Action, Carried, Result, Told
-from nodes.overlay.skipgraph.describing import describe
-from nodes.overlay.skipgraph.known_places import KnownPlace, stand
 from nodes.overlay.skipgraph.levels import Levels
 from nodes.overlay.skipgraph.multicast import Multicaster
 from nodes.overlay.skipgraph.ring import Ring
 from nodes.overlay.skipgraph.routing import AROUND, MAX_HOPS, Hop, holder, next_hop
-from nodes.overlay.skipgraph.table import Peer, Table
-from nodes.wire import Message as Publication
+from nodes.overlay.skipgraph.table import KnownPlace, Peer, Table, stand
+from nodes.protocol import skipgraph_messages as m
+from nodes.protocol.skipgraph_messages import Contact
+from nodes.protocol.wire import Message as Publication
+
+# What a node of the graph knows, as JSON values: for those who look at a living graph from outside.
+
+
+def describe(table: Table) -> dict[str, Any]:
+    """The membership vector; each own key and, level by level from 0 on, the keys to its left and right."""
+    return {
+        "vector": f"{table.vector:016x}",
+        "suspects": sorted(table.suspects),
+        "peers": [
+            {
+                "key": peer.key.hex(),
+                "settled": peer.settled,
+                "links": [
+                    [_name(peer.neighbour(level, rightwards)) for rightwards in (False, True)]
+                    for level in range(len(peer.levels) + 1)
+                ],
+            }
+            for peer in table.peers.values()
+        ],
+    }
+
+
+def _name(contact: Contact | None) -> str | None:
+    return None if contact is None else contact.key.hex()
+
 
 PERIOD_S = 1.0
 IDLE_PERIOD_S = 120.0

@@ -1,16 +1,58 @@
 """All that one node knows: its own peers, their neighbours, and which nodes keep silent."""
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum, auto
 from random import Random
 
-from nodes.overlay.seen import Seen
+from nodes.overlay.reliability.dedup import Seen
 from nodes.overlay.skipgraph.actions import Action, Event, Send
-from nodes.overlay.skipgraph.contacts import Contact
-from nodes.overlay.skipgraph.messages import Gap, GraphMessage
-from nodes.overlay.skipgraph.pace import Pace
+from nodes.protocol.skipgraph_messages import Contact, Gap, GraphMessage
+
+# How often a peer looks after its neighbours: each tick while anything changes, then ever more seldom.
+#
+# A look is a check of the right neighbour and a question for one level, or two soon after a change. Where nothing is
+# lost without notice and the dead are reported, as between brokers, looks find nothing to mend; they are the last net.
+# So after as many as go three times through all levels without a change the pause doubles, up to that of an idle peer.
+# Any change wakes the peers concerned.
+
+
+SLACK = 8  # of so many ticks that another node counts, one more: clocks differ
+
+
+@dataclass(slots=True)
+class Pace:
+    """Of one peer, counted in ticks."""
+
+    pause: int = 1
+    rest: int = 1  # until the next look
+    calm: int = 0  # looks since something changed
+
+    def wake(self) -> None:
+        """Something has changed, or must be looked into."""
+        self.pause, self.calm = 1, 0
+        self.hurry()
+
+    def hurry(self) -> None:
+        """Look at the next tick, whatever follows."""
+        self.rest = min(self.rest, 1)
+
+    def tick(self, levels: int, idle: int) -> bool:
+        """Whether it is time for a look."""
+        self.rest -= 1
+        if self.rest > 0:
+            return False
+        self.calm += 1
+        if not self.sweeps(levels):
+            self.pause = min(2 * self.pause, idle)
+        self.rest = self.pause
+        return True
+
+    def sweeps(self, levels: int) -> bool:
+        """Whether all levels have still to be gone through."""
+        return self.calm <= 2 * levels + 2
+
 
 SUSPECTED_TICKS = 30  # afterwards a silent node gets another chance
 
@@ -172,3 +214,47 @@ class Table:
             for contact in peer.contacts():
                 if self.alive(contact):
                     yield contact
+
+
+# A graph that stands already: where each key is, said from outside instead of found out by messages.
+#
+# Whoever knows all keys and vectors knows all links, by sorting. Nodes that begin at such places are as they would be
+# after a long time without change, so no message is needed to make a graph of 100,000 nodes, and one that nobody talks
+# to need not even exist yet.
+
+
+LONG_CALM = 1000  # looks without a change
+NUMBER = 0  # of every link: below all that a peer begins with which comes by messages
+
+
+@dataclass(frozen=True, slots=True)
+class KnownPlace:
+    """A key with its neighbours. At level 0 they form a ring; `levels` are those above, None beyond the ends.
+
+    `successors` stand behind the right neighbour, in the ring: as many as `ring.SUCCESSORS`, going round if need be.
+    """
+
+    key: bytes
+    left: Contact
+    right: Contact
+    successors: tuple[Contact, ...]
+    levels: tuple[tuple[Contact | None, Contact | None], ...]
+
+
+def stand(table: Table, places: Iterable[KnownPlace]) -> None:
+    """The node has peers at these places, linked and settled."""
+    idle = table.idle_ticks
+    for place in places:
+        table.peers[place.key] = Peer(
+            Contact(place.key, table.number, table.vector),
+            NUMBER,
+            place.left,
+            place.right,
+            NUMBER,
+            Standing.LINKED,
+            settled=True,
+            successors=place.successors,
+            unheard=-idle - idle // SLACK,
+            levels=[Sides(left, right) for left, right in place.levels],
+            pace=Pace(idle, table.random.randint(1, idle), LONG_CALM),
+        )

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from random import Random
 
 from nodes.overlay.zorder_map.settings import Settings
-from nodes.overlay.zorder_map.spans import Spans
-from nodes.overlay.zorder_map.words import Cut, Load, MapWord, Offer, Relieve, Sample
+from nodes.protocol.regions import Spans
+from nodes.protocol.zorder_map_messages import Cut, Load, MapWord, Offer, Relieve, Sample
 
 STEPS = 6  # of a random walk
 MOST_EVENTS = 4096  # that are remembered

@@ -7,7 +7,7 @@ from typing import Any
 from nodes.overlay.skipgraph.node import IDLE_PERIOD_S, PERIOD_S
 from nodes.overlay.zorder_map.keys import STARTS
 from nodes.parameters import ParameterError, check_known, one_of, seconds, whole_number
-from nodes.wire import MAX_DIMENSIONS
+from nodes.protocol.wire import MAX_DIMENSIONS
 
 NEVER_S = 1e9  # the longest period
 CUTS = ("load", "area")  # how a heavy broker cuts its area in halves

@@ -11,21 +11,20 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from testbed.backends.base import Done, Ended
-from testbed.backends.field import clocks, collecting, watching
+from testbed.backends.common.base import Done, Ended
+from testbed.backends.common.gates import open_brokers_first, past_their_gate
+from testbed.backends.field import clocks, collection, watcher
+from testbed.backends.field.board_files import BoardFiles, described, link_of
 from testbed.backends.field.boards import Board
 from testbed.backends.field.connections import Connections, tried
-from testbed.backends.field.deployment import Deployed, Deployment, folder, load
-from testbed.backends.field.files import BoardFiles, described, link_of
-from testbed.backends.field.on_board import OnBoard
-from testbed.backends.field.setting_up import SettingUp
-from testbed.backends.gates import open_brokers_first, past_their_gate
+from testbed.backends.field.deployment import Deployed, Deployment, OnBoard, folder, load
+from testbed.backends.field.provisioning import SettingUp
 from testbed.control import request_all
 from testbed.errors import NodeFailure, TestbedError, few
-from testbed.events import Emit, Warned
 from testbed.links.changes import Line, Link
 from testbed.places import LabPlace, RunPlace
 from testbed.plan import Actual, Fingerprints
+from testbed.progress import Emit, Warned
 from testbed.topology.model import Node, Topology
 
 NAME = "boards"
@@ -89,10 +88,10 @@ class BoardsBackend:
         anew = [board for board in self._boards(nodes) if board not in again]
         for board in (*again, *anew):  # from now on it has what is not here
             self._deployed.attempt(board.node)
-            here = any(at.exists() for at in collecting.homes(self._run, board.node).values())
-            state = collecting.PARTIAL if here else collecting.NOTHING
-            told = {**described(board, {}), collecting.COLLECTED: state, "missing": ""}
-            collecting.note_board(self._run, board.node, told)
+            here = any(at.exists() for at in collection.homes(self._run, board.node).values())
+            state = collection.PARTIAL if here else collection.NOTHING
+            told = {**described(board, {}), collection.COLLECTED: state, "missing": ""}
+            collection.note_board(self._run, board.node, told)
         failed = self._start_units(again)
         if anew:
             failed |= self._set_up(anew)
@@ -145,7 +144,7 @@ class BoardsBackend:
 
     def start(self, nodes: Sequence[Node], done: Done) -> None:
         """The gates open, brokers' first."""
-        watching.begin(self._lab, self._run)
+        watcher.begin(self._lab, self._run)
         boards = self._boards(nodes)
 
         def lives() -> frozenset[str]:
@@ -205,7 +204,7 @@ class BoardsBackend:
         files = BoardFiles(folder(self._lab), self._lab, self._run, self._topology)
         file, program = self._on_board.links, self._on_board.nodes_pyz
         words = ("sh", "-c", f"cat > {file} && exec python3 {program} board shape {file}")
-        interfaces = collecting.known_boards(self._run)
+        interfaces = collection.known_boards(self._run)
 
         def shape(board: Board) -> None:
             interface = interfaces[board.node]["interface"]
@@ -252,18 +251,18 @@ class BoardsBackend:
         failed = self.connections.open(boards)
         able = [board for board in boards if board.node not in failed]
         clocks.measure(self.connections, able, self._on_board, self._run, "after")
-        watching.end(self._lab)
-        return collecting.collect(
+        watcher.end(self._lab)
+        return collection.collect(
             self.connections, self.deployment, self._lab, self._run, self._emit, stop=True
         )
 
     def details(self) -> dict[str, Any]:
         """What is known of each board."""
-        return {"boards": collecting.known_boards(self._run)}
+        return {"boards": collection.known_boards(self._run)}
 
     def destroy(self) -> list[str]:
         """Everything of this lab goes from the boards, and the connections with it."""
-        from testbed.backends.field.clearing import clear_boards
+        from testbed.backends.field.removal import clear_boards
         from testbed.keeper.processes import end_marked
 
         removed, left = clear_boards(

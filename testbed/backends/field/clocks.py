@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 
 from testbed.backends.field.boards import Board
 from testbed.backends.field.connections import BoardError, Connections, side_by_side
-from testbed.backends.field.on_board import OnBoard
+from testbed.backends.field.deployment import OnBoard
 from testbed.places import RunPlace
 
 QUESTIONS = 10

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from testbed.backends.field.boards import Board
-from testbed.backends.field.on_board import OnBoard
+from testbed.backends.field.deployment import OnBoard
 from testbed.errors import TestbedError
 from testbed.places import LabPlace, marks
 

@@ -4,6 +4,7 @@ Every ten seconds each board's connection is seen to and its clock compared. On 
 measured line, its log is copied home line by line as well, so that triggers, `logs` and `events` see what happens.
 """
 
+import os
 import signal
 import subprocess
 import sys
@@ -13,9 +14,9 @@ from pathlib import Path
 from testbed.backends.field import clocks
 from testbed.backends.field.boards import Board
 from testbed.backends.field.connections import Connections
-from testbed.backends.field.deployment import Deployed, load
-from testbed.backends.field.on_board import OnBoard
-from testbed.places import LabPlace, RunPlace
+from testbed.backends.field.deployment import Deployed, OnBoard, load
+from testbed.keeper.processes import end_all, marked
+from testbed.places import LabPlace, RunPlace, marks
 
 EVERY_S = 10.0
 AGAIN_S = 2.0  # before a copy that broke off is begun again
@@ -79,3 +80,31 @@ def main() -> None:
 
 if __name__ == "__main__":
     main()
+
+
+# While a lab with boards is up, a process of its own keeps in touch with them (`watcher`): begun and ended here.
+
+
+ROLE = "boards-watch"
+
+
+def begin(lab: LabPlace, run: RunPlace) -> None:
+    """If none is there yet."""
+    if any(process.role == ROLE for process in marked(lab)):
+        return
+    argv = [sys.executable, "-m", "testbed.backends.field.watcher", str(lab.folder), str(run.folder)]  # fmt: skip
+    log = lab.folder / "boards" / "watcher.log"
+    with log.open("ab") as words:
+        subprocess.Popen(
+            argv,
+            env={**os.environ, **marks(lab, run.run, ROLE)},
+            stdin=subprocess.DEVNULL,
+            stdout=words,
+            stderr=words,
+            start_new_session=True,
+        )
+
+
+def end(lab: LabPlace) -> None:
+    """It and what it has started."""
+    end_all(lambda: [process for process in marked(lab) if process.role == ROLE])

@@ -6,19 +6,18 @@ from typing import Any
 
 from nodes import overlay
 from nodes.delivery.base import Dropped
+from nodes.protocol.wire import Message
 from nodes.runtime.broker import STOPS
 from nodes.runtime.config import NodeConfig
 from nodes.runtime.connection import GOING_AWAY, NORMAL, POLICY_VIOLATION
 from nodes.runtime.dialing import OTHER_WAY
-from nodes.runtime.greeting import FIXED_NONCES, Card, Host
-from nodes.runtime.link_method import LinkMethod
-from nodes.wire import Message
-from testbed.backends.simulated.connection import RESPONSE, Ending, Side
-from testbed.backends.simulated.dial import Connect
+from nodes.runtime.handshake import FIXED_NONCES, Card, Host
+from nodes.runtime.link import LinkMethod
+from testbed.backends.simulated.connection import RESPONSE, Connect, Ending, Side
 from testbed.backends.simulated.link import SimulatedLink
 from testbed.backends.simulated.loop import SECOND, Loop
 from testbed.backends.simulated.node import EPOCH_NS, SimulatedLog, SimulatedNode
-from testbed.backends.simulated.switchboard import SimulatedSwitchboard
+from testbed.backends.simulated.peer_links import SimulatedSwitchboard
 
 
 class SimulatedBroker(SimulatedNode):

@@ -13,17 +13,18 @@ from websockets.server import ServerProtocol
 from websockets.uri import parse_uri
 
 from nodes.delivery.base import Chunk, Scheduler
-from nodes.runtime import labelling
-from nodes.runtime.config import NodeConfig
+from nodes.protocol.wire import Message
+from nodes.runtime import label_extension
+from nodes.runtime.config import BrokerPlace, NodeConfig
 from nodes.runtime.connection import GOING_AWAY, NORMAL, NOT_USED, PART_WITHIN_S
-from nodes.runtime.dialing import OTHER_WAY
-from nodes.runtime.link_method import LinkMethod
-from nodes.wire import Message
-from testbed.backends.simulated.endpoint import END, Endpoint
+from nodes.runtime.dialing import ANSWER_WITHIN_S, OTHER_WAY
+from nodes.runtime.handshake import FIXED_NONCES, Caller, Card
+from nodes.runtime.link import LinkMethod
 from testbed.backends.simulated.link import SimulatedLink, write
-from testbed.backends.simulated.loop import SECOND, Loop
-from testbed.backends.simulated.packets import Flow
-from testbed.backends.simulated.reading import frame_head
+from testbed.backends.simulated.link_layer import Flow
+from testbed.backends.simulated.loop import SECOND, Loop, Timer
+from testbed.backends.simulated.stream_contents import frame_head
+from testbed.backends.simulated.tcp import END, Endpoint
 
 REQUEST, RESPONSE = "request", "response"
 LOOK_WHETHER_ALL_HAS_ARRIVED = SECOND // 100
@@ -237,7 +238,90 @@ class Side:
 @lru_cache
 def handshake_sizes(host: str, port: int, labelled: bool) -> tuple[int, int]:
     """Bytes of the request and of the answer."""
-    offered, accepted = [labelling.Offer()] if labelled else None, [labelling.Acceptance()]
+    offered, accepted = (
+        [label_extension.Offer()] if labelled else None,
+        [label_extension.Acceptance()],
+    )
     request = ClientProtocol(parse_uri(f"ws://{host}:{port}/"), extensions=offered).connect()
     response = ServerProtocol(extensions=accepted).accept(request)
     return len(request.serialize()), len(response.serialize())
+
+
+# Connecting to a broker in virtual time: TCP, HTTP, both HELLOs, and it is a link; what `nodes.runtime.dialing` is.
+
+
+REFUSED = "[Errno 111] Connect call failed ({host!r}, {port})"  # as asyncio tells it
+PATIENCE = round(ANSWER_WITHIN_S * SECOND)
+
+Wait = Callable[[Callable[[], None]], None]  # calls it when it may go on
+Connect = Callable[[str, int], Side]  # to the broker of this name; and the size of HTTP's answer
+
+
+class Dial:
+    """One try; `queue` is what waits for the link. `on_failed` is told why there is none.
+
+    `before_proof` may hold back this side's proof, and with it the link.
+    """
+
+    def __init__(
+        self,
+        broker: BrokerPlace,
+        method: LinkMethod,
+        queue: Scheduler,
+        connect: Connect,
+        on_failed: Callable[["Dial", Ending], None],
+        before_proof: Wait = lambda go_on: go_on(),
+    ) -> None:
+        request_size, response_size = handshake_sizes(
+            broker.at.host, broker.at.port, method.needs.bits
+        )
+        side = connect(broker.name, response_size)
+        self.broker = broker
+        self.queue = queue
+        self.side = side
+        self.answered = False  # the other side speaks: the connection will stand in a moment
+        self._method = method
+        self._before_proof = before_proof
+        self._caller = Caller(Card.of(side.owner.config), broker.name, FIXED_NONCES[0])
+        self._loop = side.owner.loop
+        self._patience = Timer(self._loop, lambda: side.lose("timed out"))
+        side.on_failed = lambda ending: self._fail(ending, on_failed)
+        side.receive_with(self._take)
+        side.endpoint.on_open = lambda: side.say(REQUEST, request_size)
+        side.endpoint.on_refused = lambda: side.lose(
+            REFUSED.format(host=broker.at.host, port=broker.at.port)
+        )
+        self._wait()
+        side.endpoint.connect()
+
+    def give_up(self, reason: str, code: int) -> None:
+        """There will be no link by this way, and nobody is told so."""
+        self._patience.set(None)
+        self.side.on_failed = lambda ending: None
+        self.side.close(reason, code)
+
+    def abandon(self) -> None:
+        """The node is gone."""
+        self._patience.set(None)
+
+    def _wait(self) -> None:
+        self._patience.set(self._loop.now + PATIENCE)
+
+    def _take(self, item: Any) -> None:
+        self.answered = True
+        if isinstance(item, str):
+            self._wait()
+            self.side.greet(self._caller.first())
+            return
+        self._patience.set(None)
+        proof = self._caller.answer(item.data)
+        self._before_proof(lambda: self._prove(proof))
+
+    def _prove(self, proof: bytes) -> None:
+        if not self.side.ended:
+            self.side.greet(proof)
+            self.side.open(self.broker.name, self._method, self.queue)
+
+    def _fail(self, ending: Ending, on_failed: Callable[["Dial", Ending], None]) -> None:
+        self._patience.set(None)
+        on_failed(self, ending)

@@ -4,20 +4,18 @@ import json
 from dataclasses import dataclass, field
 
 from nodes.delivery.base import Dropped
-from nodes.overlay.custody import encoded_with_custody
 from nodes.overlay.edge import Edge
-from nodes.overlay.heard import Heard
-from nodes.overlay.owed import MAX_REPEATED
-from nodes.overlay.promises import promises
-from nodes.runtime.backoff import Backoff
+from nodes.overlay.reliability.custody import encoded_with_custody
+from nodes.overlay.reliability.dedup import Heard
+from nodes.overlay.reliability.outbox import MAX_REPEATED
+from nodes.overlay.reliability.promises import promises
+from nodes.protocol.wire import Message
+from nodes.runtime.broker_selection import Backoff, Homes
 from nodes.runtime.config import NodeConfig
-from nodes.runtime.homes import Homes
-from nodes.runtime.link_method import LinkMethod
+from nodes.runtime.link import LinkMethod
 from nodes.runtime.log import about_published
 from nodes.runtime.publisher import Publication, Publisher
-from nodes.wire import Message
-from testbed.backends.simulated.connection import Ending
-from testbed.backends.simulated.dial import Connect, Dial
+from testbed.backends.simulated.connection import Connect, Dial, Ending
 from testbed.backends.simulated.link import SimulatedLink
 from testbed.backends.simulated.loop import SECOND, Loop
 from testbed.backends.simulated.node import EPOCH_NS, SimulatedLog, SimulatedNode

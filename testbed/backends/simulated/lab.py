@@ -6,28 +6,75 @@ from itertools import groupby
 
 from nodes.runtime.config import NodeConfig, parse
 from nodes.runtime.publisher import publication
-from testbed.backends.choice import SIMULATED
-from testbed.backends.node_files import node_config
+from testbed.backends.common.names import SIMULATED
+from testbed.backends.common.node_config import node_config
 from testbed.backends.simulated.broker import SimulatedBroker
+from testbed.backends.simulated.capture import Watch
 from testbed.backends.simulated.connection import Side
-from testbed.backends.simulated.dividing import Divide
 from testbed.backends.simulated.edge import Disk, SimulatedEdge
-from testbed.backends.simulated.endpoint import Endpoint
-from testbed.backends.simulated.line import Line
-from testbed.backends.simulated.loading import Loads
-from testbed.backends.simulated.loop import Loop
+from testbed.backends.simulated.link_layer import DATAGRAM_BYTES, Divide, Flow, Kind, Line, Packet
+from testbed.backends.simulated.loop import SECOND, Loop
 from testbed.backends.simulated.node import SimulatedLog, SimulatedNode
-from testbed.backends.simulated.packets import Flow
-from testbed.backends.simulated.watching import Watch
+from testbed.backends.simulated.tcp import Endpoint
 from testbed.links.changes import BOTH, DOWN, UP, Link, as_filed, ordered
-from testbed.links.relay.model import LinkModel
-from testbed.links.seeds import direction_random
-from testbed.links.sizes import queue_bytes
+from testbed.links.model import LinkModel, direction_random, queue_bytes
+from testbed.links.scenario_orders import link_orders
 from testbed.places import RunPlace
 from testbed.scenario import Action, Incident
-from testbed.scenario.link_orders import link_orders
-from testbed.scenario.unfolding import NUMBER
+from testbed.scenario.model import NUMBER
 from testbed.topology.model import ActionKind, Node, NodeKind, Topology
+
+# Background traffic in virtual time: datagrams at a steady rate, which cross the lines and are nobody's.
+
+
+class Load:
+    """Datagrams from one node to another until it is ended."""
+
+    def __init__(self, loop: Loop, flow: Flow, rate_bps: float, size: int) -> None:
+        self._loop = loop
+        self._flow = flow
+        self._size = size
+        self._gap_ns = (size + DATAGRAM_BYTES) * 8 / rate_bps * SECOND
+        self._began = loop.now
+        self._sent = 0
+        self._ended = False
+        self._send(None)
+
+    def end(self) -> None:
+        """No more of them."""
+        self._ended = True
+
+    def _send(self, _: None) -> None:
+        if self._ended:
+            return
+        self._flow.send(Packet(self._flow, Kind.LOAD, length=self._size))
+        self._sent += 1
+        self._loop.at(self._began + round(self._sent * self._gap_ns), self._send, None)
+
+
+MakeFlow = Callable[[str, str], Flow]
+
+
+class Loads:
+    """All that go on."""
+
+    def __init__(self, loop: Loop, make_flow: MakeFlow) -> None:
+        self._loop = loop
+        self._make_flow = make_flow
+        self._on: dict[int, list[Load]] = {}
+
+    def begin(
+        self, number: int, nodes: tuple[str, ...], to: str, rate_bps: float, size: int
+    ) -> None:
+        """From each of these nodes."""
+        self._on[number] = [
+            Load(self._loop, self._make_flow(name, to), rate_bps, size) for name in nodes
+        ]
+
+    def end(self, number: int) -> None:
+        """That one is over."""
+        for load in self._on.pop(number, []):
+            load.end()
 
 
 class SimulatedLab:

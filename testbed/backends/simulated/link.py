@@ -6,13 +6,13 @@ from collections.abc import Callable
 from math import ceil
 
 from nodes.delivery.base import Chunk, Dropped, Needs, Scheduler
-from nodes.runtime.link_method import LinkMethod
-from nodes.runtime.surplus import Use
-from nodes.wire import Message, decode
-from testbed.backends.simulated.endpoint import Endpoint
+from nodes.protocol.wire import Message, decode
+from nodes.runtime.link import LinkMethod
+from nodes.runtime.link_eviction import Use
+from testbed.backends.simulated.link_layer import Flow
 from testbed.backends.simulated.loop import SECOND, Loop, Timer
-from testbed.backends.simulated.packets import Flow
-from testbed.backends.simulated.reading import frame_head
+from testbed.backends.simulated.stream_contents import frame_head
+from testbed.backends.simulated.tcp import Endpoint
 
 GRAIN = SECOND // 1000  # of an event loop's timers: it wakes up to so much later
 

@@ -22,11 +22,11 @@ from nodes.overlay.base import (
     Send,
     Taken,
 )
+from nodes.protocol.wire import Message, encode
 from nodes.runtime.config import NodeConfig
 from nodes.runtime.connection import GOING_AWAY, POLICY_VIOLATION, PROTOCOL_ERROR
 from nodes.runtime.lifecycle import HAND_OVER_S
 from nodes.runtime.log import about, about_dropped
-from nodes.wire import Message, encode
 from testbed.backends.simulated.connection import Ending, Side
 from testbed.backends.simulated.link import SimulatedLink
 from testbed.backends.simulated.loop import SECOND, Loop, Timer

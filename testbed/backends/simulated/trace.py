@@ -12,15 +12,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from nodes.joined import LENGTH, shares
+from nodes.protocol.joined import LENGTH, shares
+from nodes.protocol.wire import Kind, Message, encode
 from nodes.runtime.log import hex_id
-from nodes.wire import Kind, Message, encode
+from testbed.backends.simulated.capture import StreamSeen, Watch
 from testbed.backends.simulated.lab import SimulatedLab
+from testbed.backends.simulated.link_layer import Flow
 from testbed.backends.simulated.loop import SECOND
 from testbed.backends.simulated.node import EPOCH_NS
-from testbed.backends.simulated.packets import Flow
-from testbed.backends.simulated.reading import Run, Written
-from testbed.backends.simulated.watching import StreamSeen, Watch
+from testbed.backends.simulated.stream_contents import Run, Written
 
 MESSAGES = pa.schema(
     [

@@ -1,7 +1,6 @@
-"""Packets over scratch links: sent at their time, heard where captures listen. One thread, one loop.
+"""Packets over scratch links: sent at their time, heard where captures listen, and the rate and delay that they show.
 
-An `up` packet is heard where it enters the core, a `down` packet where it enters the node, with the kernel's time of
-its arrival; the sender writes its own time into each probe just before it hands it to the kernel.
+One thread, one loop; times in nanoseconds, sizes of Ethernet frames.
 """
 
 import select
@@ -12,11 +11,148 @@ from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from statistics import linear_regression, median
 
-from testbed.links.calibration import sockets
-from testbed.links.calibration.reading import Frame, Heard
 from testbed.links.namespaces import inside
 from testbed.links.wiring import NODE_IF
+
+# The sockets of a measurement: senders, streams, and ears that hear frames where captures listen.
+
+
+DISCARD = 9  # the port that probes go to
+_ETH_P_IP = 0x0800
+_SO_TIMESTAMPNS = 35
+_SO_SNDBUFFORCE = 32
+_SO_RCVBUFFORCE = 33
+_SOL_PACKET = 263
+_PACKET_IGNORE_OUTGOING = 23
+_PACKET_STATISTICS = 6
+_ROOM = 16 << 20
+_SNAP = 96  # bytes read of a frame
+_TIME = struct.Struct("qq")
+
+
+def udp(address: str) -> socket.socket:
+    """For probes. It need not be read: it is there so that no probe is answered with `port unreachable`."""
+    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 0)
+    _make_room(sock, socket.SO_SNDBUF, _SO_SNDBUFFORCE)
+    sock.setblocking(False)
+    sock.bind((address, DISCARD))
+    return sock
+
+
+def tcp(address: str) -> socket.socket:
+    """For streams. It is cut off when closed, so that nothing drains over the next measurement.
+
+    With Cubic, whatever this machine's own choice is: BBR empties the line on purpose every ten seconds, which on a
+    slow one with long round trips costs a twentieth of the rate.
+    """
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    with suppress(OSError):  # not there, or not for everybody: then as it is
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"cubic")
+    sock.setblocking(False)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    sock.bind((address, 0))
+    return sock
+
+
+def listening_socket(ifname: str) -> socket.socket:
+    """For what arrives at an interface of the current namespace, with the kernel's time of it."""
+    sock = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
+    sock.setblocking(False)
+    sock.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
+    sock.setsockopt(_SOL_PACKET, _PACKET_IGNORE_OUTGOING, 1)
+    _make_room(sock, socket.SO_RCVBUF, _SO_RCVBUFFORCE)
+    sock.bind((ifname, _ETH_P_IP))
+    return sock
+
+
+def hear(sock: socket.socket) -> tuple[int, bytes]:
+    """When the next frame came, and its beginning; BlockingIOError if there is none."""
+    frame, ancillary, _, _ = sock.recvmsg(_SNAP, 64)
+    seconds, nanoseconds = _TIME.unpack(ancillary[0][2])
+    return seconds * 10**9 + nanoseconds, frame
+
+
+def missed(sock: socket.socket) -> int:
+    """Frames that found no room in an ear's buffer since this was last asked."""
+    told = sock.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8)
+    dropped: int = struct.unpack("=II", told)[1]
+    return dropped
+
+
+def _make_room(sock: socket.socket, option: int, as_root: int) -> None:
+    """A large buffer; in a user namespace as large as the system lets everybody have it."""
+    sock.setsockopt(socket.SOL_SOCKET, option, _ROOM)
+    with suppress(PermissionError):
+        sock.setsockopt(socket.SOL_SOCKET, as_root, _ROOM)
+
+
+# From packets that were sent and heard to rate and delay. Pure; times in nanoseconds, sizes of Ethernet frames.
+
+
+@dataclass(frozen=True, slots=True)
+class Heard:
+    """A probe that arrived: its place in its stream, its size, when it was sent and when it came."""
+
+    index: int
+    size: int
+    sent_ns: int
+    came_ns: int
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """A frame of a TCP stream as it arrived; `carries`: it has data, not only an acknowledgement."""
+
+    came_ns: int
+    size: int
+    carries: bool = True
+
+
+def delay_s(heard: Sequence[Heard], serialisation_s: float) -> float | None:
+    """The median time under way, less that on the line."""
+    if not heard:
+        return None
+    return median(one.came_ns - one.sent_ns for one in heard) / 1e9 - serialisation_s
+
+
+def train_rate_bps(
+    heard: Sequence[Heard], credit_bytes: int = 0, *, lost_on_line: bool = True
+) -> float | None:
+    """The rate of a line from how a train of equal packets, sent all at once, was spread out on it.
+
+    A straight line through arrival against bytes; single packets that jitter moved weigh little. What a token bucket
+    let pass on stored credit says nothing of the rate and is left out. `lost_on_line`: a lost packet counts with its
+    bytes, as it was on the line before it was lost.
+    """
+    in_order = sorted(heard, key=lambda one: one.index)
+    placed = [(one.index if lost_on_line else rank, one) for rank, one in enumerate(in_order)]
+    paced = [(place, one) for place, one in placed if (place + 1) * one.size > credit_bytes]
+    if len(paced) < 2:
+        return None
+    begin = paced[0][1].came_ns
+    bits = [place * one.size * 8.0 for place, one in paced]
+    slope = linear_regression(bits, [(one.came_ns - begin) / 1e9 for _, one in paced]).slope
+    return 1 / slope if slope > 0 else None
+
+
+def stream_rate_bps(frames: Sequence[Frame], skip_s: float = 0.0, missed: int = 0) -> float | None:
+    """Bits a second from the first arrival to the last; headers and retransmissions count, they were on the line.
+
+    The window opens with the first frame that carries data (the handshake is no load), or `skip_s` after it. `missed`:
+    frames that arrived, too, but were not heard; they are taken to be like the others.
+    """
+    first = next((frame.came_ns for frame in frames if frame.carries), None)
+    if first is None:
+        return None
+    window = [frame for frame in frames if frame.came_ns >= first + skip_s * 1e9]
+    if len(window) < 2 or window[-1].came_ns == window[0].came_ns:
+        return None
+    carried = sum(frame.size for frame in window[1:]) * (1 + missed / len(frames))
+    return carried * 8e9 / (window[-1].came_ns - window[0].came_ns)
+
 
 UP, DOWN = "up", "down"
 HEADERS = 14 + 20 + 8  # Ethernet, IPv4, UDP
@@ -61,7 +197,7 @@ class Exchange:
     def __init__(self, gateway: str) -> None:
         self.gateway = gateway
         self.lanes: dict[str, Lane] = {}
-        self._core = sockets.udp(gateway)
+        self._core = udp(gateway)
         self._ears: dict[int, Ear] = {}
         self._others: dict[int, Callable[[], None]] = {}
         self._heard: dict[int, list[Heard]] = defaultdict(list)
@@ -69,10 +205,10 @@ class Exchange:
 
     def open(self, lane: str, address: str, ns_fd: int, core_if: str) -> None:
         """Make a link known that exists and is up."""
-        up = Ear(sockets.ear(core_if))
+        up = Ear(listening_socket(core_if))
         with inside(ns_fd):
-            down = Ear(sockets.ear(NODE_IF))
-            sender = sockets.udp(address)
+            down = Ear(listening_socket(NODE_IF))
+            sender = udp(address)
         self.lanes[lane] = Lane(address, ns_fd, sender, {UP: up, DOWN: down})
         for ear in (up, down):
             self._ears[ear.sock.fileno()] = ear
@@ -110,7 +246,7 @@ class Exchange:
         sender, to = (lane.sender, self.gateway) if up else (self._core, lane.address)
         with suppress(BlockingIOError):  # a full buffer: it counts as not arrived
             probe = _PROBE.pack(time.time_ns(), send.stream, send.index)
-            sender.sendto(probe + padding, (to, sockets.DISCARD))
+            sender.sendto(probe + padding, (to, DISCARD))
 
     def watch(self, sock: socket.socket, event: int, ready: Callable[[], None]) -> None:
         """Call back when something else can be read or written."""
@@ -135,7 +271,7 @@ class Exchange:
     def _hear(self, ear: Ear) -> None:
         with suppress(BlockingIOError):
             for _ in range(_AT_ONCE):
-                came_ns, frame = sockets.hear(ear.sock)
+                came_ns, frame = hear(ear.sock)
                 size = 14 + int.from_bytes(frame[16:18])
                 if frame[23] == _UDP and len(frame) >= HEADERS + _PROBE.size:
                     sent_ns, stream, index = _PROBE.unpack_from(frame, HEADERS)

@@ -21,11 +21,10 @@ from typing import Any
 from testbed.errors import TestbedError
 from testbed.links.changes import Line
 from testbed.links.namespaces import inside
-from testbed.links.relay.counters import Counters
-from testbed.links.relay.switch import Switch
-from testbed.links.system import come_first, wake_precisely
+from testbed.links.relay.switch import Counters, Switch
 from testbed.links.tap import close_tap, open_tap
-from testbed.monitor.board import shared_board
+from testbed.monitor.shared_counters import shared_board
+from testbed.syscalls import come_first, wake_precisely
 
 _STDIN, _STDOUT = 0, 1
 

@@ -8,8 +8,8 @@ then multiplied by k. Sizes stay, so the picture is the same; what does not scal
 from dataclasses import dataclass
 from enum import IntEnum
 
-from testbed.papers.lee2016 import series
-from testbed.papers.lee2016.series import Series
+from testbed.papers.lee2016 import model
+from testbed.papers.lee2016.model import Series
 from testbed.topology.model import Emulator
 
 THOUSAND = 1_000
@@ -92,15 +92,15 @@ FULL = Extent(
             Emulator.TBF,
             1,
             1_000,
-            cells(Experiment.DELAY, series.ALL, ALL_RATES)
-            + cells(Experiment.TRAFFIC, series.ALL, ALL_RATES),
+            cells(Experiment.DELAY, model.ALL, ALL_RATES)
+            + cells(Experiment.TRAFFIC, model.ALL, ALL_RATES),
         ),
         Lab(
             "lee2016-relay",
             Emulator.RELAY,
             8,
             1_000,
-            cells(Experiment.DELAY, series.ALL, (7, 10, 15)),
+            cells(Experiment.DELAY, model.ALL, (7, 10, 15)),
         ),
     )
 )
@@ -111,8 +111,8 @@ QUICK = Extent(
             Emulator.TBF,
             5,
             180,
-            cells(Experiment.DELAY, series.FEW, (7, 10, 15))
-            + cells(Experiment.TRAFFIC, series.FEW, (7, 15)),
+            cells(Experiment.DELAY, model.FEW, (7, 10, 15))
+            + cells(Experiment.TRAFFIC, model.FEW, (7, 15)),
         ),
     )
 )

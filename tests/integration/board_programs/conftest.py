@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from board_bench import Bench
-from testbed import capture_zipapp, zipapp
+from testbed.backends.common import zipapp
+from testbed.backends.field import capture_zipapp
 
 
 @pytest.fixture(scope="module")

@@ -18,8 +18,7 @@ from testbed.control import ControlError
 from testbed.keeper.client import Keeper, Program
 from testbed.links.namespaces import inside
 from testbed.links.netlink import netlink
-from testbed.links.running import running
-from testbed.links.wiring import interfaces
+from testbed.links.wiring import interfaces, running
 from testbed.topology.model import Emulator, Shape
 
 pytestmark = [pytest.mark.netns, pytest.mark.root]

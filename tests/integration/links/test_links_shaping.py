@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from testbed.links.model import direction_random
 from testbed.links.probe import look
-from testbed.links.seeds import direction_random
 from testbed.topology.model import Emulator, Shape
 
 pytestmark = [pytest.mark.netns, pytest.mark.root]

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mqtt_writing as writing
-from analysis.application_messages import application_messages, mqtt_publications
 from analysis.errors import AnalysisError
+from analysis.protocols.application_messages import application_messages, mqtt_publications
 from mqtt_writing import Told
 from synthetic_runs import MS, START_NS, Captures, Host, Line
 

@@ -6,11 +6,9 @@ from typing import Any
 
 import pytest
 
-from analysis.papers.banno2013.checks import checks
-from analysis.papers.banno2013.drawings import drawings
-from analysis.papers.banno2013.figures import figures
-from analysis.papers.banno2013.paper import BANNO2013
-from analysis.papers.page import render
+from analysis.papers.banno2013.figures import checks, figures
+from analysis.papers.banno2013.paper import BANNO2013, drawings
+from analysis.papers.reproduction import render
 from overlay_rows import Row, banno_means
 
 

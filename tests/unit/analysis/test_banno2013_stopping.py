@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from analysis.papers.banno2013 import stopping
-from analysis.papers.banno2013.drawings import drawings
+from analysis.papers.banno2013.paper import drawings
 
 Row = dict[str, Any]
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.bootstrap import (
+from analysis.stats.bootstrap import (
     LOST,
     MOST_GROUPS,
     Interval,

@@ -2,9 +2,9 @@
 
 import pytest
 
-from analysis import calibration
-from analysis.fidelity import Evidence, verdict
-from analysis.runfolder import read_run
+from analysis.inputs import calibration
+from analysis.inputs.run_folder import read_run
+from analysis.metrics.fidelity import Evidence, verdict
 from synthetic_runs import StarRun
 
 GOOD = Evidence(0.001, (), {}, 0, 0, 0, lost_deliveries=0)

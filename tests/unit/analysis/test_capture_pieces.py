@@ -7,11 +7,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from analysis.captures.blocks import Blocks, Section
-from analysis.captures.classic import Classic, FileHead
 from analysis.captures.files import compression_of
-from analysis.captures.finding import CUT_OFF, Walk
+from analysis.captures.pcap import Classic, FileHead
+from analysis.captures.pcapng import Blocks, Section
 from analysis.captures.pieces import cut, cut_records, share_out
+from analysis.captures.records import CUT_OFF, Walk
 from capture_files import START_NS, Captured, Interface, Pcapng, pcap, read_all, records
 
 ENOUGH = 6_000  # bytes to look back, where no packet is longer than a quarter of it

@@ -9,7 +9,7 @@ import pytest
 
 from analysis.errors import AnalysisError
 from analysis.papers.tables import COLUMNS, SHEET, read_sheet, write_tables
-from analysis.shipping import is_local, zip_code
+from analysis.spark.shipping import is_local, zip_code
 from levelling_rows import histogram_rows, moment_rows, node_rows, total_rows
 from overlay_rows import collection_rows, load_rows, load_total_rows, table_rows, topic_rows
 
@@ -50,8 +50,8 @@ def test_a_folder_is_of_its_own_paper_only(tmp_path: Path) -> None:
 def test_a_cluster_gets_all_our_packages_and_nothing_else(tmp_path: Path, repository: Path) -> None:
     with zipfile.ZipFile(zip_code(tmp_path / "code.zip")) as archive:
         names = set(archive.namelist())
-        sent = archive.read("testbed/papers/measuring.py")
-    assert sent == (repository / "testbed" / "papers" / "measuring.py").read_bytes()
+        sent = archive.read("testbed/papers/cells.py")
+    assert sent == (repository / "testbed" / "papers" / "cells.py").read_bytes()
     assert {name.split("/")[0] for name in names} == {"analysis", "nodes", "testbed"}
     assert {Path(name).suffix for name in names} == {".py"}
     assert "testbed/converged/__init__.py" in names

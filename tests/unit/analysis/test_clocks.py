@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.clocks import NONE, RATE, Measurement, clock_of, parse_clocks, read_clocks
+from analysis.captures.clock import RATE, Measurement, clock_of
+from analysis.inputs.clocks import NONE, parse_clocks, read_clocks
 
 SECOND = 1_000_000_000
 START = 1_700_000_000 * SECOND

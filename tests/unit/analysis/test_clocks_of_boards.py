@@ -8,15 +8,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from analysis.clocks import NONE, Measurement, clock_of, read_clocks
-from analysis.link import DOWN, UP, read_link, upward
-from analysis.live_run import WatchedRun
-from analysis.logs import parse_block, timed_by
-from analysis.messages import LinkPlace
-from analysis.pcap import parse, read
-from analysis.runfolder import read_run
+from analysis.captures.clock import Measurement, clock_of
+from analysis.captures.packets import parse, read
+from analysis.inputs.clocks import NONE, read_clocks
+from analysis.inputs.logs import parse_block, timed_by
+from analysis.inputs.run_folder import read_run
+from analysis.live.run import WatchedRun
+from analysis.protocols.link import DOWN, UP, read_link, upward
+from analysis.protocols.messages import LinkPlace
 from analysis.scan import jobs_of, share_out
-from nodes import wire
+from nodes.protocol import wire
 from shifted_clocks import SECOND, TrueClock, framed, measurements, shift
 from synthetic_runs import MS, START_NS, Captures, Host, Line, Publication, StarRun, frame
 

@@ -8,11 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis import charts, clock_errors, clock_facts, clock_view, findings, limits, precision
-from analysis.clocks import NONE, Clocks, Measurement, clock_of
-from analysis.comparison import ratios_of
-from analysis.effects import effects, judge_worse
-from analysis.receivers import by_receiver, told
+from analysis import formatting
+from analysis.captures.clock import Measurement, clock_of
+from analysis.inputs.clocks import NONE, Clocks
+from analysis.metrics import clock_errors
+from analysis.metrics.delay import by_receiver
+from analysis.report.pages import told
+from analysis.report.sections import clocks as sections_clocks
+from analysis.report.sections import delay
+from analysis.report.sections.delay import delay_over_time, delay_shares, on_axis
+from analysis.report.sections.headline import headline_sentence
+from analysis.stats import thresholds
+from analysis.stats.comparison import ratios_of
+from analysis.stats.effects import effects, judge_worse
 
 SECOND = 1_000_000_000
 START = 1_700_000_000 * SECOND
@@ -39,12 +47,12 @@ UNITS = {"s": 1.0, "ms": 1e-3, "µs": 1e-6}
     ],
 )
 def test_a_time_has_as_many_digits_as_its_error_leaves(value, error, text):
-    assert precision.told(value, error).replace("\u00a0", " ") == text
+    assert formatting.told(value, error).replace("\u00a0", " ") == text
 
 
 @given(st.floats(1e-6, 1000), st.floats(1e-9, 1000))
 def test_what_is_said_contains_what_is_known(value, error):
-    said = precision.told(value, error).replace("\u00a0", " ")
+    said = formatting.told(value, error).replace("\u00a0", " ")
     if said.startswith("≤"):
         number, unit = said.removeprefix("≤ ").split()
         assert value < error
@@ -119,8 +127,8 @@ def delays_of(table):
 
 
 def reasons(table, known, boards=("pi",)):
-    timing = clock_facts.told(known, table)
-    return clock_facts.reasons(timing, list(boards), delays_of(table), table)
+    timing = clock_errors.told(known, table)
+    return clock_errors.reasons(timing, list(boards), delays_of(table), table)
 
 
 def test_clocks_that_are_good_enough_are_no_reason():
@@ -160,11 +168,11 @@ def test_a_clock_that_was_set_is_told():
 
 def test_boards_are_found_in_their_file(tmp_path):
     path = tmp_path / "boards.json"
-    assert clock_facts.boards_of(path) == []
+    assert clock_errors.boards_of(path) == []
     path.write_text('{"b": {"host": "x"}, "a": {}}')
-    assert clock_facts.boards_of(path) == ["a", "b"]
+    assert clock_errors.boards_of(path) == ["a", "b"]
     path.write_text("{")
-    assert clock_facts.boards_of(path) == []
+    assert clock_errors.boards_of(path) == []
 
 
 def summary(p50=0.38, error=0.02):
@@ -183,13 +191,13 @@ def summary(p50=0.38, error=0.02):
 
 
 def test_the_first_sentence_and_the_table_have_the_error():
-    sentence, _ = findings.headline(summary())
+    sentence, _ = headline_sentence(summary())
     assert "half within 380 ± 20 ms, the slowest after 1.20 ± 0.02 s" in sentence.replace(
         "\xa0", " "
     )
-    assert findings.level_rows(summary())[0]["delays"][0].replace("\xa0", " ") == "380 ± 20 ms"
-    assert "half within ≤" in findings.headline(summary(0.01))[0]
-    assert findings.share_bars(summary())[0] == {
+    assert delay.level_rows(summary())[0]["delays"][0].replace("\xa0", " ") == "380 ± 20 ms"
+    assert "half within ≤" in headline_sentence(summary(0.01))[0]
+    assert delay.share_bars(summary())[0] == {
         "level": "5",
         "share": 0.5,
         "low_s": pytest.approx(0.36),
@@ -217,12 +225,12 @@ def points(*delays):
 def test_charts_have_a_place_for_delays_that_clocks_made_negative(delays):
     rows = points(*delays)
     for drawn in (
-        charts.delay_over_time(rows, [], "times"),
-        charts.delay_shares(rows, "shares", rows),
+        delay_over_time(rows, [], "times"),
+        delay_shares(rows, "shares", rows),
     ):
         assert "NaN" not in drawn
         assert "Infinity" not in drawn
-    assert charts.on_axis(points(0.1, 0.2)) == points(0.1, 0.2)
+    assert on_axis(points(0.1, 0.2)) == points(0.1, 0.2)
 
 
 def test_receivers_have_errors_of_their_own():
@@ -243,14 +251,14 @@ def figures(p50, error=None):
 def test_a_difference_that_clocks_may_explain_exceeds_no_limit():
     inside = {"run": "b", **ratios_of(figures(0.1), figures(0.15, 0.06))}
     assert inside["levels"]["5"]["within_clock_error"] == ["p50", "p95", "p99", "max"]
-    (verdict,) = limits.judge({"ratios": [inside]}, [("delay", 1.2)])
+    (verdict,) = thresholds.judge({"ratios": [inside]}, [("delay", 1.2)])
     assert verdict["ok"]
     assert "no difference that its clocks could show" in verdict["of"]
-    (verdict,) = limits.judge({"ratios": [inside]}, [("delay", 0.9)])
+    (verdict,) = thresholds.judge({"ratios": [inside]}, [("delay", 0.9)])
     assert not verdict["ok"]  # nor that it is faster
     beyond = {"run": "b", **ratios_of(figures(0.1), figures(0.15, 0.04))}
     assert beyond["levels"]["5"]["within_clock_error"] == []
-    assert not limits.judge({"ratios": [beyond]}, [("delay", 1.2)])[0]["ok"]
+    assert not thresholds.judge({"ratios": [beyond]}, [("delay", 1.2)])[0]["ok"]
     assert "within_clock_error" not in ratios_of(figures(0.1), figures(0.15))["levels"]["5"]
 
 
@@ -284,7 +292,7 @@ def test_a_ratio_to_what_may_be_nothing_is_none():
     ],
 )
 def test_a_drift_has_as_many_digits_as_its_error_leaves(drift, error, text):
-    assert clock_view.rate(drift, error).replace("\u00a0", " ") == text
+    assert sections_clocks.rate(drift, error).replace("\u00a0", " ") == text
 
 
 @pytest.mark.parametrize(
@@ -297,4 +305,4 @@ def test_a_drift_has_as_many_digits_as_its_error_leaves(drift, error, text):
     ],
 )
 def test_offsets_have_a_sign_and_an_error(offset, text):
-    assert clock_view.signed(offset).replace("\u00a0", " ") == text
+    assert sections_clocks.signed(offset).replace("\u00a0", " ") == text

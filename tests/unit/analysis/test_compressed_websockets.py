@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.link import read_link
-from analysis.messages import LinkPlace
-from analysis.pcap import parse
-from analysis.upgrade import NOTHING, read_upgrade
-from nodes import wire
+from analysis.captures.packets import parse
+from analysis.protocols.http_upgrade import NOTHING, read_upgrade
+from analysis.protocols.link import read_link
+from analysis.protocols.messages import LinkPlace
+from nodes.protocol import wire
 from synthetic_runs import MS, START_NS, Captures, Host, Line, frame
 
 SENSOR = Host("sensor", 2, "10.77.0.2")

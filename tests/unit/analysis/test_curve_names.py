@@ -5,7 +5,7 @@ from itertools import combinations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.curve_names import APART, label_spots, wide
+from analysis.report.charts import APART, label_spots, wide
 
 WIDE = 20
 

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.link import TOTALS, read_link
-from analysis.messages import LinkPlace
-from analysis.pcap import parse
+from analysis.captures.packets import parse
+from analysis.protocols.link import TOTALS, read_link
+from analysis.protocols.messages import LinkPlace
 from labelled_streams import STYLES, write_mixed
-from nodes import wire
 from nodes.delivery import METHODS as REGISTERED
-from nodes.delivery.labels import Form, levelled
+from nodes.protocol import wire
+from nodes.protocol.labels import Form, levelled
 from scheduled_streams import chunks_of, completing, framed
 from synthetic_runs import MS, START_NS, WELL, Captures, Host, Line, Passing, frame, packet
 

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.expectations import judge_again, judged
-from analysis.runfolder import Run
-from testbed.topology.expectations import parse
+from analysis.inputs.run_folder import Run
+from analysis.stats.expectations import judge_again, judged
+from testbed.topology.parse.expectations import parse
 
 NODES = [
     {"name": "sensors-0", "group": "sensors"},

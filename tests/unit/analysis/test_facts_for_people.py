@@ -2,7 +2,8 @@
 
 import pytest
 
-from analysis.facts import deliveries, fact
+from analysis.formatting import fact
+from analysis.inputs.manifest import deliveries
 
 
 def test_images_are_told_one_by_one_with_sizes_and_short_digests():

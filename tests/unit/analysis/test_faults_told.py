@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.faults import NEVER_NS, downtimes, fault_rows, was_down
+from analysis.inputs.manifest import NEVER_NS, downtimes, was_down
+from analysis.report.sections.actions import fault_rows
 
 actions = st.sampled_from(["crash", "stop", "restart", "cut", "heal"])
 

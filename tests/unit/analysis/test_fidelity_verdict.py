@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from analysis.fidelity import Evidence, verdict
-from analysis.runfolder import read_run
+from analysis.inputs.run_folder import read_run
+from analysis.metrics.fidelity import Evidence, verdict
 from synthetic_runs import StarRun
 
 GOOD = Evidence(0.001, (), {}, 0, 0, 0, lost_deliveries=0)

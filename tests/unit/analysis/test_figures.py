@@ -4,8 +4,10 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from analysis import charts, drawing, figures
-from analysis.runfolder import RunNode
+from analysis.inputs.run_folder import RunNode
+from analysis.report import figures
+from analysis.report.sections import topology_map
+from analysis.report.sections.delay import delay_shares
 
 ROWS = [{"level": "5", "delay_s": 0.1, "share": 0.5}, {"level": "1", "delay_s": 30.0, "share": 1.0}]
 NODES = [
@@ -16,7 +18,7 @@ NODES = [
 
 @pytest.mark.parametrize(
     "chart",
-    [charts.delay_shares(ROWS, "label"), str(drawing.draw(NODES, drawing.star(NODES)))],
+    [delay_shares(ROWS, "label"), str(topology_map.draw(NODES, topology_map.star(NODES)))],
     ids=["chart", "drawing"],
 )
 def test_a_figure_stands_alone_at_the_width_of_a_text(chart):
@@ -31,7 +33,7 @@ def test_a_figure_stands_alone_at_the_width_of_a_text(chart):
 
 
 def test_a_drawing_takes_its_styles_along():
-    text = figures.standalone(str(drawing.draw(NODES, drawing.star(NODES))))
+    text = figures.standalone(str(topology_map.draw(NODES, topology_map.star(NODES))))
     assert ".broker {" in text
     assert "#17617c" in text  # the accent of light paper
     assert "--" not in text

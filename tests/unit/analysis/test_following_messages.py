@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.follow import Hop, Journey, Parts, homes_at
+from analysis.metrics.deliveries import Hop, Journey, Parts, homes_at
 
 
 def hop(src, dst, at=None, begun=None, sent=1, number=1, copies=1):

@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.handled import COUNTS, HANDLED, NEEDED, handled_by
+from analysis.metrics.forwards import COUNTS, HANDLED, NEEDED, handled_by
 
 NODES = st.sampled_from("abc")
 HOPS = st.dictionaries(

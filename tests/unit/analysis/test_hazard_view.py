@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from analysis import hazard_view
-from analysis.runfolder import Run
+from analysis.inputs.run_folder import Run
+from analysis.report.sections import hazard as sections_hazard
 from testbed.hazards.kinds import stories
 from testbed.hazards.model import Hazard, HazardKind, Quake, Rain
 from testbed.hazards.record import record
@@ -27,13 +27,13 @@ def landslide(rate: float) -> Hazard:
 
 def view(folder: Path, written: dict[str, Any]) -> dict[str, Any]:
     (folder / "hazard.json").write_text(json.dumps(written))
-    seen = hazard_view.view(Run(folder, {}, ()))
+    seen = sections_hazard.view(Run(folder, {}, ()))
     assert seen is not None
     return seen
 
 
 def test_a_run_without_a_hazard_has_no_part_on_it(tmp_path: Path) -> None:
-    assert hazard_view.view(Run(tmp_path, {}, ())) is None
+    assert sections_hazard.view(Run(tmp_path, {}, ())) is None
 
 
 def test_a_storm_is_told_in_a_sentence_a_chart_and_a_table(tmp_path: Path) -> None:
@@ -69,7 +69,7 @@ def test_lines_of_levels_lie_above_each_other_and_begin_and_end_with_the_scenari
     rate: float,
 ) -> None:
     written = told(landslide(rate))
-    rows = hazard_view.level_rows(written, 60.0)
+    rows = sections_hazard.level_rows(written, 60.0)
     by_level = {level: [row for row in rows if row["level"] == level] for level in "5432"}
     for higher, lower in (("5", "4"), ("4", "3"), ("3", "2")):
         pairs = zip(by_level[higher], by_level[lower], strict=True)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import pytest
 
-from analysis import interrupts
+from analysis.spark import interrupts
 
 WAIT_S = 10.0
 

@@ -4,9 +4,9 @@ import subprocess
 
 import pytest
 
-from analysis import java
 from analysis.errors import AnalysisError
-from analysis.java import find_java, major_version, suitable
+from analysis.spark import java
+from analysis.spark.java import find_java, major_version, suitable
 
 
 def make_java(folder, version, release=True):

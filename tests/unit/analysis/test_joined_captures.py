@@ -4,11 +4,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.messages import Messages, read_messages
-from analysis.streams import reassemble
-from analysis.websocket import walk
-from nodes.joined import join, shares
-from nodes.wire import Kind, Message, encode
+from analysis.protocols.messages import Messages, read_messages
+from analysis.protocols.websocket import walk
+from analysis.streams.reassembly import reassemble
+from nodes.protocol.joined import join, shares
+from nodes.protocol.wire import Kind, Message, encode
 
 HANDSHAKE = b"HTTP/1.1 101 Switching Protocols\r\n\r\n"
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis import journey_chart, journey_view
-from analysis.journey_view import Journey
+from analysis.report.sections import journeys
+from analysis.report.sections.journeys import Journey
 
 SECOND = 1_000_000_000
 SCHEMA = pa.schema(
@@ -45,7 +45,7 @@ def hop(
 ) -> dict[str, Any]:
     names = ("ready_ns", "sent_first_ns", "sent_last_ns", "received_last_ns")
     ends = [None if at is None else 7 * SECOND + at for at in times]
-    causes = {f"{cause}_s": 0.1 for cause in journey_view.CAUSES}
+    causes = {f"{cause}_s": 0.1 for cause in journeys.CAUSES}
     return {
         "id": f"{number:016x}",
         "src": src,
@@ -59,7 +59,7 @@ def hop(
 @given(st.lists(st.tuples(st.sampled_from([1, 5]), st.one_of(st.none(), st.floats(0.001, 50)))))
 def test_the_slowest_and_the_middle_one_of_the_most_urgent_level_are_shown(outcomes):
     rows = [delivery(n, delay, level) for n, (level, delay) in enumerate(outcomes)]
-    picked = journey_view.chosen(pa.Table.from_pylist(rows, schema=SCHEMA))
+    picked = journeys.chosen(pa.Table.from_pylist(rows, schema=SCHEMA))
     urgent = max((level for level, _ in outcomes), default=0)
     came = sorted(delay for level, delay in outcomes if level == urgent and delay is not None)
     found = {what: row["delay_s"] for what, row in picked}
@@ -77,7 +77,7 @@ def test_the_slowest_and_the_middle_one_of_the_most_urgent_level_are_shown(outco
 
 def journey(*hops: dict[str, Any], path: tuple[str, ...] = ("sensor", "broker", "town")) -> Journey:
     row = {**delivery(3, 1.0), "path": list(path), "hops": len(path) - 1}
-    return Journey("slowest", row, journey_view.on_path(row, hops))
+    return Journey("slowest", row, journeys.on_path(row, hops))
 
 
 HOPS = (
@@ -89,7 +89,7 @@ HOPS = (
 
 
 def test_bars_follow_each_other_from_publication_to_arrival():
-    rows = journey_view.bars(journey(*HOPS))
+    rows = journeys.bars(journey(*HOPS))
     assert [row["stage"] for row in rows] == ["waited", "sending", "crossing"] * 2
     assert [row["hop"] for row in rows[::3]] == ["1. sensor → broker", "2. broker → town"]
     assert (rows[0]["begin_s"], rows[-1]["end_s"]) == (0.0, 1.0)
@@ -111,15 +111,15 @@ def test_a_link_that_was_crossed_twice_has_both_of_its_hops():
 def test_what_nobody_saw_is_left_out_of_the_bars_and_a_dash_in_the_table():
     half = hop(3, "broker", "town", (400_000_000, None, None, SECOND))
     found = journey(half)
-    assert journey_view.bars(found) == []
-    first, second = journey_view.cause_rows(found)
+    assert journeys.bars(found) == []
+    first, second = journeys.cause_rows(found)
     assert (first["src"], first["took"], first["queue"]) == ("sensor", None, None)
     assert (second["dst"], second["took"], second["queue"]) == ("town", 0.6, 0.1)
 
 
 def test_stages_differ_by_height_and_each_hop_says_how_long_it_took():
     found = journey(*HOPS)
-    text = journey_chart.draw([("the slowest", journey_view.bars(found))], "label")
+    text = journeys.draw([("the slowest", journeys.bars(found))], "label")
     words = [word.replace("\u00a0", " ") for word in re.findall(r">([^<>]+)<", text)]
     assert {"the slowest", "400 ms", "600 ms", "1. sensor → broker"} <= set(words)
-    assert len({style["height"] for style in journey_chart.STYLES.values()}) == 3
+    assert len({style["height"] for style in journeys.STYLES.values()}) == 3

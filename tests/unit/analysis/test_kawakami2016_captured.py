@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from analysis.papers.kawakami2016.captured import Captured
-from analysis.runfolder import Run, RunNode
+from analysis.inputs.run_folder import Run, RunNode
+from analysis.papers.kawakami2016.real_labs import Captured
 
 SECOND = 1_000_000_000
 START_NS = 50 * SECOND

@@ -5,12 +5,10 @@ from collections.abc import Callable
 
 import pytest
 
-from analysis.fairness import jain
-from analysis.papers.kawakami2016.checks import SENTENCES, checks
-from analysis.papers.kawakami2016.drawings import drawings
-from analysis.papers.kawakami2016.figures import figures
-from analysis.papers.kawakami2016.paper import KAWAKAMI2016
-from analysis.papers.page import render
+from analysis.metrics.load import jain
+from analysis.papers.kawakami2016.figures import SENTENCES, checks, figures
+from analysis.papers.kawakami2016.paper import KAWAKAMI2016, drawings
+from analysis.papers.reproduction import render
 from overlay_rows import Row, kawakami_means
 
 Change = Callable[[Row], Row]

@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 from analysis.papers.kawakami2016 import waiting
-from analysis.papers.kawakami2016.drawings import drawings
-from analysis.papers.kawakami2016.paper import KAWAKAMI2016
+from analysis.papers.kawakami2016.freshness import trials, with_twins
+from analysis.papers.kawakami2016.paper import KAWAKAMI2016, drawings
 from analysis.papers.kawakami2016.waiting import Waited
-from analysis.papers.kawakami2016.waiting_rows import trials, with_twins
-from analysis.papers.page import render
+from analysis.papers.reproduction import render
 from overlay_rows import Row, kawakami_waited
 
 NO_NAMESPACES = "network namespaces cannot be made here"

@@ -6,11 +6,9 @@ from typing import Any
 
 import pytest
 
-from analysis.papers.kita2025.checks import checks
-from analysis.papers.kita2025.drawings import drawings
-from analysis.papers.kita2025.figures import figures
-from analysis.papers.kita2025.paper import KITA2025
-from analysis.papers.page import render
+from analysis.papers.kita2025.figures import checks, figures
+from analysis.papers.kita2025.paper import KITA2025, drawings
+from analysis.papers.reproduction import render
 from overlay_rows import Row, kita_means
 
 NAMES = [

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from analysis.papers.kita2025 import mixed
-from analysis.papers.kita2025.drawings import drawings
+from analysis.papers.kita2025.paper import drawings
 
 Row = dict[str, Any]
 PATHS = {

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.messages import Messages, read_messages
-from analysis.roles import BY_BITS, BY_BYTE, Role
-from analysis.streams import Stream
-from analysis.websocket import walk
+from analysis.protocols.chunks import BY_BITS, BY_BYTE, Role
+from analysis.protocols.messages import Messages, read_messages
+from analysis.protocols.websocket import walk
+from analysis.streams.reassembly import Stream
 from labelled_streams import STYLES, Truth, Writer, stream_in_segments, write_mixed
-from nodes import wire
-from nodes.delivery.labels import BITS, Form, Letter, levelled
+from nodes.protocol import wire
+from nodes.protocol.labels import BITS, Form, Letter, levelled
 from synthetic_runs import SWITCHED, frame
 
 mixtures = st.fixed_dictionaries(

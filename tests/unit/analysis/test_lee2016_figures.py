@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from analysis.papers.lee2016.checks import checks
-from analysis.papers.lee2016.figures import Measured, figures
+from analysis.papers.lee2016.cells import Sheet
+from analysis.papers.lee2016.figures import Measured, checks, figures
 from analysis.papers.lee2016.page import render
-from analysis.papers.lee2016.sheet import Sheet
 from testbed.papers.lee2016 import FULL, sheet
 
 LARGEST = {"default": 300.0, "pq-pc": 14.5, "dmpq-10000": 1.5, "dmpq-1443": 0.36, "preemptive": 0.2}

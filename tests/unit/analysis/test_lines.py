@@ -5,7 +5,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.lines import ALWAYS_NS, NEVER_NS, at, lines_of, ways_of
+from analysis.inputs.link_settings import ALWAYS_NS, NEVER_NS, at, lines_of, ways_of
 
 FILED = {"rate_bps": 80_000.0, "delay_s": 0.05}
 FAST = {"rate_bps": None, "delay_s": 0.0}

@@ -1,6 +1,6 @@
 """What the report says of links that were changed while the lab ran."""
 
-from analysis.link_changes import change_rows
+from analysis.report.sections.actions import change_rows
 
 START_NS = 10_000_000_000
 

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.link import TOTALS, read_link
-from analysis.messages import LinkPlace
-from analysis.pcap import parse
-from nodes import wire
+from analysis.captures.packets import parse
+from analysis.protocols.link import TOTALS, read_link
+from analysis.protocols.messages import LinkPlace
+from nodes.protocol import wire
 from synthetic_runs import MS, START_NS, WELL, Captures, Host, Line, Passing, arp, frame
 
 SENSOR = Host("sensor", 2, "10.77.0.2")

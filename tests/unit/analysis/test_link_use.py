@@ -5,10 +5,10 @@ from collections import Counter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.link import read_link
-from analysis.messages import LinkPlace
-from analysis.pcap import parse
-from analysis.use import use_of
+from analysis.captures.packets import parse
+from analysis.metrics.link_utilization import use_of
+from analysis.protocols.link import read_link
+from analysis.protocols.messages import LinkPlace
 from synthetic_runs import MS, START_NS, Captures, Host, packet
 
 GAUGE, BROKER = Host("gauge", 2, "10.77.0.2"), Host("broker", 1, "10.77.0.1")

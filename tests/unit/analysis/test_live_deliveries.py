@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.link import read_link
-from analysis.live import Live
-from analysis.live_link import LiveLink
-from analysis.live_run import WatchedRun
-from analysis.messages import LinkPlace
-from analysis.pcap import parse
-from analysis.wishes import wishes_of
+from analysis.captures.packets import parse
+from analysis.inputs.subscriptions import wishes_of
+from analysis.live.link import LiveLink
+from analysis.live.run import WatchedRun
+from analysis.live.table import Live
+from analysis.protocols.link import read_link
+from analysis.protocols.messages import LinkPlace
 from labelled_streams import STYLES, write_mixed
-from nodes import wire
+from nodes.protocol import wire
 from synthetic_runs import (
     MS,
     START_NS,

@@ -10,8 +10,8 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis import logs
-from analysis.logs import LOG, Stretch, parse_block, read_stretch, share_out
+from analysis.inputs import logs
+from analysis.inputs.logs import LOG, Stretch, parse_block, read_stretch, share_out
 
 NUMBERS = st.integers(-(2**63), 2**63 - 1)
 RECORDS = st.fixed_dictionaries(

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis import headroom
-from analysis.fidelity import Evidence, verdict
-from analysis.machine import quantile_s, read_watch
-from analysis.runfolder import read_run
+from analysis.inputs.machine import quantile_s, read_watch
+from analysis.inputs.run_folder import read_run
+from analysis.metrics import fidelity
+from analysis.metrics.fidelity import Evidence, verdict
 from machine_rows import PLAYED_NS, machine_row, quiet, write_rows
 from synthetic_runs import StarRun
 
@@ -171,7 +171,7 @@ def test_a_lab_in_which_nothing_was_published_is_not_doubted(run_with):
     [(None, 0.02), (7.5, 0.02), (0.1, 0.01), (0.002, 0.001)],
 )
 def test_short_delays_need_a_quicker_machine(least_delay_s, limit_s):
-    assert headroom.wakeup_limit_s(least_delay_s) == pytest.approx(limit_s)
+    assert fidelity.wakeup_limit_s(least_delay_s) == pytest.approx(limit_s)
 
 
 def test_wakeups_that_are_good_enough_for_seconds_are_too_late_for_milliseconds(run_with):

@@ -10,11 +10,10 @@ from scapy.contrib.mqtt import MQTT, MQTTConnect, MQTTPublish
 from scapy.packet import raw
 
 import mqtt_writing as writing
-from analysis.link import LinkRead, read_link
-from analysis.messages import LinkPlace
-from analysis.mqtt import read_head, read_length, read_publication
-from analysis.pcap import parse
-from analysis.totals import TOTALS
+from analysis.captures.packets import parse
+from analysis.protocols.link import TOTALS, LinkRead, read_link
+from analysis.protocols.messages import LinkPlace
+from analysis.protocols.mqtt import read_head, read_length, read_publication
 from mqtt_writing import Told
 from synthetic_runs import MS, START_NS, Captures, Host, Line, Passing, frame
 

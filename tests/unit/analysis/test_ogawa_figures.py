@@ -5,11 +5,9 @@ from collections.abc import Callable
 
 import pytest
 
-from analysis.papers.ogawa.checks import checks
-from analysis.papers.ogawa.drawings import drawings
-from analysis.papers.ogawa.figures import figures, usual_reading
-from analysis.papers.ogawa.paper import OGAWA
-from analysis.papers.page import render
+from analysis.papers.ogawa.figures import checks, figures, usual_reading
+from analysis.papers.ogawa.paper import OGAWA, drawings
+from analysis.papers.reproduction import render
 from levelling_rows import USUAL, Change, ogawa_means
 from overlay_rows import Row
 

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from analysis import overlay_charts, overlay_view
-from testbed.cli.summary import _overlay
+from analysis.report.sections import overlay
+from testbed.cli.tables.summary import _overlay
 
 LEVEL = {"handled": 20, "passed_on": 8, "copies": 30, "again": 1, "repeated": 0, "relayed": 5}
 REPAIR = {
@@ -76,38 +76,38 @@ def test_the_terminal_tells_of_several_brokers_in_a_line():
 def test_a_death_is_told_with_how_it_was_got_over(more, words, cell):
     row = {**REPAIR, **more}
     assert words in lines(repairs=[row])
-    shown = overlay_view.repair_row(row, 1_000_000_000)
+    shown = overlay.repair_row(row, 1_000_000_000)
     assert (shown["healed"], shown["when"], shown["moved"]) == (cell, "2.000\u00a0s", "2 of 2")
     assert shown["bad"] == bool(more.get("lost"))
 
 
 def test_the_report_tells_of_stop_and_go_only_if_it_was_said():
-    assert "Stop" not in overlay_view.sentence(told())
-    said = overlay_view.sentence(told(stop_go={"stop": 2, "go": 1, "withheld": 4}))
+    assert "Stop" not in overlay.sentence(told())
+    said = overlay.sentence(told(stop_go={"stop": 2, "go": 1, "withheld": 4}))
     assert "Stop was said 2 times, go 1 times; 4 publications were withheld." in said
     assert "25\u00a0% was of topics that they take no part in" in said
 
 
 def test_the_busiest_broker_comes_first():
-    assert [row["name"] for row in overlay_view.broker_rows(told())] == ["b", "c", "a"]
+    assert [row["name"] for row in overlay.broker_rows(told())] == ["b", "c", "a"]
 
 
 def test_bars_stand_in_the_order_of_the_rows_with_the_pages_colours():
     rows = [
         {"node": node, "level": level, "copies": 3} for node in ("late", "early") for level in "51"
     ]
-    text = overlay_charts.copies(rows, "copies")
+    text = overlay.copies_chart(rows, "copies")
     assert text.index(">late<") < text.index(">early<")
     assert "var(--level-5)" in text
     assert "var(--level-3)" not in text
-    kinds = [{"node": "a", "kind": kind, "bytes_per_s": 1.0} for kind in overlay_charts.KINDS]
-    drawn = overlay_charts.control(kinds, "control")
-    assert all(f">{kind}<" in drawn for kind in overlay_charts.KINDS)
+    kinds = [{"node": "a", "kind": kind, "bytes_per_s": 1.0} for kind in overlay.KINDS]
+    drawn = overlay.control_chart(kinds, "control")
+    assert all(f">{kind}<" in drawn for kind in overlay.KINDS)
     shares = [{"level": "5", "hops": hops, "share": 0.5} for hops in (2, 4)]
-    assert 'aria-label="hops"' in overlay_charts.hops(shares, "hops")
+    assert 'aria-label="hops"' in overlay.hops_chart(shares, "hops")
 
 
 def test_every_kind_of_control_message_has_a_tone():
-    from nodes.wire import Kind
+    from nodes.protocol.wire import Kind
 
-    assert set(overlay_charts.KINDS) == {kind.name for kind in Kind} - {"PUBLISH"}
+    assert set(overlay.KINDS) == {kind.name for kind in Kind} - {"PUBLISH"}

@@ -6,16 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.link import read_link
-from analysis.messages import LinkPlace
-from analysis.pcap import parse
-from analysis.words import SAYINGS, WORDS
-from nodes import wire
-from nodes.overlay.skipgraph import codec
-from nodes.overlay.skipgraph.messages import Carry, Multicast, Tell, Way
-from nodes.overlay.tbps.words import Word, say
+from analysis.captures.packets import parse
+from analysis.protocols.link import read_link
+from analysis.protocols.messages import LinkPlace
+from analysis.protocols.overlay_messages import SAYINGS, WORDS
+from nodes.protocol import skipgraph_codec, wire
+from nodes.protocol.skipgraph_messages import Carry, Multicast, Tell, Way
+from nodes.protocol.topic_messages import Word, say
 from synthetic_runs import MS, START_NS, Captures, Host, Line, frame, frames
-from testbed.backends.simulated.reading import _words
+from testbed.backends.simulated.stream_contents import _words
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "nodes" / "graph_messages.txt"
 ONE, OTHER = Host("one", 1, "10.77.0.1"), Host("other", 2, "10.77.0.2")
@@ -70,7 +69,7 @@ carriers = st.one_of(
 def test_what_the_layer_above_says_is_found_behind_any_keys_and_in_divided_messages(
     word, mask, cuts
 ):
-    payload = codec.encode(word)
+    payload = skipgraph_codec.encode(word)
     (row,) = sent(frames(overlay_message(payload), cuts, mask))
     assert (WORDS[row["word"]], SAYINGS[row["saying"]]) == (type(word).__name__, "stop")
     assert _words(payload) == (row["word"], row["saying"])

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis import drawing, path_drawing
-from analysis.findings import Edge
-from analysis.runfolder import RunNode
+from analysis.inputs.run_folder import RunNode
+from analysis.report.sections import paths, topology_map
+from analysis.report.sections.topology_map import Edge
 
 NAMES = ("a", "b", "c", "d")
 
@@ -32,14 +32,14 @@ def test_a_line_counts_the_messages_of_both_directions(hops):
         }
     )
     expected = Counter(tuple(sorted(hop)) for hop in hops if "stranger" not in hop)
-    found = path_drawing.ways(table, NODES)
+    found = paths.ways(table, NODES)
     assert {(edge.one, edge.other): count for edge, count in found.items()} == dict(expected)
 
 
 def test_a_way_behind_a_router_counts_on_each_piece():
     nodes = [node("a", router="r"), node("b", "broker"), node("c", router="r"), node("r", "router")]
     table = pa.table({"src": ["a", "c"], "dst": ["b", "b"]})
-    assert path_drawing.ways(table, nodes) == {
+    assert paths.ways(table, nodes) == {
         Edge("a", "r"): 1,
         Edge("b", "r"): 2,
         Edge("c", "r"): 1,
@@ -49,16 +49,16 @@ def test_a_way_behind_a_router_counts_on_each_piece():
 @given(st.integers(1, 10**6), st.integers(1, 10**6))
 def test_lines_are_as_wide_as_they_are_used_and_never_invisible(one, other):
     most = max(one, other)
-    assert path_drawing.width(most, most) == path_drawing.WIDEST
-    drawn = path_drawing.width(min(one, other), most)
-    assert path_drawing.THINNEST <= drawn <= path_drawing.WIDEST
-    if drawn > path_drawing.THINNEST:
-        assert drawn / path_drawing.WIDEST == pytest.approx(min(one, other) / most)
+    assert paths.width(most, most) == paths.WIDEST
+    drawn = paths.width(min(one, other), most)
+    assert paths.THINNEST <= drawn <= paths.WIDEST
+    if drawn > paths.THINNEST:
+        assert drawn / paths.WIDEST == pytest.approx(min(one, other) / most)
 
 
 def test_the_way_of_an_alert_is_double_and_numbered_and_told_to_screen_readers():
     crossed = {Edge("a", "b"): 3, Edge("b", "d"): 9}
-    text = path_drawing.draw(NODES, crossed, ["a", "b", "d"])
+    text = paths.draw(NODES, crossed, ["a", "b", "d"])
     assert re.findall(r'class="number"[^>]*>(\d)<', text) == ["1", "2"]
     assert text.count('class="alert"') == text.count('class="alert inside"') == 2
     assert (
@@ -69,7 +69,7 @@ def test_the_way_of_an_alert_is_double_and_numbered_and_told_to_screen_readers()
 
 def test_numbers_of_hops_on_one_line_stand_beside_each_other():
     crossed = {Edge("a", "b"): 3, Edge("b", "c"): 2, Edge("b", "d"): 9}
-    text = path_drawing.draw(NODES, crossed, ["a", "b", "c", "b", "d"])
+    text = paths.draw(NODES, crossed, ["a", "b", "c", "b", "d"])
     spots = re.findall(r'class="step" cx="([^"]*)" cy="([^"]*)"', text)
     assert len(set(spots)) == len(spots) == 4
 
@@ -78,7 +78,7 @@ def test_a_name_stands_on_the_other_side_of_its_only_line():
     place = {"hub": (300.0, 200.0), "top": (310.0, 60.0), "low": (290.0, 400.0)}
     place |= {"edge": (305.0, 20.0), "side": (60.0, 190.0)}
     edges = [Edge(name, "hub") for name in ("top", "low", "edge", "side")]
-    assert drawing.named_above(place, edges) == {"top"}
+    assert topology_map.named_above(place, edges) == {"top"}
 
 
 @given(st.integers(1, 400), st.integers(0, 60), st.integers(0, 12))
@@ -89,8 +89,10 @@ def test_around_one_broker_no_two_nodes_stand_on_the_same_spot(sensors, subscrib
         *(node(f"t{n}", "subscriber") for n in range(subscribers)),
         *(node(f"r{n}", "router") for n in range(routers)),
     ]
-    place = drawing.places(nodes, [])
+    place = topology_map.places(nodes, [])
     spots = {(round(x, 1), round(y, 1)) for x, y in place.values()}
     assert place.keys() == {one.name for one in nodes}
     assert len(spots) == len(nodes)
-    assert all(0 < x < drawing.WIDTH and 0 < y < drawing.HEIGHT for x, y in place.values())
+    assert all(
+        0 < x < topology_map.WIDTH and 0 < y < topology_map.HEIGHT for x, y in place.values()
+    )

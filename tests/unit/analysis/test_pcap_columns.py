@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scapy.all import ARP, IP, TCP, UDP, Dot1Q, Ether, RawPcapReader, raw
 
+from analysis.captures.packets import PACKET_SCHEMA, as_table, check_file, parse, read, read_windows
 from analysis.errors import AnalysisError
-from analysis.pcap import PACKET_SCHEMA, as_table, check_file, parse, read, read_windows
 from synthetic_runs import MS, START_NS, Captures, Host, arp, packet
 
 ONE = Host("one", 1, "10.77.0.1")

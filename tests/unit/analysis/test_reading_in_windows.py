@@ -10,13 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mqtt_writing as writing
-from analysis import connections, mqtt_streams, protocols, streams
-from analysis.link import LinkRead, LinkReader, read_link
-from analysis.messages import LinkPlace
-from analysis.pcap import parse
+from analysis.captures.packets import parse
+from analysis.protocols import connection, mqtt, stream_reader
+from analysis.protocols.link import LinkRead, LinkReader, read_link
+from analysis.protocols.messages import LinkPlace
+from analysis.streams import reassembly
 from labelled_streams import STYLES, write_mixed
 from mqtt_writing import Told
-from nodes import wire
+from nodes.protocol import wire
 from synthetic_runs import MS, START_NS, Captures, Host, Line, Passing, arp, frame
 
 SENSOR = Host("sensor", 2, "10.77.0.2")
@@ -32,13 +33,13 @@ ANSWERED = b"HTTP/1.1 101 Yes\r\nUpgrade: websocket\r\nSec-WebSocket-Protocol: m
 def small_limits():
     """As if streams of some hundred bytes were long: so that little is held, and much is let go."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(connections, "MOST_HELD", 600)
-        patch.setattr(connections, "TELLING", 500)
-        patch.setattr(protocols, "TELLING", 500)
-        patch.setattr(streams, "REPEATS_WITHIN", 500)
-        patch.setattr(streams, "REACH_BACK", 400)
-        patch.setattr(streams, "LATEST", 4000)
-        patch.setattr(mqtt_streams, "LONGEST_HEAD", 150)
+        patch.setattr(connection, "MOST_HELD", 600)
+        patch.setattr(connection, "TELLING", 500)
+        patch.setattr(stream_reader, "TELLING", 500)
+        patch.setattr(reassembly, "REPEATS_WITHIN", 500)
+        patch.setattr(reassembly, "REACH_BACK", 400)
+        patch.setattr(reassembly, "LATEST", 4000)
+        patch.setattr(mqtt, "LONGEST_HEAD", 150)
         yield
 
 

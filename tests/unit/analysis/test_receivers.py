@@ -6,15 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.findings import headline
-from analysis.receivers import (
-    MOST_SHOWN,
-    by_method,
-    by_receiver,
-    method_rows,
-    natural,
-    receiver_rows,
-)
+from analysis.formatting import natural
+from analysis.metrics.delay import by_method, by_receiver
+from analysis.report.sections.headline import headline_sentence
+from analysis.report.sections.receivers import MOST_SHOWN, method_rows, receiver_rows
 
 
 def deliveries(rows: list[tuple[str, int, float | None]]) -> pa.Table:
@@ -115,7 +110,7 @@ def test_the_headline_names_the_slowest_receiver_of_the_most_urgent_level():
         "delay_s": {"5": {"p50": 4.0, "max": 7.789}},
         "by_receiver": by_receiver(deliveries(rows)),
     }
-    sentence, _ = headline(summary)
+    sentence, _ = headline_sentence(summary)
     assert "the slowest, at prefecture, after 7.79\u00a0s" in sentence
 
 

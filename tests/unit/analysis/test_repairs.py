@@ -3,12 +3,12 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.repairs import (
+from analysis.metrics.events import Event
+from analysis.metrics.repair import (
     BY_LOG,
     BY_MANIFEST,
     NEVER_NS,
     Death,
-    Event,
     Published,
     repairs,
     told_deaths,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis import answer
+from analysis.report.sections import headline
 
 METHODS = {"siren": "preemptive", "town": "preemptive", "town-fifo": "fifo", "broker": "fifo"}
 
@@ -47,7 +47,7 @@ def summary(late: int | None, deadline_s: float | None, delivered: int = 8) -> d
     ],
 )
 def test_the_tail_the_deadline_and_the_cost_are_said_in_sentences(said, text):
-    assert " ".join(answer.sentences(said)).replace("\u00a0", " ") == text
+    assert " ".join(headline.sentences(said)).replace("\u00a0", " ") == text
 
 
 def table(rows: list[tuple[str, int, float | None, bool | None]]) -> pa.Table:
@@ -76,7 +76,7 @@ def test_methods_are_told_apart_by_the_receivers_that_have_them(rows):
         {"link": link, "wire_bytes": number * 3, "payload_bytes": number * 2}
         for number, link in enumerate(METHODS, start=1)
     ]
-    told = answer.method_rows(table(rows), links, METHODS)
+    told = headline.method_rows(table(rows), links, METHODS)
     assert [row["method"] for row in told] == ["fifo", "preemptive"]
     for row in told:
         mine = [r for r in rows if r[1] == 5 and METHODS[r[0]] == row["method"]]
@@ -95,11 +95,11 @@ def test_the_brokers_own_link_is_not_part_of_what_a_method_cost():
         {"link": "broker", "wire_bytes": 9000, "payload_bytes": 20},
     ]
     rows = table([("siren", 5, 0.1, None), ("town-fifo", 5, 0.3, None)])
-    told = {row["method"]: row for row in answer.method_rows(rows, links, METHODS)}
+    told = {row["method"]: row for row in headline.method_rows(rows, links, METHODS)}
     assert (told["fifo"]["cost"], told["preemptive"]["cost"]) == (2.5, 1.5)
     assert told["fifo"]["late"] is None
 
 
 def test_one_method_is_not_compared_with_itself():
     rows = table([("siren", 5, 0.1, None), ("town", 5, 0.3, None)])
-    assert answer.method_rows(rows, [], METHODS) == []
+    assert headline.method_rows(rows, [], METHODS) == []

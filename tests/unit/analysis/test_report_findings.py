@@ -10,9 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis import charts, drawing, findings
 from analysis.errors import AnalysisError
-from analysis.runfolder import RunNode, read_run
+from analysis.formatting import seconds, size
+from analysis.inputs.results import read_summary
+from analysis.inputs.run_folder import RunNode, read_run
+from analysis.report import charts
+from analysis.report.sections import delay as sections_delay
+from analysis.report.sections import topology_map
+from analysis.report.sections.delay import delay_shares
+from analysis.report.sections.headline import headline_sentence
+from analysis.report.sections.topology_map import edges_of
 from synthetic_runs import StarRun
 
 DELAY = {"n": 9, "p50": 0.3123, "p95": 0.5, "p99": 0.5, "max": 1.2345}
@@ -51,7 +58,7 @@ def summary(expected: int, delivered: int, level: str = "5") -> dict:
     ],
 )
 def test_the_first_sentence_says_whether_the_alerts_got_through(said, sentence, mood):
-    text, found = findings.headline(said)
+    text, found = headline_sentence(said)
     assert (text.replace("\u00a0", " "), found) == (sentence, mood)
 
 
@@ -67,14 +74,14 @@ def test_the_first_sentence_says_whether_the_alerts_got_through(said, sentence, 
     ],
 )
 def test_times_are_written_as_people_say_them(value, text):
-    assert findings.seconds(value).replace("\u00a0", " ") == text
+    assert seconds(value).replace("\u00a0", " ") == text
 
 
 @pytest.mark.parametrize(
     ("count", "text"), [(12, "12 B"), (1234, "1.2 kB"), (5e6, "5.0 MB"), (7e9, "7.0 GB")]
 )
 def test_sizes_are_written_as_people_say_them(count, text):
-    assert findings.size(count).replace("\u00a0", " ") == text
+    assert size(count).replace("\u00a0", " ") == text
 
 
 def deliveries(delays: list[float | None]) -> pa.Table:
@@ -90,7 +97,7 @@ def deliveries(delays: list[float | None]) -> pa.Table:
 
 @given(st.lists(st.one_of(st.none(), st.floats(0.001, 100)), max_size=50))
 def test_the_curve_of_shares_rises_to_the_share_that_arrived(delays):
-    rows = findings.share_rows(deliveries(delays))
+    rows = sections_delay.share_rows(deliveries(delays))
     came = sorted(delay for delay in delays if delay is not None)
     assert [row["delay_s"] for row in rows] == came
     assert [row["share"] for row in rows] == sorted(row["share"] for row in rows)
@@ -100,17 +107,17 @@ def test_the_curve_of_shares_rises_to_the_share_that_arrived(delays):
 
 def test_charts_of_many_deliveries_keep_the_ends_and_the_slowest():
     delays = [float(number) for number in range(1, 10_001)]
-    rows = findings.share_rows(deliveries(delays))
-    assert len(rows) <= findings.MOST_POINTS
+    rows = sections_delay.share_rows(deliveries(delays))
+    assert len(rows) <= sections_delay.MOST_POINTS
     assert (rows[0]["delay_s"], rows[-1]["delay_s"]) == (1.0, 10_000.0)
-    came, lost = findings.time_rows(deliveries(delays), 0)
-    assert len(came) <= findings.MOST_POINTS
+    came, lost = sections_delay.time_rows(deliveries(delays), 0)
+    assert len(came) <= sections_delay.MOST_POINTS
     assert max(row["delay_s"] for row in came) == 10_000.0
     assert lost == []
 
 
 def test_lost_deliveries_stand_apart_in_the_chart_over_time():
-    came, lost = findings.time_rows(deliveries([0.1, None]), 0)
+    came, lost = sections_delay.time_rows(deliveries([0.1, None]), 0)
     assert (len(came), len(lost)) == (1, 1)
 
 
@@ -119,7 +126,7 @@ def test_charts_are_svg_with_the_pages_colours_and_ids_of_their_own():
         {"level": "5", "delay_s": 0.1, "share": 0.5},
         {"level": "1", "delay_s": 30.0, "share": 1.0},
     ]
-    text = charts.delay_shares(rows, 'a "quoted" <label>')
+    text = delay_shares(rows, 'a "quoted" <label>')
     assert text.startswith('<svg role="img" aria-label="a &quot;quoted&quot; &lt;label>"')
     assert "var(--level-5)" in text
     assert "stroke-dasharray" in text
@@ -146,7 +153,7 @@ def test_a_wide_range_of_delays_is_labelled_from_end_to_end():
     rows = [
         {"level": "5", "delay_s": delay, "share": delay / 9} for delay in (0.15, 0.4, 2.5, 8.986)
     ]
-    text = charts.delay_shares(rows, "label")
+    text = delay_shares(rows, "label")
     labels = [word for word in re.findall(r">([^<>]+)<", text) if re.fullmatch(r"[\d.]+ m?s", word)]
     assert labels == ["200 ms", "500 ms", "1 s", "2 s", "5 s"]
 
@@ -157,7 +164,7 @@ def node(name: str, kind: str, at: tuple[float, float] | None = None) -> RunNode
 
 def test_the_drawing_names_nodes_and_profiles_and_escapes_them():
     nodes = [node("<b>", "broker"), node("s & s", "sensor"), node("town", "subscriber")]
-    text = drawing.draw(nodes, drawing.star(nodes))
+    text = topology_map.draw(nodes, topology_map.star(nodes))
     assert "&lt;b&gt;" in text
     assert "s &amp; s" in text
     assert "<b>" not in text
@@ -170,13 +177,13 @@ def test_nodes_with_coordinates_are_drawn_where_they_are_north_up():
         node("south", "sensor", (35.0, 138.0)),
         node("east", "subscriber", (35.5, 139.0)),
     ]
-    places = drawing._by_coordinates(nodes)
+    places = topology_map._by_coordinates(nodes)
     assert places is not None
     assert places["north"][1] < places["east"][1] < places["south"][1]
     assert places["east"][0] > places["north"][0]
     for x, y in places.values():
-        assert 0 < x < drawing.WIDTH
-        assert 0 < y < drawing.HEIGHT
+        assert 0 < x < topology_map.WIDTH
+        assert 0 < y < topology_map.HEIGHT
 
 
 @given(
@@ -186,12 +193,12 @@ def test_nodes_with_coordinates_are_drawn_where_they_are_north_up():
 )
 def test_nodes_that_are_close_together_are_drawn_apart(coordinates):
     nodes = [node(f"n{number}", "sensor", at) for number, at in enumerate(coordinates)]
-    places = drawing._by_coordinates(nodes)
+    places = topology_map._by_coordinates(nodes)
     if places is None:
         return
-    spots = list(drawing._apart(places).values())
+    spots = list(topology_map._apart(places).values())
     for one, other in combinations(spots, 2):
-        assert math.dist(one, other) > drawing.NEAREST / 2
+        assert math.dist(one, other) > topology_map.NEAREST / 2
 
 
 @given(st.integers(0, 5), st.integers(0, 80), st.integers(0, 80))
@@ -199,10 +206,10 @@ def test_any_number_of_nodes_fits_the_drawing(brokers, sensors, towns):
     nodes = [node(f"b{n}", "broker") for n in range(brokers)]
     nodes += [node(f"s{n}", "sensor") for n in range(sensors)]
     nodes += [node(f"t{n}", "subscriber") for n in range(towns)]
-    for x, y in drawing._around_brokers(nodes).values():
-        assert 0 <= x <= drawing.WIDTH
-        assert 0 <= y <= drawing.HEIGHT
-    assert drawing.draw(nodes, drawing.star(nodes)).startswith("<svg")
+    for x, y in topology_map._around_brokers(nodes).values():
+        assert 0 <= x <= topology_map.WIDTH
+        assert 0 <= y <= topology_map.HEIGHT
+    assert topology_map.draw(nodes, topology_map.star(nodes)).startswith("<svg")
 
 
 @given(st.integers(2, 30), st.integers(0, 60), st.booleans(), st.data())
@@ -213,30 +220,30 @@ def test_each_guest_is_drawn_beside_the_broker_that_it_talked_with(brokers, gues
     ]
     nodes += [node(f"s{n}", "sensor") for n in range(guests)]
     homes = [data.draw(st.integers(0, brokers - 1)) for _ in range(guests)]
-    edges = [drawing.Edge(f"b{home}", f"s{n}") for n, home in enumerate(homes)]
-    edges += [drawing.Edge(f"b{n}", f"b{n + 1}") for n in range(brokers - 1)]
-    places = drawing._around_each_broker(nodes, edges)
+    edges = [topology_map.Edge(f"b{home}", f"s{n}") for n, home in enumerate(homes)]
+    edges += [topology_map.Edge(f"b{n}", f"b{n + 1}") for n in range(brokers - 1)]
+    places = topology_map._around_each_broker(nodes, edges)
     assert set(places) == {one.name for one in nodes}
     for x, y in places.values():
-        assert 0 < x < drawing.WIDTH
-        assert 0 < y < drawing.HEIGHT
+        assert 0 < x < topology_map.WIDTH
+        assert 0 < y < topology_map.HEIGHT
     for n, home in enumerate(homes):
-        assert math.dist(places[f"s{n}"], places[f"b{home}"]) <= 1.4 * drawing.GUEST_AWAY
-    assert drawing.draw(nodes, edges).count('class="link between"') == brokers - 1
+        assert math.dist(places[f"s{n}"], places[f"b{home}"]) <= 1.4 * topology_map.GUEST_AWAY
+    assert topology_map.draw(nodes, edges).count('class="link between"') == brokers - 1
 
 
 def test_edges_are_drawn_once_and_only_between_nodes_of_the_lab():
     hops = pa.table({"src": ["a", "b", "a"], "dst": ["b", "a", "stranger"]})
-    assert findings.edges(hops, {"a", "b"}) == [drawing.Edge("a", "b")]
+    assert edges_of(hops, {"a", "b"}) == [topology_map.Edge("a", "b")]
 
 
 def test_a_run_that_was_not_analysed_says_what_to_do(tmp_path):
     StarRun().write(tmp_path / "run")
     with pytest.raises(AnalysisError) as error:
-        findings.read_summary(read_run(tmp_path / "run"))
+        read_summary(read_run(tmp_path / "run"))
     assert error.value.hint == "First: testbed analyze run"
 
 
 def test_levels_that_lost_everything_have_dashes_instead_of_delays():
-    rows = findings.level_rows(json.loads(json.dumps(summary(3, 0))))
+    rows = sections_delay.level_rows(json.loads(json.dumps(summary(3, 0))))
     assert [row["delays"] for row in rows] == [["–"] * 4] * 2

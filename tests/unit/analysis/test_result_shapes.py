@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from analysis.papers.banno2013 import checks as of_banno
 from analysis.papers.banno2013 import figures as banno
-from analysis.papers.kawakami2016 import checks as of_kawakami
+from analysis.papers.banno2013 import figures as of_banno
 from analysis.papers.kawakami2016 import figures as kawakami
+from analysis.papers.kawakami2016 import figures as of_kawakami
 from analysis.papers.kawakami2016 import waiting
-from analysis.papers.kita2025 import checks as of_kita
 from analysis.papers.kita2025 import figures as kita
-from analysis.papers.ogawa import checks as of_ogawa
+from analysis.papers.kita2025 import figures as of_kita
+from analysis.papers.ogawa import figures as of_ogawa
 from analysis.papers.ogawa import figures as ogawa
 from levelling_rows import ogawa_means
 from overlay_rows import banno_means, kawakami_means, kawakami_waited, kita_means

@@ -2,8 +2,8 @@
 
 import json
 
-from analysis.report import commands
-from analysis.runfolder import read_run
+from analysis.inputs.run_folder import read_run
+from analysis.report.report import commands
 from synthetic_runs import StarRun
 
 

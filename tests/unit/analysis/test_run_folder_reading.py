@@ -5,7 +5,7 @@ import json
 import pytest
 
 from analysis.errors import AnalysisError
-from analysis.runfolder import read_run
+from analysis.inputs.run_folder import read_run
 from synthetic_runs import StarRun
 
 

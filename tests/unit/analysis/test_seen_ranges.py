@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.seen_ranges import SeenRanges
+from analysis.streams.range_set import SeenRanges
 
 RANGES = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 12)), max_size=30)
 

@@ -1,7 +1,7 @@
 """A router's link carries the packets of others: directions are told by hardware addresses, drawings lead through."""
 
-from analysis.drawing import Edge, through_routers
-from analysis.runfolder import RunNode
+from analysis.inputs.run_folder import RunNode
+from analysis.report.sections.topology_map import Edge, through_routers
 
 
 def node(name: str, kind: str = "sensor", router: str | None = None) -> RunNode:

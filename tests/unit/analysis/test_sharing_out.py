@@ -5,7 +5,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.messages import LinkPlace
+from analysis.protocols.messages import LinkPlace
 from analysis.scan import SMALLEST_SHARE, Job, share_out
 
 

@@ -5,7 +5,7 @@ from statistics import fmean, stdev
 import numpy as np
 import pytest
 
-from analysis.papers.spread import spread
+from analysis.papers.tables import spread
 
 
 def test_the_interval_is_students() -> None:

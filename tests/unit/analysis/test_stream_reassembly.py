@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from analysis.streams import REORDERED_WITHIN_NS, Reassembly, reassemble, unwrap
+from analysis.streams.reassembly import REORDERED_WITHIN_NS, Reassembly, reassemble, unwrap
 
 TEXT = bytes(range(256)) * 2
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from analysis.sweeps import drawings, point_rows, render
+from analysis.report.sweep import drawings, point_rows, render
 
 STATISTICS = ("p50", "p95", "p99", "mean", "lost_share")
 

@@ -4,7 +4,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis import use_chart, use_view
+from analysis.report.sections import link_utilization
 
 SCHEMA = pa.schema(
     [
@@ -37,7 +37,7 @@ used = st.dictionaries(
 
 @given(used, st.integers(1, 9), st.integers(1, 12))
 def test_a_cell_is_the_fullest_unit_of_its_stretch_and_the_fullest_lines_stay(rows, lines, columns):
-    cells, left_out, units = use_view.heat(table(rows), lines, columns)
+    cells, left_out, units = link_utilization.heat(table(rows), lines, columns)
     counted = {key: share for key, share in rows.items() if key[2] >= 0 and share is not None}
     peaks: dict[str, float] = {}
     for (link, direction, _), share in counted.items():
@@ -59,7 +59,7 @@ def test_a_cell_is_the_fullest_unit_of_its_stretch_and_the_fullest_lines_stay(ro
 
 
 def test_lines_are_listed_as_people_count():
-    cells, _, _ = use_view.heat(table({(f"s-{n}", "up", 0): 0.1 for n in (10, 2, 1)}))
+    cells, _, _ = link_utilization.heat(table({(f"s-{n}", "up", 0): 0.1 for n in (10, 2, 1)}))
     assert [cell["line"] for cell in cells] == ["s-1 up", "s-2 up", "s-10 up"]
 
 
@@ -68,7 +68,9 @@ def test_full_cells_have_a_dot_and_each_line_its_peak_in_numbers():
         {"line": "a up", "from_s": 0, "to_s": 1, "share": 1.04},
         {"line": "b up", "from_s": 0, "to_s": 1, "share": 0.25},
     ]
-    text = use_chart.draw(rows, {"a up": 1.04, "b up": 0.25}, 0.9, "label").replace("\u00a0", " ")
+    text = link_utilization.draw(rows, {"a up": 1.04, "b up": 0.25}, 0.9, "label").replace(
+        "\u00a0", " "
+    )
     assert ">104 %<" in text
     assert ">25 %<" in text
     assert text.count('fill="var(--paper)"') == 1

@@ -9,11 +9,11 @@ from websockets.frames import Frame as TheirFrame
 from websockets.frames import Opcode
 from websockets.protocol import SERVER, Protocol, State
 
-from analysis.decode import unmask
-from analysis.messages import read_messages
-from analysis.streams import Stream, reassemble
-from analysis.websocket import walk
-from nodes import wire
+from analysis.protocols.message_header import unmask
+from analysis.protocols.messages import read_messages
+from analysis.protocols.websocket import walk
+from analysis.streams.reassembly import Stream, reassemble
+from nodes.protocol import wire
 from synthetic_runs import SWITCHED, UPGRADE, frame, frames
 
 masks = st.one_of(st.just(b""), st.binary(min_size=4, max_size=4))

@@ -5,9 +5,9 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.wishes import ABOUT, wishes_of
-from nodes.overlay.interests import Interest, is_plain
-from nodes.overlay.zorder_map.boxes import Box
+from analysis.inputs.subscriptions import ABOUT, wishes_of
+from nodes.protocol.interests import Interest, is_plain
+from nodes.protocol.regions import Box
 
 
 def test_each_receiver_is_named_once_if_one_of_its_interests_fits() -> None:

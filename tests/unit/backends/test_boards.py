@@ -9,17 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.backends import core_speed
-from testbed.backends.boards import BOARDS, LEAST_QUOTA_US, limits
-from testbed.topology import raw
+from testbed.backends.docker import core_speed
+from testbed.backends.docker.board_classes import BOARDS, LEAST_QUOTA_US, limits
+from testbed.topology.schema import sections
 
 speeds = st.floats(1, 20_000)
 boards = st.sampled_from(sorted(BOARDS))
 
 
 def test_a_topology_can_name_just_these_classes() -> None:
-    assert set(raw.BOARDS) == set(BOARDS)
-    assert {board.platform for board in BOARDS.values()} <= set(raw.PLATFORMS)
+    assert set(sections.BOARDS) == set(BOARDS)
+    assert {board.platform for board in BOARDS.values()} <= set(sections.PLATFORMS)
 
 
 def test_the_pi_4_has_the_published_speed_and_the_others_follow() -> None:

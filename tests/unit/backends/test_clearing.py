@@ -15,9 +15,8 @@ from typing import Any
 import pytest
 from docker.errors import DockerException
 
-from testbed.backends import containers
-from testbed.backends.clearing import clear_away
-from testbed.backends.containers import (
+from testbed.backends.docker import containers
+from testbed.backends.docker.containers import (
     LAB_DIR_LABEL,
     RUN_LABEL,
     Box,
@@ -27,8 +26,9 @@ from testbed.backends.containers import (
     remove_boxes,
     remove_marked,
 )
-from testbed.backends.engine import EngineError, engine
-from testbed.backends.image import image_obtainable
+from testbed.backends.docker.engine import EngineError, engine
+from testbed.backends.docker.images import image_obtainable
+from testbed.backends.docker.removal import clear_away
 from testbed.errors import TestbedError
 from testbed.places import LabPlace, marks
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from testbed.backends.boards import BOARDS, limits
-from testbed.backends.container_recipe import fitted
-from testbed.backends.fittings import LIMITS_LABEL, Fittings, platform_for
-from testbed.backends.image import Image
-from testbed.backends.image_recipe import NodeImage, PackagesImage, RegistryImage
-from testbed.backends.platforms import Platform
+from testbed.backends.docker.backend import fitted
+from testbed.backends.docker.board_classes import BOARDS, limits
+from testbed.backends.docker.image_recipe import NodeImage, PackagesImage, RegistryImage
+from testbed.backends.docker.images import Image
+from testbed.backends.docker.node_limits import LIMITS_LABEL, Fittings, platform_for
+from testbed.backends.docker.platforms import Platform
 from testbed.topology.model import External, Node, NodeKind
 
 AMD64, ARM64 = Platform("amd64"), Platform("arm64")

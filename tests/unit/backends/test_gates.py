@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.backends.gates import open_gates, past_their_gate
+from testbed.backends.common.gates import open_gates, past_their_gate
 
 
 class Gate:

@@ -8,15 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from testbed.backends.containers import GUEST, ROLE_LABEL
-from testbed.backends.guest_output import continued, output_lines
-from testbed.backends.guest_recipe import (
+from testbed.backends.docker.containers import GUEST, ROLE_LABEL
+from testbed.backends.docker.external_nodes import (
+    continued,
     guest_container,
     holder_container,
+    is_loopback,
+    listens,
+    output_lines,
     tell_names,
     write_guest_files,
 )
-from testbed.backends.guests import is_loopback, listens
 from testbed.places import LabPlace, RunPlace
 from testbed.topology import load_text
 from testbed.topology.model import External, Node, NodeKind, Topology

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.backends import image_recipe
-from testbed.backends.image_recipe import (
+from testbed.backends.docker import image_recipe
+from testbed.backends.docker.image_recipe import (
     Built,
     NodeImage,
     PackagesImage,
@@ -19,7 +19,7 @@ from testbed.backends.image_recipe import (
     build_command,
     write_archive,
 )
-from testbed.backends.platforms import Platform
+from testbed.backends.docker.platforms import Platform
 
 AMD64, ARM64, ARMV7 = Platform("amd64"), Platform("arm64"), Platform("arm", "v7")
 MOSQUITTO = PackagesImage(("mosquitto", "mosquitto-clients"), AMD64)

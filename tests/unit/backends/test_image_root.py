@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from testbed.backends import image_root
-from testbed.backends.image_root import main, python_of
+from testbed.backends.docker import image_root
+from testbed.backends.docker.image_root import main, python_of
 
 HERE = sys.version_info[1]
 

@@ -4,9 +4,9 @@ import threading
 
 import pytest
 
-from testbed.backends.image import Image, side_by_side
-from testbed.backends.image_recipe import PackagesImage, Wanted
-from testbed.backends.platforms import Platform
+from testbed.backends.docker.image_recipe import PackagesImage, Wanted
+from testbed.backends.docker.images import Image, side_by_side
+from testbed.backends.docker.platforms import Platform
 from testbed.errors import MissingCapability
 
 SLOW, OTHER = (PackagesImage((name,), Platform("amd64")) for name in ("slow", "other"))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from nodes.runtime.config import parse
-from testbed.backends.node_files import (
+from testbed.backends.common.node_config import (
     lab_secret,
     link_spec,
     node_config,

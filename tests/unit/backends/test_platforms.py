@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.backends import platforms
-from testbed.backends.platforms import (
+from testbed.backends.docker import platforms
+from testbed.backends.docker.platforms import (
     Handler,
     Machine,
     Platform,
@@ -19,7 +19,7 @@ from testbed.backends.platforms import (
     refuse_foreign,
 )
 from testbed.errors import InputError, MissingCapability
-from testbed.topology.raw import PLATFORMS
+from testbed.topology.schema.sections import PLATFORMS
 
 ARM64, ARMV7, AMD64 = Platform("arm64"), Platform("arm", "v7"), Platform("amd64")
 READY = Handler(enabled=True, fixed=True)

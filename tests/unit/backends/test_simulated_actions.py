@@ -7,12 +7,12 @@ import pytest
 
 from testbed.backends.simulated.lab import SimulatedLab
 from testbed.backends.simulated.node import EPOCH_NS
-from testbed.backends.simulated.playing import Played, play
+from testbed.backends.simulated.play import Played, play
 from testbed.backends.simulated.trace import COUNTS, link_row
 from testbed.errors import MissingCapability
-from testbed.events import ignore
 from testbed.lab import simulate
 from testbed.places import RunPlace
+from testbed.progress import ignore
 from testbed.topology import load, load_text
 
 LAB = """

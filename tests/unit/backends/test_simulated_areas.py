@@ -10,7 +10,7 @@ import pytest
 from nodes.overlay import METHODS
 from testbed.backends.simulated.lab import SimulatedLab
 from testbed.backends.simulated.loop import SECOND
-from testbed.backends.simulated.playing import play
+from testbed.backends.simulated.play import play
 from testbed.places import RunPlace
 from testbed.topology import load_text
 from valley_areas import Valley

@@ -9,13 +9,13 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from analysis.link import TOTALS
-from analysis.messages import SIGHTING
-from analysis.use import USE as ANALYSED_USE
+from analysis.metrics.link_utilization import USE as ANALYSED_USE
+from analysis.protocols.link import TOTALS
+from analysis.protocols.messages import SIGHTING
 from nodes.overlay.base import Refuse
 from testbed.backends.simulated.lab import SimulatedLab
 from testbed.backends.simulated.loop import SECOND
-from testbed.backends.simulated.playing import Played, play
+from testbed.backends.simulated.play import Played, play
 from testbed.backends.simulated.trace import LINKS, MESSAGES, USE, write_trace
 from testbed.links.changes import Action, Link, Order, as_filed, ordered
 from testbed.places import RunPlace

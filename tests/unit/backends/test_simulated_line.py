@@ -7,11 +7,10 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.backends.simulated.line import Line
+from testbed.backends.simulated.capture import Watch
+from testbed.backends.simulated.link_layer import Flow, Kind, Line, Packet
 from testbed.backends.simulated.loop import SECOND, Loop
-from testbed.backends.simulated.packets import Flow, Kind, Packet
-from testbed.backends.simulated.watching import Watch
-from testbed.links.relay.model import LinkModel
+from testbed.links.model import LinkModel
 from testbed.topology.model import Shape
 
 MILLISECOND = SECOND // 1000

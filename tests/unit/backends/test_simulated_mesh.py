@@ -12,7 +12,7 @@ import pytest
 from nodes.overlay import METHODS
 from testbed.backends.simulated.lab import SimulatedLab
 from testbed.backends.simulated.loop import SECOND
-from testbed.backends.simulated.playing import Played, play
+from testbed.backends.simulated.play import Played, play
 from testbed.backends.simulated.trace import COUNTS, link_row, write_trace
 from testbed.places import RunPlace
 from testbed.scenario import Incident

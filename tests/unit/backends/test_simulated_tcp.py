@@ -5,13 +5,11 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from testbed.backends.simulated.endpoint import END, Endpoint
-from testbed.backends.simulated.line import Line
+from testbed.backends.simulated.capture import Watch
+from testbed.backends.simulated.link_layer import Flow, Line
 from testbed.backends.simulated.loop import SECOND, Loop
-from testbed.backends.simulated.packets import Flow
-from testbed.backends.simulated.receiving import PUT_OFF
-from testbed.backends.simulated.watching import Watch
-from testbed.links.relay.model import LinkModel
+from testbed.backends.simulated.tcp import END, PUT_OFF, Endpoint
+from testbed.links.model import LinkModel
 from testbed.topology.model import Shape
 
 MILLISECOND = SECOND // 1000

@@ -9,18 +9,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from analysis.messages import read_messages
-from analysis.streams import reassemble
-from analysis.websocket import walk
-from nodes import wire
+from analysis.protocols.messages import read_messages
+from analysis.protocols.websocket import walk
+from analysis.streams.reassembly import reassemble
 from nodes.delivery.base import Chunk
-from nodes.joined import join
+from nodes.protocol import wire
+from nodes.protocol.joined import join
 from scheduled_streams import chunks_of, framed
+from testbed.backends.simulated.capture import Watch
+from testbed.backends.simulated.link_layer import Flow, Kind, Packet
 from testbed.backends.simulated.node import EPOCH_NS
-from testbed.backends.simulated.packets import Flow, Kind, Packet
-from testbed.backends.simulated.reading import frame_head
+from testbed.backends.simulated.stream_contents import frame_head
 from testbed.backends.simulated.trace import MESSAGES, link_row
-from testbed.backends.simulated.watching import Watch
 
 MASK = b"\1\2\3\4"
 REQUEST = b"GET / HTTP/1.1\r\nUpgrade: websocket\r\n\r\n"

@@ -4,10 +4,10 @@ import os
 import subprocess
 import sys
 
-from analysis.live_run import WatchedRun
-from analysis.pcap import read
+from analysis.captures.packets import read
+from analysis.live.run import WatchedRun
 from benchmarks.chain import _held
-from benchmarks.support.captures.runs import DELAY_NS, PACKETS_EACH, SUBSCRIBERS, write_run
+from benchmarks.support.captures.run_folder import DELAY_NS, PACKETS_EACH, SUBSCRIBERS, write_run
 
 
 def test_a_big_run_holds_the_packets_and_deliveries_that_were_asked_for(tmp_path):

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.brokers import added, compared
-from benchmarks.support.brokers import our_speech, tables
+from benchmarks.support.brokers import our_protocol, tables
 from benchmarks.support.brokers.forwarding import Forwarded
-from benchmarks.support.brokers.mqtt_speech import PUBLISH, Packets, packet
+from benchmarks.support.brokers.mqtt_protocol import PUBLISH, Packets, packet
 from benchmarks.support.brokers.mqtt_valley import MqttValley
 from benchmarks.support.brokers.our_valley import HALLS, SITES, OurValley
-from benchmarks.support.brokers.overlay_labs import overlay_text
+from benchmarks.support.brokers.overlay_labs import expected, overlay_text, standing
 from benchmarks.support.brokers.scene import (
     LINE,
     OFFICES,
@@ -26,7 +26,6 @@ from benchmarks.support.brokers.scene import (
     heard,
     timelines,
 )
-from benchmarks.support.brokers.standing import expected, standing
 from benchmarks.support.brokers.valley import Contestant
 from benchmarks.support.delivery.traffic import Due
 from nodes.overlay import BETWEEN_BROKERS
@@ -36,8 +35,8 @@ from overlay_network import (
     expected_links,
     graph_node,
 )
-from testbed.links.profiles import PROFILES
-from testbed.topology.loading import load_text
+from testbed.topology.loader import load_text
+from testbed.topology.profiles import PROFILES
 
 SECOND = 1_000_000_000
 
@@ -49,9 +48,9 @@ SECOND = 1_000_000_000
 def test_frames_of_a_broker_are_found_however_they_are_cut(
     messages: list[bytes], length: int
 ) -> None:
-    frames = our_speech.Frames()
+    frames = our_protocol.Frames()
     # As a broker sends them: without a mask, whose four zeros and bit are taken out here.
-    stream = b"".join(_unmasked(our_speech.frame(message), len(message)) for message in messages)
+    stream = b"".join(_unmasked(our_protocol.frame(message), len(message)) for message in messages)
     pieces = [stream[at : at + length] for at in range(0, len(stream), length)]
     assert [whole for piece in pieces for whole in frames.whole(piece)] == messages
 
@@ -63,7 +62,7 @@ def _unmasked(framed: bytes, size: int) -> bytes:
 
 def test_a_long_frame_has_a_long_length() -> None:
     long = bytes(70_000)
-    assert our_speech.Frames().whole(_unmasked(our_speech.frame(long), len(long))) == [long]
+    assert our_protocol.Frames().whole(_unmasked(our_protocol.frame(long), len(long))) == [long]
 
 
 @given(st.lists(st.binary(max_size=300)), st.integers(1, 40))

@@ -8,14 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.delivery import compare
+from benchmarks.delivery import compare, delays, plain
 from benchmarks.support.delivery import contestants
-from benchmarks.support.delivery.playing import number_of, payload
-from benchmarks.support.delivery.rows import Row, at_rank, row
+from benchmarks.support.delivery.peer_program import number_of, payload
 from benchmarks.support.delivery.scheduling import ImaginedLine, recorded
-from benchmarks.support.delivery.tables import delays, plain
-from benchmarks.support.delivery.traffic import Due, timeline
-from benchmarks.support.report import Report
+from benchmarks.support.delivery.traffic import Due, Row, at_rank, row, timeline
+from benchmarks.support.harness import Report
 
 SECOND = 1_000_000_000
 URGENT = Due(0, True, 1_000)

@@ -7,11 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.matching import indexed, must_agree
-from benchmarks.support.matching.guests import GUESTS, alerts, with_areas, with_topic
-from benchmarks.support.matching.scans import numpy_scan, plain_scan
-from benchmarks.support.matching.workloads import DISTRIBUTIONS, SIDE, draw
-from nodes.overlay.interests import parse
+from benchmarks.matching import (
+    DISTRIBUTIONS,
+    GUESTS,
+    SIDE,
+    alerts,
+    draw,
+    indexed,
+    must_agree,
+    numpy_scan,
+    plain_scan,
+    with_areas,
+    with_topic,
+)
+from nodes.protocol.interests import parse
 from testbed.errors import TestbedError
 
 

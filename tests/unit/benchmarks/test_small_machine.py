@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.support.delivery.small_machine import SmallMachines
-from testbed.backends.boards import MIB, Limits
+from testbed.backends.docker.board_classes import MIB, Limits
 from testbed.errors import MissingCapability
 
 BOARD = Limits(512 * MIB, 0.2)

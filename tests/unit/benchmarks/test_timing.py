@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 
-from benchmarks.support.report import Report
+from benchmarks.support.harness import Report
 from benchmarks.timing import GOAL_S, kind_of, note, topology
 from testbed.recording.lateness import lateness
 from testbed.scenario import compile_incidents, compile_timeline

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from testbed.capture.account import Account
+from testbed.capture.board import Account
 
 COUNTS = {"packets": 3, "bytes": 180, "dropped": 1}
 

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import classic_bpf
-from testbed.capture.sieve import interface_sieve, shaper_sieve
+from testbed.capture.bpf_filter import interface_sieve, shaper_sieve
 
 PEERS = [IPv4Network("192.0.2.11"), IPv4Network("10.77.0.0/16")]
 INCOMING, OUTGOING = 0, 4  # PACKET_HOST, PACKET_OUTGOING

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed import capture_zipapp
+from testbed.backends.field import capture_zipapp
 
 NOWHERE = {"HOME": "/nonexistent", "PATH": os.environ["PATH"]}
 LOADED = """
@@ -27,7 +27,7 @@ def pyz(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_same_sources_give_the_same_bytes(pyz: Path, tmp_path: Path) -> None:
-    program = "import sys, pathlib, testbed.capture_zipapp as z; z.build(pathlib.Path(sys.argv[1]))"
+    program = "import sys, pathlib, testbed.backends.field.capture_zipapp as z; z.build(pathlib.Path(sys.argv[1]))"
     other = tmp_path / "other.pyz"
     subprocess.run(
         [sys.executable, "-c", program, str(other)],

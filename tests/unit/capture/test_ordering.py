@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.capture.ordering import HoldBack, Record
+from testbed.capture.link import HoldBack
+from testbed.capture.records import Record
 
 
 def record(time_ns: int) -> Record:

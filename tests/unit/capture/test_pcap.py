@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scapy.utils import RawPcapReader
 
-from testbed.capture.ordering import Record
 from testbed.capture.pcap import PcapFile
-from testbed.capture.records import extent, read_records
+from testbed.capture.records import Record, extent, read_records
 from testbed.errors import InputError
 
 frames = st.binary(max_size=120)

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from testbed.cli.analyze_command import read_deadline
 from testbed.cli.app import app
+from testbed.cli.commands.analyze import read_deadline
 from testbed.errors import InputError
 
 

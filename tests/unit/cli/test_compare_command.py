@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from analysis.comparison import pairs_of
-from analysis.limits import KINDS, judge
+from analysis.stats.comparison import pairs_of
+from analysis.stats.thresholds import KINDS, judge
 from synthetic_runs import START_NS, Host, manifest_of
 from testbed.cli.app import app
-from testbed.cli.compare_command import read_limit
+from testbed.cli.commands.compare import read_limit
 from testbed.errors import InputError
 
 Row = tuple[str, str, int, list[str], float]  # id, receiver, priority, path, delay

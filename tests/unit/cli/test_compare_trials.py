@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from analysis.effects import METRICS, effects, judge_worse
+from analysis.stats.effects import METRICS, effects, judge_worse
 from synthetic_runs import Host, manifest_of
 from testbed.cli.app import app
-from testbed.cli.compare_command import read_worse
+from testbed.cli.commands.compare import read_worse
 from testbed.errors import InputError
 
 LOST = float("nan")

@@ -2,9 +2,9 @@
 
 import pytest
 
-from testbed.cli.image_commands import _platforms
+from testbed.cli.commands.image import _platforms
 from testbed.errors import InputError
-from testbed.topology.raw import PLATFORMS
+from testbed.topology.schema.sections import PLATFORMS
 
 
 @pytest.mark.parametrize(

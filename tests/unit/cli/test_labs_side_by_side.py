@@ -6,10 +6,10 @@ from threading import Barrier
 
 import pytest
 
-from testbed.cli.reproductions.labs import PaperLab, refuse_those_that_are_up, run_side_by_side
+from testbed.cli.papers.labs import PaperLab, refuse_those_that_are_up, run_side_by_side
 from testbed.errors import NameTaken, TestbedError
-from testbed.events import Emit, Event, Note, Warned
 from testbed.places import LabPlace
+from testbed.progress import Emit, Event, Note, Warned
 
 LABS = [PaperLab(name, "", {}) for name in ("one", "two", "three")]
 Interrupted = Callable[[], bool]

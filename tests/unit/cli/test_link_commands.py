@@ -8,8 +8,8 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 from testbed.cli.app import app
-from testbed.cli.link_commands import sentence
-from testbed.cli.link_tables import links_table
+from testbed.cli.commands.link import sentence
+from testbed.cli.tables.links import links_table
 from testbed.lab import LinkView
 from testbed.links.changes import BOTH, Line, Link
 from testbed.places import LabPlace, RunPlace

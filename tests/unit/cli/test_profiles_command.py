@@ -6,10 +6,10 @@ import pytest
 from typer.testing import CliRunner
 
 from testbed.cli.app import app
-from testbed.cli.profile_commands import COLUMNS, cells
-from testbed.links.profiles import BUILT_IN, PROFILES
-from testbed.links.sizes import queue_bytes
+from testbed.cli.commands.profiles import COLUMNS, cells
+from testbed.links.model import queue_bytes
 from testbed.topology.model import Profile, Shape
+from testbed.topology.profiles import BUILT_IN, PROFILES
 
 
 def document() -> str:

@@ -9,12 +9,13 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from testbed.cli import events_command, replay_command
 from testbed.cli.app import app
-from testbed.cli.replay_command import difference_tables
-from testbed.events import ignore
+from testbed.cli.commands import events as commands_events
+from testbed.cli.commands import replay
+from testbed.cli.commands.replay import difference_tables
 from testbed.lab import simulate
 from testbed.places import RunPlace
+from testbed.progress import ignore
 from testbed.recording.difference import difference
 from testbed.scenario import Action
 from testbed.topology import load
@@ -81,7 +82,7 @@ def test_every_refusal_is_a_sentence_with_a_next_step(run, places, monkeypatch):
 
 
 def test_everything_that_happened_is_shown_in_order(run):
-    events = list(events_command.happening(run, follow=False))
+    events = list(commands_events.happening(run, follow=False))
     assert [event["t"] for event in events] == sorted(event["t"] for event in events)
     (lost,) = [event for event in events if event["event"] == "lost"]
     assert (lost["node"], lost["priority"]) == ("siren", 1)
@@ -91,7 +92,7 @@ def test_everything_that_happened_is_shown_in_order(run):
     assert {"mark", "fault", "connection", "node", "run", "loss"} <= set(kinds)
     named = [event["event"] for event in events if event["kind"] in ("mark", "fault")]
     assert named == ["mark", "cut"]
-    assert all(events_command.render(event).plain for event in events)
+    assert all(commands_events.render(event).plain for event in events)
 
 
 def test_a_difference_is_shown_as_a_table_and_none_as_a_sentence():
@@ -109,6 +110,6 @@ def test_a_difference_is_shown_as_a_table_and_none_as_a_sentence():
 
 
 def test_a_replay_is_where_the_run_was_unless_told_otherwise(run, monkeypatch):
-    assert replay_command._own_backend(run) == "simulated"
-    monkeypatch.setattr(replay_command, "read_manifest", lambda _: {"backend": {"name": "fake"}})
-    assert replay_command._own_backend(SimpleNamespace()) is None
+    assert replay._own_backend(run) == "simulated"
+    monkeypatch.setattr(replay, "read_manifest", lambda _: {"backend": {"name": "fake"}})
+    assert replay._own_backend(SimpleNamespace()) is None

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from testbed.cli.reproduce_command import find_paper
-from testbed.cli.reproductions import PAPERS, Asked, Reproduction, refuse_strange_options
+from testbed.cli.commands.reproduce import find_paper
+from testbed.cli.papers import PAPERS, Asked, Reproduction, refuse_strange_options
 from testbed.cli.terminal import Terminal
 from testbed.errors import InputError
 

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from testbed.cli.reproductions import kawakami2016 as command
+from testbed.cli.papers import kawakami2016 as command
 from testbed.cli.terminal import Terminal
-from testbed.events import Event, Warned
 from testbed.jsonfiles import read_json
 from testbed.links.emulator import Capabilities
 from testbed.links.probe import Findings
 from testbed.papers import kawakami2016
+from testbed.progress import Event, Warned
 
 NOTHING = Findings(False, "this kernel has no namespaces", Capabilities(False, False, "no taps"))
 

@@ -3,10 +3,10 @@
 import pytest
 from rich.console import Console
 
-from testbed.cli.calibration_table import calibration_table
-from testbed.cli.file_commands import plan_table
-from testbed.cli.status_command import nodes_table
-from testbed.cli.summary import seconds, summary_tables
+from testbed.cli.commands.plan import plan_table
+from testbed.cli.commands.status import nodes_table
+from testbed.cli.tables.links import calibration_table
+from testbed.cli.tables.summary import seconds, summary_tables
 from testbed.lab import LabStatus
 from testbed.lab.status import NodeStatus
 from testbed.plan import Step, StepKind

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from testbed.cli.terminal import Terminal
 from testbed.errors import InputError, MissingCapability
-from testbed.events import Note, StageAdvanced, StageEnded, StageStarted, Warned
+from testbed.progress import Note, StageAdvanced, StageEnded, StageStarted, Warned
 
 
 def end_of(error: BaseException | None, as_json: bool = False, warn: bool = False) -> int:

@@ -7,9 +7,9 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.joined import apart
-from nodes.overlay.collection.bundles import MOST_BYTES, Bundles
-from nodes.wire import Kind, Message, encode
+from nodes.overlay.collection.aggregation import MOST_BYTES, Bundles
+from nodes.protocol.joined import apart
+from nodes.protocol.wire import Kind, Message, encode
 
 READING = Message(Kind.PUBLISH, topic="slope", payload=b"1.25")
 

@@ -7,11 +7,11 @@ import pytest
 
 from collection_network import SENSORS, TOPIC, CollectionNetwork
 from collection_oracle import expected_hops
-from nodes.joined import apart, join
-from nodes.overlay.collection.settings import Way
-from nodes.overlay.tbps.base import Refuse
+from nodes.overlay.collection.rules import Way
+from nodes.overlay.topics.base import Refuse
 from nodes.parameters import ParameterError
-from nodes.wire import CUSTODY, Kind, Message, message_id
+from nodes.protocol.joined import apart, join
+from nodes.protocol.wire import CUSTODY, Kind, Message, message_id
 
 PERIODS = {number: 1.0 + (number * 7) % 4 for number in range(1, 11)}  # 1 to 4 s
 WAYS = [way.value for way in Way]

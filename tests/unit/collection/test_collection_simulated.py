@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from collection_oracle import expected_hops
-from nodes.overlay.collection.settings import Way
+from nodes.overlay.collection.rules import Way
 from small_collection import LEARNT_S, PERIODS, READINGS, TOPIC, collection_file
 from testbed.backends.simulated.lab import SimulatedLab
 from testbed.backends.simulated.node import EPOCH_NS
-from testbed.backends.simulated.playing import Played, play
+from testbed.backends.simulated.play import Played, play
 from testbed.backends.simulated.trace import MESSAGES, link_row
 from testbed.papers.waiting import measure_waiting
 from testbed.places import RunPlace

@@ -8,7 +8,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 
 from collection_network import TOPIC, CollectionNetwork
 from mesh_network import MeshNetwork
-from nodes.overlay.collection.settings import Way
+from nodes.overlay.collection.rules import Way
 
 BROKERS = range(1, 8)
 brokers = st.sampled_from(BROKERS)

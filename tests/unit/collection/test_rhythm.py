@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.overlay.collection.rhythm import FORGIVEN, Rhythm
+from nodes.overlay.collection.aggregation import FORGIVEN, Rhythm
 
 SECOND = 1_000_000_000
 

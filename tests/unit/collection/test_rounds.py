@@ -1,9 +1,9 @@
 """Questions of a collector at one node: whoever brought one first is answered, once all answers are there."""
 
 from collection_network import CollectionNetwork
-from nodes.overlay.collection.courses import Answer, course_of
-from nodes.overlay.collection.rounds import Rounds
-from nodes.wire import Kind, Message
+from nodes.overlay.collection.node import Rounds
+from nodes.protocol.collection_messages import Answer, course_of
+from nodes.protocol.wire import Kind, Message
 
 QUESTION = Answer(collector=0, question=7)
 

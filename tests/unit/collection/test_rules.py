@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.overlay.collection.keys import Order, publisher_key, subscriber_key
-from nodes.overlay.collection.rules import Lists, Method, Rule
-from nodes.overlay.tbps.keys import Role, node_of, stands_in, topic_of
-from nodes.wire import WireError
+from nodes.overlay.collection.rules import Lists, Method, Order, Rule, publisher_key, subscriber_key
+from nodes.overlay.topics.keys import Role, node_of, stands_in, topic_of
+from nodes.protocol.wire import WireError
 
 TOPIC = "slope/water"
 SUBSCRIBER = 0

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from table_order import Entry, heard_of, literally
-from testbed.converged.adaptive import Heard, adapted
-from testbed.converged.heard import shared_bits
+from testbed.converged.routing_tables import Heard, adapted, shared_bits
 
 
 @given(st.lists(heard_of(), min_size=1, max_size=4), st.integers(1, 10))

@@ -11,16 +11,21 @@ from numpy.typing import NDArray
 
 import literal_overlay
 from nodes.overlay.collection import rules
-from testbed.converged.collecting import Traffic, pulled, pushed
-from testbed.converged.collecting_trees import (
+from testbed.converged.collection import (
+    LONGEST_PERIOD,
+    METHODS,
+    TIMES,
     Lists,
+    Traffic,
     chain_tree,
     hops_to_the_end,
+    measure_collection,
     pull_tree,
+    pulled,
     push_tree,
+    pushed,
     server_tree,
 )
-from testbed.converged.collection import LONGEST_PERIOD, METHODS, TIMES, measure_collection
 
 Rows = dict[str, dict[str, Any]]
 Vectors = NDArray[np.uint64]

@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 
 from literal_overlay import lists, neighbours, shared, split
 from testbed.converged import measure_topics
-from testbed.converged.distances import Strategy, distances
 from testbed.converged.fan import fan_helpers, fan_parts, fan_paths
 from testbed.converged.graph import converge
+from testbed.converged.multicast import Strategy, distances
 from testbed.converged.population import population
-from testbed.converged.supports import space_bits, start_count
+from testbed.converged.psg import space_bits, start_count
 
 
 @given(st.integers(1, 300), st.integers(1, 300), st.integers(1, 5))

@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from literal_overlay import flood, lists, search, split
-from testbed.converged.distances import Distances, Strategy, distances
 from testbed.converged.graph import converge
+from testbed.converged.multicast import Distances, Strategy, distances, leftward_hops
 from testbed.converged.population import Population, population
-from testbed.converged.split import leftward_hops
 
 
 def known(people: Population) -> Distances:

@@ -5,8 +5,8 @@ import pytest
 
 from literal_overlay import lists, split
 from testbed.converged import measure_load
-from testbed.converged.distances import Strategy
 from testbed.converged.load import publications_by_topic, scribe_load, sg_load
+from testbed.converged.multicast import Strategy
 from testbed.converged.population import population, random_vectors
 
 TIMES = np.array([5, 2, 1])

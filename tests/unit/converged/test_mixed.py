@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from testbed.converged import converge, measure_mixed
-from testbed.converged.heard import held_by_nodes
 from testbed.converged.population import Population, station_population
+from testbed.converged.routing_tables import held_by_nodes
 
 SUBSCRIBERS = 20
 

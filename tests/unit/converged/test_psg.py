@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from literal_overlay import support_nodes
 from testbed.converged.graph import BITS
-from testbed.converged.psg import Publications
-from testbed.converged.supports import (
+from testbed.converged.psg import (
     NO_START,
+    Publications,
     Support,
     slots,
     space_bits,

@@ -5,9 +5,9 @@ import pytest
 
 from literal_overlay import lists, neighbours
 from testbed.converged import converge, measure_tables
-from testbed.converged.heard import TableOf, held_by_keys, held_by_nodes
+from testbed.converged.atm import atm_paths
 from testbed.converged.population import Population, shared_population
-from testbed.converged.tables import atm_paths
+from testbed.converged.routing_tables import TableOf, held_by_keys, held_by_nodes
 
 
 def rows(**arguments: object) -> dict[tuple[str, int], dict[str, float]]:

@@ -9,10 +9,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodes.overlay.zorder_map.curve import interleave
-from testbed.converged.zorder_areas import Areas, Give
-from testbed.converged.zorder_levelling import EOf, Movers, Rule, level, pairs
-from testbed.converged.zorder_map import fairness, measure_levelling
-from testbed.converged.zorder_space import EventsAt, Space, Workload, draw, interleaved, space
+from testbed.converged.zorder_areas import (
+    Areas,
+    EventsAt,
+    Give,
+    Space,
+    Workload,
+    draw,
+    interleaved,
+    space,
+)
+from testbed.converged.zorder_levelling import (
+    EOf,
+    Movers,
+    Rule,
+    fairness,
+    level,
+    measure_levelling,
+    pairs,
+)
 
 BITS = 3
 SIDE = 2**BITS

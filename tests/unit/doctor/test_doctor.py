@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from testbed import doctor
-from testbed.backends.platforms import Handler, Machine, Platform
+from testbed.backends.docker.platforms import Handler, Machine, Platform
 from testbed.doctor import Check, Facts, Means, Repair, as_json, judge
 
 GIB = 1 << 30

@@ -4,12 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.doctor.probing import (
-    available_memory,
-    existing,
-    inotify_instances,
-    room_for_tasks,
-)
+from testbed.doctor.facts import available_memory, existing, inotify_instances, room_for_tasks
 
 
 @pytest.fixture

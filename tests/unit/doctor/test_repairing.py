@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from testbed.doctor import Check, Repair, remedies
-from testbed.doctor.repairing import NO_SUDO, carry_out, compare, plan, run_here
+from testbed.doctor.remedies import NO_SUDO, carry_out, compare, plan, run_here
 
 LOAD = Repair(("modprobe", "sch_netem"), "loads it")
 START = Repair(("engine", "start"), "starts it")

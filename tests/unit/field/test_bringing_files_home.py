@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from testbed.backends.field.boards import Board
-from testbed.backends.field.collecting import fetch
+from testbed.backends.field.collection import fetch
 from testbed.backends.field.connections import BoardError, Connections
-from testbed.backends.field.on_board import OnBoard
+from testbed.backends.field.deployment import OnBoard
 from testbed.places import LabPlace
 
 BOARD = Board("siren", "siren", "192.0.2.1", "192.0.2.1")

@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from testbed.backends.choice import has_boards, here
+from testbed.backends.common.names import has_boards, here
+from testbed.backends.field.board_files import BoardFiles, host_variables, link_of
 from testbed.backends.field.boards import Board, Uplink, at_their_addresses
-from testbed.backends.field.files import BoardFiles, host_variables, link_of
-from testbed.backends.field.on_board import OnBoard
-from testbed.backends.field.setting_up import interface_with
+from testbed.backends.field.deployment import OnBoard
+from testbed.backends.field.provisioning import interface_with
 from testbed.jsonfiles import read_json
 from testbed.places import LabPlace, RunPlace
 from testbed.topology import load_text

@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from testbed.backends.field import clearing
+from testbed.backends.field import removal
 from testbed.backends.field.boards import Board
-from testbed.backends.field.clearing import clear_boards
-from testbed.backends.field.collecting import note_board
+from testbed.backends.field.collection import note_board
 from testbed.backends.field.deployment import Deployed, Deployment
-from testbed.cli.down_command import _not_home
-from testbed.events import ignore
+from testbed.backends.field.removal import clear_boards
+from testbed.cli.commands.down import _not_home
 from testbed.jsonfiles import write_json
 from testbed.places import LabPlace, RunPlace
+from testbed.progress import ignore
 
 BOARDS = tuple(Board(name, name, "192.0.2.1", "192.0.2.1") for name in ("a", "b", "c", "d"))
 
@@ -45,7 +45,7 @@ def test_only_boards_whose_data_is_home_or_that_have_none_are_cleared(
         cleared.extend(hosts)
         return [], {}
 
-    monkeypatch.setattr(clearing, "clean", clean)
+    monkeypatch.setattr(removal, "clean", clean)
     _, left = clear_boards(lab, run, deployment, ignore, discard=discard)
     assert cleared == (["a", "b", "c"] if discard else ["a", "c"])
     assert len(left) == (0 if discard else 1)

@@ -11,9 +11,9 @@ from testbed.backends.field.boards import (
     at_their_addresses,
     boards_of,
     is_mixed,
+    sample_inventory,
     uplink_of,
 )
-from testbed.backends.field.sample import sample_inventory
 from testbed.errors import InputError
 from testbed.topology import load, load_text
 from testbed.topology.model import Topology

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from nodes.overlay.tbps.keys import topic_of
+from nodes.overlay.topics.keys import topic_of
 from testbed.backends.simulated.lab import SimulatedLab
 from testbed.backends.simulated.loop import SECOND
 from testbed.cli.app import app
 from testbed.graphs.brokers import Asked, brokers_of, chosen
-from testbed.graphs.forming import Formed, form
-from testbed.graphs.svg import svg
+from testbed.graphs.overlay_svg import svg
+from testbed.graphs.simulate import Formed, form
 from testbed.places import RunPlace
 from testbed.scenario import compile_timeline
 from testbed.topology import load

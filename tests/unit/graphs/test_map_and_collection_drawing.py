@@ -8,12 +8,12 @@ import pytest
 from typer.testing import CliRunner
 
 from collection_oracle import expected_hops
-from nodes.overlay.collection.settings import Way
+from nodes.overlay.collection.rules import Way
 from small_collection import PERIODS, TOPIC, collection_file
 from testbed.cli.app import app
 from testbed.graphs.brokers import Asked, brokers_of, chosen
-from testbed.graphs.forming import Formed, form
-from testbed.graphs.svg import svg
+from testbed.graphs.overlay_svg import svg
+from testbed.graphs.simulate import Formed, form
 from testbed.topology import load, load_text
 from testbed.topology.model import NodeKind, Topology
 

@@ -9,9 +9,9 @@ from typer.testing import CliRunner
 
 from nodes.overlay.methods import TOPIC_METHODS
 from testbed.cli.app import app
-from testbed.graphs.example import Example
-from testbed.graphs.forming import Formed, form
-from testbed.graphs.svg import lists, svg
+from testbed.graphs.overlay_svg import lists, svg
+from testbed.graphs.scenario import Example
+from testbed.graphs.simulate import Formed, form
 
 
 def run(*arguments: str) -> str:

@@ -9,8 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from testbed.cli.app import app
-from testbed.graphs.plain import CORE, Twig, twigs
-from testbed.graphs.plain_svg import plain_svg
+from testbed.graphs.topology_tree import CORE, Twig, plain_svg, twigs
 from testbed.topology import load
 
 FILES = ("minimal", "demo", "valleys-300", "mosquitto", "kochi-landslide")

@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from testbed.earth import distance_m
 from testbed.hazards import levels
-from testbed.hazards.happening import Story, moments
 from testbed.hazards.kinds import stories
 from testbed.hazards.model import Alerts, Cell, Hazard, HazardKind, Quake, Rain, Storm, from_json
 from testbed.hazards.record import record
 from testbed.hazards.sensors import Said, said
+from testbed.hazards.sites import Story, moments
 
 PLACES = {
     "a": (33.50, 133.50),

@@ -7,10 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from testbed.earth import distance_m
-from testbed.hazards import shaking
+from testbed.hazards import ground_motion
+from testbed.hazards.hydrology import Rainfall, depth_m, envelope, held_after
 from testbed.hazards.model import Cell, Quake, Rain, River, Slope, Storm, StormShape
-from testbed.hazards.rain import Rainfall, envelope
-from testbed.hazards.river import depth_m, held_after
 from testbed.hazards.slopes import Movement
 
 KOCHI, MUROTO = (33.56, 133.53), (33.29, 134.15)
@@ -79,19 +78,19 @@ def test_a_river_rises_to_what_rains_and_drains_in_its_time() -> None:
 def test_waves_come_at_their_speeds() -> None:
     quake = Quake(KOCHI, 7.0, at_s=5.0, depth_m=30_000)
     far = (distance_m(KOCHI, MUROTO) ** 2 + 30_000**2) ** 0.5
-    assert shaking.p_arrival_s(quake, MUROTO) == pytest.approx(5 + far / 6_000)
-    assert shaking.s_arrival_s(quake, MUROTO) == pytest.approx(5 + far / 3_500)
-    assert shaking.s_arrival_s(quake, KOCHI) == pytest.approx(5 + 30_000 / 3_500)
+    assert ground_motion.p_arrival_s(quake, MUROTO) == pytest.approx(5 + far / 6_000)
+    assert ground_motion.s_arrival_s(quake, MUROTO) == pytest.approx(5 + far / 3_500)
+    assert ground_motion.s_arrival_s(quake, KOCHI) == pytest.approx(5 + 30_000 / 3_500)
 
 
 def test_the_velocity_is_that_of_si_and_midorikawa() -> None:
     # M 7.0, 10 km deep, epicentre 65 km away: X = R - L/2 with L = 10^(0.5 * 7 - 1.85) = 44.7 km
     quake = Quake(KOCHI, 7.0, depth_m=10_000)
-    x = shaking.hypocentral_m(quake, MUROTO) / 1_000 - 44.668 / 2
+    x = ground_motion.hypocentral_m(quake, MUROTO) / 1_000 - 44.668 / 2
     expected = 0.58 * 7 + 0.0038 * 10 - 1.29 - log10(x + 0.0028 * 10**3.5) - 0.002 * x
-    assert log10(shaking.velocity_cm_s(quake, MUROTO)) == pytest.approx(expected, rel=1e-4)
-    assert shaking.intensity(100.0) == pytest.approx(2.68 + 3.44)
-    assert shaking.intensity(0.0) == 0.0
+    assert log10(ground_motion.velocity_cm_s(quake, MUROTO)) == pytest.approx(expected, rel=1e-4)
+    assert ground_motion.intensity(100.0) == pytest.approx(2.68 + 3.44)
+    assert ground_motion.intensity(0.0) == 0.0
 
 
 @given(st.floats(4, 8.5), st.floats(0, 1.5), st.floats(0, 2))
@@ -100,8 +99,10 @@ def test_farther_and_weaker_earthquakes_shake_less(
 ) -> None:
     near, far = (33.0 + off, 133.0), (33.0 + off + more, 133.0)
     quake, weaker = Quake((33.0, 133.0), magnitude), Quake((33.0, 133.0), magnitude - 0.5)
-    assert shaking.velocity_cm_s(quake, near) >= shaking.velocity_cm_s(quake, far) * (1 - 1e-12)
-    assert shaking.velocity_cm_s(quake, near) >= shaking.velocity_cm_s(weaker, near)
+    assert ground_motion.velocity_cm_s(quake, near) >= ground_motion.velocity_cm_s(quake, far) * (
+        1 - 1e-12
+    )
+    assert ground_motion.velocity_cm_s(quake, near) >= ground_motion.velocity_cm_s(weaker, near)
 
 
 def test_a_series_holds_from_step_to_step() -> None:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.hazards.tanks import Tanks
+from testbed.hazards.hydrology import Tanks
 
 RAINS = st.lists(st.floats(0, 200), min_size=1, max_size=60)  # mm/h
 STEPS = st.sampled_from([1 / 60, 1 / 6, 0.5, 1.0])  # hours

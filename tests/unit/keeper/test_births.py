@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import pytest
 
-from testbed.keeper.births import Births, Born, Nursery, Slow, Wait
+from testbed.keeper.prefork import Births, Born, Nursery, Slow, Wait
 from testbed.keeper.workers import WorkerError
 
 

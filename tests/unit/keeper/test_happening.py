@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.keeper import happening
-from testbed.keeper.happening import Happening
+from testbed.keeper import actions
+from testbed.keeper.actions import Happening
 
 ADDRESSES = {"a": "10.77.0.1", "b": "10.77.0.2", "c": "10.77.0.3"}
 
@@ -65,7 +65,7 @@ STEPS = st.lists(
 def test_whatever_went_on_nothing_does_when_a_scenario_begins(steps):
     core = Core()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(happening, "dividing", core)
+        patch.setattr(actions, "partition", core)
         kept, sender = keeper()
         for do, number, names in steps:
             match do:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from testbed.keeper.held_process import UNKNOWN, HeldProcess
+from testbed.keeper.children import UNKNOWN, HeldProcess
 
 
 def forked(exit_code: int | None) -> int:

@@ -15,8 +15,8 @@ import pytest
 
 from testbed.control import ControlError, request
 from testbed.errors import MissingCapability, TestbedError
-from testbed.keeper.births import Slow, Wait
 from testbed.keeper.core import Core
+from testbed.keeper.prefork import Slow, Wait
 from testbed.keeper.server import Server
 
 

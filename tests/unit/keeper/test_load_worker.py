@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.keeper.load_worker import Flow
+from testbed.keeper.background_traffic import Flow
 
 
 class Slow:

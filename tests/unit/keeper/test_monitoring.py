@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from testbed.keeper.monitoring import Monitoring
-from testbed.keeper.workers import Worker
-from testbed.monitor.board import VARIABLE, shared_board
+from testbed.keeper.workers import Monitoring, Worker
+from testbed.monitor.shared_counters import VARIABLE, shared_board
 from testbed.places import RunPlace
 
 

@@ -8,12 +8,12 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.keeper.naming import ROOM, ROOM_MARK, marked
+from testbed.keeper.process_title import ROOM, ROOM_MARK, marked
 
 FORK = """
 import json, os, sys
 from pathlib import Path
-from testbed.keeper.naming import Appearance
+from testbed.keeper.process_title import Appearance
 
 appearance = Appearance()
 (reading, writing), (until, end) = os.pipe(), os.pipe()
@@ -70,7 +70,7 @@ def test_the_role_of_the_longest_name_finds_room() -> None:
 
 
 def test_the_nursery_names_what_it_starts_like_python_would(repository: Path) -> None:
-    from testbed.keeper.nursery import COMMAND
+    from testbed.keeper.prefork_worker import COMMAND
 
     usage = subprocess.run(
         list(COMMAND), cwd=repository, capture_output=True, text=True, check=False

@@ -9,7 +9,7 @@ import sys
 from random import Random
 from nodes.overlay import METHODS
 from nodes.overlay.base import Station
-from testbed.keeper.nursery import load_what_nodes_need
+from testbed.keeper.prefork_worker import load_what_nodes_need
 
 load_what_nodes_need()
 before = set(sys.modules)
@@ -26,7 +26,7 @@ def test_brokers_load_nothing_after_their_birth() -> None:
 
 def test_it_bears_as_often_as_it_is_asked_and_ends_when_nobody_asks_any_more() -> None:
     nursery = subprocess.Popen(
-        [sys.executable, "-m", "testbed.keeper.nursery"],
+        [sys.executable, "-m", "testbed.keeper.prefork_worker"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -12,10 +12,10 @@ from any_scenario import LAB, scenarios, written
 from fake_labs import FakePlace, up
 from testbed.backends.simulated.lab import SimulatedLab
 from testbed.backends.simulated.loop import SECOND
-from testbed.backends.simulated.playing import play as play_simulated
-from testbed.events import ignore
+from testbed.backends.simulated.play import play as play_simulated
 from testbed.lab import bring_down, play
 from testbed.places import RunPlace
+from testbed.progress import ignore
 from testbed.records import lab_names, read_manifest
 from testbed.topology import TopologyErrors, load, load_text
 from testbed.topology.model import from_json, to_json

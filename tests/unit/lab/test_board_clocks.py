@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from testbed.lab.board_clocks import WORTH_IT_NS, shifts
+from testbed.lab.run_record import WORTH_IT_NS, shifts
 from testbed.places import RunPlace
 
 

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from typing import Any
 
-from testbed.events import Event, Warned
-from testbed.lab.calibrate import LOOKS, Profiles, look_quickly
-from testbed.lab.calibrator import Calibrator
+from testbed.lab.start.calibration import LOOKS, Calibrator, Profiles, look_quickly
+from testbed.progress import Event, Warned
 from testbed.topology.model import Node, NodeKind, Profile, Shape, Topology
 
 SLOW = Shape(rate_bps=1e5)

@@ -6,9 +6,9 @@ import pytest
 
 from fake_labs import FakePlace, up
 from testbed.errors import InputError
-from testbed.events import ignore
 from testbed.lab import play
-from testbed.lab.speed import take_speed
+from testbed.lab.play import take_speed
+from testbed.progress import ignore
 from testbed.records import read_manifest
 from testbed.topology import load
 

@@ -7,11 +7,11 @@ import pytest
 
 from fake_labs import LAB, SIREN, FakePlace, up
 from testbed.errors import TestbedError
-from testbed.events import Warned, ignore
 from testbed.lab.actions import Actions
+from testbed.progress import Warned, ignore
 from testbed.records import read_manifest
 from testbed.scenario import Action, Incident
-from testbed.scenario.agenda import Agenda
+from testbed.scenario.schedule import Agenda
 from testbed.topology.model import ActionKind
 
 SECOND = 1_000_000_000

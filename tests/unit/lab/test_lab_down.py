@@ -7,10 +7,10 @@ import pytest
 
 from fake_labs import LAB, up
 from testbed.errors import NoSuchLab
-from testbed.events import Note, Warned, ignore
 from testbed.lab import bring_down, lab_status
 from testbed.lab.down import bring_all_down
 from testbed.places import LabPlace
+from testbed.progress import Note, Warned, ignore
 from testbed.records import lab_names, locked, read_manifest, the_lab
 
 

@@ -4,8 +4,8 @@ import pytest
 
 from fake_labs import LAB, up
 from testbed.errors import InputError, NoSuchLab, TestbedError
-from testbed.events import ignore
 from testbed.lab import bring_down
+from testbed.progress import ignore
 from testbed.records import locked, the_lab
 
 

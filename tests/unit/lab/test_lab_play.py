@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 
 from fake_labs import LAB, SIREN, another_siren, up
-from nodes.overlay.interests import Interest
-from nodes.overlay.space import Dimension, Space
+from nodes.protocol.interests import Interest
+from nodes.protocol.space import Dimension, Space
 from testbed.control import request
 from testbed.errors import InputError, TestbedError
-from testbed.events import StageAdvanced, StageEnded, StageStarted, Warned, ignore
 from testbed.lab import inject, play
 from testbed.places import LabPlace
+from testbed.progress import StageAdvanced, StageEnded, StageStarted, Warned, ignore
 from testbed.records import locked, read_manifest
 from testbed.topology.model import ActionKind, Happening, Scenario
 

@@ -6,9 +6,9 @@ from importlib.metadata import version
 
 from fake_labs import LAB, up
 from testbed import __version__
-from testbed.events import StageStarted, Warned, ignore
 from testbed.lab import inject, play, simulate
-from testbed.lab.happened import happened_in, injected_since
+from testbed.lab.run_record import happened_in, injected_since
+from testbed.progress import StageStarted, Warned, ignore
 from testbed.records import read_manifest
 from testbed.topology import load_text
 from testbed.topology.model import Topology

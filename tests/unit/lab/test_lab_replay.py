@@ -12,14 +12,14 @@ import pytest
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
-from testbed.cli import events_command
+from testbed.cli.commands import events as commands_events
 from testbed.errors import InputError
-from testbed.events import ignore
-from testbed.journal import Journal
 from testbed.lab import simulate
-from testbed.lab.happened import happened_in, record_happened
+from testbed.lab.journal import Journal
 from testbed.lab.replay import play_again, played_otherwise, replay_of
+from testbed.lab.run_record import happened_in, record_happened
 from testbed.places import RunPlace
+from testbed.progress import ignore
 from testbed.records import read_manifest, update_manifest
 from testbed.topology import TopologyErrors, load
 from testbed.topology.model import from_json
@@ -192,8 +192,8 @@ def test_what_was_lost_is_told_behind_all_else_also_when_the_end_is_seen_by_itse
         log.write_text("")
     update_manifest(run, play=None)
     looks = iter([True, False])
-    monkeypatch.setattr(events_command, "run_goes_on", lambda _: next(looks))
-    told = [*events_command.happening(run, follow=True)]
+    monkeypatch.setattr(commands_events, "run_goes_on", lambda _: next(looks))
+    told = [*commands_events.happening(run, follow=True)]
     lost = [event["t"] for event in told if event["event"] == "lost"]
     assert lost
     assert min(lost) >= max(event["t"] for event in told if event["event"] != "lost")
@@ -249,7 +249,7 @@ def test_two_processes_with_other_hashes_leave_the_same_bytes(places):
     source.write_text(VALLEY.replace("\nnodes:\n", several))
     program = (
         "import sys; from pathlib import Path; from testbed.lab import simulate; from testbed.topology import load\n"
-        "from testbed.events import ignore\n"
+        "from testbed.progress import ignore\n"
         "print(simulate(load(Path(sys.argv[1])), Path(sys.argv[1]), ignore).folder)"
     )
     traces = []

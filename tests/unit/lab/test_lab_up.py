@@ -7,8 +7,8 @@ import pytest
 
 from fake_labs import LAB, LANDSLIDE, another_siren, up
 from testbed.errors import InputError, MissingCapability, NameTaken
-from testbed.events import Note, ignore
 from testbed.lab import bring_up, play
+from testbed.progress import Note, ignore
 from testbed.records import read_manifest
 from testbed.topology.model import External, Node, NodeKind
 

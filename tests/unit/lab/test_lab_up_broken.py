@@ -6,11 +6,11 @@ from dataclasses import replace
 import pytest
 
 from fake_labs import LAB, SIREN, another_siren, up
-from testbed.backends.choice import Choice
+from testbed.backends.registry import Choice
 from testbed.errors import NodeFailure
-from testbed.events import Note, StageStarted, ignore
 from testbed.lab import bring_up, lab_status
 from testbed.lab import up as up_module
+from testbed.progress import Note, StageStarted, ignore
 from testbed.records import lab_names, read_manifest, update_manifest
 
 

@@ -10,9 +10,9 @@ import pytest
 from fake_labs import up
 from testbed.control import ControlError
 from testbed.errors import InputError, NodeFailure, NoSuchLab, TestbedError
-from testbed.events import Note, StageStarted, ignore
 from testbed.lab import bring_down, change_links, known_profile, play, view_links
 from testbed.links.changes import UP, Action, Line, Link, Order
+from testbed.progress import Note, StageStarted, ignore
 from testbed.records import locked, read_manifest
 from testbed.topology.model import Node, NodeKind, Profile, Publish, Scenario, Shape, Topology
 

@@ -4,8 +4,8 @@ import pytest
 
 from fake_labs import LAB, FakePlace, up
 from testbed.errors import InputError, NodeFailure
-from testbed.events import ignore
-from testbed.lab.node_orders import order_nodes
+from testbed.lab.nodes import order_nodes
+from testbed.progress import ignore
 from testbed.records import read_manifest
 from testbed.topology.model import ActionKind
 

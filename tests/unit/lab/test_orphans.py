@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from testbed.backends import build_folder as building
-from testbed.backends.containers import Box
+from testbed.backends.docker import build_folder as building
+from testbed.backends.docker.containers import Box
 from testbed.errors import MissingCapability
 from testbed.keeper.processes import Process, look_at
 from testbed.lab import orphans

@@ -6,8 +6,8 @@ import pytest
 
 from fake_labs import LAB, FakePlace, up
 from testbed.errors import InputError, TestbedError
-from testbed.events import ignore
-from testbed.lab.readying import Outcome, Readying, sleep_until
+from testbed.lab.preparation import Outcome, Readying, sleep_until
+from testbed.progress import ignore
 from testbed.records import locked
 from testbed.scenario import Incident
 from testbed.topology.model import ActionKind

@@ -2,7 +2,7 @@
 
 import re
 
-from testbed.lab.repairs import repairs
+from testbed.lab.up import repairs
 from testbed.plan import Step, StepKind
 
 MANIFEST = {"status": "up", "topology": {"nodes": [{"name": "a"}, {"name": "b"}, {"name": "c"}]}}

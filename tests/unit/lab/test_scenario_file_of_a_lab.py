@@ -6,9 +6,9 @@ import pytest
 
 from fake_labs import FakePlace, up
 from testbed.errors import InputError
-from testbed.events import ignore
 from testbed.lab import play
-from testbed.lab.scenario_file import take_scenario
+from testbed.lab.play import take_scenario
+from testbed.progress import ignore
 from testbed.records import read_manifest
 from testbed.topology import TopologyErrors, load
 

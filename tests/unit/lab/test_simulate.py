@@ -5,21 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from analysis.fidelity import Evidence, verdict
-from analysis.runfolder import read_run
-from testbed.backends.choice import known_backend
+from analysis.inputs.run_folder import read_run
+from analysis.metrics.fidelity import Evidence, verdict
+from testbed.backends.registry import known_backend
 from testbed.errors import InputError, MissingCapability, NodeFailure
-from testbed.events import (
-    Event,
-    Note,
-    StageAdvanced,
-    StageEnded,
-    StageStarted,
-    Warned,
-    ignore,
-)
 from testbed.lab.simulate import Bar, simulate
 from testbed.places import captures_root
+from testbed.progress import Event, Note, StageAdvanced, StageEnded, StageStarted, Warned, ignore
 from testbed.records import read_manifest
 from testbed.topology import load
 

@@ -11,10 +11,9 @@ import pytest
 
 from fake_labs import LAB, SIREN, FakePlace, up
 from testbed.errors import InputError, TestbedError
-from testbed.events import ignore
-from testbed.journal import Journal
-from testbed.lab.hold import Hold
-from testbed.lab.starting import Start, Starting, made_ready, may_start
+from testbed.lab.journal import Journal
+from testbed.lab.preparation import Hold, Start, Starting, made_ready, may_start
+from testbed.progress import ignore
 from testbed.recording.script import compiled
 from testbed.records import LabRecord, locked
 from testbed.scenario import Incident

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.links.calibration.chance import at_least, median_reach, plausible
+from testbed.links.calibration.verdict import at_least, median_reach, plausible
 
 shares = st.integers(0, 20).map(lambda n: Fraction(n, 20))
 

@@ -6,21 +6,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.links.calibration.exchange import Exchange, Send
-from testbed.links.calibration.full import (
+from testbed.links.calibration.exchange import Exchange, Heard, Send
+from testbed.links.calibration.measurement import (
     AT_ONCE_BPS,
     Effort,
     lanes_for_full,
+    lanes_for_quick,
+    quick,
     side_by_side,
     tcp_fills,
+    trains_of,
     units,
 )
-from testbed.links.calibration.lines import FAST_BPS, Line, Purpose, lines_of, train_times
-from testbed.links.calibration.probing import Lone, losses, quick_lone
-from testbed.links.calibration.quick import lanes_for_quick, quick, trains_of
-from testbed.links.calibration.reading import Heard
-from testbed.links.profiles import PROFILES
+from testbed.links.calibration.probes import (
+    FAST_BPS,
+    Line,
+    Lone,
+    Purpose,
+    lines_of,
+    losses,
+    quick_lone,
+    train_times,
+)
 from testbed.topology.model import Emulator, Profile, Shape
+from testbed.topology.profiles import PROFILES
 
 
 def lines_with(*shapes: Shape) -> tuple[Line, ...]:

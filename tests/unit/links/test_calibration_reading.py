@@ -6,19 +6,25 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from testbed.links.calibration.probing import Lone, Train, lone, quick_lone, serialisation_s, train
-from testbed.links.calibration.reading import (
+from testbed.links.calibration.exchange import (
     Frame,
     Heard,
     delay_s,
     stream_rate_bps,
     train_rate_bps,
 )
+from testbed.links.calibration.probes import (
+    Lone,
+    Train,
+    lone,
+    packet_train,
+    quick_lone,
+    serialisation_s,
+)
 from testbed.links.calibration.verdict import Evidence, Method, Numbers, judge
-from testbed.links.profiles import PROFILES
-from testbed.links.relay.model import Drop, LinkModel
-from testbed.links.sizes import queue_bytes, tbf_burst
+from testbed.links.model import Drop, LinkModel, queue_bytes, tbf_burst
 from testbed.topology.model import Emulator, Shape
+from testbed.topology.profiles import PROFILES
 
 rates = st.floats(5e3, 1e9)
 BETWEEN_SENDS_NS = 8_000
@@ -53,7 +59,7 @@ def test_a_train_tells_the_rate_of_any_line_and_never_fills_its_queue(
     rate_bps: float, delay: float, mtu: int
 ) -> None:
     shape = Shape(rate_bps=rate_bps, delay_s=delay)
-    sent = train(Emulator.RELAY, shape, mtu)
+    sent = packet_train(Emulator.RELAY, shape, mtu)
     assert sent is not None
     assert sent.size <= mtu + 14
     assert sent.lasts_s(rate_bps) <= 1
@@ -63,20 +69,20 @@ def test_a_train_tells_the_rate_of_any_line_and_never_fills_its_queue(
 
 @given(rates, st.integers(3_000, 10**6))
 def test_a_train_fits_the_queue_that_was_asked_for(rate_bps: float, queue: int) -> None:
-    sent = train(Emulator.RELAY, Shape(rate_bps=rate_bps, queue_bytes=queue), 1500)
+    sent = packet_train(Emulator.RELAY, Shape(rate_bps=rate_bps, queue_bytes=queue), 1500)
     if sent is not None:
         assert sent.count * sent.size <= queue
 
 
 def test_there_is_no_train_where_there_is_no_rate_or_no_room() -> None:
-    assert train(Emulator.RELAY, Shape(delay_s=0.1), 1500) is None
-    assert train(Emulator.RELAY, Shape(rate_bps=1e6, queue_bytes=300), 1500) is None
+    assert packet_train(Emulator.RELAY, Shape(delay_s=0.1), 1500) is None
+    assert packet_train(Emulator.RELAY, Shape(rate_bps=1e6, queue_bytes=300), 1500) is None
 
 
 @given(st.floats(2e4, 1e8), st.integers(576, 9000))
 def test_the_credit_of_a_token_bucket_does_not_flatter_the_rate(rate_bps: float, mtu: int) -> None:
     shape = Shape(rate_bps=rate_bps)
-    sent, credit = train(Emulator.TBF, shape, mtu), tbf_burst(rate_bps, mtu)
+    sent, credit = packet_train(Emulator.TBF, shape, mtu), tbf_burst(rate_bps, mtu)
     assert sent is not None
     arrivals = [
         Heard(i, sent.size, 0, round(max(0, (i + 1) * sent.size - credit) * 8e9 / rate_bps))
@@ -143,7 +149,7 @@ def test_the_quick_look_is_quick(rate_bps: float, jitter: float) -> None:
 @pytest.mark.parametrize("direction", ["up", "down"])
 def test_a_link_that_is_as_asked_is_hardly_ever_blamed(name: str, direction: str) -> None:
     shape: Shape = getattr(PROFILES[name], direction)
-    packets, alone = train(Emulator.RELAY, shape, 1500), quick_lone(shape)
+    packets, alone = packet_train(Emulator.RELAY, shape, 1500), quick_lone(shape)
     assert packets is not None
     assert shape.rate_bps is not None
     blamed = 0

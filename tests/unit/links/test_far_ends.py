@@ -1,7 +1,6 @@
 """In which order the ends of links are seen to."""
 
-from testbed.links.access import Access, by_far_end
-from testbed.links.spec import LinkSpec
+from testbed.links.spec import Access, LinkSpec, by_far_end
 
 
 def link(number: int, router: Access | None = None) -> Access:

@@ -21,8 +21,8 @@ from testbed.links.changes import (
     sentence_on,
     still_changed,
 )
-from testbed.links.profiles import PROFILES
 from testbed.topology.model import Emulator, Node, NodeKind, Profile, Shape, Topology
+from testbed.topology.profiles import PROFILES
 
 delays = st.floats(0, 2, allow_nan=False)
 shapes = st.builds(

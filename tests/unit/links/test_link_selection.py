@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from testbed.errors import InputError
-from testbed.links.selection import select_links
+from testbed.lab.links import select_links
 from testbed.topology import load_text
 
 FILE = """

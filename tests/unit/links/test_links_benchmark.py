@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from benchmarks.links import LONE, PEER, delay_off, lone_off, rate_off, reported, suited
-from testbed.links.calibration.full import Effort
-from testbed.links.profiles import PROFILES
+from testbed.links.calibration.measurement import Effort
 from testbed.topology.model import Shape
+from testbed.topology.profiles import PROFILES
 
 
 def result(

@@ -1,6 +1,6 @@
 """What the relay tells of its lateness."""
 
-from testbed.links.relay.counters import Counters, Tally
+from testbed.links.relay.switch import Counters, Tally
 
 
 def test_a_relay_without_packets_was_never_late() -> None:

@@ -6,7 +6,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.links.relay.model import SECOND, Drop, LinkModel
+from testbed.links.model import SECOND, Drop, LinkModel
 from testbed.topology.model import Shape
 
 MILLISECOND = SECOND // 1000

@@ -2,7 +2,7 @@
 
 import pytest
 
-from testbed.links.sizes import queue_bytes, tbf_burst
+from testbed.links.model import queue_bytes, tbf_burst
 from testbed.topology.model import Shape
 
 

@@ -4,11 +4,16 @@ import os
 import subprocess
 import sys
 
-from testbed.links.relay.counters import Counters
-from testbed.monitor.board import VARIABLE, make_shared_memory, private_board, shared_board
+from testbed.links.relay.switch import Counters
+from testbed.monitor.shared_counters import (
+    VARIABLE,
+    make_shared_memory,
+    private_board,
+    shared_board,
+)
 
 WRITER = """
-from testbed.monitor.board import shared_board
+from testbed.monitor.shared_counters import shared_board
 board = shared_board()
 board.capture_dropped = 7
 board.relay_late[3] += 2

@@ -6,10 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.monitor.board import LATE_BUCKETS
-from testbed.monitor.limits import Used
-from testbed.monitor.proc import Ticks
-from testbed.monitor.rows import Look, row
+from testbed.monitor.proc import Ticks, Used
+from testbed.monitor.sampler import Look, row
+from testbed.monitor.shared_counters import LATE_BUCKETS
 
 NOTHING = (0,) * LATE_BUCKETS
 SECOND = 1_000_000_000

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from testbed.monitor import proc
-from testbed.monitor.histogram import FINEST_US, histogram, power_of_two_histogram, upper_us
-from testbed.monitor.limits import Used, find_limit
-from testbed.monitor.sleeper import MOST_MISSED, Sleeper
+from testbed.monitor.proc import Used, find_limit
+from testbed.monitor.sampler import FINEST_US, histogram, power_of_two_histogram, upper_us
+from testbed.monitor.worker import MOST_MISSED, Sleeper
 
 MS = 1_000_000
 

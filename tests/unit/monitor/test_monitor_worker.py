@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from testbed.keeper.workers import Worker, WorkerError
-from testbed.monitor.board import VARIABLE, make_shared_memory, shared_board
+from testbed.monitor.shared_counters import VARIABLE, make_shared_memory, shared_board
 from testbed.monitor.worker import RowFile
 
 MODULE = "testbed.monitor.worker"

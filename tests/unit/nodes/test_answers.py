@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nodes.runtime.answers import Address, AnswerSocket
+from nodes.runtime.udp_acks import Address, AnswerSocket
 
 LOCAL = ("127.0.0.1", 0)
 

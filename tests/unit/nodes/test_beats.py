@@ -5,7 +5,7 @@ import heapq
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodes.overlay.beats import (
+from nodes.overlay.reliability.heartbeat import (
     ANSWER,
     EXCHANGE_COST,
     FRAME,
@@ -15,8 +15,8 @@ from nodes.overlay.beats import (
     awaits_answer,
     beat,
 )
-from nodes.overlay.promises import Promises
-from nodes.wire import CUSTODY, Kind, Message, encode
+from nodes.overlay.reliability.promises import Promises
+from nodes.protocol.wire import CUSTODY, Kind, Message, encode
 
 PEERS = [f"b{i}" for i in range(40)]
 

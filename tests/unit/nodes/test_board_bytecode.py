@@ -7,15 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import classic_bpf
-from nodes.board.bytecode import (
-    ALL,
-    IP_DESTINATION,
-    IP_SOURCE,
-    MOST_PEERS,
-    Program,
-    as_text,
-    peers_only,
-)
+from nodes.board.bpf import ALL, IP_DESTINATION, IP_SOURCE, MOST_PEERS, Program, as_text, peers_only
 
 _MOST_INSTRUCTIONS = 4096  # BPF_MAXINSNS
 _ROOM_OF_TC = 16_384 - 1024  # bytes of a message

@@ -6,10 +6,9 @@ from typing import Any
 
 import pytest
 
+from nodes.board.errors import WrongInput
 from nodes.board.links import parse_links, read_links
-from nodes.board.note import Note, device_name, read_note, write_note
-from nodes.board.plan import Kernel
-from nodes.board.problems import WrongInput
+from nodes.board.plan import Kernel, Note, device_name, read_note, write_note
 
 GOOD: dict[str, Any] = {
     "interface": "eth0",

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nodes.board.links import Line, Links, parse_links
 from nodes.board.plan import Kernel, lacking, plan, queue_bytes, tbf_burst
-from testbed.links import sizes
+from testbed.links import model
 from testbed.topology.model import Shape
 
 OLD = Kernel(netem=False, bpf=False)
@@ -124,8 +124,8 @@ def test_queues_and_bursts_are_those_of_the_labs_own_links(
     rate: float, mtu: int, queue: int | None, burst: int | None
 ) -> None:
     line = Line(rate_bps=rate, queue_bytes=queue, burst_bytes=burst)
-    assert queue_bytes(line, mtu) == sizes.queue_bytes(Shape(rate_bps=rate, queue_bytes=queue), mtu)
-    assert tbf_burst(rate, mtu, burst) == sizes.tbf_burst(rate, mtu, burst)
+    assert queue_bytes(line, mtu) == model.queue_bytes(Shape(rate_bps=rate, queue_bytes=queue), mtu)
+    assert tbf_burst(rate, mtu, burst) == model.tbf_burst(rate, mtu, burst)
 
 
 @pytest.mark.parametrize("rate", [0.5, 100.0, 56e3, 100e6])

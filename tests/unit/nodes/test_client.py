@@ -13,19 +13,18 @@ from websockets.frames import Close
 
 from nodes.delivery.base import Chunk, Scheduler
 from nodes.delivery.fifo import Whole
-from nodes.overlay.custody import has_custody, taken
-from nodes.overlay.digest import decode as decode_digest
+from nodes.overlay.reliability.custody import has_custody, taken
+from nodes.overlay.reliability.digest import decode as decode_digest
+from nodes.protocol.wire import CUSTODY, REPEATED, Kind, Message, decode, encode, message_id
 from nodes.runtime import client
 from nodes.runtime.config import BrokerPlace, NodeConfig, parse
 from nodes.runtime.connection import GOING_AWAY
 from nodes.runtime.journal import Journal
-from nodes.runtime.kernel import NO_TRAFFIC, Traffic
-from nodes.runtime.link import Link
-from nodes.runtime.link_method import LinkMethod
+from nodes.runtime.link import Link, LinkMethod
 from nodes.runtime.log import Log
 from nodes.runtime.sensor import Sensor
 from nodes.runtime.subscriber import Subscriber
-from nodes.wire import CUSTODY, REPEATED, Kind, Message, decode, encode, message_id
+from nodes.runtime.tcp_info import NO_TRAFFIC, Traffic
 
 LOST = ConnectionClosedError(None, None)
 SENT_AWAY = ConnectionClosedError(Close(GOING_AWAY, "the broker stops"), None)
@@ -102,8 +101,8 @@ class Brokers:
 def brokers(monkeypatch: pytest.MonkeyPatch) -> Brokers:
     answering = Brokers()
     monkeypatch.setattr(client, "dial", answering.dial)
-    monkeypatch.setattr("nodes.runtime.backoff.FIRST_S", 0.001)
-    monkeypatch.setattr("nodes.runtime.homes.STARTING_S", 0.0)
+    monkeypatch.setattr("nodes.runtime.broker_selection.FIRST_S", 0.001)
+    monkeypatch.setattr("nodes.runtime.broker_selection.STARTING_S", 0.0)
     return answering
 
 

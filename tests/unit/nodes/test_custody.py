@@ -4,14 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.overlay.custody import (
+from nodes.overlay.reliability.custody import (
     copy_mark,
     encoded_with_custody,
     has_custody,
     taken,
     taken_copy,
 )
-from nodes.wire import CUSTODY, REPEATED, Kind, Message, WireError, decode, encode
+from nodes.protocol.wire import CUSTODY, REPEATED, Kind, Message, WireError, decode, encode
 
 
 @given(st.binary(max_size=40), st.integers(0, 2**64 - 1))

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nodes.delivery import METHODS
-from nodes.delivery.labels import form_and_level
+from nodes.protocol.labels import form_and_level
 from simulated_line import SimulatedLine, burst, drive
 
 FIRST_WINDOW = 10 * 1448

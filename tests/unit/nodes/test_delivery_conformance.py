@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from nodes.delivery import METHODS
 from nodes.delivery.base import CONTROL_BYTES, Assembler, Chunk, Queued, Scheduler
-from nodes.runtime.publisher import publication
-from nodes.wire import (
+from nodes.protocol.wire import (
     MAX_MESSAGE_BYTES,
     MAX_PAYLOAD_BYTES,
     MAX_TOPIC_BYTES,
@@ -15,6 +14,7 @@ from nodes.wire import (
     Message,
     encode,
 )
+from nodes.runtime.publisher import publication
 
 offers = st.lists(st.tuples(st.binary(min_size=1, max_size=5000), st.integers(1, 5)), max_size=30)
 

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from nodes.delivery import METHODS
 from nodes.delivery.base import Assembler, Chunk
-from nodes.delivery.labels import BITS, Form, Letter, form_and_level, levelled
-from nodes.wire import MAX_MESSAGE_BYTES, VERSION
+from nodes.protocol.labels import BITS, Form, Letter, form_and_level, levelled
+from nodes.protocol.wire import MAX_MESSAGE_BYTES, VERSION
 
 
 def sent(

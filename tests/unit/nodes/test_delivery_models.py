@@ -4,7 +4,7 @@ from typing import ClassVar
 
 from delivery_model import STEPS, DeliveryModel
 from nodes.delivery.base import Chunk
-from nodes.delivery.labels import LETTERS, Letter, form_and_level
+from nodes.protocol.labels import LETTERS, Letter, form_and_level
 
 URGENT_LETTERS = {Letter.URGENT, Letter.URGENT_PIECE, Letter.URGENT_LAST}
 SHARE_EVERY = 4

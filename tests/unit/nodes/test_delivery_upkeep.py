@@ -4,7 +4,7 @@ import pytest
 
 from nodes.delivery import METHODS
 from nodes.delivery.base import CONTROL_BYTES, Queued, Scheduler
-from nodes.wire import Kind, Message, encode
+from nodes.protocol.wire import Kind, Message, encode
 
 URGENT_FIRST = ["pq-pc", "dmpq-pc", "preemptive"]
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from nodes.overlay import digest
-from nodes.overlay.digest import MAX_DIGEST_BYTES
-from nodes.wire import WireError, message_id
+from nodes.overlay.reliability import digest
+from nodes.overlay.reliability.digest import MAX_DIGEST_BYTES
+from nodes.protocol.wire import WireError, message_id
 
 counters = st.integers(0, 9) | st.integers(0, 2**32 - 1)
 ids = st.builds(message_id, st.integers(0, 3) | st.integers(0, 2**32 - 1), counters)

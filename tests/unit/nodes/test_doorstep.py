@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.runtime.doorstep import LINES_AT_ONCE, Complaints, Doorstep
+from nodes.runtime.broker import LINES_AT_ONCE, Complaints, Doorstep
 
 
 def test_all_may_stand_there_while_there_is_room() -> None:

@@ -4,7 +4,6 @@ from dataclasses import replace
 
 import pytest
 
-from nodes.overlay import digest
 from nodes.overlay.base import (
     Action,
     BrokerName,
@@ -17,13 +16,14 @@ from nodes.overlay.base import (
     Station,
     Taken,
 )
-from nodes.overlay.beats import ANSWER, QUESTION, beat
-from nodes.overlay.custody import taken
 from nodes.overlay.edge import Edge
-from nodes.overlay.heard import Heard
-from nodes.overlay.owed import AGAIN_S, MAX_REPEATED
-from nodes.overlay.promises import Promises, promises
-from nodes.wire import (
+from nodes.overlay.reliability import digest
+from nodes.overlay.reliability.custody import taken
+from nodes.overlay.reliability.dedup import Heard
+from nodes.overlay.reliability.heartbeat import ANSWER, QUESTION, beat
+from nodes.overlay.reliability.outbox import AGAIN_S, MAX_REPEATED
+from nodes.overlay.reliability.promises import Promises, promises
+from nodes.protocol.wire import (
     CUSTODY,
     MAX_PAYLOAD_BYTES,
     MAX_SUBSCRIPTIONS,

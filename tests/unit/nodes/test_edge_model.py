@@ -16,11 +16,11 @@ from nodes.overlay.base import (
     Station,
     Taken,
 )
-from nodes.overlay.beats import ANSWER, QUESTION, beat
-from nodes.overlay.custody import has_custody, taken
 from nodes.overlay.edge import Edge
-from nodes.overlay.promises import Promises
-from nodes.wire import CUSTODY, REPEATED, Kind, Message, encode, message_id
+from nodes.overlay.reliability.custody import has_custody, taken
+from nodes.overlay.reliability.heartbeat import ANSWER, QUESTION, beat
+from nodes.overlay.reliability.promises import Promises
+from nodes.protocol.wire import CUSTODY, REPEATED, Kind, Message, encode, message_id
 
 PROMISES = Promises(custody_from=3, beat_s=5.0, retain_s=600.0)
 OTHER = 9  # the node that publishes what this one is handed

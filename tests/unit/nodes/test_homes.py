@@ -5,9 +5,8 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.runtime.backoff import CAP_S, FIRST_S, Backoff
+from nodes.runtime.broker_selection import CAP_S, FIRST_S, STARTING_S, Backoff, Homes
 from nodes.runtime.config import BrokerPlace, Endpoint
-from nodes.runtime.homes import STARTING_S, Homes
 
 BROKERS = [BrokerPlace(f"b{i}", i, Endpoint("127.0.0.1", 9000)) for i in (1, 2, 3)]
 

@@ -7,9 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.joined import LONGEST_PART, MOST_PARTS, apart, join, parts
-from nodes.wire import CUSTODY, HEADER_SIZE, REPEATED, Kind, Message, WireError, decode, encode
-from testbed.capture.layer import TestbedHeader, TestbedJoined
+from nodes.protocol.joined import LONGEST_PART, MOST_PARTS, apart, join, parts
+from nodes.protocol.wire import (
+    CUSTODY,
+    HEADER_SIZE,
+    REPEATED,
+    Kind,
+    Message,
+    WireError,
+    decode,
+    encode,
+)
+from testbed.capture.scapy_layer import TestbedHeader, TestbedJoined
 
 TOPIC = "slope/water"
 READING = Message(Kind.PUBLISH, 1, 2, 0, 7, 1, 5, TOPIC, b"1.25", b"\xc0\0\0\0\1")

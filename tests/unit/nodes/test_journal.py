@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodes.overlay.owed import MAX_REPEATED_BYTES
+from nodes.overlay.reliability.outbox import MAX_REPEATED_BYTES
+from nodes.protocol.wire import CUSTODY, Kind, Message, encode, message_id
 from nodes.runtime import journal as module
 from nodes.runtime.journal import Journal, What, pack, unpack
-from nodes.wire import CUSTODY, Kind, Message, encode, message_id
 
 
 def alert(counter: int, size: int = 5) -> Message:

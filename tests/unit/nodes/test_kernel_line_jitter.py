@@ -6,7 +6,7 @@ The lines are those of the profiles (docs/links.md). Jitter of +- j either way l
 import pytest
 
 from nodes.delivery import METHODS
-from nodes.delivery.line_jitter import Jitter
+from nodes.delivery.link_model import Jitter
 from simulated_line import HEADERS, Run, SimulatedLine, drive
 
 MSS = 1448

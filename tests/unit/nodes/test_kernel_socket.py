@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from nodes.runtime.kernel import (
+from nodes.runtime.tcp_info import (
     NO_TRAFFIC,
     acknowledge_now,
     packet_room,

@@ -7,7 +7,7 @@ from websockets.protocol import Protocol
 from websockets.server import ServerProtocol
 from websockets.uri import parse_uri
 
-from nodes.runtime.labelling import Acceptance, Labelling, Offer, agreed
+from nodes.runtime.label_extension import Acceptance, Labelling, Offer, agreed
 
 Ends = tuple[ClientProtocol, ServerProtocol]
 

@@ -10,9 +10,9 @@ from websockets.frames import Close
 
 from nodes.delivery.base import Chunk, Dropped, Needs, Queued
 from nodes.delivery.fifo import Fifo, Whole
-from nodes.runtime.kernel import NO_TRAFFIC, Traffic
+from nodes.protocol.wire import Kind, Message, encode
 from nodes.runtime.link import Link
-from nodes.wire import Kind, Message, encode
+from nodes.runtime.tcp_info import NO_TRAFFIC, Traffic
 
 LOST = ConnectionClosedError(None, None)
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from nodes.kinds import NodeKind
 from nodes.overlay.base import BrokerName, Station
+from nodes.protocol.kinds import NodeKind
+from nodes.protocol.wire import MAX_SUBSCRIPTIONS
 from nodes.runtime.config import BrokerPlace, ConfigError, Endpoint, Method, load, parse
-from nodes.wire import MAX_SUBSCRIPTIONS
 
 GOOD: dict[str, Any] = {
     "lab": "slope",

@@ -13,15 +13,15 @@ import pytest
 
 from nodes.delivery.base import Dropped
 from nodes.overlay.base import Action, Deliver, Duplicate, Refuse, Send
+from nodes.protocol.wire import Kind, Message, encode
 from nodes.runtime.broker import Broker
 from nodes.runtime.config import Endpoint, NodeConfig, parse
 from nodes.runtime.connection import SETTINGS
 from nodes.runtime.control import ControlSocket, answer
+from nodes.runtime.link_eviction import Use
 from nodes.runtime.log import Log
 from nodes.runtime.node import NodeFailed
 from nodes.runtime.sensor import Sensor
-from nodes.runtime.surplus import Use
-from nodes.wire import Kind, Message, encode
 from testbed.control import ControlError, request
 
 

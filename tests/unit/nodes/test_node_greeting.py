@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.runtime.backoff import CAP_S, FIRST_S, Backoff
-from nodes.runtime.greeting import (
+from nodes.protocol.wire import Kind, Message, decode, encode
+from nodes.runtime.broker_selection import CAP_S, FIRST_S, Backoff
+from nodes.runtime.handshake import (
     MAX_HELLO_BYTES,
     MAX_NAME,
     PROOF_HELLO_BYTES,
@@ -19,7 +20,6 @@ from nodes.runtime.greeting import (
     Unwelcome,
     new_nonce,
 )
-from nodes.wire import Kind, Message, decode, encode
 
 SECRET = b"of the slope"
 SENSOR = Card("s1", 2, "slope", SECRET)

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from nodes.delivery.base import Dropped
-from nodes.joined import join
+from nodes.protocol.joined import join
+from nodes.protocol.wire import Kind, Message, encode, message_id
 from nodes.runtime.log import (
     MAX_HANDED_OVER,
     HandedOver,
@@ -18,7 +19,6 @@ from nodes.runtime.log import (
     hex_id,
     last_counter,
 )
-from nodes.wire import Kind, Message, encode, message_id
 
 
 def test_each_event_is_in_the_file_as_soon_as_it_happened(tmp_path: Path) -> None:

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.runtime.player import Player, timeline
+from nodes.protocol.wire import MAX_PAYLOAD_BYTES, decode, encode, message_id
 from nodes.runtime.publisher import Publication, Publisher, Unpublishable, publication
-from nodes.wire import MAX_PAYLOAD_BYTES, decode, encode, message_id
+from nodes.runtime.sensor import Player, timeline
 
 
 @pytest.mark.parametrize(

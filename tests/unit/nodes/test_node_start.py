@@ -5,11 +5,11 @@ import subprocess
 import sys
 from pathlib import Path
 
-from nodes.runtime.later import UNUSED
+from nodes.runtime.main import UNUSED
 
 LOAD = """
 import json, sys
-from nodes.runtime.later import load_unused_later
+from nodes.runtime.main import load_unused_later
 load_unused_later()
 import nodes.runtime.broker, nodes.runtime.client, nodes.runtime.control
 lazy = [name for name, module in sys.modules.items() if type(module).__name__ == "_LazyModule"]

@@ -17,8 +17,8 @@ from nodes.overlay.base import (
     Send,
     Station,
 )
-from nodes.overlay.mesh import anchor, guests
-from nodes.wire import CUSTODY, REPEATED, Kind, Message, encode
+from nodes.overlay.broker import anchor, guests
+from nodes.protocol.wire import CUSTODY, REPEATED, Kind, Message, encode
 
 STATION = Station("b1", 1, (BrokerName("b2", 2), BrokerName("b3", 3)))
 BROKERS = {"b2", "b3"}

@@ -15,11 +15,12 @@ def test_every_topic_method_can_be_chosen() -> None:
 def test_a_sensor_loads_nothing_that_only_brokers_need() -> None:
     program = (
         "import sys, nodes.runtime.sensor, nodes.runtime.subscriber\n"
-        "print(*(name for name in sys.modules if name.startswith('nodes.overlay.')))"
+        "print(*(name for name in sys.modules if name.startswith('nodes.')))"
     )
     loaded = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     ).stdout.split()
     assert "nodes.overlay.edge" in loaded
-    for part in ("mesh", "tbps", "skipgraph", "star"):
+    for part in ("broker", "topics", "skipgraph", "star"):
         assert not [name for name in loaded if name.startswith(f"nodes.overlay.{part}")]
+    assert not [name for name in loaded if name.endswith(("_messages", "_codec"))]

@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from nodes.overlay.owed import (
+from nodes.overlay.reliability.outbox import (
     AGAIN_S,
     MAX_REPEATED,
     MAX_REPEATED_BYTES,
@@ -12,7 +12,7 @@ from nodes.overlay.owed import (
     TakenLately,
     size_of,
 )
-from nodes.wire import Kind, Message
+from nodes.protocol.wire import Kind, Message
 
 LIMIT = 5000
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from nodes.overlay.promises import PARAMETERS, Promises, promises
+from nodes.overlay.reliability.promises import PARAMETERS, Promises, promises
 from nodes.parameters import ParameterError
 
 

@@ -10,7 +10,8 @@ import nodes
 HERE = Path(nodes.__path__[0])
 CORES = sorted(
     [
-        *(HERE / name for name in ("wire.py", "kinds.py", "parameters.py")),
+        HERE / "parameters.py",
+        *(HERE / "protocol").rglob("*.py"),
         *(HERE / "overlay").rglob("*.py"),
         *(HERE / "delivery").rglob("*.py"),
     ]

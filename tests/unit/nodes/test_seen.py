@@ -3,9 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.overlay.heard import MAX_HEARD, Heard, HeardLately
-from nodes.overlay.seen import MAX_ORIGINS, WINDOW, Seen
-from nodes.wire import message_id
+from nodes.overlay.reliability.dedup import MAX_HEARD, MAX_ORIGINS, WINDOW, Heard, HeardLately, Seen
+from nodes.protocol.wire import message_id
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, WINDOW - 1)), max_size=60))

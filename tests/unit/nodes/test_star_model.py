@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from nodes.overlay.base import Refuse, Send, Station
-from nodes.overlay.interests import parse
 from nodes.overlay.star import star
-from nodes.wire import Kind, Message
+from nodes.protocol.interests import parse
+from nodes.protocol.wire import Kind, Message
 
 peers = st.sampled_from(["s1", "s2", "c1", "c2", "c3"])
 topics = st.sampled_from(["rain", "tilt", "alert"])

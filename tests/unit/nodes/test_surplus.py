@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.runtime.surplus import ANSWER_S, UNUSED_S, Use, surplus
-from nodes.wire import CUSTODY, Kind, Message
+from nodes.protocol.wire import CUSTODY, Kind, Message
+from nodes.runtime.link_eviction import ANSWER_S, UNUSED_S, Use, surplus
 
 NOW = 1000.0
 ALERT = Message(Kind.PUBLISH, priority=5, flags=CUSTODY)

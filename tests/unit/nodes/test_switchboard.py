@@ -8,8 +8,8 @@ import pytest
 
 from brokers_at_home import AtHome, brokers, configs, install, until
 from nodes.overlay.base import Drop
-from nodes.runtime import dialing, surplus, switchboard
-from nodes.wire import Kind
+from nodes.protocol.wire import Kind
+from nodes.runtime import dialing, link_eviction, peer_links
 
 
 @pytest.fixture(autouse=True)
@@ -116,8 +116,8 @@ def test_two_that_call_each_other_at_once_have_one_link_and_nothing_is_lost(
 def test_too_many_links_are_closed_in_order_the_one_unused_for_longest_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(surplus, "UNUSED_S", 0.05)
-    monkeypatch.setattr(switchboard, "LOOK_AGAIN_S", 0.02)
+    monkeypatch.setattr(link_eviction, "UNUSED_S", 0.05)
+    monkeypatch.setattr(peer_links, "LOOK_AGAIN_S", 0.02)
 
     async def live() -> None:
         async with brokers(tmp_path, 4, max_links=2) as (one, two, three, four):
@@ -141,8 +141,8 @@ def test_too_many_links_are_closed_in_order_the_one_unused_for_longest_first(
 def test_a_sign_of_life_does_not_keep_a_link(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(surplus, "UNUSED_S", 0.05)
-    monkeypatch.setattr(switchboard, "LOOK_AGAIN_S", 0.02)
+    monkeypatch.setattr(link_eviction, "UNUSED_S", 0.05)
+    monkeypatch.setattr(peer_links, "LOOK_AGAIN_S", 0.02)
 
     async def live() -> None:
         async with brokers(tmp_path, 4, max_links=2) as (one, two, three, _):
@@ -207,17 +207,17 @@ def test_what_is_queued_when_the_other_side_closes_in_order_goes_over_the_next_l
 def test_a_link_on_which_a_long_message_is_coming_is_not_closed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(surplus, "UNUSED_S", 0.0)
+    monkeypatch.setattr(link_eviction, "UNUSED_S", 0.0)
 
     async def live() -> None:
         async with brokers(tmp_path, 2) as (one, two):
             two.send("b1", 1)
             await until(lambda: one.heard("message"))
             link = one.broker.links["b2"]
-            assert surplus.surplus([link], 0, one.broker.now() + 1) == ([link], 0)
+            assert link_eviction.surplus([link], 0, one.broker.now() + 1) == ([link], 0)
             two.send("b1", 2, size=5_000_000)
             await until(lambda: link.receiving)
-            assert surplus.surplus([link], 0, one.broker.now() + 1) == ([], 1)
+            assert link_eviction.surplus([link], 0, one.broker.now() + 1) == ([], 1)
             await until(lambda: len(one.heard("message")) == 2)
             assert not link.receiving
 

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.delivery.labels import Form, Letter, levelled
-from nodes.joined import join
-from nodes.wire import (
+from nodes.protocol.joined import join
+from nodes.protocol.labels import Form, Letter, levelled
+from nodes.protocol.wire import (
     FIELDS,
     HEADER_SIZE,
     MAX_COORDINATE,
@@ -27,7 +27,7 @@ from nodes.wire import (
     encode,
     message_id,
 )
-from testbed.capture.layer import TestbedHeader, TestbedLabel
+from testbed.capture.scapy_layer import TestbedHeader, TestbedLabel
 
 TESTS = Path(__file__).parents[2]
 GOLDEN = TESTS / "golden" / "nodes" / "messages.txt"

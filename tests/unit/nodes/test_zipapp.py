@@ -6,13 +6,13 @@ import sys
 import zipfile
 from pathlib import Path
 
-from testbed import zipapp
+from testbed.backends.common import zipapp
 
 
 def test_the_same_sources_give_the_same_bytes(tmp_path: Path) -> None:
     first = zipapp.build(tmp_path / "a.pyz").read_bytes()
     assert zipapp.build(tmp_path / "b.pyz").read_bytes() == first
-    program = "import sys, pathlib, testbed.zipapp as z; z.build(pathlib.Path(sys.argv[1]))"
+    program = "import sys, pathlib, testbed.backends.common.zipapp as z; z.build(pathlib.Path(sys.argv[1]))"
     other = tmp_path / "c.pyz"
     subprocess.run(
         [sys.executable, "-c", program, str(other)],
@@ -28,7 +28,7 @@ def test_it_holds_the_nodes_the_library_and_its_licence_and_no_machine_code(tmp_
         names = archive.namelist()
         assert "Redistribution and use" in archive.read("licenses/websockets/LICENSE").decode()
         assert {entry.date_time for entry in archive.infolist()} == {zipapp.LONG_AGO}
-    assert {"__main__.py", "nodes/wire.py", "websockets/frames.py"} <= set(names)
+    assert {"__main__.py", "nodes/protocol/wire.py", "websockets/frames.py"} <= set(names)
     assert not [name for name in names if not name.endswith((".py", ".pyc", "LICENSE"))]
     assert len(names) == len(set(names))
 

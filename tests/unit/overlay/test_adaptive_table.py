@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.overlay.tbps.adaptive_table import AdaptiveTable, Entry
+from nodes.overlay.topics.adaptive_table import AdaptiveTable, Entry
 from table_order import Entry as Heard
 from table_order import heard_of, literally
-from testbed.converged.adaptive import Heard as HeardByMany
-from testbed.converged.adaptive import adapted
+from testbed.converged.routing_tables import Heard as HeardByMany
+from testbed.converged.routing_tables import adapted
 
 OWN = 100
 

@@ -6,15 +6,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nodes.overlay.skipgraph.codec import decode
-from nodes.overlay.skipgraph.messages import Multicast, Tell
-from nodes.overlay.tbps.roster import is_roster_word
-from nodes.wire import Kind, Message
+from nodes.protocol.skipgraph_codec import decode
+from nodes.protocol.skipgraph_messages import Multicast, Tell
+from nodes.protocol.topic_messages import is_roster_word
+from nodes.protocol.wire import Kind, Message
 from quiet_topic import TOPIC, computed, follow, quiet_topic
-from testbed.converged.distances import Strategy
-from testbed.converged.psg import Publications
-from testbed.converged.supports import Support, start_nodes
-from testbed.converged.tables import atm_paths
+from testbed.converged.atm import atm_paths
+from testbed.converged.multicast import Strategy
+from testbed.converged.psg import Publications, Support, start_nodes
 from topic_network import TopicNetwork
 
 METHODS = ["atm-tbps", "patm-tbps"]

@@ -3,10 +3,9 @@
 import pytest
 
 from quiet_topic import computed, follow, quiet_topic
-from testbed.converged.distances import Strategy
 from testbed.converged.fan import fan_helpers, fan_parts, fan_paths
-from testbed.converged.psg import Publications
-from testbed.converged.supports import Support, start_nodes
+from testbed.converged.multicast import Strategy
+from testbed.converged.psg import Publications, Support, start_nodes
 
 SIZES = [(5, 16), (14, 7), (1, 12)]
 sizes = pytest.mark.parametrize(("publishers", "subscribers"), SIZES)

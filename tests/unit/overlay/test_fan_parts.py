@@ -6,12 +6,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.overlay.skipgraph.contacts import VECTOR_BITS, Contact, vector_of
-from nodes.overlay.tbps.parts import Part, fan_parts, neighbours_inside, parts_around
-from nodes.overlay.tbps.supports import space_bits, start_count
+from nodes.overlay.topics.parts import Part, fan_parts, neighbours_inside, parts_around
+from nodes.overlay.topics.supports import space_bits, start_count
+from nodes.protocol.skipgraph_messages import VECTOR_BITS, Contact, vector_of
 from testbed.converged import fan
-from testbed.converged.graph import converge
-from testbed.converged.neighbours import neighbours_in_topics
+from testbed.converged.graph import converge, neighbours_in_topics
 
 LOW, HIGH = b"\x00", b"\xff"
 VECTORS = ["000", "110", "010", "111", "100", "011", "001"]

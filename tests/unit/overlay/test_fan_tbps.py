@@ -7,14 +7,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nodes.overlay.skipgraph.codec import decode
-from nodes.overlay.skipgraph.contacts import Contact
-from nodes.overlay.skipgraph.messages import Claim
-from nodes.overlay.tbps.fan import FanTbps
-from nodes.overlay.tbps.keys import Role, topic_key
-from nodes.overlay.tbps.parts import Part
-from nodes.overlay.tbps.roster import Roster
-from nodes.wire import Kind, Message
+from nodes.overlay.topics.fan import FanTbps
+from nodes.overlay.topics.keys import Role, topic_key
+from nodes.overlay.topics.parts import Part
+from nodes.overlay.topics.roster import Roster
+from nodes.protocol.skipgraph_codec import decode
+from nodes.protocol.skipgraph_messages import Claim, Contact
+from nodes.protocol.wire import Kind, Message
 from quiet_topic import TOPIC, follow, quiet_topic
 from topic_network import TopicNetwork
 

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.overlay.skipgraph import messages as m
-from nodes.overlay.skipgraph.codec import FORMS, decode, encode, with_publication
-from nodes.overlay.skipgraph.contacts import Contact
-from nodes.wire import Kind, Message, WireError
-from nodes.wire import decode as decode_wire
-from nodes.wire import encode as encode_wire
+from nodes.protocol import skipgraph_messages as m
+from nodes.protocol.skipgraph_codec import FORMS, decode, encode, with_publication
+from nodes.protocol.skipgraph_messages import Contact
+from nodes.protocol.wire import Kind, Message, WireError
+from nodes.protocol.wire import decode as decode_wire
+from nodes.protocol.wire import encode as encode_wire
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "nodes" / "graph_messages.txt"
 KINDS = get_args(m.GraphMessage)

@@ -7,8 +7,16 @@ import pytest
 
 from known_graph import known_places
 from nodes.overlay.skipgraph.actions import Inserted, Moved, Removed
-from nodes.overlay.skipgraph.contacts import Contact
-from nodes.overlay.skipgraph.messages import Check, Declined, Find, Gap, Gone, Locate, Noted
+from nodes.protocol.skipgraph_messages import (
+    Check,
+    Contact,
+    Declined,
+    Find,
+    Gap,
+    Gone,
+    Locate,
+    Noted,
+)
 from overlay_network import OverlayNetwork, actual_links, expected_links, graph_node
 
 LONG_S = 30.0

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-from nodes.overlay.skipgraph import messages as m
 from nodes.overlay.skipgraph.actions import Delivered, Inserted
-from nodes.overlay.skipgraph.contacts import Contact
 from nodes.overlay.skipgraph.multicast import parts
+from nodes.protocol import skipgraph_messages as m
+from nodes.protocol.skipgraph_messages import Contact
 from overlay_network import OverlayNetwork, graph_node
 
 NODES = range(1, 9)

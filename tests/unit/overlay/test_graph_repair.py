@@ -4,9 +4,9 @@ from random import Random
 
 import pytest
 
-from nodes.overlay.skipgraph import messages as m
-from nodes.overlay.skipgraph.contacts import Contact, vector_of
 from nodes.overlay.skipgraph.node import IDLE_PERIOD_S
+from nodes.protocol import skipgraph_messages as m
+from nodes.protocol.skipgraph_messages import Contact, vector_of
 from overlay_network import (
     OverlayNetwork,
     actual_links,

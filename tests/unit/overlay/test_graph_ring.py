@@ -2,10 +2,10 @@
 
 import pytest
 
-from nodes.overlay.skipgraph import messages as m
 from nodes.overlay.skipgraph.actions import Action, Delivered, Inserted, Removed, Send
-from nodes.overlay.skipgraph.contacts import Contact
 from nodes.overlay.skipgraph.node import IDLE_PERIOD_S, SkipGraphNode
+from nodes.protocol import skipgraph_messages as m
+from nodes.protocol.skipgraph_messages import Contact
 from overlay_network import OverlayNetwork, actual_links, expected_links, graph_node
 
 

@@ -5,9 +5,9 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nodes.overlay.skipgraph import messages as m
 from nodes.overlay.skipgraph.actions import Carried, Result
-from nodes.overlay.skipgraph.contacts import vector_of
+from nodes.protocol import skipgraph_messages as m
+from nodes.protocol.skipgraph_messages import vector_of
 from overlay_network import OverlayNetwork, actual_links, expected_links, graph_node
 
 # Kita 2025, figure 4.1: key and membership vector of each node

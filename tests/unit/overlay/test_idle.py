@@ -7,7 +7,7 @@ import pytest
 
 from nodes.overlay.methods import TOPIC_METHODS
 from nodes.overlay.skipgraph.node import IDLE_PERIOD_S
-from nodes.wire import Message, encode
+from nodes.protocol.wire import Message, encode
 from topic_network import TopicNetwork
 
 BUDGET = 200  # bytes a second on a 3G line, both ways, of which beats may take half

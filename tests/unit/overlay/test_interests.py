@@ -6,9 +6,16 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from nodes.overlay.interests import Interest, checked, is_plain, parse
-from nodes.overlay.zorder_map.boxes import Box
-from nodes.wire import MAX_COORDINATE, MAX_DIMENSIONS, MAX_TOPIC_BYTES, Kind, Message, WireError
+from nodes.protocol.interests import Interest, checked, is_plain, parse
+from nodes.protocol.regions import Box
+from nodes.protocol.wire import (
+    MAX_COORDINATE,
+    MAX_DIMENSIONS,
+    MAX_TOPIC_BYTES,
+    Kind,
+    Message,
+    WireError,
+)
 
 topics = st.text(st.characters(exclude_categories=["Cs"]), max_size=25).filter(is_plain)
 coordinates = st.one_of(st.integers(0, 8), st.integers(0, MAX_COORDINATE), st.just(MAX_COORDINATE))

@@ -7,13 +7,13 @@ import pytest
 from mesh_network import MeshNetwork
 from nodes.overlay import METHODS
 from nodes.overlay.base import Action, BrokerName, Drop, Note, Refuse, Send, Station
-from nodes.overlay.beats import ANSWER, FOUND, QUESTION, beat
-from nodes.overlay.custody import taken
-from nodes.overlay.mesh import anchor
-from nodes.overlay.mesh.mesh import LINGER_S, Mesh
+from nodes.overlay.broker import anchor
+from nodes.overlay.broker.mesh import LINGER_S, Mesh
 from nodes.overlay.methods import TOPIC_METHODS
-from nodes.overlay.tbps.sg import SgTbps
-from nodes.wire import CUSTODY, REPEATED, Kind, Message
+from nodes.overlay.reliability.custody import taken
+from nodes.overlay.reliability.heartbeat import ANSWER, FOUND, QUESTION, beat
+from nodes.overlay.topics.sg import SgTbps
+from nodes.protocol.wire import CUSTODY, REPEATED, Kind, Message
 
 BROKERS = [f"b{number}" for number in range(1, 6)]
 SUBSCRIBERS = ["c1", "c2", "c3"]

@@ -4,10 +4,10 @@ import pytest
 
 from mesh_network import MeshNetwork
 from nodes.overlay import METHODS
-from nodes.overlay.interests import Interest
 from nodes.overlay.methods import TOPIC_METHODS
-from nodes.overlay.zorder_map.boxes import Box
-from nodes.wire import REPEATED, Kind, Message
+from nodes.protocol.interests import Interest
+from nodes.protocol.regions import Box
+from nodes.protocol.wire import REPEATED, Kind, Message
 
 BROKERS = [f"b{number}" for number in range(1, 6)]
 WEST, EAST = Box((0, 0), (59, 99)), Box((40, 0), (99, 99))  # they overlap

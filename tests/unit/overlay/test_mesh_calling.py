@@ -6,7 +6,7 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.overlay.mesh.calling import FIRST_S, LONGEST_S, Calling
+from nodes.overlay.broker.calling import FIRST_S, LONGEST_S, Calling
 
 EARLY, LATE = 0.75, 1.25  # of a pause: not everybody calls at the same moment
 

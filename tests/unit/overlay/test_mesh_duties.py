@@ -5,9 +5,9 @@ from math import inf
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.overlay.custody import taken
-from nodes.overlay.mesh.duties import AGAIN_S, MAX_CLOSED, OVERHEAD, Duties, Duty, copy_of
-from nodes.wire import CUSTODY, Kind, Message
+from nodes.overlay.broker.duties import AGAIN_S, MAX_CLOSED, OVERHEAD, Duties, Duty, copy_of
+from nodes.overlay.reliability.custody import taken
+from nodes.protocol.wire import CUSTODY, Kind, Message
 
 ME = 1
 KEEP_S = 600.0

@@ -1,13 +1,13 @@
 """What a broker remembers for those who missed it, and how guests catch up from it."""
 
-from nodes.overlay import digest
-from nodes.overlay.digest import Digest
-from nodes.overlay.interests import Interest
-from nodes.overlay.mesh.catching_up import CATCHING_UP_S, LATER_S, LEAST_S, CatchingUp
-from nodes.overlay.mesh.lost_peers import UNNOTICED_S, LostPeers
-from nodes.overlay.mesh.memory import OVERHEAD, Memory
-from nodes.overlay.zorder_map.boxes import Box
-from nodes.wire import CUSTODY, REPEATED, Kind, Message
+from nodes.overlay.broker.catching_up import CATCHING_UP_S, LATER_S, LEAST_S, CatchingUp
+from nodes.overlay.broker.lost_peers import UNNOTICED_S, LostPeers
+from nodes.overlay.broker.memory import OVERHEAD, Memory
+from nodes.overlay.reliability import digest
+from nodes.overlay.reliability.digest import Digest
+from nodes.protocol.interests import Interest
+from nodes.protocol.regions import Box
+from nodes.protocol.wire import CUSTODY, REPEATED, Kind, Message
 
 A = Interest("a")
 

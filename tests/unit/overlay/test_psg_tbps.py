@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.overlay.skipgraph.contacts import VECTOR_BITS, Contact
-from nodes.overlay.tbps.supports import SUPPORT, slots, support_nodes
-from nodes.wire import Kind
-from testbed.converged.supports import NO_START, Support, start_nodes
+from nodes.overlay.topics.supports import SUPPORT, slots, support_nodes
+from nodes.protocol.skipgraph_messages import VECTOR_BITS, Contact
+from nodes.protocol.wire import Kind
+from testbed.converged.psg import NO_START, Support, start_nodes
 from topic_network import TopicNetwork
 
 

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from known_graph import known_places
-from nodes.overlay.skipgraph.contacts import VECTOR_BITS, Contact, vector_of
-from nodes.overlay.tbps.base import Asked
-from nodes.overlay.tbps.publishers import Publishers
-from nodes.overlay.tbps.rooted import node_key, topic_hash
+from nodes.overlay.topics.base import Asked
+from nodes.overlay.topics.scribe.member import node_key, topic_hash
+from nodes.overlay.topics.scribe.publishers import Publishers
+from nodes.protocol.skipgraph_messages import VECTOR_BITS, Contact, vector_of
 from testbed.converged.scribe import ScribeTrees, scribe_trees
 from topic_network import TopicNetwork
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.overlay.tbps.branches import Branches
-from nodes.overlay.tbps.compass import Bearing
-from nodes.overlay.tbps.scribe_words import (
+from nodes.overlay.topics.scribe.routing import Bearing
+from nodes.overlay.topics.scribe.tree import Branches
+from nodes.protocol.scribe_messages import (
     Answer,
     Ask,
     Inquiry,
@@ -22,7 +22,7 @@ from nodes.overlay.tbps.scribe_words import (
     hear_scribe,
     say_scribe,
 )
-from nodes.wire import WireError
+from nodes.protocol.wire import WireError
 
 TOPIC = "slope"
 PARENT, OTHER, CHILD = 7, 8, 9

@@ -7,10 +7,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nodes.overlay.methods import TOPIC_METHODS
-from nodes.overlay.skipgraph.contacts import vector_of
-from nodes.overlay.tbps.base import Asked
-from nodes.overlay.tbps.scribe_words import Toward, course_of
-from nodes.wire import CUSTODY, Kind, Message
+from nodes.overlay.topics.base import Asked
+from nodes.protocol.scribe_messages import Toward, course_of
+from nodes.protocol.skipgraph_messages import vector_of
+from nodes.protocol.wire import CUSTODY, Kind, Message
 from topic_network import TopicNetwork, parameter_sets
 
 TOPIC = "slope"

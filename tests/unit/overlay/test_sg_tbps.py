@@ -4,12 +4,12 @@ from dataclasses import replace
 
 import pytest
 
-from nodes.overlay.skipgraph.codec import decode, encode
-from nodes.overlay.skipgraph.messages import Multicast, Tell, Way
-from nodes.overlay.tbps.keys import Role, edge, stands_in, topic_key, topic_of
-from nodes.overlay.tbps.sg import Flow, SgTbps
-from nodes.overlay.tbps.words import Word, hear, say
-from nodes.wire import Kind, Message, WireError
+from nodes.overlay.topics.keys import Role, edge, stands_in, topic_key, topic_of
+from nodes.overlay.topics.sg import Flow, SgTbps
+from nodes.protocol.skipgraph_codec import decode, encode
+from nodes.protocol.skipgraph_messages import Multicast, Tell, Way
+from nodes.protocol.topic_messages import Word, hear, say
+from nodes.protocol.wire import Kind, Message, WireError
 from topic_network import TopicNetwork
 
 PUBLISHERS = range(1, 6)

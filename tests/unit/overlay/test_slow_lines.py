@@ -6,7 +6,7 @@ import pytest
 
 from mesh_network import MeshNetwork
 from nodes.overlay.methods import TOPIC_METHODS
-from nodes.wire import Kind
+from nodes.protocol.wire import Kind
 
 BROKERS = [f"b{number}" for number in range(1, 6)]
 SLOW_S = 5.0

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.overlay.space import AREA, Dimension, Space
-from nodes.wire import MAX_COORDINATE
+from nodes.protocol.space import AREA, Dimension, Space
+from nodes.protocol.wire import MAX_COORDINATE
 
 values = st.floats(-1e6, 1e6)
 degrees = st.integers(-9000, 9000).map(lambda hundredths: hundredths / 100)

@@ -7,11 +7,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from nodes.overlay.methods import TOPIC_METHODS
-from nodes.overlay.skipgraph import messages as m
-from nodes.overlay.skipgraph.codec import encode
-from nodes.overlay.tbps.base import Duplicate, Place, Refuse, Send
-from nodes.overlay.tbps.keys import Role, topic_key
-from nodes.wire import Kind, Message, WireError
+from nodes.overlay.topics.base import Duplicate, Place, Refuse, Send
+from nodes.overlay.topics.keys import Role, topic_key
+from nodes.protocol import skipgraph_messages as m
+from nodes.protocol.skipgraph_codec import encode
+from nodes.protocol.wire import Kind, Message, WireError
 from topic_network import TopicNetwork, parameter_sets
 
 METHODS = [(name, each) for name in TOPIC_METHODS for each in parameter_sets(name)]

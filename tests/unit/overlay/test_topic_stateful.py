@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from nodes.overlay.methods import TOPIC_METHODS
-from nodes.overlay.tbps.keys import Role
+from nodes.overlay.topics.keys import Role
 from topic_network import TopicNetwork, parameter_sets
 
 NODES = range(1, 8)

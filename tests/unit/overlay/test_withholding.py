@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.overlay.skipgraph.codec import decode
-from nodes.overlay.skipgraph.messages import Carry, Tell
-from nodes.overlay.tbps.base import Doubted, Place, Restored
-from nodes.overlay.tbps.sg import MOST_HELD, Flow
-from nodes.overlay.tbps.waiting import Waiting
-from nodes.overlay.tbps.words import Word, hear_timed, is_timed, say_timed
-from nodes.wire import CUSTODY, Kind, Message, WireError
+from nodes.overlay.topics.base import Doubted, Place, Restored
+from nodes.overlay.topics.sg import MOST_HELD, Flow
+from nodes.overlay.topics.waiting import Waiting
+from nodes.protocol.skipgraph_codec import decode
+from nodes.protocol.skipgraph_messages import Carry, Tell
+from nodes.protocol.topic_messages import Word, hear_timed, is_timed, say_timed
+from nodes.protocol.wire import CUSTODY, Kind, Message, WireError
 from overlay_network import OverlayNetwork, graph_node
 from topic_network import TopicNetwork
 

@@ -6,9 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from nodes.overlay.zorder_map.boxes import Box, Interval, cells, intervals, next_within
-from nodes.overlay.zorder_map.curve import interleave
-from nodes.overlay.zorder_map.parts import Cell
+from nodes.overlay.zorder_map.curve import Cell, cells, interleave, intervals, next_within
+from nodes.protocol.regions import Box, Interval
 
 BITS_OF = {1: 6, 2: 4, 3: 3, 4: 2}  # dimensions -> bits: spaces small enough to look at each point
 

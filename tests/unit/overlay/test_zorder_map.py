@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from map_network import ALL_CELLS, Cell, MapNetwork, box_of, known_by, point_of
-from nodes.overlay.interests import Interest
-from nodes.overlay.tbps.base import Restored
+from nodes.overlay.topics.base import Restored
 from nodes.overlay.zorder_map.keys import Keys
 from nodes.overlay.zorder_map.settings import Settings
-from nodes.overlay.zorder_map.words import Toward, course_of
 from nodes.parameters import ParameterError
-from nodes.wire import CUSTODY, Message
+from nodes.protocol.interests import Interest
+from nodes.protocol.wire import CUSTODY, Message
+from nodes.protocol.zorder_map_messages import Toward, course_of
 
 BROKERS = 10
 WHOLE = Interest("slope", box_of((0, 0), (7, 7))).text

@@ -9,8 +9,8 @@ from hypothesis.stateful import initialize
 from map_network import ALL_CELLS, box_of, place_of
 from mesh_network import MeshNetwork
 from mesh_stories import BROKERS, SENSORS, MeshStories
-from nodes.overlay.interests import Interest, parse
-from nodes.wire import Kind, Message
+from nodes.protocol.interests import Interest, parse
+from nodes.protocol.wire import Kind, Message
 
 WANTED = {
     "c1": [Interest("slope", box_of((0, 0), (4, 4))), Interest("valley")],

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from map_network import ALL_CELLS, Cell, MapNetwork, box_of
-from nodes.overlay.interests import Interest
+from nodes.protocol.interests import Interest
 
 NUMBERS = range(1, 8)
 TOPICS = ["slope", "valley"]

@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from nodes.overlay.zorder_map.boxes import Box
-from nodes.overlay.zorder_map.curve import Point
-from nodes.overlay.zorder_map.matching import Matching
+from nodes.overlay.zorder_map.registry import Matching
+from nodes.protocol.regions import Box, Point
 
 BITS = 4
 LAST = 2**BITS - 1

@@ -4,13 +4,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from map_network import ALL_CELLS, box_of, place_of, point_of
-from nodes.overlay.interests import Interest, parse
-from nodes.overlay.zorder_map.ground import Ground
-from nodes.overlay.zorder_map.keys import Keys
+from nodes.overlay.zorder_map.keys import Ground, Keys
 from nodes.overlay.zorder_map.registry import Registry
-from nodes.overlay.zorder_map.spans import Spans
-from nodes.overlay.zorder_map.words import Entry, Toward
-from nodes.wire import Kind, Message
+from nodes.protocol.interests import Interest, parse
+from nodes.protocol.regions import Spans
+from nodes.protocol.wire import Kind, Message
+from nodes.protocol.zorder_map_messages import Entry, Toward
 
 KEEP_S = 100.0
 cells = st.sampled_from(ALL_CELLS)

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.overlay.zorder_map.spans import NOTHING, Spans
+from nodes.protocol.regions import NOTHING, Spans
 
 BITS = 6
 stretches = st.tuples(st.integers(0, 63), st.integers(0, 63)).map(lambda ends: tuple(sorted(ends)))

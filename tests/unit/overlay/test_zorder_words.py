@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.overlay.zorder_map import words as w
-from nodes.overlay.zorder_map.spans import Spans
-from nodes.wire import Kind, Message, WireError
+from nodes.protocol import zorder_map_messages as w
+from nodes.protocol.regions import Spans
+from nodes.protocol.wire import Kind, Message, WireError
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "nodes" / "map_words.txt"
 BITS = 64

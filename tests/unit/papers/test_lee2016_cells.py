@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from nodes.wire import HEADER_SIZE
+from nodes.protocol.wire import HEADER_SIZE
 from testbed.papers.lee2016 import FULL, QUICK, Lab, sheet, topology_text
-from testbed.papers.lee2016 import series as ways
+from testbed.papers.lee2016 import model as ways
 from testbed.papers.lee2016.cells import Experiment
 from testbed.scenario import compile_timeline
 from testbed.topology import doubts, load_text

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.papers.lee2016 import series as ways
+from testbed.papers.lee2016 import model as ways
 from testbed.papers.lee2016.model import bound, growth, load, packets_of_standard
-from testbed.papers.lee2016.thesis import LARGEST_DELAY_RATE, LARGEST_DELAY_S
+from testbed.papers.lee2016.sheet import LARGEST_DELAY_RATE, LARGEST_DELAY_S
 
 
 @pytest.mark.parametrize(

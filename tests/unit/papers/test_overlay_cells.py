@@ -7,12 +7,11 @@ from dataclasses import asdict
 import pytest
 
 from analysis.papers.tables import COLUMNS
+from testbed.converged.zorder_areas import Workload
 from testbed.converged.zorder_levelling import Rule
-from testbed.converged.zorder_space import Workload
 from testbed.papers import banno2013, kawakami2016, kita2025, ogawa
-from testbed.papers.cells import Cell, Extent
-from testbed.papers.measuring import EXPERIMENTS, measure
-from testbed.papers.waiting_lab import BEGIN_S
+from testbed.papers.cells import EXPERIMENTS, Cell, Extent, measure
+from testbed.papers.waiting import BEGIN_S
 from testbed.scenario import compile_timeline
 from testbed.topology import load_text
 from testbed.topology.model import NodeKind

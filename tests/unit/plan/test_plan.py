@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from testbed.backends.fake import FakeBackend
-from testbed.events import ignore
-from testbed.journal import Journal
 from testbed.lab.apply import apply
+from testbed.lab.journal import Journal
 from testbed.plan import Actual, Fingerprints, Step, StepKind, plan_up
+from testbed.progress import ignore
 from testbed.topology.model import Method, Node, NodeKind, Profile, Topology
 
 NAMES = [f"sensors-{i}" for i in range(1, 7)]

@@ -3,8 +3,8 @@
 import pytest
 
 from testbed.links.changes import BOTH, Action, Order
-from testbed.recording.by_hand import link_incidents
-from testbed.scenario.link_orders import link_orders
+from testbed.links.scenario_orders import link_orders
+from testbed.recording.actions import link_incidents
 from testbed.topology import load_text
 
 START_NS = 1_000

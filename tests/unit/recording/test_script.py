@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from testbed.backends.simulated.lab import SimulatedLab
-from testbed.backends.simulated.playing import Played, play
+from testbed.backends.simulated.play import Played, play
 from testbed.places import RunPlace
 from testbed.recording.script import compiled
 from testbed.topology import load_text

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from testbed.links.changes import Link, as_filed, ordered
+from testbed.links.scenario_orders import link_orders
 from testbed.scenario import Incident, compile_incidents
-from testbed.scenario.agenda import Agenda
-from testbed.scenario.link_orders import link_orders
+from testbed.scenario.schedule import Agenda
 from testbed.scenario.triggers import Reception
 from testbed.topology.model import (
     ActionKind,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from testbed.scenario import compile_incidents, compile_timeline
-from testbed.scenario.pace import played_ns
+from testbed.scenario.model import played_ns
 from testbed.topology import TopologyErrors, load_text
 from testbed.topology.model import Topology
 

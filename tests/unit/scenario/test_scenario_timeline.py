@@ -22,7 +22,7 @@ from testbed.topology.model import (
     from_json,
     to_json,
 )
-from testbed.topology.volume import rhythm
+from testbed.topology.publication_times import rhythm
 
 TOPOLOGIES = Path(__file__).resolve().parents[3] / "topologies"
 SECOND = 1_000_000_000

@@ -6,7 +6,7 @@ from math import ceil
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.scenario.agenda import Agenda
+from testbed.scenario.schedule import Agenda
 from testbed.scenario.triggers import Reception, Triggers, place_in_overlay, reception
 from testbed.topology.model import (
     ActionKind,

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from testbed.errors import InputError
 from testbed.places import LAB_NAME
-from testbed.sweeps.axes import STEPS, Axis, parse_axis, split
-from testbed.sweeps.cells import Sweep, check_axes, from_json
+from testbed.sweeps.cells import STEPS, Axis, Sweep, check_axes, from_json, parse_axis, split
 
 
 def axes() -> st.SearchStrategy[tuple[Axis, ...]]:

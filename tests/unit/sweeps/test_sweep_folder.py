@@ -10,10 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from testbed.errors import InputError
-from testbed.sweeps.axes import Axis
-from testbed.sweeps.cells import Cell, Sweep
+from testbed.sweeps.cells import Axis, Cell, Sweep
 from testbed.sweeps.folder import SweepFolder
-from testbed.sweeps.running import Task, run_tasks
+from testbed.sweeps.pool import Task, run_tasks
 
 SWEEP = Sweep("valley", (Axis("a", ("1", "2", "3")),), 2, 1, "simulated", "x")
 CELLS = SWEEP.cells()
@@ -120,7 +119,7 @@ def test_processes_that_compute_cells_hold_the_lock_of_their_folder(
     )
     start = subprocess.Popen
     monkeypatch.setattr(
-        "testbed.sweeps.running.subprocess.Popen",
+        "testbed.sweeps.pool.subprocess.Popen",
         lambda _, **how: start([sys.executable, "-c", program], **how),
     )
     outcomes: dict[int, Any] = {}

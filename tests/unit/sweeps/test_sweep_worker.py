@@ -7,7 +7,7 @@ import pytest
 
 from testbed.places import LabPlace
 from testbed.sweeps import worker
-from testbed.sweeps.texts import digest_of
+from testbed.sweeps.folder import digest_of
 
 VALLEY = """\
 name: valley

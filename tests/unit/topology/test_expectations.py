@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.expectations import QUANTITIES
-from analysis.expectations import RELATIONS as JUDGED_RELATIONS
+from analysis.stats.expectations import QUANTITIES
+from analysis.stats.expectations import RELATIONS as JUDGED_RELATIONS
 from testbed.topology import TopologyErrors, load_text
-from testbed.topology.expectations import (
+from testbed.topology.model import Expectation, from_json, to_json
+from testbed.topology.parse.expectations import (
     KINDS,
     RELATIONS,
     ExpectationError,
@@ -20,7 +21,6 @@ from testbed.topology.expectations import (
     parse,
     written,
 )
-from testbed.topology.model import Expectation, from_json, to_json
 
 ROOT = Path(__file__).resolve().parents[3]
 GOLDEN = ROOT / "tests" / "golden" / "topology" / "expectations.txt"

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from testbed.errors import InputError
-from testbed.links.profiles import PROFILES
 from testbed.topology import TopologyErrors, load_text
 from testbed.topology.model import Topology, from_json, to_json
-from testbed.topology.overrides import parse_override
+from testbed.topology.parse.overrides import parse_override
+from testbed.topology.profiles import PROFILES
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "topology" / "overrides.txt"
 VALLEY = """\

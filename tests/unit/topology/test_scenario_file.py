@@ -7,7 +7,7 @@ import jsonschema
 import pytest
 
 from testbed.topology import TopologyErrors, doubts, load, load_text, scenario_schema
-from testbed.topology.reader import read
+from testbed.topology.parse.yaml_reader import read
 
 ROOT = Path(__file__).resolve().parents[3]
 MINIMAL = ROOT / "topologies" / "minimal.yaml"

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from testbed.links.profiles import PROFILES
 from testbed.topology import TopologyErrors, load_text
+from testbed.topology.diagnostics.source_map import split_lines
 from testbed.topology.model import NodeKind, from_json, to_json
-from testbed.topology.source_map import split_lines
+from testbed.topology.profiles import PROFILES
 
 HUB = "nodes: {hub: {kind: broker}}\n"
 

@@ -3,8 +3,8 @@
 import pytest
 
 from testbed.topology import TopologyErrors
-from testbed.topology.reader import read
-from testbed.topology.source_map import Place
+from testbed.topology.diagnostics.source_map import Place
+from testbed.topology.parse.yaml_reader import read
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ import jsonschema
 import pytest
 
 from nodes.delivery import METHODS as DELIVERY_METHODS
-from nodes.delivery.limits import LIMIT_BYTES
+from nodes.delivery.queues import LIMIT_BYTES
 from nodes.overlay import METHODS as OVERLAY_METHODS
-from testbed.links.profiles import PROFILES
 from testbed.topology import doubts, json_schema, load, load_text
 from testbed.topology.model import Shape
-from testbed.topology.reader import read
+from testbed.topology.parse.yaml_reader import read
+from testbed.topology.profiles import PROFILES
 from testbed.topology.units import DURATION, RATE, SHARE
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from testbed.topology import load_text
-from testbed.topology.selectors import Members, Stretch, merged, select
+from testbed.topology.parse.selectors import Members, Stretch, merged, select
 
 stretches = st.builds(
     lambda group, first, length: Stretch(group, range(first, first + length)),

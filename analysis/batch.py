@@ -1,0 +1,171 @@
+"""Many runs in one Spark session: what is wrong with one does not keep the others from being measured."""
+
+import shutil
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from analysis.errors import AnalysisError
+from analysis.inputs.run_folder import Run, read_run
+from analysis.pipeline import SHORT_BYTES, STARTING, Progress, measure, size_of
+from analysis.spark.session import open_session
+from analysis.stats.trials import Trial, of_run
+
+# What a damaged run folder makes of us: its own sentence, or what the files of it really were.
+DAMAGE = (AnalysisError, OSError, ValueError, KeyError, TypeError, IndexError)
+BETWEEN_LOOKS_S = 0.2  # at threads that give up
+
+
+class Measured(NamedTuple):
+    """What became of one of the runs."""
+
+    folder: Path
+    run: Run | None
+    summary: dict[str, Any] | None
+    error: AnalysisError | None
+
+
+def analyze_runs(
+    folders: Sequence[Path],
+    emit_of: Callable[[str], Progress],
+    master: str = "local[*]",
+    deadlines: Mapping[int, float] | None = None,
+    at_a_time: int = 1,
+) -> Generator[Measured, None, None]:
+    """Each run in its turn, as soon as it is done; `emit_of`: a listener for the run of this name.
+
+    Spark is started only if there is any run that can be read. `at_a_time`: small runs leave most of a machine idle.
+    """
+    known: dict[Path, Run | AnalysisError] = {}
+    size = 0.0
+    for folder in folders:
+        try:
+            run = read_run(folder.resolve())
+            size += size_of(run)
+            known[folder] = run
+        except DAMAGE as error:
+            known[folder] = _sentence(folder, error)
+    emit = emit_of("")
+    readable = any(isinstance(one, Run) for one in known.values())
+    if not readable:
+        yield from (_measured(folder, one) for folder, one in known.items())
+        return
+    emit(STARTING, 0, 1)
+    with open_session(master, short=size < SHORT_BYTES) as spark:
+        emit(STARTING, 1, 1)
+
+        def measured(folder: Path) -> Measured:
+            one = known[folder]
+            if isinstance(one, Run):
+                return _measure(spark, folder, one, emit_of(one.name), deadlines)
+            return _measured(folder, one)
+
+        if at_a_time == 1:
+            yield from map(measured, known)
+        else:
+            yield from _side_by_side(spark, measured, [*known], at_a_time)
+
+
+def _side_by_side(
+    spark: Any, measured: Callable[[Path], Measured], folders: Sequence[Path], at_a_time: int
+) -> Iterator[Measured]:
+    """In their order, by so many threads. An interrupt waits until all have given up what they were at."""
+    with ThreadPoolExecutor(at_a_time) as threads:
+        begun = [threads.submit(measured, folder) for folder in folders]
+        try:
+            for one in begun:
+                yield one.result()
+        finally:
+            left = {one for one in begun if not one.cancel() and not one.done()}
+            while left:  # whoever was between two of Spark's jobs begins another one
+                spark.sparkContext.cancelAllJobs()
+                left = wait(left, BETWEEN_LOOKS_S).not_done
+
+
+def _measure(
+    spark: Any, folder: Path, run: Run, emit: Progress, deadlines: Mapping[int, float] | None
+) -> Measured:
+    from pyspark.errors import PySparkException
+
+    try:
+        return Measured(folder, run, measure(spark, run, emit, deadlines=deadlines), None)
+    except (*DAMAGE, PySparkException) as error:
+        return Measured(folder, run, None, _sentence(folder, error))
+
+
+def _measured(folder: Path, found: Run | AnalysisError) -> Measured:
+    assert isinstance(found, AnalysisError)
+    return Measured(folder, None, None, found)
+
+
+def _sentence(folder: Path, error: Exception) -> AnalysisError:
+    if isinstance(error, AnalysisError):
+        return error
+    told = " ".join(str(error).split()) or type(error).__name__
+    return AnalysisError(
+        f"{folder.name} cannot be measured: {type(error).__name__}: {told[:300]}.",
+        "Its files are damaged, or of another version; run it again.",
+    )
+
+
+# The metrics of many runs as one dataset: a folder for each table, divided by run; each row tells of which run it is.
+#
+# FOLDER/deliveries/run=valley-20261116-…/part-0.parquet
+
+
+OF_TRIAL = (
+    "lab",
+    "backend",
+    "overlay",
+    "delivery",
+    "seed",
+    "setup",
+    "trial",
+)  # `run` is the folder
+TYPES = {"seed": pa.int64(), "trial": pa.int32()}
+FILE = "part-0.parquet"
+
+
+def write_dataset(folder: Path, trials: Sequence[Trial]) -> None:
+    """Add these runs, in the place of what the dataset had of them."""
+    for trial in trials:
+        for table in sorted(trial.run.metrics.glob("*.parquet")):
+            _write_part(folder / table.stem / f"run={trial.run.name}", table, trial)
+
+
+def _write_part(target: Path, table: Path, trial: Trial) -> None:
+    unfinished = target.with_name(f"_{target.name}.unfinished")  # readers pass such names over
+    shutil.rmtree(unfinished, ignore_errors=True)
+    unfinished.mkdir(parents=True)
+    known = {**of_run(trial.run), "setup": trial.setup, "trial": trial.number}
+    files = sorted(table.glob("*.parquet")) if table.is_dir() else [table]
+    writer: pq.ParquetWriter | None = None
+    try:
+        for file in files:
+            for batch in pq.ParquetFile(file).iter_batches():
+                rows = _with(batch, known)
+                writer = writer or pq.ParquetWriter(
+                    unfinished / FILE, rows.schema, compression="zstd"
+                )
+                writer.write_table(rows)
+        if writer is None:  # no row at all: the columns are told all the same
+            empty = pq.ParquetFile(files[0]).schema_arrow.empty_table()
+            pq.write_table(_with(empty, known), unfinished / FILE, compression="zstd")
+    finally:
+        if writer is not None:
+            writer.close()
+    shutil.rmtree(target, ignore_errors=True)
+    unfinished.rename(target)
+
+
+def _with(batch: pa.RecordBatch | pa.Table, known: dict[str, Any]) -> pa.Table:
+    """With the columns of its run before its own."""
+    rows = pa.Table.from_batches([batch]) if isinstance(batch, pa.RecordBatch) else batch
+    for place, name in enumerate(OF_TRIAL):
+        column = pa.repeat(pa.scalar(known[name], TYPES.get(name, pa.string())), rows.num_rows)
+        rows = rows.add_column(place, name, column)
+    return rows

@@ -1,0 +1,137 @@
+"""Numbers as people read them: sizes, rates, shares, and times in as many digits as their error leaves. Pure."""
+
+import math
+import re
+from typing import Any
+
+NARROW = "\u00a0"  # keeps a number and its unit on one line
+UNITS = (
+    (1.0, "s", 2),
+    (1e-3, "ms", 0),
+    (1e-6, "µs", 0),
+)  # with the digits behind the point that are usual
+FINE = 0.1  # of a second: below, milliseconds have a digit behind the point
+LEADING = 3  # an error that begins with less has two digits: 12 would become 20
+NOTHING = "not distinguishable from 0"
+
+
+def plain(value: float | None) -> str:
+    """A time that is known as well as it is shown."""
+    if value is None:
+        return "–"
+    if 0 < value < 0.001:
+        return f"{value * 1e6:.0f}{NARROW}µs"
+    if value < 1:
+        return f"{value * 1000:.{1 if value < 0.1 else 0}f}{NARROW}ms"
+    return f"{value:.2f}{NARROW}s"
+
+
+def told(value: float | None, error: float = 0.0) -> str:
+    """A time that may be off by so much, in no more digits than that leaves."""
+    if value is None or not error:
+        return plain(value)
+    if value + error < 0:
+        return f"{_around(value, error)} (impossible: before it began)"
+    if value <= 0:
+        return f"{NOTHING} (≤{NARROW}{_at_most(value + error)})"
+    if value < error:
+        return f"≤{NARROW}{_at_most(value + error)}"
+    return _around(value, error)
+
+
+def _around(value: float, error: float) -> str:
+    """Value and error in the same unit, rounded so that what is said contains what is known."""
+    unit, name, usual = _unit(max(abs(value), error))
+    if name == "ms" and abs(value) < FINE:
+        usual = 1
+    scaled, off = value / unit, error / unit
+    digits = -math.floor(math.log10(off))
+    if off * 10.0**digits < LEADING:
+        digits += 1
+    digits = min(usual, digits)
+    shown = round(scaled, digits)
+    step = 10.0**-digits
+    bound = math.ceil((off + abs(scaled - shown)) / step - 1e-9) * step
+    return f"{_written(shown, digits)} ± {_written(bound, digits)}{NARROW}{name}"
+
+
+def _at_most(value: float) -> str:
+    """Rounded up to two digits."""
+    if value <= 0:
+        return f"0{NARROW}s"
+    unit, name, _ = _unit(value)
+    scaled = value / unit
+    digits = 1 - math.floor(math.log10(scaled))
+    step = 10.0**-digits
+    return f"{_written(math.ceil(scaled / step - 1e-9) * step, digits)}{NARROW}{name}"
+
+
+def _unit(value: float) -> tuple[float, str, int]:
+    return next((one for one in UNITS if value >= one[0]), UNITS[-1])
+
+
+def _written(value: float, digits: int) -> str:
+    return f"{value:.{max(0, digits)}f}".replace("-", "−")
+
+
+def seconds(value: float | None) -> str:
+    """A time as people say it."""
+    return plain(value)
+
+
+def size(count: float) -> str:
+    """A number of bytes as people say it."""
+    for unit in ("B", "kB", "MB"):
+        if count < 1000:
+            return f"{count:.{0 if unit == 'B' else 1}f}{NARROW}{unit}"
+        count /= 1000
+    return f"{count:.1f}{NARROW}GB"
+
+
+def rate(bits: float) -> str:
+    """Bits per second as people say it."""
+    for unit in ("bit/s", "kbit/s", "Mbit/s"):
+        if abs(bits) < 1000:
+            return f"{bits:.4g}{NARROW}{unit}"
+        bits /= 1000
+    return f"{bits:.4g}{NARROW}Gbit/s"
+
+
+def percent(share: float, digits: str = ".0f") -> str:
+    """A share as people say it."""
+    return f"{share * 100:{digits}}{NARROW}%"
+
+
+DIGEST = "sha256:"
+DIGITS = 12  # of a digest, as container engines show it
+
+
+def fact(name: str, value: Any) -> tuple[str, str]:
+    """A value in a unit that people read; the end of its name tells what it is in."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        for ending, told in (("_bytes", size), ("_s", seconds)):
+            if name.endswith(ending):
+                return name.removesuffix(ending).replace("_", " "), told(value)
+        if name == "size":
+            return name, size(value)
+    return name.replace("_", " "), _plain(value)
+
+
+def _plain(value: Any) -> str:
+    """What is not known is left out; of several things each is named first."""
+    if isinstance(value, dict):
+        known = {key: item for key, item in value.items() if item is not None}
+        if any(isinstance(item, dict) for item in known.values()):
+            return "; ".join(f"{key}: {_plain(item)}" for key, item in known.items())
+        return ", ".join(" ".join(fact(key, item)) for key, item in known.items())
+    if isinstance(value, list):
+        return ", ".join(_plain(item) for item in value)
+    if isinstance(value, str) and value.startswith(DIGEST):
+        return value[: len(DIGEST) + DIGITS]
+    return f"{value:.3g}" if isinstance(value, float) else str(value)
+
+
+def natural(name: str) -> tuple[tuple[bool, int, str], ...]:
+    """A key that sorts as people count: sensors-2 before sensors-10."""
+    parts = re.findall(r"\d+|\D+", name)
+    return tuple((False, int(part), "") if part.isdecimal() else (True, 0, part) for part in parts)

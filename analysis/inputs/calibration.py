@@ -1,0 +1,64 @@
+"""What a link was asked to do and what it did, measured before the run: the manifest's `calibration`."""
+
+from typing import Any
+
+from analysis.formatting import NARROW, percent
+from analysis.formatting import rate as bit_rate
+from analysis.inputs.run_folder import Run
+
+
+def entries(run: Run) -> list[dict[str, Any]]:
+    """One for each profile and direction; none, if nobody measured."""
+    return [entry for entry in run.manifest.get("calibration") or [] if isinstance(entry, dict)]
+
+
+def reasons(run: Run) -> list[str]:
+    """A sentence for each link profile that is not as asked."""
+    return [_reason(entry) for entry in entries(run) if not entry.get("ok", True)]
+
+
+def _reason(entry: dict[str, Any]) -> str:
+    what = f"Links of profile {entry.get('profile')}, {entry.get('direction')}, are not as asked"
+    why = "; ".join(str(reason).rstrip(".") for reason in entry.get("reasons") or [])
+    return f"{what}: {why}." if why else f"{what}."
+
+
+def rows(run: Run) -> list[dict[str, Any]]:
+    """For the report: each value asked beside the value achieved."""
+    return [
+        {
+            "profile": entry.get("profile"),
+            "direction": entry.get("direction"),
+            "method": entry.get("method"),
+            "ok": bool(entry.get("ok", True)),
+            **{
+                name: (told((entry.get("asked") or {}).get(key)), _achieved(entry, key, told))
+                for name, key, told in (
+                    ("rate", "rate_bps", rate),
+                    ("delay", "delay_s", delay),
+                    ("loss", "loss", loss),
+                )
+            },
+        }
+        for entry in entries(run)
+    ]
+
+
+def _achieved(entry: dict[str, Any], key: str, told: Any) -> str:
+    value = (entry.get("achieved") or {}).get(key)
+    return "not measured" if value is None else str(told(value))
+
+
+def rate(bits: float | None) -> str:
+    """A rate; none is no limit."""
+    return "unlimited" if bits is None else bit_rate(bits)
+
+
+def delay(seconds: float | None) -> str:
+    """A delay, in milliseconds."""
+    return f"{(seconds or 0.0) * 1000:.4g}{NARROW}ms"
+
+
+def loss(share: float | None) -> str:
+    """A share of the packets, in per cent."""
+    return percent(share or 0.0, ".3g")

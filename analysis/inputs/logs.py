@@ -1,0 +1,166 @@
+"""The nodes' logs as a table: tasks parse them in big blocks and write Parquet, so lines never pass through Java."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.json as pj
+
+from analysis.captures.clock import Clock
+from analysis.captures.parquet import GrowingFile
+from analysis.inputs.clocks import NONE, Clocks
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOG = pa.schema(
+    [
+        ("t", pa.int64()),
+        ("node", pa.string()),
+        ("event", pa.string()),
+        ("id", pa.string()),
+        ("topic", pa.string()),
+        ("priority", pa.int32()),
+        ("size", pa.int64()),
+        ("late_ns", pa.int64()),
+        ("peer", pa.string()),
+        ("reason", pa.string()),
+        ("messages", pa.int64()),
+        ("place", pa.list_(pa.int64())),
+    ]
+)
+BLOCK_BYTES = 1 << 23  # that are parsed together
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """The lines of a file that begin between these offsets."""
+
+    path: Path
+    begin: int
+    end: int
+
+    @property
+    def node(self) -> str:
+        """Whose log it is."""
+        return self.path.stem
+
+
+def write_logs(
+    spark: "SparkSession", files: Sequence[Path], folder: Path, clocks: Clocks = NONE
+) -> None:
+    """All lines of these files that are records, as LOG, to this folder. The workers of a cluster must see it.
+
+    `clocks`: of the nodes whose lines have times of a clock of their own.
+    """
+    folder.mkdir()
+    tasks = spark.sparkContext.defaultParallelism
+    shares = share_out(files, tasks)
+
+    def parse(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                with GrowingFile(folder / f"part-{number:05}.parquet", LOG) as file:
+                    for stretch in shares[number]:
+                        for rows in read_stretch(stretch):
+                            file.write(timed_by(clocks.get(stretch.node), rows))
+        yield from ()
+
+    spark.range(0, tasks, 1, tasks).mapInArrow(parse, "nothing int").count()
+
+
+def share_out(files: Sequence[Path], tasks: int) -> list[list[Stretch]]:
+    """As many bytes for each task; one file's lines may be divided among several."""
+    sizes = [(path, path.stat().st_size) for path in files]
+    each = max(1, -(-sum(size for _, size in sizes) // tasks))
+    shares: list[list[Stretch]] = [[] for _ in range(tasks)]
+    before = 0
+    for path, size in sizes:
+        begin = 0
+        while begin < size:
+            task = (before + begin) // each
+            end = min(size, (task + 1) * each - before)
+            shares[task].append(Stretch(path, begin, end))
+            begin = end
+        before += size
+    return shares
+
+
+def read_stretch(stretch: Stretch) -> Iterator[pa.RecordBatch]:
+    """Its records as LOG."""
+    for block in _blocks(stretch):
+        yield from parse_block(block).to_batches()
+
+
+def timed_by(clock: Clock | None, rows: pa.RecordBatch) -> pa.RecordBatch:
+    """Records with the times of the lab's machine, if they were written by this clock."""
+    if clock is None:
+        return rows
+    times, known = rows["t"], rows["t"].is_valid().to_numpy(zero_copy_only=False)
+    home = pa.array(clock.home(times.fill_null(0).to_numpy()), mask=~known)
+    return rows.set_column(rows.schema.get_field_index("t"), LOG.field("t"), home)
+
+
+def _blocks(stretch: Stretch) -> Iterator[bytes]:
+    """Whole lines, some megabytes at a time."""
+    with stretch.path.open("rb") as file:
+        if stretch.begin:
+            file.seek(stretch.begin - 1)
+            file.readline()  # it began before; nothing if a line begins just here
+        while (left := stretch.end - file.tell()) > 0:
+            block = file.read(min(left, BLOCK_BYTES))
+            yield block if block.endswith(b"\n") else block + file.readline()
+
+
+def parse_block(block: bytes) -> pa.Table:
+    """Whole lines as LOG. What is no record is left out: a line that was cut off when its node was killed."""
+    if _looks_sound(block):
+        reading = pj.ReadOptions(use_threads=False, block_size=len(block) + 1)
+        parsing = pj.ParseOptions(explicit_schema=LOG, unexpected_field_behavior="ignore")
+        try:
+            return pj.read_json(BytesIO(block), reading, parsing)
+        except pa.ArrowInvalid:
+            pass
+    return pa.Table.from_pylist(list(_records(block)), LOG)
+
+
+def _looks_sound(block: bytes) -> bool:
+    """Whether each line is in braces. Arrow crashes on a line that is `null`, and takes others for empty records."""
+    lines = block.removesuffix(b"\n")
+    return (
+        lines.startswith(b"{")
+        and lines.endswith(b"}")
+        and lines.count(b"\n") == lines.count(b"}\n{")
+    )
+
+
+def _records(block: bytes) -> Iterator[dict[str, Any]]:
+    """Line by line: where one is damaged, the others still count."""
+    for line in block.split(b"\n"):
+        try:
+            record = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(record, dict):
+            yield {field.name: _value(record.get(field.name), field.type) for field in LOG}
+
+
+def _value(value: Any, kind: pa.DataType) -> Any:
+    """What stands there, if it is of the right kind."""
+    if pa.types.is_list(kind):
+        sound = isinstance(value, list) and all(_is_whole(each, kind.value_type) for each in value)
+    elif pa.types.is_string(kind):
+        sound = isinstance(value, str)
+    else:
+        sound = _is_whole(value, kind)
+    return value if sound else None
+
+
+def _is_whole(value: Any, kind: pa.DataType) -> bool:
+    """Whether it is a whole number of so many bits."""
+    half = 1 << kind.bit_width - 1
+    return type(value) is int and -half <= value < half

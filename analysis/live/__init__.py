@@ -1,0 +1,1 @@
+"""Delay and loss by level while a run goes on."""

@@ -1,0 +1,243 @@
+"""How far delays may be off because their two ends were timed by different clocks; and what that means for statistics.
+
+A delay is known to its error: the sum of what both ends' clocks may be off. So a quantile of the true delays lies
+between the same quantile of the delays less their errors and that of the delays and their errors.
+"""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analysis import formatting
+from analysis.captures.clock import RATE, Clock
+from analysis.formatting import NARROW, plain
+from analysis.inputs.clocks import WHEN, Clocks
+
+Array = npt.NDArray[Any]
+SHARES = {"p50": 50.0, "p95": 95.0, "p99": 99.0, "max": 100.0}
+COLUMN = "delay_error_s"
+
+
+def of_deliveries(deliveries: pa.Table, clocks: Clocks) -> Array:
+    """The error of each delay, nan where nothing came. Needs origin, published_ns, receiver, received_ns."""
+    came = deliveries["received_ns"].is_valid().to_numpy()
+    errors = np.where(came, 0.0, np.nan)
+    for node, at in (("origin", "published_ns"), ("receiver", "received_ns")):
+        names = deliveries[node].to_numpy()
+        times = deliveries[at].fill_null(0).to_numpy()
+        for name, clock in clocks.by_node.items():
+            mine = came & (names == name)
+            if mine.any():
+                errors[mine] += clock.error_at(times[mine]) / 1e9
+    return errors
+
+
+def known(deliveries: pa.Table) -> bool:
+    """Whether any delay of these has an error; earlier versions wrote none."""
+    return COLUMN in deliveries.column_names and bool(pc.max(deliveries[COLUMN]).as_py())
+
+
+def of_statistics(
+    delays: Array, errors: Array, names: Sequence[str] = tuple(SHARES)
+) -> dict[str, float]:
+    """How far these quantiles may be off; of at least one delay."""
+    shares = [SHARES[name] for name in names]
+    here, low, high = (
+        np.percentile(values, shares) for values in (delays, delays - errors, delays + errors)
+    )
+    return dict(zip(names, np.maximum(here - low, high - here).tolist(), strict=True))
+
+
+def by_level(deliveries: pa.Table) -> dict[str, dict[str, Any]]:
+    """Level -> the median and the largest error of its delays, and of each quantile; the most urgent first."""
+    delays, errors, levels = (
+        deliveries.filter(pc.field("delay_s").is_valid())[name].to_numpy()
+        for name in ("delay_s", COLUMN, "priority")
+    )
+    found = {}
+    for level in sorted(set(levels.tolist()), reverse=True):
+        mine = levels == level
+        found[str(level)] = {
+            "median": float(np.median(errors[mine])),
+            "largest": float(errors[mine].max()),
+            "of": {
+                **of_statistics(delays[mine], errors[mine]),
+                "mean": float(errors[mine].mean()),
+            },
+        }
+    return found
+
+
+def contradictions(deliveries: pa.Table) -> list[dict[str, Any]]:
+    """Deliveries that came before they were published by more than their error, the worst first."""
+    before = pc.field("delay_s") + pc.field(COLUMN) < 0
+    found: list[dict[str, Any]] = deliveries.filter(before).to_pylist()
+    return sorted(found, key=lambda row: row["delay_s"] + row[COLUMN])
+
+
+def error_of(summary: Mapping[str, Any], level: str, name: str) -> float:
+    """How far this quantile of this level may be off; 0 where all clocks are one."""
+    told = summary.get(COLUMN, {}).get(level)
+    return float(told["of"][name]) if told else 0.0
+
+
+# What the clocks of a run mean for its numbers: the summary's `clocks`, and the reasons for doubt that follow.
+
+
+URGENT = "5"  # the level whose delays must be known well
+MOST_SHARE = 0.1  # of its median delay that the clocks may be off
+POINTS = 500  # at which the error of a clock is looked at, beside the measurements
+
+
+def told(clocks: Clocks, deliveries: pa.Table) -> dict[str, Any]:
+    """The summary's `delay_error_s` and `clocks`; nothing of a run in which there is one clock.
+
+    Of each clock: its offset before, during and after the run, its drift, and how far its times may be off.
+    """
+    if not clocks.by_node and not clocks.damaged:
+        return {}
+    span = time_of(deliveries)
+    return {
+        COLUMN: by_level(deliveries),
+        "clocks": {
+            "rate_ppm": RATE * 1e6,
+            "damaged_lines": list(clocks.damaged),
+            "by_node": {node: _of(clock, span) for node, clock in clocks.by_node.items()},
+        },
+    }
+
+
+def time_of(deliveries: pa.Table) -> tuple[int, int] | None:
+    """From the first publication to the last arrival."""
+    begin = pc.min(deliveries["published_ns"]).as_py()
+    end = pc.max(deliveries["received_ns"]).as_py()
+    return None if begin is None else (begin, begin if end is None else max(begin, end))
+
+
+def _of(clock: Clock, span: tuple[int, int] | None) -> dict[str, Any]:
+    drift = clock.drift
+    return {
+        "measurements": len(clock.measured),
+        **{when: _measured(clock, when) for when in WHEN},
+        "drift_ppm": drift[0] * 1e6 if drift else None,
+        "drift_error_ppm": drift[1] * 1e6 if drift else None,
+        "error_s": largest_error_s(clock, span),
+        "was_set": clock.was_set,
+    }
+
+
+def _measured(clock: Clock, when: str) -> dict[str, float] | None:
+    """The best measurement of this part of the run; null if there is none."""
+    mine = [one for one in clock.measured if one.when == when]
+    if not mine:
+        return None
+    best = min(mine, key=lambda one: (one.error_ns, one.t_ns))
+    return {"offset_s": best.offset_ns / 1e9, "error_s": best.error_ns / 1e9}
+
+
+def largest_error_s(clock: Clock, span: tuple[int, int] | None) -> float:
+    """In this time; without one, in the time that was measured."""
+    begin, end = span or (int(clock.at_ns[0]), int(clock.at_ns[-1]))
+    even = begin + np.linspace(0, end - begin, POINTS).astype(np.int64)
+    inside = clock.at_ns[(clock.at_ns >= begin) & (clock.at_ns <= end)]
+    return float(clock.error_at(np.concatenate((even, inside))).max()) / 1e9
+
+
+def reasons(
+    timing: Mapping[str, Any],
+    boards: Sequence[str],
+    delays: Mapping[str, Any],
+    deliveries: pa.Table,
+) -> list[str]:
+    """Why delays may not be what they seem.
+
+    `timing`: what is `told`. `boards`: nodes that surely have clocks of their own. `delays`: the summary's `delay_s`.
+    """
+    if not timing and not boards:
+        return []
+    facts = timing.get("clocks", {})
+    known = facts.get("by_node", {})
+    return [
+        *_damaged(facts.get("damaged_lines", ())),
+        *_unmeasured([node for node in boards if node not in known]),
+        *_set([node for node, clock in known.items() if clock["was_set"]]),
+        *_too_uncertain(known, {"delay_s": delays, **timing}),
+        *_impossible(contradictions(deliveries)),
+    ]
+
+
+def _damaged(lines: Iterable[int]) -> list[str]:
+    numbers = list(lines)
+    if not numbers:
+        return []
+    which = f"line {numbers[0]} is" if len(numbers) == 1 else f"{len(numbers)} lines are"
+    return [f"Of clocks.jsonl, {which} damaged: what was measured there of a clock is not known."]
+
+
+def _unmeasured(nodes: list[str]) -> list[str]:
+    if not nodes:
+        return []
+    whose = ", ".join(nodes)
+    return [
+        f"Nothing was measured of the clock of {whose}: its times are taken as they are, and nobody knows how far they "
+        "are off."
+        if len(nodes) == 1
+        else f"Nothing was measured of the clocks of {whose}: their times are taken as they are, and nobody knows how "
+        "far they are off."
+    ]
+
+
+def _set(nodes: list[str]) -> list[str]:
+    if not nodes:
+        return []
+    return [
+        f"The clock of {', '.join(nodes)} was set or pulled during the run: by more than {RATE * 1e6:.0f} ppm and the "
+        "errors of the measurements explain. Delays around that moment are known only as well as it moved."
+    ]
+
+
+def _too_uncertain(known: Mapping[str, Any], summary: Mapping[str, Any]) -> list[str]:
+    level = URGENT if URGENT in summary["delay_s"] else max(summary["delay_s"], default="")
+    error = error_of(summary, level, "p50")
+    if not level or not known or not error:
+        return []
+    median = summary["delay_s"][level]["p50"]
+    if error <= MOST_SHARE * median:
+        return []
+    worst = max(known, key=lambda node: known[node]["error_s"])
+    return [
+        f"The clocks of the boards are not known well enough for these delays: the median of level {level} is "
+        f"{formatting.told(median, error)}, and an error of {plain(error)} is more than "
+        f"{MOST_SHARE * 100:.0f}{NARROW}% of it. "
+        f"The worst clock is that of {worst} (up to {plain(known[worst]['error_s'])} off); measure "
+        "it more often, or over a faster way."
+    ]
+
+
+def _impossible(rows: Iterable[Mapping[str, Any]]) -> list[str]:
+    found = list(rows)
+    if not found:
+        return []
+    worst = found[0]
+    early = -worst["delay_s"]
+    many = "1 delivery contradicts" if len(found) == 1 else f"{len(found)} deliveries contradict"
+    return [
+        f"{many} the clocks: by them, message {worst['id']} came to {worst['receiver']} {plain(early)} before "
+        f"{worst['origin']} published it, and they are known to {plain(worst[COLUMN])}. One of the two "
+        "clocks was not what was measured."
+    ]
+
+
+def boards_of(path: Path) -> list[str]:
+    """The nodes that were on boards, by `boards.json`; none if there is no such file, or it is damaged."""
+    try:
+        known = json.loads(path.read_text())
+    except (FileNotFoundError, ValueError):
+        return []
+    return sorted(known) if isinstance(known, dict) else []

@@ -1,0 +1,138 @@
+"""use: what each link carried in each direction in each unit of time, and what share of its rate that is."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as sf
+
+from analysis.captures.packets import Packets
+from analysis.formatting import natural
+from analysis.inputs.link_settings import Lines
+from analysis.protocols.link import DOWN, UP, upward
+from analysis.protocols.messages import LinkPlace
+
+SCHEMA = """
+    link string, direction string, unit long, from_ns long, packets long, bytes long, rate_bps double, share double
+"""
+COUNTED = "link string, direction string, from_ns long, packets long, bytes long"
+RATES = pa.schema(
+    [
+        ("line", pa.string()),
+        ("way", pa.string()),
+        ("begin_ns", pa.int64()),
+        ("end_ns", pa.int64()),
+        ("rate_bps", pa.float64()),
+    ]
+)
+
+
+def use(counts: DataFrame, lines: Lines, begin_ns: int, unit_s: float) -> DataFrame:
+    """Unit 0 begins with the time that counts; what was before has negative numbers.
+
+    The share is of what the line was asked to carry when the unit began; null where it had no limit.
+    """
+    rates = [
+        (link, direction, asked.from_ns, asked.until_ns, asked.rate_bps)
+        for (link, direction), times in lines.items()
+        for asked in times
+    ]
+    table = pa.table(
+        [
+            pa.array(column, field.type)
+            for column, field in zip(zip(*rates, strict=True), RATES, strict=True)
+        ],
+        schema=RATES,
+    )
+    asked = counts.sparkSession.createDataFrame(table)
+    unit_ns = round(unit_s * 1e9)
+    there = (
+        (sf.col("link") == sf.col("line"))
+        & (sf.col("direction") == sf.col("way"))
+        & (sf.col("from_ns") >= sf.col("begin_ns"))
+        & (sf.col("from_ns") < sf.col("end_ns"))
+    )
+    return counts.join(sf.broadcast(asked), there, "left").select(
+        "link",
+        "direction",
+        sf.floor((sf.col("from_ns") - begin_ns) / unit_ns).cast("long").alias("unit"),
+        "from_ns",
+        "packets",
+        "bytes",
+        "rate_bps",
+        (sf.col("bytes") * 8 / (sf.col("rate_bps") * unit_s)).alias("share"),
+    )
+
+
+# What a link carried in each unit of time, from its packets. Pure: columns in, rows out.
+
+
+USE = pa.struct(
+    [
+        ("link", pa.string()),
+        ("direction", pa.string()),
+        ("from_ns", pa.int64()),
+        ("packets", pa.int64()),
+        ("bytes", pa.int64()),
+    ]
+)
+
+
+def use_of(packets: Packets, place: LinkPlace, unit_ns: int, origin_ns: int) -> pa.StructArray:
+    """A row for each direction and unit in which anything passed; units begin whole numbers of units from the origin.
+
+    A packet counts, with all its bytes, in the unit in which it passed the capture point.
+    """
+    up = upward(packets, place)
+    units = (packets.ts_ns - origin_ns) // unit_ns
+    rows = []
+    for direction, chosen in ((UP, up), (DOWN, ~up)):
+        found, which = np.unique(units[chosen], return_inverse=True)
+        counts = np.bincount(which, minlength=len(found))
+        sizes = np.bincount(which, packets.wirelen[chosen], len(found))
+        for unit, count, size in zip(found.tolist(), counts.tolist(), sizes.tolist(), strict=True):
+            rows.append((place.name, direction, origin_ns + unit * unit_ns, count, round(size)))
+    return pa.array(rows, USE)
+
+
+# How much of its rate each link used: the summary's `use`.
+
+
+def summary(metrics: Path, unit_s: float, seconds: float | None) -> dict[str, Any]:
+    """Of each link and direction that carried anything in the time that counts."""
+    names = ["link", "direction", "unit", "bytes", "rate_bps", "share"]
+    units = seconds / unit_s if seconds else None
+    by_link: dict[str, dict[str, dict[str, Any]]] = {}
+    for row in pq.read_table(metrics / "use.parquet", columns=names).to_pylist():
+        if row["unit"] < 0 or (units is not None and row["unit"] >= units):
+            continue
+        link = by_link.setdefault(row["link"], {})
+        told = link.setdefault(row["direction"], {"bytes": 0, "mean": None, "peak": None})
+        told["bytes"] += row["bytes"]
+        if row["share"] is not None:
+            told["peak"] = max(told["peak"] or 0.0, row["share"])
+            told["mean"] = (told["mean"] or 0.0) + (row["share"] / units if units else 0.0)
+    for told in (told for link in by_link.values() for told in link.values()):
+        if told["mean"] is not None:  # the last digits depend on the order in which it was summed
+            told["mean"] = round(told["mean"], 9)
+    return {
+        "unit_s": unit_s,
+        "by_link": {name: by_link[name] for name in sorted(by_link, key=natural)},
+    }
+
+
+def summed(used: list[pa.StructArray]) -> pa.StructArray:
+    """What windows of a file say of its use; a unit may lie in several of them."""
+    keys = ["link", "direction", "from_ns"]
+    counts = ["packets", "bytes"]
+    if not used:
+        return pa.array([], USE)
+    table = pa.Table.from_struct_array(pa.chunked_array(used))
+    found = table.group_by(keys, use_threads=False).aggregate([(name, "sum") for name in counts])
+    columns = [*(found[name] for name in keys), *(found[f"{name}_sum"] for name in counts)]
+    return pa.StructArray.from_arrays(
+        [column.combine_chunks() for column in columns], fields=list(USE)
+    )

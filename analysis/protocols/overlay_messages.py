@@ -1,0 +1,85 @@
+"""What brokers say to each other about the overlay: which word a message is, and what the layer above says in it.
+
+The first byte of an OVERLAY message's payload is the number of a word of the Skip Graph. Some words carry bytes of the
+layer above (`nodes.overlay.topics`), and the first of those tells what is said: stop, go, join, and so on.
+"""
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from analysis.protocols import message_header
+from analysis.protocols.chunks import Heads
+from nodes.protocol import skipgraph_codec
+from nodes.protocol.collection_messages import ReadingWord
+from nodes.protocol.scribe_messages import WORDS as SCRIBE_WORDS
+from nodes.protocol.topic_messages import RosterWord, Word
+from nodes.protocol.zorder_map_messages import WORDS as MAP_WORDS
+
+Array = npt.NDArray[Any]
+WORDS = {number: kind.__name__ for number, (kind, _) in skipgraph_codec.FORMS.items()}
+SAYINGS = {
+    **{int(word): word.name.lower() for enum in (Word, RosterWord, ReadingWord) for word in enum},
+    **{number: kind.__name__.lower() for number, kind in SCRIBE_WORDS.items()},
+    **{number: kind.__name__.lower() for number, kind in MAP_WORDS.items()},
+}
+UNKNOWN = -1
+_KEY_LENGTH = 2
+_SIZES = {
+    skipgraph_codec.U8: 1,
+    skipgraph_codec.FLAG: 1,
+    skipgraph_codec.WAY: 1,
+    skipgraph_codec.U16: 2,
+    skipgraph_codec.U32: 4,
+    skipgraph_codec.U64: 8,
+    skipgraph_codec.KEY: None,  # its own length stands before it
+}
+# number -> the sizes of the fields between it and the bytes of the layer above; None: a key
+CARRIERS = {
+    number: tuple(_SIZES[form] for form in forms[:-1])
+    for number, (_, forms) in skipgraph_codec.FORMS.items()
+    if forms[-1] is skipgraph_codec.BODY
+}
+
+
+def words_of(heads: Heads, rows: Array, payload_at: Array) -> tuple[Array, Array]:
+    """For each of these rows of `heads`, the word and what is said in it; UNKNOWN where its bytes were not seen.
+
+    `payload_at`: where their payload begins, counted from the beginning of the message.
+    """
+    reader = _Reader(heads, rows)
+    words = reader.numbers(payload_at, 1, np.ones(len(rows), bool))
+    sayings = np.full(len(rows), UNKNOWN, np.int64)
+    for number, fields in CARRIERS.items():
+        mine = words == number
+        if not mine.any():
+            continue
+        at, there = payload_at + 1, mine
+        for size in fields:
+            if size is None:
+                length = reader.numbers(at, _KEY_LENGTH, there)
+                there = there & (length != UNKNOWN)
+                at = at + _KEY_LENGTH + length
+            else:
+                at = at + size
+        sayings[mine] = reader.numbers(at, 1, there)[mine]
+    return words, sayings
+
+
+class _Reader:
+    """Takes big-endian numbers from messages, each at a place of its own."""
+
+    def __init__(self, heads: Heads, rows: Array) -> None:
+        self._data = heads.data
+        self._begin, self._end = heads.at[rows], heads.end[rows]
+        self._masks = heads.masks[rows]
+
+    def numbers(self, at: Array, size: int, wanted: Array) -> Array:
+        """UNKNOWN where it is not wanted, or not there."""
+        there = wanted & (self._begin + at + size <= self._end)
+        at = np.where(there, at, 0)
+        masks = message_header.turned(self._masks, at)
+        found = message_header.gather(self._data, self._begin + at, masks, size).astype(np.int64)
+        value = found @ (256 ** np.arange(size)[::-1])
+        return np.where(there, value, UNKNOWN)

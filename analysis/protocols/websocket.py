@@ -1,0 +1,231 @@
+"""WebSocket (RFC 6455) on captured bytes: from a stream to the data frames in it.
+
+Unlike an endpoint, this reader may begin in the middle, and must go on after bytes that the capture lost: then it looks
+for the next place where one of our frames begins (`analysis.protocols.resync`). What the reserved bits of a frame mean
+is not asked here.
+"""
+
+from bisect import bisect_left, bisect_right
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from analysis.protocols.http_upgrade import END, HANDSHAKES, LONGEST
+from analysis.protocols.resync import NeedMore, begins_frame, next_frame
+
+CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0x0, 0x1, 0x2, 0x8, 0x9, 0xA
+FIN_BIT, RESERVED_BITS, OPCODE_BITS, MASK_BIT = 0x80, 0x70, 0x0F, 0x80
+LARGEST_CONTROL = 125
+LONGEST_HEAD = 14
+LARGEST_FRAME = 1 << 30  # nobody sends an alert of a gigabyte: such a length is not a length
+
+
+class Frame(NamedTuple):
+    """One data frame; positions are in the stream. `end` may lie beyond the stream if the rest was not captured."""
+
+    at: int
+    payload_at: int
+    end: int
+
+
+@dataclass(slots=True)
+class Walk:
+    """What one pass over a stream found. A WebSocket message is a frame, nearly always."""
+
+    frames: list[tuple[int, int, int]] = field(default_factory=list)  # `Frame`s, in order
+    continued: list[int] = field(default_factory=list)  # which of them continue the one before
+    unended: list[int] = field(
+        default_factory=list
+    )  # after which the message's next one is missing
+    breaks: list[int] = field(default_factory=list)  # where reading began again: frames are missing
+    handshake: int = 0  # bytes of HTTP before the first frame
+    control_frames: list[tuple[int, int]] = field(default_factory=list)  # begin, end
+    # Where the stream goes on in a later window:
+    stopped: int = 0  # from here on nothing was read
+    lost: bool = False  # and no frame needs to begin there
+    # Where it began in an earlier one: the ways of chunks that were seen since frames went missing; None: none ever did
+    clean: frozenset[int] | None = None
+
+    def up_to(self, end: int) -> "Walk":
+        """What was found before this place, where a frame begins or reading ended."""
+        count = bisect_left(self.frames, (end,))
+        return Walk(
+            self.frames[:count],
+            [number for number in self.continued if number < count],
+            [number for number in self.unended if number < count],
+            [place for place in self.breaks if place <= end],
+            min(self.handshake, end),
+            [(begin, last) for begin, last in self.control_frames if begin < end],
+            clean=self.clean,
+        )
+
+
+class _Unreadable(Exception):
+    """No frame can begin here."""
+
+
+def walk(data: bytes, unknown: tuple[tuple[int, int], ...], from_start: bool) -> Walk:
+    """All frames of a stream."""
+    found = Walk()
+    at = after_handshake(data)
+    if at is None:
+        return found
+    found.handshake = at
+    # Without a handshake the capture began later, or this is no WebSocket at all.
+    lost = at == 0 and not (from_start and begins_frame(data, 0))
+    return go_on(data, unknown, found, at, lost=lost)
+
+
+def go_on(
+    data: bytes,
+    unknown: tuple[tuple[int, int], ...],
+    found: Walk,
+    at: int,
+    *,
+    lost: bool = False,
+    final: bool = True,
+) -> Walk:
+    """All frames from here on; `lost`: none needs to begin here. Not `final`: only what no later byte changes."""
+    _Walker(data, unknown, found, final).run(at, lost)
+    return found
+
+
+def after_handshake(data: bytes) -> int | None:
+    """Where the frames begin: after the HTTP upgrade if there is one. None: the upgrade was never completed."""
+    if not data.startswith(HANDSHAKES):
+        return 0
+    end = data.find(END, 0, LONGEST)
+    return None if end < 0 else end + len(END)
+
+
+class _Walker:
+    """Goes from frame to frame; a WebSocket message in several frames is open between its first and last."""
+
+    def __init__(
+        self, data: bytes, unknown: tuple[tuple[int, int], ...], found: Walk, final: bool
+    ) -> None:
+        self.data = data
+        self.final = final
+        self.unknown_begins = [begin for begin, _ in unknown]
+        self.unknown_ends = [end for _, end in unknown]
+        self.found = found
+        self.open = False
+
+    def run(self, at: int, lost: bool) -> None:
+        data, end = self.data, len(self.data)
+        while at < end:
+            if lost:
+                try:
+                    at = next_frame(data, at, self.final)
+                except NeedMore as searched:
+                    self.found.stopped, self.found.lost = searched.args[0], True
+                    return
+                self.found.breaks.append(at)
+                lost = False
+                continue
+            if not self.open and not self.unknown_begins:
+                at = self._plain(at)
+                if at >= end:
+                    break
+            try:
+                first = data[at]
+                frame = self._frame(at)
+            except _Unreadable:
+                self._abandon()
+                at, lost = at + 1, True
+                continue
+            except IndexError:
+                if not self.final:
+                    break
+                self._abandon()
+                at, lost = at + 1, True
+                continue
+            if frame.end > end and not self.final:
+                break
+            self._take(first, frame)
+            at = frame.end
+        self._stop(at)
+
+    def _stop(self, at: int) -> None:
+        """At the end of what there is. If it is not final, frames that are not whole have not been seen."""
+        found = self.found
+        if self.final:
+            self._abandon()
+            return
+        while found.frames and found.frames[-1][2] > len(self.data):
+            at = found.frames.pop()[0]
+        if self.open:
+            number = len(found.frames) - 1
+            continued = set(found.continued)
+            while number in continued:
+                number -= 1
+            at = found.frames[number][0]
+        found.stopped = at
+
+    def _plain(self, at: int) -> int:
+        """What nearly all of a stream is, in one tight loop: whole short messages; where something else begins."""
+        data, last, note = self.data, len(self.data) - LONGEST_HEAD, self.found.frames.append
+        asked, whole = 0xFF & ~RESERVED_BITS, FIN_BIT | BINARY
+        while at <= last and data[at] & asked == whole:
+            second = data[at + 1]
+            length, payload_at = second & 0x7F, at + 2
+            if length == 127:
+                break
+            if length == 126:
+                length = data[at + 2] << 8 | data[at + 3]
+                payload_at = at + 4
+            if second & MASK_BIT:
+                payload_at += 4
+            end = payload_at + length
+            note((at, payload_at, end))
+            at = end
+        return at
+
+    def _frame(self, at: int) -> Frame:
+        """The frame that begins here (RFC 6455, 5.2); IndexError if the stream ends within its first bytes."""
+        data = self.data
+        second = data[at + 1]
+        length, payload_at = second & 0x7F, at + 2
+        if length == 126:
+            length = data[at + 2] << 8 | data[at + 3]
+            payload_at = at + 4
+        elif length == 127:
+            length = int.from_bytes(data[at + 2 : at + 10])
+            payload_at = at + 10
+        if second & MASK_BIT:
+            payload_at += 4
+        if payload_at > len(data):
+            raise IndexError
+        if self.unknown_begins and self._is_unknown(at, payload_at):
+            raise _Unreadable
+        opcode = data[at] & OPCODE_BITS
+        if opcode >= CLOSE:
+            if opcode > PONG or length > LARGEST_CONTROL:
+                raise _Unreadable
+        elif opcode > BINARY or length > LARGEST_FRAME:
+            raise _Unreadable
+        return Frame(at, payload_at, payload_at + length)
+
+    def _is_unknown(self, begin: int, end: int) -> bool:
+        before = bisect_right(self.unknown_begins, end - 1) - 1
+        return before >= 0 and self.unknown_ends[before] > begin
+
+    def _take(self, first: int, frame: Frame) -> None:
+        opcode = first & OPCODE_BITS
+        frames = self.found.frames
+        if opcode >= CLOSE:
+            self.found.control_frames.append((frame.at, frame.end))
+            return
+        if opcode == CONTINUATION:
+            if not self.open:
+                return
+            self.found.continued.append(len(frames))
+        else:
+            self._abandon()
+        frames.append(frame)
+        self.open = not first & FIN_BIT
+
+    def _abandon(self) -> None:
+        """The message that is open will not be continued."""
+        if self.open:
+            self.found.unended.append(len(self.found.frames) - 1)
+            self.open = False

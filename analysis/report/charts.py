@@ -1,0 +1,237 @@
+"""The report's charts as SVG text: drawn once, here, so that the report needs no script and prints as it looks.
+
+Colours are the page's CSS variables, so a chart follows the reader's light or dark mode; priorities also differ by dash
+and shape.
+"""
+
+import json
+import math
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import altair as alt
+
+
+# Where to write the name of each curve of a chart, so that it stands beside its own curve and on no other. Pure.
+
+
+HEIGHTS = tuple(number / 40 for number in range(2, 39))  # shares at which a name may stand
+HALF = 0.03  # half the height of a name, as a share
+APART = 0.07  # names are at least so far above each other
+Curve = list[tuple[float, float]]  # share reached, delay; both rising
+
+
+def label_spots(rows: Sequence[dict[str, Any]], wide_range: float) -> list[dict[str, Any]]:
+    """For each level a spot: delay_s, share, text; the most urgent level has the first choice.
+
+    Names are written to the right of their spot: it is where the next curve on the right is farthest.
+    """
+    curves: dict[str, Curve] = {}
+    for row in rows:
+        curves.setdefault(row["level"], []).append((row["share"], row["delay_s"]))
+    delays = [row["delay_s"] for row in rows]
+    at: Callable[[float], float] = math.log10 if wide(delays, wide_range) else float
+    end = at(max(delays)) if delays else 0.0
+    spots: list[dict[str, Any]] = []
+    for level in sorted(curves, reverse=True):
+        others = [curve for name, curve in curves.items() if name != level]
+        free = [h for h in HEIGHTS if all(abs(h - spot["share"]) >= APART for spot in spots)]
+        reached = [h for h in free if h <= curves[level][-1][0]] or [curves[level][-1][0]]
+        best = max(reached, key=lambda height: _room(curves[level], others, height, at, end))
+        spots.append(
+            {"delay_s": _when(curves[level], best), "share": best, "text": f"level {level}"}
+        )
+    return spots
+
+
+def wide(delays: Sequence[float], wide_range: float) -> bool:
+    """Whether delays are so different that their axis is logarithmic; those of 0 do not count."""
+    known = [delay for delay in delays if delay > 0]
+    return bool(known) and max(known) / min(known) > wide_range
+
+
+def _room(
+    curve: Curve, others: list[Curve], height: float, at: Callable[[float], float], end: float
+) -> float:
+    """How far to the right of the curve nothing else is, around this height."""
+    own = at(_when(curve, height))
+    ends = [end, at(_when(curve, height + HALF))]
+    for other in others:
+        low, high = (at(_when(other, share)) for share in (height - HALF, height + HALF))
+        if low <= own <= high:
+            return 0.0
+        ends.append(low)
+    return min((spot - own for spot in ends if spot > own), default=0.0)
+
+
+def _when(curve: Curve, share: float) -> float:
+    """The delay at which the curve reaches this share, or its end."""
+    return curve[min(bisect_left(curve, (share, -math.inf)), len(curve) - 1)][1]
+
+
+LEVELS = ("5", "4", "3", "2", "1")
+DASHES = ([1, 0], [8, 3], [4, 3], [2, 2], [1, 3])
+TIME_LABEL = "datum.value < 1 ? format(datum.value * 1000, '.6~g') + ' ms' : format(datum.value, '.6~g') + ' s'"
+WIDTH, HEIGHT = 780, 280
+SMALL_HEIGHT = 110
+WIDE_RANGE = 20  # from here on the delays are drawn on a logarithmic axis
+MOST_DECADES = 4  # with marks at 1, 2 and 5; the labels of more would touch
+EDGE = 1.08  # how far a logarithmic axis goes beyond the data
+CONFIG: dict[str, Any] = {
+    "background": "transparent",
+    "aria": False,  # the whole chart has a label; one for each mark would be most of the page
+    # The reader's font may be a tenth wider than the one that labels are measured with here.
+    "padding": {"left": 18, "right": 5, "top": 5, "bottom": 5},
+    "font": "Helvetica, Arial, sans-serif",
+    "view": {"stroke": None},
+    "axis": {
+        "labelColor": "var(--quiet)",
+        "titleColor": "var(--quiet)",
+        "gridColor": "var(--line)",
+        "domainColor": "var(--line)",
+        "tickColor": "var(--line)",
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+        "titlePadding": 10,
+        "labelOverlap": "greedy",
+        "labelSeparation": 8,
+    },
+    "legend": {
+        "labelColor": "var(--ink)",
+        "titleColor": "var(--quiet)",
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "titleFontWeight": "normal",
+        "symbolSize": 90,
+        "columnPadding": 26,
+    },
+    "title": {
+        "color": "var(--quiet)",
+        "fontSize": 12,
+        "fontWeight": "normal",
+        "anchor": "start",
+        "offset": 6,
+    },
+    "text": {"color": "var(--ink)"},
+}
+
+
+def of_rows(rows: list[dict[str, Any]]) -> "alt.Chart":
+    """A chart of these; they are data, which nobody needs to hold against Vega's schema one by one."""
+    import altair as alt
+    from altair.utils.schemapi import debug_mode
+
+    with debug_mode(False):
+        return alt.Chart(alt.Data(values=rows))  # type: ignore[no-untyped-call]
+
+
+def delay_axis(
+    rows: list[dict[str, Any]],
+    axis: "type[alt.X] | type[alt.Y]",
+    most_decades: float = MOST_DECADES,
+) -> Any:
+    import altair as alt
+
+    delays = [row["delay_s"] for row in rows if row["delay_s"] > 0]
+    if not wide(delays, WIDE_RANGE):
+        scale = alt.Scale(zero=True, nice=True)
+        return axis("delay_s:Q", title="delay", scale=scale).axis(labelExpr=TIME_LABEL, tickCount=6)
+    domain = [min(delays) / EDGE, max(delays) * EDGE]
+    scale = alt.Scale(type="log", domain=domain, nice=False)
+    marks = log_marks(domain[0], domain[1], most_decades)
+    return axis("delay_s:Q", title="delay", scale=scale).axis(
+        labelExpr=TIME_LABEL, values=marks, labelOverlap=False
+    )
+
+
+def log_marks(low: float, high: float, most_decades: float = MOST_DECADES) -> list[float]:
+    """1, 2 and 5 of each power of ten from low to high; over many powers only the 1, as labels need room."""
+    powers = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    steps = (1, 2, 5) if math.log10(high / low) <= most_decades else (1,)
+    marks = [float(f"{step}e{power}") for power in powers for step in steps]
+    return [mark for mark in marks if low <= mark <= high]
+
+
+def svg(chart: Any, name: str, label: str, height: int | None = HEIGHT) -> str:
+    """The chart as an inline SVG element: sized by the page, named for screen readers, ids of its own."""
+    import vl_convert
+
+    sized = chart if height is None else chart.properties(width=WIDTH, height=height)
+    drawn = sized.configure(**CONFIG)
+    text: str = vl_convert.vegalite_to_svg(json.loads(drawn.to_json(validate=False)))
+    text = re.sub(r'\b(id="|url\(#|href="#)', rf"\g<1>{name}-", text)
+    opening = f'<svg role="img" aria-label="{_escaped(label)}" '
+    return text.replace("<svg ", opening, 1)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace('"', "&quot;").replace("<", "&lt;")
+
+
+BAR, GAP = 15, 6  # pixels of a broker's bar
+LETTERS = 10  # pixels of a letter in a bar, and how wide it is as a part of that
+LETTER_WIDTH = 0.62
+
+
+def stacked_bars(
+    rows: Sequence[dict[str, Any]],
+    value: str,
+    title: str,
+    part: str,
+    parts: list[str],
+    tones: list[str],
+    label: str,
+) -> str:
+    import altair as alt
+
+    nodes = list(dict.fromkeys(row["node"] for row in rows))
+    placed = with_words(rows, value, part, parts)
+    amount = alt.X(f"{value}:Q", title=title, stack="zero")
+    where = alt.Y("node:N", title=None, sort=nodes)
+    bars = (
+        of_rows(placed)
+        .mark_bar(height=BAR, stroke="var(--paper)", strokeWidth=1)
+        .encode(
+            y=where.axis(domain=False, ticks=False),
+            x=amount.axis(tickMinStep=1, tickCount=8, format=",.6~g"),
+            order=alt.Order("place:Q"),
+            color=alt.Color(f"{part}:N", title=part, sort=parts)
+            .scale(domain=parts, range=tones)
+            .legend(orient="right", symbolType="square"),
+        )
+    )
+    words = (
+        of_rows([row for row in placed if row["text"]])
+        .mark_text(fontSize=LETTERS, color="var(--on-layer)", clip=True)
+        .encode(y=where, x=alt.X("middle:Q"), text="text:N")
+    )
+    height = len(nodes) * (BAR + GAP)
+    return svg(bars + words, value.replace("_", "-"), label, height=height)
+
+
+def with_words(
+    rows: Sequence[dict[str, Any]], value: str, part: str, parts: Sequence[str]
+) -> list[dict[str, Any]]:
+    """Each part of a bar with its place in it, where its middle is, and its name if there is room for that."""
+    totals: dict[str, float] = {}
+    for row in rows:
+        totals[row["node"]] = totals.get(row["node"], 0) + row[value]
+    letter = max(totals.values(), default=0) * LETTERS * LETTER_WIDTH / WIDTH
+    placed, reached = [], dict.fromkeys(totals, 0.0)
+    for row in sorted(rows, key=lambda row: parts.index(row[part])):
+        begin = reached[row["node"]]
+        reached[row["node"]] += row[value]
+        name = str(row[part])
+        placed.append(
+            {
+                **row,
+                "place": parts.index(row[part]),
+                "middle": begin + row[value] / 2,
+                "text": name if row[value] > (len(name) + 1) * letter else "",
+            }
+        )
+    return placed

@@ -1,0 +1,41 @@
+"""HTML pages from templates, written whole or not at all."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from analysis import formatting
+from analysis.formatting import seconds, size
+
+
+def told(row: Mapping[str, Any], name: str) -> str:
+    """A percentile of such a row, in as many digits as the clocks leave."""
+    return formatting.told(row[name], (row.get("error_s") or {}).get(name, 0.0))
+
+
+def render(template: str, **view: Any) -> str:
+    """The page; a value that the template wants and nobody gave is an error."""
+    environment = Environment(
+        loader=PackageLoader("analysis.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= {
+        "seconds": seconds,
+        "size": size,
+        "delay": told,
+    }
+    return environment.get_template(template).render(view)
+
+
+def write(path: Path, text: str) -> Path:
+    """Whoever opens the page meanwhile sees the old one."""
+    unfinished = path.with_name(f"{path.name}.{os.getpid()}")
+    unfinished.write_text(text)
+    unfinished.replace(path)
+    return path

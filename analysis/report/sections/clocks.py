@@ -1,0 +1,162 @@
+"""The report's part on clocks: one sentence, a table, and how each clock went over time."""
+
+import math
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from analysis.captures.clock import Clock
+from analysis.formatting import NARROW, natural, plain, told
+from analysis.inputs.clocks import WHEN, read_clocks
+from analysis.inputs.run_folder import Run
+from analysis.report.charts import WIDTH, of_rows, svg
+
+# Clocks over time: a panel each, with a line, a grey band around it and measurements with bars; needs no colour.
+
+
+HEIGHT = 90
+Panel = tuple[str, list[dict[str, Any]], list[dict[str, Any]]]  # whose, the line, the measurements
+
+
+def draw(panels: list[Panel], edges: list[float], label: str) -> str:
+    """Rows: at_s, offset_ms, low_ms, high_ms. `edges`: when the scenario began and ended, in seconds."""
+    import altair as alt
+
+    last = len(panels) - 1
+    drawn = [_panel(panel, edges, number == last) for number, panel in enumerate(panels)]
+    return svg(alt.vconcat(*drawn, spacing=16), "clocks", label, height=None)
+
+
+def _panel(panel: Panel, edges: list[float], lowest: bool) -> Any:
+    import altair as alt
+
+    node, line, measured = panel
+    at = alt.X("at_s:Q", title="seconds after the start" if lowest else None).scale(nice=False)
+    scale = alt.Scale(zero=False, nice=True)
+    y = alt.Y("low_ms:Q", title="ahead, ms", scale=scale).axis(tickCount=4)
+    band = of_rows(line).mark_area(color="var(--quiet)", opacity=0.22)
+    curve = of_rows(line).mark_line(color="var(--accent)", strokeWidth=2)
+    rules = of_rows([{"at_s": edge} for edge in edges]).mark_rule(
+        strokeDash=[5, 4], color="var(--quiet)"
+    )
+    bars = of_rows(measured).mark_rule(color="var(--ink)", strokeWidth=1.5)
+    dots = of_rows(measured).mark_point(
+        filled=True, size=38, opacity=1, shape="circle", color="var(--ink)"
+    )
+    layers = [
+        band.encode(x=at, y=y, y2="high_ms:Q"),
+        curve.encode(x=at, y=alt.Y("offset_ms:Q", scale=scale)),
+        bars.encode(x=at, y=alt.Y("low_ms:Q", scale=scale), y2="high_ms:Q"),
+        dots.encode(x=at, y=alt.Y("offset_ms:Q", scale=scale)),
+    ]
+    if edges:
+        layers.insert(0, rules.encode(x=at))
+    return alt.layer(*layers).properties(width=WIDTH, height=HEIGHT, title=node)
+
+
+MOST_PANELS = 8  # clocks in the chart; those that may be off most stay
+POINTS = 120  # of a line
+FINE_PPM = 3  # an error below leaves a digit behind the point
+BEYOND = 0.05  # of the time that is shown, before its first and behind its last moment
+LABEL = "Offset of each clock to that of the lab's machine over time, with what it may be off"
+
+
+def view(run: Run, summary: dict[str, Any], start_ns: int) -> dict[str, Any] | None:
+    """None if all times are of one clock."""
+    known = (summary.get("clocks") or {}).get("by_node")
+    if not known:
+        return None
+    names = sorted(known, key=natural)
+    by_error = sorted(names, key=lambda node: -known[node]["error_s"])
+    shown = sorted(by_error[:MOST_PANELS], key=natural)
+    clocks = read_clocks(run.clocks)
+    played = run.played
+    panels = [
+        (node, curve(clock, start_ns, played), points(clock, start_ns))
+        for node in shown
+        if (clock := clocks.get(node)) is not None
+    ]
+    edges = [(at - start_ns) / 1e9 for at in played] if played else []
+    return {
+        "sentence": sentence(known),
+        "rate_ppm": summary["clocks"]["rate_ppm"],
+        "rows": [row(node, known[node]) for node in names],
+        "chart": Markup(draw(panels, edges, LABEL)) if panels else None,
+        "left_out": len(names) - len(shown),
+    }
+
+
+def sentence(known: dict[str, Any]) -> str:
+    """How many clocks, and which is the worst."""
+    worst = max(known, key=lambda node: known[node]["error_s"])
+    error = plain(known[worst]["error_s"])
+    if len(known) == 1:
+        return f"{worst} has a clock of its own; its times may be off by up to {error}."
+    return f"{len(known)} nodes have clocks of their own; the times of {worst} are the least certain, by up to {error}."
+
+
+def row(node: str, known: dict[str, Any]) -> dict[str, Any]:
+    """Of the table."""
+    return {
+        "node": node,
+        "offsets": [signed(known[when]) for when in WHEN],
+        "drift": rate(known["drift_ppm"], known["drift_error_ppm"]),
+        "error": plain(known["error_s"]),
+        "was_set": known["was_set"],
+    }
+
+
+def rate(drift: float | None, error: float | None) -> str:
+    """A drift in no more digits than its error leaves."""
+    if drift is None or error is None:
+        return "–"
+    if abs(drift) <= error:
+        return f"0 ± {math.ceil(abs(drift) + error)}{NARROW}ppm"
+    digits = 1 if error < FINE_PPM else 0
+    shown = round(drift, digits)
+    off = math.ceil((error + abs(drift - shown)) * 10**digits) / 10**digits
+    return f"{shown:+.{digits}f} ± {off:.{digits}f}{NARROW}ppm".replace("-", "−")
+
+
+def signed(offset: dict[str, float] | None) -> str:
+    """An offset, which may well be negative, and its error."""
+    if offset is None:
+        return "–"
+    value, error = offset["offset_s"], offset["error_s"]
+    if abs(value) <= error:
+        return f"0 ± {plain(abs(value) + error)}"
+    return f"{'−' if value < 0 else '+'}{told(abs(value), error)}"
+
+
+def curve(clock: Clock, start_ns: int, played: tuple[int, int] | None) -> list[dict[str, Any]]:
+    """The line by which times are corrected and the bounds around it, in ms, over all that was measured or played."""
+    ends = [int(clock.at_ns[0]), int(clock.at_ns[-1]), *(played or ())]
+    begin, end = min(ends), max(ends)
+    room = round((end - begin) * BEYOND) or 1_000_000_000
+    even = begin - room + np.linspace(0, end - begin + 2 * room, POINTS).astype(np.int64)
+    at = np.unique(np.concatenate((even, clock.at_ns)))
+    offset, error = clock.offset_at(at) / 1e6, clock.error_at(at) / 1e6
+    columns = ((at - start_ns) / 1e9, offset, offset - error, offset + error)
+    names = ("at_s", "offset_ms", "low_ms", "high_ms")
+    return [
+        dict(zip(names, values, strict=True)) for values in zip(*map(_plain, columns), strict=True)
+    ]
+
+
+def points(clock: Clock, start_ns: int) -> list[dict[str, Any]]:
+    """The measurements that count, with their errors."""
+    at, offset, error = (
+        (clock.at_ns - start_ns) / 1e9,
+        clock.offset_ns / 1e6,
+        clock.error_ns / 1e6,
+    )
+    columns = (at, offset, offset - error, offset + error)
+    names = ("at_s", "offset_ms", "low_ms", "high_ms")
+    return [
+        dict(zip(names, values, strict=True)) for values in zip(*map(_plain, columns), strict=True)
+    ]
+
+
+def _plain(column: Any) -> list[float]:
+    return [float(value) for value in column]

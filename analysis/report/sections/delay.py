@@ -1,0 +1,270 @@
+"""The report's part on delays: by level in a table, as a distribution, over publish time; and lost deliveries."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from markupsafe import Markup
+
+from analysis.formatting import seconds
+from analysis.metrics import clock_errors
+from analysis.report.charts import (
+    DASHES,
+    EDGE,
+    LEVELS,
+    WIDE_RANGE,
+    delay_axis,
+    label_spots,
+    of_rows,
+    svg,
+    wide,
+)
+from analysis.report.sections.headline import delay_told
+from nodes.protocol.wire import LEVEL_NAMES
+
+MOST_POINTS = 800  # a level in a chart; more would not be told apart
+MOST_LOST = 50  # rows of the table
+
+
+def level_rows(summary: dict[str, Any]) -> list[dict[str, Any]]:
+    """Delay and hops by priority, most urgent first."""
+    rows = []
+    for level in sorted(summary["by_priority"], reverse=True):
+        count = summary["by_priority"][level]
+        delay, hops = summary["delay_s"].get(level), summary["hops"].get(level)
+        rows.append(
+            {
+                "level": level,
+                "meaning": LEVEL_NAMES[int(level)],
+                **count,
+                "delays": [
+                    delay_told(summary, level, q) if delay else "–"
+                    for q in ("p50", "p95", "p99", "max")
+                ],
+                "late_of": _late_of(count),
+                "hops_mean": f"{hops['mean']:.2f}" if hops else "–",
+                "hops_max": hops["max"] if hops else "–",
+            }
+        )
+    return rows
+
+
+def _late_of(count: dict[str, Any]) -> str:
+    """How many came after the level's deadline; a dash if it has none."""
+    deadline, late = count.get("deadline_s"), count.get("late")
+    return "–" if deadline is None or late is None else f"{late} (after {seconds(deadline)})"
+
+
+def share_rows(deliveries: pa.Table) -> list[dict[str, Any]]:
+    """The distribution of the delay by level, as shares of all expected deliveries, thinned to what can be seen."""
+    rows = []
+    for level in _levels(deliveries):
+        of_level = deliveries.filter(pc.field("priority") == level)
+        delays = sorted(of_level["delay_s"].drop_null().to_pylist())
+        rows += [
+            {
+                "level": str(level),
+                "delay_s": delays[place],
+                "share": (place + 1) / of_level.num_rows,
+            }
+            for place in _thinned(len(delays))
+        ]
+    return rows
+
+
+def share_bars(summary: dict[str, Any]) -> list[dict[str, Any]]:
+    """What the clocks may make of the median, 95 % and 99 % of each level, at their places on its curve."""
+    return [
+        {
+            "level": level,
+            "share": part * delay["n"] / summary["by_priority"][level]["expected"],
+            "low_s": delay[name] - error,
+            "high_s": delay[name] + error,
+        }
+        for level, delay in summary["delay_s"].items()
+        for name, part in (("p50", 0.5), ("p95", 0.95), ("p99", 0.99))
+        if (error := clock_errors.error_of(summary, level, name))
+    ]
+
+
+def time_rows(
+    deliveries: pa.Table, start_ns: int
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Deliveries and losses over publish time; of too many, the slowest of each level stay."""
+    came, lost = [], []
+    for level in _levels(deliveries):
+        of_level = deliveries.filter(pc.field("priority") == level)
+        rows = of_level.select(["published_ns", "delay_s", *_error_column(deliveries)]).to_pylist()
+        for row in rows:
+            point = {"level": str(level), "at_s": (row["published_ns"] - start_ns) / 1e9}
+            if row["delay_s"] is None:
+                lost.append(point)
+            else:
+                came.append({**point, "delay_s": row["delay_s"], **_bar(row)})
+    return _slowest_and_spread(came), lost[:MOST_POINTS]
+
+
+def _error_column(deliveries: pa.Table) -> list[str]:
+    return [clock_errors.COLUMN] if clock_errors.known(deliveries) else []
+
+
+def _bar(row: dict[str, Any]) -> dict[str, float]:
+    """From where to where the delay may be; nothing where it is exact."""
+    error = row.get(clock_errors.COLUMN)
+    return {"low_s": row["delay_s"] - error, "high_s": row["delay_s"] + error} if error else {}
+
+
+def _slowest_and_spread(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    out = []
+    for level in sorted({row["level"] for row in rows}):
+        mine = sorted(
+            (row for row in rows if row["level"] == level), key=lambda row: -row["delay_s"]
+        )
+        slowest, rest = mine[: MOST_POINTS // 4], mine[MOST_POINTS // 4 :]
+        step = max(1, len(rest) // (3 * MOST_POINTS // 4) + 1)
+        out += slowest + (rest if len(mine) <= MOST_POINTS else rest[::step])
+    return out
+
+
+def _levels(deliveries: pa.Table) -> list[int]:
+    return sorted(set(deliveries["priority"].to_pylist()), reverse=True)
+
+
+def _thinned(count: int) -> Iterable[int]:
+    """Places from the first to the last, at most MOST_POINTS."""
+    if count <= MOST_POINTS:
+        return range(count)
+    return sorted({round(n * (count - 1) / (MOST_POINTS - 1)) for n in range(MOST_POINTS)})
+
+
+def lost_rows(deliveries: pa.Table) -> list[dict[str, Any]]:
+    """The first lost deliveries, the most urgent ones first."""
+    lost = deliveries.filter(pc.field("status") == "lost")
+    order = [("priority", "descending"), ("published_ns", "ascending"), ("receiver", "ascending")]
+    columns = ["id", "priority", "topic", "origin", "receiver", "published_ns", "reason"]
+    return list(lost.sort_by(order).select(columns).slice(0, MOST_LOST).to_pylist())
+
+
+SHAPES = ("triangle-up", "diamond", "square", "cross", "circle")
+BESIDE: dict[str, Any] = {"align": "left", "dx": 7, "fontSize": 12}  # a name beside its curve
+
+
+def delay_shares(
+    rows: list[dict[str, Any]], label: str, bars: list[dict[str, Any]] | None = None
+) -> str:
+    """How many of the expected deliveries had arrived after which time. `rows`: level, delay_s, share.
+
+    `bars`: level, share, low_s, high_s: what clocks may make of single points.
+    """
+    import altair as alt
+
+    rows = on_axis(rows)
+    lines = (
+        of_rows(rows)
+        .mark_line(interpolate="step-after", strokeWidth=2.5)
+        .encode(
+            x=delay_axis(rows, alt.X),
+            y=alt.Y(
+                "share:Q", title="arrived, of all expected", scale=alt.Scale(domain=[0, 1])
+            ).axis(format="%", tickCount=5),
+            color=_by_level(rows, alt.Color, _colours(rows)),
+            strokeDash=_by_level(rows, alt.StrokeDash, _of_levels(rows, DASHES)),
+        )
+    )
+    names = of_rows(label_spots(rows, WIDE_RANGE)).encode(
+        x=alt.X("delay_s:Q"), y=alt.Y("share:Q"), text="text:N"
+    )
+    behind = names.mark_text(**BESIDE, stroke="var(--card)", strokeWidth=5, strokeJoin="round")
+    drawn = [lines, behind, names.mark_text(**BESIDE)]
+    if bars:
+        across = of_rows(shown_bars(bars, rows)).mark_rule(strokeWidth=1.5, color="var(--ink)")
+        drawn.insert(1, across.encode(x=alt.X("low_s:Q"), x2="high_s:Q", y=alt.Y("share:Q")))
+    return svg(alt.layer(*drawn), "shares", label)
+
+
+def delay_over_time(rows: list[dict[str, Any]], lost: list[dict[str, Any]], label: str) -> str:
+    """Each delivery at its publish time. `rows`: level, at_s, delay_s; `lost`: level, at_s, drawn along the top."""
+    import altair as alt
+
+    rows = on_axis(rows)
+    at = alt.X("at_s:Q", title="published, seconds after the start", scale=alt.Scale(nice=True))
+    shown = rows + lost
+    points = (
+        of_rows(rows)
+        .mark_point(size=42, filled=False, strokeWidth=1.6, opacity=0.85)
+        .encode(
+            x=at,
+            y=delay_axis(rows, alt.Y),
+            color=_by_level(shown, alt.Color, _colours(shown)),
+            shape=_by_level(shown, alt.Shape, _of_levels(shown, SHAPES)),
+        )
+    )
+    crosses = (
+        of_rows(lost)
+        .mark_text(text="✕", fontSize=13, baseline="bottom", dy=-2)
+        .encode(x=at, y=alt.value(0), color=_by_level(shown, alt.Color, _colours(shown)))
+    )
+    drawn = [points, crosses] if lost else [points]
+    if any("low_s" in row for row in rows):
+        bars = of_rows(shown_bars(rows, rows)).mark_rule(strokeWidth=1, opacity=0.6)
+        colour = _by_level(shown, alt.Color, _colours(shown))
+        ends = {"y": alt.Y("low_s:Q"), "y2": "high_s:Q"}
+        drawn.insert(0, bars.encode(x=at, **ends, color=colour))
+    return svg(alt.layer(*drawn) if len(drawn) > 1 else points, "times", label)
+
+
+def on_axis(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Clocks may make delays 0 or less, for which a logarithmic axis has no place: they stand at its beginning."""
+    delays = [row["delay_s"] for row in rows]
+    if not wide(delays, WIDE_RANGE) or min(delays) > 0:
+        return rows
+    low = min(delay for delay in delays if delay > 0)
+    return [{**row, "delay_s": max(row["delay_s"], low)} for row in rows]
+
+
+def shown_bars(bars: list[dict[str, Any]], rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """As far as the axis of these delays goes: a logarithmic one has no place for what is not above 0."""
+    delays = [row["delay_s"] for row in rows if row["delay_s"] > 0]
+    if not wide(delays, WIDE_RANGE):
+        return [one for one in bars if "low_s" in one]
+    low, high = min(delays) / EDGE, max(delays) * EDGE
+    return [
+        {**one, "low_s": max(low, one["low_s"]), "high_s": min(high, one["high_s"])}
+        for one in bars
+        if one.get("high_s", 0) > low and one["low_s"] < high
+    ]
+
+
+def _present(rows: list[dict[str, Any]]) -> list[str]:
+    shown = {row["level"] for row in rows}
+    return [level for level in LEVELS if level in shown]
+
+
+def _of_levels(rows: list[dict[str, Any]], values: tuple[Any, ...]) -> list[Any]:
+    return [values[LEVELS.index(level)] for level in _present(rows)]
+
+
+def _colours(rows: list[dict[str, Any]]) -> list[str]:
+    return [f"var(--level-{level})" for level in _present(rows)]
+
+
+def _by_level(rows: list[dict[str, Any]], channel: Any, values: list[Any]) -> Any:
+    return (
+        channel("level:N", title="level", sort=_present(rows))
+        .scale(domain=_present(rows), range=values)
+        .legend(orient="right", symbolSize=220)
+    )
+
+
+def shares_chart(deliveries: Any, summary: dict[str, Any]) -> Markup | None:
+    rows = share_rows(deliveries)
+    label = "Share of expected deliveries that had arrived, over the delay, by level"
+    bars = share_bars(summary)
+    return Markup(delay_shares(rows, label, bars)) if rows else None
+
+
+def times_chart(deliveries: Any, start_ns: int) -> Markup | None:
+    came, lost = time_rows(deliveries, start_ns)
+    label = "Delay of each delivery over its publish time, by level"
+    return Markup(delay_over_time(came, lost, label)) if came else None

@@ -1,0 +1,225 @@
+"""The report's part on the hazard: a sentence, the chart of rain, index and levels, and who failed when."""
+
+import json
+from itertools import pairwise
+from typing import Any
+
+from markupsafe import Markup
+
+from analysis.inputs.run_folder import Run
+from analysis.report.charts import DASHES, LEVELS, SMALL_HEIGHT, WIDTH, of_rows, svg
+
+# The chart of a hazard: rain, index and levels over the scenario's own time, one below the other.
+
+
+NAMES = 110  # pixels for what lines are called
+_BESIDE: dict[str, Any] = {"align": "left", "dx": 6, "fontSize": 11}
+_SPREAD = (("most", [1, 0]), ("median", [6, 3]), ("least", [2, 3]))  # with their dashes
+UPPER = LEVELS[:-1]  # at level 1 or above are all
+
+
+def draw(
+    curves: list[dict[str, Any]],
+    levels: list[dict[str, Any]],
+    failures: list[float],
+    words: dict[str, Any],
+    label: str,
+) -> str:
+    """`curves`: at, rain and index, each with most, median and least; `levels`: at, level, sites; `failures`: times.
+
+    `words`: titles, the end of time and the threshold; times in the unit that the axis names.
+    """
+    import altair as alt
+
+    panels = []
+    if any(row["rain"] for row in curves):
+        panels.append(_spread(curves, "rain", words["rain"], None, words))
+    panels.append(_spread(curves, "index", words["index"], words["threshold"], words))
+    panels.append(_levels(levels, failures, words))
+    together = alt.vconcat(*panels, spacing=20).resolve_scale(
+        color="independent", strokeDash="independent"
+    )
+    return svg(together, "hazard", label, height=None)
+
+
+def _time(words: dict[str, Any], title: str | None = None) -> Any:
+    import altair as alt
+
+    return alt.X("at:Q", title=title, scale=alt.Scale(domain=[0, words["end"]], nice=False))
+
+
+def _spread(
+    curves: list[dict[str, Any]],
+    name: str,
+    title: str,
+    threshold: float | None,
+    words: dict[str, Any],
+) -> Any:
+    """The most, the median and the least of all sites; where they are all one, one line."""
+    import altair as alt
+
+    parts = [
+        (part, dash)
+        for part, dash in _SPREAD
+        if part == "most" or any(row[name][part] != row[name]["most"] for row in curves)
+    ]
+    rows = [
+        {"at": row["at"], "value": row[name][part], "part": part}
+        for part, _ in parts
+        for row in curves
+    ]
+    y = alt.Y("value:Q", title=None, scale=alt.Scale(zero=name == "rain", nice=True))
+    drawn = (
+        of_rows(rows)
+        .mark_line(strokeWidth=2, color="var(--accent)")
+        .encode(
+            x=_time(words),
+            y=y.axis(tickCount=5),
+            strokeDash=alt.StrokeDash("part:N")
+            .scale(domain=[part for part, _ in parts], range=[dash for _, dash in parts])
+            .legend(None),
+        )
+    )
+    last = curves[-1]
+    ends = [{"at": words["end"], "value": last[name][part], "text": part} for part, _ in parts]
+    named = ends if len(parts) > 1 and _apart(ends, rows) else []
+    layers = [drawn, _text(named, words)]
+    if threshold is not None:
+        rule = of_rows([{"value": threshold}])
+        layers.append(
+            rule.mark_rule(strokeDash=[5, 4], color="var(--care)").encode(y=alt.Y("value:Q"))
+        )
+    return alt.layer(*layers).properties(width=WIDTH - NAMES, height=SMALL_HEIGHT, title=title)
+
+
+def _apart(ends: list[dict[str, Any]], rows: list[dict[str, Any]]) -> bool:
+    """Whether names at the lines' ends would not lie on each other."""
+    values = [row["value"] for row in rows]
+    heights = sorted(end["value"] for end in ends)
+    room = (max(values) - min(values)) / 8
+    return all(later - sooner > room for sooner, later in pairwise(heights))
+
+
+def _text(rows: list[dict[str, Any]], words: dict[str, Any]) -> Any:
+    import altair as alt
+
+    return (
+        of_rows(rows).mark_text(**_BESIDE).encode(x=_time(words), y=alt.Y("value:Q"), text="text:N")
+    )
+
+
+def _levels(rows: list[dict[str, Any]], failures: list[float], words: dict[str, Any]) -> Any:
+    import altair as alt
+
+    y = alt.Y("sites:Q", title=None, scale=alt.Scale(domain=[0, words["sites"]], nice=False))
+    lines = (
+        of_rows(rows)
+        .mark_line(interpolate="step-after", strokeWidth=2.5)
+        .encode(
+            x=_time(words, words["time"]),
+            y=y.axis(tickCount=5, format="d"),
+            color=_by_level(alt.Color, [f"var(--level-{level})" for level in UPPER]),
+            strokeDash=_by_level(alt.StrokeDash, list(DASHES[: len(UPPER)])),
+        )
+    )
+    marks = (
+        of_rows([{"at": at} for at in failures])
+        .mark_text(text="✕", fontSize=12, baseline="bottom", dy=-2, color="var(--level-5)")
+        .encode(x=_time(words, words["time"]), y=alt.value(0))
+    )
+    chart = alt.layer(lines, marks) if failures else lines
+    return chart.properties(width=WIDTH - NAMES, height=SMALL_HEIGHT * 1.6, title=words["levels"])
+
+
+def _by_level(channel: Any, values: list[Any]) -> Any:
+    """One legend for colour and dash, so that either is enough."""
+    return (
+        channel("level:N", title="level", sort=list(UPPER))
+        .scale(domain=list(UPPER), range=values)
+        .legend(orient="right", symbolSize=220)
+    )
+
+
+MINUTES_FROM_S = 300.0  # shorter scenarios are told in seconds
+MOST_SHOWN = 12  # failures in the table that stands open
+LEVEL_4 = 4
+
+
+def view(run: Run) -> dict[str, Any] | None:
+    """None if the scenario had no hazard."""
+    if not run.hazard.exists():
+        return None
+    told = json.loads(run.hazard.read_text())
+    unit_s, unit = (60.0, "min") if told["duration_s"] >= MINUTES_FROM_S else (1.0, "s")
+    failures = [_failure(row, told, unit_s, unit) for row in told["failures"]]
+    return {
+        "kind": told["kind"],
+        "site": told["site"],
+        "sentence": sentence(told, unit_s, unit),
+        "speed": told["speed"],
+        "chart": Markup(_chart(told, unit_s, unit)),
+        "failures": failures[:MOST_SHOWN],
+        "more_failures": failures[MOST_SHOWN:],
+        "index": told["index"],
+    }
+
+
+def sentence(told: dict[str, Any], unit_s: float = 60.0, unit: str = "min") -> str:
+    """What happened to how many."""
+    sites, site, failures = told["sites"], told["site"], told["failures"]
+    last = told["levels"][-1]["sites"]
+    high = max(sum(row["sites"][LEVEL_4 - 1 :]) for row in told["levels"])
+    watched = f"{told['sensors']} sensors watch {sites} {site}{'s' if sites != 1 else ''}"
+    if not failures:
+        return f"{watched}. None failed; at most {high} were at level 4 or above at a time."
+    first = failures[0]
+    many = "one failed" if len(failures) == 1 else f"{len(failures)} failed"
+    return (
+        f"{watched}. {many.capitalize()}, the first ({first['site']}) after "
+        f"{first['at_s'] / unit_s:.3g} {unit}; at most {high} were at level 4 or above at a time, "
+        f"{sum(last[LEVEL_4 - 1 :])} at the end."
+    )
+
+
+def level_rows(told: dict[str, Any], unit_s: float) -> list[dict[str, Any]]:
+    """How many sites are at each level or above, from when on; drawn to the end."""
+    rows = [*told["levels"], {**told["levels"][-1], "at_s": told["duration_s"]}]
+    return [
+        {"at": row["at_s"] / unit_s, "level": level, "sites": sum(row["sites"][int(level) - 1 :])}
+        for level in UPPER
+        for row in rows
+    ]
+
+
+def _chart(told: dict[str, Any], unit_s: float, unit: str) -> str:
+    curves = [
+        {"at": row["at_s"] / unit_s, "rain": row["rain_mm_h"], "index": row["index"]}
+        for row in told["curves"]
+    ]
+    index, speed = told["index"], told["speed"]
+    paced = "" if speed == 1 else f", played {speed:g} times as fast"
+    in_unit = f", {index['unit']}" if index["unit"] else ""
+    words = {
+        "rain": "rain, mm/h",
+        "index": f"{index['name']}{in_unit}; dashed across: where level 4 begins for the median {told['site']}",
+        "levels": f"{told['site']}s at each level or above; ✕: one fails",
+        "time": f"{'minutes' if unit == 'min' else 'seconds'} of the scenario{paced}",
+        "threshold": told["threshold"]["median"] if told["threshold"] else None,
+        "end": told["duration_s"] / unit_s,
+        "sites": told["sites"],
+    }
+    label = f"Rain, {index['name']} and warning levels over time. {sentence(told, unit_s, unit)}"
+    failed = [row["at_s"] / unit_s for row in told["failures"]]
+    return draw(curves, level_rows(told, unit_s), failed, words, label)
+
+
+def _failure(row: dict[str, Any], told: dict[str, Any], unit_s: float, unit: str) -> dict[str, str]:
+    moved = row["moved_mm"]
+    return {
+        "when": f"{row['at_s'] / unit_s:.1f} {unit}",
+        "played": f"{row['at_s'] / told['speed']:.1f} s",
+        "site": row["site"],
+        "sensors": ", ".join(row["sensors"]),
+        "threshold": f"{row['threshold']:.3g} {told['index']['unit']}".strip(),
+        "moved": "–" if moved is None else f"{moved:.2g} mm",
+    }

@@ -1,0 +1,116 @@
+"""The report's first lines: how the most urgent level fared, how fast, at what cost; by method if there are several."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from analysis import formatting
+from analysis.formatting import NARROW, natural, percent, seconds
+from analysis.metrics import clock_errors
+from analysis.metrics.clock_errors import COLUMN, of_statistics
+from analysis.report.sections.receivers import slowest
+from nodes.protocol.wire import LEVEL_NAMES
+
+
+def delay_told(summary: dict[str, Any], level: str, name: str) -> str:
+    """A quantile of a level's delay, in as many digits as the clocks leave."""
+    error = clock_errors.error_of(summary, level, name)
+    return formatting.told(summary["delay_s"][level][name], error)
+
+
+def headline_sentence(summary: dict[str, Any]) -> tuple[str, str]:
+    """Did the alerts get through, and how fast? One sentence, and good, bad or none."""
+    levels = summary["by_priority"]
+    if not levels:
+        return "Nothing was published that anybody had subscribed to.", "none"
+    level = max(levels)
+    expected, delivered = levels[level]["expected"], levels[level]["delivered"]
+    what = f"level-{level} ({LEVEL_NAMES[int(level)]})"
+    if not delivered:
+        return f"None of the {expected} {what} deliveries got through.", "bad"
+    receiver = slowest(summary, level)
+    where = f", at {receiver}," if receiver else ""
+    half, last = (delay_told(summary, level, name) for name in ("p50", "max"))
+    speed = f"half within {half}, the slowest{where} after {last}"
+    if delivered == expected:
+        many = f"All {expected} {what} deliveries" if expected > 1 else f"The one {what} delivery"
+        return f"{many} got through: {speed}.", "good"
+    lost = expected - delivered
+    return f"{lost} of {expected} {what} deliveries were lost; of the others {speed}.", "bad"
+
+
+def sentences(summary: dict[str, Any]) -> list[str]:
+    """What the headline leaves out: the tail, lateness, and what a byte of payload cost."""
+    levels = summary["by_priority"]
+    told = []
+    if levels:
+        level = max(levels)
+        delay = summary["delay_s"].get(level)
+        if delay:
+            most = delay_told(summary, level, "p99")
+            told.append(f"99{NARROW}% of those that came took at most {most}.")
+        told += _late(levels[level])
+    overhead = summary["overhead"]
+    if overhead["payload_bytes"]:
+        cost = overhead["wire_bytes"] / overhead["payload_bytes"]
+        told.append(f"A byte of payload cost {cost:.2f} bytes on the links, all levels together.")
+    return told
+
+
+def _late(count: dict[str, Any]) -> list[str]:
+    deadline, late = count.get("deadline_s"), count.get("late")
+    if deadline is None or late is None:
+        return ["No deadline was set for them."]
+    if not count["delivered"]:
+        return []
+    if not late:
+        return [f"None came after its deadline of {seconds(deadline)}."]
+    share = percent(late / count["delivered"])
+    return [f"{late} of them ({share}) came after their deadline of {seconds(deadline)}."]
+
+
+def method_rows(
+    deliveries: pa.Table, links: list[dict[str, Any]], methods: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """The most urgent level by the delivery method of the receiver's link; none if all receivers have the same.
+
+    `links`: rows of the metric of that name; the cost is what the links of the method's receivers carried.
+    """
+    receivers = set(deliveries["receiver"].to_pylist())
+    used = {methods[receiver] for receiver in receivers}
+    if len(used) < 2:
+        return []
+    level = pc.max(deliveries["priority"]).as_py()
+    urgent = deliveries.filter(pc.field("priority") == level).to_pylist()
+    rows = []
+    for method in sorted(used, key=natural):
+        mine = [row for row in urgent if methods[row["receiver"]] == method]
+        own = [
+            link for link in links if link["link"] in receivers and methods[link["link"]] == method
+        ]
+        rows.append({"method": method, "level": str(level), **_outcome(mine), "cost": _cost(own)})
+    return rows
+
+
+def _outcome(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    delays = [row["delay_s"] for row in rows if row["delay_s"] is not None]
+    p50, p99 = (float(v) for v in np.percentile(delays, (50, 99))) if delays else (None, None)
+    known = [row["late"] for row in rows if row.get("late") is not None]
+    errors = [row.get(COLUMN) or 0.0 for row in rows if row["delay_s"] is not None]
+    return {
+        "expected": len(rows),
+        "delivered": len(delays),
+        "late": sum(known) if known else None,
+        "p50": p50,
+        "p99": p99,
+        "max": max(delays, default=None),
+        "error_s": of_statistics(np.array(delays), np.array(errors)) if any(errors) else None,
+    }
+
+
+def _cost(links: list[dict[str, Any]]) -> float | None:
+    payload = sum(link["payload_bytes"] for link in links)
+    return sum(link["wire_bytes"] for link in links) / payload if payload else None

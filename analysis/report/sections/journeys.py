@@ -1,0 +1,191 @@
+"""Single alerts across their hops: the slowest delivery of the most urgent level, and the median one."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from markupsafe import Markup
+
+from analysis import formatting
+from analysis.formatting import seconds
+from analysis.inputs.results import table
+from analysis.inputs.run_folder import Run
+from analysis.metrics import clock_errors
+from analysis.report.charts import TIME_LABEL, WIDTH, of_rows, svg
+
+# One alert across its hops: a bar for each stage; stages differ by height and filling, so colour is not needed.
+
+
+ROW = 34  # pixels of a hop
+ROOM = 1.12  # the axis goes on beyond the end, for the last hop's number
+NAMES = 210  # pixels at most for the names of a hop
+STYLES: dict[str, dict[str, Any]] = {
+    "waited": {"height": 5, "color": "var(--quiet)"},
+    "sending": {
+        "height": 22,
+        "color": "var(--accent)",
+        "stroke": "var(--accent)",
+        "strokeWidth": 1.5,
+    },
+    "crossing": {
+        "height": 13,
+        "color": "var(--card)",
+        "stroke": "var(--accent)",
+        "strokeWidth": 1.5,
+    },
+}
+
+
+def draw(panels: Sequence[tuple[str, list[dict[str, Any]]]], label: str) -> str:
+    """Panels of a title and rows: hop, stage, begin_s, end_s; each has an axis of its own."""
+    import altair as alt
+
+    drawn = [_panel(title, rows) for title, rows in panels]
+    whole = alt.vconcat(*drawn, spacing=26).resolve_scale(x="independent", y="independent")
+    return svg(whole, "journey", label, height=None)
+
+
+def _panel(title: str, rows: list[dict[str, Any]]) -> Any:
+    import altair as alt
+
+    order = list(dict.fromkeys(row["hop"] for row in rows))
+    end = max(row["end_s"] for row in rows) or 1.0
+    y = alt.Y("hop:N", title=None, sort=order).axis(
+        domain=False, ticks=False, labelLimit=NAMES, minExtent=NAMES
+    )
+    x = alt.X("begin_s:Q", title="after publication").scale(domain=[0, end * ROOM], nice=False)
+    x = x.axis(labelExpr=TIME_LABEL, tickCount=6)
+    layers = [
+        of_rows([row for row in rows if row["stage"] == stage])
+        .mark_bar(**style)
+        .encode(y=y, x=x, x2="end_s:Q")
+        for stage, style in STYLES.items()
+    ]
+    words = of_rows(_totals(rows)).mark_text(align="left", dx=7, fontSize=12)
+    layers.append(words.encode(y=y, x=alt.X("end_s:Q"), text="text:N"))
+    size = {"width": WIDTH - NAMES, "height": len(order) * ROW}
+    return alt.layer(*layers).properties(title=title, **size)
+
+
+def _totals(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """How long each hop took, at its end."""
+    found: dict[str, tuple[float, float]] = {}
+    for row in rows:
+        begin, end = found.get(row["hop"], (row["begin_s"], row["end_s"]))
+        found[row["hop"]] = (min(begin, row["begin_s"]), max(end, row["end_s"]))
+    return [
+        {"hop": hop, "end_s": end, "text": seconds(end - begin)}
+        for hop, (begin, end) in found.items()
+    ]
+
+
+STAGES = ("waited", "sending", "crossing")
+CAUSES = ("queue", "transmission", "propagation", "retransmission")
+
+
+@dataclass(frozen=True, slots=True)
+class Journey:
+    """A delivery and what `hops` has of its path, in the path's order; a hop that nobody saw is None."""
+
+    what: str
+    delivery: dict[str, Any]
+    hops: tuple[dict[str, Any] | None, ...]
+
+
+def view(run: Run, deliveries: pa.Table) -> dict[str, Any] | None:
+    """None if nothing of the most urgent level came."""
+    picked = chosen(deliveries)
+    if not picked:
+        return None
+    ids = sorted({delivery["id"] for _, delivery in picked})
+    hops = table(run, "hops", where=pc.field("id").isin(ids)).to_pylist()
+    journeys = [Journey(what, delivery, on_path(delivery, hops)) for what, delivery in picked]
+    label = "Where the time of an alert went, hop by hop: " + "; ".join(map(title, journeys))
+    panels = [(title(journey), bars(journey)) for journey in journeys]
+    drawn = [(name, rows) for name, rows in panels if rows]
+    return {
+        "level": str(picked[0][1]["priority"]),
+        "chart": Markup(draw(drawn, label)) if drawn else None,
+        "rows": [row for journey in journeys for row in cause_rows(journey)],
+        "path": journeys[0].delivery["path"],
+        "receiver": journeys[0].delivery["receiver"],
+    }
+
+
+def chosen(deliveries: pa.Table) -> list[tuple[str, dict[str, Any]]]:
+    """The slowest and the median delivery of the most urgent level; one, if only one came."""
+    if not deliveries.num_rows:
+        return []
+    level = pc.max(deliveries["priority"]).as_py()
+    came = deliveries.filter((pc.field("priority") == level) & pc.field("delay_s").is_valid())
+    order = [(name, "ascending") for name in ("delay_s", "published_ns", "id", "receiver")]
+    columns = ["id", "receiver", "priority", "topic", "path", "hops", "delay_s", "published_ns"]
+    columns += [clock_errors.COLUMN] if clock_errors.known(deliveries) else []
+    ranked = came.select(columns).sort_by(order)
+    if not ranked.num_rows:
+        return []
+    last, middle = ranked.num_rows - 1, (ranked.num_rows - 1) // 2
+    places = {"slowest": last} if last == middle else {"slowest": last, "median": middle}
+    return [(what, ranked.slice(place, 1).to_pylist()[0]) for what, place in places.items()]
+
+
+def on_path(
+    delivery: dict[str, Any], hops: Sequence[dict[str, Any]]
+) -> tuple[dict[str, Any] | None, ...]:
+    """The message's own hops along the path to this receiver, which may cross a link twice."""
+    own = {
+        (hop["src"], hop["dst"], hop["hops"]): hop for hop in hops if hop["id"] == delivery["id"]
+    }
+    pairs = list(pairwise(delivery["path"] or ()))
+    first = (delivery["hops"] or 0) - len(pairs) + 1
+    return tuple(own.get((*pair, number)) for number, pair in enumerate(pairs, start=first))
+
+
+def title(journey: Journey) -> str:
+    """Which alert it is."""
+    delivery = journey.delivery
+    took = formatting.told(delivery["delay_s"], delivery.get(clock_errors.COLUMN) or 0.0)
+    return f"the {journey.what} to {delivery['receiver']}, {took}"
+
+
+def bars(journey: Journey) -> list[dict[str, Any]]:
+    """Stages of each hop in seconds since publication; a stage whose ends are not both known is left out."""
+    rows = []
+    published = journey.delivery["published_ns"]
+    for number, hop in enumerate(journey.hops, start=1):
+        if hop is None:
+            continue
+        times = ("ready_ns", "sent_first_ns", "sent_last_ns", "received_last_ns")
+        ends = [None if hop[at] is None else (hop[at] - published) / 1e9 for at in times]
+        where = f"{number}. {hop['src']} → {hop['dst']}"
+        rows += [
+            {"hop": where, "stage": stage, "begin_s": begin, "end_s": end}
+            for stage, (begin, end) in zip(STAGES, pairwise(ends), strict=True)
+            if begin is not None and end is not None
+        ]
+    return rows
+
+
+def cause_rows(journey: Journey) -> list[dict[str, Any]]:
+    """The same hops in numbers: how long each took, and why."""
+    pairs = list(pairwise(journey.delivery["path"] or ()))
+    return [
+        {
+            "what": journey.what,
+            "number": number,
+            "src": src,
+            "dst": dst,
+            "took": _took(hop),
+            **{cause: hop[f"{cause}_s"] if hop else None for cause in CAUSES},
+        }
+        for number, ((src, dst), hop) in enumerate(zip(pairs, journey.hops, strict=True), start=1)
+    ]
+
+
+def _took(hop: dict[str, Any] | None) -> float | None:
+    if hop is None or hop["ready_ns"] is None or hop["received_last_ns"] is None:
+        return None
+    return float(hop["received_last_ns"] - hop["ready_ns"]) / 1e9

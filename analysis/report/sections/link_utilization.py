@@ -1,0 +1,127 @@
+"""How full each link was over time: a heat map of links and seconds, of bounded size."""
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from markupsafe import Markup
+
+from analysis.formatting import natural, percent
+from analysis.inputs.results import table
+from analysis.inputs.run_folder import Run
+from analysis.report.charts import WIDTH, of_rows, svg
+
+# The heat map of links: the fuller, the stronger; with a dot where full, and the peak of each line in numbers.
+
+
+ROW = 17  # pixels of a line
+NAMES, PEAKS = 150, 70  # pixels for names and for peaks
+
+
+def draw(rows: list[dict[str, Any]], peaks: dict[str, float], full: float, label: str) -> str:
+    """`rows`: line, from_s, to_s, share, in the order of the lines; `peaks` of each line."""
+    import altair as alt
+
+    lines = list(peaks)
+    shown = [{**row, "filled": min(1.0, row["share"])} for row in rows]
+    y = alt.Y("line:N", title=None, sort=lines).scale(paddingInner=0.12)
+    y = y.axis(domain=False, ticks=False, labelLimit=NAMES, labelOverlap=False)
+    x = alt.X("from_s:Q", title="seconds after the start").scale(nice=False, zero=True)
+    cells = (
+        of_rows(shown)
+        .mark_rect(color="var(--accent)")
+        .encode(
+            y=y,
+            x=x,
+            x2="to_s:Q",
+            fillOpacity=alt.FillOpacity("filled:Q")
+            .scale(domain=[0, 1], range=[0.05, 1])
+            .legend(None),
+        )
+    )
+    middles = [
+        {"line": row["line"], "from_s": (row["from_s"] + row["to_s"]) / 2}
+        for row in rows
+        if round(row["share"], 2) >= full  # as its number says
+    ]
+    dots = of_rows(middles).mark_point(
+        shape="circle", size=9, filled=True, opacity=1, color="var(--paper)"
+    )
+    words = [{"line": line, "text": percent(peak)} for line, peak in peaks.items()]
+    peak = of_rows(words).mark_text(align="left", fontSize=11)
+    chart = alt.layer(
+        cells,
+        dots.encode(y=y, x=alt.X("from_s:Q")),
+        peak.encode(y=y, x=alt.value(WIDTH - NAMES - PEAKS + 8), text="text:N"),
+    )
+    size = {"width": WIDTH - NAMES - PEAKS, "height": len(lines) * ROW}
+    return svg(chart.properties(**size), "use", label, height=None)
+
+
+MOST_LINES = 40  # links and directions in the chart; the fullest stay
+MOST_COLUMNS = 60  # stretches of time
+FULL = 0.9  # cells from this share on have a mark
+
+
+def view(run: Run, summary: dict[str, Any]) -> dict[str, Any] | None:
+    """None if no link has a limit, nothing was seen, or the run was analysed before use was measured."""
+    told = summary.get("use")
+    if told is None:
+        return None
+    use = table(run, "use", ["link", "direction", "unit", "share"])
+    cells, left_out, units = heat(use)
+    if not cells:
+        return None
+    peaks: dict[str, float] = {}
+    for cell in cells:
+        peaks[cell["line"]] = max(cell["share"], peaks.get(cell["line"], 0.0))
+    unit_s = told["unit_s"]
+    label = f"Share of its rate that each link carried over time; the fullest: {_fullest(peaks)}"
+    rows = [
+        {
+            **cell,
+            "from_s": cell["column"] * units * unit_s,
+            "to_s": (cell["column"] + 1) * units * unit_s,
+        }
+        for cell in cells
+    ]
+    return {
+        "chart": Markup(draw(rows, peaks, FULL, label)),
+        "left_out": left_out,
+        "stretch_s": units * unit_s,
+        "joined": units,
+        "unit_s": unit_s,
+        "full": percent(FULL),
+    }
+
+
+def heat(
+    use: pa.Table, most_lines: int = MOST_LINES, most_columns: int = MOST_COLUMNS
+) -> tuple[list[dict[str, Any]], int, int]:
+    """Cells (line, column, share), lines left out, and units in a column, of which the fullest counts.
+
+    What was before the time that counts is not shown, nor are lines without a limit.
+    """
+    counted = use.filter((pc.field("unit") >= 0) & pc.field("share").is_valid())
+    if not counted.num_rows:
+        return [], 0, 1
+    units = -(-(pc.max(counted["unit"]).as_py() + 1) // most_columns)
+    line = pc.binary_join_element_wise(counted["link"], counted["direction"], " ")
+    column = pc.divide(counted["unit"].cast(pa.int64()), pa.scalar(units, pa.int64()))
+    cells = pa.table({"line": line, "column": column, "share": counted["share"]})
+    found = cells.group_by(["line", "column"]).aggregate([("share", "max")])
+    peaks = found.group_by("line").aggregate([("share_max", "max")]).to_pylist()
+    peaks.sort(key=lambda row: (-row["share_max_max"], natural(row["line"])))
+    shown = {row["line"] for row in peaks[:most_lines]}
+    rows = [
+        {"line": row["line"], "column": row["column"], "share": row["share_max"]}
+        for row in found.to_pylist()
+        if row["line"] in shown
+    ]
+    rows.sort(key=lambda row: (natural(row["line"]), row["column"]))
+    return rows, len(peaks) - len(shown), units
+
+
+def _fullest(peaks: dict[str, float]) -> str:
+    line = max(peaks, key=lambda name: peaks[name])
+    return f"{line}, {percent(peaks[line])}"

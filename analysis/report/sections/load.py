@@ -1,0 +1,67 @@
+"""What the report says of the nodes' load."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from markupsafe import Markup
+
+from analysis.inputs.run_folder import Run
+from analysis.report.charts import stacked_bars
+
+
+def load_chart(rows: Sequence[dict[str, Any]], label: str) -> str:
+    """What each node received and sent. `rows`: node, direction, messages; nodes in the order of the rows."""
+    tones = {"received": "var(--layer-websocket)", "sent": "var(--layer-payload)"}
+    title = "messages"
+    return stacked_bars(
+        rows, "messages", title, "direction", list(tones), list(tones.values()), label
+    )
+
+
+MOST_BARS = 40  # nodes in the chart
+MOST_ROWS = 12  # nodes in the table
+
+
+def view(run: Run, summary: dict[str, Any]) -> dict[str, Any] | None:
+    """None if there were no messages, or the run was analysed before load was measured."""
+    told = summary.get("load")
+    if told is None or not told["all"]["load"]:
+        return None
+    kinds = {node.name: node.kind for node in run.nodes}
+    rows = [{"name": name, "kind": kinds[name], **own} for name, own in told["by_node"].items()]
+    rows.sort(key=lambda row: -row["load"])
+    groups = [("all nodes", told["all"]), ("brokers", told["brokers"])]
+    return {
+        "sentence": sentence(told),
+        "unit_s": told["unit_s"],
+        "groups": [{"name": name, **spread} for name, spread in groups if spread],
+        "nodes": rows[:MOST_ROWS],
+        "chart": chart(rows[:MOST_BARS]),
+        "left_out": max(0, len(rows) - MOST_BARS),
+    }
+
+
+def sentence(told: dict[str, Any]) -> str:
+    """The whole in a sentence or two."""
+    everybody = told["all"]
+    busiest, moment = everybody["largest"], everybody["momentary"]
+    share = busiest["load"] / everybody["load"]
+    return (
+        f"{busiest['node']} had most to do, {share:.0%} of all messages received and sent. "
+        f"The busiest {_unit(told['unit_s'])} of a node had {moment['load']:,.0f} messages ({moment['node']})."
+    )
+
+
+def _unit(unit_s: float) -> str:
+    return "second" if unit_s == 1 else f"{unit_s:g} s"
+
+
+def chart(rows: list[dict[str, Any]]) -> Markup:
+    """The busiest first."""
+    bars = [
+        {"node": row["name"], "direction": direction, "messages": row[direction]}
+        for row in rows
+        for direction in ("received", "sent")
+    ]
+    label = "Messages that each node received and sent"
+    return Markup(load_chart(bars, label))

@@ -1,0 +1,172 @@
+"""What the report says of an overlay of several brokers; nothing where there is one."""
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+from markupsafe import Markup
+
+from analysis.formatting import NARROW, percent, seconds, size
+from analysis.inputs.results import table
+from analysis.inputs.run_folder import Run
+from analysis.report.charts import LETTERS, LEVELS, of_rows, stacked_bars, svg
+
+# Charts of what brokers did: who passed on how much, what their own talk cost, how long paths were.
+
+
+HOPS_HEIGHT = 220
+# Kinds of control traffic in this order; each tone stands for itself on light and dark paper.
+KINDS = {
+    "OVERLAY": "websocket",
+    "TAKEN": "label",
+    "BEAT": "tcp",
+    "MISSED": "retransmitted",
+    "SUBSCRIBE": "payload",
+    "SUBSCRIBED": "header",
+    "UNSUBSCRIBE": "ip",
+    "ADVERTISE": "ethernet",
+    "ADVERTISED": "answers",
+    "HELLO": "other",
+    "JOINED": "unread",  # only those that cannot be taken apart
+}
+
+
+def copies_chart(rows: Sequence[dict[str, Any]], label: str) -> str:
+    """Copies of publications that each broker sent. `rows`: node, level, copies; brokers in the order of the rows."""
+    levels = [level for level in LEVELS if any(row["level"] == level for row in rows)]
+    tones = [f"var(--level-{level})" for level in levels]
+    return stacked_bars(
+        rows, "copies", "copies of publications sent", "level", levels, tones, label
+    )
+
+
+def control_chart(rows: Sequence[dict[str, Any]], label: str) -> str:
+    """What each broker sent besides. `rows`: node, kind, bytes_per_s."""
+    kinds = [kind for kind in KINDS if any(row["kind"] == kind for row in rows)]
+    tones = [f"var(--layer-{KINDS[kind]})" for kind in kinds]
+    title = "bytes per second of control traffic sent"
+    return stacked_bars(rows, "bytes_per_s", title, "kind", kinds, tones, label)
+
+
+def hops_chart(rows: Sequence[dict[str, Any]], label: str) -> str:
+    """How long paths were. `rows`: level, hops, share of the level's deliveries."""
+    import altair as alt
+
+    levels = [level for level in LEVELS if any(row["level"] == level for row in rows)]
+    tones = [f"var(--level-{level})" for level in levels]
+    base = of_rows(list(rows)).encode(
+        x=alt.X("hops:O", title="hops from publisher to subscriber").axis(labelAngle=0),
+        xOffset=alt.XOffset("level:N", sort=levels),
+        y=alt.Y("share:Q", title="share of the level's deliveries").axis(format="%"),
+    )
+    bars = base.mark_bar().encode(
+        color=alt.Color("level:N", title="level", sort=levels)
+        .scale(domain=levels, range=tones)
+        .legend(orient="right", symbolType="square"),
+    )
+    words = base.mark_text(fontSize=LETTERS, dy=-6, color="var(--quiet)").encode(text="level:N")
+    return svg(bars + words, "hops", label, height=HOPS_HEIGHT)
+
+
+MOST_BARS = 40  # brokers in a chart
+MOST_ROWS = 25  # brokers in the table; the others are folded away
+
+
+def view(run: Run, summary: dict[str, Any], start_ns: int) -> dict[str, Any] | None:
+    """None if there is no overlay to speak of, or the run was analysed before it was measured."""
+    told = summary.get("overlay")
+    if told is None or told["brokers"] < 2:
+        return None
+    brokers = broker_rows(told)
+    names = [row["name"] for row in brokers[:MOST_BARS]]
+    return {
+        "sentence": sentence(told),
+        "brokers": brokers[:MOST_ROWS],
+        "more_brokers": brokers[MOST_ROWS:],
+        "words": list(told["control"]["by_word"].items()),
+        "kinds": list(told["control"]["by_kind"].items()),
+        "repairs": [repair_row(row, start_ns) for row in told["repairs"]],
+        "copies": _copies_chart(run, names),
+        "control": _control_chart(run, names),
+        "hops": _hops_chart(told["paths"]),
+        "left_out": max(0, len(brokers) - MOST_BARS),
+    }
+
+
+def sentence(told: dict[str, Any]) -> str:
+    """The whole in a sentence or two."""
+    parts = [f"{told['brokers']} brokers, {told['method']}."]
+    if told["copies_per_publication"] is not None:
+        parts.append(f"A publication took {told['copies_per_publication']:.1f} copies on average.")
+    rate = told["control"]["bytes_per_s_per_broker"]
+    if rate is not None:
+        per_s = size(rate)
+        parts.append(f"Besides publications, a broker sent {per_s} a second, headers included.")
+    handled = sum(level["handled"] for level in told["forwards"].values())
+    relayed = sum(level["relayed"] for level in told["forwards"].values())
+    if handled:
+        share = percent(relayed / handled)
+        parts.append(f"Of what brokers handled, {share} was of topics that they take no part in.")
+    stop_go = told["stop_go"]
+    if any(stop_go.values()):
+        parts.append(
+            f"Stop was said {stop_go['stop']} times, go {stop_go['go']} times; "
+            f"{stop_go['withheld']} publications were withheld."
+        )
+    return " ".join(parts)
+
+
+def broker_rows(told: dict[str, Any]) -> list[dict[str, Any]]:
+    """Those that sent most first."""
+    rows = [{"name": name, **counts} for name, counts in told["by_broker"].items()]
+    return sorted(rows, key=lambda row: -row["copies"])
+
+
+def repair_row(row: dict[str, Any], start_ns: int) -> dict[str, Any]:
+    """A death and what followed, as people say it."""
+    healed = seconds(row["repair_s"]) if row["healed"] else "not until the end"
+    return {
+        "node": row["node"],
+        "when": f"{(row['died_ns'] - start_ns) / 1e9:.3f}{NARROW}s",
+        "noticed": seconds(row["noticed_s"]),
+        "moved": f"{row['moved']} of {row['guests']}",
+        "moved_s": seconds(row["moved_s"]),
+        "hit": f"{row['flows_hit']} of {row['flows']}",
+        "lost": row["lost"],
+        "healed": healed if row["flows_hit"] else "nobody felt it",
+        "bad": not row["healed"] or row["lost"] > 0,
+    }
+
+
+def _copies_chart(run: Run, names: list[str]) -> Markup | None:
+    rows = [
+        {"node": row["node"], "level": str(row["priority"]), "copies": row["copies"]}
+        for row in table(run, "forwards").to_pylist()
+        if row["node"] in names and row["copies"]
+    ]
+    rows.sort(key=lambda row: names.index(row["node"]))
+    label = "Copies of publications that each broker sent, by level"
+    return Markup(copies_chart(rows, label)) if rows else None
+
+
+def _control_chart(run: Run, names: list[str]) -> Markup | None:
+    sums: Counter[tuple[str, str]] = Counter()
+    for row in table(run, "control").to_pylist():
+        if row["node"] in names and row["direction"] == "up":
+            sums[row["node"], row["kind"]] += row["bytes_per_s"]
+    rows: list[dict[str, Any]] = [
+        {"node": node, "kind": kind, "bytes_per_s": rate} for (node, kind), rate in sums.items()
+    ]
+    rows.sort(key=lambda row: names.index(row["node"]))
+    label = "Bytes per second that each broker sent besides publications, by kind"
+    return Markup(control_chart(rows, label)) if rows else None
+
+
+def _hops_chart(paths: dict[str, Any]) -> Markup | None:
+    rows = [
+        {"level": level, "hops": int(hops), "share": count / sum(told["hops"].values())}
+        for level, told in paths.items()
+        for hops, count in told["hops"].items()
+    ]
+    label = "How many hops deliveries took, by level"
+    return Markup(hops_chart(rows, label)) if rows else None

@@ -1,0 +1,243 @@
+"""A sweep as a whole: what each combination of values gave, over its trials, as tables, charts and one page.
+
+What was set comes from the command that ran the cells; everything else is read from their run folders.
+"""
+
+import json
+import os
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from markupsafe import Markup
+
+from analysis.inputs.results import read_summary
+from analysis.inputs.run_folder import Run
+from analysis.report import interval_charts, pages
+from analysis.stats.bootstrap import LOST, STATISTICS
+from analysis.stats.comparison import WHOLE, figures, side
+from analysis.stats.trials import levels_of
+
+CELLS, POINTS, RESULT, REPORT = "cells.parquet", "points.parquet", "result.json", "report.html"
+MOST_PANELS = 3  # levels in a chart, the most urgent ones
+MOST_WAYS = 12  # lines in a chart; more cannot be told apart
+OF_LEVEL = ("expected", "delivered", "lost", "p50", "p95", "p99", "max", "hops_mean", "hops_max")
+_NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-z/%]*)\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class CellRun:
+    """A cell that was measured: what was set (path -> value), its trial and seed, and its run."""
+
+    settings: Mapping[str, str]
+    trial: int
+    seed: int
+    run: Run
+
+
+def result_of(
+    sheet: Mapping[str, Any], cells: Sequence[CellRun], failed: Sequence[Mapping[str, Any]]
+) -> dict[str, Any]:
+    """The document of a sweep: `points`, one for each combination, in the order of the cells."""
+    combined: dict[tuple[tuple[str, str], ...], list[CellRun]] = {}
+    for cell in cells:
+        combined.setdefault(tuple(cell.settings.items()), []).append(cell)
+    return {
+        **sheet,
+        "points": [_point(dict(settings), of_it) for settings, of_it in combined.items()],
+        "failed": list(failed),
+    }
+
+
+def _point(settings: dict[str, str], cells: Sequence[CellRun]) -> dict[str, Any]:
+    runs = [cell.run for cell in cells]
+    told = figures(side(*runs))
+    verdicts = [read_summary(run).get("expectations", []) for run in runs]
+    return {
+        "settings": settings,
+        "runs": [run.name for run in runs],
+        "seeds": [cell.seed for cell in cells],
+        "levels": levels_of(runs),
+        **{name: told[name] for name in (*WHOLE, "expected", "delivered", "lost")},
+        "met": sum(all(one["ok"] for one in of_run) for of_run in verdicts)
+        if any(verdicts)
+        else None,
+        "unmet": _unmet(verdicts),
+        "doubted": sum(not read_summary(run)["fidelity"]["ok"] for run in runs),
+    }
+
+
+def _unmet(verdicts: Sequence[Sequence[Mapping[str, Any]]]) -> dict[str, int]:
+    """Expectation -> in how many trials it was not met."""
+    found: dict[str, int] = {}
+    for of_run in verdicts:
+        for one in of_run:
+            if not one["ok"]:
+                found[one["expect"]] = found.get(one["expect"], 0) + 1
+    return found
+
+
+def write_result(folder: Path, result: Mapping[str, Any], cells: Sequence[CellRun]) -> Path:
+    """result.json, a table of cells, a table of points, and the page; where that is."""
+    unfinished = folder / f".{RESULT}.{os.getpid()}"
+    unfinished.write_text(json.dumps(result, indent=2) + "\n")
+    unfinished.replace(folder / RESULT)
+    paths = [axis["path"] for axis in result["axes"]]
+    _write(folder / CELLS, cell_rows(cells), _cell_schema(paths))
+    _write(folder / POINTS, point_rows(result), _point_schema(paths))
+    return pages.write(folder / REPORT, render(result))
+
+
+def _write(path: Path, rows: list[dict[str, Any]], schema: pa.Schema) -> None:
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+    pq.write_table(pa.Table.from_pylist(rows, schema), unfinished, compression="zstd")
+    unfinished.replace(path)
+
+
+def cell_rows(cells: Sequence[CellRun]) -> list[dict[str, Any]]:
+    """A row for each cell and level."""
+    rows = []
+    for cell in cells:
+        told = figures(side(cell.run))
+        about = {"run": cell.run.name, "trial": cell.trial, "seed": cell.seed}
+        whole = {name: told[name] for name in WHOLE}
+        rows += [
+            {**cell.settings, **about, "priority": int(level), **of_level, **whole}
+            for level, of_level in told["levels"].items()
+        ]
+    return rows
+
+
+def _cell_schema(paths: Sequence[str]) -> pa.Schema:
+    counts = ("expected", "delivered", "lost")
+    return pa.schema(
+        [
+            *((path, pa.string()) for path in paths),
+            ("run", pa.string()),
+            ("trial", pa.int32()),
+            ("seed", pa.int64()),
+            ("priority", pa.int32()),
+            *((name, pa.int64() if name in counts else pa.float64()) for name in OF_LEVEL),
+            *((name, pa.float64()) for name in WHOLE),
+        ]
+    )
+
+
+def point_rows(result: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A row for each combination, level and statistic."""
+    return [
+        {
+            **point["settings"],
+            "trials": len(point["runs"]),
+            "priority": int(level),
+            "expected": told["expected"],
+            "statistic": name,
+            **told[name],
+        }
+        for point in result["points"]
+        for level, told in point["levels"].items()
+        for name in (*STATISTICS, LOST)
+    ]
+
+
+def _point_schema(paths: Sequence[str]) -> pa.Schema:
+    return pa.schema(
+        [
+            *((path, pa.string()) for path in paths),
+            ("trials", pa.int32()),
+            ("priority", pa.int32()),
+            ("expected", pa.int64()),
+            ("statistic", pa.string()),
+            *((name, pa.float64()) for name in ("value", "low", "high")),
+        ]
+    )
+
+
+def render(result: Mapping[str, Any]) -> str:
+    """The page's HTML."""
+    varied = [axis for axis in result["axes"] if len(axis["values"]) > 1]
+    fixed = [axis for axis in result["axes"] if len(axis["values"]) == 1]
+    return pages.render(
+        "sweep.html",
+        result=result,
+        varied=varied,
+        fixed=fixed,
+        levels=_levels(result["points"]),
+        drawings={name: Markup(chart) for name, chart in drawings(result).items()},
+    )
+
+
+def _levels(points: Sequence[Mapping[str, Any]]) -> list[str]:
+    return sorted({level for point in points for level in point["levels"]}, reverse=True)
+
+
+def drawings(result: Mapping[str, Any]) -> dict[str, str]:
+    """Charts by their titles: delays and losses over what was swept, with the trials' intervals."""
+    varied = [axis for axis in result["axes"] if len(axis["values"]) > 1]
+    if not varied or not result["points"]:
+        return {}
+    along = next((axis for axis in varied if _unit(axis["values"]) is not None), None)
+    across = along or varied[0]
+    others = [axis["path"] for axis in varied if axis is not across]
+    levels = _levels(result["points"])[:MOST_PANELS]
+    found = {}
+    for statistic, title, what in (
+        ("p50", "Median delay", "delay, s"),
+        ("p95", "95 % of the delay", "delay, s"),
+        (LOST, "Lost", "share of deliveries"),
+    ):
+        rows = _chart_rows(result["points"], statistic, across["path"], others, levels)
+        if not any(row["mean"] for row in rows) or len({row["way"] for row in rows}) > MOST_WAYS:
+            continue
+        panels = [f"level {level}" for level in levels]
+        unit = _unit(across["values"]) if along else None
+        axes = (f"{across['path']}{f', {unit}' if unit else ''}", what)
+        label = f"{title} over {across['path']}"
+        if along:
+            numbers = [{**row, "at": _number(row["at"])} for row in rows]
+            found[title] = interval_charts.lines(numbers, panels, axes, statistic, label)
+        else:
+            found[title] = interval_charts.dots(rows, panels, axes, statistic, label)
+    return found
+
+
+def _chart_rows(
+    points: Sequence[Mapping[str, Any]],
+    statistic: str,
+    across: str,
+    others: Sequence[str],
+    levels: Sequence[str],
+) -> list[dict[str, Any]]:
+    rows = []
+    for point in points:
+        way = ", ".join(point["settings"][path] for path in others) or "all"
+        for level in levels:
+            found = point["levels"].get(level, {}).get(statistic)
+            if found is not None and found["value"] is not None:
+                rows.append(
+                    {
+                        "way": way,
+                        "at": point["settings"][across],
+                        "panel": f"level {level}",
+                        "mean": found["value"],
+                        "low": found["low"],
+                        "high": found["high"],
+                    }
+                )
+    return rows
+
+
+def _unit(values: Sequence[str]) -> str | None:
+    """What all values are numbers of; None if they are not."""
+    units = {match[2] if (match := _NUMBER.match(value)) else None for value in values}
+    return next(iter(units)) if len(units) == 1 else None
+
+
+def _number(value: str) -> float:
+    match = _NUMBER.match(value)
+    assert match is not None  # `_unit` has seen to it
+    return float(match[1])

@@ -1,0 +1,47 @@
+"""Our own code for a cluster that has none of it: one zip file, and a program for `spark-submit`."""
+
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+PACKAGES = ("analysis", "nodes", "testbed")
+CODE, JOB = "testbed-code.zip", "testbed-job.py"
+PROGRAM = '''"""spark-submit --py-files {code} {job} packets PATH... | analyze RUN"""
+
+import sys
+
+from analysis.job import main
+
+sys.exit(main())
+'''
+
+
+def is_local(master: str) -> bool:
+    """Whether this master is Spark inside this very command."""
+    return master.startswith("local")
+
+
+def ship_code(spark: "SparkSession", folder: Path) -> None:
+    """Workers import our packages from here on. `folder` keeps the file as long as the session lasts."""
+    spark.sparkContext.addPyFile(str(zip_code(folder / CODE)))
+
+
+def zip_code(target: Path) -> Path:
+    """All our sources, as they are beside this module."""
+    root = Path(__file__).resolve().parents[2]
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+        for package in PACKAGES:
+            for source in sorted((root / package).rglob("*.py")):
+                archive.write(source, source.relative_to(root))
+    return target
+
+
+def write_job(folder: Path) -> tuple[Path, Path]:
+    """What `spark-submit` takes: our code, and the program that begins with it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    program = folder / JOB
+    program.write_text(PROGRAM.format(code=CODE, job=JOB))
+    return zip_code(folder / CODE), program

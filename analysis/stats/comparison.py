@@ -1,0 +1,338 @@
+"""Runs side by side: what each took, as ratios to the first; and message by message, if they are of one scenario.
+
+Message ids are made of the publisher's number and a counter, so the same scenario and seed give the same ids in every
+run: simulated or real, whatever the overlay.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from analysis.inputs.manifest import FORMER, method
+from analysis.inputs.results import read_summary
+from analysis.inputs.run_folder import Run
+from analysis.metrics.clock_errors import COLUMN
+from analysis.stats.effects import effects
+from analysis.stats.trials import delays_by_level
+
+# One side of a comparison: a run, or several runs that are trials of the same; in the numbers that are compared.
+
+
+QUANTILES = ("p50", "p95", "p99", "max")
+WHOLE = ("copies_per_publication", "control_bytes_per_s", "overhead")
+COUNTS = ("expected", "delivered", "lost")
+SAME_OF_TRIALS = ("backend", "overlay")  # of trials, usually
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """Runs, the first of which is named first, with what their analysis found."""
+
+    runs: tuple[Run, ...]
+    summaries: tuple[dict[str, Any], ...]
+
+    @property
+    def name(self) -> str:
+        return ",".join(run.name for run in self.runs)
+
+
+def side(*runs: Run) -> Side:
+    """AnalysisError if one was not analysed."""
+    return Side(runs, tuple(read_summary(run) for run in runs))
+
+
+def figures(one: Side) -> dict[str, Any]:
+    """A side in the numbers that are compared; null what is not known. Trials are put together."""
+    each = [_of_run(*known) for known in zip(one.runs, one.summaries, strict=True)]
+    found = each[0] if len(each) == 1 else _together(one, each)
+    return {**found, "trials": len(each)}
+
+
+def _of_run(run: Run, summary: dict[str, Any]) -> dict[str, Any]:
+    messages, overhead = summary["messages"], summary["overhead"]
+    overlay = summary.get("overlay") or {}
+    payload = overhead["payload_bytes"]
+    return {
+        "run": run.name,
+        "backend": run.backend,
+        "overlay": method(run.manifest["topology"]["overlay"]),
+        "expected": messages["expected_deliveries"],
+        "delivered": messages["delivered"],
+        "lost": messages["lost"],
+        "handed_twice": messages.get("handed_twice"),
+        "levels": {
+            level: {
+                **{name: count[name] for name in COUNTS},
+                **{name: summary["delay_s"].get(level, {}).get(name) for name in QUANTILES},
+                "hops_mean": summary["hops"].get(level, {}).get("mean"),
+                "hops_max": summary["hops"].get(level, {}).get("max"),
+                **_clock_error(summary, level),
+            }
+            for level, count in sorted(summary["by_priority"].items(), reverse=True)
+        },
+        "copies_per_publication": overlay.get("copies_per_publication"),
+        "control_bytes_per_s": overlay.get("control", {}).get("bytes_per_s_per_broker"),
+        "overhead": overhead["wire_bytes"] / payload if payload else None,
+    }
+
+
+def _clock_error(summary: dict[str, Any], level: str) -> dict[str, Any]:
+    """`error_s`: how far each statistic of the delay may be off; nothing where all clocks are one."""
+    told = summary.get(COLUMN, {}).get(level)
+    if not told or not told["largest"]:
+        return {}
+    return {"error_s": {**told["of"], "largest": told["largest"]}}
+
+
+def _together(one: Side, each: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Counts summed, percentiles over all messages of all trials, other numbers as means over trials."""
+    levels = sorted({level for run in each for level in run["levels"]}, reverse=True)
+    delays = [delays_by_level(run) for run in one.runs]
+    twice = [run["handed_twice"] for run in each]
+    return {
+        "run": one.name,
+        **{name: " | ".join(dict.fromkeys(run[name] for run in each)) for name in SAME_OF_TRIALS},
+        **{name: sum(run[name] for run in each) for name in COUNTS},
+        "handed_twice": None if None in twice else sum(twice),
+        "levels": {
+            level: _level_together(
+                [run["levels"][level] for run in each if level in run["levels"]],
+                np.concatenate([run[int(level)] for run in delays if int(level) in run]),
+            )
+            for level in levels
+        },
+        **{name: _mean([run[name] for run in each]) for name in WHOLE},
+    }
+
+
+def _level_together(told: Sequence[Mapping[str, Any]], delays: Any) -> dict[str, Any]:
+    came = delays[np.isfinite(delays)]
+    quantiles = np.percentile(came, (50, 95, 99, 100)).tolist() if len(came) else [None] * 4
+    hops = [one for one in told if one["hops_mean"] is not None]
+    delivered = sum(one["delivered"] for one in hops)
+    crossed = sum(one["hops_mean"] * one["delivered"] for one in hops)
+    return {
+        **{name: sum(one[name] for one in told) for name in COUNTS},
+        **dict(zip(QUANTILES, quantiles, strict=True)),
+        "hops_mean": crossed / delivered if delivered else None,
+        "hops_max": max((one["hops_max"] for one in hops), default=None),
+        **_errors_together([one["error_s"] for one in told if "error_s" in one]),
+    }
+
+
+def _errors_together(told: Sequence[Mapping[str, float]]) -> dict[str, Any]:
+    """Of all trials together: no statistic is off by more than the least certain of the delays."""
+    if not told:
+        return {}
+    largest = max(one["largest"] for one in told)
+    return {"error_s": dict.fromkeys(told[0], largest)}
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return sum(known) / len(known) if known and len(known) == len(values) else None
+
+
+Emit = Callable[[str, int, int], None]
+STAGE = "comparing"
+KEYS = ["id", "receiver"]
+SAME = ("topic", "priority", "payload_bytes")  # of what is one message
+SAME_WITHIN_NS = 2_000_000_000  # of the scenario's time: nodes publish late on a busy machine
+SEVERAL = "a side is several runs, and each has messages of its own"
+PATH = "\x1f"  # stands in no node's name
+
+
+def compare(sides: Sequence[Side], emit: Emit = lambda *_: None) -> dict[str, Any]:
+    """The document: `runs` in their order; `ratios`, `pairs` and `effects` of all but the first, to the first."""
+    emit(STAGE, 0, len(sides))
+    runs = [figures(one) for one in sides]
+    first = sides[0]
+    delays = [delays_by_level(run) for run in first.runs]
+    emit(STAGE, 1, len(sides))
+    pairs, differing = [], []
+    for number, other in enumerate(sides[1:], start=2):
+        pairs.append({"run": other.name, **_pairs(first, other)})
+        theirs = [delays_by_level(run) for run in other.runs]
+        errors = tuple(_errors(runs[place]) for place in (0, number - 1))
+        differing.append({"run": other.name, **effects(delays, theirs, errors)})
+        emit(STAGE, number, len(sides))
+    ratios = [{"run": one["run"], **ratios_of(runs[0], one)} for one in runs[1:]]
+    return {"runs": runs, "ratios": ratios, "pairs": pairs, "effects": differing}
+
+
+def _pairs(first: Side, other: Side) -> dict[str, Any]:
+    """Message by message, if each side is one run and both are of one scenario."""
+    if len(first.runs) > 1 or len(other.runs) > 1:
+        return {"reason": SEVERAL}
+    (one,), (two,) = first.runs, other.runs
+    reason = difference(one, two)
+    return {"reason": reason} if reason else pairs_of(_delivered(one), _delivered(two))
+
+
+def ratios_of(first: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """The other's figures as multiples of the first's; null where one of them has none, or the first has zero."""
+    levels = {
+        level: {
+            **{
+                name: _ratio(first["levels"][level][name], told[name])
+                for name in (*QUANTILES, "hops_mean", "hops_max")
+            },
+            **_undecided(first["levels"][level], told),
+        }
+        for level, told in other["levels"].items()
+        if level in first["levels"]
+    }
+    return {"levels": levels, **{name: _ratio(first[name], other[name]) for name in WHOLE}}
+
+
+def _ratio(first: float | None, other: float | None) -> float | None:
+    return other / first if first and other is not None else None
+
+
+def _errors(figures: dict[str, Any]) -> dict[int, dict[str, float]]:
+    """Level -> how far each statistic of its delay may be off, where clocks differ."""
+    levels = figures["levels"].items()
+    return {int(level): told["error_s"] for level, told in levels if "error_s" in told}
+
+
+def _undecided(one: dict[str, Any], two: dict[str, Any]) -> dict[str, list[str]]:
+    """`within_clock_error`: which delays differ by no more than the clocks may be off, if those differ at all."""
+    errors = [told.get("error_s", {}) for told in (one, two)]
+    if not any(errors):
+        return {}
+    return {
+        "within_clock_error": [
+            name
+            for name in QUANTILES
+            if one[name] is not None
+            and two[name] is not None
+            and abs(two[name] - one[name]) <= sum(error.get(name, 0.0) for error in errors)
+        ]
+    }
+
+
+def difference(first: Run, other: Run) -> str:
+    """Why the messages of these runs cannot be set beside each other; empty if they can."""
+    one, two = first.manifest["topology"], other.manifest["topology"]
+    if one["seed"] != two["seed"]:
+        return f"its seed is {two['seed']}, not {one['seed']}"
+    if _cast(one) != _cast(two):
+        return "its sensors and subscribers are others, have other numbers, or want other things"
+    if _places(one) != _places(two):
+        return "its areas are others, or its sensors stand elsewhere"
+    if one["scenario"]["publish"] != two["scenario"]["publish"]:
+        return "other messages are published in its scenario"
+    if _failing(one) != _failing(two):
+        return "its sensors fail at other times"  # who is down counts no messages
+    return ""
+
+
+def _failing(topology: dict[str, Any]) -> list[tuple[float, str, tuple[str, ...]]]:
+    """What happens to sensors themselves."""
+    sensors = {node["name"] for node in topology["nodes"] if node["kind"] == "sensor"}
+    return [
+        (each["at_s"], FORMER.get(each["kind"], each["kind"]), tuple(struck))
+        for each in topology["scenario"].get("actions", topology["scenario"].get("faults", ()))
+        if (struck := sorted(sensors.intersection(each["nodes"])))
+        and each["kind"] in ("crash", "stop", "start", "restart", "churn")
+    ]
+
+
+def _cast(topology: dict[str, Any]) -> dict[int, tuple[str, str, tuple[str, ...]]]:
+    """Everybody who publishes or wants something: brokers may be others."""
+    return {
+        node["number"]: (node["name"], node["kind"], tuple(sorted(node["topics"])))
+        for node in topology["nodes"]
+        if node["kind"] in ("sensor", "subscriber")
+    }
+
+
+def _places(topology: dict[str, Any]) -> tuple[Any, ...]:
+    """From where to where a lab's space goes, and where its sensors stand in it; that matters only if it has one."""
+    space = topology.get("space", ())
+    sensors = [node for node in topology["nodes"] if space and node["kind"] == "sensor"]
+    return (*space, *((node["name"], node["at"]) for node in sensors))
+
+
+def _delivered(run: Run) -> pa.Table:
+    """The deliveries that were made, each path as one word."""
+    columns = [*KEYS, *SAME, "published_ns", "hops", "path", "delay_s", "status"]
+    path = run.metrics / "deliveries.parquet"
+    table = pq.read_table(path, columns=[*columns, *_written(path)])
+    table = table.filter(pc.field("status") == "delivered").drop_columns("status")
+    start_ns = run.played[0] if run.played else int(run.manifest["created_ns"])
+    paths = pc.binary_join(table["path"], PATH)
+    at_ns = pc.subtract(table["published_ns"], start_ns)
+    table = table.set_column(table.schema.get_field_index("path"), "path", paths)
+    return table.drop_columns("published_ns").append_column("at_ns", at_ns)
+
+
+def _written(path: Path) -> list[str]:
+    """The column of errors, if there is one: earlier versions wrote none."""
+    return [COLUMN] if COLUMN in pq.ParquetDataset(path).schema.names else []
+
+
+def pairs_of(first: pa.Table, other: pa.Table) -> dict[str, Any]:
+    """Of the deliveries that both runs made: how many took as many hops, the same way, and how long they took.
+
+    `delays`: by level, the delay in the other run as a multiple of that in the first: least 5 %, median, 95 %.
+    """
+    both = first.join(other, KEYS, join_type="inner", right_suffix="_other")
+    same = _equal(both, SAME[0])
+    for name in SAME[1:]:
+        same = pc.and_(same, _equal(both, name))
+    apart = pc.abs(pc.subtract(both["at_ns"], both["at_ns_other"]))
+    same = pc.and_(same, pc.less(apart, SAME_WITHIN_NS))
+    strange = both.num_rows - _count(same)
+    both = both.filter(same)
+    return {
+        "pairs": both.num_rows,
+        "only_first": first.num_rows - both.num_rows - strange,
+        "only_this": other.num_rows - both.num_rows - strange,
+        "other_messages": strange,
+        "same_hops": _count(_equal(both, "hops")),
+        "same_paths": _count(_equal(both, "path")),
+        "delays": _delays(both),
+    }
+
+
+def _delays(both: pa.Table) -> dict[str, dict[str, float]]:
+    one, other = (both[name].to_numpy() for name in ("delay_s", "delay_s_other"))
+    levels = both["priority"].to_numpy()
+    found = {}
+    for level in sorted(set(levels.tolist()), reverse=True):
+        mine = (levels == level) & (one > 0)
+        if mine.any():
+            p05, p50, p95 = np.percentile(other[mine] / one[mine], (5, 50, 95))
+            found[str(level)] = {
+                "pairs": int(mine.sum()),
+                "p05": float(p05),
+                "p50": float(p50),
+                "p95": float(p95),
+                **_undecided_pairs(both, mine),
+            }
+    return found
+
+
+def _undecided_pairs(both: pa.Table, mine: Any) -> dict[str, int]:
+    """`within_clock_error`: how many of these pairs differ by no more than the clocks may be off, if those differ."""
+    names = [name for name in (COLUMN, f"{COLUMN}_other") if name in both.column_names]
+    errors = sum((both[name].to_numpy() for name in names), np.zeros(both.num_rows))
+    if not errors[mine].any():
+        return {}
+    apart = np.abs(both["delay_s_other"].to_numpy() - both["delay_s"].to_numpy())
+    return {"within_clock_error": int((apart <= errors)[mine].sum())}
+
+
+def _equal(both: pa.Table, name: str) -> pa.ChunkedArray:
+    return pc.equal(both[name], both[f"{name}_other"])
+
+
+def _count(flags: pa.ChunkedArray) -> int:
+    return int(pc.sum(flags).as_py() or 0)

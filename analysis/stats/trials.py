@@ -1,0 +1,145 @@
+"""Which runs are repetitions of one experiment: the same lab, with another seed or at another time. Pure."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from analysis.inputs.manifest import method
+from analysis.inputs.run_folder import Run
+from analysis.stats.bootstrap import intervals
+
+OWN = ("name", "seed", "overrides")  # of a lab; all else of its topology is the experiment's
+# What every row says of its run, before a table's own columns.
+OF_RUN = ("run", "lab", "backend", "overlay", "delivery", "seed")
+
+
+class Trial(NamedTuple):
+    """One run of an experiment."""
+
+    run: Run
+    setup: str  # the same for all trials of an experiment
+    number: int  # from 1, in the order in which they were made
+
+
+def setup_of(run: Run) -> str:
+    """Ten digits for all that does not differ between trials: topology, methods, scenario, backend."""
+    topology = {key: value for key, value in run.manifest["topology"].items() if key not in OWN}
+    scenario = topology.get("scenario", {})  # to expect more of it does not change it
+    topology["scenario"] = {key: value for key, value in scenario.items() if key != "expect"}
+    text = json.dumps([topology, run.backend], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:10]
+
+
+def trials_of(runs: Sequence[Run]) -> list[Trial]:
+    """In the order of the runs; each numbered among those of its experiment."""
+    made = sorted(runs, key=lambda run: (int(run.manifest.get("created_ns") or 0), run.name))
+    counts: dict[str, int] = {}
+    found: dict[str, Trial] = {}
+    for run in made:
+        setup = setup_of(run)
+        counts[setup] = counts.get(setup, 0) + 1
+        found[run.name] = Trial(run, setup, counts[setup])
+    return [found[run.name] for run in runs]
+
+
+def of_run(run: Run) -> dict[str, Any]:
+    """The columns that tell runs apart."""
+    topology = run.manifest["topology"]
+    values = (
+        run.name,
+        str(run.manifest["lab"]),
+        run.backend,
+        method(topology["overlay"]),
+        method(topology["delivery"]),
+        int(topology["seed"]),
+    )
+    return dict(zip(OF_RUN, values, strict=True))
+
+
+# Experiments of several runs: by level, each number with the interval in which it would lie if all were done again.
+
+
+Array = npt.NDArray[Any]
+FILE = "intervals.parquet"
+SAME = ("backend", "overlay", "delivery")  # of all trials of an experiment
+
+
+def delays_by_level(run: Run) -> dict[int, Array]:
+    """Level -> the delay of each expected delivery, nan if it was lost."""
+    table = pq.read_table(run.metrics / "deliveries.parquet", columns=["priority", "delay_s"])
+    delays = pc.fill_null(table["delay_s"], float("nan")).to_numpy()
+    levels = table["priority"].to_numpy()
+    return {level: delays[levels == level] for level in sorted(set(levels.tolist()), reverse=True)}
+
+
+def experiments(trials: Sequence[Trial]) -> list[dict[str, Any]]:
+    """One for each setup, in the order of their first runs; those of a single run have no intervals to tell."""
+    by_setup: dict[str, list[Trial]] = {}
+    for trial in trials:
+        by_setup.setdefault(trial.setup, []).append(trial)
+    return [_experiment(setup, of_it) for setup, of_it in by_setup.items() if len(of_it) > 1]
+
+
+def _experiment(setup: str, trials: Sequence[Trial]) -> dict[str, Any]:
+    about = of_run(trials[0].run)
+    return {
+        "setup": setup,
+        **{name: about[name] for name in SAME},
+        "runs": [trial.run.name for trial in trials],
+        "seeds": [of_run(trial.run)["seed"] for trial in trials],
+        "levels": levels_of([trial.run for trial in trials]),
+    }
+
+
+def levels_of(trials: Sequence[Run]) -> dict[str, dict[str, Any]]:
+    """Level -> what was expected in all trials together, and the statistics of its delay with their intervals."""
+    runs = [delays_by_level(run) for run in trials]
+    levels = sorted({level for run in runs for level in run}, reverse=True)
+    nothing: Array = np.zeros(0)
+    return {
+        str(level): {
+            "expected": sum(len(run.get(level, nothing)) for run in runs),
+            **{
+                name: found._asdict()
+                for name, found in intervals([run.get(level, nothing) for run in runs]).items()
+            },
+        }
+        for level in levels
+    }
+
+
+def write_intervals(folder: Path, found: Sequence[dict[str, Any]]) -> None:
+    """As a table: a row for each experiment, level and statistic."""
+    schema = pa.schema(
+        [
+            *((name, pa.string()) for name in ("setup", *SAME)),
+            ("trials", pa.int32()),
+            ("priority", pa.int32()),
+            ("expected", pa.int64()),
+            ("statistic", pa.string()),
+            *((name, pa.float64()) for name in ("value", "low", "high")),
+        ]
+    )
+    rows = [
+        {
+            **{name: one[name] for name in ("setup", *SAME)},
+            "trials": len(one["runs"]),
+            "priority": int(level),
+            "expected": told["expected"],
+            "statistic": name,
+            **told[name],
+        }
+        for one in found
+        for level, told in one["levels"].items()
+        for name in told
+        if name != "expected"
+    ]
+    pq.write_table(pa.Table.from_pylist(rows, schema), folder / FILE, compression="zstd")

@@ -1,0 +1,27 @@
+"""A large Skip Graph from nothing, and the subscribers of one topic reached, in a process that does only this."""
+
+import resource
+import sys
+import time
+
+from testbed.converged import PATTERNS, converge, population
+from testbed.converged.multicast import Strategy, distances
+
+PATTERN = "a"  # a topic of 1,000, nearly all of them subscribers
+
+
+def main() -> None:
+    """Print seconds and bytes."""
+    nodes = int(sys.argv[1])
+    before = time.perf_counter()
+    people = population(*PATTERNS[PATTERN], nodes, seed=1)
+    links = converge(people.owners, people.vectors)
+    known = distances(people, links, slice(0, 1), {Strategy.FLOOD})
+    if known.to_subscribers(Strategy.FLOOD).max() >= people.size:
+        raise SystemExit("not all were reached")
+    took = time.perf_counter() - before
+    print(took, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,190 @@
+"""Publications that wait for others which go to the same node, to leave as one message with them.
+
+A bundle leaves when nobody is expected any more, when its time is over, or when it is full. The first one in it has
+waited longest: its time counts.
+"""
+
+from collections import OrderedDict, deque
+from collections.abc import Callable, Container
+from dataclasses import dataclass, field
+from math import floor
+
+from nodes.overlay.collection.rules import LONGEST_PERIOD
+from nodes.overlay.topics.sg import Flow
+from nodes.protocol.joined import LENGTH, MOST_PARTS, join
+from nodes.protocol.wire import Message, encode
+
+MOST_BYTES = 16 * 1024
+
+Expecting = Callable[[str, Container[int], float, float], bool]
+
+
+@dataclass(slots=True)
+class _Bundle:
+    """Of one topic, to one node."""
+
+    opened: float
+    publications: list[Message] = field(default_factory=list)
+    origins: set[int] = field(default_factory=set)
+    size: int = 0
+
+
+class Bundles:
+    """All of a node. `expecting` (topic, who is there, since, until): whether more is to come in this time."""
+
+    def __init__(self, number: int, wait_s: float, expecting: Expecting) -> None:
+        self._number = number
+        self._wait_s = wait_s
+        self._expecting = expecting
+        self._open: dict[tuple[int, str], _Bundle] = {}
+
+    def __bool__(self) -> bool:
+        return bool(self._open)
+
+    def add(self, node: int, publication: Message, now: float) -> list[Message]:
+        """It goes to this node; what must leave for there at once, because it is full."""
+        out = []
+        size = LENGTH.size + len(encode(publication))
+        place = (node, publication.topic)
+        bundle = self._open.get(place)
+        if bundle is not None and (
+            bundle.size + size > MOST_BYTES or len(bundle.publications) == MOST_PARTS
+        ):
+            out.append(self._taken(*place))
+            bundle = None
+        if size > MOST_BYTES:
+            return [*out, publication]
+        if bundle is None:
+            bundle = self._open[place] = _Bundle(now)
+        bundle.publications.append(publication)
+        bundle.origins.add(publication.origin)
+        bundle.size += size
+        return out
+
+    def leaving(self, now: float) -> list[tuple[int, Message]]:
+        """What leaves now, and for where."""
+        ready = []
+        for (node, topic), bundle in self._open.items():
+            until = bundle.opened + self._wait_s
+            since = bundle.opened - self._wait_s
+            if now >= until or not self._expecting(topic, bundle.origins, since, until):
+                ready.append((node, topic))
+        return [(node, self._taken(node, topic)) for node, topic in ready]
+
+    def everything(self) -> list[tuple[int, Message]]:
+        """All of it leaves now."""
+        return [(node, self._taken(node, topic)) for node, topic in list(self._open)]
+
+    def give_back(self, node: int) -> list[Message]:
+        """This node is gone: what was to go there."""
+        places = [place for place in self._open if place[0] == node]
+        return [each for place in places for each in self._open.pop(place).publications]
+
+    def next_deadline(self) -> float | None:
+        return min((one.opened + self._wait_s for one in self._open.values()), default=None)
+
+    def _taken(self, node: int, topic: str) -> Message:
+        publications = self._open.pop((node, topic)).publications
+        return publications[0] if len(publications) == 1 else join(publications, self._number)
+
+
+# When readings of which sensors come: whose a node may wait for before it passes on what it has.
+#
+# A sensor's period is the distance between its publications, on its own clock; its next reading is expected one period
+# after the last one came here, on the clock of this node. So nothing depends on clocks that agree, or on sensors that
+# publish at the same moment. One that keeps silent for several periods is not waited for any more.
+
+
+FORGIVEN = 3  # periods of silence
+ALIKE = 0.1  # two distances that differ by no more than this part are one period
+MOST_SENSORS = 4096
+NANOSECONDS = 1_000_000_000
+
+
+@dataclass(slots=True)
+class _Sensor:
+    """What is known of one."""
+
+    published_ns: int
+    came: float
+    distances: tuple[float, ...] = ()  # the last two, seconds
+
+    @property
+    def period(self) -> float | None:
+        """The shorter distance: a reading may have been lost between two others."""
+        return min(self.distances, default=None)
+
+
+class Rhythm:
+    """Of all sensors whose readings of a topic come through a node; those heard of longest ago are forgotten first."""
+
+    def __init__(self) -> None:
+        self._sensors: OrderedDict[int, _Sensor] = OrderedDict()
+
+    def heard(self, sensor: int, published_ns: int, now: float) -> None:
+        """A reading of this sensor has come."""
+        known = self._sensors.get(sensor)
+        if known is None:
+            self._sensors[sensor] = _Sensor(published_ns, now)
+        elif published_ns > known.published_ns:
+            distance = (published_ns - known.published_ns) / NANOSECONDS
+            distances = (*known.distances[-1:], distance)
+            self._sensors[sensor] = _Sensor(published_ns, now, distances)
+        self._sensors.move_to_end(sensor)
+        if len(self._sensors) > MOST_SENSORS:
+            self._sensors.popitem(last=False)
+
+    def steady_period(self, now: float) -> float | None:
+        """The shortest period of all that publish regularly; None: nobody does, as far as is known."""
+        periods = []
+        for one in self._sensors.values():
+            if len(one.distances) < 2 or _is_silent(one, now):
+                continue
+            if max(one.distances) - min(one.distances) <= ALIKE * max(one.distances):
+                periods.append(min(one.distances))
+        return min(periods, default=None)
+
+    def expects(self, there: Container[int], since: float, until: float, now: float) -> bool:
+        """Whether a reading of a sensor that is not `there` is due by `until`, or was due since `since` and is late."""
+        for number, one in self._sensors.items():
+            period = one.period
+            if number in there or period is None or _is_silent(one, now):
+                continue
+            periods = max(1, floor((since - one.came) / period) + 1)
+            if one.came + periods * period <= until:
+                return True
+        return False
+
+
+def _is_silent(sensor: _Sensor, now: float) -> bool:
+    period = sensor.period
+    return period is not None and now - sensor.came > FORGIVEN * period
+
+
+# A topic whose readings are collected, at one node.
+
+
+MOST_KEPT = 64  # readings of a topic that wait for the collector's question
+MILLISECONDS = 1000
+
+
+@dataclass(slots=True)
+class Stream(Flow):
+    """What a node knows of it."""
+
+    rhythm: Rhythm = field(default_factory=Rhythm)  # of all that comes through here
+    own: Rhythm = field(default_factory=Rhythm)  # of own guests
+    period: int = LONGEST_PERIOD  # of own guests, in milliseconds, as it stands in the key
+    collector: int | None = None  # to whom readings go directly
+    kept: deque[Message] = field(default_factory=lambda: deque(maxlen=MOST_KEPT))
+
+    def learn_period(self, now: float) -> bool:
+        """Whether own guests publish with another period than the key says."""
+        steady = self.own.steady_period(now)
+        if steady is None:
+            return False
+        period = min(max(1, round(steady * MILLISECONDS)), LONGEST_PERIOD)
+        if abs(period - self.period) <= ALIKE * max(period, self.period):
+            return False
+        self.period = period
+        return True

@@ -1,0 +1,141 @@
+"""Signs of life: whom to ask for one, and who is dead.
+
+    heard ---- interval ----> ask ---- beat_s ----> ask ---- beat_s ----> dead
+
+Anything that comes from a peer is a sign of life. The interval is so long that all that is asked and answered on the
+links of a node keeps to `beat_budget`, but at least `beat_s`. A peer that has something to answer and says nothing at
+all for `beat_s` is asked as well: a link that matters now is watched closely.
+Who is asked answers with a beat, unless it has sent something within the last `beat_s`: the asker, who has heard
+nothing for longer than that, asked before this came.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from nodes.overlay.base import Peer
+from nodes.overlay.reliability.custody import has_custody
+from nodes.overlay.reliability.promises import Promises
+from nodes.protocol.wire import Kind, Message
+
+QUESTION, ANSWER = b"?", b""  # the payload of a BEAT
+FOUND = b"!"  # the same, to another broker: you were lost to me, and are there again
+# What a question costs on a link, both ways: itself, the answer, and TCP's acknowledgement of that, as Ethernet frames.
+# A beat is header and payload in a WebSocket frame with mask; TCP has time stamps.
+FRAME = 66
+EXCHANGE_COST = (28 + 1 + 6 + FRAME) + (28 + 6 + FRAME) + FRAME
+QUESTIONS = 2  # without an answer, then the peer is dead
+
+
+def beat(number: int, payload: bytes) -> Message:
+    """A question, an answer or FOUND from the node of this number."""
+    return Message(Kind.BEAT, origin=number, payload=payload)
+
+
+def awaits_answer(message: Message) -> bool:
+    """Whether a peer that lives says something to this."""
+    return has_custody(message) or (message.kind is Kind.BEAT and message.payload == QUESTION)
+
+
+class Due(NamedTuple):
+    """What is to be done about silent peers."""
+
+    ask: tuple[Peer, ...] = ()
+    dead: tuple[Peer, ...] = ()
+
+
+@dataclass(slots=True)
+class _Silence:
+    heard_at: float
+    next_at: float  # when something is due, if nothing is heard
+    asked: int = 0  # questions since it was last heard
+    sent_at: float | None = None
+    awaited_from: float | None = None  # since then an answer is due, and nothing was heard
+
+
+class Beats:
+    """The links of one node."""
+
+    def __init__(self, promises: Promises) -> None:
+        self._beat_s = promises.beat_s
+        self._budget = promises.beat_budget
+        self._links: dict[Peer, _Silence] = {}
+        self._look_at: float | None = None  # nothing is due before
+
+    @property
+    def interval(self) -> float:
+        """How long a peer may be silent until it is asked; 0 if nobody is ever asked."""
+        if self._beat_s is None:
+            return 0.0
+        return max(self._beat_s, len(self._links) * EXCHANGE_COST / self._budget)
+
+    def up(self, peer: Peer, now: float) -> None:
+        """There is a link to the peer."""
+        if self._beat_s is None:
+            return
+        silence = self._links[peer] = _Silence(now, now)
+        self._ask_at(silence, now + self.interval)
+
+    def down(self, peer: Peer) -> None:
+        """There is none any more."""
+        self._links.pop(peer, None)
+        if not self._links:
+            self._look_at = None
+
+    def heard(self, peer: Peer, at: float) -> None:
+        """Something came from the peer, whatever it was; also correct when told late or twice."""
+        silence = self._links.get(peer)
+        if silence is not None and at > silence.heard_at:
+            silence.heard_at = at
+            silence.asked = 0
+            self._ask_at(silence, at + self.interval)
+            if silence.awaited_from is not None and silence.awaited_from <= at:
+                silence.awaited_from = None
+            self._watch_closely(silence)
+
+    def sent(self, peer: Peer, now: float, *, awaits: bool = False) -> None:
+        """Something was sent to the peer, whatever it was; perhaps something that it will answer."""
+        if (silence := self._links.get(peer)) is None:
+            return
+        silence.sent_at = now
+        if awaits and silence.awaited_from is None:
+            silence.awaited_from = now
+            self._watch_closely(silence)
+
+    def _watch_closely(self, silence: _Silence) -> None:
+        if silence.awaited_from is not None and not silence.asked and self._beat_s is not None:
+            self._ask_at(silence, min(silence.next_at, silence.awaited_from + self._beat_s))
+
+    def _ask_at(self, silence: _Silence, at: float) -> None:
+        silence.next_at = at
+        if self._look_at is None or at < self._look_at:
+            self._look_at = at
+
+    def must_answer(self, peer: Peer, now: float) -> bool:
+        """Whether a question that came just now needs an answer of its own."""
+        silence = self._links.get(peer)
+        if silence is None or silence.sent_at is None or self._beat_s is None:
+            return True
+        return now - silence.sent_at >= self._beat_s
+
+    def next_deadline(self) -> float | None:
+        """When `due` wants to be asked; nothing is due before, and perhaps nothing then."""
+        return self._look_at
+
+    def due(self, now: float) -> Due:
+        """Whom to ask now, and who is dead; the dead are no longer watched."""
+        if self._look_at is None or self._beat_s is None or now < self._look_at:
+            return Due()
+        ask, dead = [], []
+        for peer, silence in self._links.items():
+            if silence.next_at > now:
+                continue
+            if silence.asked == QUESTIONS:
+                dead.append(peer)
+            else:
+                ask.append(peer)
+                silence.asked += 1
+                silence.next_at = now + self._beat_s
+        for peer in dead:
+            del self._links[peer]
+        self._look_at = min((each.next_at for each in self._links.values()), default=None)
+        return Due(tuple(ask), tuple(dead))

@@ -1,0 +1,65 @@
+"""What an overlay promises its publications, as parameters of its method: one table for brokers and for the edge.
+
+All other parameters of a method belong to the overlay between the brokers. A star promises nothing of this by itself:
+its bytes are those of the publications alone.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from nodes.parameters import ParameterError, seconds, whole_number
+from nodes.protocol.wire import HIGHEST_PRIORITY, LOWEST_PRIORITY
+
+PARAMETERS = ("custody_from", "retain_s", "beat_s", "beat_budget", "max_links")
+NEVER = "never"
+STAR = "star"
+
+CUSTODY_FROM = 3
+RETAIN_S = 600.0
+BEAT_S = 5.0
+BEAT_BUDGET = 60
+MAX_LINKS = 24
+
+
+@dataclass(frozen=True, slots=True)
+class Promises:
+    """What every node of an overlay keeps to."""
+
+    custody_from: int | None = CUSTODY_FROM  # the lowest level with custody; None: no level has it
+    retain_s: float = RETAIN_S  # publications with custody are remembered so long
+    beat_s: float | None = BEAT_S  # a link that is silent for so long is asked; None: never
+    beat_budget: int = BEAT_BUDGET  # bytes/s that the beats of a node may cost
+    max_links: int = MAX_LINKS  # to other brokers
+    advertise: bool = True  # brokers want to know early what will be published
+
+    def custody(self, level: int) -> bool:
+        """Whether publications of this level travel with custody."""
+        return self.custody_from is not None and level >= self.custody_from
+
+
+def promises(method: str, parameters: Mapping[str, Any]) -> Promises:
+    """From a method's parameters, of which the others are left alone; ParameterError if one is wrong."""
+    promising = method != STAR
+    beats = promising or "beat_s" in parameters
+    return Promises(
+        custody_from=_custody_from(method, parameters, CUSTODY_FROM if promising else NEVER),
+        retain_s=seconds(method, parameters, "retain_s", RETAIN_S, most=86_400),
+        beat_s=seconds(method, parameters, "beat_s", BEAT_S, most=3600) if beats else None,
+        beat_budget=whole_number(method, parameters, "beat_budget", BEAT_BUDGET, least=1),
+        max_links=whole_number(method, parameters, "max_links", MAX_LINKS, least=2),
+        advertise=promising,
+    )
+
+
+def _custody_from(method: str, parameters: Mapping[str, Any], default: int | str) -> int | None:
+    value = parameters.get("custody_from", default)
+    if value == NEVER:
+        return None
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if not whole or not LOWEST_PRIORITY <= value <= HIGHEST_PRIORITY:
+        raise ParameterError(
+            "custody_from",
+            f"{method}'s custody_from is {value!r}; it takes a level from 1 to 5, or never",
+        )
+    return int(value)

@@ -1,0 +1,1 @@
+"""Scribe on the Skip Graph: a multicast tree for each topic, below the node that is the topic's root."""

@@ -1,0 +1,375 @@
+"""Who serves which points: the right to serve goes from broker to broker, and each point's is at one place only.
+
+The ring says at every moment who owns a point (`keys`). But an owner *serves* it, that is matches publications there,
+only when it has been handed over, with all interests that are known there. Rules:
+
+1. Whose area shrinks, because a newcomer's claim was granted, hands the lost points over in the same step. Who leaves
+   serves until its left neighbour has taken it out of the ring, then hands everything over to that one.
+2. A handover is repeated until it was received, and received once: its sender and ticket tell. The receiver serves
+   what it owns, and hands the rest on. So a right is at one broker, or on its way; never at two, never nowhere.
+3. Who owns points that it does not serve expects them: from the right neighbour that it had, or, if it is new, from
+   the one who gave it its place. That one is asked now and then: it has them, or expects them itself, or knows nothing.
+4. If it is dead or knows nothing, the right is lost, and whoever expected it from there makes it anew: all brokers are
+   called to register again what they want at these points, and only after `recover_s` seconds they are served.
+   A broker that finds itself alone in its ring has nobody to expect anything from: it serves all.
+
+Where messages are not lost and nobody crashes, nobody makes a right anew (4), and each point is served by one at most.
+Publications and registrations for points that are owned, but not served yet, wait.
+"""
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+from nodes.overlay.skipgraph.node import SkipGraphNode
+from nodes.overlay.skipgraph.routing import MAX_HOPS, between
+from nodes.overlay.topics.base import Action, Doubted
+from nodes.overlay.zorder_map.keys import Keys
+from nodes.overlay.zorder_map.registry import Registry
+from nodes.protocol.regions import NOTHING, Spans
+from nodes.protocol.skipgraph_messages import Contact
+from nodes.protocol.zorder_map_messages import Entry, Handover, MapWord, Patience, Received, Want
+
+# Which points are a broker's own, as the ring says, and the way to the owners of all others.
+
+
+class Edge(NamedTuple):
+    """The neighbours of a key when they were known for sure."""
+
+    left: Contact
+    right: Contact
+
+
+class Areas:
+    """Of the keys that a node has in the graph: one, and two while it moves."""
+
+    def __init__(self, keys: Keys, graph: SkipGraphNode) -> None:
+        self._keys = keys
+        self._graph = graph
+        self._edges: dict[bytes, Edge] = {}
+        self._heir: int | None = None  # who has the place that was left last
+
+    def owned(self) -> Spans:
+        """The points that are this node's. While the ring is being mended beside a key, as it was last."""
+        spans = NOTHING
+        for key in self._graph.own_keys():
+            if (edge := self._edge(key, self._edges)) is not None:
+                spans |= self.between(key, edge.right.key)
+        return spans
+
+    def between(self, key: bytes, right: bytes) -> Spans:
+        """The area that begins with this key, if that is the next one to the right."""
+        first, behind = self._keys.start(key), self._keys.start(right)
+        if first == behind and key < right:
+            return NOTHING
+        return Spans.around(first, behind, self._keys.bits)
+
+    def look(self) -> dict[bytes, tuple[Edge | None, Edge | None]]:
+        """Each key's neighbours, as they were at the last look and as they are."""
+        before, self._edges = self._edges, {}
+        for key in self._graph.own_keys():
+            if (edge := self._edge(key, before)) is not None:
+                self._edges[key] = edge
+        for key, edge in before.items():
+            if key not in self._edges:
+                self._heir = edge.left.node
+        return {key: (before.get(key), self._edges.get(key)) for key in {**before, **self._edges}}
+
+    def _edge(self, key: bytes, before: dict[bytes, Edge]) -> Edge | None:
+        peer = self._graph.peer(key)
+        if peer is None or not peer.in_ring:
+            return None
+        return before.get(key) if peer.unsure else Edge(peer.left, peer.right)
+
+    def hop_to(self, point: int, hops: int = 0) -> tuple[int, int] | None:
+        """The next node towards the owner of this point, and the hops then; None: this one, or nobody is known."""
+        if self._graph.stands:
+            if self._comes_here(point):
+                return None
+            hop = self._graph.way_to(self._keys.sought(point), hops)
+            return None if hop is None else (hop.to.node, hop.hops)
+        if self._graph.own_keys():
+            return None  # it is coming, and will know soon
+        known = self._heir is not None and not self._graph.suspects(self._heir)
+        node = self._heir if known else self._graph.guide()
+        return None if node is None or hops >= MAX_HOPS else (node, hops + 1)
+
+    def _comes_here(self, point: int) -> bool:
+        """Whether the point seems to become this node's, whose claim is not answered yet."""
+        sought = self._keys.sought(point)
+        peers = map(self._graph.peer, self._graph.own_keys())
+        return any(
+            peer is not None
+            and not peer.in_ring
+            and peer.claim is not None
+            and between(peer.key, sought, peer.claim.right.key)
+            for peer in peers
+        )
+
+
+MOST_RECEIVED = 4096  # handovers that are remembered
+MOST_HOPS = 32  # then a handover rests until the ring may have changed
+SILENT = 5  # questions without an answer, then the one who was asked counts as dead, unless others find that out
+SILENT_WATCHED = 20  # the same, if they do
+MOST_ASKED = (
+    40  # questions, whatever the answers: some may expect the points from one another, in a circle
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Parcel:
+    """Points on their way, with what is known there."""
+
+    spans: Spans
+    entries: tuple[Entry, ...]
+    unsure: bool
+    hops: int = 0
+    to: int = -1
+
+
+@dataclass(slots=True)
+class _Expected:
+    """Points that are to come from this node, how often it was asked, and how often in vain since its last answer."""
+
+    spans: Spans
+    node: int
+    asked: int = 0
+    in_vain: int = 0
+
+
+@dataclass(slots=True)
+class _Recovering:
+    """Points whose interests are being collected until then."""
+
+    spans: Spans
+    until: float
+
+
+class Holdings:
+    """One broker's part. `tell` says a word to another, `call` calls the roll, `out` takes what is to be done."""
+
+    def __init__(
+        self,
+        graph: SkipGraphNode,
+        areas: Areas,
+        registry: Registry,
+        recover_s: float,
+        watched: bool,
+        tickets: Callable[[], int],
+        tell: Callable[[int, MapWord], None],
+        call: Callable[[Spans], None],
+        out: Callable[[Action], None],
+    ) -> None:
+        self._graph = graph
+        self._areas = areas
+        self._registry = registry
+        self._recover_s = recover_s
+        self._silent = SILENT_WATCHED if watched else SILENT
+        self._watched = watched
+        self._tickets = tickets
+        self._tell = tell
+        self._call = call
+        self._out = out
+        self.served = NOTHING
+        self._recovering: list[_Recovering] = []
+        self._sent: dict[int, _Parcel] = {}  # by ticket, until they are received
+        self._resting: list[_Parcel] = []  # nobody knows whose they are just now
+        self._expected: list[_Expected] = []
+        self._received: OrderedDict[tuple[int, int], None] = OrderedDict()
+
+    def __bool__(self) -> bool:
+        """Whether something is on its way."""
+        return bool(self._sent or self._resting or self._expected or self._recovering)
+
+    @property
+    def accepts(self) -> Spans:
+        """Where interests can be registered: served, or about to be."""
+        return self.served | self._collecting()
+
+    @property
+    def sending(self) -> bool:
+        """Whether others do not have yet what is theirs."""
+        return bool(self._sent or self._resting)
+
+    def concerned(self) -> Spans:
+        """All points of which something must be known here."""
+        return self.accepts | self._areas.owned() | self._coming()
+
+    def begin(self) -> None:
+        """The graph stands already, and nothing is registered anywhere."""
+        self._areas.look()
+        self.served = self._areas.owned()
+
+    # The ring
+
+    def settle(self, now: float) -> None:
+        """The ring may have changed: hand over what is no longer owned, expect what is."""
+        changes = self._areas.look()
+        owned = self._areas.owned()
+        for key, (before, after) in changes.items():
+            if before is None:
+                continue
+            lost = self._areas.between(key, before.right.key) - owned
+            to = before.left.node if after is None else after.right.node
+            if after is None and to == self._graph.number:
+                self._forget(lost)  # it was alone
+            else:
+                self._give(lost, to)
+        self._give((self.served | self._collecting()) - owned, None)
+        resting, self._resting = self._resting, []
+        for parcel in resting:
+            self._take(replace(parcel, hops=0), now)
+        for key, (before, after) in changes.items():
+            if after is not None:
+                area = self._areas.between(key, after.right.key)
+                missing = area - self.accepts - self._coming()
+                if missing:
+                    self._expect(missing, before, after)
+        self._give_up_on_dead(now)
+
+    def _expect(self, missing: Spans, before: Edge | None, after: Edge) -> None:
+        """From whom? The right neighbour that it had is gone, or the left one has made room."""
+        former = after.left if before is None else before.right
+        others = [each.node for each in (former, after.left, after.right)]
+        node = next((each for each in others if each != self._graph.number), None)
+        if node is None:
+            self.served |= missing
+        else:
+            self._expected.append(_Expected(missing, node))
+
+    def _give(self, spans: Spans, to: int | None) -> None:
+        """Points that are served here, and no longer owned."""
+        for unsure, mine in ((False, self.served & spans), (True, self._collecting() & spans)):
+            if mine:
+                parcel = _Parcel(mine, self._registry.meeting(mine), unsure)
+                if to is None or to == self._graph.number:
+                    self._resting.append(parcel)
+                else:
+                    self._send(parcel, to)
+        self._forget(spans)
+
+    def _forget(self, spans: Spans) -> None:
+        self.served -= spans
+        self._recovered(spans)
+
+    def _recovered(self, spans: Spans) -> None:
+        for each in self._recovering:
+            each.spans -= spans
+        self._recovering = [each for each in self._recovering if each.spans]
+
+    def _collecting(self) -> Spans:
+        return _all(each.spans for each in self._recovering)
+
+    def _coming(self) -> Spans:
+        """What is expected, or waits for the ring to be mended."""
+        expected = _all(each.spans for each in self._expected)
+        return expected | _all(parcel.spans for parcel in self._resting)
+
+    # Parcels
+
+    def on_handover(self, sender: int, word: Handover, now: float) -> None:
+        self._tell(sender, Received(word.ticket))
+        if (sender, word.ticket) in self._received:
+            return
+        self._received[sender, word.ticket] = None
+        if len(self._received) > MOST_RECEIVED:
+            self._received.popitem(last=False)
+        self._registry.merge(word.entries, now)
+        self._take(_Parcel(word.spans, word.entries, word.unsure, word.hops), now)
+
+    def on_received(self, sender: int, ticket: int) -> None:
+        if ticket in self._sent and self._sent[ticket].to == sender:
+            del self._sent[ticket]
+
+    def _take(self, parcel: _Parcel, now: float) -> None:
+        for each in self._expected:
+            each.spans -= parcel.spans
+        self._expected = [each for each in self._expected if each.spans]
+        mine = parcel.spans & self._areas.owned()
+        if parcel.unsure:
+            self._recover(mine - self.accepts, now)
+        else:
+            self.served |= mine
+            self._recovered(mine)
+        if rest := parcel.spans - mine:
+            self._pass_on(replace(parcel, spans=rest))
+
+    def _pass_on(self, parcel: _Parcel) -> None:
+        hop = self._areas.hop_to(parcel.spans.first)
+        if hop is None or parcel.hops >= MOST_HOPS:
+            self._resting.append(parcel)
+        else:
+            self._send(parcel, hop[0])
+
+    def _send(self, parcel: _Parcel, to: int) -> None:
+        ticket = self._tickets()
+        self._sent[ticket] = replace(parcel, to=to, hops=parcel.hops + 1)
+        self._say(ticket)
+
+    def _say(self, ticket: int) -> None:
+        parcel = self._sent[ticket]
+        word = Handover(ticket, min(parcel.hops, 255), parcel.unsure, parcel.spans, parcel.entries)
+        self._tell(parcel.to, word)
+
+    # Points that do not come
+
+    def on_want(self, sender: int, word: Want) -> None:
+        expected = _all(each.spans for each in self._expected if each.node != sender)
+        parcels = (*self._sent.values(), *self._resting)
+        known = self.accepts | expected | _all(parcel.spans for parcel in parcels)
+        self._tell(sender, Patience(word.spans - known))
+
+    def on_patience(self, sender: int, word: Patience, now: float) -> None:
+        for each in self._expected:
+            if each.node == sender:
+                each.in_vain = 0
+        self._make_anew(sender, word.unknown, now)
+
+    def lose(self, number: int, now: float) -> None:
+        """The node is dead: what it was sent and has not received goes elsewhere, what it should have sent is lost."""
+        lost = [ticket for ticket, parcel in self._sent.items() if parcel.to == number]
+        for ticket in lost:
+            self._resting.append(replace(self._sent.pop(ticket), hops=0))
+        self.settle(now)
+        for each in [each for each in self._expected if each.node == number]:
+            self._make_anew(number, each.spans, now)
+
+    def tick(self, now: float) -> None:
+        """A period has gone by: everything is said again."""
+        self.settle(now)
+        for ticket in list(self._sent):
+            self._say(ticket)
+        for each in list(self._expected):
+            each.asked += 1
+            each.in_vain += 1
+            if each.in_vain > self._silent or each.asked > MOST_ASKED:
+                self._make_anew(each.node, each.spans, now)
+                continue
+            if each.in_vain > SILENT and self._watched:
+                self._out(Doubted(each.node))
+            self._tell(each.node, Want(each.spans))
+        over = [each for each in self._recovering if each.until <= now]
+        self._recovering = [each for each in self._recovering if each.until > now]
+        for recovered in over:
+            self.served |= recovered.spans
+
+    def _give_up_on_dead(self, now: float) -> None:
+        for each in list(self._expected):
+            if self._graph.suspects(each.node):
+                self._make_anew(each.node, each.spans, now)
+
+    def _make_anew(self, node: int, spans: Spans, now: float) -> None:
+        """The right to serve these points, as far as they were expected from this node."""
+        lost = spans & _all(each.spans for each in self._expected if each.node == node)
+        if lost:
+            self._take(_Parcel(lost, (), unsure=True), now)
+
+    def _recover(self, spans: Spans, now: float) -> None:
+        if spans:
+            self._recovering.append(_Recovering(spans, now + self._recover_s))
+            self._call(spans)
+
+
+def _all(several: Iterable[Spans]) -> Spans:
+    return Spans(stretch for spans in several for stretch in spans)

@@ -1,0 +1,204 @@
+"""A broker's own interests, and how they come to all who own points at which they must be known.
+
+Each stretch of an interest is walked along: carried to the owner of its first point, which notes the interest and
+passes it on to the owner of the first point beyond its own, and so on to the end, from where the answer comes. As every
+handover of points takes along what is known there (`ownership`), an interest is known at all its points from then on,
+wherever they go. Walks are repeated until they are answered, and again from time to time, more and more seldom. If a
+broker on the way serves already and did not know the interest, something may have been missed (Restored).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from nodes.overlay.topics.base import Action, Restored, Subscribed
+from nodes.overlay.zorder_map.keys import Ground
+from nodes.overlay.zorder_map.ownership import Holdings
+from nodes.overlay.zorder_map.registry import Registry
+from nodes.protocol.interests import Interest
+from nodes.protocol.regions import Interval, Spans
+from nodes.protocol.wire import Message
+from nodes.protocol.zorder_map_messages import Entry, MapWord, Register, Registered
+
+LONGEST_WAIT = 16  # periods between two tries of a walk
+
+
+@dataclass(slots=True)
+class _Walk:
+    """Along one stretch; not answered yet."""
+
+    wait: int = 2  # periods, the next time twice as many
+    left: int = 2
+
+
+@dataclass(slots=True)
+class _Own:
+    """One interest of this broker."""
+
+    interest: Interest
+    text: str
+    version: int
+    wanted: bool = True
+    confirmed: bool = False
+    walks: dict[Interval, _Walk] = field(default_factory=dict)
+
+
+class Registering:
+    """`version` makes a new one, `carry` begins or goes on with a walk, `out` takes what is to be told."""
+
+    def __init__(
+        self,
+        number: int,
+        ground: Ground,
+        version: Callable[[], int],
+        carry: Callable[[Register], None],
+        out: Callable[[Action], None],
+    ) -> None:
+        self._number = number
+        self._ground = ground
+        self._version = version
+        self._carry = carry
+        self._out = out
+        self._own: dict[str, _Own] = {}
+
+    def __len__(self) -> int:
+        return len(self._own)
+
+    @property
+    def busy(self) -> bool:
+        """Whether walks are not answered."""
+        return any(own.walks for own in self._own.values())
+
+    @property
+    def leaving(self) -> bool:
+        """Whether others may not know yet that something is wanted no more."""
+        return any(not own.wanted for own in self._own.values())
+
+    def wants(self, message: Message) -> bool:
+        return any(own.wanted and own.interest.wants(message) for own in self._own.values())
+
+    def subscribe(self, interest: Interest) -> None:
+        own = self._own.get(interest.text)
+        if own is not None and own.wanted:
+            if own.confirmed:
+                self._out(Subscribed(own.text))
+            return
+        self._own[interest.text] = _Own(interest, interest.text, self._version())
+        self._walk_all(self._own[interest.text])
+
+    def unsubscribe(self, text: str) -> None:
+        own = self._own.get(text)
+        if own is not None and own.wanted:
+            own.wanted, own.confirmed, own.version = False, False, self._version()
+            self._walk_all(own)
+
+    def leave(self) -> None:
+        for text in list(self._own):
+            self.unsubscribe(text)
+
+    def give_up(self) -> None:
+        """Others will find out by themselves."""
+        self._own.clear()
+
+    def begin(self) -> None:
+        """The way is open: try everything that is not answered."""
+        for own in self._own.values():
+            for stretch in own.walks:
+                self._walk(own, stretch)
+
+    def renew(self) -> None:
+        """All that is wanted is said again."""
+        for own in self._own.values():
+            if own.wanted:
+                self._walk_all(own)
+
+    def on_roll_call(self, spans: Spans) -> None:
+        """Somebody must learn anew what is wanted at these points."""
+        for own in self._own.values():
+            for stretch in (self._ground.spans(own.interest) & spans) if own.wanted else ():
+                own.walks[stretch] = _Walk()
+                self._walk(own, stretch)
+
+    def on_registered(self, word: Registered) -> None:
+        for own in list(self._own.values()):
+            if own.version != word.version:
+                continue
+            if own.walks.pop((word.begin, word.last), None) is None:
+                return
+            if word.late and own.confirmed:
+                self._out(Restored(own.text))
+            if own.walks:
+                return
+            if not own.wanted:
+                del self._own[own.text]
+            elif not own.confirmed:
+                own.confirmed = True
+                self._out(Subscribed(own.text))
+
+    def tick(self) -> None:
+        """A period has gone by."""
+        for own in self._own.values():
+            for stretch, walk in own.walks.items():
+                walk.left -= 1
+                if walk.left <= 0:
+                    walk.wait = min(2 * walk.wait, LONGEST_WAIT)
+                    walk.left = walk.wait
+                    self._walk(own, stretch)
+
+    def _walk_all(self, own: _Own) -> None:
+        own.walks = {stretch: _Walk() for stretch in self._ground.spans(own.interest)}
+        for stretch in list(own.walks):
+            self._walk(own, stretch)
+
+    def _walk(self, own: _Own, stretch: Interval) -> None:
+        entry = Entry(self._number, own.version, own.wanted, own.text)
+        self._carry(Register(stretch[0], *stretch, False, entry))
+
+
+# Walks of other brokers' interests through this one: noted here, passed on to the next owner, answered at the end.
+#
+# A walk that comes to points that are owned here but not handed over yet waits for them.
+
+
+MOST_WAITING = 1024  # walks; more are not taken, and begun again by those who want them
+
+
+class Walks:
+    """One broker's part. `carry` passes a walk on, `tell` says a word to another broker."""
+
+    def __init__(
+        self,
+        holdings: Holdings,
+        registry: Registry,
+        carry: Callable[[Register], None],
+        tell: Callable[[int, MapWord], None],
+    ) -> None:
+        self._holdings = holdings
+        self._registry = registry
+        self._carry = carry
+        self._tell = tell
+        self._waiting: dict[Register, None] = {}
+
+    def __bool__(self) -> bool:
+        """Whether one waits."""
+        return bool(self._waiting)
+
+    def on_register(self, walk: Register, now: float) -> None:
+        """It has come to its next point; WireError if it is about nothing that can be wanted."""
+        stretch = self._holdings.accepts.stretch_at(walk.first)
+        if stretch is None:
+            if len(self._waiting) < MOST_WAITING:
+                self._waiting[walk] = None
+            return
+        news = self._registry.note(walk.entry, now)
+        late = walk.late or (news and walk.first in self._holdings.served)
+        if walk.last <= stretch[1]:
+            entry = walk.entry
+            self._tell(entry.broker, Registered(walk.begin, walk.last, entry.version, late))
+        else:
+            self._carry(replace(walk, first=stretch[1] + 1, late=late))
+
+    def go_on(self) -> None:
+        """The map may have changed."""
+        waiting, self._waiting = self._waiting, {}
+        for walk in waiting:
+            self._carry(walk)

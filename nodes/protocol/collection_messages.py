@@ -1,0 +1,90 @@
+"""Where a reading goes between brokers, in its routing section; and what brokers say to each other about readings.
+
+    TOWARD   1 byte, then the number of the broker where it was published: to the collector, by the rule of all
+    ANSWER   1 byte, then the collector's number and the number of its question: to whomever had the question
+
+No graph message has such a first byte, so both kinds of routing are told apart by it.
+"""
+
+import struct
+from dataclasses import dataclass
+from enum import IntEnum
+
+from nodes.protocol.wire import Message, WireError
+
+TOWARD, ANSWER = 0xC0, 0xC1
+_TOWARD = struct.Struct("!BI")
+_ANSWER = struct.Struct("!BIQ")
+
+
+@dataclass(frozen=True, slots=True)
+class Toward:
+    """To the collector; `origin` is the broker where the reading was published."""
+
+    origin: int
+
+    def written(self) -> bytes:
+        """As a routing section."""
+        return _TOWARD.pack(TOWARD, self.origin)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Back along the tree of the collector's question."""
+
+    collector: int
+    question: int
+
+    def written(self) -> bytes:
+        """As a routing section."""
+        return _ANSWER.pack(ANSWER, self.collector, self.question)
+
+
+def course_of(message: Message) -> Toward | Answer | None:
+    """What the routing section says; None if it is none of ours, WireError if it is a broken one."""
+    routing = message.routing
+    for kind, form, course in ((TOWARD, _TOWARD, Toward), (ANSWER, _ANSWER, Answer)):
+        if routing[:1] == bytes([kind]):
+            if len(routing) != form.size:
+                raise WireError(f"{len(routing)} bytes of routing; there are {form.size}")
+            return course(*form.unpack(routing)[1:])
+    return None
+
+
+class ReadingWord(IntEnum):
+    """One byte; distinct from the words of topics and rosters."""
+
+    HERE = 111  # I collect this topic: send to me
+    NOT_HERE = 112  # I do not
+    COLLECT = 113  # to all who publish on the topic: what have you read since I asked last?
+    NOTHING = 114  # the answer of one who has nothing, nor have those behind it
+
+
+_NOTHING = struct.Struct("!BIQ")
+
+
+def say(word: ReadingWord, topic: str) -> bytes:
+    """HERE, NOT_HERE or COLLECT to bytes."""
+    return bytes([word]) + topic.encode()
+
+
+def say_nothing(answer: Answer) -> bytes:
+    """NOTHING to bytes."""
+    return _NOTHING.pack(ReadingWord.NOTHING, answer.collector, answer.question)
+
+
+def is_reading_word(data: bytes) -> bool:
+    return data[:1] in [bytes([word]) for word in ReadingWord]
+
+
+def hear(data: bytes) -> tuple[ReadingWord, str | Answer]:
+    """From bytes: the word, and its topic or which question it answers; WireError if they are none."""
+    word = ReadingWord(data[0])
+    if word is ReadingWord.NOTHING:
+        if len(data) != _NOTHING.size:
+            raise WireError(f"{len(data)} bytes of NOTHING; there are {_NOTHING.size}")
+        return word, Answer(*_NOTHING.unpack(data)[1:])
+    try:
+        return word, data[1:].decode()
+    except UnicodeDecodeError:
+        raise WireError("topic is not UTF-8") from None

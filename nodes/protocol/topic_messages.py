@@ -1,0 +1,123 @@
+"""What the nodes of a topic say to each other about it: one byte, then the topic.
+
+With QUESTION, words of the layer above follow: a byte of length stands before the topic, and they stand behind it.
+With WANTED and UNWANTED, the asker's time stands before the topic, 8 bytes, which mean nothing to others.
+"""
+
+import struct
+from collections.abc import Iterable
+from enum import IntEnum
+
+from nodes.protocol.skipgraph_codec import read_contacts, write_contacts
+from nodes.protocol.skipgraph_messages import Contact
+from nodes.protocol.wire import WireError, encode_topic
+
+
+class Word(IntEnum):
+    """One byte."""
+
+    STOP = 1  # nobody subscribes: send nothing
+    GO = 2  # somebody does
+    ASK = 3  # to a neighbour: are you stopped?
+    STOPPED = 4  # I am
+    GOING = 5  # I am not
+    LOOK = 6  # to the rendezvous point: the publishers do not agree, look and tell us all
+    QUESTION = 7  # to all who publish: words of the layer above
+    WANTED = 8  # to the rendezvous point: is there really nobody who subscribes?
+    UNWANTED = 9  # nobody; when you asked this, or later
+
+
+def say(word: Word, topic: str) -> bytes:
+    """To bytes."""
+    return bytes([word]) + topic.encode()
+
+
+def hear(data: bytes) -> tuple[Word, str]:
+    """From bytes; WireError if they are none."""
+    try:
+        return Word(data[0]), data[1:].decode()
+    except (IndexError, ValueError):
+        raise WireError(f"{data[:20]!r} is no word about a topic") from None
+
+
+_MOMENT = struct.Struct("!d")
+
+
+def say_timed(word: Word, moment: float, topic: str) -> bytes:
+    """WANTED or UNWANTED to bytes."""
+    return bytes([word]) + _MOMENT.pack(moment) + topic.encode()
+
+
+def is_timed(data: bytes) -> bool:
+    return data[:1] in (bytes([Word.WANTED]), bytes([Word.UNWANTED]))
+
+
+def hear_timed(data: bytes) -> tuple[Word, float, str]:
+    """From bytes; WireError if they are none."""
+    begin = 1 + _MOMENT.size
+    if len(data) < begin:
+        raise WireError(f"{data[:20]!r} has no time in it")
+    word, topic = hear(data[:1] + data[begin:])
+    return word, _MOMENT.unpack_from(data, 1)[0], topic
+
+
+def say_question(topic: str, words: bytes) -> bytes:
+    """To bytes."""
+    return bytes([Word.QUESTION]) + write_question(topic, words)
+
+
+def is_question(data: bytes) -> bool:
+    return data[:1] == bytes([Word.QUESTION])
+
+
+def hear_question(data: bytes) -> tuple[str, bytes]:
+    """From bytes; WireError if they are none."""
+    return read_question(data[1:])
+
+
+def write_question(topic: str, words: bytes) -> bytes:
+    """Topic and words, without the byte in front."""
+    name = encode_topic(topic)
+    return bytes([len(name)]) + name + words
+
+
+def read_question(data: bytes) -> tuple[str, bytes]:
+    """The same back; WireError for anything else."""
+    if not data or len(data) < 1 + data[0]:
+        raise WireError(f"{data[:20]!r} is no question about a topic")
+    end = 1 + data[0]
+    try:
+        return data[1:end].decode(), data[end:]
+    except UnicodeDecodeError:
+        raise WireError("topic is not UTF-8") from None
+
+
+MOST_IN_ONE = 200  # contacts in a message
+
+
+class RosterWord(IntEnum):
+    """One byte in front of contacts; distinct from `Word`."""
+
+    PRESENT = 101
+    ABSENT = 102
+    ROSTER = 103  # what do you know? The one contact is the asker's
+
+
+def say_contacts(word: RosterWord, contacts: Iterable[Contact]) -> list[bytes]:
+    """To bytes, in as many messages as are needed."""
+    every = tuple(contacts)
+    return [
+        bytes([word]) + write_contacts(every[at : at + MOST_IN_ONE])
+        for at in range(0, len(every), MOST_IN_ONE)
+    ]
+
+
+def is_roster_word(data: bytes) -> bool:
+    return data[:1] in [bytes([word]) for word in RosterWord]
+
+
+def hear_contacts(data: bytes) -> tuple[RosterWord, tuple[Contact, ...]]:
+    """From bytes; WireError if they are none."""
+    if not is_roster_word(data):
+        raise WireError(f"{data[:20]!r} is no word about participants")
+    return RosterWord(data[0]), read_contacts(data[1:])

@@ -1,0 +1,297 @@
+"""What brokers of the map say to each other: one byte for the kind, then the fields in their order, big-endian.
+
+    point    1 byte of length, then the number          spans    2 bytes of count, then first and last point of each
+    text     2 bytes of length, then UTF-8              entry    broker (4), version (8), flag, text
+    entries  4 bytes of count, then so many entries
+
+The routing section of a publication has 6 bytes: where it goes (`Toward`), hops so far, number of the attempt (4).
+"""
+
+import struct
+from dataclasses import dataclass, fields
+from enum import IntEnum
+from typing import Any, NamedTuple
+
+from nodes.protocol.regions import Spans
+from nodes.protocol.skipgraph_codec import BODY, FLAG, U8, U16, U32, U64, Form, Reader
+from nodes.protocol.wire import Kind, Message, WireError
+
+
+class Entry(NamedTuple):
+    """What a broker has said about one of its interests: by this version of its words it is wanted, or no more."""
+
+    broker: int
+    version: int
+    wanted: bool
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Register:
+    """Carried to the owner of `first`: note the entry, and pass it on to the owners of the points up to `last`.
+
+    `begin`: where the walk began. `late`: an owner on the way serves already, and did not know of it.
+    """
+
+    begin: int
+    first: int
+    last: int
+    late: bool
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """To the broker of the entry: the walk that began there has come to its end."""
+
+    begin: int
+    last: int
+    version: int
+    late: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Handover:
+    """These points are yours, or you know better than I whose they are; these entries are known there.
+
+    `unsure`: others may be missing, as a broker has crashed: the roll is to be called.
+    """
+
+    ticket: int
+    hops: int
+    unsure: bool
+    spans: Spans
+    entries: tuple[Entry, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Received:
+    """The handover with this ticket is my affair now."""
+
+    ticket: int
+
+
+@dataclass(frozen=True, slots=True)
+class Want:
+    """These points are mine, as the ring says, and you had them or gave me my place: where are they?"""
+
+    spans: Spans
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """I have them, or wait for them myself: they are coming; but for these, of which I know nothing."""
+
+    unknown: Spans
+
+
+@dataclass(frozen=True, slots=True)
+class RollCall:
+    """To all brokers, or to one: whoever wants something at these points registers again."""
+
+    spans: Spans
+
+
+@dataclass(frozen=True, slots=True)
+class Forget:
+    """What I registered before this version is void: I have begun anew."""
+
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """To all brokers: words of the layer above, for those who publish what the interest is about."""
+
+    text: str
+    words: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Passed on at random so many steps; whoever has it then tells the asker its load."""
+
+    asker: int
+    ticket: int
+    steps: int
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """My load."""
+
+    ticket: int
+    load: int
+
+
+@dataclass(frozen=True, slots=True)
+class Relieve:
+    """To a light broker: give your area up, and take half of that one's, which has this load."""
+
+    heavy: int
+    load: int
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """To a heavy broker: I would take half of your area."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """Begin at this point."""
+
+    at: int
+
+
+MapWord = (
+    Register
+    | Registered
+    | Handover
+    | Received
+    | Want
+    | Patience
+    | RollCall
+    | Forget
+    | Question
+    | Sample
+    | Load
+    | Relieve
+    | Offer
+    | Cut
+)
+
+
+def _write_point(point: int) -> bytes:
+    size = (point.bit_length() + 7) // 8
+    return U8.write(size) + point.to_bytes(size)
+
+
+def _read_point(reader: Reader) -> int:
+    return int.from_bytes(reader.take(U8.read(reader)))
+
+
+def _write_text(text: str) -> bytes:
+    data = text.encode()
+    return U16.write(len(data)) + data
+
+
+def _read_text(reader: Reader) -> str:
+    try:
+        return reader.take(U16.read(reader)).decode()
+    except UnicodeDecodeError:
+        raise WireError("an interest that is not UTF-8") from None
+
+
+def _write_spans(spans: Spans) -> bytes:
+    ends = (_write_point(first) + _write_point(last) for first, last in spans)
+    return U16.write(len(spans)) + b"".join(ends)
+
+
+def _read_spans(reader: Reader) -> Spans:
+    stretches = [(_read_point(reader), _read_point(reader)) for _ in range(U16.read(reader))]
+    if any(first > last for first, last in stretches):
+        raise WireError("a stretch of the curve that ends before it begins")
+    return Spans(stretches)
+
+
+def _write_entry(entry: Entry) -> bytes:
+    head = U32.write(entry.broker) + U64.write(entry.version) + FLAG.write(entry.wanted)
+    return head + _write_text(entry.text)
+
+
+def _read_entry(reader: Reader) -> Entry:
+    return Entry(U32.read(reader), U64.read(reader), FLAG.read(reader), _read_text(reader))
+
+
+POINT = Form(_write_point, _read_point)
+TEXT = Form(_write_text, _read_text)
+SPANS = Form(_write_spans, _read_spans)
+ENTRY = Form(_write_entry, _read_entry)
+ENTRIES = Form(
+    lambda entries: U32.write(len(entries)) + b"".join(map(_write_entry, entries)),
+    lambda reader: tuple(_read_entry(reader) for _ in range(U32.read(reader))),
+)
+
+FORMS: dict[int, tuple[type[Any], tuple[Form, ...]]] = {
+    221: (Register, (POINT, POINT, POINT, FLAG, ENTRY)),
+    222: (Registered, (POINT, POINT, U64, FLAG)),
+    223: (Handover, (U64, U8, FLAG, SPANS, ENTRIES)),
+    224: (Received, (U64,)),
+    225: (Want, (SPANS,)),
+    226: (Patience, (SPANS,)),
+    227: (RollCall, (SPANS,)),
+    228: (Forget, (U64,)),
+    229: (Question, (TEXT, BODY)),
+    230: (Sample, (U32, U32, U8)),
+    231: (Load, (U32, U64)),
+    232: (Relieve, (U32, U64)),
+    233: (Offer, ()),
+    234: (Cut, (POINT,)),
+}
+WORDS = {number: kind for number, (kind, _) in FORMS.items()}
+_NUMBERS = {kind: number for number, kind in WORDS.items()}
+
+
+def say(word: MapWord) -> bytes:
+    """To bytes; WireError if a value does not fit."""
+    number = _NUMBERS[type(word)]
+    values = [getattr(word, field.name) for field in fields(word)]
+    written = (form.write(value) for form, value in zip(FORMS[number][1], values, strict=True))
+    return bytes([number]) + b"".join(written)
+
+
+def hear(data: bytes, bits: int) -> MapWord:
+    """From bytes; WireError if they are none, or tell of points that the space of so many bits has not."""
+    if not data or data[0] not in FORMS:
+        raise WireError(f"{data[:20]!r} is no word of the map")
+    kind, forms = FORMS[data[0]]
+    reader = Reader(data[1:])
+    values = [form.read(reader) for form in forms]
+    if reader.rest():
+        raise WireError(f"bytes after the end of {kind.__name__}")
+    for form, value in zip(forms, values, strict=True):
+        highest = (
+            value
+            if form is POINT
+            else max((last for _, last in value), default=0)
+            if form is SPANS
+            else 0
+        )
+        if highest >> bits:
+            raise WireError(f"a point in {kind.__name__} that the space has not")
+    word: MapWord = kind(*values)
+    return word
+
+
+class Toward(IntEnum):
+    """Where a publication goes."""
+
+    PLACE = 1  # to the owner of the place where it happened, for interests with a box
+    HOME = 2  # to the owner of its topic's point, for interests without one
+    SUBSCRIBER = 3  # it has been matched: for the receiver
+
+
+class Course(NamedTuple):
+    """The routing section of a publication. `attempt`: not 0 if it goes once more, after a crash."""
+
+    toward: Toward
+    hops: int = 0
+    attempt: int = 0
+
+    def written(self) -> bytes:
+        return _COURSE.pack(*self)
+
+
+_COURSE = struct.Struct("!BBI")
+
+
+def course_of(message: Message) -> Course:
+    """Where the publication goes; WireError if it is none, or does not say."""
+    if message.kind is not Kind.PUBLISH or len(message.routing) != _COURSE.size:
+        raise WireError(f"{message.kind.name} without the routing of the map")
+    toward, hops, attempt = _COURSE.unpack(message.routing)
+    try:
+        return Course(Toward(toward), hops, attempt)
+    except ValueError:
+        raise WireError(f"a publication toward {toward}") from None

@@ -1,0 +1,159 @@
+"""HELLO: who is there, is it of this lab, and does it know the lab's secret? Pure: nonces are passed in.
+
+    caller                                    host (a broker)
+    HELLO {name, lab, nonce}          -->
+                                      <--     HELLO {name, lab, nonce, proof}
+    HELLO {proof}                     -->     and the caller's messages may follow at once
+
+A proof is an HMAC-SHA256 with the lab's secret over the role of who gives it, both nonces, both names and the lab. So a
+recorded proof is worth nothing on another connection, and the host's proof cannot be sent back as the caller's.
+Who knows the secret may say that it is any node of the lab.
+"""
+
+import hmac
+import json
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from nodes.protocol.wire import HEADER_SIZE, Kind, Message, WireError, decode, encode
+from nodes.runtime.config import NodeConfig
+
+MAX_NAME = 128
+MAX_HELLO_BYTES = 4096  # of the first one
+_NONCE_BYTES, _PROOF_BYTES = 16, 32
+PROOF_HELLO_BYTES = HEADER_SIZE + len(json.dumps({"proof": "00" * _PROOF_BYTES}))
+FIXED_NONCES = ("00" * _NONCE_BYTES, "11" * _NONCE_BYTES)  # caller's and host's, in virtual time
+
+
+class Unwelcome(Exception):
+    """The other side is not who may be here; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """What a node says of itself, and the secret by which it is believed."""
+
+    name: str
+    number: int
+    lab: str
+    secret: bytes
+
+    @classmethod
+    def of(cls, config: NodeConfig) -> "Card":
+        """As node.json has it."""
+        return cls(config.name, config.number, config.lab, config.secret)
+
+
+def new_nonce() -> str:
+    """Never the same again."""
+    return os.urandom(_NONCE_BYTES).hex()
+
+
+class Caller:
+    """The side that has connected, to the broker of this name."""
+
+    def __init__(self, own: Card, broker: str, nonce: str) -> None:
+        self._own = own
+        self._broker = broker
+        self._nonce = nonce
+
+    def first(self) -> bytes:
+        """The first HELLO."""
+        return _say(self._own, _introduction(self._own, self._nonce))
+
+    def answer(self, said: bytes | str) -> bytes:
+        """The second HELLO, if the host's was right; else Unwelcome."""
+        told = _heard(said)
+        name, nonce = _introduced(told, self._own, self._nonce)
+        if name != self._broker:
+            raise Unwelcome(f"{name} answered where {self._broker} should be")
+        parties = ((self._own.name, self._nonce), (name, nonce))
+        _check_proof(told, name, _proof("broker", self._own, *parties))
+        return _say(self._own, {"proof": _proof("guest", self._own, *parties)})
+
+
+class Host:
+    """The broker to which somebody has connected."""
+
+    def __init__(self, own: Card, nonce: str) -> None:
+        self._own = own
+        self._nonce = nonce
+        self._caller: tuple[str, str] | None = None  # name, nonce
+
+    def answer(self, said: bytes | str) -> tuple[str, bytes]:
+        """Who the caller says that it is, and what to answer; Unwelcome if it may not stay."""
+        caller = _introduced(_heard(said), self._own, self._nonce)
+        self._caller = caller
+        proof = _proof("broker", self._own, caller, (self._own.name, self._nonce))
+        return caller[0], _say(self._own, {**_introduction(self._own, self._nonce), "proof": proof})
+
+    def admit(self, said: bytes | str) -> str:
+        """The caller's name, now proven; else Unwelcome."""
+        told = _heard(said)
+        if self._caller is None:
+            raise Unwelcome("a proof before the first HELLO")
+        host = (self._own.name, self._nonce)
+        _check_proof(told, self._caller[0], _proof("guest", self._own, self._caller, host))
+        return self._caller[0]
+
+
+def _say(own: Card, words: dict[str, str]) -> bytes:
+    return encode(Message(Kind.HELLO, origin=own.number, payload=json.dumps(words).encode()))
+
+
+def _introduction(own: Card, nonce: str) -> dict[str, str]:
+    return {"name": own.name, "lab": own.lab, "nonce": nonce}
+
+
+def _heard(said: bytes | str) -> dict[str, Any]:
+    if isinstance(said, str):
+        raise Unwelcome("a text message instead of HELLO")
+    try:
+        message = decode(said)
+    except WireError as error:
+        raise Unwelcome(f"not a HELLO: {error}") from error
+    if message.kind is not Kind.HELLO:
+        raise Unwelcome(f"{message.kind.name} before HELLO")
+    try:
+        told = json.loads(message.payload)
+    except (ValueError, RecursionError) as error:
+        raise Unwelcome("HELLO without name, lab and nonce, or without a proof") from error
+    if not isinstance(told, dict):
+        raise Unwelcome("HELLO without name, lab and nonce, or without a proof")
+    return told
+
+
+def _introduced(told: dict[str, Any], own: Card, own_nonce: str) -> tuple[str, str]:
+    """Name and nonce of the other side, which has to be of the same lab, and not this node itself."""
+    try:
+        name, lab, nonce = told["name"], told["lab"], told["nonce"]
+    except KeyError as error:
+        raise Unwelcome("HELLO without name, lab and nonce") from error
+    if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME:
+        raise Unwelcome("HELLO with a name that cannot be one")
+    if lab != own.lab:
+        raise Unwelcome(f"{name} is of the lab {str(lab)[:MAX_NAME]!r}; this is {own.lab!r}")
+    if not isinstance(nonce, str) or len(nonce) != 2 * _NONCE_BYTES:
+        raise Unwelcome(f"{name} says HELLO with a nonce that cannot be one")
+    if nonce == own_nonce:
+        raise Unwelcome(f"{name} gives back the nonce that it was told")
+    if name == own.name:
+        raise Unwelcome(f"{name} is the name of this node itself")
+    return name, nonce
+
+
+def _proof(role: str, own: Card, caller: tuple[str, str], host: tuple[str, str]) -> str:
+    """As JSON, which is ASCII and without doubt about where one text ends and the next begins."""
+    words = json.dumps([role, caller[1], host[1], caller[0], host[0], own.lab])
+    return hmac.digest(own.secret, words.encode(), "sha256").hex()
+
+
+def _check_proof(told: dict[str, Any], name: str, expected: str) -> None:
+    given = told.get("proof")
+    if given is None:
+        raise Unwelcome(f"{name} gives no proof that it knows the lab's secret")
+    if not isinstance(given, str) or not hmac.compare_digest(
+        given.encode(errors="replace"), expected.encode()
+    ):
+        raise Unwelcome(f"{name} does not know the lab's secret")

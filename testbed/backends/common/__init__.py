@@ -1,0 +1,1 @@
+"""The interface of a backend, and what several backends share."""

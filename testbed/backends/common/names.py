@@ -1,0 +1,17 @@
+"""The names of backends, and what a name says: which nodes are on boards, which on this machine."""
+
+BACKENDS = ("docker", "netns")
+BOARDS = (
+    "boards"  # the place of a deployment; `boards+docker`: some nodes are there, the others here
+)
+SIMULATED = "simulated"  # not a place where a lab can be up: its time does not wait
+
+
+def has_boards(name: str) -> bool:
+    """Whether a lab on this backend has nodes on boards."""
+    return name.split("+", maxsplit=1)[0] == BOARDS
+
+
+def here(name: str) -> str | None:
+    """The backend of this machine's nodes; None: all are on boards."""
+    return name.partition("+")[2] or None if has_boards(name) else name

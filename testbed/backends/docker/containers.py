@@ -1,0 +1,181 @@
+"""A lab's containers: found by their label, removed by it, worked on several at a time."""
+
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from docker.errors import APIError, NotFound
+
+from testbed.backends.docker.engine import (
+    LOOK_TIMEOUT_S,
+    TROUBLE,
+    engine,
+    engine_talk,
+    in_its_words,
+)
+from testbed.errors import TestbedError
+from testbed.places import LabPlace, RunPlace
+
+LAB_DIR_LABEL = "testbed.lab_dir"
+NODE_LABEL = "testbed.node"
+RUN_LABEL = "testbed.run"
+ROLE_LABEL = "testbed.role"
+GUEST = "guest"  # the role of a container that runs somebody else's program
+AT_ONCE = 8  # more workers do not make the engine faster
+NOT_RUN = 126  # the exit code of a command that could not be run, as in a shell
+QUIET_S = 0.5  # a creation that was under way when its command died shows up within this time
+MOST_ROUNDS = 100  # a removal that somebody else has begun takes several looks
+MOST_FAILURES = 3  # rounds in which the engine refuses
+
+Result = TypeVar("Result")
+
+
+def labels_of(node: str, lab: LabPlace, run: RunPlace) -> dict[str, str]:
+    """The marks that a node's containers carry."""
+    return {
+        LAB_DIR_LABEL: str(lab.folder),
+        NODE_LABEL: node,
+        "testbed.lab": lab.name,
+        RUN_LABEL: run.run,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A container of some lab, as the engine lists it."""
+
+    id: str
+    name: str
+    lab: Path  # the lab's folder
+    run: str
+    state: str  # running, exited, created, ...
+    created_s: float  # seconds since 1970
+    node: str = ""
+    role: str = ""
+    words: str = ""  # the engine's own: Up 3 seconds, Exited (1) 2 minutes ago, ...
+
+
+def all_boxes() -> list[Box]:
+    """The containers of all labs, running or not."""
+    return _boxes([LAB_DIR_LABEL])
+
+
+def boxes(lab: LabPlace, role: str | None = None) -> list[Box]:
+    """The containers of one lab (of one role), running or not. One question to the engine, however many there are."""
+    whose = f"{LAB_DIR_LABEL}={lab.folder}"
+    return _boxes([whose] if role is None else [whose, f"{ROLE_LABEL}={role}"])
+
+
+@engine_talk()
+def _boxes(labels: Sequence[str]) -> list[Box]:
+    listed = engine(LOOK_TIMEOUT_S).api.containers(all=True, filters={"label": list(labels)})
+    return [
+        Box(
+            id=found["Id"],
+            name=found["Names"][0].lstrip("/") if found["Names"] else found["Id"][:12],
+            lab=Path(found["Labels"][LAB_DIR_LABEL]),
+            run=found["Labels"].get(RUN_LABEL, ""),
+            node=found["Labels"].get(NODE_LABEL, ""),
+            role=found["Labels"].get(ROLE_LABEL, ""),
+            state=found["State"],
+            words=found.get("Status", ""),
+            created_s=float(found["Created"]),
+        )
+        for found in listed
+    ]
+
+
+def remove_marked(lab: LabPlace) -> list[str]:
+    """Remove the lab's containers; what was removed, as sentences."""
+    return remove_boxes(lambda: boxes(lab), f"lab {lab.name}", f"testbed down {lab.name}")
+
+
+def remove_boxes(find: Callable[[], list[Box]], whose: str, again: str) -> list[str]:
+    """Remove what `find` finds until two looks in a row find nothing; what was removed, as sentences."""
+    removed: dict[str, str] = {}
+    failed: dict[str, str] = {}
+    failures = empty = 0
+    found: Mapping[str, Box] = {}
+    for _ in range(MOST_ROUNDS):
+        found = {box.name: box for box in find()}
+        empty = 0 if found else empty + 1
+        if empty == 2:
+            return list(removed.values())
+        _, failed = in_parallel(found, remove)
+        failures += bool(failed)
+        if failures == MOST_FAILURES:
+            break
+        news = found.keys() - failed.keys() - removed.keys()
+        removed |= {name: f"container {name}" for name in news}
+        if not news:
+            time.sleep(QUIET_S)
+    reasons = "; ".join(sorted(set(failed.values()))) or "their removal does not end"
+    raise TestbedError(
+        f"containers of {whose} could not be removed: {', '.join(sorted(found))} ({reasons})",
+        f"`docker rm --force` may say more; then `{again}` again",
+    )
+
+
+def remove(box: Box) -> None:
+    """Remove a container, whatever it does; that somebody else does so already is fine."""
+    try:
+        engine(LOOK_TIMEOUT_S).api.remove_container(box.id, force=True, v=True)
+    except NotFound:
+        return
+    except APIError as error:
+        if error.status_code != 409:  # removal is already in progress
+            raise
+
+
+def run_inside(box: Box, command: Sequence[str], output: Path) -> Callable[[], int | None]:
+    """Begin a command in a container; what it writes goes to the file. Its exit code; None while it runs."""
+    codes: list[int] = []
+
+    def run() -> None:
+        with engine_talk():
+            api = engine().api
+            made = api.exec_create(box.id, list(command))["Id"]
+            output.write_bytes(api.exec_start(made) or b"")
+            codes.append(int(api.exec_inspect(made)["ExitCode"]))
+
+    def run_to_its_end() -> None:
+        try:
+            run()
+        except (TestbedError, OSError) as error:
+            output.write_text(f"it could not be run: {error}\n")
+            codes.append(NOT_RUN)
+
+    threading.Thread(target=run_to_its_end, daemon=True).start()
+    return lambda: codes[0] if codes else None
+
+
+def in_parallel(
+    items: Mapping[str, Any],
+    work: Callable[[Any], Result],
+    finished: Callable[[str, Result], None] = lambda _name, _result: None,
+) -> tuple[dict[str, Result], dict[str, str]]:
+    """Results by name, and the reasons of those that failed. What has not begun at an interrupt does not begin.
+
+    `finished` hears of each success as it happens, in the calling thread.
+    """
+    results: dict[str, Result] = {}
+    failed: dict[str, str] = {}
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        futures = {pool.submit(work, item): name for name, item in items.items()}
+        try:
+            for future in as_completed(futures):
+                name = futures[future]
+                try:
+                    results[name] = future.result()
+                except TROUBLE as error:
+                    failed[name] = in_its_words(error)
+                else:
+                    finished(name, results[name])
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    return results, {name: failed[name] for name in items if name in failed}

@@ -1,0 +1,240 @@
+"""External nodes, which run programs of other people: their containers, the state of these, and their output."""
+
+import datetime
+import json
+import re
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from docker.errors import NotFound
+from docker.types import LogConfig, Mount
+
+from testbed.backends.common.base import GuestState
+from testbed.backends.docker.containers import GUEST, ROLE_LABEL, Box, boxes, labels_of
+from testbed.backends.docker.engine import LOOK_TIMEOUT_S, engine, engine_talk
+from testbed.errors import TestbedError
+from testbed.places import LabPlace, RunPlace
+from testbed.topology.model import External, Node, Topology
+
+# What guests write, kept as lines of our own log format, also across containers that were replaced.
+
+
+_STAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?Z ")
+
+
+@engine_talk()
+def save_output(guest: Box, run: RunPlace) -> None:
+    """What the container has written so far; what another one of its node wrote before stays."""
+    output = engine(LOOK_TIMEOUT_S).api.logs(guest.id, timestamps=True).decode(errors="replace")
+    path = run.log(guest.node)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    before = path.read_bytes().decode(errors="replace") if path.exists() else ""
+    path.write_bytes(continued(before, list(output_lines(guest.node, output))).encode())
+
+
+@engine_talk()
+def last_line(guest: Box) -> str:
+    """The last line that the container has written."""
+    output = engine(LOOK_TIMEOUT_S).api.logs(guest.id, tail=1).decode(errors="replace")
+    return output.strip()
+
+
+def continued(before: str, lines: Sequence[dict[str, Any]]) -> str:
+    """The log so far with these lines, of which it may have some already: what is older than they are stays."""
+    if not lines:
+        return before
+    since = lines[0]["t"]
+    older = [line for line in before.split("\n") if _time(line) < since]
+    return "".join(f"{line}\n" for line in [*older, *map(json.dumps, lines)])
+
+
+def _time(line: str) -> float:
+    """When a line of the log was written; never, if it is torn."""
+    try:
+        return int(json.loads(line)["t"])
+    except (ValueError, KeyError, TypeError):
+        return float("inf")
+
+
+def output_lines(node: str, output: str) -> Iterator[dict[str, Any]]:
+    """What the engine kept of a guest's output, stamped, as lines of our own log format."""
+    for line in output.split("\n"):
+        stamp = _STAMP.match(line)
+        if stamp is None:
+            continue
+        moment = datetime.datetime.fromisoformat(f"{stamp[1]}+00:00")
+        nanoseconds = int(f"{stamp[2] or '':0<9}"[:9])
+        yield {
+            "t": int(moment.timestamp()) * 10**9 + nanoseconds,
+            "node": node,
+            "event": "output",
+            "text": line[stamp.end() :].removesuffix("\r"),
+        }
+
+
+# A guest's containers as data: what the engine is asked to create, and the files that it is given.
+#
+# Any image must do, also one without a shell that could wait at a gate. So a small container of our own, the holder,
+# has the network namespace; its link is made, captured and raised; then the guest starts inside that namespace.
+
+
+HOSTS = "/etc/hosts"
+_LOGS_KEPT = {"max-size": "20m", "max-file": "1"}
+
+
+def holder_container(image: str, node: Node, lab: LabPlace, run: RunPlace) -> dict[str, Any]:
+    """Keeps a network namespace, and does nothing."""
+    return {
+        "image": image,
+        "command": ["sleep", "infinity"],
+        "name": f"{run.run}-{node.name}",
+        "hostname": node.name,
+        "network_mode": "none",
+        "read_only": True,
+        "cap_drop": ["ALL"],
+        "security_opt": ["no-new-privileges"],
+        "log_config": LogConfig(type=LogConfig.types.NONE),
+        "labels": labels_of(node.name, lab, run),
+    }
+
+
+def guest_container(
+    image: str, node: Node, holder: str, lab: LabPlace, run: RunPlace
+) -> dict[str, Any]:
+    """The program itself: with the rights that its image expects, but without any way out of the lab."""
+    external = external_of(node)
+    files = _files(lab, node)
+    mounts = [
+        Mount(inside, str(path), type="bind", read_only=True) for inside, path in files.items()
+    ]
+    if HOSTS not in files:
+        mounts.append(Mount(HOSTS, str(_hosts(lab, node)), type="bind"))  # some write to theirs
+    return {
+        "image": image,
+        "command": list(external.command) or None,
+        "name": f"{run.run}-{node.name}-guest",
+        "network_mode": f"container:{holder}",
+        "environment": dict(external.env),
+        "security_opt": ["no-new-privileges"],
+        "log_config": LogConfig(type=LogConfig.types.JSON, config=_LOGS_KEPT),
+        "mounts": mounts,
+        "labels": {**labels_of(node.name, lab, run), ROLE_LABEL: GUEST},
+    }
+
+
+def write_guest_files(lab: LabPlace, node: Node) -> None:
+    """The files that the topology gives to the guest."""
+    contents = dict(external_of(node).files)
+    for inside, path in _files(lab, node).items():
+        _write(path, contents[inside])
+
+
+def tell_names(lab: LabPlace, topology: Topology) -> None:
+    """Every guest knows all nodes by name; those that run learn of nodes that came later."""
+    lines = [f"{node.address} {node.name}\n" for node in topology.nodes]
+    names = "".join(["127.0.0.1 localhost\n", *lines])
+    for node in topology.nodes:
+        if node.external:
+            _write(_hosts(lab, node), names)
+
+
+def external_of(node: Node) -> External:
+    """What an external node runs."""
+    assert node.external is not None, f"{node.name} is no external node"
+    return node.external
+
+
+def _hosts(lab: LabPlace, node: Node) -> Path:
+    return lab.node(node.name) / "hosts"
+
+
+def _files(lab: LabPlace, node: Node) -> dict[str, Path]:
+    folder = lab.node(node.name) / "files"
+    return {inside: folder / str(n) for n, (inside, _) in enumerate(external_of(node).files)}
+
+
+def _write(path: Path, content: str) -> None:
+    """In place: a container that has the file sees what it says now."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content.encode())
+    path.chmod(0o644)  # the guest may be any user
+
+
+_PAUSE_S = 0.1
+_LISTEN = "0A"  # state of a socket in /proc/net/tcp
+_LOOPBACK = re.compile(
+    "([0-9A-F]{24})?[0-9A-F]{6}7F|0{24}01000000"
+)  # its addresses: 127.x.x.x, ::1
+
+
+def guests_of(lab: LabPlace) -> list[Box]:
+    """The lab's containers that run somebody else's program."""
+    return boxes(lab, GUEST)
+
+
+def guest_states(lab: LabPlace, topology: Topology) -> dict[str, GuestState]:
+    """All external nodes, asked from the engine; a guest that listens where its node says is ready.
+
+    Called by way of `testbed.lab.external_nodes`, so that labs without guests need not load the engine's client.
+    """
+    wanted = {node.name: node.external for node in topology.nodes if node.external}
+    found = {box.node: box for box in guests_of(lab)}
+    return {name: _state(found.get(name), external.port) for name, external in wanted.items()}
+
+
+def wait_for_ports(lab: LabPlace, nodes: Sequence[Node], patience_s: float = 20.0) -> None:
+    """Until each of these guests listens, has ended, or has had time enough; who is not ready is told by others."""
+    deadline = time.monotonic() + patience_s
+    waiting = {node.name: external_of(node).port for node in nodes}
+    while waiting and time.monotonic() < deadline:
+        found = {box.node: box for box in guests_of(lab)}
+        states = {name: _state(found.get(name), port) for name, port in waiting.items()}
+        waiting = {n: p for n, p in waiting.items() if states[n].running and not states[n].ready}
+        time.sleep(_PAUSE_S if waiting else 0.0)
+
+
+def listens(pid: int, port: int) -> bool:
+    """Whether somebody listens on this TCP port in the network namespace of this process, and not to itself only."""
+    for table in ("tcp", "tcp6"):
+        try:
+            rows = Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]
+        except OSError:
+            continue
+        for row in rows:
+            fields = row.split()
+            address, its_port = fields[1].rsplit(":", 1)
+            if fields[3] == _LISTEN and int(its_port, 16) == port and not is_loopback(address):
+                return True
+    return False
+
+
+def is_loopback(address: str) -> bool:
+    """Whether this address, as /proc/net/tcp writes it, can be reached from the same namespace only."""
+    return _LOOPBACK.fullmatch(address) is not None
+
+
+def _state(guest: Box | None, port: int | None) -> GuestState:
+    if guest is None:
+        return GuestState(False, False, "not started")
+    if guest.state != "running":
+        return GuestState(False, False, _how_it_ended(guest))
+    return GuestState(True, port is None or _listens(guest, port), guest.words)
+
+
+def _how_it_ended(guest: Box) -> str:
+    said = ""
+    with suppress(TestbedError):  # it has gone meanwhile
+        said = last_line(guest)
+    return f"{guest.words}: {said}" if said else guest.words
+
+
+@engine_talk()
+def _listens(guest: Box, port: int) -> bool:
+    try:
+        about = engine(LOOK_TIMEOUT_S).api.inspect_container(guest.id)
+    except NotFound:  # it has gone meanwhile
+        return False
+    return listens(int(about["State"]["Pid"]), port)

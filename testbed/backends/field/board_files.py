@@ -1,0 +1,114 @@
+"""What is pushed to boards: programs, each node's configuration, the shape of its line, the variables of its host."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from testbed.backends.common import zipapp
+from testbed.backends.common.node_config import lab_secret, node_config
+from testbed.backends.field.boards import Board, Uplink
+from testbed.backends.field.capture_zipapp import build as build_capture
+from testbed.backends.field.deployment import OnBoard
+from testbed.jsonfiles import write_json
+from testbed.links.changes import Link
+from testbed.places import LabPlace, RunPlace
+from testbed.topology.model import PREFIX, Node, Topology
+
+NODES_PYZ, CAPTURE_PYZ = "nodes.pyz", "capture.pyz"
+
+
+class BoardFiles:
+    """A folder that only the lab's owner can read: the configurations hold its secret."""
+
+    def __init__(self, folder: Path, lab: LabPlace, run: RunPlace, topology: Topology) -> None:
+        self.folder = folder
+        self._lab, self._run, self._topology = lab, run, topology
+        self._on_board = OnBoard(lab.name)
+
+    def write_programs(self) -> None:
+        """The same for all boards."""
+        self._make_folder()
+        zipapp.build(self.folder / NODES_PYZ)
+        build_capture(self.folder / CAPTURE_PYZ)
+
+    def write_node(self, board: Board, interface: str) -> None:
+        """One board's own."""
+        node = self._topology.node(board.node)
+        self._make_folder()
+        folder = self.folder / "hosts" / board.host
+        folder.mkdir(parents=True, exist_ok=True)
+        write_json(folder / "node.json", self._config(node))
+        write_json(
+            folder / "links.json", self.links(board, interface, link_of(self._topology, node))
+        )
+
+    def _make_folder(self) -> None:
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+
+    def _config(self, node: Node) -> dict[str, Any]:
+        """The journal is on the board's disk: what a sensor has not handed over survives a loss of power."""
+        on_board = self._on_board
+        config = node_config(
+            self._topology, node, self._run, on_board.control, on_board.log, lab_secret(self._lab)
+        )
+        return {**config, "journal": on_board.journal if config["journal"] else None}
+
+    def links(self, board: Board, interface: str, link: Link) -> dict[str, Any]:
+        """links.json: only what goes to and comes from other nodes is shaped."""
+        others = [node for node in self._topology.nodes if node.name != board.node]
+        here = [self._topology.prefix] if any(not node.on_board for node in others) else []
+        return {
+            "interface": interface,
+            "peers": [*(node.address for node in others if node.on_board), *here],
+            "up": link.up.to_json(),
+            "down": link.down.to_json(),
+        }
+
+
+def link_of(topology: Topology, node: Node) -> Link:
+    """As the file says."""
+    return Link.of(topology.profile(node.profile))
+
+
+def host_variables(
+    board: Board, interface: str, topology: Topology, uplink: Uplink | None
+) -> dict[str, Any]:
+    """What the playbooks are told of a host, beside what its inventory says."""
+    return {
+        "testbed_node": board.node,
+        "testbed_interface": interface,
+        "testbed_shape": board.shape,
+        "testbed_capture": board.capture and topology.capture.enabled,
+        "testbed_snaplen": topology.capture.snaplen,
+        "testbed_routes": routes(uplink),
+    }
+
+
+def routes(uplink: Uplink | None) -> list[dict[str, str]]:
+    """The boards' way to the nodes of this machine."""
+    return [{"to": PREFIX, "via": uplink.gateway}] if uplink else []
+
+
+def connection_variables(board: Board) -> dict[str, Any]:
+    """How ansible reaches it, for an inventory that needs no other file."""
+    known = {
+        "ansible_host": board.target,
+        "ansible_port": board.port,
+        "ansible_user": board.user,
+        "ansible_ssh_private_key_file": board.key,
+        "ansible_ssh_common_args": board.ssh_options or None,
+    }
+    return {name: value for name, value in known.items() if value is not None}
+
+
+def write_inventory(path: Path, hosts: Mapping[str, Mapping[str, Any]]) -> Path:
+    """An inventory of our own, beside the user's: the lab's variables of each host."""
+    write_json(path, {"boards": {"hosts": {name: dict(each) for name, each in hosts.items()}}})
+    return path
+
+
+def described(board: Board, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """As the run's folder tells of a board; nothing of keys and options."""
+    told = {name: asdict(board)[name] for name in ("node", "host", "address", "shape", "capture")}
+    return {**told, **facts}

@@ -1,0 +1,220 @@
+"""What boards have written is brought home: whole files, by their sums; what was cut off goes on where it ended."""
+
+import hashlib
+import json
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from testbed.backends.field import playbooks
+from testbed.backends.field.board_files import connection_variables, write_inventory
+from testbed.backends.field.boards import Board
+from testbed.backends.field.connections import BoardError, Connections, side_by_side, tried
+from testbed.backends.field.deployment import NOT_YET, Deployed, Deployment, OnBoard, folder
+from testbed.jsonfiles import read_json, write_json
+from testbed.places import LabPlace, RunPlace
+from testbed.progress import Emit, StageAdvanced, StageEnded, StageStarted
+
+STAGE = "collecting from boards"
+COLLECT = "collect.yml"
+COLLECTED = "collected"  # in boards.json: complete, partial or nothing
+COMPLETE, PARTIAL, NOTHING = "complete", "partial", "nothing"
+_BLOCK = 1 << 20
+LOG = "node.jsonl"
+SUMS_S = 300.0
+
+
+def known_boards(run: RunPlace) -> dict[str, dict[str, Any]]:
+    """boards.json of the run's folder: node -> what is known of its board."""
+    return read_json(run.folder / "boards.json") or {}
+
+
+def note_board(run: RunPlace, node: str, facts: Mapping[str, Any]) -> None:
+    """Add to what is known of a board."""
+    known = known_boards(run)
+    known[node] = {**known.get(node, {}), **facts}
+    write_json(run.folder / "boards.json", known)
+
+
+def homes(run: RunPlace, node: str) -> dict[str, Path]:
+    """A board's files, and where they belong in the run's folder."""
+    return {
+        LOG: run.log(node),
+        "node.stderr": run.logs / f"{node}.stderr",
+        "capture.pcap": run.pcap(node),
+        "capture.json": run.folder / "boards" / f"{node}.capture.json",
+    }
+
+
+def collect(
+    connections: Connections,
+    deployment: Deployment,
+    lab: LabPlace,
+    run: RunPlace,
+    emit: Emit,
+    *,
+    stop: bool,
+) -> tuple[dict[str, dict[str, int]], str]:
+    """Captures and logs of all boards that answer; packet counts by node, and a sentence on what is missing."""
+    known, there = known_boards(run), Deployed(lab).all()
+    boards = [
+        board
+        for board in deployment.boards
+        if board.node in there and known.get(board.node, {}).get(COLLECTED) != COMPLETE
+    ]
+    emit(StageStarted(STAGE, len(boards)))
+    failed = connections.open(boards)
+    able = [board for board in boards if board.node not in failed]
+    sums, refused = (
+        _sums(deployment, lab, run, able, emit) if stop else _sums_meanwhile(connections, lab, able)
+    )
+    failed |= refused
+    able = [board for board in able if board.node not in failed]
+    on_board = OnBoard(lab.name)
+
+    def bring(board: Board) -> str:
+        was_there = there[board.node]["fingerprint"] != NOT_YET
+        lost = was_there and not sums[board.host]
+        trouble = f"{board.host} has nothing of this lab any more" if lost else ""
+        for entry in sums[board.host]:
+            try:
+                fetch(connections, board, on_board, entry, homes(run, board.node))
+            except BoardError as error:
+                trouble = error.message
+        emit(StageAdvanced(STAGE, detail=board.host))
+        return trouble
+
+    (run.folder / "boards").mkdir(exist_ok=True)
+    cut_off = {b.node: why for b, why in zip(able, side_by_side(bring, able), strict=True) if why}
+    for board in boards:
+        why = failed.get(board.node) or cut_off.get(board.node) or ""
+        here = any(path.exists() for path in homes(run, board.node).values())
+        whole = stop and not why  # while the node runs, more will come
+        state = COMPLETE if whole else PARTIAL if here else NOTHING
+        note_board(run, board.node, {COLLECTED: state, "missing": why})
+    emit(StageEnded(STAGE))
+    return _counts(run, deployment.boards), _missing(failed | cut_off)
+
+
+def _sums(
+    deployment: Deployment,
+    lab: LabPlace,
+    run: RunPlace,
+    boards: Sequence[Board],
+    emit: Emit,
+) -> tuple[dict[str, list[dict[str, Any]]], dict[str, str]]:
+    """Nodes and captures end; which files there are, by host, and who did not say, by node."""
+    if not boards:
+        return {}, {}
+    hosts = {board.host: connection_variables(board) for board in boards}
+    own = write_inventory(folder(lab) / "collect-inventory.json", hosts)
+    outcome = playbooks.play(
+        COLLECT,
+        deployment.inventories(own),
+        [*hosts],
+        {"testbed_lab": lab.name, "testbed_run": run.run, "testbed_collect_stop": True},
+        run.folder / "ansible",
+        lambda host, task: emit(StageAdvanced(STAGE, 0, f"{host}: {task}")),
+    )
+    told = {host: facts.get("testbed_collected", []) for host, facts in outcome.facts.items()}
+    by_host = {board.host: board.node for board in boards}
+    refused = {by_host[host]: why for host, why in outcome.reasons.items() if host in by_host}
+    return {host: told.get(host, []) for host in hosts}, refused
+
+
+def _sums_meanwhile(
+    connections: Connections, lab: LabPlace, boards: Sequence[Board]
+) -> tuple[dict[str, list[dict[str, Any]]], dict[str, str]]:
+    """The same while nodes run: of each file as much as there is now. Logs that are copied anyway are left to that."""
+    on_board = OnBoard(lab.name)
+    found: dict[str, list[dict[str, Any]]] = {}
+
+    def ask(board: Board) -> None:
+        words = ("python3", on_board.nodes_pyz, "board", "sums", on_board.data)
+        told = json.loads(connections.command(board, words, as_root=True, timeout_s=SUMS_S))
+        found[board.host] = [
+            {**entry, "name": entry["file"], "path": f"{on_board.data}/{entry['file']}"}
+            for entry in told
+            if not (board.shape and entry["file"] == LOG)
+        ]
+
+    return found, tried(ask, boards)
+
+
+def fetch(
+    connections: Connections,
+    board: Board,
+    on_board: OnBoard,
+    entry: Mapping[str, Any],
+    at_home: Mapping[str, Path],
+) -> None:
+    """One file, from where an earlier attempt ended; BoardError if it is not whole afterwards."""
+    name, size = str(entry["name"]), int(entry["size"])
+    target = at_home.get(name)
+    if target is None:
+        return
+    path, have = str(entry["path"]), _size(target)
+    if have <= size:
+        _append(connections, board, path, on_board, target, have, size)
+        if _sum(target) == entry["sha256"]:
+            return
+    anew = target.with_name(f".{target.name}.anew")  # what is here may be all that there will be
+    try:
+        _append(connections, board, path, on_board, anew, 0, size)
+        if _sum(anew) != entry["sha256"]:
+            raise BoardError(f"{board.host}: {name} is not whole ({_size(anew)} of {size} bytes)")
+        anew.replace(target)
+    finally:
+        anew.unlink(missing_ok=True)
+
+
+def _append(
+    connections: Connections,
+    board: Board,
+    path: str,
+    on_board: OnBoard,
+    target: Path,
+    offset: int,
+    size: int,
+) -> None:
+    """What follows the offset, up to the size that the sum is of: a file that still grows is taken as it was."""
+    words = ("python3", on_board.nodes_pyz, "board", "read", path, str(offset))
+    argv = connections.argv(board, words, as_root=True)
+    with (
+        target.open("r+b" if target.exists() else "w+b") as file,
+        subprocess.Popen(
+            argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        ) as line,
+    ):
+        assert line.stdout is not None
+        file.seek(offset)
+        file.truncate()
+        while offset < size and (block := line.stdout.read(min(_BLOCK, size - offset))):
+            file.write(block)
+            offset += len(block)
+        line.stdout.close()
+
+
+def _sum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size if path.exists() else 0
+
+
+def _counts(run: RunPlace, boards: Sequence[Board]) -> dict[str, dict[str, int]]:
+    counts = {}
+    for board in boards:
+        account = read_json(homes(run, board.node)["capture.json"])
+        if isinstance(account, dict):
+            counts[board.node] = {
+                name: int(account.get(name, 0)) for name in ("packets", "bytes", "dropped")
+            }
+    return counts
+
+
+def _missing(reasons: Mapping[str, str]) -> str:
+    return "; ".join(f"{node} is not all here ({why})" for node, why in sorted(reasons.items()))

@@ -1,0 +1,195 @@
+"""Which messages stand in a stream, and where: what the analysis of captures reads out of bytes, known while they are
+written. One ledger for each direction of a connection.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from typing import NamedTuple
+
+from nodes.delivery.base import Chunk
+from nodes.protocol import skipgraph_codec
+from nodes.protocol.joined import apart
+from nodes.protocol.labels import LENGTH_BYTES, LETTERS, Form, Letter, form_and_level
+from nodes.protocol.wire import (
+    FIELDS,
+    HEADER,
+    HEADER_SIZE,
+    MAX_MESSAGE_BYTES,
+    MAX_PAYLOAD_BYTES,
+    MAX_PLACE_BYTES,
+    MAX_TOPIC_BYTES,
+    ROUTED,
+    VERSION,
+    Kind,
+    Message,
+    WireError,
+    decode,
+    encode,
+)
+from nodes.runtime.tcp_info import MASK_BYTES
+
+SHORT_HEAD = HEADER_SIZE + MAX_TOPIC_BYTES + MAX_PLACE_BYTES
+LONGEST_HEAD = MAX_MESSAGE_BYTES - MAX_PAYLOAD_BYTES  # with a routing section
+FLAGS = [field.name for field in FIELDS].index("flags")
+LABEL_BYTES = 1
+
+
+class Part(Enum):
+    """What a chunk is of a message."""
+
+    WHOLE = 0
+    PIECE = 1
+    LAST = 2
+
+
+_LETTERS = {
+    Letter.URGENT: (Part.WHOLE, "urgent"),
+    Letter.WHOLE: (Part.WHOLE, "standard"),
+    Letter.PIECE: (Part.PIECE, "standard"),
+    Letter.LAST: (Part.LAST, "standard"),
+    Letter.URGENT_PIECE: (Part.PIECE, "urgent"),
+    Letter.URGENT_LAST: (Part.LAST, "urgent"),
+}
+_FORMS = {Form.WHOLE: Part.WHOLE, Form.PIECE: Part.PIECE, Form.LAST: Part.LAST}
+
+
+def frame_head(size: int, masked: bool) -> int:
+    """The head of a WebSocket frame (RFC 6455, 5.2)."""
+    length = 2 if size < 126 else 4 if size < 1 << 16 else 10
+    return length + (MASK_BYTES if masked else 0)
+
+
+class Run(NamedTuple):
+    """A piece of a message in the stream."""
+
+    at: int  # where what belongs to it begins: a frame, or its length among several
+    head: int  # bytes of a frame's head there; up to `begin` the rest is label
+    begin: int
+    end: int
+
+
+@dataclass(slots=True)
+class Written:
+    """A message in the stream."""
+
+    header: Message | None = None  # without payload; None until all of it is written
+    size: int = 0
+    finished: bool = False
+    word: int | None = None  # of an OVERLAY message: which one it is
+    saying: int | None = None  # and what the layer above says in it
+    runs: list[Run] = field(default_factory=list)
+    _head: bytes = b""
+    _body: bytearray | None = None  # of a JOINED message: all of it
+
+    def add(self, at: int, head: int, begin: int, data: bytes) -> None:
+        """One more piece of it."""
+        if self._body is not None:
+            self._body += data
+        if self.header is None:
+            self._read(data)
+        self.size += len(data)
+        self.runs.append(Run(at, head, begin, begin + len(data)))
+
+    @property
+    def needed(self) -> int:
+        """Header and topic: without them nobody knows the message."""
+        return HEADER_SIZE + len(self.header.topic.encode()) if self.header else 0
+
+    @property
+    def header_bytes(self) -> int:
+        """These, and place and routing section."""
+        return len(encode(self.header)) if self.header else 0
+
+    def _read(self, data: bytes) -> None:
+        used = LONGEST_HEAD - len(self._head)
+        self._head += data[:used]
+        if len(self._head) < HEADER_SIZE:
+            return
+        routed = HEADER.unpack_from(self._head)[FLAGS] & ROUTED
+        try:
+            header = decode(self._head[: LONGEST_HEAD if routed else SHORT_HEAD])
+        except WireError:
+            return  # it goes on in the next piece
+        if header.kind is Kind.OVERLAY:
+            self.word, self.saying = _words(header.payload)
+        elif header.kind is Kind.JOINED:
+            self._body = bytearray(self._head[len(encode(replace(header, payload=b""))) :])
+            self._body += data[used:]
+        self.header, self._head = replace(header, payload=b""), b""
+
+    @property
+    def parts(self) -> list[Message]:
+        """The publications of a JOINED message that is all there; else none."""
+        if self.header is None or self._body is None or not self.finished:
+            return []
+        return apart(replace(self.header, payload=bytes(self._body)))
+
+
+def _words(payload: bytes) -> tuple[int | None, int | None]:
+    """The number of a word of the Skip Graph, and the first byte of what the layer above says in it."""
+    if not payload:
+        return None, None
+    try:
+        body = getattr(skipgraph_codec.decode(payload), "body", b"")
+    except WireError:  # the end of the payload is not known here; a body before it would be
+        body = b""
+    return payload[0], body[0] if body else None
+
+
+class Ledger:
+    """All messages of a stream, in the order in which they begin, and what of it belongs to the connection itself."""
+
+    def __init__(self) -> None:
+        self.messages: list[Written] = []
+        self.protocol: list[tuple[int, int]] = []  # stretches: HTTP, a close, the end
+        self._open: dict[object, Written] = {}
+
+    def note_protocol(self, at: int, size: int) -> None:
+        """So many bytes from here on are no message."""
+        self.protocol.append((at, at + size))
+
+    def note(self, at: int, chunk: Chunk, head: int) -> None:
+        """A chunk is written, its frame from `at` on, with a head of so many bytes."""
+        begin, data = at + head, chunk.data
+        if not chunk.bits and data[:1] and data[0] & 0x80 and data[0] >> 3 & 3 == Form.SEVERAL:
+            for offset, message in _several(data):
+                written = self._begin()
+                written.add(at, head, begin + offset, message)
+                written.finished = True
+                at, head = begin + offset + len(message), 0
+            return
+        part, way, label = _read(chunk)
+        going_on = part is not Part.WHOLE and way in self._open
+        written = self._open.pop(way) if going_on else self._begin()
+        written.add(at, head, begin + label, data[label:])
+        if part is Part.PIECE:
+            self._open[way] = written
+        else:
+            written.finished = True
+
+    def _begin(self) -> Written:
+        self.messages.append(Written())
+        return self.messages[-1]
+
+
+def _read(chunk: Chunk) -> tuple[Part, object, int]:
+    """What it is, on which way, and how long its label is."""
+    if chunk.bits:
+        return *_LETTERS[LETTERS[chunk.bits]], 0
+    first = chunk.data[0]
+    if first == VERSION:
+        return Part.WHOLE, None, 0
+    if first & 0x80:
+        form, level = form_and_level(first)
+        return _FORMS[form], level, LABEL_BYTES
+    return *_LETTERS[Letter(first)], LABEL_BYTES
+
+
+def _several(data: bytes) -> Iterator[tuple[int, bytes]]:
+    """Each message behind its length, and where it begins."""
+    at = LABEL_BYTES
+    while at < len(data):
+        begin = at + LENGTH_BYTES
+        at = begin + int.from_bytes(data[at:begin])
+        yield begin, data[begin:at]

@@ -1,0 +1,636 @@
+"""TCP in virtual time: one side of a connection from its opening to its end, with its sender and its receiver.
+
+A stream ends with one byte more (really with an empty packet that counts like a byte): it is sent again until it is
+acknowledged, as everything else. The program may be gone by then; its kernel does that.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from nodes.runtime.connection import PROBE_AFTER_S, PROBE_EVERY_S, VANISHED_AFTER_S
+from nodes.runtime.tcp_info import segment_room
+from testbed.backends.simulated.link_layer import (
+    IP_BYTES,
+    NOTHING_YET,
+    TCP_BYTES,
+    Ack,
+    Flow,
+    Kind,
+    Packet,
+)
+from testbed.backends.simulated.loop import SECOND, Loop, Timer
+
+# How long TCP waits before it sends something again, from the round trips it has seen. Pure; nanoseconds.
+
+
+LEAST_RTO, LONGEST_RTO, FIRST_RTO = SECOND // 5, 120 * SECOND, SECOND
+TICK = SECOND // 250  # of the kernel
+
+
+class RoundTrips:
+    """The shortest, and a smoothed one with how much it varies (RFC 6298)."""
+
+    def __init__(self) -> None:
+        self.shortest: int | None = None
+        self._smooth = 0
+        self._vary = 0
+
+    @property
+    def known(self) -> bool:
+        return self.shortest is not None
+
+    def on_sample(self, took: int) -> None:
+        """One more round trip."""
+        if self.shortest is None:
+            self.shortest, self._smooth, self._vary = took, took, took // 2
+            return
+        self.shortest = min(self.shortest, took)
+        self._vary += (abs(self._smooth - took) - self._vary) // 4
+        self._smooth += (took - self._smooth) // 8
+
+    def timeout(self, backoff: int) -> int:
+        """After so long without a word, all that is under way counts as lost."""
+        if not self.known:
+            return FIRST_RTO * backoff
+        return min((self._smooth + max(4 * self._vary, LEAST_RTO)) * backoff, LONGEST_RTO)
+
+    def before_probe(self, alone: bool) -> int:
+        """When to probe (RFC 8985, 7.2); the acknowledgement of a packet that is alone may have been put off."""
+        return min(self.timeout(1), 2 * self._smooth + (LEAST_RTO if alone else 2 * TICK))
+
+
+# How many packets TCP has under way: BBR (version 1) without its pacing. Pure.
+#
+# It learns the line's rate from what is delivered and keeps twice the bytes that rate x shortest round trip asks for,
+# and three packets. At the beginning there are ten packets, and one more with each that is delivered, until the rate
+# has not grown by a quarter for three round trips. Losses change nothing, but when all seems lost it begins with one
+# packet.
+
+
+FIRST_PACKETS, FEWEST_PACKETS, SPARE_PACKETS = 10, 4, 3
+GAIN = 2.0
+GROWING, PATIENCE_ROUNDS = 1.25, 3
+REMEMBERED_ROUNDS = 10
+
+
+class Window:
+    """The window of one direction; times in nanoseconds, sizes in bytes."""
+
+    def __init__(self, segment: int) -> None:
+        self.packets: float = FIRST_PACKETS
+        self._before_timeout = 0.0
+        self._segment = segment
+        self._rates: deque[tuple[int, float]] = deque()  # round, bytes a nanosecond; falling
+        self._round = 0
+        self._round_ends = 0  # when what was delivered up to here was under way
+        self._best, self._poor_rounds = 0.0, 0
+        self._filled = False
+
+    def on_delivered(
+        self, packets: int, delivered: int, before: int, took: int, shortest_ns: int, limited: bool
+    ) -> None:
+        """So many packets more: `delivered` bytes in all, `before` when the newest of them was sent, `took` ago.
+
+        `limited`: the sender had nothing more to send then, so the line may be faster than that.
+        """
+        begins = before >= self._round_ends
+        if begins:
+            self._round += 1
+            self._round_ends = delivered
+        rate = (delivered - before) / max(took, 1)
+        if not limited or rate >= self._rate():
+            self._remember(rate)
+        if begins and not limited and not self._filled:
+            self._look_for_growth()
+        most = GAIN * self._rate() * shortest_ns / self._segment + SPARE_PACKETS
+        grown = self.packets + packets
+        if self._filled:
+            grown = min(grown, max(most, FEWEST_PACKETS))
+        elif self.packets >= max(most, FIRST_PACKETS):
+            grown = self.packets
+        self.packets = grown
+        self._before_timeout = 0.0
+
+    def on_timeout(self) -> None:
+        """Nothing has come for long."""
+        self._before_timeout = max(self.packets, self._before_timeout)
+        self.packets = 1
+
+    def on_undo(self) -> None:
+        """It was only late."""
+        self.packets = max(self.packets, self._before_timeout)
+
+    def _rate(self) -> float:
+        return self._rates[0][1] if self._rates else 0.0
+
+    def _remember(self, rate: float) -> None:
+        rates = self._rates
+        while rates and rates[-1][1] <= rate:
+            rates.pop()
+        rates.append((self._round, rate))
+        while rates[0][0] < self._round - REMEMBERED_ROUNDS:
+            rates.popleft()
+
+    def _look_for_growth(self) -> None:
+        if self._rate() >= GROWING * self._best:
+            self._best, self._poor_rounds = self._rate(), 0
+            return
+        self._poor_rounds += 1
+        self._filled = self._poor_rounds >= PATIENCE_ROUNDS
+
+
+# TCP's sending side, in virtual time: segments, acknowledgements, what is lost is sent again.
+#
+# Modelled, as Linux does it: segments of at most one packet, sent at once (TCP_NODELAY) while the window allows; what
+# was written in small pieces and still waits leaves in full packets; selective acknowledgements; a packet counts as
+# lost when three that were sent later have arrived, or one, and a quarter of the shortest round trip has passed (RACK,
+# RFC 8985); a probe when the last packets are not acknowledged (TLP, same RFC); the retransmission timer (RFC 6298, at
+# least 200 ms), which is taken back if time stamps show that packets were only late.
+# Not modelled: pacing, a receiver that is too slow (its window is never full), ECN.
+
+
+VANISHED_AFTER = VANISHED_AFTER_S * SECOND
+ENOUGH = 3  # later packets that have arrived: the one before them is lost
+# What the kernel takes: its buffer is for twice the window; it allows 4.3 kB for a packet, and counts about 2.5 kB.
+BUFFER_WINDOWS = 3.4
+
+
+class Segment:
+    """Bytes that are under way."""
+
+    __slots__ = (
+        "again",
+        "delivered",
+        "delivered_at",
+        "length",
+        "limited",
+        "lost",
+        "order",
+        "sacked",
+        "sent_at",
+        "start",
+    )
+
+    def __init__(self, start: int, length: int) -> None:
+        self.start = start
+        self.length = length
+        self.sent_at = 0
+        self.order = 0  # of sending
+        self.delivered = 0  # of all bytes, when it was sent
+        self.delivered_at = 0
+        self.limited = False
+        self.sacked = False
+        self.lost = False  # and not sent again yet
+        self.again = False
+
+
+class Sender:
+    """The bytes from this side to the other."""
+
+    def __init__(self, loop: Loop, flow: Flow, segment: int) -> None:
+        self.written = 0
+        self.round_trips = RoundTrips()
+        self.on_room: Callable[[], None] = _ignore
+        self.on_vanished: Callable[[], None] = _ignore
+        self.received: Callable[[], Ack] = lambda: NOTHING_YET  # acknowledged by what is sent
+        self._loop = loop
+        self._flow = flow
+        self._segment = segment
+        self._window = Window(segment)
+        self._next = 0
+        self._acknowledged = 0
+        self._segments: deque[Segment] = deque()
+        self._at: dict[int, Segment] = {}
+        self._lost: deque[Segment] = deque()
+        self._in_flight = 0
+        self._sacked = 0  # segments
+        self._orders = 0
+        self._newest_arrived = 0  # the highest order of those that have arrived
+        self._delivered, self._delivered_at = 0, 0
+        self._backoff = 1
+        self._progress_at = 0
+        self._heard_at = 0  # or since when there is something to hear of
+        self._probed = False
+        self._timed_out_at: int | None = None
+        self._judge_at: int | None = None  # then those sent before an arrived one are lost
+        self._timer = Timer(loop, self._on_timer)
+
+    @property
+    def unacknowledged(self) -> int:
+        """What the kernel would call unsent (SIOCOUTQ)."""
+        return self.written - self._acknowledged
+
+    @property
+    def has_room(self) -> bool:
+        """Whether the kernel takes more."""
+        window = max(self._window.packets, FIRST_PACKETS)
+        return self.unacknowledged < BUFFER_WINDOWS * window * self._segment
+
+    def write(self, size: int, item: object) -> None:
+        """So many bytes more; when all have come, the other side gets the item."""
+        self.written += size
+        self._flow.items.append((self.written, item))
+        self._push()
+
+    def stop(self) -> None:
+        """The connection has ended."""
+        self._timer.set(None)
+        self._segments.clear()
+        self._lost.clear()
+
+    def on_ack(self, ack: int, sack: int, echo: int) -> None:
+        """The other side has all bytes up to `ack`, and the segment that begins at `sack`.
+
+        `echo` is when the packet was sent that it acknowledges.
+        """
+        newest, arrived = None, 0
+        if ack > self._acknowledged and self._timed_out_at is not None:
+            if 0 <= echo < self._timed_out_at:
+                self._undo()
+            self._timed_out_at = None
+        while self._segments and self._segments[0].start + self._segments[0].length <= ack:
+            segment = self._segments.popleft()
+            del self._at[segment.start]
+            if segment.sacked:
+                self._sacked -= 1
+            else:
+                arrived += self._arrived(segment)
+                newest = segment
+        apart = self._at.get(sack)
+        if apart is not None and not apart.sacked:
+            apart.sacked = True
+            self._sacked += 1
+            arrived += self._arrived(apart)
+            newest = apart
+        if ack > self._acknowledged or newest is not None:
+            self._acknowledged = max(ack, self._acknowledged)
+            self._progress_at = self._heard_at = self._loop.now
+            self._backoff, self._probed = 1, False
+        if newest is not None:
+            self._learn(newest, arrived, echo)
+        self._judge()
+        self._push()
+        if self.has_room:
+            self.on_room()
+
+    def _arrived(self, segment: Segment) -> int:
+        if not segment.lost:
+            self._in_flight -= 1
+        segment.lost = False
+        self._delivered += segment.length
+        self._newest_arrived = max(self._newest_arrived, segment.order)
+        return 1
+
+    def _learn(self, newest: Segment, packets: int, echo: int) -> None:
+        now = self._loop.now
+        self._delivered_at = now
+        if not newest.again:
+            self.round_trips.on_sample(now - newest.sent_at)
+        elif echo >= 0 and not newest.sacked:
+            self.round_trips.on_sample(now - echo)
+        shortest = self.round_trips.shortest or 0
+        took = max(now - newest.delivered_at, shortest)
+        self._window.on_delivered(
+            packets, self._delivered, newest.delivered, took, shortest, newest.limited
+        )
+
+    def _judge(self) -> None:
+        """Lines keep the order: what was sent before something that has arrived is lost."""
+        segments = self._segments
+        if not segments or (not self._sacked and segments[0].order > self._newest_arrived):
+            self._judge_at = None
+            return
+        doubtful = [
+            segment
+            for segment in segments
+            if segment.order < self._newest_arrived and not segment.sacked and not segment.lost
+        ]
+        if not doubtful:
+            self._judge_at = None
+            return
+        now = self._loop.now
+        if self._judge_at is None:
+            self._judge_at = now + (self.round_trips.shortest or 0) // 4
+        if self._sacked >= ENOUGH or now >= self._judge_at:
+            self._judge_at = None
+            for segment in doubtful:
+                self._lose(segment)
+
+    def _lose(self, segment: Segment) -> None:
+        segment.lost = True
+        self._in_flight -= 1
+        self._lost.append(segment)
+
+    def _push(self) -> None:
+        """Send what the window allows."""
+        while self._in_flight < self._window.packets:
+            if self._lost:
+                segment = self._lost.popleft()
+                if not segment.lost:
+                    continue  # it came after all
+                segment.lost, segment.again = False, True
+            elif self._next < self.written:
+                segment = self._fresh()
+            else:
+                break
+            self._send(segment)
+            self._in_flight += 1
+        self._set_timer()
+
+    def _fresh(self) -> Segment:
+        segment = Segment(self._next, min(self._segment, self.written - self._next))
+        self._next += segment.length
+        self._segments.append(segment)
+        self._at[segment.start] = segment
+        return segment
+
+    def _send(self, segment: Segment) -> None:
+        now = self._loop.now
+        if len(self._segments) == 1 and not segment.again:  # there was nothing to hear of before
+            self._delivered_at = self._progress_at = self._heard_at = now
+        self._orders += 1
+        segment.order, segment.sent_at = self._orders, now
+        segment.delivered, segment.delivered_at = self._delivered, self._delivered_at
+        segment.limited = self._next == self.written
+        self._flow.send(
+            Packet(self._flow, Kind.DATA, segment.start, segment.length, self.received(), now)
+        )
+
+    def _set_timer(self) -> None:
+        if not self._segments:
+            self._timer.set(None)
+        elif self._judge_at is not None:
+            self._timer.set(self._judge_at)
+        else:
+            self._timer.set(self._progress_at + self._patience())
+
+    def _patience(self) -> int:
+        if self._may_probe():
+            return self.round_trips.before_probe(alone=len(self._segments) == 1)
+        return self.round_trips.timeout(self._backoff)
+
+    def _may_probe(self) -> bool:
+        """Once, and only while nothing tells of losses."""
+        trouble = self._probed or self._lost or self._backoff > 1 or self._sacked
+        return self.round_trips.known and not trouble
+
+    def _on_timer(self) -> None:
+        if self._judge_at is not None:
+            self._judge()
+            self._push()
+            return
+        if self._may_probe():
+            self._probe()
+        else:
+            self._time_out()
+
+    def _probe(self) -> None:
+        """Something new if there is any, else the last packet again."""
+        self._probed = True
+        self._progress_at = self._loop.now
+        if self._next < self.written:
+            segment = self._fresh()
+            self._in_flight += 1
+        else:
+            segment = self._segments[-1]
+            segment.again = True
+        self._send(segment)
+        self._set_timer()
+
+    def _time_out(self) -> None:
+        if self._loop.now - self._heard_at > VANISHED_AFTER:
+            self.on_vanished()
+            return
+        self._backoff *= 2
+        self._progress_at = self._loop.now
+        if self._timed_out_at is None:
+            self._timed_out_at = self._loop.now
+        self._window.on_timeout()
+        for segment in self._segments:
+            if not segment.sacked and not segment.lost:
+                self._lose(segment)
+        self._push()
+
+    def _undo(self) -> None:
+        """The packets had only been late: those that were not sent again yet need not be (RFC 4015)."""
+        for segment in self._lost:
+            self._in_flight += segment.lost
+            segment.lost = False
+        self._lost.clear()
+        self._window.on_undo()
+
+
+# TCP's receiving side, in virtual time: bytes in their order, and acknowledgements.
+#
+# Each packet is acknowledged at once where packets are missing, and at the beginning of a connection; else every second
+# one, or after 40 ms, as Linux does it. Where the link's method wants it sooner, the program says so when it reads.
+# What is sent the other way acknowledges, too.
+
+
+PUT_OFF = SECOND // 25
+FIRST_AT_ONCE = 16  # packets
+
+
+class Receiver:
+    """The bytes from the other side to this one."""
+
+    def __init__(self, loop: Loop, incoming: Flow, outgoing: Flow) -> None:
+        self.put_off_ns = PUT_OFF  # how long an acknowledgement may wait
+        self.on_item: Callable[[Any], None] = lambda item: None
+        self.up_to = 0  # all before this has come
+        self._loop = loop
+        self._incoming = incoming
+        self._outgoing = outgoing
+        self._beyond: dict[int, int] = {}  # start -> length
+        self._items_up_to = 0  # all before this was handed to the program
+        self._came = 0
+        self._owed = 0  # packets not acknowledged
+        self._echo = -1  # the time stamp of the first of them
+        self._timer = Timer(loop, self._acknowledge)
+
+    def on_data(self, packet: Packet) -> None:
+        """A segment came."""
+        self._came += 1
+        self._owed += 1
+        in_order = packet.start == self.up_to
+        if self._owed == 1 and packet.start <= self.up_to:
+            self._echo = packet.stamp
+        whole_before = not self._beyond
+        if in_order:
+            self.up_to += packet.length
+            while self.up_to in self._beyond:
+                self.up_to += self._beyond.pop(self.up_to)
+        elif packet.start > self.up_to:
+            self._beyond[packet.start] = packet.length
+        ordinary = in_order and whole_before
+        if not ordinary or self._owed > 1 or self._came <= FIRST_AT_ONCE:
+            self._acknowledge(packet.start if packet.start > self.up_to else -1)
+        else:
+            self._timer.set(self._loop.now + self.put_off_ns)
+        items = self._incoming.items
+        while items and items[0][0] <= self.up_to:
+            self._items_up_to, item = items.popleft()
+            self.on_item(item)
+
+    @property
+    def in_a_frame(self) -> bool:
+        """Whether a part of something has come, and the rest has not."""
+        return self.up_to > self._items_up_to or bool(self._beyond)
+
+    def acknowledged(self) -> Ack:
+        """What a packet that leaves now says, so that no other has to."""
+        self._owed = 0
+        self._timer.set(None)
+        return Ack(self.up_to, -1, self._echo)
+
+    def stop(self) -> None:
+        """The connection has ended."""
+        self._timer.set(None)
+
+    def _acknowledge(self, sack: int = -1) -> None:
+        self._owed = 0
+        self._timer.set(None)
+        ack = Ack(self.up_to, sack, self._echo)
+        self._outgoing.send(Packet(self._outgoing, Kind.ACK, ack=ack))
+
+
+END = object()  # what a program gets when the other side's stream has ended
+
+
+class Endpoint:
+    """What a program has of a connection, and what its kernel knows of it."""
+
+    def __init__(
+        self, loop: Loop, outgoing: Flow, incoming: Flow, mtu: int, *, client: bool
+    ) -> None:
+        segment = mtu - IP_BYTES - TCP_BYTES
+        self.sender = Sender(loop, outgoing, segment)
+        self.receiver = Receiver(loop, incoming, outgoing)
+        self.sender.received = self.receiver.acknowledged
+        self.on_open: Callable[[], None] = _ignore
+        self.on_vanished: Callable[[], None] = _ignore
+        self.on_refused: Callable[[], None] = _ignore
+        self.admits: Callable[[], bool] = lambda: True  # whether somebody listens here
+        self.on_answer: Callable[[int], None] = lambda number: None
+        self.sender.on_vanished = self._vanish
+        self.packet_room = segment_room(segment, masked=client)
+        self.client = client
+        self._loop = loop
+        self._outgoing = outgoing
+        self._open, self._finished, self._gone = False, False, False
+        self._opened_at = 0
+        self._tries = 0
+        self._heard_at, self._lived_at = 0, 0
+        self._timer = Timer(loop, self.connect)
+        self._silence = Timer(loop, self._on_silence)
+        incoming.deliver = self._receive
+
+    def connect(self) -> None:
+        """Begin to open the connection, again and again if nobody answers (RFC 6298: after 1 s, 2 s, 4 s, ...)."""
+        self._say(Kind.SYN)
+        self._timer.set(self._loop.now + (SECOND << min(self._tries - 1, 6)))
+
+    def write(self, size: int, item: Any) -> None:
+        """So many bytes to the kernel; the other side's program gets the item with the last of them."""
+        self.sender.write(size, item)
+
+    def answer(self, number: int) -> None:
+        """One byte by UDP."""
+        self._outgoing.send(Packet(self._outgoing, Kind.ANSWER, number, 1))
+
+    @property
+    def round_trip_s(self) -> float | None:
+        """The shortest that TCP has seen."""
+        shortest = self.sender.round_trips.shortest
+        return None if shortest is None else shortest / SECOND
+
+    @property
+    def lived_s(self) -> float:
+        """When the other side gave a sign of life: data, or that it has some of what is under way."""
+        return self._lived_at / SECOND
+
+    def finish(self) -> None:
+        """The program is done with it: what it has written still goes out, and then the end of the stream."""
+        if self._finished:
+            return
+        self._finished = True
+        self.receiver.on_item = lambda item: None
+        self.on_open = self.on_vanished = self.on_refused = _ignore
+        self._timer.set(None)
+        self._silence.set(None)
+        if self._open:
+            self._outgoing.ledger.note_protocol(self.sender.written, 1)
+            self.write(1, END)
+        else:
+            self.stop()
+
+    def stop(self) -> None:
+        """The connection is gone: whoever still sends is told so."""
+        self._gone = True
+        self._timer.set(None)
+        self._silence.set(None)
+        self.sender.stop()
+        self.receiver.stop()
+
+    def _say(self, kind: Kind) -> None:
+        self._tries += 1
+        self._opened_at = self._loop.now
+        self._outgoing.send(Packet(self._outgoing, kind))
+
+    def _receive(self, packet: Packet) -> None:
+        kind = packet.kind
+        if self._gone:
+            if kind is not Kind.RESET and kind is not Kind.ANSWER:
+                self._outgoing.send(Packet(self._outgoing, Kind.RESET))
+            return
+        self._heard_at = self._loop.now
+        if kind is Kind.ANSWER:
+            self.on_answer(packet.start)
+        elif kind is Kind.SYN:
+            self._say(Kind.SYN_ACK if self.admits() else Kind.RESET)
+        elif kind is Kind.RESET:
+            self.stop()
+            (self.on_vanished if self._open else self.on_refused)()
+        elif kind is Kind.SYN_ACK:
+            self._outgoing.send(Packet(self._outgoing, Kind.ACK))
+            self._be_open()
+        elif kind is Kind.PROBE:
+            self._outgoing.send(Packet(self._outgoing, Kind.ACK, ack=self.receiver.acknowledged()))
+        else:
+            self._be_open()
+            before = self.sender.unacknowledged
+            self.sender.on_ack(packet.ack, packet.sack, packet.echo)
+            if kind is Kind.DATA or 0 < self.sender.unacknowledged < before:
+                self._lived_at = self._loop.now
+            if kind is Kind.DATA:
+                self.receiver.on_data(packet)
+
+    def _be_open(self) -> None:
+        if self._open:
+            return
+        self._open = True
+        self._timer.set(None)
+        self._silence.set(self._loop.now + PROBE_AFTER_S * SECOND)
+        if self._tries == 1:
+            self.sender.round_trips.on_sample(self._loop.now - self._opened_at)
+        self.on_open()
+
+    def _on_silence(self) -> None:
+        """The keepalive: a peer that has not been heard of for a minute is asked, one of two minutes given up."""
+        silent = self._loop.now - self._heard_at
+        if silent < PROBE_AFTER_S * SECOND:
+            self._silence.set(self._heard_at + PROBE_AFTER_S * SECOND)
+        elif silent < VANISHED_AFTER_S * SECOND:
+            self._outgoing.send(Packet(self._outgoing, Kind.PROBE))
+            self._silence.set(self._loop.now + PROBE_EVERY_S * SECOND)
+        else:
+            self._vanish()
+
+    def _vanish(self) -> None:
+        self.stop()
+        self.on_vanished()
+
+
+def _ignore() -> None:
+    """Nobody waits for it."""

@@ -1,0 +1,243 @@
+"""`testbed compare RUN RUN...`: runs side by side, and message by message if they are of one scenario.
+
+A side may be several runs, which are its trials: `testbed compare a-1,a-2,a-3 b-1,b-2,b-3`.
+"""
+
+from collections.abc import Iterable
+from itertools import chain
+from math import inf, nan
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from testbed.cli.measurement import analyze_run, stages
+from testbed.cli.options import AsJson
+from testbed.cli.tables.comparison import comparison_tables
+from testbed.cli.terminal import Terminal
+from testbed.errors import InputError, TestbedError
+from testbed.jsonfiles import read_json
+from testbed.places import RunPlace
+from testbed.progress import Note
+from testbed.records import did_you_mean, the_run
+
+EXCEEDED = 1  # exit code
+
+Runs = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="RUN",
+        help="Ids, folders or labs of two or more runs; all are held against the first. "
+        "Several with commas between them are trials of one side: a-1,a-2 b-1,b-2.",
+    ),
+]
+WorseThan = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--worse-than",
+        metavar="NAME=SHARE",
+        help="Exit code 1 if a side is worse than the first by more than this, and surely worse at all (95 % "
+        "interval): delay, p50, p95, p99, mean as a share of the first's; lost as a share of all deliveries. "
+        "As in p95=10%. Several times.",
+    ),
+]
+Limits = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--limit",
+        metavar="NAME=NUMBER",
+        help="At most so many times the first's: delay, p50, p95, p99, max, hops, copies, control, overhead; "
+        "at most so many: lost, handed-twice; at most this share of the same messages: other-hops, other-paths. "
+        "Several times. Exit code 1 if one is exceeded.",
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    app.command(
+        epilog="Example: testbed compare valley-simulated valley --limit hops=1.0 --limit delay=1.2"
+    )(compare)
+
+
+def compare(
+    runs: Runs, limit: Limits = None, worse_than: WorseThan = None, as_json: AsJson = False
+) -> None:
+    """Set runs side by side: delays, hops, copies, control traffic and losses, as ratios to the first.
+
+    How large differences are is told with 95 % intervals, over trials if a side is several runs.
+
+    Runs of the same scenario and seed (a simulated and a real one, say, or two overlays) are also compared message by
+    message.
+    """
+    with Terminal(as_json) as terminal:
+        limits = [read_limit(one) for one in limit or ()]
+        asked = [read_worse(one) for one in worse_than or ()]
+        sides = distinct(runs)
+        document = compared(sides, terminal)
+        refuse_unjudged(document, limits, asked)
+        document |= judged(document, limits, asked)
+        terminal.document(document)
+        terminal.show(*comparison_tables(document))
+        failed = exceeded(document)
+        for sentence in failed:
+            terminal.emit(Note(sentence))
+        if failed:
+            raise typer.Exit(EXCEEDED)
+
+
+def distinct(names: list[str]) -> list[list[RunPlace]]:
+    """The sides with their runs; InputError if there are too few, or one run is named twice."""
+    if len(names) < 2:
+        raise InputError(
+            "one run alone cannot be compared", "name two or more: testbed compare RUN RUN"
+        )
+    named: dict[RunPlace, str] = {}
+    sides: list[list[RunPlace]] = []
+    for side in names:
+        sides.append([])
+        for name in _trials(side):
+            place = the_run(name)
+            if place in named:
+                raise InputError(
+                    f"{name!r} is run {place.run}, which was named already",
+                    "a lab's name means its newest run; name older ones by their id",
+                )
+            named[place] = name
+            sides[-1].append(place)
+    return sides
+
+
+def _trials(side: str) -> list[str]:
+    """The runs of a side; a folder may have commas in its name."""
+    if (Path(side) / "run.json").is_file():
+        return [side]
+    return [name for name in side.split(",") if name]
+
+
+def read_worse(text: str) -> tuple[str, float]:
+    """`p95=10%` or `p95=0.1`; InputError for anything else."""
+    from analysis.stats.effects import METRICS
+
+    name, number = _named("--worse-than", text, METRICS)
+    share = _number(number.removesuffix("%")) / (100 if number.endswith("%") else 1)
+    if not 0 <= share < inf:
+        raise InputError(
+            f"--worse-than {text!r} has no share from 0 on", f"for example --worse-than {name}=10%"
+        )
+    return name, share
+
+
+def read_limit(text: str) -> tuple[str, float]:
+    """`hops=1.0`; InputError for anything else."""
+    from analysis.stats.thresholds import KINDS
+
+    name, number = _named("--limit", text, KINDS)
+    value = _number(number)
+    if not 0 <= value < inf:
+        raise InputError(
+            f"--limit {text!r} has no number from 0 on", f"for example --limit {name}=1.2"
+        )
+    return name, value
+
+
+def _named(option: str, text: str, names: Iterable[str]) -> tuple[str, str]:
+    """What stands before and behind the sign of equality; InputError if that is none of the names."""
+    name, _, number = text.partition("=")
+    if name not in names:
+        raise InputError(
+            f"{option} {text!r}: nothing is called {name!r}", did_you_mean(name, [*names])
+        )
+    return name, number
+
+
+def _number(text: str) -> float:
+    """Not a number for what is none."""
+    try:
+        return float(text)
+    except ValueError:
+        return nan
+
+
+def compared(places: list[list[RunPlace]], terminal: Terminal) -> dict[str, Any]:
+    """The document; runs that were not analysed yet are, first."""
+    from analysis.errors import AnalysisError
+    from analysis.inputs.run_folder import read_run
+    from analysis.stats.comparison import compare as compare_sides
+    from analysis.stats.comparison import side
+
+    for place in chain.from_iterable(places):
+        summary = read_json(place.folder / "summary.json") or analyze_run(place, terminal.emit)
+        if "overlay" not in summary:
+            terminal.emit(
+                Note(
+                    f"run {place.run} was analysed by an earlier version: copies and control traffic are not known "
+                    f"until `testbed analyze {place.run}`"
+                )
+            )
+    try:
+        sides = [side(*(read_run(place.folder) for place in runs)) for runs in places]
+        return compare_sides(sides, stages(terminal.emit))
+    except AnalysisError as error:
+        raise TestbedError(error.message, error.hint) from error
+
+
+def judged(
+    document: dict[str, Any], limits: list[tuple[str, float]], asked: list[tuple[str, float]]
+) -> dict[str, Any]:
+    """What is to be added to the document: how the runs did by these limits."""
+    from analysis.stats.effects import judge_worse
+    from analysis.stats.thresholds import judge
+
+    verdicts, worse = judge(document, limits), judge_worse(document, asked)
+    return {
+        "limits": verdicts,
+        "worse": worse,
+        "ok": all(one["ok"] for one in (*verdicts, *worse)),
+    }
+
+
+def exceeded(document: dict[str, Any]) -> list[str]:
+    """A sentence for each limit that was not kept."""
+    failed = [_sentence(one) for one in document["limits"] if not one["ok"]]
+    return failed + [_worse_sentence(one) for one in document["worse"] if not one["ok"]]
+
+
+def refuse_unjudged(
+    document: dict[str, Any], limits: list[tuple[str, float]], asked: list[tuple[str, float]]
+) -> None:
+    """InputError for a limit that these runs have nothing for: not to be judged is not to have passed."""
+    from analysis.stats.effects import judge_worse
+    from analysis.stats.thresholds import judge
+
+    for worse in judge_worse(document, asked):
+        if worse["found"] is None:
+            raise InputError(
+                f"--worse-than {worse['metric']}: the runs have no level in common of which anything came",
+                "leave it out, or see the table for what is known",
+            )
+
+    for verdict in judge(document, limits):
+        if verdict["found"] is None:
+            reasons = [
+                f"run {one['run']} is of another scenario: {one['reason']}"
+                for one in document["pairs"]
+                if one.get("reason")
+            ]
+            raise InputError(
+                f"--limit {verdict['limit']}: the runs have nothing in common that it could be held against",
+                "; ".join(reasons) or "leave it out, or see the table for what is known",
+            )
+
+
+def _sentence(verdict: dict[str, Any]) -> str:
+    return (
+        f"{verdict['limit']} is {verdict['found']:.4g} ({verdict['of']}), "
+        f"more than {verdict['at_most']:g}"
+    )
+
+
+def _worse_sentence(verdict: dict[str, Any]) -> str:
+    return (
+        f"{verdict['metric']} is worse by {verdict['found']:.1%} ({verdict['of']}; 95 % interval "
+        f"{verdict['low']:.1%} to {verdict['high']:.1%}), more than {verdict['worse_than']:.1%}"
+    )

@@ -1,0 +1,154 @@
+"""`testbed packets`, `job` and `dissector`: captures and messages for Parquet, spark-submit and Wireshark."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from testbed.backends.common.node_config import BROKER_PORT
+from testbed.cli.measurement import stages
+from testbed.cli.options import HERE, AsJson, chosen_master
+from testbed.cli.terminal import Terminal
+from testbed.errors import InputError, TestbedError
+from testbed.progress import Warned
+
+SHOWN = 20  # problems in the table; --json has them all
+
+Paths = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="PATH", help="pcap or pcapng files, also packed (gz, zst); folders; patterns."
+    ),
+]
+Target = Annotated[
+    Path | None,
+    typer.Option(
+        "--to", metavar="FOLDER.parquet", help="Write all packets here, one row each, as Parquet."
+    ),
+]
+Master = Annotated[
+    str,
+    typer.Option(
+        "--master", metavar="URL", help="A Spark cluster, spark://HOST:PORT, that sees the files."
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    app.command(epilog="Example: testbed packets captures/*/pcap --to packets.parquet")(packets)
+    app.command(epilog="Example: testbed job --to job")(job)
+    app.command(
+        epilog="Example: testbed dissector --to testbed.lua && tshark -X lua_script:testbed.lua "
+        "-r captures/sample/pcap/siren.pcap -Y 'testbed.priority == 5'"
+    )(dissector)
+
+
+def packets(
+    paths: Paths, to: Target = None, master: Master = HERE, as_json: AsJson = False
+) -> None:
+    """Count the packets of any captures, and write their header fields as Parquet, with Spark.
+
+    What cannot be read (cut records, garbage, what is no capture) is a row in the table of problems, and exit code 3.
+    """
+    with Terminal(as_json) as terminal:
+        document = _read(paths, to, chosen_master(master), terminal)
+        if document["problems"] and not document["packets"]:
+            first = document["problems"][0]
+            terminal.so_far |= document
+            raise TestbedError(
+                f"nothing could be read: {first['path']}: {first['reason']}",
+                "pcap and pcapng are read, also packed with gzip or zstd",
+            )
+        terminal.document(document)
+        terminal.show(*tables(document))
+        if count := len(document["problems"]):
+            lost = sum(problem["bytes"] for problem in document["problems"])
+            where = len({problem["path"] for problem in document["problems"]})
+            terminal.emit(
+                Warned(f"{lost} bytes in {count} places of {where} files could not be read")
+            )
+
+
+def _read(paths: list[str], to: Path | None, master: str, terminal: Terminal) -> dict[str, Any]:
+    from analysis.captures.files import find_files
+    from analysis.errors import AnalysisError
+    from analysis.packets import read_packets
+
+    try:
+        find_files(paths)
+    except AnalysisError as error:
+        raise InputError(error.message, error.hint) from error
+    try:
+        return read_packets(paths, to, stages(terminal.emit), master)
+    except AnalysisError as error:
+        raise TestbedError(error.message, error.hint) from error
+
+
+def tables(document: dict[str, Any]) -> list[Table | str]:
+    """For people."""
+    kinds = Table("kind", title=f"{document['packets']} packets in {document['files']} files")
+    for name in ("packets", "bytes on the wire"):
+        kinds.add_column(name, justify="right")
+    for row in document["kinds"]:
+        kinds.add_row(row["kind"], f"{row['packets']:,}", f"{row['wire_bytes']:,}")
+    shown: list[Table | str] = [kinds]
+    problems = document["problems"]
+    if problems:
+        table = Table("file", title="what could not be read")
+        table.add_column("from byte", justify="right")
+        table.add_column("bytes", justify="right")
+        table.add_column("why")
+        for row in problems[:SHOWN]:
+            table.add_row(row["path"], f"{row['offset']:,}", f"{row['bytes']:,}", row["reason"])
+        if len(problems) > SHOWN:
+            table.caption = f"and {len(problems) - SHOWN} more: --json has them all"
+        shown.append(table)
+    if document["parquet"]:
+        shown.append(f"packets: {document['parquet']}")
+    return shown
+
+
+# `testbed job --to FOLDER`: what `spark-submit` needs to do our analysis on a cluster without testbed.
+
+
+To = Annotated[
+    Path, typer.Option("--to", metavar="FOLDER", help="Where the two files are written.")
+]
+
+
+def job(to: To, as_json: AsJson = False) -> None:
+    """Write our code and a program for spark-submit: `packets` and `analyze` on a cluster that has neither."""
+    from analysis.spark.shipping import write_job
+
+    with Terminal(as_json) as terminal:
+        code, program = write_job(to)
+        terminal.document({"code": str(code), "program": str(program)})
+        submit = f"spark-submit --master spark://HOST:PORT --py-files {code} {program}"
+        terminal.show(f"{submit} packets PATH... --to FOLDER.parquet", f"{submit} analyze RUN")
+
+
+# `testbed dissector`: how Wireshark learns to read our messages.
+
+
+DissectorFile = Annotated[
+    Path | None,
+    typer.Option("--to", metavar="FILE.lua", help="Write it here; without it, on the terminal."),
+]
+Port = Annotated[int, typer.Option(min=1, max=65535, help="On which TCP port brokers listen.")]
+
+
+def dissector(to: DissectorFile = None, port: Port = BROKER_PORT) -> None:
+    """Write a dissector for Wireshark and tshark: our messages in captures, field by field (testbed.priority, ...)."""
+    from testbed.capture.dissector import dissector as program
+
+    with Terminal():
+        if to is None:
+            typer.echo(program(port), nl=False)
+            return
+        try:
+            to.write_text(program(port))
+        except OSError as error:
+            raise InputError(
+                f"{to} cannot be written: {error.strerror}", "name another with --to"
+            ) from error

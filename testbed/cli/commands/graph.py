@@ -1,0 +1,327 @@
+"""`testbed graph`: a topology drawn, or the overlay that its brokers form, or an overlay that is made up."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+import yaml
+from rich.markup import escape
+from rich.table import Table
+from rich.tree import Tree
+
+from testbed.cli.options import AsJson
+from testbed.cli.terminal import Terminal
+from testbed.errors import InputError
+from testbed.topology import load
+from testbed.topology.diagnostics.hints import did_you_mean
+from testbed.topology.model import NodeKind, Topology
+
+if TYPE_CHECKING:
+    from testbed.graphs.brokers import Asked
+    from testbed.graphs.scenario import Company
+    from testbed.graphs.simulate import Formed, Hop
+    from testbed.graphs.topology_tree import Twig
+    from testbed.topology.model import Topology
+
+
+# Drawings as tables and trees for the terminal.
+
+
+def levels_table(formed: "Formed") -> Table:
+    """Who is linked with whom."""
+    from testbed.graphs.overlay_svg import lists
+
+    names = _names(formed)
+    table = Table("level", "bits", "list", title="the Skip Graph", title_justify="left")
+    for level in reversed(range(formed.levels)):
+        for bits, members in lists(formed.peers, level):
+            told = " - ".join(names[peer.number] for peer in members)
+            table.add_row(str(level), bits, escape(told))
+    return table
+
+
+def hops_table(formed: "Formed") -> Table:
+    """The publication hop by hop."""
+    names = _names(formed)
+    asked = formed.company.publication
+    topic = f" on {asked.topic}" if formed.company.names else ""
+    title = f"a publication by {names[asked.publisher]}{topic}"
+    table = Table("hop", "messages", title=escape(title), title_justify="left")
+    for number in sorted({hop.number for hop in formed.hops}):
+        ways = [
+            f"{names[hop.src]} → {names[hop.dst]}{_toward(hop)}"
+            for hop in formed.hops
+            if hop.number == number
+        ]
+        table.add_row(str(number), escape(", ".join(ways)))
+    return table
+
+
+def _toward(hop: "Hop") -> str:
+    """On a map: whether it is on its way to be matched."""
+    return f" (to its {hop.toward})" if hop.toward in ("place", "home") else ""
+
+
+def _names(formed: "Formed") -> dict[int, str]:
+    from testbed.graphs.describe import short
+
+    own = formed.company.names
+    return {peer.number: own.get(peer.number, short(peer)) for peer in formed.peers}
+
+
+def plain_tree(topology: "Topology") -> Tree:
+    """The core, and what hangs on it."""
+    from testbed.graphs.topology_tree import CORE, twigs
+
+    tree = Tree(f"{topology.name}: {CORE}")
+    _grow(tree, twigs(topology))
+    return tree
+
+
+def _grow(tree: Tree, hanging: Sequence["Twig"]) -> None:
+    for twig in hanging:
+        told = f"{twig.named} ({twig.about}) on {twig.profile}"
+        _grow(tree.add(escape(told)), twig.behind)
+
+
+def profiles_table(topology: "Topology") -> Table:
+    """What the links do."""
+    from testbed.graphs.topology_tree import profiles_in_use
+
+    table = Table("profile", "link", title="links", title_justify="left")
+    for name, told in profiles_in_use(topology).items():
+        table.add_row(name, told)
+    return table
+
+
+MOST_NODES = 200
+PUBLISHERS, SUBSCRIBERS, PRIORITY, SEED = 3, 7, 5, 2  # of an overlay that is made up
+
+File = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="FILE",
+        help="A topology file: the overlay of its brokers or, if they form none, its nodes and links.",
+    ),
+]
+MethodName = Annotated[
+    str | None,
+    typer.Option(
+        "--overlay",
+        metavar="METHOD",
+        help="sg-tbps, zorder-map, ... (docs/overlays.md): for the brokers of FILE instead of theirs; "
+        "without FILE, an overlay is made up.",
+    ),
+]
+Plain = Annotated[
+    bool,
+    typer.Option("--plain", help="Nodes, links and routers, also of a FILE with an overlay."),
+]
+Topic = Annotated[str | None, typer.Option(help="With FILE: on which the publication is.")]
+Sensor = Annotated[
+    str | None,
+    typer.Option("--from", metavar="SENSOR", help="With FILE: who publishes, at its broker."),
+]
+Priority = Annotated[
+    int | None,
+    typer.Option(
+        min=1, max=5, help="Of the publication; 5, with FILE that of its most urgent one."
+    ),
+]
+Publishers = Annotated[
+    int | None,
+    typer.Option(min=1, help=f"Made up: nodes that publish; {PUBLISHERS} if nothing is said."),
+]
+Subscribers = Annotated[
+    int | None,
+    typer.Option(min=1, help=f"Made up: nodes that subscribe; {SUBSCRIBERS} if nothing is said."),
+]
+Seed = Annotated[
+    int | None, typer.Option(help=f"Made up: of the membership vectors; {SEED} if nothing is said.")
+]
+Parameter = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the method; several times."),
+]
+Output = Annotated[
+    Path | None,
+    typer.Option("--output", "-o", metavar="FILE", help="Draw it into this SVG file, too."),
+]
+
+
+def register(app: typer.Typer) -> None:
+    app.command(
+        epilog="Examples: testbed graph topologies/demo.yaml -o demo.svg; "
+        "testbed graph topologies/kochi-landslide.yaml --topic alerts/aki --overlay sg-tbps; "
+        "testbed graph --overlay psg-tbps --subscribers 12 --set multicast=flood -o psg.svg"
+    )(graph)
+
+
+def graph(
+    file: File = None,
+    overlay: MethodName = None,
+    plain: Plain = False,
+    topic: Topic = None,
+    sensor: Sensor = None,
+    priority: Priority = None,
+    publishers: Publishers = None,
+    subscribers: Subscribers = None,
+    seed: Seed = None,
+    parameter: Parameter = None,
+    output: Output = None,
+    as_json: AsJson = False,
+) -> None:
+    """Draw a topology, or an overlay of brokers formed in virtual time with one publication followed through it."""
+    with Terminal(as_json) as terminal:
+        of_brokers = {"topic": topic, "from": sensor, "plain": plain or None}
+        made_up = {"publishers": publishers, "subscribers": subscribers, "seed": seed}
+        if file is None:
+            _refuse(of_brokers, "is for the brokers of a topology file", "name the file")
+            company = _made_up(overlay, publishers, subscribers, priority, seed, parameter)
+            _show_overlay(company, output, terminal)
+            return
+        _refuse(made_up, "is for overlays that are made up", f"{file} says all of it")
+        topology = load(file)
+        several = len(topology.of_kind(NodeKind.BROKER)) > 1
+        if plain or (overlay is None and not several):
+            why = "--plain draws none" if plain else f"{topology.name} has none between brokers"
+            asked = {
+                **of_brokers,
+                "plain": None,
+                "overlay": overlay,
+                "priority": priority,
+                "set": parameter,
+            }
+            _refuse(asked, f"belongs to an overlay, and {why}", "leave it out")
+            _show_plain(topology, output, terminal)
+            return
+        if not several:
+            raise InputError(
+                f"{topology.name} has no two brokers between which an overlay {overlay} could be",
+                f"`testbed graph --overlay {overlay}` makes some up",
+            )
+        from testbed.graphs.brokers import Asked
+
+        company = _of_brokers(topology, overlay, parameter, Asked(topic, sensor, priority))
+        _show_overlay(company, output, terminal)
+
+
+def _refuse(options: dict[str, Any], why: str, hint: str) -> None:
+    for name, value in options.items():
+        if value is not None:
+            raise InputError(f"--{name} {why}", hint)
+
+
+# What is drawn
+
+
+def _made_up(
+    method: str | None,
+    publishers: int | None,
+    subscribers: int | None,
+    priority: int | None,
+    seed: int | None,
+    parameter: list[str] | None,
+) -> "Company":
+    from testbed.graphs.scenario import Example
+
+    if method is None:
+        raise InputError(
+            "there is nothing to draw",
+            "name a topology file, or make an overlay up: `testbed graph --overlay sg-tbps`",
+        )
+    _check_method(method)
+    return Example(
+        method,
+        publishers or PUBLISHERS,
+        subscribers or SUBSCRIBERS,
+        priority or PRIORITY,
+        SEED if seed is None else seed,
+        _parameters(parameter or []),
+    ).company()
+
+
+def _of_brokers(
+    topology: Topology, overlay: str | None, parameter: list[str] | None, asked: "Asked"
+) -> "Company":
+    from testbed.graphs.brokers import brokers_of, chosen
+
+    method = overlay or topology.overlay.method
+    _check_method(method)
+    own = dict(topology.overlay.parameters) if method == topology.overlay.method else {}
+    parameters = {**own, **_parameters(parameter or [])}
+    return brokers_of(topology, chosen(topology, asked), method, parameters)
+
+
+def _check_method(method: str) -> None:
+    from nodes.overlay.methods import TOPIC_METHODS
+
+    if method not in TOPIC_METHODS:
+        raise InputError(
+            f"there is no overlay method {method!r}", did_you_mean(method, TOPIC_METHODS)
+        )
+
+
+def _parameters(given: list[str]) -> dict[str, Any]:
+    parameters = {}
+    for one in given:
+        key, separator, value = one.partition("=")
+        if not separator or not key:
+            raise InputError(
+                f"--set {one!r} is not NAME=VALUE", "for example --set multicast=flood"
+            )
+        parameters[key] = yaml.safe_load(value)
+    return parameters
+
+
+# How it is shown
+
+
+def _show_overlay(company: "Company", output: Path | None, terminal: Terminal) -> None:
+    from testbed.graphs.describe import document, outcome
+    from testbed.graphs.overlay_svg import svg
+    from testbed.graphs.simulate import form
+
+    if len(company.wishes) > MOST_NODES:
+        raise InputError(
+            f"{len(company.wishes)} nodes cannot be drawn; at most {MOST_NODES}",
+            "`--plain` draws them as groups"
+            if company.names
+            else "fewer --publishers or --subscribers",
+        )
+    try:
+        formed = form(company)
+    except ValueError as error:
+        raise InputError(
+            str(error), "docs/overlays.md lists the parameters of each method"
+        ) from error
+    _write(output, svg(formed))
+    terminal.document(document(formed))
+    terminal.show(levels_table(formed), hops_table(formed), outcome(formed))
+    _say_where(output, terminal)
+
+
+def _show_plain(topology: Topology, output: Path | None, terminal: Terminal) -> None:
+    from testbed.graphs.topology_tree import document, plain_svg
+
+    _write(output, plain_svg(topology))
+    terminal.document(document(topology))
+    terminal.show(plain_tree(topology), profiles_table(topology))
+    _say_where(output, terminal)
+
+
+def _write(output: Path | None, drawing: str) -> None:
+    if output is None:
+        return
+    try:
+        output.write_text(drawing)
+    except OSError as error:
+        raise InputError(
+            f"{output} cannot be written: {error.strerror}", "name another file with -o"
+        ) from error
+
+
+def _say_where(output: Path | None, terminal: Terminal) -> None:
+    if output is not None:
+        terminal.show(f"drawn: {output}")

@@ -1,0 +1,210 @@
+"""Commands on the links of a lab that is up: link show, set, cut, restore, reset."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Annotated, Any
+
+import typer
+
+from testbed.cli.options import AsJson
+from testbed.cli.tables.links import links_table
+from testbed.cli.terminal import Terminal
+from testbed.errors import InputError
+from testbed.lab import LinkView, change_links, known_profile, view_links
+from testbed.lab.links import members_of, topology_of
+from testbed.links.changes import BOTH, DOWN, UP, Action, Order
+from testbed.links.values import NONE, NOTHING, read_values, written
+from testbed.progress import Note
+from testbed.records import LabRecord, lab_names, the_lab
+from testbed.topology.diagnostics.hints import did_you_mean, listing, nearest, quoted
+
+Words = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="LINK",
+        help="Links by their nodes: a name, 'group[*]', 'group[0..3]' or all. "
+        "Before them the lab's name; not needed if only one is up.",
+        show_default=False,
+    ),
+]
+OptionalWords = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="LINK",
+        help="Links by their nodes: a name, 'group[*]', 'group[0..3]'; without, all of them. "
+        "Before them the lab's name; not needed if only one is up.",
+        show_default=False,
+    ),
+]
+OnlyUp = Annotated[bool, typer.Option("--up", help="Only from the node.")]
+OnlyDown = Annotated[bool, typer.Option("--down", help="Only to the node.")]
+_DONE = {"restore": "restored"}  # cut, set and reset are so in every tense
+
+
+def register(app: typer.Typer) -> None:
+    link = typer.Typer(
+        help="See and change the links of a lab that is up; each change stands in the run's manifest.",
+        no_args_is_help=True,
+        rich_markup_mode="rich",
+    )
+    link.command(epilog="Example: testbed link show demo 'sensors[*]'")(show)
+    link.command("set", epilog="Example: testbed link set 'sensors[0..3]' --up --rate 64kbit/s")(
+        set_values
+    )
+    link.command(epilog="Example: testbed link cut broker --down")(cut)
+    link.command(epilog="Example: testbed link restore broker")(restore)
+    link.command(epilog="Example: testbed link reset all")(reset)
+    app.add_typer(link, name="link")
+
+
+def show(
+    words: OptionalWords = None, up: OnlyUp = False, down: OnlyDown = False, as_json: AsJson = False
+) -> None:
+    """Show how links are now, and what passed."""
+    with Terminal(as_json) as terminal:
+        record, selectors = lab_and_selectors(words or [])
+        directions = _directions(up, down)
+        views = view_links(record, selectors)
+        links = [_document(view, directions) for view in views]
+        terminal.document({"lab": record.name, "links": links})
+        terminal.show(links_table(views, directions))
+
+
+def set_values(
+    words: Words,
+    profile: Annotated[
+        str | None,
+        typer.Option(help="All values of this profile, built-in or of the lab's file."),
+    ] = None,
+    rate: Annotated[str | None, typer.Option(help="E.g. 64kbit/s, 10kB/s; none: no limit.")] = None,
+    delay: Annotated[str | None, typer.Option(help="One way, e.g. 200ms.")] = None,
+    jitter: Annotated[str | None, typer.Option(help="At most the delay, e.g. 10ms.")] = None,
+    loss: Annotated[str | None, typer.Option(help="Share of packets, e.g. 1%.")] = None,
+    queue: Annotated[
+        str | None, typer.Option(help="In front of the line, e.g. 16kB; none: a second's worth.")
+    ] = None,
+    up: OnlyUp = False,
+    down: OnlyDown = False,
+    as_json: AsJson = False,
+) -> None:
+    """Change rate, delay, jitter, loss or queue. What is not said keeps its value."""
+    with Terminal(as_json) as terminal:
+        texts = {"rate": rate, "delay": delay, "jitter": jitter, "loss": loss, "queue": queue}
+        values = read_values(texts)
+        if not values and profile is None:
+            raise InputError(
+                "nothing to set", "give --rate, --delay, --jitter, --loss, --queue or --profile"
+            )
+        record, selectors = lab_and_selectors(words)
+        chosen = None if profile is None else known_profile(record, profile)
+        order = Order(Action.SET, _directions(up, down), chosen, values)
+        _change(record, selectors, order, terminal)
+
+
+def cut(words: Words, up: OnlyUp = False, down: OnlyDown = False, as_json: AsJson = False) -> None:
+    """Let no packet pass, silently, as when a line breaks. Its shape stays for `restore`."""
+    with Terminal(as_json) as terminal:
+        _change(*lab_and_selectors(words), Order(Action.CUT, _directions(up, down)), terminal)
+
+
+def restore(
+    words: Words, up: OnlyUp = False, down: OnlyDown = False, as_json: AsJson = False
+) -> None:
+    """End a cut. What was set before holds again."""
+    with Terminal(as_json) as terminal:
+        order = Order(Action.RESTORE, _directions(up, down))
+        _change(*lab_and_selectors(words), order, terminal)
+
+
+def reset(
+    words: Words, up: OnlyUp = False, down: OnlyDown = False, as_json: AsJson = False
+) -> None:
+    """End cuts and go back to what the file says."""
+    with Terminal(as_json) as terminal:
+        _change(*lab_and_selectors(words), Order(Action.RESET, _directions(up, down)), terminal)
+
+
+def _change(record: LabRecord, selectors: Sequence[str], order: Order, terminal: Terminal) -> None:
+    if not selectors:
+        raise InputError(
+            f"which links of lab {record.name}?",
+            f"name nodes or groups, or all; `testbed link show {record.name}` lists them",
+        )
+    entry = change_links(record, selectors, order, terminal.emit)
+    terminal.document({"lab": record.name, "change": entry})
+    if entry is None:
+        terminal.emit(Note("nothing to change: it is so already"))
+    else:
+        terminal.show(sentence(entry))
+
+
+def sentence(entry: dict[str, Any]) -> str:
+    """What was done, in words: `cut siren (up and down)`, `set s-0 (up) to rate 64kbit/s`."""
+    which = " and ".join(entry["directions"])
+    done = f"{_DONE.get(entry['action'], entry['action'])} {listing(entry['links'])} ({which})"
+    told = {direction: _values(shape) for direction, shape in entry.get("shapes", {}).items()}
+    if len(set(told.values())) == 1:
+        values = next(iter(told.values()))
+    else:
+        values = "; ".join(f"{direction}: {values}" for direction, values in told.items())
+    if profile := entry.get("profile"):
+        return f"{done} to {profile} ({values})"
+    return f"{done} to {values}" if values else done
+
+
+def _values(shape: dict[str, Any]) -> str:
+    texts = written(shape).items()
+    return ", ".join(f"{name} {NONE if text == NOTHING else text}" for name, text in texts)
+
+
+def _document(view: LinkView, directions: Sequence[str]) -> dict[str, Any]:
+    return {
+        "link": view.name,
+        "profile": view.profile,
+        "behind": view.behind,
+        **{direction: _line(view, direction) for direction in directions},
+    }
+
+
+def _line(view: LinkView, direction: str) -> dict[str, Any] | None:
+    if view.now is None:
+        return None
+    line = view.now.line(direction)
+    return {
+        **asdict(line.shape),
+        "cut": line.cut,
+        "changed": line.shape != view.filed.line(direction).shape,
+        "counts": dict(view.counts.get(direction, {})) or None,
+    }
+
+
+def _directions(up: bool, down: bool) -> tuple[str, ...]:
+    return BOTH if up == down else (UP,) if up else (DOWN,)
+
+
+def lab_and_selectors(words: Sequence[str]) -> tuple[LabRecord, list[str]]:
+    """The first word is the lab if one of that name is up; else the only lab is meant."""
+    labs = lab_names()
+    if words and words[0] in labs:
+        return the_lab(words[0]), list(words[1:])
+    if len(labs) != 1:
+        near = nearest(words[0], labs) if words else None
+        return the_lab(words[0] if near else None), list(
+            words
+        )  # raises: no such lab, or which one?
+    record = the_lab(None)
+    if words:
+        _check_first(words[0], record)
+    return record, list(words)
+
+
+def _check_first(word: str, record: LabRecord) -> None:
+    """A first word without brackets may have been meant as the lab's name."""
+    members = members_of(topology_of(record))
+    if "[" in word or word in members.nodes or word in members.groups:
+        return
+    if nearest(word, [record.name]) and not nearest(word, members.nodes):
+        raise InputError(
+            f"{quoted(word)} is neither a lab that is up nor a link of lab {record.name}",
+            did_you_mean(word, [record.name]),
+        )

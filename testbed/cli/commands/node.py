@@ -1,0 +1,66 @@
+"""Commands on the nodes of a lab that is up: node crash, stop, start."""
+
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from testbed.cli.commands.link import lab_and_selectors
+from testbed.cli.options import AsJson
+from testbed.cli.terminal import Terminal
+from testbed.errors import few
+from testbed.lab.nodes import order_nodes
+from testbed.progress import Note
+from testbed.topology.model import ActionKind
+
+Words = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="NODE",
+        help="Nodes: a name, 'group[*]', 'group[0..3]'. Before them the lab's name; not needed if only one is up.",
+        show_default=False,
+    ),
+]
+_DONE = {
+    ActionKind.CRASH: "crashed",
+    ActionKind.STOP: "stopped",
+    ActionKind.START: "started",
+}
+
+
+def register(app: typer.Typer) -> None:
+    node = typer.Typer(
+        help="Let nodes of a lab crash, stop and start, on this machine or on boards; it stands in the run's manifest.",
+        no_args_is_help=True,
+        rich_markup_mode="rich",
+    )
+    node.command(epilog="Example: testbed node crash demo broker")(crash)
+    node.command(epilog="Example: testbed node stop 'sensors[0..1]'")(stop)
+    node.command(epilog="Example: testbed node start demo broker")(start)
+    app.add_typer(node, name="node")
+
+
+def crash(words: Words, as_json: AsJson = False) -> None:
+    """End a node at once, without a word (SIGKILL)."""
+    _order(words, ActionKind.CRASH, as_json)
+
+
+def stop(words: Words, as_json: AsJson = False) -> None:
+    """Ask a node to leave in order (SIGTERM)."""
+    _order(words, ActionKind.STOP, as_json)
+
+
+def start(words: Words, as_json: AsJson = False) -> None:
+    """Start a node that has crashed or was stopped."""
+    _order(words, ActionKind.START, as_json)
+
+
+def _order(words: Sequence[str], kind: ActionKind, as_json: bool) -> None:
+    with Terminal(as_json) as terminal:
+        record, selectors = lab_and_selectors(words)
+        names = order_nodes(record, selectors, kind, terminal.emit)
+        terminal.document({"lab": record.name, "action": kind.value, "nodes": names})
+        if names:
+            terminal.show(f"{_DONE[kind]} {few(names)}")
+        else:
+            terminal.emit(Note(f"all of these are {_DONE[kind]} already"))

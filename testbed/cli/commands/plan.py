@@ -1,0 +1,166 @@
+"""`testbed plan FILE`: the steps that `up` would take, and the scenario drawn as a timeline."""
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from testbed.backends.registry import known_backend, make_backend
+from testbed.cli.options import AsJson, BackendName, NewName, Overrides, ScenarioFile, TopologyFile
+from testbed.cli.terminal import Terminal
+from testbed.lab.start.preconditions import refuse_another_lab
+from testbed.lab.up import as_numbered
+from testbed.places import LabPlace
+from testbed.plan import Actual, Step, batches, plan_up
+from testbed.progress import ignore
+from testbed.records import load_lab
+from testbed.scenario.timeline import Row, outline
+from testbed.topology import load
+from testbed.topology.model import Topology
+from testbed.topology.units import DURATION
+
+WIDTH = 40  # characters of the line of time
+SHOWN_NODES = 3
+FewWords = Callable[[Sequence[str], Topology], Mapping[str, int]]
+
+
+def timeline_table(topology: Topology, few_words: FewWords) -> Table:
+    """What happens when; `few_words` names nodes briefly."""
+    scenario = topology.scenario
+    title = f"what happens, in {DURATION.write(scenario.duration_s)}"
+    if scenario.speed != 1.0:
+        title += f", played {scenario.speed:g} times as fast"
+    table = Table(title=title)
+    table.add_column("from", justify="right", no_wrap=True)
+    table.add_column("what")
+    table.add_column("whom")
+    table.add_column(axis(scenario.duration_s), width=WIDTH)
+    for row in outline(topology):
+        what = Text(row.what, style="bold").append(f" {row.told}", style="not bold")
+        table.add_row(
+            _begin(row),
+            what,
+            Text(_whom(row, topology, few_words)),
+            Text(drawn(row, scenario.duration_s)),
+        )
+    return table
+
+
+def axis(duration_s: float) -> Text:
+    """The line of time itself: its begin and its end."""
+    end = DURATION.write(duration_s)
+    return Text("0s" + end.rjust(WIDTH - 2))
+
+
+def drawn(row: Row, duration_s: float) -> str:
+    """Where on the line of time it is: a block while it lasts, a dot for a moment."""
+    if row.when is not None:
+        return f"when {row.when}"
+    line = ["·"] * WIDTH
+    for begin_s in row.moments_s:
+        first = _place(begin_s, duration_s)
+        if row.lasts_s is None:
+            line[first] = "●"
+            continue
+        last = _place(begin_s + row.lasts_s, duration_s)
+        for place in range(first, last + 1):
+            line[place] = "█"
+    return "".join(line)
+
+
+def _place(at_s: float, duration_s: float) -> int:
+    return min(WIDTH - 1, int(at_s / duration_s * WIDTH)) if duration_s else 0
+
+
+def _begin(row: Row) -> str:
+    first = DURATION.write(row.moments_s[0]) if row.moments_s[0] else "0s"
+    if row.when is not None:
+        return f"+{first}" if row.moments_s[0] else ""
+    return first if len(row.moments_s) == 1 else f"{first}, {len(row.moments_s)} times"
+
+
+def _whom(row: Row, topology: Topology, few_words: FewWords) -> str:
+    named = list(few_words(row.nodes, topology))
+    more = len(named) - SHOWN_NODES
+    shown = ", ".join(named[:SHOWN_NODES]) + (f", … {more} more" if more > 0 else "")
+    return shown if row.share >= 1.0 else f"{row.share:.0%} of {shown}"
+
+
+SHOWN_TARGETS = 8
+
+
+def register(app: typer.Typer) -> None:
+    app.command(epilog="Example: testbed plan topologies/demo.yaml")(plan)
+
+
+def plan(
+    file: TopologyFile,
+    name: NewName = None,
+    scenario: ScenarioFile = None,
+    overrides: Overrides = None,
+    backend: BackendName = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show what `up` would do now, step by step, and what happens in the scenario. Changes nothing."""
+    with Terminal(as_json) as terminal:
+        topology = load(file, name=name, scenario=scenario, overrides=overrides or ())
+        show_plan(topology, file, backend, terminal)
+
+
+def show_plan(topology: Topology, file: Path, asked: str | None, terminal: Terminal) -> None:
+    """The steps from what exists to what the topology asks for; refused where `up` would be."""
+    known_backend(asked)
+    place = LabPlace.of(topology.name)
+    known = load_lab(place)
+    if known is not None:
+        refuse_another_lab(known, file, asked)
+        topology = as_numbered(topology, known)
+    actual = (
+        make_backend(known.backend, place, known.run_place, topology, ignore).inspect()
+        if known
+        else Actual()
+    )
+    steps = plan_up(topology, actual)
+    terminal.document(
+        {
+            "lab": topology.name,
+            "steps": [{"kind": s.kind, "target": s.target, "reason": s.reason} for s in steps],
+            "timeline": [row.to_json() for row in outline(topology)],
+        }
+    )
+    terminal.show(
+        plan_table(steps, topology)
+        if steps
+        else f"lab {topology.name} is as the file asks; nothing to do"
+    )
+    if topology.scenario.publish or topology.scenario.actions:
+        terminal.show(timeline_table(topology, in_few_words))
+
+
+def plan_table(steps: tuple[Step, ...], topology: Topology) -> Table:
+    """One row for steps that differ only in their target; whole groups are named as such."""
+    table = Table("step", "how many", "targets", "why", title="what `up` would do")
+    for kind, batch in batches(steps):
+        for reason in dict.fromkeys(step.reason for step in batch):
+            targets = [step.target for step in batch if step.reason == reason]
+            named = in_few_words(targets, topology)
+            more = sum(named[name] for name in list(named)[SHOWN_TARGETS:])
+            shown = ", ".join([*list(named)[:SHOWN_TARGETS], *([f"… {more} more"] if more else [])])
+            table.add_row(kind, str(len(targets)), escape(shown), reason)
+    return table
+
+
+def in_few_words(targets: Sequence[str], topology: Topology) -> dict[str, int]:
+    """Names, and for how many nodes each stands: `sensors[*] (200)` for a whole group of more than two."""
+    members = defaultdict(list)
+    for node in topology.nodes:
+        if node.group:
+            members[node.group].append(node.name)
+    meant = frozenset(targets)
+    whole = {g: names for g, names in members.items() if len(names) > 2 and meant.issuperset(names)}
+    short = {name: f"{group}[*] ({len(names)})" for group, names in whole.items() for name in names}
+    return dict(Counter(short.get(target, target) for target in targets))

@@ -1,0 +1,97 @@
+"""`testbed query "SELECT ..." [RUN...]`: questions in SQL to the metrics of runs."""
+
+import csv
+import sys
+from typing import Annotated, Any
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from testbed.cli.measurement import analyze_run, stages
+from testbed.cli.options import AsJson
+from testbed.cli.terminal import Terminal
+from testbed.errors import InputError
+from testbed.jsonfiles import read_json
+from testbed.progress import Note
+from testbed.records import the_run
+
+Question = Annotated[
+    str, typer.Argument(metavar="SQL", help="What to ask; SHOW VIEWS lists the tables.")
+]
+Runs = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="RUN", help="Ids, folders or labs of runs; without any the newest."),
+]
+Most = Annotated[int, typer.Option("--most", min=1, help="Rows at most.")]
+AsCsv = Annotated[bool, typer.Option("--csv", help="Print the rows as CSV.")]
+
+
+def register(app: typer.Typer) -> None:
+    app.command(
+        epilog='Example: testbed query "SELECT priority, percentile(delay_s, 0.99) FROM deliveries GROUP BY 1" demo'
+    )(query)
+
+
+def query(
+    sql: Question,
+    runs: Runs = None,
+    most: Most = 1000,
+    as_csv: AsCsv = False,
+    as_json: AsJson = False,
+) -> None:
+    """Ask the metrics of one or many runs in SQL, as Spark speaks it.
+
+    Tables are those of metrics/ (deliveries, delay, hops, links, messages, ...). Each row also has run, lab, backend,
+    overlay, delivery and seed. Runs that were not analysed yet are, first.
+    """
+    with Terminal(as_json) as terminal:
+        answer = _ask(sql, runs, most, terminal)
+        terminal.document(answer)
+        if as_csv and not as_json:
+            _print_csv(answer)
+        else:
+            terminal.show(_table(answer))
+        if answer["more"]:
+            terminal.emit(Note(f"there are more rows than {most}: --most"))
+
+
+def _ask(sql: str, runs: list[str] | None, most: int, terminal: Terminal) -> dict[str, Any]:
+    from analysis.errors import AnalysisError
+    from analysis.inputs.run_folder import read_run
+    from analysis.query import ask_runs, check_question
+
+    named: list[str | None] = [*runs] if runs else [None]
+    places = list(dict.fromkeys(the_run(name) for name in named))
+    try:
+        check_question(sql)
+        for place in places:
+            if not read_json(place.folder / "summary.json"):
+                analyze_run(place, terminal.emit)
+        found = [read_run(place.folder) for place in places]
+        return ask_runs(sql, found, most, stages(terminal.emit))
+    except AnalysisError as error:
+        raise InputError(error.message, error.hint) from error
+
+
+def _table(answer: dict[str, Any]) -> Table:
+    table = Table()
+    for column in answer["columns"]:
+        numeric = column["type"] in ("int", "bigint", "double", "float", "smallint", "tinyint")
+        table.add_column(escape(column["name"]), justify="right" if numeric else "left")
+    for row in answer["rows"]:
+        table.add_row(*(escape(_shown(row[column["name"]])) for column in answer["columns"]))
+    return table
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _print_csv(answer: dict[str, Any]) -> None:
+    names = [column["name"] for column in answer["columns"]]
+    writer = csv.DictWriter(sys.stdout, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(answer["rows"])

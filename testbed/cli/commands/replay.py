@@ -1,0 +1,260 @@
+"""`testbed replay RUN`: play a run's publications and faults again, and hold what came of it against the first time."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from testbed.backends.common.names import BACKENDS, SIMULATED
+from testbed.cli.commands.compare import (
+    EXCEEDED,
+    Limits,
+    WorseThan,
+    compared,
+    exceeded,
+    judged,
+    read_limit,
+    read_worse,
+    refuse_unjudged,
+)
+from testbed.cli.measurement import analyze_run, say_doubts, write_run_report
+from testbed.cli.options import AsJson, Overrides, RunName
+from testbed.cli.tables.comparison import comparison_tables
+from testbed.cli.tables.summary import summary_tables
+from testbed.cli.terminal import Terminal
+from testbed.errors import InputError
+from testbed.jsonfiles import read_json
+from testbed.lab.replay import Replay, play_again, played_otherwise, replay_of
+from testbed.places import RunPlace
+from testbed.progress import Note, StageEnded, StageStarted, Warned
+from testbed.recording.difference import Difference
+from testbed.recording.from_capture import read_priorities, scripted
+from testbed.records import read_manifest, the_run
+from testbed.topology import load
+from testbed.topology.model import Scenario
+from testbed.topology.units import parse_duration
+
+# `testbed replay --from-capture`: the application messages of captures, published again in a lab.
+
+
+STAGE = "reading the captures"
+
+
+def captured_replay(
+    captures: Sequence[str],
+    file: Path | None,
+    overrides: Sequence[str],
+    priorities: Sequence[str],
+    name: str | None,
+    terminal: Terminal,
+) -> Replay:
+    """What was captured there, on the lab of this file, whose own scenario is not played."""
+    from analysis.errors import AnalysisError
+    from analysis.protocols.application_messages import application_messages
+
+    if file is None:
+        raise InputError(
+            "--from-capture needs a lab whose sensors publish", "name its file with --on FILE"
+        )
+    levels = read_priorities(priorities)
+    topology = load(file, name=name, overrides=overrides)
+    terminal.emit(StageStarted(STAGE))
+    try:
+        found = application_messages(captures, _numbers(captures))
+    except AnalysisError as error:
+        raise InputError(error.message, error.hint) from error
+    terminal.emit(StageEnded(STAGE))
+    script, notes = scripted(found.messages, topology, levels)
+    for note in notes:
+        terminal.emit(Note(note))
+    if found.incomplete:
+        terminal.emit(
+            Warned(f"{found.incomplete} messages are left out: no capture has all of them")
+        )
+    scenario = Scenario(duration_s=script.lasts_s, settle_s=topology.scenario.settle_s)
+    about = {"of": [*captures], "as": "captured", "messages": len(script.actions), "notes": notes}
+    return Replay(replace(topology, scenario=scenario), script, file, None, about)
+
+
+def _numbers(captures: Sequence[str]) -> dict[int, str]:
+    """Which node has which number, if the captures are those of a run."""
+    known: dict[int, str] = {}
+    for path in captures:
+        folder = Path(path)
+        for manifest in (folder / "run.json", folder.parent / "run.json"):
+            document = read_json(manifest)
+            if isinstance(document, dict) and isinstance(document.get("topology"), dict):
+                known |= {node["number"]: node["name"] for node in document["topology"]["nodes"]}
+    return known
+
+
+WITHIN = "100ms"
+SHOWN = 20  # differences in the table; --json has them all
+
+Backend = Annotated[
+    str | None,
+    typer.Option("--backend", help="docker, netns or simulated; without it the run's own."),
+]
+AsPlanned = Annotated[
+    bool,
+    typer.Option(
+        "--as-planned/--as-happened",
+        help="At the times of the scenario, or at those at which things really happened.",
+    ),
+]
+Within = Annotated[
+    str,
+    typer.Option(help="How far a publication may be from its time before it counts as another."),
+]
+FromCapture = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PATH",
+        help="Instead of a run: the application messages (ours, or MQTT) of these captures, files or folders. "
+        "Several times.",
+    ),
+]
+On = Annotated[
+    Path | None,
+    typer.Option("--on", metavar="FILE", help="With --from-capture: the lab that publishes them."),
+]
+Priority = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="TOPIC=LEVEL",
+        help="With --from-capture: the level of a topic (alerts/#=5, +/tilt=2) or of a QoS (qos1=4). Several times.",
+    ),
+]
+Name = Annotated[str | None, typer.Option("--name", help="Name of the lab, instead of the run's.")]
+
+
+def register(app: typer.Typer) -> None:
+    app.command(epilog="Example: testbed replay demo --backend simulated")(replay)
+
+
+def replay(
+    run: RunName = None,
+    backend: Backend = None,
+    overrides: Overrides = None,
+    as_planned: AsPlanned = False,
+    name: Name = None,
+    within: Within = WITHIN,
+    from_capture: FromCapture = None,
+    on: On = None,
+    priority: Priority = None,
+    limit: Limits = None,
+    worse_than: WorseThan = None,
+    as_json: AsJson = False,
+) -> None:
+    """Play a run's publications and faults again, from its folder alone, and compare; or the messages of captures.
+
+    Exit code 1 if other messages were published than the first time, or at other times, or if a limit is exceeded.
+    """
+    with Terminal(as_json) as terminal:
+        limits = [read_limit(one) for one in limit or ()]
+        asked = [read_worse(one) for one in worse_than or ()]
+        within_ns = _nanoseconds(within)
+        if from_capture:
+            _refuse_with_captures(run, as_planned, bool(limits or asked))
+            what = captured_replay(
+                from_capture, on, overrides or (), priority or (), name, terminal
+            )
+            _replay_captured(what, backend, within_ns, terminal)
+            return
+        if on is not None or priority:
+            raise InputError(
+                "--on and --priority belong to --from-capture", "leave them out, or add it"
+            )
+        first = the_run(run)
+        what = replay_of(first, overrides or (), planned=as_planned, name=name)
+        again, told, _ = played(what, backend or _own_backend(first), within_ns, terminal)
+        document = compared([[first], [again]], terminal)
+        refuse_unjudged(document, limits, asked)
+        document |= judged(document, limits, asked)
+        path = write_run_report(again, terminal.emit)
+        document |= {"replay": what.about, "publications": told.as_json(), "report": str(path)}
+        document["ok"] = document["ok"] and told.empty
+        terminal.document(document)
+        terminal.show(*difference_tables(told), *comparison_tables(document), f"report: {path}")
+        for sentence in (failed := exceeded(document)):
+            terminal.emit(Note(sentence))
+        if failed or not told.empty:
+            raise typer.Exit(EXCEEDED)
+
+
+def _refuse_with_captures(run: str | None, as_planned: bool, judged: bool) -> None:
+    if run is not None:
+        raise InputError("either a run or --from-capture is played again", "leave one of them out")
+    if as_planned or judged:
+        raise InputError(
+            "captures have no plan, and no run that could be compared",
+            "leave --as-planned, --limit and --worse-than out",
+        )
+
+
+def _replay_captured(what: Replay, backend: str | None, within_ns: int, terminal: Terminal) -> None:
+    again, told, summary = played(what, backend, within_ns, terminal)
+    path = write_run_report(again, terminal.emit)
+    document = {"replay": what.about, "publications": told.as_json(), "ok": told.empty}
+    terminal.document({**summary, **document, "report": str(path)})
+    terminal.show(*difference_tables(told), *summary_tables(summary), f"report: {path}")
+    if not told.empty:
+        raise typer.Exit(EXCEEDED)
+
+
+def played(
+    what: Replay, backend: str | None, within_ns: int, terminal: Terminal
+) -> tuple[RunPlace, Difference, dict[str, Any]]:
+    """The new run; how its publications differ from those that were wanted; its summary."""
+    terminal.if_interrupted = "interrupted; what this command had made was taken back"
+    again = play_again(what, backend, terminal.emit)
+    terminal.if_interrupted = (
+        f"interrupted; the captures in {again.folder} are complete: `testbed analyze {again.run}`"
+    )
+    told = played_otherwise(what, again, within_ns)
+    summary = analyze_run(again, terminal.emit)
+    say_doubts(summary, terminal)
+    return again, told, summary
+
+
+def _nanoseconds(text: str) -> int:
+    try:
+        return round(parse_duration(text) * 1e9)
+    except ValueError as error:
+        raise InputError(f"--within: {error}", "write it with its unit, e.g. 100ms") from error
+
+
+def _own_backend(run: RunPlace) -> str | None:
+    """Where it ran before; None (the best there is) if that is none that runs labs."""
+    name = str(read_manifest(run)["backend"]["name"])
+    return name if name == SIMULATED or name in BACKENDS else None
+
+
+def difference_tables(told: Difference) -> list[Table | str]:
+    """For people: one sentence if nothing differs."""
+    limit = f"within {told.within_ns / 1e6:g} ms"
+    if told.empty:
+        return [
+            f"publications: all {told.same} again, {limit} of their times "
+            f"(at most {told.farthest_ns / 1e6:.1f} ms off), and no others"
+        ]
+    document = told.as_json()
+    rows = [(kind, one) for kind in ("moved", "missing", "extra") for one in document[kind]]
+    table = Table(
+        title=f"publications that differ ({told.same} are the same, {limit})",
+        caption=f"and {len(rows) - SHOWN} more: --json has them all" if len(rows) > SHOWN else None,
+    )
+    for column in ("", "at", "node", "topic", "level", "size", "by"):
+        table.add_column(column)
+    for kind, one in rows[:SHOWN]:
+        table.add_row(kind, *_cells(one))
+    return [table]
+
+
+def _cells(one: dict[str, Any]) -> tuple[str, ...]:
+    by = f"{one['by_s'] * 1000:+.1f} ms" if "by_s" in one else ""
+    said = (one["node"], one["topic"], str(one["priority"]), f"{one['size']} B")
+    return f"{one['at_s']:.3f} s", *said, by

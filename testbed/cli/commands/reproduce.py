@@ -1,0 +1,86 @@
+"""`testbed reproduce PAPER`: a whole paper, run here, beside its own numbers."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from testbed.cli.options import AsJson
+from testbed.cli.papers import PAPERS, Asked, Reproduction, refuse_strange_options
+from testbed.cli.terminal import Terminal
+from testbed.errors import InputError
+from testbed.progress import Warned
+from testbed.records import did_you_mean, new_run
+
+PaperName = Annotated[
+    str,
+    typer.Argument(
+        metavar="PAPER",
+        help="; ".join(f"{name}: {paper.about}" for name, paper in PAPERS.items()) + ".",
+        autocompletion=lambda: list(PAPERS),
+    ),
+]
+Quick = Annotated[bool, typer.Option("--quick", help="A part of it, as far as two minutes go.")]
+Backend = Annotated[
+    str | None,
+    typer.Option(
+        "--backend", help="For papers that are run in labs: netns (which is taken) or docker."
+    ),
+]
+Master = Annotated[
+    str | None,
+    typer.Option(
+        "--master",
+        metavar="URL",
+        help="For papers that are computed: a Spark cluster, spark://HOST:PORT; "
+        "without it all cores of this machine.",
+    ),
+]
+Trials = Annotated[
+    int | None,
+    typer.Option(
+        "--trials", min=1, help="For papers that are computed: how often each cell is computed."
+    ),
+]
+Again = Annotated[
+    Path | None,
+    typer.Option(
+        "--from", metavar="FOLDER", help="Measure what an earlier reproduction recorded again."
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    app.command(epilog="Example: testbed reproduce lee2016 --quick")(reproduce)
+
+
+def reproduce(
+    paper: PaperName,
+    quick: Quick = False,
+    backend: Backend = None,
+    master: Master = None,
+    trials: Trials = None,
+    again: Again = None,
+    as_json: AsJson = False,
+) -> None:
+    """Run a paper's experiments and set its numbers beside ours."""
+    with Terminal(as_json) as terminal:
+        known, asked = find_paper(paper), Asked(quick, backend, master, trials)
+        refuse_strange_options(known, asked, again is not None)
+        if again is None:
+            folder = new_run(f"reproduced-{paper}").folder
+            result = known.anew(asked, folder, terminal)
+        else:
+            folder = again.resolve()
+            result = known.again(folder, terminal)
+        terminal.document({**result, "report": str(folder / "report.html")})
+        terminal.show(*known.tables(result), f"report: {folder / 'report.html'}")
+        for doubt in known.doubts(result):
+            terminal.emit(Warned(doubt))
+
+
+def find_paper(name: str) -> Reproduction:
+    """InputError if there is none of this name."""
+    if name not in PAPERS:
+        raise InputError(f"no paper named {name!r} is known", did_you_mean(name, list(PAPERS)))
+    return PAPERS[name]

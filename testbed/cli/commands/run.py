@@ -1,0 +1,142 @@
+"""`testbed run FILE` and `testbed simulate FILE`: a whole run, in a lab or in virtual time, with its report."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from testbed.backends.common.names import SIMULATED
+from testbed.cli.measurement import analyze_and_show
+from testbed.cli.options import (
+    CALIBRATE_SECONDS,
+    AsJson,
+    Calibrate,
+    CalibrateSeconds,
+    NewName,
+    Overrides,
+    RunBackendName,
+    ScenarioFile,
+    Speed,
+    TopologyFile,
+)
+from testbed.cli.terminal import Terminal
+from testbed.errors import InputError, NameTaken
+from testbed.lab import bring_down, bring_up, play, simulate
+from testbed.lab.simulate import SERVICE_S
+from testbed.records import lab_names
+from testbed.topology import load
+from testbed.topology.model import Topology
+from testbed.topology.units import DURATION, parse_duration
+
+Seed = Annotated[
+    int | None,
+    typer.Option(
+        "--seed", min=0, max=2**63 - 1, help="Instead of the file's: another trial of the same lab."
+    ),
+]
+
+
+def register(app: typer.Typer) -> None:
+    app.command(epilog="Example: testbed run topologies/demo.yaml")(run)
+    app.command("simulate", epilog="Example: testbed simulate topologies/demo.yaml")(simulate_file)
+
+
+def run(
+    file: TopologyFile,
+    name: NewName = None,
+    scenario: ScenarioFile = None,
+    overrides: Overrides = None,
+    speed: Speed = None,
+    seed: Seed = None,
+    backend: RunBackendName = None,
+    calibrate: Calibrate = False,
+    calibrate_seconds: CalibrateSeconds = CALIBRATE_SECONDS,
+    as_json: AsJson = False,
+) -> None:
+    """Do it all: up, play, down, analyze, report."""
+    with Terminal(as_json) as terminal:
+        terminal.if_interrupted = "interrupted; what this command had made was taken back"
+        topology = _loaded(file, name, seed, scenario, with_speed(overrides, speed))
+        if backend == SIMULATED:
+            if calibrate:
+                raise InputError("simulated lines need no calibration", "leave --calibrate out")
+            _simulate_and_show(topology, file, terminal, scenario=scenario)
+            return
+        thorough_s = calibrate_seconds if calibrate else None
+        if topology.name in lab_names():
+            raise NameTaken(
+                f"a lab named {topology.name!r} is up already; `run` starts a lab of its own",
+                f"`testbed play {topology.name}`, or `testbed down {topology.name}`, or --name",
+            )
+        try:
+            record = bring_up(
+                topology,
+                file,
+                backend,
+                terminal.emit,
+                thorough_s=thorough_s,
+                scenario=scenario,
+            )
+            terminal.if_interrupted = (
+                f"interrupted; the lab was taken down; what it captured is in {record.run_folder}"
+            )
+            play(record, terminal.emit)
+        finally:
+            if topology.name in lab_names():
+                bring_down(topology.name, terminal.emit)
+        analyze_and_show(record.run_place, terminal)
+
+
+def simulate_file(
+    file: TopologyFile,
+    name: NewName = None,
+    scenario: ScenarioFile = None,
+    overrides: Overrides = None,
+    speed: Speed = None,
+    seed: Seed = None,
+    service_time: Annotated[
+        str, typer.Option(help="What a node's processor takes for one message.")
+    ] = DURATION.write(SERVICE_S),
+    as_json: AsJson = False,
+) -> None:
+    """Run the whole scenario in virtual time: the nodes' own algorithms on computed lines, the same each time."""
+    with Terminal(as_json) as terminal:
+        terminal.if_interrupted = "interrupted; what this command had made was taken back"
+        try:
+            service_s = parse_duration(service_time)
+        except ValueError as error:
+            raise InputError(
+                f"--service-time: {error}", "write it with its unit, e.g. 1ms"
+            ) from error
+        topology = _loaded(file, name, seed, scenario, with_speed(overrides, speed))
+        _simulate_and_show(topology, file, terminal, service_s, scenario)
+
+
+def with_speed(overrides: Sequence[str] | None, speed: float | None) -> list[str]:
+    """`--speed` is short for setting the file's `scenario.speed`."""
+    return [*(overrides or ()), *([] if speed is None else [f"scenario.speed={speed!r}"])]
+
+
+def _loaded(
+    file: Path,
+    name: str | None,
+    seed: int | None,
+    scenario: Path | None,
+    overrides: Sequence[str],
+) -> Topology:
+    """The file's topology, with another seed if one is wanted: a further trial of the same experiment."""
+    topology = load(file, name=name, scenario=scenario, overrides=overrides)
+    return topology if seed is None else replace(topology, seed=seed)
+
+
+def _simulate_and_show(
+    topology: Topology,
+    file: Path,
+    terminal: Terminal,
+    service_s: float = SERVICE_S,
+    scenario: Path | None = None,
+) -> None:
+    terminal.if_interrupted = "interrupted; what this command had made was taken back"
+    analyze_and_show(simulate(topology, file, terminal.emit, service_s, scenario), terminal)

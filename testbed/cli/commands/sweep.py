@@ -1,0 +1,425 @@
+"""`testbed sweep FILE --set PATH=VALUES`: all combinations of some values, several trials each, and one report."""
+
+import hashlib
+import json
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from testbed.backends.common.names import SIMULATED
+from testbed.backends.registry import choose_backend, known_backend
+from testbed.cli.measurement import stages
+from testbed.cli.options import AsJson, NewName, ScenarioFile, TopologyFile
+from testbed.cli.tables.summary import seconds
+from testbed.cli.terminal import Terminal
+from testbed.errors import TestbedError
+from testbed.jsonfiles import read_json
+from testbed.progress import Emit, Note, StageAdvanced, StageEnded, StageStarted
+from testbed.sweeps.cells import Cell, Sweep, check_axes, parse_axis
+from testbed.sweeps.folder import SweepFolder, digest_of
+from testbed.sweeps.pool import Task, run_tasks
+from testbed.topology import load
+from testbed.topology.model import Topology, to_json
+from testbed.topology.parse.files import text_of
+from testbed.topology.units import DURATION
+
+# A sweep that is carried out: the cells that are left are run, all are measured in one Spark session, and told.
+
+
+RUNNING, MEASURING, REPORTING = "running the cells", "measuring the cells", "writing the report"
+
+
+class Sweeping:
+    """One command's work on a sweep."""
+
+    def __init__(
+        self,
+        sweep: Sweep,
+        folder: SweepFolder,
+        file: Path,
+        scenario: Path | None,
+        terminal: Terminal,
+    ) -> None:
+        self._sweep, self._folder = sweep, folder
+        self._file, self._scenario = file.resolve(), scenario and scenario.resolve()
+        self._terminal = terminal
+        self._cells = sweep.cells()
+
+    def run(self, jobs: int, lock: int | None = None) -> None:
+        """Those cells that are not done. What is done stays when it is interrupted, and is not done again.
+
+        `lock`: the folder's, which the processes keep until they have ended, also if this one is killed.
+        """
+        folder, emit = self._folder, self._terminal.emit
+        self._terminal.if_interrupted = (
+            "interrupted; the same command goes on where it was: what is done stays"
+        )
+        folder.clear_unfinished(self._cells)
+        done = folder.done(self._cells)
+        left = {cell.number: cell for cell in self._cells if cell.number not in done}
+        told = f"; {len(done)} were done before" if done else ""
+        emit(Note(f"{len(self._cells)} cells, {jobs} at a time, in {folder.path}{told}"))
+        if not left:
+            return
+        emit(StageStarted(RUNNING, len(left)))
+
+        def ended(number: int, outcome: dict[str, Any]) -> None:
+            folder.record(left[number], outcome)
+            if outcome["run"] is None:
+                emit(Note(f"cell {number} failed: {outcome['error']}"))
+            emit(StageAdvanced(RUNNING, 1))
+
+        texts = digest_of([folder.topology, folder.scenario if self._scenario else None])
+        tasks = (Task(cell.number, self._told(cell, texts)) for cell in left.values())
+        run_tasks(tasks, min(jobs, len(left)), folder.runs, folder.log, ended, lock)
+        emit(StageEnded(RUNNING))
+
+    def _told(self, cell: Cell, texts: str) -> dict[str, Any]:
+        """The user's own files are used: paths inside them begin where they are. They must be as they were."""
+        return {
+            "name": self._sweep.name_of(cell),
+            "overrides": cell.overrides,
+            "file": str(self._file),
+            "scenario": str(self._scenario) if self._scenario else None,
+            "texts": texts,
+            "backend": self._sweep.backend,
+        }
+
+    def measure(self) -> dict[str, Any]:
+        """The sweep's document, when its tables and its page are written."""
+        from analysis.batch import write_dataset
+        from analysis.report.sweep import CellRun, result_of, write_result
+        from analysis.stats.trials import trials_of
+
+        emit = self._terminal.emit
+        outcomes = {cell: self._folder.outcome(cell) or {} for cell in self._cells}
+        runs = {cell: one["run"] for cell, one in outcomes.items() if one.get("run")}
+        if not runs:
+            errors = {one["error"] for one in outcomes.values() if one.get("error")}
+            raise TestbedError(f"every cell failed: {'; '.join(sorted(errors))}", "see its reason")
+        measured, wrong = self._measured([*runs.values()], emit)
+        cells = [
+            CellRun(dict(cell.settings), cell.trial, cell.seed, measured[run])
+            for cell, run in runs.items()
+            if run in measured
+        ]
+        failed = [
+            {
+                "number": cell.number,
+                "settings": [list(pair) for pair in cell.settings],
+                "seed": cell.seed,
+                "error": one.get("error") or wrong[one["run"]],
+            }
+            for cell, one in outcomes.items()
+            if runs.get(cell) not in measured
+        ]
+        emit(StageStarted(REPORTING, 1))
+        write_dataset(self._folder.path / "dataset", trials_of([cell.run for cell in cells]))
+        sheet = {**self._sweep.as_json(), "cells": len(self._cells)}
+        result = result_of(sheet, cells, failed)
+        path = write_result(self._folder.path, result, cells)
+        emit(StageEnded(REPORTING))
+        return {**result, "folder": str(self._folder.path), "report": str(path)}
+
+    def _measured(self, runs: list[str], emit: Emit) -> tuple[dict[str, Any], dict[str, str]]:
+        """Run -> what can be read of it, and run -> why nothing can; one Spark session for all that are new."""
+        from analysis.batch import analyze_runs
+        from analysis.inputs.run_folder import read_run
+
+        folder = self._folder.runs
+        known = [name for name in runs if read_json(folder / name / "summary.json")]
+        new = [folder / name for name in runs if name not in known]
+        found = {name: read_run(folder / name) for name in known}
+        wrong: dict[str, str] = {}
+        if not new:
+            return found, wrong
+        self._terminal.if_interrupted = (
+            "interrupted; all cells are run, and the same command measures those that are left"
+        )
+        emit(StageStarted(MEASURING, len(new)))
+        whole = stages(emit)
+        jobs = min(len(new), len(os.sched_getaffinity(0)))
+        measuring = analyze_runs(new, lambda name: _quiet if name else whole, at_a_time=jobs)
+        with closing(measuring):  # when interrupted, too: Spark must end before the command does
+            for one in measuring:
+                if one.error is None and one.run is not None:
+                    found[one.folder.name] = one.run
+                elif one.error is not None:
+                    wrong[one.folder.name] = one.error.message
+                emit(StageAdvanced(MEASURING, 1))
+        emit(StageEnded(MEASURING))
+        return found, wrong
+
+
+def _quiet(_stage: str, _done: int, _total: int) -> None:
+    """Stages of single runs: there are too many of them."""
+
+
+# A sweep's cells and results as tables.
+
+
+MOST_SHOWN = 40
+
+
+def cells_table(cells: Sequence[Cell], done: Collection[int]) -> Table:
+    """What would be run, in its order."""
+    table = Table(title="cells")
+    paths = [path for path, _ in cells[0].settings]
+    for column in ("cell", *paths, "seed", "done"):
+        table.add_column(column, justify="right" if column in ("cell", "seed") else "left")
+    for cell in cells[:MOST_SHOWN]:
+        values = [value for _, value in cell.settings]
+        finished = "yes" if cell.number in done else ""
+        table.add_row(str(cell.number), *values, str(cell.seed), finished)
+    if len(cells) > MOST_SHOWN:
+        table.caption = f"and {len(cells) - MOST_SHOWN:,} more"
+    return table
+
+
+def points_table(document: Mapping[str, Any]) -> Table:
+    """The most urgent level of each combination."""
+    points = document["points"]
+    urgent = max((level for point in points for level in point["levels"]), default="")
+    paths = [axis["path"] for axis in document["axes"] if len(axis["values"]) > 1]
+    table = Table(
+        title=f"level {urgent} over {document['trials']} "
+        f"{'trial' if document['trials'] == 1 else 'trials'} of each combination",
+        caption="in brackets: its 95 % interval",
+    )
+    for column in short(paths):
+        table.add_column(column)
+    for column in ("runs", "lost", "p50", "p95", "as expected"):
+        table.add_column(column, justify="right", no_wrap=True)
+    for point in points[:MOST_SHOWN]:
+        told = point["levels"].get(urgent)
+        numbers = (
+            [_share(told["lost_share"]), _time(told["p50"]), _with_interval(told["p95"])]
+            if told
+            else ["", "", ""]
+        )
+        runs = len(point["runs"])
+        met = "" if point["met"] is None else f"{point['met']} of {runs}"
+        table.add_row(*(point["settings"][path] for path in paths), str(runs), *numbers, met)
+    if len(points) > MOST_SHOWN:
+        table.caption = f"{len(points) - MOST_SHOWN:,} more combinations in the report"
+    return table
+
+
+def failed_table(document: Mapping[str, Any]) -> list[Table]:
+    """Cells that have no result; nothing if all have."""
+    if not document["failed"]:
+        return []
+    table = Table("cell", "settings", "why", title=f"{len(document['failed'])} cells failed")
+    for one in document["failed"][:MOST_SHOWN]:
+        settings = ", ".join("=".join(pair) for pair in one["settings"])
+        table.add_row(str(one["number"]), f"{settings} seed={one['seed']}".strip(), one["error"])
+    return [table]
+
+
+def short(paths: Sequence[str]) -> list[str]:
+    """The ends of paths, as long as is needed to tell them apart."""
+    steps = [path.split(".") for path in paths]
+    for size in range(1, max(map(len, steps), default=0) + 1):
+        ends = [".".join(one[-size:]) for one in steps]
+        if len(set(ends)) == len(ends):
+            return ends
+    return list(paths)
+
+
+def _time(found: Mapping[str, Any]) -> str:
+    return "nothing came" if found["value"] is None else seconds(found["value"])
+
+
+def _with_interval(found: Mapping[str, Any]) -> str:
+    if found["value"] is None:
+        return ""
+    return f"{_time(found)} ({seconds(found['low'])} to {seconds(found['high'])})"
+
+
+def _share(found: Mapping[str, Any]) -> str:
+    return "" if found["value"] is None else f"{found['value']:.2%}"
+
+
+FAILED = 1  # exit code
+
+Axes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="PATH=VALUES",
+        envvar="TESTBED_SET",
+        help="Values that a path of the file takes: a list (delivery.method=fifo,dmpq-pc), a range of five values "
+        "(links.profiles.mvno.up.rate=4..20kB/s) or with its step (4..20:4kB/s). Several times: all combinations.",
+    ),
+]
+Trials = Annotated[
+    int, typer.Option("--trials", min=1, max=1_000, help="Runs of each combination, by seed.")
+]
+FirstSeed = Annotated[
+    int | None,
+    typer.Option("--seed", min=0, max=2**62, help="Of the first trial, instead of the file's."),
+]
+Backend = Annotated[
+    str,
+    typer.Option("--backend", help="simulated (virtual time), docker or netns."),
+]
+Jobs = Annotated[
+    int | None,
+    typer.Option(
+        "--jobs",
+        "-j",
+        min=1,
+        max=256,
+        help="Cells at a time; simulated: one a core; real links: one, as labs share the machine.",
+    ),
+]
+Target = Annotated[
+    Path | None,
+    typer.Option(
+        "--to",
+        metavar="FOLDER",
+        help="Where everything goes; without it a folder in sweeps/. The same sweep in the same folder goes on.",
+    ),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only show the cells.")]
+
+
+def register(app: typer.Typer) -> None:
+    app.command(
+        epilog="Example: testbed sweep topologies/demo.yaml --set delivery.method=fifo,preemptive --trials 5"
+    )(sweep)
+
+
+def sweep(
+    file: TopologyFile,
+    values: Axes = None,
+    trials: Trials = 1,
+    seed: FirstSeed = None,
+    name: NewName = None,
+    scenario: ScenarioFile = None,
+    backend: Backend = SIMULATED,
+    jobs: Jobs = None,
+    to: Target = None,
+    dry_run: DryRun = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run a file with all combinations of some values, each several times with other seeds; one report on all.
+
+    Cells that are done are not done again: after an interrupt, the same command goes on. A cell that fails is
+    recorded, and the others go on; the exit code is 1 then.
+    """
+    with Terminal(as_json) as terminal:
+        known_backend(None if backend == SIMULATED else backend)
+        texts = text_of(file), None if scenario is None else text_of(scenario)
+        wanted = _wanted(file, values or [], trials, seed, name, scenario, backend)
+        topologies = _checked(wanted, file, name, scenario)
+        asked = replace(wanted, digest=_digest(texts, topologies))
+        folder = SweepFolder((to or Path("sweeps") / f"{asked.lab}-{asked.identity}").resolve())
+        at_a_time = min(jobs or _usual_jobs(backend), len(asked.cells()))
+        if dry_run:
+            _show_cells(asked, topologies[0], folder, at_a_time, terminal)
+            return
+        if backend != SIMULATED:
+            choose_backend(backend)  # what the machine lacks is told before a folder is made
+        with folder.alone() as lock:
+            folder.begin(asked, *texts)
+            sweeping = Sweeping(asked, folder, file, scenario, terminal)
+            sweeping.run(at_a_time, lock)
+            document = sweeping.measure()
+        terminal.document(document)
+        terminal.show(
+            points_table(document), *failed_table(document), f"report: {document['report']}"
+        )
+        if document["failed"]:
+            raise typer.Exit(FAILED)
+
+
+def _wanted(
+    file: Path,
+    values: list[str],
+    trials: int,
+    seed: int | None,
+    name: str | None,
+    scenario: Path | None,
+    backend: str,
+) -> Sweep:
+    """What is asked for, without the digest of the files."""
+    axes = tuple(parse_axis(text) for text in values)
+    check_axes(axes, trials)
+    first = [f"{axis.path}={axis.values[0]}" for axis in axes]
+    topology = load(file, name=name, scenario=scenario, overrides=first)
+    chosen = topology.seed if seed is None else seed
+    return Sweep(topology.name, axes, trials, chosen, backend, digest="")
+
+
+def _checked(wanted: Sweep, file: Path, name: str | None, scenario: Path | None) -> list[Topology]:
+    """The topology of each combination; whatever is wrong with one is told before anything starts."""
+    return [
+        load(file, name=name, scenario=scenario, overrides=cell.overrides)
+        for cell in replace(wanted, trials=1).cells()
+    ]
+
+
+def _digest(texts: Iterable[str | None], topologies: Iterable[Topology]) -> str:
+    """Of the files; topologies have what stands in further files that these, or values, name."""
+    digest = hashlib.sha256()
+    for part in (*texts, *map(to_json, topologies)):
+        digest.update(json.dumps(part).encode() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def _usual_jobs(backend: str) -> int:
+    return len(os.sched_getaffinity(0)) if backend == SIMULATED else 1
+
+
+def _show_cells(
+    asked: Sweep, topology: Topology, folder: SweepFolder, jobs: int, terminal: Terminal
+) -> None:
+    cells = asked.cells()
+    done = folder.done(cells)
+    estimate = _estimate(asked, topology, done, len(cells) - len(done), jobs)
+    terminal.document(
+        {
+            "folder": str(folder.path),
+            "jobs": jobs,
+            "cells": [
+                {
+                    "number": cell.number,
+                    "settings": dict(cell.settings),
+                    "trial": cell.trial,
+                    "seed": cell.seed,
+                    "done": cell.number in done,
+                }
+                for cell in cells
+            ],
+            "estimate_s": estimate,
+        }
+    )
+    left = (
+        "how long a cell takes is known when the first one is done"
+        if estimate is None
+        else f"the others take at least {DURATION.write(round(estimate, 1))}, and then the analysis"
+    )
+    terminal.show(
+        cells_table(cells, done),
+        f"{len(cells)} cells, {len(done)} done, {jobs} at a time; {left}",
+        f"folder: {folder.path}",
+    )
+
+
+def _estimate(
+    asked: Sweep, topology: Topology, done: dict[int, dict[str, Any]], left: int, jobs: int
+) -> float | None:
+    """Seconds for what is left: like the cells before, else as long as their scenario; None for a first simulation."""
+    rounds = -(-left // jobs)
+    took = [float(one["seconds"]) for one in done.values()]
+    if took:
+        return rounds * median(took)
+    return None if asked.backend == SIMULATED else rounds * topology.scenario.lasts_s

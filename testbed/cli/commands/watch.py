@@ -1,0 +1,134 @@
+"""`testbed watch [RUN]`: delay and loss by level while a run goes on."""
+
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.table import Table
+
+from nodes.protocol.wire import LEVEL_NAMES
+from testbed.cli.options import RunName
+from testbed.cli.tables.summary import seconds
+from testbed.cli.terminal import Terminal
+from testbed.errors import InputError, TestbedError
+from testbed.places import RunPlace
+from testbed.progress import Note
+from testbed.records import read_manifest, run_goes_on, the_run
+
+if TYPE_CHECKING:
+    from analysis.live.run import WatchedRun
+    from analysis.live.table import Level
+
+EVERY_S = 1.0
+OVERDUE_S = 30.0
+
+Every = Annotated[float, typer.Option(min=0.1, max=3600, help="Seconds between two looks.")]
+Overdue = Annotated[
+    float,
+    typer.Option(min=0.1, help="Seconds after which a message that has not come is overdue."),
+]
+Once = Annotated[bool, typer.Option("--once", help="Look once, and end.")]
+AsLines = Annotated[
+    bool,
+    typer.Option("--json", envvar="TESTBED_JSON", help="One JSON document a line, for each look."),
+]
+
+
+def register(app: typer.Typer) -> None:
+    app.command(epilog="Example: testbed watch demo --every 2")(watch)
+
+
+def watch(
+    run: RunName = None,
+    every: Every = EVERY_S,
+    overdue: Overdue = OVERDUE_S,
+    once: Once = False,
+    as_json: AsLines = False,
+) -> None:
+    """Show delay and loss by level while a run goes on, from its captures and logs as they grow.
+
+    Ends with the run (exit code 0) or with Ctrl-C (130); the run goes on then.
+    """
+    with Terminal(as_json) as terminal:
+        terminal.if_interrupted = "watching was interrupted; the run goes on"
+        place = the_run(run)
+        watched = _open(place)
+        with terminal.screen() as show:
+            while True:
+                began = time.monotonic()
+                goes_on = run_goes_on(place)  # before the look: what came until the end is seen
+                _look(watched, final=not goes_on)
+                levels = watched.levels(time.time_ns(), overdue if goes_on else 0.0)
+                terminal.line(document(watched, levels, goes_on))
+                show(table(watched, levels, goes_on))
+                if once or not goes_on:
+                    break
+                time.sleep(max(0.0, began + every - time.monotonic()))
+        if not goes_on and not once:
+            terminal.emit(Note(f"run {place.run} is over: `testbed analyze` measures all of it"))
+
+
+def _open(place: RunPlace) -> "WatchedRun":
+    from analysis.live.run import WatchedRun
+
+    if place.trace.is_dir():
+        raise InputError(
+            f"run {place.run} was simulated: it had no time that could be watched",
+            "`testbed analyze` measures it",
+        )
+    read_manifest(place)  # says what is wrong with it
+    return WatchedRun(place.folder)
+
+
+def _look(watched: "WatchedRun", final: bool) -> None:
+    from analysis.errors import AnalysisError
+
+    try:
+        watched.look(final)
+    except AnalysisError as error:
+        raise TestbedError(error.message, error.hint) from error
+
+
+def document(watched: "WatchedRun", levels: "list[Level]", goes_on: bool) -> dict[str, Any]:
+    """For programs."""
+    return {
+        "run": watched.run.name,
+        "t": time.time_ns(),
+        "goes_on": goes_on,
+        "by": "captures" if watched.by_captures else "logs",
+        "levels": {
+            str(level.level): {
+                name: value for name, value in level._asdict().items() if name != "level"
+            }
+            for level in levels
+        },
+    }
+
+
+def table(watched: "WatchedRun", levels: "list[Level]", goes_on: bool) -> Table:
+    """For people. Of a run that is over, what is overdue is lost."""
+    shown = Table(title=f"run {watched.run.name}" + ("" if goes_on else " (over)"))
+    if not watched.by_captures:
+        shown.caption = "by the receivers' logs: links are not captured"
+    shown.add_column("level")
+    names = ("published", "delivered", "under way", "overdue" if goes_on else "lost")
+    for name in (*names, "p50", "p95", "max", "last 10 s", "p50", "p95"):
+        shown.add_column(name, justify="right")
+    for level in levels:
+        delays = (level.p50, level.p95, level.max)
+        shown.add_row(
+            f"{level.level} {LEVEL_NAMES[level.level]}",
+            str(level.published),
+            f"{level.delivered} of {level.expected}",
+            str(level.under_way),
+            str(level.overdue),
+            *map(_delay, delays),
+            str(level.recent),
+            *map(_delay, (level.recent_p50, level.recent_p95)),
+            style="bold" if level.level == max(LEVEL_NAMES) else "",
+        )
+    return shown
+
+
+def _delay(value: float | None) -> str:
+    return "" if value is None else seconds(value)

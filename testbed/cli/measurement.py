@@ -1,0 +1,192 @@
+"""Measure a run for a command: progress of the analysis, expectations, summary and report."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.table import Table
+
+from testbed.cli.options import (
+    HERE,
+)
+from testbed.cli.tables.summary import seconds, summary_tables
+from testbed.cli.terminal import Terminal
+from testbed.errors import InputError, TestbedError
+from testbed.jsonfiles import read_json, write_json
+from testbed.places import RunPlace
+from testbed.progress import Emit, Note, StageAdvanced, StageEnded, StageStarted, Warned
+from testbed.records import UNFINISHED
+from testbed.topology.parse.expectations import ExpectationError, parse
+
+
+def stages(emit: Emit) -> Callable[[str, int, int], None]:
+    """A listener for (stage, done, total) that emits events."""
+    known: dict[str, int] = {}
+
+    def on_progress(stage: str, done: int, total: int) -> None:
+        if stage not in known:
+            known[stage] = 0
+            emit(StageStarted(stage, total))
+        emit(StageAdvanced(stage, done - known[stage]))
+        known[stage] = done
+        if done >= total:
+            emit(StageEnded(stage))
+
+    return on_progress
+
+
+# What was expected of a run and what was found, as a table; a run of which something else came has failed.
+
+
+UNMET = 1  # exit code
+OK, FAILED, UNJUDGED = "pass", "FAIL", "FAIL (not judged)"
+
+Expected = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--expect",
+        metavar="LINE",
+        help="Expect this of the run, too, e.g. 'level 5 delay p99 < 2s' (docs/expectations.md). Several times. "
+        "Exit code 1 if it is not so.",
+    ),
+]
+
+
+def read_expected(lines: Sequence[str] | None) -> list[dict[str, Any]]:
+    """Lines of the command's own; InputError with a caret below what is wrong."""
+    found = []
+    for line in lines or ():
+        try:
+            found.append(asdict(parse(line)))
+        except ExpectationError as error:
+            caret = " " * error.start + "^" * error.width
+            raise InputError(
+                f"--expect: {error.message}\n  {line}\n  {caret}", error.hint
+            ) from error
+    return found
+
+
+def judge_again(place: RunPlace, more: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
+    """The run's summary with verdicts on what is expected of it; the file has them from now on, too."""
+    from analysis.inputs.run_folder import read_run
+    from analysis.stats import expectations
+
+    path = place.folder / "summary.json"
+    summary = expectations.judge_again(read_run(place.folder), more)
+    if summary != read_json(path):
+        write_json(path, summary)
+    return summary
+
+
+def expectation_tables(summary: dict[str, Any], title: str = "what was expected") -> list[Table]:
+    """A row for each line; nothing if nothing was expected."""
+    verdicts = summary.get("expectations", [])
+    if not verdicts:
+        return []
+    table = Table(title=title)
+    for column in ("expected", "found", "result"):
+        table.add_column(column, justify="right" if column == "found" else "left")
+    for verdict in verdicts:
+        style = "" if verdict["ok"] else "bold red"
+        table.add_row(verdict["expect"], found(verdict), result(verdict), style=style)
+    return [table]
+
+
+def found(verdict: dict[str, Any]) -> str:
+    """The value in its unit, or why there is none."""
+    value = verdict["found"]
+    if value is None:
+        return str(verdict["reason"])
+    if verdict["unit"] == "s":
+        return seconds(value)
+    return f"{value:.3%}" if verdict["unit"] == "share" else f"{value:,.6g}"
+
+
+def result(verdict: dict[str, Any]) -> str:
+    """In a word, readable without colour."""
+    if verdict["ok"]:
+        return OK
+    return UNJUDGED if verdict["found"] is None else FAILED
+
+
+def fail_if_unmet(summaries: Sequence[dict[str, Any]], terminal: Terminal) -> None:
+    """When everything is written and told: exit code 1 if something is not as it was expected."""
+    verdicts = [verdict for one in summaries for verdict in one.get("expectations", ())]
+    unmet = sum(not verdict["ok"] for verdict in verdicts)
+    if unmet:
+        terminal.emit(Note(f"{unmet} of {len(verdicts)} expectations were not met"))
+        raise typer.Exit(UNMET)
+
+
+@dataclass(frozen=True, slots=True)
+class Measuring:
+    """How a run is measured: where Spark computes, level -> seconds that go before the run's own deadlines, and
+    what is expected besides what the run's scenario says."""
+
+    master: str = HERE
+    deadlines: Mapping[int, float] = field(default_factory=dict)
+    expected: Sequence[dict[str, Any]] = ()
+
+
+AS_RUN = Measuring()
+
+
+def analyze_and_show(
+    place: RunPlace,
+    terminal: Terminal,
+    measuring: Measuring = AS_RUN,
+    more: Callable[[], dict[str, Any]] = dict,
+) -> None:
+    """Measure a run, report on it, and tell; `more` gives further keys of the document when all is measured."""
+    terminal.if_interrupted = (
+        f"interrupted; the captures in {place.folder} are complete: `testbed analyze {place.run}`"
+    )
+    summary = analyze_run(place, terminal.emit, measuring)
+    path = write_run_report(place, terminal.emit)
+    terminal.document({**summary, "report": str(path), **more()})
+    terminal.show(*summary_tables(summary), *expectation_tables(summary), f"report: {path}")
+    say_doubts(summary, terminal)
+    fail_if_unmet([summary], terminal)
+
+
+def say_doubts(summary: dict[str, Any], terminal: Terminal, run: str = "") -> None:
+    """Why the numbers deserve doubt; `run`: of which of several."""
+    for reason in summary["fidelity"]["reasons"]:
+        terminal.emit(Warned(f"{run}: {reason}" if run else reason))
+
+
+def analyze_run(place: RunPlace, emit: Emit, measuring: Measuring = AS_RUN) -> dict[str, Any]:
+    """Measure a run; TestbedError if it cannot be."""
+    from analysis.errors import AnalysisError
+    from analysis.pipeline import analyze as measure_run
+
+    warn_if_up(place, emit)
+    try:
+        summary = measure_run(
+            place.folder,
+            emit=stages(emit),
+            master=measuring.master,
+            deadlines=measuring.deadlines,
+        )
+    except AnalysisError as error:
+        raise TestbedError(error.message, error.hint) from error
+    return judge_again(place, measuring.expected) if measuring.expected else summary
+
+
+def warn_if_up(place: RunPlace, emit: Emit) -> None:
+    """What goes on is measured only so far; a manifest that cannot be read is the analysis' to tell of."""
+    manifest = read_json(place.manifest)
+    if isinstance(manifest, dict) and manifest.get("status") in UNFINISHED:
+        emit(Warned("the lab of this run is still up: its captures are not complete"))
+
+
+def write_run_report(place: RunPlace, emit: Emit) -> Path:
+    from analysis.report.report import write_report
+
+    stage = "writing the report"
+    emit(StageStarted(stage, 1))
+    path = write_report(place.folder)
+    emit(StageEnded(stage))
+    return path

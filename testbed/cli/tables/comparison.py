@@ -1,0 +1,212 @@
+"""A comparison of runs as tables."""
+
+from collections.abc import Callable
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from nodes.protocol.wire import LEVEL_NAMES
+from testbed.cli.tables.summary import seconds
+
+DELAYS = {"p50": "delay p50", "p95": "delay p95", "p99": "delay p99", "max": "delay max"}
+HOPS = {"hops_mean": "hops mean", "hops_max": "hops max"}
+WHOLE = {
+    "copies_per_publication": "copies a publication",
+    "control_bytes_per_s": "control bytes/s a broker",
+    "overhead": "bytes for a byte of payload",
+}
+NONE = "–"
+
+
+def comparison_tables(document: dict[str, Any]) -> list[Table | Text]:
+    """All runs side by side; how sure the differences are; of one scenario, message by message; then the limits."""
+    return [
+        _side_by_side(document),
+        *_effects(document),
+        *_pairs(document),
+        *_limits(document),
+        *_worse(document),
+    ]
+
+
+def _side_by_side(document: dict[str, Any]) -> Table:
+    runs, ratios = document["runs"], document["ratios"]
+    unsure = any("error_s" in told for run in runs for told in run["levels"].values())
+    caption = "× is the multiple of the first run"
+    caption += "; ≈: the clocks could not show a difference" if unsure else ""
+    table = Table(title="runs side by side", caption=caption)
+    table.add_column("")
+    for run in runs:
+        trials = f"\n{run['trials']} trials" if run["trials"] > 1 else ""
+        about = f"{run['overlay']}, {run['backend']}"
+        table.add_column(f"{run['run']}\n{about}{trials}", justify="right")
+    table.add_row("delivered", *(f"{run['delivered']} of {run['expected']}" for run in runs))
+    table.add_row("lost", *(str(run["lost"]) for run in runs))
+    table.add_row("handed twice", *(_value(run["handed_twice"], str) for run in runs))
+    for name, title in WHOLE.items():
+        table.add_row(title, *_cells(runs, ratios, name, _plain))
+    for level in sorted({level for run in runs for level in run["levels"]}, reverse=True):
+        table.add_section()
+        here, times = _of_level(runs, level), _of_level(ratios, level)
+        title = f"level {level} {LEVEL_NAMES[int(level)]}: lost"
+        table.add_row(title, *(_lost(told) for told in here), style="bold")
+        for name, title in DELAYS.items():
+            table.add_row(f"  {title}", *_delays(here, times, name))
+        for name, title in HOPS.items():
+            table.add_row(f"  {title}", *_cells(here, times, name, _plain))
+    return table
+
+
+def _effects(document: dict[str, Any]) -> list[Table]:
+    """Ratios and differences with their intervals."""
+    found = [one for one in document["effects"] if one["levels"]]
+    if not found:
+        return []
+    drawn = {kind for one in found for kind in one["drawn"]}
+    table = Table(
+        title=f"how sure the differences to {document['runs'][0]['run']} are",
+        caption=f"95 % intervals over {' and '.join(sorted(drawn, reverse=True))}; "
+        "Cliff's delta: 1 if every delay is longer than every one of the first, -1 if shorter",
+    )
+    for column in ("run", "level"):
+        table.add_column(column)
+    for column in ("p50", "p95", "p99", "mean", "lost", "Cliff's delta"):
+        table.add_column(column, justify="right")
+    for one in found:
+        for level, told in one["levels"].items():
+            table.add_row(
+                one["run"],
+                level,
+                *(_within(told[name], _times) for name in ("p50", "p95", "p99", "mean")),
+                _within(told["lost_share"], lambda share: f"{share:+.2%}"),
+                _within(told["cliffs_delta"], lambda delta: f"{delta:+.2f}"),
+            )
+    return [table]
+
+
+def _within(told: dict[str, float | None], write: Callable[[float], str]) -> str:
+    value, low, high = (told[name] for name in ("value", "low", "high"))
+    unsure = " ≈" if told.get("within_clock_error") else ""
+    if value is None or low is None or high is None:
+        return NONE + unsure
+    return f"{write(value)}{unsure}\n{write(low)} to {write(high)}"
+
+
+def _worse(document: dict[str, Any]) -> list[Table]:
+    if not document["worse"]:
+        return []
+    table = Table("metric", "worse than", "found", "interval", "of", "", title="worse than asked")
+    for one in document["worse"]:
+        verdict = "[green]no[/]" if one["ok"] else "[bold red]worse[/]"
+        table.add_row(
+            one["metric"],
+            f"{one['worse_than']:.1%}",
+            f"{one['found']:+.1%}",
+            f"{one['low']:+.1%} to {one['high']:+.1%}",
+            one["of"],
+            verdict,
+        )
+    return [table]
+
+
+def _of_level(runs: list[dict[str, Any]], level: str) -> list[dict[str, Any]]:
+    return [run["levels"].get(level, {}) for run in runs]
+
+
+def _cells(
+    values: list[dict[str, Any]],
+    ratios: list[dict[str, Any]],
+    name: str,
+    write: Callable[[float], str],
+) -> list[str]:
+    """The value of each run, and of all but the first its ratio."""
+    told = [_value(value.get(name), write) for value in values]
+    times = [ratio.get(name) for ratio in ratios]
+    return told[:1] + [
+        cell if ratio is None else f"{cell}  {_times(ratio)}"
+        for cell, ratio in zip(told[1:], times, strict=True)
+    ]
+
+
+def _delays(values: list[dict[str, Any]], ratios: list[dict[str, Any]], name: str) -> list[str]:
+    """As cells, in no more digits than clocks leave; what they could not tell apart has no ratio."""
+    told = [_delay(value, name) for value in values]
+    cells = told[:1]
+    for cell, ratio in zip(told[1:], ratios, strict=True):
+        times = ratio.get(name)
+        if name in ratio.get("within_clock_error", ()):
+            cells.append(f"{cell}  ≈")
+        else:
+            cells.append(cell if times is None else f"{cell}  {_times(times)}")
+    return cells
+
+
+def _delay(told: dict[str, Any], name: str) -> str:
+    error = told.get("error_s", {}).get(name, 0.0)
+    return _value(told.get(name), lambda delay: seconds(delay, error))
+
+
+def _lost(told: dict[str, Any]) -> str:
+    return f"{told['lost']} of {told['expected']}" if told else NONE
+
+
+def _value(value: Any, write: Callable[[Any], str]) -> str:
+    return NONE if value is None else write(value)
+
+
+def _times(ratio: float) -> str:
+    return f"×{ratio:.2f}" if ratio >= 0.1 else f"×{ratio:.2g}"
+
+
+def _plain(value: float) -> str:
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:,.2f}" if value < 1000 else f"{value:,.0f}"
+
+
+def _pairs(document: dict[str, Any]) -> list[Table | Text]:
+    first = document["runs"][0]["run"]
+    compared = [one for one in document["pairs"] if not one.get("reason")]
+    told: list[Table | Text] = [
+        Text(f"{one['run']} is of another scenario than {first}: {one['reason']}")
+        for one in document["pairs"]
+        if one.get("reason")
+    ]
+    if not compared:
+        return told
+    table = Table(
+        title=f"the same message at the same receiver, beside {first}",
+        caption="delays as multiples of the first run's, message by message",
+    )
+    for column in ("run", "pairs", "same hops", "same path", "level"):
+        table.add_column(column, justify="left" if column == "run" else "right")
+    for column in ("delay p5", "p50", "p95"):
+        table.add_column(column, justify="right")
+    for one in compared:
+        counts = [
+            one["run"],
+            str(one["pairs"]),
+            *(_share(one, n) for n in ("same_hops", "same_paths")),
+        ]
+        for level, delay in one["delays"].items() or [(NONE, None)]:
+            times = [_times(delay[name]) if delay else NONE for name in ("p05", "p50", "p95")]
+            table.add_row(*counts, level, *times)
+            counts = [""] * len(counts)
+    return [table, *told]
+
+
+def _share(one: dict[str, Any], name: str) -> str:
+    return f"{one[name] / one['pairs']:.1%}" if one["pairs"] else NONE
+
+
+def _limits(document: dict[str, Any]) -> list[Table]:
+    if not document["limits"]:
+        return []
+    table = Table("limit", "at most", "found", "of", "", title="limits")
+    for one in document["limits"]:
+        verdict = "[green]kept[/]" if one["ok"] else "[bold red]exceeded[/]"
+        table.add_row(
+            one["limit"], f"{one['at_most']:g}", f"{one['found']:.4g}", one["of"], verdict
+        )
+    return [table]

@@ -1,0 +1,257 @@
+"""The summary of one run, or of many, as tables."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from analysis.formatting import told as with_error
+from nodes.protocol.wire import LEVEL_NAMES
+from testbed.backends.common.names import SIMULATED
+from testbed.recording.lateness import sentence
+
+MOST_RECEIVERS = 10
+
+
+def summary_tables(summary: dict[str, Any]) -> list[Table | Text]:
+    """Delay and hops by level, who heard of the most urgent, then messages, overhead and the verdict."""
+    return [_delays(summary), *_methods(summary), *_receivers(summary), _facts(summary)]
+
+
+def _delays(summary: dict[str, Any]) -> Table | Text:
+    links = "" if summary["backend"] == SIMULATED else f", links by {summary['emulator']}"
+    title = f"run {summary['run']} ({summary['backend']}{links})"
+    if not summary["delay_s"]:
+        return Text(f"{title}: nothing was delivered")
+    table = Table(title=title, caption="delay from publication to the last byte at the receiver")
+    table.add_column("level")
+    for column in ("deliveries", "p50", "p95", "p99", "max", "hops mean", "hops max"):
+        table.add_column(column, justify="right")
+    for level in sorted(summary["delay_s"], reverse=True):
+        delay = summary["delay_s"][level]
+        hops = summary["hops"].get(level, {})
+        quantiles = [
+            seconds(delay[key], clock_error(summary, level, key))
+            for key in ("p50", "p95", "p99", "max")
+        ]
+        table.add_row(
+            f"{level} {LEVEL_NAMES[int(level)]}",
+            str(delay["n"]),
+            *quantiles,
+            f"{hops['mean']:.2f}" if hops else "",
+            str(hops["max"]) if hops else "",
+            style="bold" if level == "5" else "",
+        )
+    return table
+
+
+def _methods(summary: dict[str, Any]) -> list[Table]:
+    """The most urgent level by delivery method, where links have different ones."""
+    methods = summary.get("by_method", {})
+    if len(methods) < 2:
+        return []
+    urgent = max(level for levels in methods.values() for level in levels)
+    heard = [(name, levels[urgent]) for name, levels in methods.items() if urgent in levels]
+    return [_outcomes(f"level {urgent} by delivery method", "method", heard)]
+
+
+def _receivers(summary: dict[str, Any]) -> list[Table | Text]:
+    """The most urgent level, receiver by receiver, the worst served first."""
+    by_receiver = summary.get("by_receiver", {})
+    if not by_receiver:
+        return []
+    urgent = max(level for levels in by_receiver.values() for level in levels)
+    heard = [(name, levels[urgent]) for name, levels in by_receiver.items() if urgent in levels]
+    heard.sort(key=lambda each: (-each[1]["lost"], -(each[1]["max"] or 0.0), each[0]))
+    table = _outcomes(f"who heard of level {urgent} when", "receiver", heard[:MOST_RECEIVERS])
+    if len(heard) > MOST_RECEIVERS:
+        table.caption = f"{len(heard) - MOST_RECEIVERS} more in the report"
+    return [table]
+
+
+def _outcomes(title: str, of: str, rows: list[tuple[str, dict[str, Any]]]) -> Table:
+    table = Table(title=title)
+    table.add_column(of)
+    for column in ("delivered", "lost", "p50", "p95", "max"):
+        table.add_column(column, justify="right")
+    for name, told in rows:
+        quantiles = [
+            seconds(told[key], told.get("error_s", {}).get(key, 0.0)) if told["delivered"] else ""
+            for key in ("p50", "p95", "max")
+        ]
+        delivered = f"{told['delivered']} of {told['expected']}"
+        table.add_row(name, delivered, str(told["lost"]), *quantiles)
+    return table
+
+
+def _facts(summary: dict[str, Any]) -> Table:
+    messages, overhead = summary["messages"], summary["overhead"]
+    fidelity = summary["fidelity"]
+    payload, wire = overhead["payload_bytes"], overhead["wire_bytes"]
+    share = f" ({wire / payload:.2f} x the payload)" if payload else ""
+    table = Table(show_header=False, box=None, padding=(0, 1))
+    table.add_row(
+        "messages",
+        f"{messages['published']} published, {messages['delivered']} of "
+        f"{messages['expected_deliveries']} deliveries made, {messages['lost']} lost, "
+        f"{messages['duplicates']} doubled{_handed_twice(messages)}",
+    )
+    table.add_row(
+        "overhead",
+        f"{wire:,} bytes on all links in {overhead['packets']:,} packets for "
+        f"{payload:,} bytes of payload{share}, {overhead['retransmitted_packets']} retransmitted",
+    )
+    if clocks := summary.get("clocks", {}).get("by_node"):
+        table.add_row("clocks", _clocks(clocks))
+    for title, words in _overlay(summary.get("overlay")):
+        table.add_row(title, words)
+    for what, late in (fidelity.get("lateness") or {}).items():
+        if late:
+            table.add_row("lateness", sentence(late, f"{late['n']} {what}"))
+    table.add_row("fidelity", _verdict(fidelity, summary["backend"] == SIMULATED))
+    return table
+
+
+def _clocks(known: dict[str, Any]) -> str:
+    """How many nodes have clocks of their own, and which is the worst."""
+    worst = max(known, key=lambda node: known[node]["error_s"])
+    own = (
+        f"{len(known)} nodes have clocks of their own" if len(known) > 1 else "one node has its own"
+    )
+    return f"{own}; times of {worst} may be off by up to {seconds(known[worst]['error_s'])}"
+
+
+def _handed_twice(messages: dict[str, Any]) -> str:
+    twice = messages.get("handed_twice", 0)
+    if not twice and "handed_twice" in messages and messages["duplicates"]:
+        return " on the way, none handed over twice"
+    return f", [bold red]{twice} handed to an application twice[/]" if twice else ""
+
+
+def _overlay(told: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
+    """What several brokers did, and how those that died were got over."""
+    if told is None or told["brokers"] < 2:
+        return
+    handled, relayed = (
+        sum(level[name] for level in told["forwards"].values()) for name in ("handled", "relayed")
+    )
+    words = [f"{told['brokers']} brokers, {told['method']}"]
+    if told["copies_per_publication"] is not None:
+        words.append(f"{told['copies_per_publication']:.2f} copies a publication")
+    if handled:
+        words.append(f"{relayed / handled:.1%} of what they handled only relayed")
+    if (rate := told["control"]["bytes_per_s_per_broker"]) is not None:
+        words.append(f"{rate:,.0f} bytes/s of control a broker")
+    yield "overlay", "; ".join(words)
+    for row in told["repairs"]:
+        yield "", _repair(row)
+
+
+def _repair(row: dict[str, Any]) -> str:
+    if not row["healed"]:
+        return f"[bold red]{row['node']} died, and the overlay did not heal: {row['lost']} lost[/]"
+    if not row["flows_hit"]:
+        return f"{row['node']} died, and nobody felt it"
+    return f"{row['node']} died; healed after {seconds(row['repair_s'])}, {row['lost']} lost"
+
+
+def _verdict(fidelity: dict[str, Any], simulated: bool) -> str:
+    if not fidelity["ok"]:
+        return " ".join(fidelity["reasons"])
+    if simulated:
+        return "simulated in virtual time: no packet was sent, no machine was measured"
+    if fidelity.get("machine") is None:
+        return "nothing speaks against the numbers, but the machine was not watched"
+    return "the machine kept up"
+
+
+def clock_error(summary: dict[str, Any], level: str, name: str) -> float:
+    """How far clocks may make this quantile of this level wrong."""
+    told = summary.get("delay_error_s", {}).get(level)
+    return float(told["of"][name]) if told else 0.0
+
+
+def seconds(value: float, error: float = 0.0) -> str:
+    """Milliseconds below a second, seconds above; in no more digits than an error leaves."""
+    if error:
+        return with_error(value, error).replace("\u00a0", " ")
+    return f"{value * 1000:.1f} ms" if value < 1 else f"{value:.2f} s"
+
+
+# What the analysis of many runs found, as tables.
+
+
+NONE = "–"
+SHOWN = ("p50", "p95", "p99", "mean")
+
+
+def many_tables(document: dict[str, Any]) -> list[Table | str]:
+    """All runs, then experiments of several trials with their intervals, then where the dataset is."""
+    shown: list[Table | str] = [_runs(document["runs"])]
+    shown += [_experiment(one) for one in document["experiments"]]
+    if document["dataset"]:
+        shown.append(f"dataset: {document['dataset']}")
+    return shown
+
+
+def _runs(rows: list[dict[str, Any]]) -> Table:
+    table = Table("run", title=f"{len(rows)} runs")
+    for column in ("trial", "published", "delivered", "lost", "late", "out of order", "p50", "p95"):
+        table.add_column(column, justify="right")
+    table.add_column("report")
+    for row in rows:
+        if row["summary"] is None:
+            blank = [NONE] * 8
+            table.add_row(row["run"], *blank, f"[bold red]{escape(row['error']['message'])}[/]")
+            continue
+        messages, levels = row["summary"]["messages"], row["summary"]["by_priority"].values()
+        late = [level["late"] for level in levels if level["late"] is not None]
+        table.add_row(
+            row["run"],
+            str(row["trial"]),
+            str(messages["published"]),
+            f"{messages['delivered']} of {messages['expected_deliveries']}",
+            str(messages["lost"]),
+            str(sum(late)) if late else NONE,
+            str(sum(level["out_of_order"] for level in levels)),
+            *_urgent(row["summary"]),
+            row["report"],
+        )
+    table.caption = "p50 and p95 of the most urgent level"
+    return table
+
+
+def _urgent(summary: dict[str, Any]) -> list[str]:
+    delays = summary["delay_s"]
+    if not delays:
+        return [NONE, NONE]
+    level = max(delays)
+    return [
+        seconds(delays[level][name], clock_error(summary, level, name)) for name in ("p50", "p95")
+    ]
+
+
+def _experiment(one: dict[str, Any]) -> Table:
+    table = Table(
+        title=f"{len(one['runs'])} trials: {one['overlay']}, {one['delivery']}, {one['backend']}",
+        caption="95 % intervals, over trials",
+    )
+    table.add_column("level")
+    for column in ("expected", "lost", *SHOWN):
+        table.add_column(column, justify="right")
+    for level, told in one["levels"].items():
+        table.add_row(
+            f"{level} {LEVEL_NAMES[int(level)]}",
+            str(told["expected"]),
+            _within(told["lost_share"], lambda share: f"{share:.2%}"),
+            *(_within(told[name], seconds) for name in SHOWN),
+        )
+    return table
+
+
+def _within(told: dict[str, float | None], write: Any) -> str:
+    if told["value"] is None:
+        return NONE
+    return f"{write(told['value'])}\n{write(told['low'])} to {write(told['high'])}"

@@ -1,0 +1,226 @@
+"""A topology as a tree: the core, the routers at it, and the nodes; those that are alike stand for each other."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from html import escape
+from typing import Any
+
+from testbed.links.values import NOTHING, written
+from testbed.topology.model import Node, NodeKind, Profile, Shape, Topology
+
+CORE = "core"
+MOST_WORDS = 3  # topics that are named
+
+
+@dataclass(frozen=True, slots=True)
+class Twig:
+    """One node, or several of a group that have the same kind of link to the same place; `behind` hang on each."""
+
+    label: str
+    count: int
+    kind: NodeKind
+    profile: str
+    topics: tuple[str, ...]
+    behind: tuple["Twig", ...] = ()
+
+    @property
+    def named(self) -> str:
+        """`siren`, or `slopes × 200`."""
+        return self.label if self.count == 1 else f"{self.label} × {self.count}"
+
+    @property
+    def about(self) -> str:
+        """What it is, and what it wants."""
+        more = len(self.topics) - MOST_WORDS
+        topics = ", ".join(self.topics[:MOST_WORDS]) + (f", {more} more" if more > 0 else "")
+        return f"{self.kind}: {topics}" if topics else str(self.kind)
+
+
+def twigs(topology: Topology) -> tuple[Twig, ...]:
+    """What hangs on the core, in file order."""
+    behind: dict[str | None, list[Node]] = {}
+    for node in topology.nodes:
+        behind.setdefault(node.router, []).append(node)
+    return _alike(behind.get(None, ()), behind)
+
+
+def _alike(nodes: Iterable[Node], behind: Mapping[str | None, Sequence[Node]]) -> tuple[Twig, ...]:
+    found: dict[Twig, list[str]] = {}
+    for node in nodes:
+        hanging = _alike(behind.get(node.name, ()), behind)
+        one = Twig(node.group or node.name, 1, node.kind, node.profile, node.wanted_topics, hanging)
+        found.setdefault(one, []).append(node.name)
+    return tuple(
+        replace(one, label=names[0]) if len(names) == 1 else replace(one, count=len(names))
+        for one, names in found.items()
+    )
+
+
+def profiles_in_use(topology: Topology) -> dict[str, str]:
+    """Each with what it does, in one line."""
+    used = dict.fromkeys(node.profile for node in topology.nodes)
+    return {name: in_words(topology.profile(name)) for name in used}
+
+
+def in_words(profile: Profile) -> str:
+    """Up and down, once if they are the same."""
+    up, down = _shape(profile.up), _shape(profile.down)
+    return up if up == down else f"up {up}; down {down}"
+
+
+def _shape(shape: Shape) -> str:
+    values = {name: text for name, text in written(asdict(shape)).items() if text != NOTHING}
+    told = [values.get("rate", "not limited")]
+    if "delay" in values:
+        jitter = f" ± {values['jitter']}" if "jitter" in values else ""
+        told.append(f"{values['delay']}{jitter}")
+    if "loss" in values:
+        told.append(f"{values['loss']} lost")
+    return ", ".join(told)
+
+
+def document(topology: Topology) -> dict[str, Any]:
+    """For programs: every node, and every link with where it leads."""
+    return {
+        "topology": topology.name,
+        "overlay": topology.overlay.method,
+        "nodes": [
+            {
+                "name": node.name,
+                "number": node.number,
+                "kind": node.kind,
+                "group": node.group,
+                "topics": list(node.wanted_topics),
+                "homes": list(node.homes),
+            }
+            for node in topology.nodes
+        ],
+        "links": [
+            {"node": node.name, "to": node.router or CORE, "profile": node.profile}
+            for node in topology.nodes
+        ],
+        "profiles": profiles_in_use(topology),
+    }
+
+
+# The sheet that every drawing stands on: white, with a title, in the same letters and colours.
+
+
+SHEET_STYLE = """
+text { font: 12px system-ui, sans-serif; fill: #16202b; text-anchor: middle; dominant-baseline: central; }
+.quiet { fill: #566372; text-anchor: start; }
+.small { font-size: 11px; }
+"""
+
+
+def sheet(width: float, height: float, title: str, style: str, parts: Iterable[str]) -> str:
+    """The whole SVG."""
+    told = escape(title)
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" role="img"'
+        f' aria-label="{told}"><style>{SHEET_STYLE.rstrip()}{style}</style>'
+        f'<rect width="100%" height="100%" fill="#ffffff"/><text class="quiet" x="14" y="20">{told}</text>'
+        f"{''.join(parts)}</svg>\n"
+    )
+
+
+# A topology drawn: the core on the left, then what hangs on it; each line with the name of its profile.
+
+
+LEFT, TOP = 70, 60
+GAP, HEIGHT, ROW = 150, 38, 52  # between columns, of a box, and of a row
+LETTER, PADDING, LINE = 6.6, 14, 18  # of the text
+NARROWEST = 90
+STYLE = """
+.node { stroke-width: 1.5; fill: #f1f3f5; stroke: #8d96a1; }
+.broker { fill: #fbe9e7; stroke: #b1182e; }
+.sensor { fill: #fdf2dc; stroke: #8a5a00; }
+.subscriber { fill: #e4f1f6; stroke: #17617c; }
+.router { fill: #ecebf7; stroke: #5a4fa0; }
+.line { fill: none; stroke: #8d96a1; stroke-width: 1.5; }
+.profile { text-anchor: end; fill: #566372; font-size: 11px; }
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Box:
+    """A twig in its place, and where its line begins."""
+
+    twig: Twig
+    x: float
+    y: float
+    width: float
+    line_from: tuple[float, float]
+
+
+def plain_svg(topology: Topology) -> str:
+    """The whole picture."""
+    hanging = twigs(topology)
+    rows = sum(_rows(twig) for twig in hanging)
+    middle = TOP + ROW * max(rows, 1) / 2
+    width = _box_width((CORE,))
+    boxes = list(_boxes(hanging, LEFT + width / 2 + GAP, TOP, (LEFT + width / 2, middle)))
+    profiles = [f"{name}: {told}" for name, told in profiles_in_use(topology).items()]
+    foot = TOP + ROW * max(rows, 1) + 20
+    parts = [
+        *(_line(box) for box in boxes),
+        _node(LEFT - width / 2, middle, width, "node", (CORE,)),
+        *(
+            _node(box.x, box.y, box.width, f"node {box.twig.kind}", _words(box.twig))
+            for box in boxes
+        ),
+        *(
+            f'<text class="quiet small" x="14" y="{foot + LINE * place:g}">{escape(told)}</text>'
+            for place, told in enumerate(profiles)
+        ),
+    ]
+    title = f"{topology.name}: {len(topology.nodes)} nodes, overlay {topology.overlay.method}"
+    right = max((box.x + box.width for box in boxes), default=0.0)
+    longest = max(map(len, (title, *profiles)))
+    whole = max(right + 20, 28 + LETTER * longest)
+    return sheet(whole, foot + LINE * len(profiles), title, STYLE, parts)
+
+
+def _words(twig: Twig) -> tuple[str, ...]:
+    return twig.named, twig.about
+
+
+def _box_width(words: Sequence[str]) -> float:
+    return max(NARROWEST, round(LETTER * max(map(len, words))) + PADDING)
+
+
+def _rows(twig: Twig) -> int:
+    return max(1, sum(_rows(one) for one in twig.behind))
+
+
+def _boxes(
+    hanging: Sequence[Twig], x: float, top: float, line_from: tuple[float, float]
+) -> Iterator[_Box]:
+    """One below the other; each as high as what is behind it."""
+    width = max((_box_width(_words(twig)) for twig in hanging), default=0.0)
+    for twig in hanging:
+        height = ROW * _rows(twig)
+        box = _Box(twig, x, top + height / 2, width, line_from)
+        yield box
+        yield from _boxes(twig.behind, x + width + GAP, top, (x + width, box.y))
+        top += height
+
+
+def _line(box: _Box) -> str:
+    (x, y), bend = box.line_from, 30
+    return (
+        f'<path class="line" d="M{x:g},{y:g} C{x + bend:g},{y:g} {x + bend:g},{box.y:g} {x + 2 * bend:g},{box.y:g} '
+        f'H{box.x:g}"/><text class="profile" x="{box.x - 5:g}" y="{box.y - 8:g}">{escape(box.twig.profile)}</text>'
+    )
+
+
+def _node(x: float, y: float, width: float, kind: str, words: Sequence[str]) -> str:
+    lines = [
+        f'<text class="{"small" if place else "label"}" x="{x + width / 2:g}" '
+        f'y="{y + (place - (len(words) - 1) / 2) * (LINE - 3):g}">{escape(told)}</text>'
+        for place, told in enumerate(words)
+    ]
+    return (
+        f'<rect class="{kind}" x="{x:g}" y="{y - HEIGHT / 2:g}" width="{width:g}" height="{HEIGHT}" rx="5"/>'
+        f"{''.join(lines)}"
+    )

@@ -1,0 +1,104 @@
+"""What a scenario asks of the keeper beside links and signals: partitions, background traffic, commands in nodes."""
+
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from testbed.keeper.children import end, start
+from testbed.keeper.nodes import Kept
+from testbed.keeper.workers import Worker
+from testbed.links import partition
+from testbed.links.wiring import ns_path
+
+Find = Callable[[str], Kept]
+
+
+class Happening:
+    """`find` knows the nodes, `make` starts the process that sends background traffic, `marks` are a process's."""
+
+    def __init__(
+        self, find: Find, make: Callable[[], Worker], marks: Callable[[str], Mapping[str, str]]
+    ) -> None:
+        self._find = find
+        self._make = make
+        self._marks = marks
+        self._apart: dict[int, list[list[str]]] = {}
+        self._loads: set[int] = set()
+        self._worker: Worker | None = None
+        self._commands: dict[int, subprocess.Popen[bytes]] = {}
+
+    def part(self, number: int, sides: Sequence[Sequence[str]]) -> None:
+        """These nodes cannot reach each other."""
+        self.reunite(number)  # of an earlier scenario, whose rules would stay for ever
+        addresses = [[self._find(name).access.spec.address for name in side] for side in sides]
+        self._apart[number] = addresses
+        partition.part(number, addresses)
+
+    def reunite(self, number: int) -> None:
+        """They can again."""
+        if (sides := self._apart.pop(number, None)) is not None:
+            partition.reunite(number, sides)
+
+    def calm(self) -> None:
+        """What a scenario that broke off has left going on ends."""
+        for number in [*self._apart]:
+            self.reunite(number)
+        for number in [*self._loads]:
+            self.unload(number)
+
+    def expect_load(self) -> None:
+        """Start the process that sends, so that it is ready when it is asked to."""
+        if self._worker is None or not self._worker.running:
+            self._worker = self._make()
+
+    def load(self, number: int, nodes: Sequence[str], to: str, rate_bps: float, size: int) -> None:
+        """Datagrams from each of these nodes to another."""
+        self.unload(number)
+        self.expect_load()
+        assert self._worker is not None
+        receiver = self._find(to).access
+        flows = [
+            {
+                "ns": ns_path(self._find(name).ns_fd),
+                "to_ns": ns_path(receiver.ns_fd),
+                "target": receiver.spec.address,
+            }
+            for name in nodes
+        ]
+        self._loads.add(number)
+        question = {"do": "begin", "number": number, "rate_bps": rate_bps, "size": size}
+        self._worker.ask({**question, "flows": flows})
+
+    def unload(self, number: int) -> dict[str, int]:
+        """How many datagrams were `sent`, and how many more were due (`unsent`); nothing if nobody knows."""
+        known = number in self._loads
+        self._loads.discard(number)
+        if not known or self._worker is None or not self._worker.running:
+            return {}
+        answer = self._worker.ask({"do": "end", "number": number})
+        return {what: int(answer[what]) for what in ("sent", "unsent")}
+
+    def execute(self, node: str, argv: Sequence[str], output: str) -> int:
+        """A command in the node's network; its number, by which `executed` tells how it ended."""
+        number = len(self._commands) + 1
+        kept = self._find(node)
+        self._commands[number] = start(
+            list(argv), self._marks("exec"), Path(output), ns_fd=kept.ns_fd
+        )
+        return number
+
+    def executed(self) -> dict[str, int | None]:
+        """Number -> exit code; None while it runs."""
+        return {str(number): child.poll() for number, child in self._commands.items()}
+
+    def close(self) -> None:
+        """Everything ends."""
+        end(list(self._commands.values()))
+        if self._worker is not None:
+            self._worker.end()
+            self._worker = None
+
+    def reap(self) -> None:
+        """Collect children that have ended."""
+        for child in self._commands.values():
+            child.poll()

@@ -1,0 +1,274 @@
+"""`python -m testbed.keeper.calibration <lab dir> <run> <parent> [--unprivileged]`: measures profiles on scratch links.
+
+It makes a core of its own, in a network namespace of its own, and in it links as a keeper makes them: the same wiring,
+the same shaping, a relay of the same program. So nothing of it can meet a node, stand in a capture or count among the
+lab's packets, and all of it is gone with this process. Questions as JSON lines on stdin, answers on stdout:
+
+| question | answer |
+| --- | --- |
+| `{"do": "quick", "emulator", "profiles": [Profile]}` | `results` |
+| `{"do": "full", "emulator", "profiles": [Profile], "effort": {}}` | `results`, after lines `{"done", "of", "what"}` |
+
+It ends with its parent, or when stdin does.
+"""
+
+import argparse
+import gc
+import json
+import os
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from secrets import randbits
+from typing import Any
+
+from testbed.errors import TestbedError
+from testbed.keeper.core import Core
+from testbed.links.calibration.exchange import Exchange
+from testbed.links.calibration.measurement import (
+    Effort,
+    full,
+    lanes_for_full,
+    lanes_for_quick,
+    quick,
+    units,
+)
+from testbed.links.calibration.probes import lines_of
+from testbed.links.calibration.verdict import Calibrated
+from testbed.links.namespaces import enter_core
+from testbed.links.spec import LinkSpec
+from testbed.links.wiring import make_core
+from testbed.places import LabPlace
+from testbed.syscalls import come_first, die_with_parent, wake_precisely
+from testbed.topology.model import Emulator, Profile, Shape
+
+# Scratch links to measure on, made by a core as a lab's own links are.
+
+
+NETWORK = "198.18"  # for benchmarks of network devices (RFC 2544)
+MOST_LINKS = 60  # at the same time
+_PREFIX_LENGTH = 16
+Lanes = list[tuple[Profile, tuple[str, ...]]]
+
+
+class Bench:
+    """Scratch links of one emulator in this process's own core.
+
+    They stay for the next question, as taking links away takes longer than making them; the kernel takes all of them
+    away at once when this process ends.
+    """
+
+    def __init__(self, core: Core, emulator: Emulator, log: Path) -> None:
+        self.emulator = emulator
+        self._core = core
+        self._log = log
+        self._exchange: Exchange | None = None
+        self._standing: dict[Profile, tuple[str, ...]] = {}
+        self._descriptors: list[int] = []
+
+    def lanes(self, wanted: Sequence[tuple[Profile, int]]) -> tuple[Exchange, Lanes]:
+        """So many links of each profile, shaped and up."""
+        missing = [
+            (profile, count - len(self._standing.get(profile, ())))
+            for profile, count in wanted
+            if count > len(self._standing.get(profile, ()))
+        ]
+        if self._count() + sum(count for _, count in missing) > MOST_LINKS:
+            self._clear()
+            missing = list(wanted)
+        if missing:
+            self._add(missing)
+        assert self._exchange is not None
+        return self._exchange, [
+            (profile, self._standing[profile][:count]) for profile, count in wanted
+        ]
+
+    def _count(self) -> int:
+        return sum(map(len, self._standing.values()))
+
+    def _add(self, missing: Sequence[tuple[Profile, int]]) -> None:
+        profiles = [profile for profile, count in missing for _ in range(count)]
+        first = self._count() + 1
+        specs = [_spec(number, profile) for number, profile in enumerate(profiles, first)]
+        try:
+            pids = self._make(specs, profiles)
+        except BaseException:
+            self._core.unwire([spec.node for spec in specs])
+            raise
+        self._exchange = self._exchange or Exchange(specs[0].gateway)
+        for spec, profile in zip(specs, profiles, strict=True):
+            self._descriptors.append(os.open(f"/proc/{pids[spec.node]}/ns/net", os.O_RDONLY))
+            self._exchange.open(spec.node, spec.address, self._descriptors[-1], spec.far_if)
+            self._standing[profile] = (*self._standing.get(profile, ()), spec.node)
+
+    def _clear(self) -> None:
+        if self._exchange is not None:
+            self._exchange.close()
+        for descriptor in self._descriptors:
+            os.close(descriptor)
+        self._core.unwire([name for names in self._standing.values() for name in names])
+        self._exchange, self._standing, self._descriptors = None, {}, []
+
+    def _make(self, specs: Sequence[LinkSpec], profiles: Sequence[Profile]) -> dict[str, int]:
+        idle = ["sleep", "1000000"]
+        nodes = [{"name": s.node, "argv": idle, "env": {}, "stderr": str(self._log)} for s in specs]
+        spawned = self._core.spawn(nodes)
+        if spawned["failed"]:
+            raise TestbedError(f"no scratch link: {next(iter(spawned['failed'].values()))}")
+        self._core.wire(self.emulator, [asdict(spec) for spec in specs])
+        self.shape([spec.node for spec in specs], profiles)
+        self._core.capture([spec.node for spec in specs])
+        pids: dict[str, int] = spawned["pids"]
+        return pids
+
+    def shape(self, names: Sequence[str], profiles: Sequence[Profile]) -> None:
+        """As the profiles ask; with another seed each time, so that a second look sees other chances."""
+        links = [
+            {"node": name, "up": asdict(profile.up), "down": asdict(profile.down)}
+            for name, profile in zip(names, profiles, strict=True)
+        ]
+        self._core.shape(links, seed=randbits(32))
+
+
+def _spec(number: int, profile: Profile) -> LinkSpec:
+    high, low = divmod(number, 256)
+    return LinkSpec(
+        node=f"scratch-{number}",
+        number=number,
+        address=f"{NETWORK}.{high}.{low}",
+        prefix_length=_PREFIX_LENGTH,
+        mac=f"02:74:63:00:{high:02x}:{low:02x}",
+        mtu=profile.mtu,
+        alias="testbed calibration",
+    )
+
+
+_OBSTACLES = (TestbedError, OSError, KeyError, ValueError, TypeError)
+
+
+def look_quickly(bench: Bench, profiles: Sequence[Profile]) -> list[Calibrated]:
+    """All profiles at once, as far as there may be links."""
+    found: list[Calibrated] = []
+    for group in _groups([(profile, lanes_for_quick(profile)) for profile in profiles]):
+        exchange, lanes = bench.lanes(group)
+        found += quick(exchange, lines_of(bench.emulator, lanes))
+    return found
+
+
+def look_fully(
+    bench: Bench,
+    profiles: Sequence[Profile],
+    effort: Effort,
+    tell: Callable[[int, int, str], None],
+) -> list[Calibrated]:
+    """The same, thoroughly; `tell` hears how much of how much is done."""
+    groups = _groups([(profile, lanes_for_full(profile, effort)) for profile in profiles])
+    planned = [lines_of(bench.emulator, [(p, ()) for p, _ in group]) for group in groups]
+    total = sum(units(lines) for lines in planned)
+    found: list[Calibrated] = []
+    done = 0
+
+    def progress(what: str) -> None:
+        nonlocal done
+        done += 1
+        tell(done, total, what)
+
+    for group in groups:
+        exchange, lanes = bench.lanes(group)
+        found += full(exchange, lines_of(bench.emulator, lanes), effort, progress)
+    return found
+
+
+def _groups(wanted: Sequence[tuple[Profile, int]]) -> list[list[tuple[Profile, int]]]:
+    """As many profiles at a time as there may be links."""
+    groups: list[list[tuple[Profile, int]]] = []
+    for profile, lanes in wanted:
+        if groups and sum(count for _, count in groups[-1]) + lanes <= MOST_LINKS:
+            groups[-1].append((profile, lanes))
+        else:
+            groups.append([(profile, lanes)])
+    return groups
+
+
+class Answers:
+    """To questions of the protocol."""
+
+    def __init__(self, core: Core, log: Path) -> None:
+        self._core = core
+        self._log = log
+        self._bench: Bench | None = None
+
+    def to(self, question: dict[str, Any]) -> dict[str, Any]:
+        """The fields of one answer."""
+        bench = self._bench_of(Emulator(question["emulator"]))
+        profiles = [
+            Profile(p["name"], Shape(**p["up"]), Shape(**p["down"]), p["mtu"])
+            for p in question["profiles"]
+        ]
+        match question["do"]:
+            case "quick":
+                found = look_quickly(bench, profiles)
+            case "full":
+                effort = Effort(**question.get("effort", {}))
+                found = look_fully(
+                    bench, profiles, effort, lambda n, m, what: say(done=n, of=m, what=what)
+                )
+            case unknown:
+                raise ValueError(f"unknown question {unknown!r}")
+        return {"results": [one.to_json() for one in found]}
+
+    def close(self) -> None:
+        """End the processes of the scratch links; the kernel takes the links away."""
+        self._core.close()
+
+    def _bench_of(self, emulator: Emulator) -> Bench:
+        if self._bench is None:
+            self._bench = Bench(self._core, emulator, self._log)
+        if self._bench.emulator is not emulator:
+            raise ValueError(f"these links are made by {self._bench.emulator}, not by {emulator}")
+        return self._bench
+
+
+def say(**words: Any) -> None:
+    """One line."""
+    sys.stdout.write(json.dumps(words) + "\n")
+    sys.stdout.flush()
+
+
+def main() -> None:
+    """The process."""
+    parser = argparse.ArgumentParser(prog="python -m testbed.keeper.calibration")
+    parser.add_argument("lab", type=Path)
+    parser.add_argument("run")
+    parser.add_argument("parent", type=int)
+    parser.add_argument("--unprivileged", action="store_true")
+    asked = parser.parse_args()
+    die_with_parent(asked.parent)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
+    lab = LabPlace(asked.lab)
+    answers: Answers | None = None
+    for line in sys.stdin:
+        try:
+            if answers is None:
+                answers = _begin(lab, asked.run, asked.unprivileged)
+            say(ok=True, **answers.to(json.loads(line)))
+        except _OBSTACLES as error:
+            hint = f"; {error.hint}" if isinstance(error, TestbedError) and error.hint else ""
+            say(ok=False, error=f"{error}{hint}")
+    if answers is not None:
+        answers.close()
+
+
+def _begin(lab: LabPlace, run: str, unprivileged: bool) -> Answers:
+    enter_core(unprivileged)
+    make_core()
+    wake_precisely()
+    come_first()
+    gc.disable()
+    return Answers(Core(lab, run), lab.keeper_socket.parent / "calibration.log")
+
+
+if __name__ == "__main__":
+    main()

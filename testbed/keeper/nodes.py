@@ -1,0 +1,253 @@
+"""The node table of a keeper: each node has a network namespace, all but routers a process in it.
+
+Links are not known here.
+"""
+
+import os
+import subprocess
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from testbed.errors import TestbedError
+from testbed.keeper import children
+from testbed.keeper.children import HeldProcess
+from testbed.keeper.prefork import Births, Make, Slow
+from testbed.links.namespaces import make_network, silence
+from testbed.links.spec import Access, LinkSpec
+from testbed.links.wiring import ns_path
+
+# One node as its keeper sees it.
+
+
+class Refused(TestbedError):
+    """A question that makes no sense in the present state."""
+
+
+@dataclass(slots=True)
+class Kept:
+    """One node: its namespace, its process, its link. A router has no process.
+
+    An adopted process is a container's: its end is noticed here, but collected by whoever made it.
+    """
+
+    name: str
+    ns_fd: int
+    pid: int | None
+    process: "subprocess.Popen[bytes] | HeldProcess | None"
+    adopted: bool = False
+    link: LinkSpec | None = None
+    router: "Kept | None" = None  # whose link this one's ends at
+    shaped: bool = False
+    lines: dict[str, Any] = field(default_factory=dict)  # up, down: as they were last shaped
+    raised: bool = False
+
+    def forget_link(self) -> None:
+        """It has none any more."""
+        self.link, self.router, self.shaped, self.raised = None, None, False, False
+        self.lines = {}
+
+    @property
+    def is_router(self) -> bool:
+        """Whether it is a namespace that only passes packets on."""
+        return self.pid is None
+
+    @property
+    def running(self) -> bool:
+        """Whether the process still lives. A router has none to lose."""
+        return self.process is None or self.process.poll() is None
+
+    @property
+    def exit_code(self) -> int | None:
+        """How the process ended, if that can be known here."""
+        return None if self.process is None or self.adopted else self.process.poll()
+
+    @property
+    def own_process(self) -> "subprocess.Popen[bytes] | HeldProcess | None":
+        """The process, if it is the keeper's to end."""
+        return None if self.adopted else self.process
+
+    @property
+    def held(self) -> bool:
+        """Whether the namespace can still be of use: an adopted one is lost with its process."""
+        return not self.adopted or self.running
+
+    def replace_process(self, process: "subprocess.Popen[bytes] | HeldProcess") -> None:
+        """Another one lives in its namespace, on its link."""
+        if isinstance(self.process, HeldProcess):
+            self.process.close()
+        self.pid, self.process = process.pid, process
+
+    def close(self) -> None:
+        """Let go of namespace and process."""
+        os.close(self.ns_fd)
+        if isinstance(self.process, HeldProcess):
+            self.process.close()
+
+    @property
+    def access(self) -> Access:
+        """The link with the namespaces of its ends."""
+        if self.link is None:
+            raise Refused(f"{self.name} has no link yet")
+        router = None if self.router is None else self.router.access
+        return Access(self.link, self.ns_fd, router, self.is_router)
+
+
+class Residents:
+    """Makes and ends them. `marks_of` a role is what a process carries; `nursery` starts what forks nodes of ours."""
+
+    def __init__(self, marks_of: Callable[[str], dict[str, str]], nursery: Make) -> None:
+        self._nodes: dict[str, Kept] = {}
+        self._marks_of = marks_of
+        self.births = Births(nursery)
+
+    def __iter__(self) -> Iterator[Kept]:
+        return iter(self._nodes.values())
+
+    def get(self, name: str) -> Kept | None:
+        """The node of this name, if there is one."""
+        return self._nodes.get(name)
+
+    def kept(self, name: str) -> Kept:
+        """The node of this name; Refused if there is none."""
+        try:
+            return self._nodes[name]
+        except KeyError:
+            raise Refused(f"no node {name!r} in this lab") from None
+
+    def report(self) -> dict[str, Any]:
+        """How their processes fare."""
+        return {
+            kept.name: {"pid": kept.pid, "running": kept.running, "exit_code": kept.exit_code}
+            for kept in self
+        }
+
+    def spawn(self, nodes: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """A namespace and a process each; a node whose process has died gets a new one in its old namespace."""
+        failed: dict[str, str] = {}
+        for node in nodes:
+            try:
+                self._spawn(node)
+            except (OSError, TestbedError, subprocess.SubprocessError) as error:
+                failed[node["name"]] = str(error)
+        started = [node["name"] for node in nodes if node["name"] not in failed]
+        return {"pids": {name: self._nodes[name].pid for name in started}, "failed": failed}
+
+    def _spawn(self, node: dict[str, Any]) -> None:
+        name = node["name"]
+        ns_fd = self._vacant_namespace(name)
+        try:
+            process = children.start(
+                node["argv"],
+                {**node.get("env", {}), **self._marks_of(f"node:{name}")},
+                Path(node["stderr"]),
+                ns_fd=ns_fd,
+            )
+        except BaseException:
+            self._give_up(name, ns_fd)
+            raise
+        self._move_in(name, ns_fd, process)
+
+    def bear(self, nodes: Sequence[dict[str, Any]]) -> Slow:
+        """Like `spawn`, for nodes of ours: all are forked from one process that has loaded their program once.
+
+        Nobody else may make or end nodes meanwhile.
+        """
+        nursery = self.births.nursery_for([node["config"] for node in nodes])
+        failed: dict[str, str] = {}
+        vacant: dict[str, int] = {}
+        for node in nodes:
+            try:
+                vacant[node["name"]] = self._vacant_namespace(node["name"])
+            except (OSError, TestbedError) as error:
+                failed[node["name"]] = str(error)
+        born: dict[str, HeldProcess] = {}
+        try:
+            orders = [n | {"ns": ns_path(vacant[n["name"]])} for n in nodes if n["name"] in vacant]
+            born, unborn = yield from self.births.of(orders, nursery)
+        finally:
+            for name, ns_fd in vacant.items():
+                if name in born:
+                    self._move_in(name, ns_fd, born[name])
+                else:
+                    self._give_up(name, ns_fd)
+        return {"pids": {name: born[name].pid for name in born}, "failed": failed | unborn}
+
+    def _vacant_namespace(self, name: str) -> int:
+        """For a process of this node: that of a process that has died, else a new one."""
+        kept = self._nodes.get(name)
+        if kept is None:
+            return make_network()
+        if kept.is_router:
+            raise Refused(f"{name} is a router, which has no process")
+        if kept.running:
+            raise Refused(f"{name} runs already (process {kept.pid})")
+        return kept.ns_fd
+
+    def _move_in(self, name: str, ns_fd: int, process: children.Child) -> None:
+        kept = self._nodes.get(name)
+        if kept is None:
+            self._nodes[name] = Kept(name, ns_fd, process.pid, process)
+        else:
+            kept.replace_process(process)
+
+    def _give_up(self, name: str, ns_fd: int) -> None:
+        """Nothing came to live in this namespace; one that was there before may still be of use."""
+        if name not in self._nodes:
+            os.close(ns_fd)
+
+    def add(self, kept: Kept) -> None:
+        """A node that was made elsewhere."""
+        self._nodes[kept.name] = kept
+
+    def add_routers(self, names: Iterable[str]) -> None:
+        """A namespace each that only passes packets on; those that exist are left alone."""
+        for name in names:
+            kept = self._nodes.get(name)
+            if kept is None:
+                self.add(Kept(name, make_network(), None, None))
+            elif not kept.is_router:
+                raise Refused(f"{name} is a node with a process, not a router")
+
+    def signal(self, names: Iterable[str], number: int) -> None:
+        """To the processes of these nodes, whoever started them."""
+        for name in names:
+            process = self.kept(name).process
+            if process is None:
+                raise Refused(f"{name} is a router and has no process")
+            children.send_signal(process, number)
+
+    def end(self, going: Iterable[Kept]) -> None:
+        """Their processes end at once; containers' are left to the engine."""
+        children.end([kept.own_process for kept in going])
+
+    def forget(self, gone: Iterable[Kept]) -> None:
+        """Their namespaces go, as far as nobody else is in them."""
+        for kept in list(gone):
+            del self._nodes[kept.name]
+            kept.close()
+
+    def reap(self) -> None:
+        """Collect processes that have ended."""
+        self.births.reap()
+        for kept in self:
+            if kept.process is not None:
+                kept.process.poll()
+
+
+def adopted(name: str, pid: int) -> Kept:
+    """Somebody else's process, and its namespace."""
+    process = HeldProcess(pid, ours=False)
+    try:
+        ns_fd = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)
+    except BaseException:
+        process.close()
+        raise
+    kept = Kept(name, ns_fd, pid, process, adopted=True)
+    try:
+        silence(ns_fd)
+    except BaseException:
+        kept.close()
+        raise
+    return kept

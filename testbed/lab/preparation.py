@@ -1,0 +1,323 @@
+"""Events made ready a moment before their time: when it comes, only the act itself is left to do.
+
+What takes long is to ask the keeper of hundreds of nodes, and to write the journal.
+"""
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Collection, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from testbed.backends.common.base import Backend, Ended
+from testbed.backends.registry import Maker
+from testbed.errors import NodeFailure, TestbedError
+from testbed.keeper.client import Keeper
+from testbed.lab.apply import apply
+from testbed.lab.journal import Journal
+from testbed.lab.links import LinkBench
+from testbed.links.scenario_orders import link_orders
+from testbed.places import LabPlace, RunPlace
+from testbed.plan import StepKind, batches, plan_up
+from testbed.progress import Emit, ignore
+from testbed.recording.actions import FAILED
+from testbed.recording.script import Script
+from testbed.records import LabRecord, locked
+from testbed.scenario import Incident
+from testbed.scenario.model import NUMBER
+from testbed.topology.model import ActionKind, Happening, Topology
+
+# Commands that a scenario runs inside nodes: begun when it is time, and on record with how they ended.
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """One that has not been seen to end."""
+
+    node: str
+    output: str  # in the run's folder
+    ended: Ended
+
+
+class Commands:
+    """Those of one scenario."""
+
+    def __init__(self, run: RunPlace, topology: Topology) -> None:
+        self._run = run
+        self._topology = topology
+        self._running: list[Running] = []
+        self._begun = 0
+
+    def begin(self, incident: Incident, backend: Backend) -> None:
+        """In each of the nodes; what they write goes to files of the run."""
+        self._run.outputs.mkdir(exist_ok=True)
+        for name in incident.nodes:
+            self._begun += 1
+            output = self._run.outputs / f"{self._begun}-{name}.txt"
+            ended = backend.execute(self._topology.node(name), incident.details["command"], output)
+            self._running.append(Running(name, f"{output.parent.name}/{output.name}", ended))
+
+    def ended(self, now_ns: int, *, over: bool = False) -> list[Incident]:
+        """Marks on those that have ended since the last look; `over`: also on those that go on."""
+        told = []
+        for one in [*self._running]:
+            code = one.ended()
+            if code is None and not over:
+                continue
+            self._running.remove(one)
+            how = "goes on" if code is None else f"ended with {code}"
+            details = {"name": f"exec in {one.node} {how}", "node": one.node}
+            more: dict[str, Any] = {"exit_code": code, "output": one.output}
+            told.append(Incident(now_ns, ActionKind.MARK, (), {**details, **more}))
+        return told
+
+    def __bool__(self) -> bool:
+        return bool(self._running)
+
+
+# The right to change a lab, held by several parts of one command at once.
+
+
+PATIENCE_S = 5.0  # for another command that changes the lab at the same moment
+
+
+class Hold:
+    """The first who needs it takes the lab's lock, the last gives it back."""
+
+    def __init__(self, lab: str) -> None:
+        self._lab = lab
+        self._guard = threading.Lock()
+        self._users = 0
+        self._lock: AbstractContextManager[None] | None = None
+
+    @contextmanager
+    def shared(self) -> Iterator[None]:
+        """Nobody but this command changes the lab meanwhile; InputError if somebody else does."""
+        with self._guard:
+            if self._users == 0:
+                taken = locked(self._lab, patience_s=PATIENCE_S)
+                taken.__enter__()
+                self._lock = taken
+            self._users += 1
+        try:
+            yield
+        finally:
+            with self._guard:
+                self._users -= 1
+                if self._users == 0 and self._lock is not None:
+                    self._lock.__exit__(None, None, None)
+                    self._lock = None
+
+
+AHEAD_S = 0.25
+SIGNALS = {ActionKind.CRASH: signal.SIGKILL, ActionKind.STOP: signal.SIGTERM}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What the manifest says of an act: entries of the links that it changed, and what came of it."""
+
+    links: list[dict[str, Any]] = field(default_factory=list)
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+Act = Callable[[], Outcome]
+
+
+class Readying:
+    """For the incidents of one lab."""
+
+    def __init__(self, record: LabRecord, topology: Topology, emit: Emit, make: Maker) -> None:
+        self._record, self._topology = record, topology
+        self.hold = Hold(record.name)
+        self._emit, self._make = emit, make
+        self._place = LabPlace.of(record.name)
+        self.commands = Commands(record.run_place, topology)
+
+    @contextmanager
+    def ready(self, incidents: Sequence[Incident]) -> Iterator[list[Act]]:
+        """The act of each. Nobody else changes the lab's links meanwhile."""
+        with ExitStack() as held:
+            bench: LinkBench | None = None
+            acts = []
+            for incident in incidents:
+                try:
+                    if incident.kind.of_links and bench is None:
+                        held.enter_context(self.hold.shared())
+                        bench = self._bench()
+                    acts.append(self._act(incident, bench))
+                except TestbedError as error:
+                    acts.append(_failing(error))
+            yield acts
+
+    def expect_starts(self) -> None:
+        """Nodes may be started again; where that cannot be prepared, it takes longer."""
+        with suppress(TestbedError):
+            self._backend().expect_starts()
+
+    def calm(self) -> None:
+        """Nothing more is expected."""
+        with suppress(TestbedError):
+            Keeper(self._place).calm()
+
+    def _bench(self) -> LinkBench:
+        return LinkBench(self._record, self._topology, self._backend())
+
+    def _backend(self) -> Backend:
+        run = self._record.run_place
+        return self._make(self._record.backend, self._place, run, self._topology, self._emit)
+
+    def _act(self, incident: Incident, bench: LinkBench | None) -> Act:
+        if bench is not None and incident.kind.of_links:
+            orders = link_orders(incident, self._topology)
+            changes = [bench.ready(names, order) for order, names in orders]
+            return lambda: Outcome([change() for change in changes if change is not None])
+        if (number := SIGNALS.get(incident.kind)) is not None:
+            end = self._backend()
+            return lambda: _signalled(end, incident, number)
+        if incident.kind is ActionKind.MARK:
+            return Outcome
+        backend = self._backend()
+        if incident.kind is ActionKind.LOAD:
+            backend.expect_load()
+        return lambda: self._let(incident, backend)
+
+    def _let(self, incident: Incident, backend: Backend) -> Outcome:
+        """What goes on for a while, and commands."""
+        details = incident.details
+        match incident.kind:
+            case ActionKind.PARTITION:
+                backend.part(details[NUMBER], details["sides"])
+            case ActionKind.REUNITE:
+                backend.reunite(details[NUMBER])
+            case ActionKind.LOAD:
+                to, rate_bps, size = details["to"], details["rate_bps"], details["size"]
+                backend.load(details[NUMBER], incident.nodes, to, rate_bps, size)
+            case ActionKind.UNLOAD:
+                return Outcome(details=dict(backend.unload(details[NUMBER])))
+            case ActionKind.EXEC:
+                self.commands.begin(incident, backend)
+        return Outcome()
+
+
+def _signalled(backend: Backend, incident: Incident, number: int) -> Outcome:
+    backend.signal(incident.nodes, number)
+    return Outcome()
+
+
+def sleep_until(t_ns: int) -> None:
+    """Until this moment (ns since 1970); at once if it has passed."""
+    while (rest_ns := t_ns - time.time_ns()) > 0:
+        time.sleep(rest_ns / 1e9)
+
+
+def _failing(error: TestbedError) -> Act:
+    def fail() -> Outcome:
+        raise error
+
+    return fail
+
+
+# Nodes that are started again beside the scenario: made a moment before, as far as their gates, which open in time.
+
+
+AT_ONCE = 4  # that are made ready side by side
+SEEN_BY_OTHERS = (StepKind.CAPTURE, StepKind.START)  # a link that comes up, a gate that opens
+
+Start = Callable[[], list[str]]  # does what is left to do; sentences on what went wrong
+Ready = Callable[[Incident], AbstractContextManager[Start]]
+
+
+def may_start(script: Script, topology: Topology) -> bool:
+    """Whether nodes may be started again while this is played."""
+    if script.awaits:  # who is down, and when, depends on what comes
+        return any(_starts(happening) for happening in topology.scenario.actions)
+    return any(incident.kind is ActionKind.START for incident in script.incidents)
+
+
+def _starts(happening: Happening) -> bool:
+    if happening.kind in (ActionKind.CRASH, ActionKind.STOP):
+        return happening.for_s is not None
+    return happening.kind in (ActionKind.START, ActionKind.CHURN)
+
+
+def made_ready(
+    names: Sequence[str], backend: Backend, topology: Topology, journal: Journal
+) -> Start:
+    """These nodes wait at their gates; nobody else in the lab notices until they are started."""
+    actual = backend.inspect(names)
+    if late := sorted(actual.created.intersection(names)):  # they have not finished leaving
+        backend.stop([topology.node(name) for name in late], lambda _: None)
+        actual = backend.inspect(names)
+    steps = [step for step in plan_up(topology, actual) if step.target in names]
+    ahead = tuple(step for step in steps if step.kind not in SEEN_BY_OTHERS)
+    failures = apply(ahead, backend, topology, journal, ignore)
+    failed = {name for failure in failures for name in failure.nodes}
+    left = [s for s in steps if s.kind in SEEN_BY_OTHERS and s.target not in failed]
+    orders = [(kind, [step.target for step in batch]) for kind, batch in batches(tuple(left))]
+    for kind, targets in orders:
+        journal.write(step=kind, targets=targets)
+
+    def start() -> list[str]:
+        calls = {StepKind.CAPTURE: backend.capture, StepKind.START: backend.start}
+        for kind, targets in orders:
+            try:
+                calls[kind]([topology.node(name) for name in targets], lambda _: None)
+            except NodeFailure as failure:
+                failures.append(failure)
+        return [failure.message for failure in failures]
+
+    return start
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """How it went."""
+
+    incident: Incident
+    t_ns: int
+    more: dict[str, Any]  # for the record
+    warnings: list[str]
+
+
+class Starting:
+    """Those that are under way."""
+
+    def __init__(self, ready: Ready) -> None:
+        self._ready = ready
+        self._workers = ThreadPoolExecutor(max_workers=AT_ONCE)
+        self._under_way: list[tuple[Incident, Future[Started]]] = []
+
+    @property
+    def nodes(self) -> frozenset[str]:
+        """Who is being started."""
+        return frozenset(name for incident, _ in self._under_way for name in incident.nodes)
+
+    def begin(self, incident: Incident, due_ns: int) -> None:
+        """Make it ready; it is done at this moment (ns since 1970), or as soon as it is ready."""
+        self._under_way.append((incident, self._workers.submit(self._do, incident, due_ns)))
+
+    def finished(self, nodes: Collection[str] = (), *, over: bool = False) -> list[Started]:
+        """Those that are done; those of these nodes, or when all is over all of them, are waited for."""
+        done = []
+        for one in [*self._under_way]:
+            incident, future = one
+            if future.done() or over or not set(nodes).isdisjoint(incident.nodes):
+                self._under_way.remove(one)
+                done.append(future.result())
+        if over:
+            self._workers.shutdown()
+        return done
+
+    def _do(self, incident: Incident, due_ns: int) -> Started:
+        try:
+            with self._ready(incident) as start:
+                sleep_until(due_ns)
+                warnings = start()
+                return Started(incident, time.time_ns(), {}, warnings)
+        except TestbedError as error:
+            sleep_until(due_ns)
+            return Started(incident, time.time_ns(), {FAILED: error.message}, [])

@@ -1,0 +1,165 @@
+"""The record of a run: happened.jsonl, each publication as it was, and in the manifest how late they were.
+
+The times of boards with wrong clocks are corrected; hazard.json says what the scenario's hazard did.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from testbed.hazards.record import record
+from testbed.jsonfiles import write_json
+from testbed.places import RunPlace
+from testbed.recording.actions import FAILED, incidents_of, recorded
+from testbed.recording.events import PLAY
+from testbed.recording.lateness import Lateness, lateness
+from testbed.recording.publications import (
+    PUBLISHED,
+    Happened,
+    as_lines,
+    happened,
+    never_happened,
+    read_actions,
+    read_happened,
+)
+from testbed.records import UNFINISHED, read_manifest, update_manifest
+from testbed.scenario import Action, without_the_fallen
+from testbed.scenario.compile import hazard_stories
+from testbed.topology.model import ActionKind, Topology
+
+# Boards whose clocks are wrong: they are told times by their own clocks, and what they tell is put right again.
+
+
+FILE = "clocks.jsonl"
+WORTH_IT_NS = (
+    5_000_000  # what is nearer than this is left alone: the scenario's times are not more exact
+)
+
+
+def shifts(run: RunPlace) -> dict[str, int]:
+    """Node -> how far its clock was ahead when it was set up (ns), if that matters: the same all through the run."""
+    path = run.folder / FILE
+    if not path.exists():
+        return {}
+    first: dict[str, int] = {}
+    for line in path.read_text().splitlines():
+        with suppress(ValueError, KeyError, TypeError):  # torn by a crash
+            reading = json.loads(line)
+            first.setdefault(str(reading["node"]), int(reading["offset_ns"]))
+    return {node: ahead for node, ahead in first.items() if abs(ahead) > WORTH_IT_NS}
+
+
+INJECTED = "injected"  # of the manifest: what was published by hand
+
+
+def record_happened(run: RunPlace) -> Lateness | None:
+    """Write what has happened since the scenario began, or since the first publication if none was played.
+
+    Called when a scenario is over, and again when the lab is down: by then more may have been injected.
+    """
+    manifest = read_manifest(run)
+    play = manifest.get("play")
+    lines = list(_published(run))
+    start_ns = began_ns(run, manifest)
+    if start_ns is None:
+        start_ns = min((line["t"] for line in lines), default=0)
+    planned = read_actions(run.actions.read_text().splitlines()) if run.actions.exists() else []
+    rows = happened(planned, lines, start_ns)
+    beside = run.happened.with_suffix(".new")
+    beside.write_text("".join(as_lines(rows)))
+    beside.replace(run.happened)
+    late = lateness(row.late_ns for row in rows if row.late_ns is not None)
+    if play:
+        incidents = incidents_of(recorded(manifest), start_ns, as_due=True)
+        due = without_the_fallen(planned, incidents)  # who is down when is known only now
+        counts = {
+            "planned": len(due),
+            "published": len(rows),
+            "unplanned": sum(not row.planned for row in rows),
+            "never_published": len(never_happened(due, rows)),
+        }
+        struck = lateness(
+            entry["t_ns"] - entry["due_ns"]
+            for entry in recorded(manifest)
+            if entry["t_ns"] >= start_ns
+            and FAILED not in entry["details"]
+            and entry["action"]
+            != ActionKind.START  # holds when the node is there, not when ordered
+        )
+        told = {
+            "lateness": asdict(late) if late else None,
+            "action_lateness": asdict(struck) if struck else None,
+            "publications": counts,
+        }
+        update_manifest(run, play={**play, **told})
+    return late
+
+
+def began_ns(run: RunPlace, manifest: dict[str, Any]) -> int | None:
+    """When the scenario began; of one that was interrupted or killed, the journal knows. None if none was played."""
+    if play := manifest.get("play"):
+        return int(play["start_ns"])
+    if not run.journal.exists():
+        return None
+    starts = [
+        int(step["start_ns"])
+        for step in _objects(run.journal, f'"{PLAY}"')
+        if step.get("step") == PLAY and "start_ns" in step
+    ]
+    return starts[-1] if starts else None
+
+
+def happened_in(run: RunPlace) -> list[Happened]:
+    """What the record says; of a run that goes on, or that has none (it was killed, or is old), what its logs say."""
+    if not run.happened.exists() or read_manifest(run)["status"] in UNFINISHED:
+        record_happened(run)
+    return read_happened(run.happened.read_text().splitlines())
+
+
+def _published(run: RunPlace) -> Iterator[dict[str, Any]]:
+    """By this machine's clock."""
+    ahead = shifts(run)
+    for path in sorted(run.logs.glob("*.jsonl")):
+        for line in _objects(path, f'"{PUBLISHED}"'):
+            yield {**line, "t": int(line["t"]) - ahead.get(path.stem, 0)}
+
+
+def _objects(path: Path, mark: str) -> Iterator[dict[str, Any]]:
+    """Of the file's lines, those that have the mark somewhere."""
+    with path.open() as lines:
+        for line in lines:
+            if mark in line:
+                with suppress(ValueError):  # torn by a crash
+                    yield json.loads(line)
+
+
+def injected_since(run: RunPlace, since_ns: int, start_ns: int) -> tuple[Action, ...]:
+    """What was published by hand from this moment on, at times that count from the scenario's start."""
+    return tuple(
+        Action(
+            entry["t_ns"] - start_ns,
+            entry["node"],
+            entry["topic"],
+            entry["priority"],
+            entry["size"],
+            tuple(entry["place"]),
+        )
+        for entry in read_manifest(run).get(INJECTED, [])
+        if entry["t_ns"] >= since_ns
+    )
+
+
+# hazard.json of a run: what the scenario's hazard did, for the report.
+
+
+def record_hazard(run: RunPlace, topology: Topology) -> None:
+    """Write it; a scenario without a hazard has none."""
+    scenario = topology.scenario
+    if scenario.hazard is None:
+        run.hazard.unlink(missing_ok=True)
+        return
+    stories = hazard_stories(topology, scenario.hazard)
+    write_json(run.hazard, record(scenario.hazard, stories, scenario.duration_s, scenario.speed))

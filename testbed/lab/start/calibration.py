@@ -1,0 +1,240 @@
+"""Are the links as asked? Beside each `up` every profile in use is measured; the answer stands in the manifest."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
+from types import TracebackType
+from typing import Any, Self
+
+from testbed.errors import TestbedError
+from testbed.keeper.client import environment
+from testbed.keeper.pipes import Lines
+from testbed.links.namespaces import privileged
+from testbed.places import LabPlace, RunPlace, marks
+from testbed.progress import Emit, StageAdvanced, StageEnded, StageStarted, Warned
+from testbed.records import extend_manifest, update_manifest
+from testbed.topology.model import Emulator, Profile, Shape, Topology
+
+# Talking to the process that measures links.
+
+
+PATIENCE_S = 60.0  # between two signs of life
+END_S = 5.0
+Result = dict[str, Any]
+
+
+class CalibrationFailed(TestbedError):
+    """Nothing could be measured."""
+
+
+class Calibrator:
+    """The measuring process; use as a context manager, which ends it with all it made."""
+
+    def __init__(self, place: LabPlace, run: str, emulator: str) -> None:
+        self._emulator = emulator
+        log = place.keeper_socket.parent / "calibration.log"
+        log.parent.mkdir(parents=True, exist_ok=True)
+        unprivileged = [] if privileged() else ["--unprivileged"]
+        command = [sys.executable, "-m", "testbed.keeper.calibration", str(place.folder), run]
+        with log.open("ab") as stderr:
+            self._process = subprocess.Popen(
+                [*command, str(os.getpid()), *unprivileged],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                env={**environment(), **marks(place, run, "calibration")},
+                start_new_session=True,
+            )
+        assert self._process.stdout is not None
+        self._lines = Lines(self._process.stdout.fileno())
+        self._log = log
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """What it made goes with it. It may see to that itself, unless it is in the middle of something."""
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                with suppress(OSError):
+                    pipe.close()
+        if kind is None:
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(END_S)
+        self._process.kill()
+        self._process.wait()
+
+    def ask(self, do: str, profiles: Sequence[Profile], **fields: Any) -> None:
+        """Have it measure; it goes on by itself."""
+        question = {
+            "do": do,
+            "emulator": self._emulator,
+            "profiles": [asdict(profile) for profile in profiles],
+            **fields,
+        }
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(question).encode() + b"\n")
+            self._process.stdin.flush()
+        except OSError as error:
+            raise self._gone() from error
+
+    def results(
+        self,
+        told: Callable[[dict[str, Any]], None] = lambda _: None,
+        patience_s: float = PATIENCE_S,
+    ) -> list[Result]:
+        """Wait for what was asked; `told` hears how far it is."""
+        while True:
+            words = json.loads(self._line(patience_s))
+            if "ok" not in words:
+                told(words)
+                continue
+            if not words["ok"]:
+                raise CalibrationFailed(words["error"])
+            results: list[Result] = words["results"]
+            return results
+
+    def _line(self, patience_s: float) -> bytes:
+        try:
+            return self._lines.next(time.monotonic() + patience_s)
+        except TimeoutError:
+            raise CalibrationFailed(
+                f"no answer within {patience_s:.0f} s", f"see {self._log}"
+            ) from None
+        except EOFError:
+            raise self._gone() from None
+
+    def _gone(self) -> CalibrationFailed:
+        return CalibrationFailed("the measuring process has ended", f"see {self._log}")
+
+
+STAGE = "calibrating links"
+SKIP_S = 1.0  # at the beginning of each stream: TCP has to find the rate first
+PAUSE_S = 0.3  # before another look
+LOOKS = 3  # quick ones: a machine that was busy for a moment gets another chance
+
+
+@contextmanager
+def calibrated(
+    place: LabPlace,
+    run: RunPlace,
+    topology: Topology,
+    emulator: str,
+    emit: Emit,
+    thorough_s: float | None = None,
+) -> Iterator[None]:
+    """Measure the links: quickly while the body runs, or, with seconds of TCP, thoroughly after it.
+
+    What is not as asked is warned of. That nothing could be measured is a warning, too: the lab is up all the same.
+    """
+    profiles = Profiles(topology)
+    if emulator not in set(Emulator) or not profiles.distinct:
+        yield
+        return
+    with Calibrator(place, run.run, emulator) as calibrator:
+        if thorough_s is None:
+            calibrator.ask("quick", profiles.distinct)
+        yield
+        try:
+            if thorough_s is None:
+                results = look_quickly(calibrator, profiles, emit)
+            else:
+                results = look_fully(calibrator, profiles, emit, thorough_s)
+        except CalibrationFailed as error:
+            results = []
+            _say_that_nothing_is_known(run, error, emit)
+    update_manifest(run, calibration=results)
+    _warn_of(results, emit)
+
+
+class Profiles:
+    """The profiles that a topology's nodes use; those that are the same but for their names are measured once."""
+
+    def __init__(self, topology: Topology) -> None:
+        used = {node.profile for node in topology.nodes}
+        self._all = [profile for profile in topology.profiles if profile.name in used]
+        self._names: dict[tuple[Shape, Shape, int], list[str]] = {}
+        for profile in self._all:
+            self._names.setdefault(_likeness(profile), []).append(profile.name)
+        self.distinct = [p for p in self._all if self._names[_likeness(p)][0] == p.name]
+
+    def spread(self, results: Sequence[Result]) -> list[Result]:
+        """A result for each name."""
+        alike = {names[0]: names for names in self._names.values()}
+        return [
+            {**result, "profile": name} for result in results for name in alike[result["profile"]]
+        ]
+
+
+def _likeness(profile: Profile) -> tuple[Shape, Shape, int]:
+    return profile.up, profile.down, profile.mtu
+
+
+def look_quickly(calibrator: Calibrator, profiles: Profiles, emit: Emit) -> list[Result]:
+    """The answer to a question that was asked before; what is not as asked is looked at again."""
+    emit(StageStarted(STAGE, len(profiles.distinct)))
+    found = {key(result): result for result in calibrator.results()}
+    for _ in range(LOOKS - 1):
+        off = {result["profile"] for result in found.values() if not result["ok"]}
+        if not off:
+            break
+        time.sleep(PAUSE_S)
+        calibrator.ask("quick", [p for p in profiles.distinct if p.name in off])
+        again = {key(result): result for result in calibrator.results()}
+        found |= {k: result for k, result in again.items() if not found[k]["ok"]}
+    emit(StageEnded(STAGE))
+    return profiles.spread(list(found.values()))
+
+
+def look_fully(
+    calibrator: Calibrator, profiles: Profiles, emit: Emit, seconds: float
+) -> list[Result]:
+    """Seconds of TCP in each direction, and the rest."""
+    begun = False
+
+    def told(words: dict[str, Any]) -> None:
+        nonlocal begun
+        if not begun:
+            emit(StageStarted(STAGE, words["of"]))
+            begun = True
+        emit(StageAdvanced(STAGE, detail=words["what"]))
+
+    effort = {"seconds": seconds, "skip_s": min(SKIP_S, seconds / 5)}
+    calibrator.ask("full", profiles.distinct, effort=effort)
+    found = calibrator.results(told, PATIENCE_S + seconds)
+    emit(StageEnded(STAGE))
+    return profiles.spread(found)
+
+
+def key(result: Result) -> tuple[str, str]:
+    """What a result is about."""
+    return result["profile"], result["direction"]
+
+
+def _warn_of(results: Sequence[Result], emit: Emit) -> None:
+    """One warning for each direction of a profile that is not as asked."""
+    for result in results:
+        if not result["ok"]:
+            why = "; ".join(result["reasons"])
+            emit(
+                Warned(
+                    f"links of profile {result['profile']}, {result['direction']}, are not as asked: {why}"
+                )
+            )
+
+
+def _say_that_nothing_is_known(run: RunPlace, error: CalibrationFailed, emit: Emit) -> None:
+    text = f"the links could not be calibrated: {error.message}"
+    extend_manifest(run, warnings=[text])
+    emit(Warned(f"{text}; {error.hint}" if error.hint else text))

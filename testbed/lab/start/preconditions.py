@@ -1,0 +1,112 @@
+"""What `up` refuses or points out before it makes anything."""
+
+from pathlib import Path
+
+from testbed.backends.common.names import has_boards, here
+from testbed.backends.field.boards import is_mixed
+from testbed.backends.field.deployment import Deployed, Deployment, load
+from testbed.backends.registry import Choice
+from testbed.errors import InputError, MissingCapability, NameTaken, TestbedError, few
+from testbed.places import LabPlace
+from testbed.progress import Emit, Note
+from testbed.records import LabRecord
+from testbed.topology.model import NodeKind, Topology
+
+
+def refuse_another_lab(
+    known: LabRecord, source: Path, asked: str | None, *, deploying: bool = False
+) -> None:
+    """A lab that is up keeps its file and its backend."""
+    if has_boards(known.backend) is not deploying:
+        command = "testbed deploy" if has_boards(known.backend) else "testbed up"
+        raise InputError(
+            f"lab {known.name} is up by `{command}`",
+            f"end it with `testbed down {known.name}` first",
+        )
+    if Path(known.source) != source.resolve():
+        raise NameTaken(
+            f"a lab named {known.name!r} is up already, from {known.source}",
+            f"end it with `testbed down {known.name}`, or give this one another name with --name",
+        )
+    if asked not in (None, "auto", known.backend):
+        raise InputError(
+            f"lab {known.name} is up on the {known.backend} backend",
+            f"end it with `testbed down {known.name}` before you start it on {asked}",
+        )
+
+
+def refuse_other_boards(known: LabRecord, deployment: Deployment, topology: Topology) -> None:
+    """Who is on a board stays there while the lab is up: nobody would look after the board that it leaves."""
+    place = LabPlace.of(known.name)
+    before = {board.node: board.host for board in load(place).boards}
+    now = {board.node: board.host for board in deployment.boards}
+    moved = [node for node in Deployed(place).all() if now.get(node) != before.get(node)]
+    mixed_before = here(known.backend) is not None
+    if moved or is_mixed(topology) is not mixed_before:
+        what = few(moved) if moved else "some nodes"
+        raise InputError(
+            f"{what} would be in another place than where lab {known.name} has them",
+            f"end it with `testbed down {known.name}` first",
+        )
+
+
+def refuse_died_with_boards(known: LabRecord) -> None:
+    """What its boards have written must come home before anything is made anew."""
+    if has_boards(known.backend):
+        raise TestbedError(
+            f"lab {known.name} had died here, and its boards may hold what is not home yet",
+            f"`testbed down {known.name}` brings it home; then deploy again",
+        )
+
+
+def refuse_guests_without_containers(topology: Topology, backend: str, reason: str) -> None:
+    """Somebody else's program comes as an image; `reason` says why the lab is on this backend."""
+    guests = [node.name for node in topology.of_kind(NodeKind.EXTERNAL)]
+    if guests and here(backend) != "docker":
+        raise MissingCapability(
+            f"{few(guests)}: external nodes are containers, and the {backend} backend "
+            f"({reason}) has none",
+            "use --backend docker; `make engine` installs and starts an engine",
+        )
+
+
+def say_what_is_not_enforced(topology: Topology, choice: Choice, emit: Emit) -> None:
+    """Only containers have a processor and memory of their own: say so rather than pretend."""
+    elsewhere = has_boards(choice.name)
+    staying = [node for node in topology.nodes if not (elsewhere and node.on_board)]
+    boards = [node for node in staying if node.platform or node.board]
+    if boards and here(choice.name) != "docker":
+        emit(
+            Note(
+                f"platform and class are recorded only: under the {choice.name} backend {len(boards)} nodes "
+                "run with this machine's own processor and memory"
+            )
+        )
+
+
+def say_who_stays_here(topology: Topology, choice: Choice, emit: Emit) -> None:
+    """`up` takes nobody to a board."""
+    elsewhere = sum(node.on_board for node in topology.nodes)
+    if elsewhere and not has_boards(choice.name):
+        emit(
+            Note(
+                f"{elsewhere} nodes with `place: boards` run on this machine, too; "
+                "`testbed deploy` takes them to boards"
+            )
+        )
+
+
+def refuse_foreign_platforms(topology: Topology, backend: str) -> None:
+    """Before anything is made: a node's platform must run here, natively or through qemu."""
+    if here(backend) == "docker":
+        from testbed.backends.docker.platforms import Platform, refuse_foreign
+
+        refuse_foreign(
+            {
+                node.name: Platform.parse(node.platform)
+                for node in topology.nodes
+                if node.platform
+                and node.kind is not NodeKind.ROUTER
+                and not (has_boards(backend) and node.on_board)
+            }
+        )

@@ -1,0 +1,371 @@
+"""The measurements of a link: a quick one beside each `up`, and a full one with TCP in each direction."""
+
+import math
+import os
+import select
+import socket
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any
+
+from testbed.links.calibration import probes
+from testbed.links.calibration.exchange import (
+    DOWN,
+    UP,
+    Exchange,
+    Frame,
+    missed,
+    stream_rate_bps,
+    tcp,
+)
+from testbed.links.calibration.probes import Line, Lone, Purpose, Train, train_times, under_way_s
+from testbed.links.calibration.verdict import (
+    DELAY_S,
+    DELAY_SHARE,
+    Calibrated,
+    Evidence,
+    Method,
+    Numbers,
+    judge,
+)
+from testbed.links.model import ETHERNET_HEADER, queue_bytes
+from testbed.links.namespaces import inside, open_own
+from testbed.topology.model import Profile, Shape
+
+_SETTLE_S = 0.3
+
+
+def lanes_for_quick(profile: Profile) -> int:
+    """How many scratch links it takes."""
+    return 1 + max(probes.quick_lone(shape).lanes for shape in (profile.up, profile.down))
+
+
+def quick(exchange: Exchange, lines: Sequence[Line]) -> list[Calibrated]:
+    """Rate and delay of each line; not its loss, which needs many packets."""
+    lone = {line.number: probes.quick_lone(line.shape) for line in lines}
+    trains = trains_of(lines)
+    departs = train_times(trains, lines)
+    sends = [send for line in lines for send in line.scattered(lone[line.number])]
+    for line in lines:
+        if line.number in departs:
+            sends += line.back_to_back(trains[line.number], departs[line.number])
+    heard = exchange.probe(sends, under_way_s(lines, trains) + _SETTLE_S)
+    found = []
+    for line in lines:
+        alone = line.heard(heard, Purpose.DELAY)
+        rate_bps = line.train_rate_bps(line.heard(heard, Purpose.TRAIN))
+        evidence = Evidence(
+            lone_sent=lone[line.number].count,
+            lone_heard=len(alone),
+            **length_of(line, trains.get(line.number)),
+        )
+        achieved = Numbers(rate_bps, line.delay_s(alone))
+        name, way = line.profile.name, line.direction
+        found.append(judge(name, way, Method.QUICK, line.shape, achieved, evidence))
+    return found
+
+
+def trains_of(lines: Sequence[Line]) -> dict[int, Train]:
+    """By the line's number, where there can be one."""
+    found = ((line.number, line.train()) for line in lines)
+    return {number: train for number, train in found if train is not None}
+
+
+def length_of(line: Line, train: Train | None) -> dict[str, Any]:
+    """A train as evidence."""
+    if train is None or line.shape.rate_bps is None:
+        return {}
+    return {"train_packets": train.count, "train_s": train.lasts_s(line.shape.rate_bps)}
+
+
+# TCP streams that fill directions of scratch links.
+
+
+LaneDirection = tuple[str, str]  # lane and direction
+_CHUNK = bytes(1 << 18)
+_CONNECT_S = 15.0
+_TURN_S = 0.05
+
+
+class Stream:
+    """One of them: from its end of the lane to the other, as fast as TCP goes."""
+
+    def __init__(self, exchange: Exchange, line: LaneDirection, seconds: float) -> None:
+        self.frames: list[Frame] = []
+        self.missed = 0
+        self._exchange = exchange
+        self._seconds = seconds
+        self._began = time.monotonic()
+        self._ends_at: float | None = None  # known once its first data came
+        lane = exchange.lanes[line[0]]
+        self._ear = lane.ears[line[1]]
+        own = open_own()
+        try:
+            ends = ((own, exchange.gateway), (lane.ns_fd, lane.address))
+            receiving, sending = ends if line[1] == UP else ends[::-1]
+            with inside(receiving[0]):
+                self._listening = tcp(receiving[1])
+                self._listening.listen()
+            with inside(sending[0]):
+                self._sender = tcp(sending[1])
+        finally:
+            os.close(own)
+        self._receiver: socket.socket | None = None
+        missed(self._ear.sock)  # what it missed before is not ours
+        self._ear.frames = self.frames
+        exchange.watch(self._listening, select.EPOLLIN, self._accept)
+        exchange.watch(self._sender, select.EPOLLOUT, self._send)
+        with suppress(BlockingIOError):
+            self._sender.connect(self._listening.getsockname())
+
+    def ended(self) -> bool:
+        """Whether it has lasted long enough, or never began."""
+        now = time.monotonic()
+        if self._ends_at is None:
+            if self.frames and self.frames[-1].carries:
+                self._ends_at = now + self._seconds
+            return now > self._began + _CONNECT_S + self._seconds
+        return now > self._ends_at
+
+    def close(self) -> None:
+        """Cut it off."""
+        if self._ear.frames is self.frames:
+            self._ear.frames = None
+            self.missed = missed(self._ear.sock)
+        for sock in (self._sender, self._listening, self._receiver):
+            if sock is not None and sock.fileno() >= 0:
+                self._exchange.forget(sock)
+
+    def _accept(self) -> None:
+        self._receiver, _ = self._listening.accept()
+        self._receiver.setblocking(False)
+        self._exchange.watch(self._receiver, select.EPOLLIN, self._receive)
+
+    def _send(self) -> None:
+        try:
+            self._sender.send(_CHUNK)
+        except BlockingIOError:
+            return
+        except OSError:  # refused or timed out: what came so far counts
+            self._exchange.forget(self._sender)
+
+    def _receive(self) -> None:
+        assert self._receiver is not None
+        with suppress(BlockingIOError):
+            self._receiver.recv(len(_CHUNK))
+
+
+def run_streams(
+    exchange: Exchange, wanted: Mapping[LaneDirection, float]
+) -> dict[LaneDirection, Stream]:
+    """All at once, each for its seconds from its first data on."""
+    streams: dict[LaneDirection, Stream] = {}
+    try:
+        for line, seconds in wanted.items():
+            streams[line] = Stream(exchange, line, seconds)
+        going: Sequence[Stream] = list(streams.values())
+        while going:
+            exchange.turn(_TURN_S)
+            for stream in [stream for stream in going if stream.ended()]:
+                stream.close()
+            going = [stream for stream in going if not stream.ended()]
+    finally:
+        for stream in streams.values():
+            stream.close()
+    return streams
+
+
+# The thorough look: many lone packets, a thousand for the loss, then seconds of TCP in each direction.
+
+
+Progress = Callable[[str], None]  # told what was done, once a unit
+AT_ONCE_BPS = 20e6  # streams that run at the same time have this rate together, or are alone
+_FULL_SETTLE_S = 0.5
+_FEWEST_FRAMES = 20  # of a stream, however slow the line
+_MOST_LOSS = 0.01  # beyond it, TCP does not fill a line
+_LEAST_QUEUE = 0.5  # of rate times round trip: TCP does not fill a line with a shorter one
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How thorough."""
+
+    seconds: float = 5.0  # of TCP
+    skip_s: float = 1.0  # at its beginning: TCP has to find the rate first
+    lone: int = probes.FULL_LONE
+    lone_s: float = probes.FULL_LONE_S
+    sigmas: float = (
+        0.0  # as many lone packets as it takes for jitter to move their median so rarely
+    )
+
+    def lone_of(self, shape: Shape) -> Lone:
+        """The lone packets for a direction; an odd number, so that a median is one of them."""
+        tolerance_s = DELAY_S + DELAY_SHARE * shape.delay_s
+        # The median of n values that are uniform within +-J has a standard deviation of about J / sqrt(n).
+        needed = math.ceil((self.sigmas * shape.jitter_s / tolerance_s) ** 2)
+        return probes.lone(shape, max(self.lone, needed) | 1, self.lone_s)
+
+
+def lanes_for_full(profile: Profile, effort: Effort) -> int:
+    """How many scratch links it takes."""
+    shapes = (profile.up, profile.down)
+    alone = max(effort.lone_of(shape).lanes for shape in shapes)
+    lossy = max(probes.losses(shape).lanes if shape.loss else 1 for shape in shapes)
+    return 1 + max(alone, lossy)
+
+
+def units(lines: Sequence[Line]) -> int:
+    """How many times the progress will be told."""
+    return 3 + sum(tcp_fills(line) for line in lines)
+
+
+def full(
+    exchange: Exchange, lines: Sequence[Line], effort: Effort, progress: Progress
+) -> list[Calibrated]:
+    """Rate, delay, loss and the lone kilobyte of each line."""
+    found = {line.number: (Numbers(), Evidence(by_train=False)) for line in lines}
+    for step in (_delays, _losses, _trains):
+        step(exchange, lines, effort, found)
+        progress(step.__name__.strip("_"))
+    _streams(exchange, lines, effort, found, progress)
+    return [
+        judge(line.profile.name, line.direction, Method.FULL, line.shape, *found[line.number])
+        for line in lines
+    ]
+
+
+Found = dict[int, tuple[Numbers, Evidence]]
+
+
+def _delays(exchange: Exchange, lines: Sequence[Line], effort: Effort, found: Found) -> None:
+    """Lone packets, small ones and of 1 kB. Where nothing should be lost, they also tell that nothing was."""
+    sends = []
+    for line in lines:
+        sends += line.scattered(effort.lone_of(line.shape))
+        if probes.serialisation_s(line.emulator, line.shape, probes.KILOBYTE):
+            sends += line.kilobytes(_kilobytes(line.shape))
+    heard = exchange.probe(sends, under_way_s(lines, {}) + _FULL_SETTLE_S)
+    for line in lines:
+        alone, sent = line.heard(heard, Purpose.DELAY), effort.lone_of(line.shape).count
+        large = line.heard(heard, Purpose.KILOBYTE)
+        on_line_s = probes.serialisation_s(line.emulator, line.shape, probes.KILOBYTE)
+        kilobyte_s = line.delay_s(large)
+        achieved, evidence = found[line.number]
+        if on_line_s and kilobyte_s is not None:
+            evidence = replace(
+                evidence,
+                kilobyte_asked_s=line.shape.delay_s + on_line_s,
+                kilobyte_achieved_s=kilobyte_s + on_line_s,
+                kilobytes_heard=len(large),
+            )
+        found[line.number] = (
+            replace(achieved, delay_s=line.delay_s(alone), loss=(sent - len(alone)) / sent),
+            replace(
+                evidence,
+                lone_sent=sent,
+                lone_heard=len(alone),
+                loss_sent=sent,
+                loss_heard=len(alone),
+            ),
+        )
+
+
+def _kilobytes(shape: Shape) -> Lone:
+    """On one lane: it is slow lines that they are for."""
+    wanted = probes.lone(shape, probes.FULL_KILOBYTES, probes.FULL_LONE_S, probes.KILOBYTE)
+    return replace(wanted, lanes=1)
+
+
+def _losses(exchange: Exchange, lines: Sequence[Line], effort: Effort, found: Found) -> None:
+    """Many packets where some should be lost."""
+    lossy = {line: probes.losses(line.shape) for line in lines if line.shape.loss}
+    sends = [send for line, lone in lossy.items() for send in line.scattered(lone, Purpose.LOSS)]
+    heard = exchange.probe(sends, under_way_s(lines, {}) + _FULL_SETTLE_S)
+    for line, lone in lossy.items():
+        arrived = len(line.heard(heard, Purpose.LOSS))
+        achieved, evidence = found[line.number]
+        found[line.number] = (
+            replace(achieved, loss=(lone.count - arrived) / lone.count),
+            replace(evidence, loss_sent=lone.count, loss_heard=arrived),
+        )
+
+
+def tcp_fills(line: Line) -> bool:
+    """Whether TCP can be expected to keep this line busy: little loss, and a queue that suits the round trip."""
+    shape = line.shape
+    if shape.rate_bps is None or shape.loss > _MOST_LOSS or line.back.loss > _MOST_LOSS:
+        return False
+    under_way = shape.rate_bps / 8 * (shape.delay_s + line.back.delay_s)
+    return queue_bytes(shape, line.profile.mtu) >= _LEAST_QUEUE * under_way
+
+
+def _trains(exchange: Exchange, lines: Sequence[Line], effort: Effort, found: Found) -> None:
+    """For the lines that TCP would not fill."""
+    short = [line for line in lines if not tcp_fills(line)]
+    trains = trains_of(short)
+    departs = train_times(trains, short)
+    sends = [
+        send
+        for line in short
+        if line.number in departs
+        for send in line.back_to_back(trains[line.number], departs[line.number])
+    ]
+    heard = exchange.probe(sends, under_way_s(short, trains) + _FULL_SETTLE_S)
+    for line in short:
+        achieved, evidence = found[line.number]
+        length = length_of(line, trains.get(line.number))
+        rate_bps = line.train_rate_bps(line.heard(heard, Purpose.TRAIN))
+        found[line.number] = (
+            replace(achieved, rate_bps=rate_bps),
+            replace(evidence, by_train=True, **length),
+        )
+
+
+def _streams(
+    exchange: Exchange,
+    lines: Sequence[Line],
+    effort: Effort,
+    found: Found,
+    progress: Progress,
+) -> None:
+    """One direction after the other: what is measured shall not wait behind the other's acknowledgements."""
+    for way in (UP, DOWN):
+        wanted = [line for line in lines if line.direction == way and tcp_fills(line)]
+        for together in side_by_side(wanted):
+            lasts = {line: _lasts_s(line, effort) for line in together}
+            streams = run_streams(
+                exchange, {(line.lanes[0], way): lasts[line] for line in together}
+            )
+            for line in together:
+                stream = streams[line.lanes[0], way]
+                rate_bps = stream_rate_bps(stream.frames, effort.skip_s, stream.missed)
+                achieved, evidence = found[line.number]
+                found[line.number] = (
+                    replace(achieved, rate_bps=rate_bps),
+                    replace(evidence, train_packets=len(stream.frames) or 1, train_s=lasts[line]),
+                )
+                progress(f"{line.profile.name} {way}")
+
+
+def _lasts_s(line: Line, effort: Effort) -> float:
+    """As asked, or a few frames on very slow lines."""
+    assert line.shape.rate_bps is not None
+    frame = line.profile.mtu + ETHERNET_HEADER
+    return max(effort.seconds, _FEWEST_FRAMES * frame * 8 / line.shape.rate_bps)
+
+
+def side_by_side(lines: Sequence[Line]) -> list[list[Line]]:
+    """Slow lines at the same time, fast ones alone."""
+    groups: list[list[Line]] = []
+    load = 0.0
+    for line in sorted(lines, key=lambda line: line.shape.rate_bps or 0.0):
+        rate_bps = line.shape.rate_bps or 0.0
+        if groups and load + rate_bps <= AT_ONCE_BPS:
+            groups[-1].append(line)
+            load += rate_bps
+        else:
+            groups.append([line])
+            load = rate_bps
+    return groups

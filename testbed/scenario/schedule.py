@@ -1,0 +1,124 @@
+"""What is still to happen in a scenario that is being played: at its time, or when what it waits for has come.
+
+Pure: whoever plays tells the time and what is seen, and does what comes out.
+"""
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+
+from testbed.scenario.actions.faults import ENDS, Unfolding
+from testbed.scenario.compile import publications_of
+from testbed.scenario.model import NUMBER, Action, Incident, played_ns, scenario_ns
+from testbed.scenario.triggers import Reception, Triggers
+from testbed.topology.model import ActionKind, Happening, Publish, Topology, Trigger
+from testbed.topology.publication_times import nanoseconds
+
+FIRED, MISSED = "fired", "missed"  # of a mark that tells of a trigger
+
+
+@dataclass(frozen=True, slots=True)
+class Awaited:
+    """An event that waits for something."""
+
+    place: int  # among the publications, or the actions, of the scenario
+    event: Publish | Happening
+    trigger: Trigger
+
+
+def awaited(topology: Topology) -> tuple[Awaited, ...]:
+    """All events that wait for something."""
+    rows: tuple[Sequence[Publish | Happening], ...] = (
+        topology.scenario.publish,
+        topology.scenario.actions,
+    )
+    return tuple(
+        Awaited(place, event, event.when)
+        for row in rows
+        for place, event in enumerate(row)
+        if event.when is not None
+    )
+
+
+class Agenda:
+    """Incidents to come, and publications that triggers add. Times are nanoseconds since the start, as played."""
+
+    def __init__(self, topology: Topology, incidents: Sequence[Incident] | None = None) -> None:
+        """`incidents`: all that is known beforehand, and nothing is waited for."""
+        self._topology = topology
+        self._known = list(incidents or ())
+        self._unfolding = Unfolding(topology)
+        scenario = topology.scenario
+        self._end_ns = played_ns(nanoseconds(scenario.duration_s), scenario.speed)
+        self._awaited = awaited(topology) if incidents is None else ()
+        if incidents is None:
+            for place, happening in enumerate(topology.scenario.actions):
+                if happening.when is None:
+                    self._unfolding.add(place, happening)
+        waited_for = {number: each.trigger for number, each in enumerate(self._awaited)}
+        self.triggers = Triggers(waited_for, topology.scenario.speed)
+        self.performed: list[Incident] = []  # what was due until now
+
+    @property
+    def next_ns(self) -> int | None:
+        """When something is due; None: nothing that is known."""
+        coming = [self._known[0].at_ns] if self._known else []
+        if (unfolding := self._unfolding.next_ns) is not None:
+            coming.append(unfolding)
+        return min(coming, default=None)
+
+    def due(self, now_ns: int) -> list[Incident]:
+        """What is to be done now, in the order of time."""
+        found = []
+        while self._known and self._known[0].at_ns <= now_ns:
+            found.append(self._known.pop(0))
+        found += self._unfolding.due(now_ns)
+        found.sort(key=lambda each: each.at_ns)
+        self.performed += found
+        return found
+
+    def on_receptions(self, seen: Sequence[Reception], now_ns: int) -> tuple[Action, ...]:
+        """Messages were received: what is to be published because of it. Incidents are due from now on."""
+        return self._begin(self.triggers.on_receptions(seen), now_ns)
+
+    def on_overlay(self, described: Hashable, now_ns: int) -> tuple[Action, ...]:
+        """The same for what brokers say of their places."""
+        return self._begin(self.triggers.on_overlay(described, now_ns), now_ns)
+
+    def close(self, now_ns: int) -> list[Incident]:
+        """The scenario is over: ends of what goes on; of one played again, also what was on record after its end."""
+        begun = {each.details.get(NUMBER) for each in self.performed if each.kind in ENDS}
+        ends = [
+            replace(each, at_ns=now_ns)
+            for each in self._known
+            if now_ns >= self._end_ns
+            or (each.kind in ENDS.values() and each.details.get(NUMBER) in begun)
+        ]
+        self._known.clear()
+        ends += self._unfolding.closing(now_ns)
+        self.performed += ends
+        return ends
+
+    def give_up(self, now_ns: int, *, over: bool = False) -> list[str]:
+        """Sentences on those whose deadline has passed, or, when the scenario is over, on all that never came."""
+        numbers = self.triggers.left() if over else self.triggers.missed(now_ns)
+        for number in numbers:
+            self._mark(number, MISSED, now_ns)
+        return [f"never came: {self._awaited[number].trigger.told()}" for number in numbers]
+
+    def _begin(self, numbers: Sequence[int], now_ns: int) -> tuple[Action, ...]:
+        actions: list[Action] = []
+        from_ns = scenario_ns(now_ns, self._topology.scenario.speed)
+        for number in numbers:
+            self._mark(number, FIRED, now_ns)
+            one = self._awaited[number]
+            if isinstance(one.event, Happening):
+                self._unfolding.add(one.place, one.event, from_ns)
+            else:
+                begun = replace(one.event, at_s=from_ns / 1e9 + one.event.at_s, when=None)
+                actions += publications_of(self._topology, one.place, begun)
+        return tuple(actions)
+
+    def _mark(self, number: int, what: str, now_ns: int) -> None:
+        details = {"name": f"{what}: {self._awaited[number].trigger.told()}", "trigger": what}
+        self._known.append(Incident(now_ns, ActionKind.MARK, (), details))
+        self._known.sort(key=lambda each: each.at_ns)

@@ -1,0 +1,139 @@
+"""A scenario at a glance: what begins when, how long it lasts, and to whom it happens. What repeats is one row."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from testbed.hazards.record import SITES
+from testbed.scenario.compile import hazard_stories
+from testbed.topology.model import ActionKind, Happening, Publish, Topology
+from testbed.topology.publication_times import SECOND_NS, rhythm
+from testbed.topology.units import DURATION, RATE, SHARE, SIZE
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One thing that happens, maybe several times; times in seconds of the scenario."""
+
+    what: str
+    told: str  # its values, in words
+    nodes: tuple[str, ...]
+    share: float
+    moments_s: tuple[float, ...]  # with `when`: how long after that
+    lasts_s: float | None  # each time; None: a moment, or nothing ends it
+    when: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """For programs."""
+        return {
+            "what": self.what,
+            "told": self.told,
+            "nodes": list(self.nodes),
+            "share": self.share,
+            "moments_s": list(self.moments_s),
+            "lasts_s": self.lasts_s,
+            "when": self.when,
+        }
+
+
+def outline(topology: Topology) -> tuple[Row, ...]:
+    """All of it, in the order in which it begins; what waits for something comes last."""
+    found: dict[Row, list[float]] = {}
+    for row in _rows(topology):
+        found.setdefault(replace(row, moments_s=()), []).extend(row.moments_s)
+    rows = [replace(row, moments_s=tuple(sorted(moments))) for row, moments in found.items()]
+    return tuple(sorted(rows, key=lambda row: (row.when is not None, row.moments_s[0])))
+
+
+def _rows(topology: Topology) -> Iterator[Row]:
+    duration_s = topology.scenario.duration_s
+    for each in topology.scenario.publish:
+        when = None if each.when is None else each.when.told()
+        lasts_s = _published_for(each, duration_s)
+        told = _publication(each)
+        yield Row("publish", told, each.nodes, each.share, (each.at_s,), lasts_s, when)
+    for happening in topology.scenario.actions:
+        when = None if happening.when is None else happening.when.told()
+        yield Row(
+            *(happening.kind.value, _values(happening), happening.nodes, happening.share),
+            *((happening.at_s,), happening.for_s, when),
+        )
+    yield from _hazard(topology)
+
+
+def _hazard(topology: Topology) -> Iterator[Row]:
+    """The whole of it, and when its sites fail."""
+    hazard = topology.scenario.hazard
+    if hazard is None:
+        return
+    kind, stories = hazard.kind.value, hazard_stories(topology, hazard)
+    sites = f"{len(stories)} {SITES[hazard.kind]}{'s' if len(stories) != 1 else ''}"
+    yield Row(kind, sites, hazard.nodes, 1.0, (0.0,), topology.scenario.duration_s)
+    failed = [story for story in stories if story.failed_s is not None]
+    if failed:
+        moments_s = tuple(sorted(round(story.failed_s or 0.0, 1) for story in failed))
+        sensors = {name for story in failed for name in story.site.sensors}
+        named = tuple(name for name in hazard.nodes if name in sensors)
+        yield Row(f"{kind}: level 5", "", named, 1.0, moments_s, None)
+
+
+def _published_for(publish: Publish, duration_s: float) -> float | None:
+    """From the first message of a node to its last."""
+    beat = rhythm(publish, duration_s)
+    times = beat.ticks()
+    if times <= 1 or publish.when is not None:
+        return None
+    return (beat.moment(times - 1) - beat.begin_ns) / SECOND_NS
+
+
+def _publication(publish: Publish) -> str:
+    words = [f"level {publish.priority}", publish.topic, SIZE.write(publish.size)]
+    if publish.period_s is not None:
+        each = DURATION.write(publish.period_s)
+        words.append(f"every {each}" if publish.per_period == 1 else f"{publish.per_period}/{each}")
+    if publish.count is not None:
+        words.append(f"{publish.count} times")
+    return " ".join(words)
+
+
+def _values(happening: Happening) -> str:
+    tell = _TOLD.get(happening.kind)
+    return "" if tell is None else tell(dict(happening.details))
+
+
+def _churn(details: dict[str, Any]) -> str:
+    leave, join = details["leave_per_s"] * 60, details["join_per_s"] * 60
+    return f"{leave:g}/min leave ({details['by']}), {join:g}/min join"
+
+
+_SHAPE = {
+    "rate_bps": ("rate", RATE),
+    "delay_s": ("delay", DURATION),
+    "jitter_s": ("jitter", DURATION),
+    "loss": ("loss", SHARE),
+    "queue_bytes": ("queue", SIZE),
+    "burst_bytes": ("burst", SIZE),
+}
+
+
+def _link(details: dict[str, Any]) -> str:
+    words = [details["profile"]] if details["profile"] else []
+    for name, value in details["values"]:
+        key, unit = _SHAPE[name]
+        words.append(f"{key} {unit.write(value)}")
+    if len(details["directions"]) == 1:
+        words.append(details["directions"][0])
+    return " ".join(words)
+
+
+_TOLD: dict[ActionKind, Callable[[dict[str, Any]], str]] = {
+    ActionKind.MARK: lambda one: str(one["name"]),
+    ActionKind.FLAP: lambda one: (
+        f"{DURATION.write(one['down_s'])} down, {DURATION.write(one['up_s'])} up"
+    ),
+    ActionKind.CHURN: _churn,
+    ActionKind.LINK: _link,
+    ActionKind.PARTITION: lambda one: " | ".join(f"{len(side)} nodes" for side in one["sides"]),
+    ActionKind.LOAD: lambda one: f"{RATE.write(one['rate_bps'])} to {one['to']}",
+    ActionKind.EXEC: lambda one: " ".join(one["command"]),
+}

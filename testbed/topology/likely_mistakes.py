@@ -1,0 +1,119 @@
+"""What a topology may say but hardly means: topics that nobody publishes or wants, an overlay of one broker."""
+
+from collections.abc import Iterable, Mapping
+
+from nodes.overlay.reliability.promises import STAR
+from nodes.protocol.interests import Interest
+from testbed.topology.diagnostics.hints import listing, nearest, quoted
+from testbed.topology.model import NodeKind, Topology
+from testbed.topology.names import filled
+
+MOST_SHOWN = 20
+
+
+def unmatched_topics(topology: Topology) -> tuple[str, ...]:
+    """Sentences for the user, the publishers' first; none if every topic has somebody at both ends.
+
+    Of an event whose topic differs from node to node, one subscribed topic is enough: to choose is what topics are for.
+    A scenario that publishes nothing leaves no doubt: messages may come from `testbed inject`.
+    """
+    if not topology.scenario.spoken:
+        return ()
+    wanted = {  # topic -> who subscribes
+        topic: list(dict.fromkeys(name for name, _ in interests))
+        for topic, interests in topology.wanted.items()
+    }
+    published, unheard = _published(topology, wanted.keys())
+    silent = [topic for topic in wanted if topic not in published]
+    empty = _empty_areas(topology, published)
+    found = len(unheard) + len(silent) + len(empty)
+    sentences = [
+        f"nobody subscribes to {quoted(topic)}, which {_several(names)} publish{_es(names)}"
+        f"{_instead(topic, wanted, 'subscribed topics')}"
+        for topic, names in list(unheard.items())[:MOST_SHOWN]
+    ]
+    sentences += [
+        f"nobody publishes {quoted(topic)}, to which {_several(wanted[topic])} "
+        f"subscribe{'s' if len(wanted[topic]) == 1 else ''}"
+        f"{_instead(topic, published, 'published topics')}"
+        for topic in silent[: MOST_SHOWN - len(sentences)]
+    ]
+    sentences += empty[: MOST_SHOWN - len(sentences)]
+    if found > len(sentences):
+        sentences.append(f"{found - len(sentences):,} more topics are published or wanted in vain")
+    return tuple(sentences)
+
+
+def _published(
+    topology: Topology, wanted: Iterable[str]
+) -> tuple[dict[str, None], dict[str, list[str]]]:
+    """All published topics (in order); and, as they are written, those that nobody wants, with their publishers."""
+    groups = {node.name: node.group for node in topology.nodes}
+    wishes = frozenset(wanted)
+    published: dict[str, None] = {}
+    heard: set[str] = set()
+    publishers: dict[str, dict[str, None]] = {}
+    for event in topology.scenario.spoken:
+        if "{" in event.topic:
+            topics = dict.fromkeys(filled(event.topic, name, groups[name]) for name in event.nodes)
+        else:
+            topics = {event.topic: None}
+        published.update(topics)
+        publishers.setdefault(event.topic, {}).update(dict.fromkeys(event.nodes))
+        if not wishes.isdisjoint(topics):
+            heard.add(event.topic)
+    unheard = {topic: list(names) for topic, names in publishers.items() if topic not in heard}
+    return published, unheard
+
+
+def _empty_areas(topology: Topology, published: Mapping[str, object]) -> list[str]:
+    """Of topics that are published, what is wanted of them and never comes: from that area, of that level."""
+    wanting: dict[Interest, list[str]] = {}
+    for topic in published:
+        for name, interest in topology.wanted.get(topic, ()):
+            wanting.setdefault(interest, []).append(name)
+    said: dict[str, set[tuple[int, tuple[int, ...]]]] = {}  # topic -> levels and places
+    for event in topology.scenario.spoken:
+        values = dict(event.values)
+        for name in event.nodes if wanting else ():
+            topic = filled(event.topic, name, topology.node(name).group)
+            place = topology.place(name, values)
+            said.setdefault(topic, set()).add((event.priority, place))
+    return [
+        f"of {quoted(interest.topic)} nothing is published that {_several(names)} "
+        f"want{'s' if len(names) == 1 else ''}: from {'its area' if interest.box else 'anywhere'}, "
+        f"of level {interest.min_priority} or above"
+        for interest, names in wanting.items()
+        if not any(interest.accepts(level, place) for level, place in said.get(interest.topic, ()))
+    ]
+
+
+def _several(names: list[str]) -> str:
+    match names:
+        case [one]:
+            return one
+        case [one, other]:
+            return f"{one} and {other}"
+    return f"{names[0]} and {len(names) - 1} others"
+
+
+def _es(names: list[str]) -> str:
+    return "es" if len(names) == 1 else ""
+
+
+def _instead(topic: str, known: Mapping[str, object], what: str) -> str:
+    if not known:
+        return ""
+    near = nearest(topic, known)
+    return f"; did you mean {quoted(near)}?" if near else f"; {what}: {listing(known)}"
+
+
+def too_few_brokers(topology: Topology) -> tuple[str, ...]:
+    """An overlay between brokers, and nothing to be between."""
+    method = topology.overlay.method
+    if method == STAR or len(topology.of_kind(NodeKind.BROKER)) != 1:
+        return ()
+    return (
+        f"overlay {method} is for several brokers, and there is only one; "
+        "its publications cross no overlay, and nobody takes over if it fails",
+    )

@@ -1,0 +1,143 @@
+"""The brokers of an overlay: how many it needs, and to which of them each sensor and subscriber connects."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from hashlib import blake2b
+from math import ceil
+
+from nodes.overlay.reliability.promises import STAR
+from nodes.protocol.kinds import EDGE
+from testbed.earth import distance_m
+from testbed.topology.diagnostics.hints import quoted, with_article
+from testbed.topology.diagnostics.source_map import Path
+from testbed.topology.model import Node, NodeKind
+from testbed.topology.resolve.checking import Checking
+from testbed.topology.resolve.selection import Selection
+
+# Which brokers a sensor or subscriber is told of, the nearest first. Pure.
+#
+# Those that the file names come first; then brokers behind the same router, which are reached without crossing its
+# line; then, if both have a place, by the distance between them. What is left is spread evenly: each node has an order
+# of brokers of its own, drawn from the names, and its home is the first in it that has room for one more.
+# Orders that follow from names change little when a broker comes or goes: most nodes need not be told anything new.
+
+
+MOST_HOMES = 4  # brokers that a node at the edge is told of
+
+
+def homes_of(
+    nodes: Sequence[Node], chosen: Mapping[str, tuple[str, ...]]
+) -> dict[str, tuple[str, ...]]:
+    """For each sensor and subscriber the names of its brokers; `chosen` are those that the file names."""
+    brokers = [node for node in nodes if node.kind is NodeKind.BROKER]
+    edges = [node for node in nodes if node.kind in EDGE]
+    if not brokers:
+        return {}
+    placeless = [node for node in edges if not _has_a_way(node, brokers, chosen)]
+    room = dict.fromkeys((broker.name for broker in brokers), ceil(len(placeless) / len(brokers)))
+    homes = {}
+    for node in edges:
+        order = _order(node, brokers)
+        first = list(chosen.get(node.name, ()))
+        if not _has_a_way(node, brokers, chosen):
+            first = [next(name for name in order if room[name])]
+            room[first[0]] -= 1
+        homes[node.name] = tuple(dict.fromkeys([*first, *order]))[:MOST_HOMES]
+    return homes
+
+
+def _has_a_way(node: Node, brokers: Sequence[Node], chosen: Mapping[str, tuple[str, ...]]) -> bool:
+    """Whether something says which broker is nearest."""
+    return (
+        bool(chosen.get(node.name))
+        or (node.router is not None and any(b.router == node.router for b in brokers))
+        or (node.at is not None and any(b.at is not None for b in brokers))
+    )
+
+
+def _order(node: Node, brokers: Sequence[Node]) -> list[str]:
+    def far(broker: Node) -> tuple[bool, float, bytes]:
+        beside = node.router is not None and broker.router == node.router
+        distance = distance_m(node.at, broker.at) if node.at and broker.at else float("inf")
+        return not beside, distance, _lot(node.name, broker.name)
+
+    return [broker.name for broker in sorted(brokers, key=far)]
+
+
+def _lot(node: str, broker: str) -> bytes:
+    return blake2b(f"{node}/{broker}".encode(), digest_size=8).digest()
+
+
+_KEY = "home"
+
+
+def place_at_homes(checking: Checking, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+    """Every sensor and subscriber with the names of its brokers, the nearest first."""
+    selection = Selection(checking, nodes, _no_broker)
+    of_path: dict[Path, tuple[str, ...]] = {}
+    for section, raws in (("groups", checking.file.groups), ("nodes", checking.file.nodes)):
+        for name, raw in raws.items():
+            if raw.home:
+                path = (section, name, _KEY)
+                _check_kind(checking, path, raw.kind)
+                found = selection.in_order(path, raw.home)
+                if len(found) > MOST_HOMES:
+                    checking.value(
+                        path,
+                        f"{len(found)} brokers; a node is told of at most {MOST_HOMES}",
+                        "name the nearest ones",
+                    )
+                of_path[section, name] = tuple(broker.name for broker in found)
+    chosen = {node.name: of_path.get(_origin(node), ()) for node in nodes}
+    homes = homes_of(nodes, chosen)
+    return tuple(replace(node, homes=homes.get(node.name, ())) for node in nodes)
+
+
+def _origin(node: Node) -> Path:
+    return ("groups", node.group) if node.group else ("nodes", node.name)
+
+
+def _check_kind(checking: Checking, path: Path, kind: str) -> None:
+    if kind not in EDGE and checking.shaped.sound(*path[:2], "kind"):
+        checking.key(
+            path,
+            f"{with_article(kind)} has no `{_KEY}`; only sensors and subscribers do",
+            "remove it",
+        )
+
+
+def _no_broker(node: Node) -> tuple[str, str] | None:
+    if node.kind is NodeKind.BROKER:
+        return None
+    return (
+        f"{quoted(node.name)} is {with_article(node.kind)}, not a broker",
+        "name a node with `kind: broker`",
+    )
+
+
+# How many brokers an overlay needs: a star exactly one, the others at least one.
+
+
+def check_brokers(checking: Checking, nodes: tuple[Node, ...]) -> None:
+    """Nothing to say while it is unclear which nodes there are, or of a lab of other people's programs."""
+    shaped = checking.shaped
+    unclear = not all(shaped.sound(section) for section in ("groups", "nodes", "overlay"))
+    if unclear or not any(node.ours for node in nodes):
+        return
+    method = checking.file.overlay.method
+    brokers = [node for node in nodes if node.kind is NodeKind.BROKER]
+    if not brokers:
+        where = "nodes" if "nodes" in checking.written() else "groups"
+        checking.key(
+            (where,),
+            f"overlay {method} needs a broker, and there is none",
+            "add `broker: {kind: broker}`",
+        )
+    elif method == STAR and len(brokers) > 1:
+        second = brokers[1]
+        path = ("groups", second.group) if second.group else ("nodes", second.name)
+        checking.key(
+            path,
+            f"overlay star needs exactly one broker, and there are {len(brokers)}",
+            "keep one, or choose an overlay for several brokers, as in `overlay: {method: sg-tbps}`",
+        )

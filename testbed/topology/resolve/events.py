@@ -1,0 +1,182 @@
+"""The events of a scenario: what each of them publishes, or which action it asks for."""
+
+from dataclasses import replace
+
+from nodes.protocol.wire import MAX_PAYLOAD_BYTES
+from testbed.topology.diagnostics.source_map import Path
+from testbed.topology.model import Node, Publish, Scenario
+from testbed.topology.publication_times import (
+    MAX_PUBLICATIONS,
+    Rhythm,
+    most_publications,
+    nanoseconds,
+    rhythm,
+)
+from testbed.topology.resolve.actions import KINDS, Actions
+from testbed.topology.resolve.checking import Checking
+from testbed.topology.resolve.interests import check_values
+from testbed.topology.resolve.links import LinkProfiles
+from testbed.topology.resolve.selection import Publishers
+from testbed.topology.resolve.timing import LONGER, Timing, Waits, ends, timing, written
+from testbed.topology.schema.sections import RawEvent, RawPublish
+from testbed.topology.units import SIZE
+
+# The events of a file that publish: who, what and when; times and amounts checked.
+
+
+class Publications:
+    """Those of one file, gathered event by event."""
+
+    def __init__(self, checking: Checking, nodes: tuple[Node, ...], waits: Waits) -> None:
+        self._checking = checking
+        self._waits = waits
+        self._publishers = Publishers(checking, nodes)
+        self.found: list[Publish] = []
+        self._volume = 0
+
+    def add(self, path: Path, event: RawEvent, raw: RawPublish, duration_s: float) -> bool:
+        """What this event comes to; False if it is too much for one scenario."""
+        checking, inner = self._checking, (*path, "publish")
+        when = timing(checking, path, event, duration_s, self._waits)
+        named = self._publishers.of(inner, raw)
+        raw = _with_length(checking, path, raw, when)
+        _check_repetition(checking, inner, raw)
+        check_values(checking, inner, raw.values)
+        for place, moment in enumerate(when.moments_s):
+            publish = replace(_publish(moment, raw, named), when=when.when)
+            if place == 0 and when.clear:
+                _check_times(checking, path, raw, publish, duration_s)
+            self.found.append(publish)
+            # Every selected node counts, also where an event is too broken to publish: checking takes time, too.
+            self._volume += max(len(named), most_publications(publish, duration_s))
+            if self._volume > MAX_PUBLICATIONS:
+                if checking.shaped.sound("scenario", "duration"):
+                    checking.key(
+                        inner,
+                        f"up to here the scenario publishes more than {MAX_PUBLICATIONS:,} messages",
+                        "lengthen `period`, shorten `for`, or lower `count`",
+                    )
+                return False
+        return True
+
+
+def _with_length(checking: Checking, path: Path, raw: RawPublish, when: Timing) -> RawPublish:
+    """`for` and `until` of the event say how long it is repeated."""
+    if when.for_s is None:
+        return raw
+    if raw.length is not None:
+        checking.key((*path, "publish", "for"), "`for` is said twice", "keep that of the event")
+        return raw
+    return raw.model_copy(update={"length": when.for_s})
+
+
+def _check_repetition(checking: Checking, path: Path, raw: RawPublish) -> None:
+    if raw.period is not None and raw.rate is not None:
+        checking.key((*path, "rate"), "`period` and `rate` say the same thing twice", "keep one")
+    if raw.period == 0:
+        checking.value((*path, "period"), "a period of zero never ends", "write it like 1s")
+    if raw.period is None and raw.rate is None and checking.shaped.sound(*path):
+        for key, given in (("for", raw.length), ("count", raw.count)):
+            if given is not None:
+                checking.key(
+                    (*path, key),
+                    f"`{key}` without `period` or `rate`: how often is not said",
+                    f"add `period: 1s`, or remove `{key}`",
+                )
+    if raw.size > MAX_PAYLOAD_BYTES:
+        most = SIZE.write(MAX_PAYLOAD_BYTES)
+        checking.value((*path, "size"), f"a message has at most {most}", "send several")
+
+
+def _check_times(
+    checking: Checking, path: Path, raw: RawPublish, publish: Publish, duration_s: float
+) -> None:
+    """Nothing may be cut off silently by the scenario's end, and every event must publish something."""
+    if not checking.shaped.sound("scenario", "duration") or not checking.shaped.sound(*path):
+        return
+    inner = (*path, "publish")
+    beat = rhythm(publish, duration_s)
+    begin, end, spread = beat.begin_ns, nanoseconds(duration_s), nanoseconds(raw.spread)
+    length = None if raw.length is None else nanoseconds(raw.length)
+    most_spread = end - begin if length is None else length
+    if length == 0:
+        hint = "write it like 10s, or remove the event"
+        checking.value((*inner, "for"), "an event of no length publishes nothing", hint)
+    elif length is not None and begin + length > end:
+        until = begin + length
+        message = f"the event goes on until {written(until)}, but {ends(end, until)}"
+        checking.value((*inner, "for"), message, LONGER.format("end"))
+    elif spread > most_spread:
+        checking.value(
+            (*inner, "spread"),
+            f"a spread of {written(spread)} is longer than the event itself",
+            f"at most {written(most_spread)}",
+        )
+    elif length is None and (last := _last_moment(beat, spread)) >= end:
+        message = f"the last message would be published at {written(last)}, but {ends(end, last)}"
+        checking.value((*inner, "count"), message, LONGER.format("end"))
+
+
+def _last_moment(beat: Rhythm, spread_ns: int) -> int:
+    """When the last of the messages that were counted may be published; without a count, the first one."""
+    latest_start = max(0, spread_ns - 1)  # a spread's end is excluded, too
+    return beat.moment((beat.most or 1) - 1, latest_start)
+
+
+def _publish(at_s: float, raw: RawPublish, nodes: tuple[str, ...]) -> Publish:
+    period_s, per_period = raw.period or None, 1
+    if period_s is None and raw.rate is not None:
+        period_s, per_period = float(raw.rate.numerator), raw.rate.denominator
+    return Publish(
+        at_s=at_s,
+        nodes=nodes,
+        topic=raw.topic,
+        priority=raw.priority,
+        size=raw.size,
+        period_s=period_s,
+        for_s=raw.length,
+        count=raw.count,
+        probability=raw.probability,
+        spread_s=raw.spread,
+        per_period=per_period,
+        share=1.0 if raw.share is None else raw.share,
+        values=tuple(sorted(raw.values.items())),
+    )
+
+
+THINGS = ("publish", *KINDS)
+
+
+def scenario(checking: Checking, nodes: tuple[Node, ...], profiles: LinkProfiles) -> Scenario:
+    """What happens; whatever is wrong with it goes to the problems."""
+    raw = checking.file.scenario
+    if raw is None:
+        return Scenario()
+    waits = Waits(checking, nodes)
+    publications = Publications(checking, nodes, waits)
+    actions = Actions(checking, nodes, profiles, waits)
+    for place, event in zip(checking.shaped.events, raw.events, strict=True):
+        path: Path = ("scenario", "events", place)
+        if not _is_one_thing(checking, path, event):
+            continue
+        if event.publish is None:
+            actions.add(path, event, raw.duration)
+        elif not publications.add(path, event, event.publish, raw.duration):
+            break
+    return Scenario(
+        raw.duration, raw.settle, tuple(publications.found), actions.in_order(), raw.speed
+    )
+
+
+def _is_one_thing(checking: Checking, path: Path, event: RawEvent) -> bool:
+    """Each event is about one thing, so that it is clear what comes first."""
+    written = [name for name in THINGS if getattr(event, name) is not None]
+    if len(written) == 1:
+        return True
+    if not written and checking.shaped.sound(*path):
+        checking.value(path, "nothing happens here", f"add one of {', '.join(THINGS)}")
+    for name in written[1:]:
+        checking.key(
+            (*path, name), f"`{written[0]}` and `{name}` in one event", "make two events of them"
+        )
+    return False

@@ -1,0 +1,111 @@
+"""The chosen overlay and delivery methods, tried out: they are pure, so each judges its parameters itself."""
+
+import random
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from nodes.delivery import METHODS as DELIVERY_METHODS
+from nodes.delivery.base import Delivery
+from nodes.overlay import METHODS as OVERLAY_METHODS
+from nodes.overlay.base import Station
+from nodes.parameters import ParameterError
+from nodes.protocol.space import Space
+from nodes.protocol.wire import COORDINATE_BYTES, HEADER_SIZE, MAX_PAYLOAD_BYTES, MAX_TOPIC_BYTES
+from testbed.topology.diagnostics.source_map import Path
+from testbed.topology.model import Node, Publish, Scenario
+from testbed.topology.names import filled
+from testbed.topology.resolve.checking import Checking
+from testbed.topology.resolve.links import places
+from testbed.topology.schema.sections import RawDelivery
+
+_Make = Callable[[Mapping[str, Any]], object]  # the method itself; ValueError if it objects
+_LONGEST = 200
+_HINT = "see docs/topology.md for the parameters of each method"
+
+
+def check_methods(
+    checking: Checking, nodes: tuple[Node, ...], scenario: Scenario, space: Space | None
+) -> None:
+    """Every parameter is taken, and each message of the scenario fits into a queue."""
+    file = checking.file
+    dimensions = len(space.dimensions) if space else 0
+    station = Station("broker", 1, dimensions=dimensions)
+    if checking.shaped.sound("overlay"):
+        make_overlay = OVERLAY_METHODS[file.overlay.method]
+        _try(
+            checking,
+            ("overlay",),
+            file.overlay.parameters,
+            lambda given: make_overlay(station, given, random.Random(0)),
+        )
+    largest = bytes(_largest_message(nodes, scenario, dimensions))
+    for path, chosen in places(checking):
+        if _try(checking, path, chosen.parameters, _both_sides(DELIVERY_METHODS[chosen.method])):
+            _check_room(checking, path, chosen, largest)
+
+
+def _both_sides(method: Delivery) -> _Make:
+    return lambda given: (method.scheduler(given), method.assembler(given), method.needs(given))
+
+
+def _try(checking: Checking, section: Path, parameters: Mapping[str, Any], make: _Make) -> bool:
+    """Whether the method takes the parameters; if not, each wrong one is a problem: without it, the rest is tried."""
+    left = dict(parameters)
+    while (error := _objection(make, left)) is not None:
+        wrong = error.name if isinstance(error, ParameterError) else _to_blame(make, left)
+        path = section if wrong is None else (*section, wrong)
+        checking.key(path, _short(error), _HINT)
+        if wrong is None or wrong not in left:
+            return False
+        del left[wrong]
+    return len(left) == len(parameters)
+
+
+def _objection(make: _Make, parameters: Mapping[str, Any]) -> ValueError | None:
+    try:
+        make(parameters)
+    except ValueError as error:
+        return error
+    return None
+
+
+def _to_blame(make: _Make, parameters: Mapping[str, Any]) -> str | None:
+    """The parameter without which the method takes the others; None if there is no such one."""
+    for name in parameters:
+        others = {other: value for other, value in parameters.items() if other != name}
+        if _objection(make, others) is None:
+            return name
+    return None
+
+
+def _short(error: ValueError) -> str:
+    """A method quotes what it does not like in full."""
+    text = str(error)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
+
+
+def _check_room(checking: Checking, path: Path, chosen: RawDelivery, largest: bytes) -> None:
+    """A message that does not even fit into an empty queue would be dropped, each time."""
+    queue = DELIVERY_METHODS[chosen.method].scheduler(chosen.parameters)
+    if largest and queue.offer(largest, 1, 0.0):
+        checking.value(
+            (*path, "limit_bytes"),
+            f"the scenario's largest message has {len(largest):,} bytes with its header, and would never fit",
+            f"allow at least {len(largest)}, or publish smaller messages",
+        )
+
+
+def _largest_message(nodes: tuple[Node, ...], scenario: Scenario, dimensions: int) -> int:
+    """Encoded bytes; 0 if nothing is published. One that is too large for any queue is a problem of its own."""
+    groups = {node.name: node.group for node in nodes}
+    head = HEADER_SIZE + (1 + COORDINATE_BYTES * dimensions if dimensions else 0)
+    largest = 0
+    for event in scenario.spoken:
+        sendable = event.nodes and event.size <= MAX_PAYLOAD_BYTES
+        if sendable and event.size + head + MAX_TOPIC_BYTES > largest:
+            largest = max(largest, event.size + head + _longest_topic(event, groups))
+    return largest
+
+
+def _longest_topic(event: Publish, groups: Mapping[str, str | None]) -> int:
+    return max(len(filled(event.topic, name, groups[name]).encode()) for name in event.nodes)

@@ -1,0 +1,229 @@
+"""The nodes that an event names: by name, group, tag or area; each wrong selector becomes a problem at its place."""
+
+from collections.abc import Callable
+
+from testbed.topology.diagnostics.hints import did_you_mean, quoted, with_article
+from testbed.topology.diagnostics.source_map import Path
+from testbed.topology.model import Node, NodeKind
+from testbed.topology.names import filled, topic_problem
+from testbed.topology.parse.selectors import TAG, Members, SelectorError, Stretch, merged, select
+from testbed.topology.resolve.checking import Checking
+from testbed.topology.schema.sections import RawPublish, RawTargets
+
+Objection = Callable[[Node], tuple[str, str] | None]  # why this node cannot be meant: message, hint
+
+
+class Selection:
+    """The nodes that can be meant. The same selection is looked up once, however often it occurs."""
+
+    def __init__(
+        self, checking: Checking, nodes: tuple[Node, ...], objection: Objection | None = None
+    ) -> None:
+        self._checking = checking
+        self._objection = objection
+        self._by_name = {node.name: node for node in nodes}
+        self._by_group: dict[str, list[Node]] = {}
+        self._by_tag: dict[str, list[Node]] = {}
+        for node in nodes:
+            for tag in node.tags:
+                self._by_tag.setdefault(tag, []).append(node)
+            if node.group is not None:
+                self._by_group.setdefault(node.group, []).append(node)
+        self._members = Members(frozenset(self._by_name), checking.counts)
+        self._chosen: dict[tuple[str, ...], tuple[Node, ...]] = {}
+
+    @property
+    def able(self) -> tuple[Node, ...]:
+        """All nodes that can be meant."""
+        return tuple(node for node in self._by_name.values() if self._against(node) is None)
+
+    def of(self, path: Path, selectors: tuple[str, ...]) -> tuple[Node, ...]:
+        """The nodes meant by the selectors that stand at this path, each once, in file order."""
+        if selectors in self._chosen:
+            return self._chosen[selectors]
+        names: set[str] = set()
+        stretches: set[Stretch] = set()
+        clear = True
+        tagged: list[Node] = []
+        for index, selector in enumerate(selectors):
+            if selector.startswith(TAG):
+                found = self._tagged(self._where(path, index), selector.removeprefix(TAG))
+                tagged += found
+                clear = clear and bool(found)
+                continue
+            match self._select(self._where(path, index), selector):
+                case Stretch() as stretch:
+                    stretches.add(stretch)
+                case str(name):
+                    names.add(name)
+                case None:
+                    clear = False
+        chosen = {name: self._by_name[name] for name in names}
+        chosen.update((node.name, node) for node in tagged)
+        for stretch in merged(stretches):
+            chosen.update((node.name, node) for node in self._nodes(stretch))
+        nodes = tuple(sorted(chosen.values(), key=lambda node: node.number))
+        if clear:  # else the same problem is to be shown wherever it occurs
+            self._chosen[selectors] = nodes
+        return nodes
+
+    def in_order(self, path: Path, selectors: tuple[str, ...]) -> tuple[Node, ...]:
+        """The nodes meant, each once, in the order in which they are written; few, so nothing is kept."""
+        chosen: dict[str, Node] = {}
+        for index, selector in enumerate(selectors):
+            match self._select(self._where(path, index), selector):
+                case Stretch() as stretch:
+                    chosen.update((node.name, node) for node in self._nodes(stretch))
+                case str(name):
+                    chosen[name] = self._by_name[name]
+        return tuple(chosen.values())
+
+    def _where(self, path: Path, index: int) -> Path:
+        where = (*path, index)
+        return where if where in self._checking.document.source.values else path  # not in a list
+
+    def _nodes(self, stretch: Stretch) -> list[Node]:
+        return self._by_group.get(stretch.group, [])[stretch.indices.start : stretch.indices.stop]
+
+    def _tagged(self, where: Path, tag: str) -> list[Node]:
+        """Those with the tag that can be meant; that there are none is a problem."""
+        with_tag = self._by_tag.get(tag, [])
+        able = [node for node in with_tag if self._against(node) is None]
+        if not with_tag:
+            known = did_you_mean(tag, sorted(self._by_tag))
+            hint = known or f"add `tags: [{tag}]` to nodes or groups"
+            self._checking.value(where, f"no node has the tag {quoted(tag)}", hint)
+        elif not able and (problem := self._against(with_tag[0])):
+            self._checking.value(where, *problem)
+        return able
+
+    def _select(self, where: Path, selector: str) -> str | Stretch | None:
+        """What the selector means; None if it is wrong, or what it names is."""
+        if not self._by_name or not self._checkable(selector):
+            return None
+        try:
+            found = select(selector, self._members)
+        except SelectorError as error:
+            self._checking.value(where, str(error), error.hint)
+            return None
+        match found:
+            case Stretch():
+                first = next(iter(self._nodes(found)), None)  # a group's members are of one kind
+            case str():
+                first = self._by_name[found]
+            case None:
+                first = None
+        if first is not None and (problem := self._against(first)):
+            self._checking.value(where, *problem)
+            return None
+        return found
+
+    def _checkable(self, selector: str) -> bool:
+        """Whether what the selector names is itself in order; if not, that problem is enough."""
+        shaped = self._checking.shaped
+        name = selector.split("[", 1)[0]
+        group = name.rpartition("-")[0]  # if it is the name of a member
+        unclear: set[Path] = {("groups",), ("nodes",), ("groups", name), ("nodes", name)}
+        return not unclear & shaped.wrong and (not group or shaped.sound("groups", group))
+
+    def _against(self, node: Node) -> tuple[str, str] | None:
+        origin = ("groups", node.group) if node.group else ("nodes", node.name)
+        if self._objection is None or not self._checking.shaped.sound(*origin, "kind"):
+            return None
+        return self._objection(node)
+
+
+# The nodes that an event is about: by name, group or tag, in an area. Which share of them is the seed's to say.
+
+
+Corners = tuple[tuple[float, float], tuple[float, float]]
+
+
+class Targets:
+    """The nodes that events of one kind can be about."""
+
+    def __init__(
+        self, checking: Checking, nodes: tuple[Node, ...], objection: Objection | None = None
+    ) -> None:
+        self._checking = checking
+        self._selection = Selection(checking, nodes, objection)
+
+    def of(self, path: Path, raw: RawTargets | RawPublish, key: str = "nodes") -> tuple[Node, ...]:
+        """The nodes meant, each once, in file order; `key` is where the file names them."""
+        if raw.share == 0:
+            hint = "remove the event instead"
+            self._checking.value((*path, "share"), "a share of zero means nobody", hint)
+        if raw.nodes:
+            nodes = self._selection.of((*path, key), raw.nodes)
+        elif raw.within is not None:
+            nodes = self._selection.able
+        else:
+            if self._checking.shaped.sound(*path, key):
+                self._checking.key(path, f"`{key}` is missing here", _EXAMPLES[key])
+            return ()
+        if raw.within is None or not nodes:
+            return nodes
+        there = tuple(node for node in nodes if _stands_in(node, raw.within))
+        if not there and self._checking.shaped.sound(*path, key):
+            placed = any(node.at is not None for node in nodes)
+            self._checking.value(
+                (*path, "within"),
+                "none of the nodes meant is in this area",
+                "look at the corners" if placed else "say where they are: `at: [33.5, 133.5]`",
+            )
+        return there
+
+
+_EXAMPLES = {"nodes": 'add `nodes: "brokers[*]"`', "from": 'add `from: "sensors[*]"`'}
+
+
+def _stands_in(node: Node, corners: Corners) -> bool:
+    """Edges belong to the area."""
+    if node.at is None:
+        return False
+    return all(
+        min(corner[axis] for corner in corners) <= node.at[axis] <= max(c[axis] for c in corners)
+        for axis in (0, 1)
+    )
+
+
+# Who publishes in an event: its selectors looked up, and its topic tried on the nodes found.
+
+
+class Publishers:
+    """The sensors that the events of one file can mean."""
+
+    def __init__(self, checking: Checking, nodes: tuple[Node, ...]) -> None:
+        self._checking = checking
+        self._targets = Targets(checking, nodes, cannot_publish)
+
+    def of(self, path: Path, publish: RawPublish) -> tuple[str, ...]:
+        """The names of the nodes meant, each once, in file order."""
+        nodes = self._targets.of(path, publish, "from")
+        check_topic(self._checking, (*path, "topic"), publish.topic, nodes)
+        return tuple(node.name for node in nodes)
+
+
+def check_topic(checking: Checking, path: Path, template: str, nodes: tuple[Node, ...]) -> None:
+    """The template itself is right; with the nodes' names in it, it may mean nothing or be too long."""
+    if "{" not in template or not nodes:
+        return
+    if "{group}" in template:
+        for node in nodes:
+            if node.group is None:
+                message = f"{{group}} means nothing for {node.name}, which is in no group"
+                checking.value(path, message, "use {node}")
+                return
+    longest = max((filled(template, node.name, node.group) for node in nodes), key=len)
+    if problem := topic_problem(longest):
+        checking.value(path, *problem)
+
+
+def cannot_publish(node: Node) -> tuple[str, str] | None:
+    """Why this node publishes nothing, if it does not: message and hint."""
+    if node.kind is NodeKind.SENSOR:
+        return None
+    return (
+        f"{node.name} is {with_article(node.kind)}; only sensors publish",
+        "choose sensors, or change its `kind`",
+    )

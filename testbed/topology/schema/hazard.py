@@ -1,0 +1,214 @@
+"""`scenario.hazard` as it is written: the shape of its sections. What they mean together is `hazards`'."""
+
+from typing import Annotated
+
+from pydantic import Discriminator, Field, Tag
+
+from testbed.hazards.model import (
+    Alerts,
+    Hazard,
+    HazardKind,
+    Quake,
+    Rain,
+    Readings,
+    River,
+    Slope,
+    Storm,
+    StormShape,
+)
+from testbed.hazards.model import Cell as CellModel
+from testbed.topology import units
+from testbed.topology.schema import checks
+from testbed.topology.schema.checks import Section
+
+Duration = Annotated[float, checks.quantity(units.parse_duration, units.DURATION)]
+OptionalDuration = Annotated[float | None, checks.quantity(units.parse_duration, units.DURATION)]
+Rainfall = Annotated[float, checks.quantity(units.parse_rainfall, units.RAINFALL)]
+Metres = Annotated[float, checks.quantity(units.parse_length, units.LENGTH)]
+Speed = Annotated[float, checks.quantity(units.parse_speed, units.SPEED)]
+Share = Annotated[float, checks.quantity(units.parse_share, units.SHARE)]
+Size = Annotated[int, checks.quantity(units.parse_size, units.SIZE)]
+Place = Annotated[tuple[float, float], checks.place()]
+Level = Annotated[int, checks.whole(1, 5)]
+Publishers = Annotated[tuple[str, ...], checks.selectors("nobody publishes")]
+Topic = Annotated[str, checks.topic_template()]
+Shape = Annotated[str, checks.choice("shape of a storm", StormShape)]
+Kind = Annotated[str, checks.choice("hazard", HazardKind)]
+LevelName = Annotated[str, checks.choice("level", ("1", "2", "3", "4", "5"))]
+BoundName = Annotated[str, checks.choice("level that can be reached", ("2", "3", "4", "5"))]
+Bound = Annotated[float, checks.quantity(units.parse_percentage, units.SHARE)]
+Times = Annotated[int, checks.whole(1, 1_000)]
+Rates = Annotated[tuple[float, ...], checks.rates()]
+Member = Annotated[str, checks.line("the name of a group or node")]
+
+_CELL, _STORM, _RAIN = CellModel((0, 0), (0, 0)), Storm(), Rain()
+_SLOPE, _RIVER, _QUAKE = Slope(), River(), Quake((0, 0), 7.0)
+_READINGS, _ALERTS, _HAZARD = Readings(), Alerts(), Hazard(HazardKind.LANDSLIDE, ())
+
+# One topic for all, or one for each group; the tags stand in the paths of errors (`shape`), and in no file.
+ONE_TOPIC, TOPICS = "(one)", "(several)"
+AlertTopics = Annotated[
+    Annotated[Topic, Tag(ONE_TOPIC)] | Annotated[dict[Member, Topic], Tag(TOPICS)],
+    Discriminator(lambda value: TOPICS if isinstance(value, dict) else ONE_TOPIC),
+]
+
+
+class RawCell(Section):
+    """Where a storm rains: a cell that moves in a straight line while the storm lasts."""
+
+    begin: Place = Field(alias="from", description="[latitude, longitude] of its centre at first")
+    end: Place = Field(alias="to", description="[latitude, longitude] of its centre at last")
+    radius: Metres = Field(
+        _CELL.radius_m,
+        description="at this distance from the centre, 61 % of its rain; default: 20km",
+    )
+
+
+class RawStorm(Section):
+    """A storm that is made from the seed."""
+
+    at: Duration = Field(_STORM.at_s, description="when it begins; default: 0s")
+    length: Duration = Field(
+        _STORM.for_s, alias="for", description="how long it lasts; default: 30min"
+    )
+    peak: Rainfall = Field(
+        _STORM.peak_mm_h, description="at its strongest, as in 100mm/h (the default)"
+    )
+    shape: Shape = Field(
+        _STORM.shape.value, description="when it is strongest; default: triangle (in the middle)"
+    )
+    variation: Share = Field(
+        _STORM.variation,
+        description="it falls short of its shape by up to this share, anew every 5 min; default: 20%",
+    )
+    cell: RawCell | None = Field(None, description="where it rains; default: everywhere alike")
+
+
+class RawRain(Section):
+    """How much it rains: exactly one of `series`, `file` and `storm`."""
+
+    series: Rates = Field((), description="millimetres per hour, one number after the other")
+    period: Duration = Field(600.0, description="how long each number holds; default: 10min")
+    file: Annotated[str | None, checks.source_path()] = Field(
+        None, description="CSV file with the columns seconds and mm_per_h, beside this one"
+    )
+    storm: RawStorm | None = Field(None, description="a storm that is made from the seed")
+    before: Metres = Field(
+        0.0, description="what fell before the scenario, everywhere, as in 200mm; default: 0mm"
+    )
+    before_for: Duration = Field(
+        _RAIN.before_s, description="in how long that fell, evenly; default: 24h"
+    )
+
+
+class RawSlope(Section):
+    """The ground of slopes."""
+
+    threshold: Metres = Field(
+        _SLOPE.threshold_mm / 1_000,
+        description="soil water index from which a slope moves, as in 150mm (the default)",
+    )
+    spread: Share = Field(
+        _SLOPE.spread,
+        description="standard deviation of the slopes' own thresholds (seeded); default: 15%",
+    )
+    creep: Rainfall = Field(
+        _SLOPE.creep_mm_h, description="speed at which a slope begins to move; default: 2mm/h"
+    )
+    collapse: Duration = Field(
+        _SLOPE.collapse_s,
+        description="until it fails, with an index a tenth above its threshold; default: 20min",
+    )
+
+
+class RawRiver(Section):
+    """The river at gauges."""
+
+    lag: Duration = Field(_RIVER.lag_s, description="from rain to gauge; default: 20min")
+    drain: Duration = Field(
+        _RIVER.drain_s, description="in which the basin loses 63 % of its water; default: 1h"
+    )
+    base: Metres = Field(_RIVER.base_m, description="depth without rain; default: 1m")
+    rise: Metres = Field(
+        _RIVER.rise_m_per_mm, description="for each millimetre that the basin holds; default: 40mm"
+    )
+    danger: Metres = Field(_RIVER.danger_m, description="depth of level 4; default: 3m")
+    spread: Share = Field(
+        _RIVER.spread, description="standard deviation of the gauges' own depths; default: 10%"
+    )
+
+
+class RawQuake(Section):
+    """An earthquake."""
+
+    epicentre: Place = Field(description="[latitude, longitude]")
+    magnitude: Annotated[float, checks.factor(1, 10, "7.1")] = Field(description="as in 7.1")
+    at: Duration = Field(_QUAKE.at_s, description="when it begins; default: 0s")
+    depth: Metres = Field(_QUAKE.depth_m, description="of the hypocentre; default: 10km")
+    amplification: Annotated[float, checks.factor(0.1, 20, "1.5")] = Field(
+        _QUAKE.amplification,
+        description="of the ground's speed, from firm ground to where sensors stand; default: 1.5",
+    )
+    spread: Share = Field(
+        _QUAKE.spread, description="standard deviation of the sites' own; default: 20%"
+    )
+    p_wave: Speed = Field(_QUAKE.p_m_s, description="speed of the first wave; default: 6km/s")
+    s_wave: Speed = Field(_QUAKE.s_m_s, description="speed of the strong one; default: 3.5km/s")
+
+
+class RawReadings(Section):
+    """What every sensor reports again and again."""
+
+    topic: Topic = Field(_READINGS.topic, description="default: readings")
+    size: Size = Field(_READINGS.size, description="payload of each; default: 300B")
+    priority: Level = Field(_READINGS.priority, description="default: 1 (routine)")
+    periods: dict[LevelName, Duration] = Field(
+        {},
+        description="level: time from one to the next; default: 10min, 10min, 5min, 1min and 1min",
+    )
+
+
+class RawAlerts(Section):
+    """What a sensor publishes when its level changes; the level is the priority."""
+
+    topic: AlertTopics = Field(
+        "alerts/{group}",
+        description="one for all, or {group or node: topic}; default: alerts/{group}",
+    )
+    size: Size = Field(_ALERTS.size, description="payload of each; default: 200B")
+    times: dict[LevelName, Times] = Field(
+        {},
+        description="level: how often it is told when it is reached; default: 1, 1, 1, 3 and 20",
+    )
+    period: Duration = Field(
+        _ALERTS.period_s, description="from one time to the next; default: 20s"
+    )
+
+
+class RawHazard(Section):
+    """A disaster that takes its course: what sensors publish follows from it (docs/hazards.md)."""
+
+    kind: Kind = Field(description="landslide, flood or earthquake")
+    nodes: Publishers = Field(description='the sensors that watch it, as in "slopes[*]", or a list')
+    rain: RawRain | None = Field(None, description="of landslides and floods")
+    slope: RawSlope | None = Field(None, description="of landslides: the ground")
+    river: RawRiver | None = Field(None, description="of floods: the river")
+    quake: RawQuake | None = Field(None, description="of earthquakes")
+    readings: RawReadings = Field(RawReadings(), description="what sensors report again and again")
+    alerts: RawAlerts = Field(RawAlerts(), description="what they publish when levels change")
+    levels: dict[BoundName, Bound] = Field(
+        {},
+        description="level: share of the threshold that is its bound; default: 60%, 80%, 100% and 115%",
+    )
+    hysteresis: Share = Field(
+        _HAZARD.hysteresis, description="a level is lowered this much below its bound; default: 5%"
+    )
+    near: Metres = Field(
+        _HAZARD.near_m, description="so near a failure all are at least at level 4; default: 3km"
+    )
+    region: Metres = Field(
+        _HAZARD.region_m, description="and so near at least at level 3; default: 10km"
+    )
+    step: OptionalDuration = Field(
+        None, description="the model's step, at most 1h; default: 1min, of earthquakes 1s"
+    )

@@ -1,0 +1,463 @@
+"""The topology file as it is written: the shape of every section. What the sections mean together is `resolve`'s.
+
+Unknown keys are errors everywhere. The descriptions stand in the JSON Schema, so editors show them.
+"""
+
+from fractions import Fraction
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag
+
+from nodes.delivery import METHODS as DELIVERY_METHODS
+from nodes.overlay import METHODS as OVERLAY_METHODS
+from testbed.topology import units
+from testbed.topology.model import BOARDS as ON_BOARDS
+from testbed.topology.model import Emulator, NodeKind
+from testbed.topology.names import MAX_LAB_NAME, MAX_NODE_NAME
+from testbed.topology.schema import checks
+from testbed.topology.schema.checks import Section
+from testbed.topology.schema.hazard import RawHazard
+
+MAX_NODES = 5_000
+MAX_PROFILES = 1_000
+PLATFORMS = ("linux/amd64", "linux/arm64", "linux/arm/v7")
+PLACES = (ON_BOARDS,)
+BOARDS = (
+    "pi-zero",
+    "pi-zero-2w",
+    "pi-2",
+    "pi-3",
+    "pi-4",
+    "pi-5",
+)  # testbed.backends.docker.board_classes
+
+# What may be left out has None in its type; a key that is written needs a value all the same.
+Rate = Annotated[float | None, checks.quantity(units.parse_rate, units.RATE)]
+Share = Annotated[float | None, checks.quantity(units.parse_share, units.SHARE)]
+Period = Annotated[Fraction | None, checks.quantity(units.parse_period, units.FREQUENCY)]
+Duration = Annotated[float, checks.quantity(units.parse_duration, units.DURATION)]
+OptionalDuration = Annotated[float | None, checks.quantity(units.parse_duration, units.DURATION)]
+Size = Annotated[int, checks.quantity(units.parse_size, units.SIZE)]
+OptionalSize = Annotated[int | None, checks.quantity(units.parse_size, units.SIZE)]
+OptionalCount = Annotated[int | None, checks.whole(1, 1_000_000_000)]
+Probability = Annotated[float, checks.probability()]
+Flag = Annotated[bool, checks.flag()]
+Place = Annotated[tuple[float, float] | None, checks.place()]
+Places = Annotated[tuple[tuple[float, float], ...] | None, checks.places()]
+LabName = Annotated[str | None, checks.name("a lab's name", MAX_LAB_NAME)]
+NodeName = Annotated[str, checks.name("a node's name", MAX_NODE_NAME)]
+ProfileName = Annotated[str, checks.label("a profile's name")]
+Link = Annotated[str | None, checks.label("a profile's name")]
+Board = Annotated[str | None, checks.choice("class of board", BOARDS)]
+Topic = Annotated[str, checks.topic()]
+TopicTemplate = Annotated[str, checks.topic_template()]
+Kind = Annotated[str, checks.choice("kind of node", NodeKind)]
+EmulatorName = Annotated[str, checks.choice("link emulator", Emulator)]
+Platform = Annotated[str | None, checks.choice("platform", PLATFORMS)]
+Where = Annotated[str | None, checks.choice("place", PLACES)]
+OverlayName = Annotated[str, checks.choice("overlay method", OVERLAY_METHODS)]
+DeliveryName = Annotated[str, checks.choice("delivery method", DELIVERY_METHODS)]
+Parameter = Annotated[str | int | float | bool, checks.parameter()]
+Selectors = Annotated[tuple[str, ...], checks.selectors()]
+Publishers = Annotated[tuple[str, ...], checks.selectors("nobody publishes")]
+TagName = Annotated[str, checks.label("a tag")]
+Ending = Annotated[str, checks.choice("way to leave", ("crash", "stop"))]
+Direction = Annotated[str, checks.choice("direction", ("up", "down", "both"))]
+StableThing = Annotated[str, checks.choice("thing to wait for", ("overlay",))]
+WrittenRate = Annotated[float, checks.quantity(units.parse_rate, units.RATE)]
+TargetName = Annotated[str, checks.line("a node's name")]
+MarkName = Annotated[str, checks.line("a name")]
+Homes = Annotated[tuple[str, ...], checks.selectors("leave `home` out for the nearest brokers")]
+Router = Annotated[str | None, checks.router()]
+Image = Annotated[str | None, checks.image()]
+Package = Annotated[str, checks.package()]
+Command = Annotated[tuple[str, ...], checks.command()]
+Variable = Annotated[str, checks.variable()]
+VariableValue = Annotated[str, checks.variable_value()]
+InsidePath = Annotated[str, checks.inside_path()]
+SourcePath = Annotated[str, checks.source_path()]
+Port = Annotated[int | None, checks.whole(1, 65_535)]
+Level = Annotated[int, checks.whole(1, 5)]
+LevelName = Annotated[str, checks.choice("level", ("1", "2", "3", "4", "5"))]
+Corners = Annotated[tuple[tuple[float, float], tuple[float, float]] | None, checks.corners()]
+Bounds = Annotated[tuple[float, float], checks.bounds()]
+Number = Annotated[float, checks.number()]
+ExpectationLine = Annotated[str, checks.line("an expectation")]
+DimensionName = Annotated[str, checks.label("a dimension's name")]
+
+
+class RawShape(Section):
+    """One direction of a link. What is left out is not limited."""
+
+    rate: Rate = Field(None, description="speed of the line, as in 128kbit/s or 10kB/s")
+    delay: OptionalDuration = Field(None, description="time on the way, as in 60ms")
+    jitter: OptionalDuration = Field(
+        None, description="the delay varies by up to this much, both ways"
+    )
+    loss: Share = Field(None, description="share of packets lost, as in 0.5%")
+    queue: OptionalSize = Field(
+        None,
+        description="waiting room in front of the line, as in 32kB; default: one second's worth",
+    )
+    burst: OptionalSize = Field(
+        None,
+        description="credit that tbf stores while the line is idle, as in 2kB; default: one frame",
+    )
+
+
+class RawProfile(Section):
+    """A kind of access link."""
+
+    both: RawShape = Field(RawShape(), description="holds for both directions")
+    up: RawShape = Field(RawShape(), description="from the node; goes before `both`")
+    down: RawShape = Field(RawShape(), description="to the node; goes before `both`")
+    mtu: Annotated[int, checks.whole(576, 9_000)] = Field(
+        1_500, description="largest IP packet in bytes"
+    )
+
+
+class RawLinks(Section):
+    """Who shapes the links, and kinds of links of this file's own."""
+
+    emulator: EmulatorName = Field("auto", description="auto takes the best the machine has")
+    profiles: dict[ProfileName, RawProfile] = Field(
+        {},
+        description="link profiles by name, beside the built-in ones; the same name replaces",
+        json_schema_extra={"maxProperties": MAX_PROFILES},
+    )
+
+
+class RawMethod(BaseModel):
+    """A method and its parameters; the method itself judges them."""
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    __pydantic_extra__: dict[str, Parameter]
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Everything but the method's name."""
+        return dict(self.__pydantic_extra__ or {})
+
+
+class RawOverlay(RawMethod):
+    """Who gets a message."""
+
+    method: OverlayName = Field("star", description="how brokers find the subscribers")
+
+
+class RawDelivery(RawMethod):
+    """In which order bytes leave on a link."""
+
+    method: DeliveryName = Field("fifo", description="how each link's queue is served")
+
+
+class RawHardware(Section):
+    """What a node runs on and hangs on."""
+
+    link: Link = Field(None, description="name of a link profile; default: lan")
+    delivery: RawDelivery = Field(
+        RawDelivery(),
+        description="order of bytes on its link, both ways; sensors and subscribers only; default: the lab's",
+    )
+    platform: Platform = Field(None, description="processor to run (or emulate)")
+    board: Board = Field(None, alias="class", description="board class, as in pi-3")
+    place: Where = Field(
+        None, description="boards: `testbed deploy` takes it to a board; default: this machine"
+    )
+
+
+class RawDefaults(RawHardware):
+    """For nodes that do not say it themselves; the kind's own go before the general ones."""
+
+    broker: RawHardware = Field(RawHardware(), description="defaults for brokers")
+    sensor: RawHardware = Field(RawHardware(), description="defaults for sensors")
+    subscriber: RawHardware = Field(RawHardware(), description="defaults for subscribers")
+    router: RawHardware = Field(RawHardware(), description="defaults for routers")
+    external: RawHardware = Field(RawHardware(), description="defaults for external nodes")
+
+
+class RawSubscription(Section):
+    """What a subscriber wants of a topic; what is left out does not matter."""
+
+    topic: Annotated[str | None, checks.topic()] = Field(
+        None, description="an exact topic; default: the one that the scenario publishes"
+    )
+    within: Corners = Field(
+        None,
+        description="two corners of an area, [latitude, longitude] each: what comes from there",
+    )
+    min_priority: Level = Field(1, description="the lowest level wanted; default: 1")
+    where: dict[DimensionName, Bounds] = Field(
+        {}, description="[least, most] of values that `space` names, as in tilt: [3, 10]"
+    )
+
+
+# One mapping, or a list of them; the tags stand in the paths of errors (`shape`), and in no file.
+ONE, SEVERAL = "(one)", "(several)"
+Subscriptions = Annotated[
+    Annotated[RawSubscription, Tag(ONE)] | Annotated[list[RawSubscription], Tag(SEVERAL)],
+    Discriminator(lambda value: SEVERAL if isinstance(value, list) else ONE),
+]
+
+
+class RawMember(RawHardware):
+    """What a single node and a group have in common."""
+
+    kind: Kind = Field(description="what the node does")
+    topics: list[Topic] = Field([], description="what a subscriber wants: exact topics")
+    tags: list[TagName] = Field([], description="words by which events mean it, as in tag:upstream")
+    subscribe: Subscriptions = Field(
+        [], description="what a subscriber wants of topics: an area, levels; one mapping or a list"
+    )
+    router: Router = Field(
+        None, description='node of kind router whose link it shares, or "group[*]" to take turns'
+    )
+    home: Homes = Field(
+        (),
+        description="brokers of a sensor or subscriber, before all others and in this order; default: the nearest",
+    )
+    image: Image = Field(None, description="container image of an external node")
+    packages: list[Package] = Field(
+        [], description="or: Debian packages from which its image is made"
+    )
+    command: Command = Field((), description="what it runs: a list, or a line for the shell")
+    env: dict[Variable, VariableValue] = Field({}, description="its environment")
+    files: dict[InsidePath, SourcePath] = Field(
+        {}, description="path inside: text file beside this one"
+    )
+    port: Port = Field(None, description="TCP port on which it listens when it is ready")
+
+
+class RawGroup(RawMember):
+    """Several nodes of one kind: group `sensors` with count 3 gives sensors-0, sensors-1, sensors-2."""
+
+    count: Annotated[int, checks.whole(1, MAX_NODES)] = Field(description="how many nodes")
+    at: Places = Field(
+        None, description="[latitude, longitude] of all, or a list with one such pair for each"
+    )
+
+
+class RawNode(RawMember):
+    """One node."""
+
+    at: Place = Field(None, description="[latitude, longitude]")
+
+
+class RawChoice(Section):
+    """Which of the nodes named are meant."""
+
+    within: Corners = Field(
+        None, description="two corners of an area, [latitude, longitude] each: those that are there"
+    )
+    share: Share = Field(
+        None, description="how many of them, chosen by the seed, as in 20%; default: all"
+    )
+
+
+class RawTargets(RawChoice):
+    """Nodes to which something happens, or to whose links."""
+
+    nodes: Selectors = Field(
+        (),
+        description='a name, "group[*]", "group[0]", "group[1..3]", "tag:upstream", or a list',
+    )
+
+
+class RawFlap(RawTargets):
+    """Links that are cut and restored, again and again."""
+
+    down: Duration = Field(description="how long the links are cut each time, as in 2s")
+    up: Duration = Field(description="how long they work in between, as in 5s")
+
+
+class RawChurn(RawTargets):
+    """Nodes that leave and come back at random moments (seeded)."""
+
+    leave: Period = Field(None, description="how many leave per time on average, as in 6/min")
+    join: Period = Field(None, description="how many of those that are away come back per time")
+    by: Ending = Field("crash", description="how they leave: crash or stop; default: crash")
+
+
+class RawLinkChange(RawTargets, RawShape):
+    """Other values of links; what is not said stays as it is."""
+
+    profile: Link = Field(None, description="all values of this profile, before the single ones")
+    direction: Direction = Field("both", description="up (from the node), down or both")
+
+
+class RawPartition(Section):
+    """Sides that cannot reach each other; who is on no side reaches all."""
+
+    sides: list[Selectors] = Field(
+        description='two or more, each a selector or a list of them: [["north[*]"], ["south[*]", hub]]'
+    )
+
+
+class RawLoad(RawTargets):
+    """Datagrams that nobody wants, from these nodes to another."""
+
+    to: TargetName = Field(description="the node that gets them")
+    rate: WrittenRate = Field(description="of each node, headers included, as in 64kbit/s")
+    size: Size = Field(1_000, description="payload of each datagram; default: 1kB")
+
+
+class RawExec(RawTargets):
+    """A command that is run inside these nodes."""
+
+    command: Command = Field(description="a list of words, or a line for the shell")
+
+
+class RawPublish(RawChoice):
+    """Who publishes what, how often."""
+
+    nodes: Publishers = Field(
+        (),
+        alias="from",
+        description='sensors: a name, "group[*]", "group[0]", "group[1..3]", "tag:upstream", or a list',
+    )
+    topic: TopicTemplate = Field(description="{node} and {group} stand for the publisher")
+    priority: Level = Field(1, description="1 (routine) to 5 (emergency)")
+    size: Size = Field(description="payload of each message, as in 300B")
+    period: OptionalDuration = Field(
+        None, description="time from message to message; or give `rate`"
+    )
+    rate: Period = Field(None, description="messages per time, as in 2/s; or give `period`")
+    length: OptionalDuration = Field(
+        None, alias="for", description="how long to repeat; default: to the scenario's end"
+    )
+    count: OptionalCount = Field(None, description="how many messages from each node at most")
+    probability: Probability = Field(
+        1.0, description="chance of each message to be published; default: 1"
+    )
+    spread: Duration = Field(
+        0.0,
+        description="each node begins at a random moment within this time (seeded); default: 0s",
+    )
+    values: dict[DimensionName, Number] = Field(
+        {}, description="values that `space` names, as in tilt: 4.2; default: the least of each"
+    )
+
+
+class RawReceived(Section):
+    """A message reaches somebody."""
+
+    nodes: Selectors = Field((), description="subscribers, as in other events; default: any")
+    level: Level = Field(1, description="at least this one; default: 1")
+    topic: Annotated[str | None, checks.topic()] = Field(None, description="default: any")
+    count: OptionalCount = Field(None, description="so many messages; default: 1")
+
+
+class RawDelay(Section):
+    """Messages come late."""
+
+    above: Duration = Field(description="longer than this, as in 2s")
+    percentile: Annotated[float, checks.factor(1, 100)] = Field(
+        95.0, description="of the delays of what came lately; default: 95"
+    )
+    over: Duration = Field(10.0, description="what is lately; default: 10s")
+    nodes: Selectors = Field((), description="subscribers, as in other events; default: any")
+    level: Level = Field(1, description="at least this one; default: 1")
+    topic: Annotated[str | None, checks.topic()] = Field(None, description="default: any")
+
+
+class RawWhen(Section):
+    """What an event waits for: exactly one of the first three."""
+
+    received: RawReceived | None = Field(None, description="a message reaches somebody")
+    delay: RawDelay | None = Field(None, description="messages come late")
+    stable: StableThing | None = Field(None, description="overlay: no broker's place changes")
+    quiet: OptionalDuration = Field(None, description="stable: for so long; default: 3s")
+    after: Duration = Field(0.0, description="so much later; default: 0s")
+    within: OptionalDuration = Field(
+        None, description="time since the scenario's start after which it is waited for no more"
+    )
+
+
+class RawEvent(Section):
+    """Something that happens: exactly one thing, beside when and how long."""
+
+    model_config = ConfigDict(json_schema_extra={"minProperties": 2})
+
+    at: OptionalDuration = Field(None, description="time since the scenario's start, as in 5s")
+    when: RawWhen | None = Field(None, description="or: what it waits for; it happens once then")
+    every: OptionalDuration = Field(
+        None, description="again after each such time, until `until` or the scenario's end"
+    )
+    length: OptionalDuration = Field(
+        None, alias="for", description="how long it lasts each time; then it is undone"
+    )
+    until: OptionalDuration = Field(
+        None, description="the time, since the scenario's start, at which it is over"
+    )
+    publish: RawPublish | None = Field(None, description="messages that begin to be published")
+    crash: RawTargets | None = Field(None, description="nodes are gone, without a word")
+    stop: RawTargets | None = Field(None, description="nodes end, and leave in order")
+    start: RawTargets | None = Field(None, description="nodes that are down begin again")
+    cut: RawTargets | None = Field(None, description="nothing passes the links of these nodes")
+    restore: RawTargets | None = Field(
+        None, description="links that were cut or changed are as the file says again"
+    )
+    flap: RawFlap | None = Field(None, description="links are cut and restored, again and again")
+    churn: RawChurn | None = Field(None, description="nodes leave and come back at random moments")
+    link: RawLinkChange | None = Field(None, description="links get other values")
+    partition: RawPartition | None = Field(
+        None, description="sides of the lab cannot reach each other"
+    )
+    load: RawLoad | None = Field(None, description="background traffic between two nodes")
+    exec: RawExec | None = Field(None, description="a command is run inside nodes; real labs only")
+    mark: MarkName | None = Field(None, description="a moment gets a name, which the report shows")
+
+
+class RawScenario(Section):
+    """What happens, and for how long."""
+
+    duration: Duration = Field(description="length of the scenario, as in 20s")
+    settle: Duration = Field(
+        10.0, description="wait at most this long afterwards for messages under way; default: 10s"
+    )
+    events: list[RawEvent] = Field([], description="what happens when")
+    expect: list[ExpectationLine] = Field(
+        [],
+        description="what should come of it, as in level 5 delay p99 < 2s (docs/expectations.md)",
+    )
+    hazard: RawHazard | None = Field(
+        None, description="a disaster, from which publications follow (docs/hazards.md)"
+    )
+    speed: Annotated[float, checks.factor(0.001, 1_000)] = Field(
+        1.0, description="play it so many times as fast: 20; links and nodes keep their pace"
+    )
+
+
+class RawCapture(Section):
+    """What is kept of the packets."""
+
+    enabled: Flag = Field(True, description="whether packets are captured at all")
+    snaplen: Annotated[int, checks.whole(64, 262_144)] = Field(
+        65_535, description="bytes kept of each packet"
+    )
+
+
+class TopologyFile(Section):
+    """A lab of brokers, sensors and subscribers on emulated links, and what happens in it."""
+
+    name: LabName = Field(None, description="the lab's name; default: the file's name")
+    seed: Annotated[int, checks.whole(0, 2**63 - 1)] = Field(
+        1, description="chooses all random moments; the same seed, the same run"
+    )
+    links: RawLinks = Field(RawLinks(), description="link emulator and link profiles")
+    defaults: RawDefaults = Field(
+        RawDefaults(), description="for nodes that do not say it themselves"
+    )
+    space: dict[DimensionName, Bounds] = Field(
+        {},
+        description="[least, most] of values that publications have, beside where they come from",
+    )
+    groups: dict[NodeName, RawGroup] = Field({}, description="several nodes of one kind, by name")
+    nodes: dict[NodeName, RawNode] = Field({}, description="single nodes by name")
+    overlay: RawOverlay = Field(RawOverlay(), description="who gets a message")
+    delivery: RawDelivery = Field(RawDelivery(), description="in which order bytes leave on a link")
+    scenario: RawScenario | None = Field(None, description="what happens")
+    deadlines: dict[LevelName, Duration] = Field(
+        {}, description="level: time within which its messages should have come, as in 5: 2s"
+    )
+    capture: RawCapture = Field(RawCapture(), description="what is kept of the packets")

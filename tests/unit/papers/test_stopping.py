@@ -1,0 +1,171 @@
+"""Messages over time while subscribers come and go: SG-TBPS stops when nobody is there, Scribe does not, and neither
+loses anything.
+"""
+
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from nodes.overlay.topics.keys import topic_of
+from nodes.overlay.topics.scribe.member import node_key, topic_hash
+from nodes.overlay.topics.scribe.node import Scribe
+from testbed.converged import Population, population
+from testbed.converged.scribe import ScribeTrees, scribe_trees
+from testbed.papers.converged_nodes import StandingGraph, all_nodes, all_topics_but, topic_name
+from testbed.papers.stopping import Stopping, TopicRun, measure_stopping
+
+PLAN = Stopping(publishers=4, nodes=200, seed=3, subscribers=12)
+SOON_MS = 200  # the last one's leave, and the word to all publishers
+SMALL = {"publishers": 4, "nodes": 200, "seed": 3, "subscribers": 12}
+
+
+@pytest.fixture(scope="module")
+def measured() -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    return measure_stopping(**SMALL)
+
+
+def counts(rows: list[dict[str, Any]], method: str, kind: str) -> dict[int, int]:
+    return {
+        row["t_ms"]: row["messages"]
+        for row in rows
+        if row["method"] == method and row["kind"] == kind
+    }
+
+
+def test_sg_tbps_falls_to_nothing_and_goes_on(measured: Any) -> None:
+    sent = counts(measured[0], "sg-tbps", "publication")
+    for begin, end in PLAN.empty_ms:
+        quiet = [n for t, n in sent.items() if begin + SOON_MS <= t and t + PLAN.bin_ms <= end]
+        assert len(quiet) > 10
+        assert not any(quiet)
+    first, again = sum(sent[t] for t in range(0, 1_000, 50)), PLAN.empty_ms[0][1] + PLAN.moving_ms
+    steady = sum(sent[t] for t in sorted(sent) if again + 300 <= t < again + 900)
+    assert first > 0
+    assert steady >= 3 * PLAN.publishers * PLAN.subscribers  # three publications each
+
+
+def test_scribe_sends_to_the_root_always(measured: Any) -> None:
+    sent = counts(measured[0], "scribe", "publication")
+    for begin, end in PLAN.empty_ms:
+        publications = [t for t, _ in PLAN.publications() if begin + SOON_MS <= t / 1000 < end]
+        root_only = sum(n for t, n in sent.items() if begin + SOON_MS <= t < end)
+        assert root_only == pytest.approx(len(publications), abs=PLAN.publishers)
+        assert root_only > 0
+
+
+@pytest.mark.parametrize("method", ["sg-tbps", "scribe"])
+def test_nothing_is_lost_and_only_stopped_publishers_withhold(measured: Any, method: str) -> None:
+    own = next(row for row in measured[1] if row["method"] == method)
+    assert own["publications"] == len(PLAN.publications())
+    assert (own["withheld"] > 0) == (method == "sg-tbps")
+    assert own["owed"] > 20
+    assert own["lost"] == 0
+
+
+def test_the_same_seed_gives_the_same_rows(measured: Any) -> None:
+    assert measure_stopping(**SMALL) == measured
+    other = measure_stopping(**{**SMALL, "seed": 4})
+    assert other != measured
+
+
+def test_stop_and_go_are_few_words(measured: Any) -> None:
+    words = counts(measured[0], "sg-tbps", "word")
+    assert 0 < sum(words.values()) < 60
+    assert not any(words[t] for t in range(0, 1_000, 50))
+
+
+def the_topic(plan: Stopping) -> tuple[Population, str, ScribeTrees]:
+    """The people of a plan, its topic, and the tree that all subscribers' joins make of it, by sorting."""
+    seed = plan.random("people").getrandbits(32)
+    people = population(plan.publishers, plan.subscribers, plan.nodes, seed)
+    topic = people.topics // 2
+    members = people.owners[people.size * topic :][: people.size]
+    hashes = np.array([topic_hash(topic_name(topic))], dtype=np.uint64)
+    joining = members[np.newaxis, plan.publishers :].astype(np.int64)
+    return people, topic_name(topic), scribe_trees(people.vectors, hashes, joining)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_scribe_has_the_tree_of_the_converged_overlay_and_sends_along_its_links(seed: int) -> None:
+    plan = Stopping(publishers=3, nodes=300, seed=seed, subscribers=10)
+    people, topic, trees = the_topic(plan)
+    run = TopicRun("scribe", plan)
+    found = run.run()
+    expected = set(zip(trees.child.tolist(), trees.parent.tolist(), strict=True))
+    publishers = people.owners[people.size * (people.topics // 2) :][: plan.publishers]
+    to_root = sum(publisher != trees.roots[0] for publisher in publishers.tolist())
+    steady = range(300 // plan.bin_ms, 900 // plan.bin_ms)  # three publications of each publisher
+    sent = sum(found.messages[place, "publication"] for place in steady)
+    assert sent == 3 * (plan.publishers * len(expected) + to_root)
+    left = [node for node in run.network.nodes.values() if cast(Scribe, node).branches.get(topic)]
+    assert not left  # everybody has gone, and the tree with them
+
+
+def test_scribes_words_are_joins_and_leaves_when_somebody_comes_or_goes(measured: Any) -> None:
+    words = counts(measured[0], "scribe", "word")
+    leaving, coming = PLAN.rest_ms, PLAN.empty_ms[0][1]
+    for begin in (leaving, coming):
+        moving = [words[t] for t in words if begin <= t < begin + PLAN.moving_ms]
+        assert sum(moving) >= PLAN.subscribers
+    assert not any(counts(measured[0], "scribe", "control").values())  # no key comes or goes
+
+
+@pytest.mark.parametrize("method", ["sg-tbps", "scribe"])
+def test_only_nodes_that_a_message_reached_exist(method: str) -> None:
+    plan = Stopping(publishers=2, nodes=2_000, seed=3, subscribers=5)
+    run = TopicRun(method, plan)
+    run.run()
+    assert 7 < len(run.network.nodes) < 1_000
+
+
+def assert_neighbours_as_sorting_gives(graph: StandingGraph, people: Population) -> None:
+    places = {
+        node: place
+        for node in range(len(people.vectors))
+        if (place := graph.place(node)) is not None
+    }
+    assert set(graph.standing) == set(places)
+    keys = sorted(place.key for place in places.values())
+    for node, place in places.items():
+        at = keys.index(place.key)
+        assert (place.left.key, place.right.key) == (keys[at - 1], keys[(at + 1) % len(keys)])
+        for level, sides in enumerate(place.levels, start=1):
+            for near in filter(None, sides):
+                shared = int(people.vectors[node]) ^ near.vector
+                assert shared >> (64 - level) == 0
+                assert near.node in places
+
+
+def test_all_topics_stand_but_one() -> None:
+    people = population(3, 7, 100, seed=1)
+    graph = all_topics_but(4, people)
+    assert_neighbours_as_sorting_gives(graph, people)
+    members = people.owners[40:50].tolist()
+    assert set(range(100)) - set(graph.standing) == set(members)
+    keys = [place.key for node in graph.standing if (place := graph.place(node)) is not None]
+    assert topic_name(4) not in map(topic_of, keys)
+
+
+def test_all_nodes_stand_by_their_numbers_also_those_without_a_topic() -> None:
+    people = population(3, 7, 105, seed=1)
+    graph = all_nodes(people)
+    assert_neighbours_as_sorting_gives(graph, people)
+    assert graph.standing == list(range(105))
+    place = graph.place(7)
+    assert place is not None
+    assert place.key == node_key(7)
+
+
+def test_one_topic_must_not_be_all(measured: Any) -> None:
+    with pytest.raises(ValueError, match="give at least 32"):
+        TopicRun("sg-tbps", Stopping(publishers=4, nodes=20, seed=1, subscribers=12))
+
+
+def test_all_come_leave_come_back_and_leave() -> None:
+    there = np.ones(PLAN.subscribers, dtype=bool)
+    for moment, subscriber, comes in PLAN.moves():
+        assert there[subscriber] != comes
+        there[subscriber] = comes
+        assert moment < PLAN.end_ms
+    assert not there.any()

@@ -1,0 +1,142 @@
+"""Which brokers a node at the edge is told of: those it names, those nearby, else a fair share of them."""
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from testbed.earth import distance_m
+from testbed.topology import TopologyErrors, load_text
+from testbed.topology.model import Node, NodeKind
+from testbed.topology.resolve.brokers import MOST_HOMES, homes_of
+
+PLACES = st.none() | st.tuples(st.floats(-90, 90), st.floats(-180, 180))
+ROUTERS = st.none() | st.sampled_from(["west", "east"])
+
+
+@st.composite
+def labs(draw: st.DrawFn) -> tuple[Node, ...]:
+    kinds = draw(
+        st.lists(
+            st.sampled_from([NodeKind.BROKER, NodeKind.SENSOR, NodeKind.SUBSCRIBER]), max_size=20
+        )
+    )
+    return tuple(
+        Node(f"n{i}", i, kind, "lan", at=draw(PLACES), router=draw(ROUTERS))
+        for i, kind in enumerate((NodeKind.BROKER, *kinds), start=1)
+    )
+
+
+def node(name: str, kind: NodeKind, at: tuple[float, float] | None = None) -> Node:
+    return Node(name, 1, kind, "lan", at=at)
+
+
+@given(labs())
+def test_everybody_at_the_edge_has_brokers_each_once_and_at_most_so_many(
+    lab: tuple[Node, ...],
+) -> None:
+    brokers = {each.name for each in lab if each.kind is NodeKind.BROKER}
+    homes = homes_of(lab, {})
+    assert homes.keys() == {each.name for each in lab} - brokers
+    for told in homes.values():
+        assert brokers.issuperset(told)
+        assert len(told) == len(set(told)) == min(MOST_HOMES, len(brokers))
+
+
+@given(labs())
+def test_brokers_behind_the_same_router_come_first_then_the_nearer_ones(
+    lab: tuple[Node, ...],
+) -> None:
+    by_name = {each.name: each for each in lab}
+    for name, told in homes_of(lab, {}).items():
+        here = by_name[name]
+        brokers = [by_name[broker] for broker in told]
+        beside = [here.router is not None and broker.router == here.router for broker in brokers]
+        assert beside == sorted(beside, reverse=True)
+        if here.at is None:
+            continue
+        away = [
+            distance_m(here.at, broker.at)
+            for broker, near in zip(brokers, beside, strict=True)
+            if broker.at is not None and not near
+        ]
+        assert away == sorted(away)
+
+
+@given(labs(), st.data())
+def test_a_chosen_broker_comes_before_all_others(
+    lab: tuple[Node, ...], data: st.DataObject
+) -> None:
+    brokers = [each.name for each in lab if each.kind is NodeKind.BROKER]
+    wanted = tuple(data.draw(st.lists(st.sampled_from(brokers), unique=True, max_size=MOST_HOMES)))
+    homes = homes_of(lab, {each.name: wanted for each in lab})
+    assert all(told[: len(wanted)] == wanted for told in homes.values())
+
+
+@given(st.integers(1, 12), st.integers(0, 60))
+def test_nodes_without_a_place_are_shared_out_evenly(brokers: int, edges: int) -> None:
+    lab = [node(f"b{i}", NodeKind.BROKER) for i in range(brokers)]
+    lab += [node(f"s{i}", NodeKind.SENSOR) for i in range(edges)]
+    guests = Counter(told[0] for told in homes_of(lab, {}).values())
+    assert max(guests.values(), default=0) <= -(-edges // brokers)
+
+
+def test_one_broker_more_is_news_for_few() -> None:
+    lab = [node(f"b{i}", NodeKind.BROKER) for i in range(40)]
+    lab += [node(f"s{i}", NodeKind.SENSOR) for i in range(260)]
+    before, after = homes_of(lab, {}), homes_of([*lab, node("new", NodeKind.BROKER)], {})
+    changed = sum(before[name] != after[name] for name in before)
+    assert 0 < changed < 260 / 4
+
+
+def test_the_distance_is_that_on_the_earth() -> None:
+    assert distance_m((33.56, 133.53), (33.56, 133.53)) == 0
+    assert distance_m((0, 0), (0, 90)) == pytest.approx(10_007_543, rel=1e-4)
+    kochi, muroto = (33.5597, 133.5311), (33.2900, 134.1521)
+    assert distance_m(kochi, muroto) == pytest.approx(65_000, rel=0.01)
+
+
+FILE = """
+overlay: {method: star}
+nodes:
+  hall: {kind: broker}
+  near: {kind: sensor, home: hall}
+  siren: {kind: subscriber, topics: [a], home: [hall]}
+"""
+
+
+def test_a_file_names_the_home_of_a_node_or_group() -> None:
+    topology = load_text(FILE, "x")
+    assert topology.node("near").homes == topology.node("siren").homes == ("hall",)
+    assert topology.node("hall").homes == ()
+
+
+@pytest.mark.parametrize(
+    ("written", "said"),
+    [
+        ("home: siren", "'siren' is a subscriber, not a broker"),
+        ("home: hal", "there is no node 'hal'"),
+        ("home: []", "an empty list"),
+        ("home: 5", "nodes are expected here"),
+    ],
+)
+def test_a_wrong_home_is_told_at_its_place(written: str, said: str) -> None:
+    with pytest.raises(TopologyErrors) as caught:
+        load_text(FILE.replace("home: hall", written, 1), "x")
+    (problem,) = caught.value.problems
+    assert said in problem.message
+    assert problem.line == 5
+
+
+def test_only_nodes_at_the_edge_have_a_home() -> None:
+    with pytest.raises(TopologyErrors, match="a broker has no `home`"):
+        load_text(FILE.replace("kind: broker", "kind: broker, home: hall"), "x")
+
+
+def test_the_order_of_nodes_in_the_file_changes_nothing_for_those_with_places() -> None:
+    at = {"b0": (33.0, 133.0), "b1": (34.0, 134.0), "b2": (33.1, 133.1)}
+    lab = [node(name, NodeKind.BROKER, place) for name, place in at.items()]
+    lab.append(replace(node("s", NodeKind.SENSOR), at=(33.0, 133.02)))
+    assert homes_of(lab, {})["s"] == homes_of(lab[::-1], {})["s"] == ("b0", "b2", "b1")
