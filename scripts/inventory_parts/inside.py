@@ -8,7 +8,6 @@ import ast
 import importlib
 import json
 import os
-import resource
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -23,8 +22,6 @@ def _main(entry_point: str) -> Callable[[], None]:
 
 def command(entry_point: str, *arguments: str) -> None:
     """The console command; with INVENTORY_MODULES, the names of all imported modules go to that file."""
-    if seconds := os.environ.get("INVENTORY_CPU_S"):
-        resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds) + 5))
     sys.argv = ["testbed", *arguments]
     try:
         _main(entry_point)()
@@ -85,10 +82,11 @@ def _type(each: Any) -> str:
 
 
 def tables(folder: str, package: str) -> None:
-    """Every schema that a module of the package declares: a constant named *SCHEMA or COLUMNS."""
+    """Every schema that a module of the package declares: a public constant named *SCHEMA or *COLUMNS."""
     found: dict[str, Any] = {}
     for path in sorted(Path(folder, package).rglob("*.py")):
-        names = [name for name in _constants(path) if name.endswith(("SCHEMA", "COLUMNS"))]
+        public = [name for name in _constants(path) if not name.startswith("_")]
+        names = [name for name in public if name.endswith(("SCHEMA", "COLUMNS"))]
         if names:
             dotted = ".".join(path.relative_to(folder).with_suffix("").parts)
             module = importlib.import_module(dotted.removesuffix(".__init__"))

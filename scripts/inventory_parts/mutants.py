@@ -44,8 +44,8 @@ MODULES = {
     "testbed.plan": ("tests/unit/plan/*.py",),
 }
 SKIPPED = ("core/Variable", "core/NoOp")  # the first need arguments, the last changes nothing
-PATIENCE = 5  # times what the tests take without a fault: then the fault is an endless loop
-LEAST_PATIENCE_S = 60
+PATIENCE = 5  # times the CPU time of the tests without a fault: then the fault is an endless loop
+LEAST_PATIENCE_S = 30
 NOT_COPIED = (".git", ".venv", "__pycache__", ".*_cache", ".hypothesis", "*.egg-info")
 
 
@@ -227,10 +227,10 @@ def _outcomes(
     """What the tests say to each mutant of a module. `sound`: what they said without a fault."""
     module = chosen[0].module
     path = copy.folder / module.path.relative_to(tree.folder)
-    patience_s = max(LEAST_PATIENCE_S, PATIENCE * sound.cpu_s)
+    limit_s = max(LEAST_PATIENCE_S, round(PATIENCE * sound.cpu_s))
     for number, each in enumerate(chosen, 1):
         _put(path, _mutated(each), number)
-        done = _tested(copy, tests, patience_s)
+        done = _tested(copy, tests, limit_s)
         outcome = "survived" if done.code == 0 else "killed"
         say(f"{module.name}:{each.line} {each.function} {each.operator}: {outcome}")
         yield (
@@ -260,7 +260,7 @@ def _killer(done: Finished) -> str:
 def _sound(copy: Tree, tests: Sequence[str]) -> Finished:
     """The tests without a fault, which must pass."""
     say(f"without a fault: {len(tests)} test files, {', '.join(tests[:3])} ...")
-    done = _tested(copy, tests, 1800) if tests else None
+    done = _tested(copy, tests) if tests else None
     if done is None or done.code:
         told = done.out[-1500:] if done else "there are none"
         raise SystemExit(f"the tests fail without a fault: {', '.join(tests)}\n{told}")
@@ -274,10 +274,10 @@ def _put(path: Path, text: str, number: int) -> None:
     os.utime(path, (moment, moment))
 
 
-def _tested(copy: Tree, tests: Sequence[str], patience_s: float) -> Finished:
+def _tested(copy: Tree, tests: Sequence[str], cpu_limit_s: int | None = None) -> Finished:
     shutil.rmtree(copy.folder / ".hypothesis", ignore_errors=True)  # it remembers other faults
     given = ["-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--hypothesis-seed=0", *tests]
-    return copy.run(given, copy.folder, patience_s=patience_s)
+    return copy.run(given, copy.folder, cpu_limit_s=cpu_limit_s)
 
 
 def scores_table(found: Mapping[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 import ast
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -115,7 +116,7 @@ class Tree:
         arguments: Sequence[str],
         cwd: Path,
         variables: Mapping[str, str] = NOTHING,
-        patience_s: float = PATIENCE_S,
+        cpu_limit_s: int | None = None,
     ) -> Finished:
         """A Python program with this tree's code; `variables` go into its environment."""
         with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
@@ -128,8 +129,10 @@ class Tree:
                 stderr=err,
                 start_new_session=True,  # what is ended takes its own children along
             )
+            if cpu_limit_s is not None:
+                resource.prlimit(child.pid, resource.RLIMIT_CPU, (cpu_limit_s, cpu_limit_s + 5))
             try:
-                code, cpu_s = _waited(child, patience_s)
+                code, cpu_s = _waited(child)
             except KeyboardInterrupt:
                 os.killpg(child.pid, signal.SIGKILL)
                 raise
@@ -151,15 +154,14 @@ class Tree:
     ) -> Finished:
         """The `testbed` command, with state and runs below `cwd`; without Spark it ends where it would start it."""
         places = {"TESTBED_STATE": str(cwd / "state"), "TESTBED_CAPTURES": str(cwd / "captures")}
-        limit = {"INVENTORY_CPU_S": str(cpu_limit_s)} if cpu_limit_s else {}
         task = "command" if spark else "command-without-spark"
         given = [str(INSIDE), task, self.entry_point, *arguments]
-        return self.run(given, cwd, {**places, **limit, **variables})
+        return self.run(given, cwd, {**places, **variables}, cpu_limit_s)
 
 
-def _waited(child: "subprocess.Popen[bytes]", patience_s: float) -> tuple[int, float]:
+def _waited(child: "subprocess.Popen[bytes]") -> tuple[int, float]:
     """The exit code (negative: ended by a signal) and the CPU time."""
-    end = time.monotonic() + patience_s
+    end = time.monotonic() + PATIENCE_S
     while True:
         pid, status, used = os.wait4(child.pid, os.WNOHANG)
         if pid:
