@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.support.harness import Report, run
-from nodes.overlay.broker.guests import Subscriptions
+from nodes.overlay.broker.subscriptions import Subscriptions
 from nodes.overlay.zorder_map.registry import Matching
 from nodes.protocol.interests import Interest
 from nodes.protocol.regions import Box, Point
@@ -134,9 +134,8 @@ def numpy_scan(workload: Workload) -> Match:
 
 # A broker's guests that want areas: what it costs to find those to whom a publication is handed out.
 #
-# Every publication that comes to a broker is compared with the interests of its own guests
-# (`nodes.overlay.broker.guests`), one after the other; guests that want the whole topic share one interest, whoever
-# wants an area has one of its own.
+# A broker compares every publication with the interests of its own guests (`nodes.overlay.broker.subscriptions`), one
+# after the other; guests that want the whole topic share one interest, whoever wants an area has one of its own.
 
 
 TOPIC = "alerts"

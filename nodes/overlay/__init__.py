@@ -1,6 +1,6 @@
 """Who gets a message. Pure cores: no socket, no event loop, no clock, no global random.
 
-A new overlay is one class like `broker.mesh.Mesh` and one line here; a new topic method between brokers is one line in
+A new overlay is one class like `star.Star` and one line here; a new topic method between brokers is one line in
 `methods` and its name here. What a method needs is loaded when a broker is made of it: a sensor needs none of it, and a
 Pi has little memory.
 """
@@ -29,17 +29,17 @@ def _star(station: Station, parameters: Mapping[str, Any], random: Random) -> Ov
     return star(station, parameters, random)
 
 
-def _mesh(method: str) -> OverlayFactory:
+def _broker(method: str) -> OverlayFactory:
     def make(station: Station, parameters: Mapping[str, Any], random: Random) -> Overlay:
-        from nodes.overlay.broker import mesh_of
+        from nodes.overlay.broker.broker import broker_with
         from nodes.overlay.methods import TOPIC_METHODS
 
-        return mesh_of(method, TOPIC_METHODS[method])(station, parameters, random)
+        return broker_with(method, TOPIC_METHODS[method])(station, parameters, random)
 
     return make
 
 
 METHODS: dict[str, OverlayFactory] = {
     "star": _star,
-    **{method: _mesh(method) for method in BETWEEN_BROKERS},
+    **{method: _broker(method) for method in BETWEEN_BROKERS},
 }

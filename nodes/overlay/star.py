@@ -1,60 +1,57 @@
 """One broker in the middle: it knows every subscription and sends each publication on itself.
 
-A mesh of one. By itself it sends nothing but what guests publish and confirmations: no beats, and custody only of
-publications that come with it (`nodes.overlay.reliability.promises`).
+It has the parts that serve clients (`LocalBroker`), and none of those that connect brokers. By itself it sends nothing
+but what clients publish and confirmations: no heartbeats, and custody only of publications that come with it
+(`nodes.overlay.reliability.promises`).
 """
 
 from collections.abc import Mapping
 from random import Random
-from typing import Any, ClassVar
+from typing import Any
 
-from nodes.overlay.base import Station
-from nodes.overlay.broker.mesh import Mesh
-from nodes.overlay.reliability.promises import PARAMETERS
-from nodes.overlay.topics.base import Action, Advertised, Deliver, Place, Refuse, Subscribed
+from nodes.overlay.base import Action, Peer, Station
+from nodes.overlay.broker.context import Context
+from nodes.overlay.broker.local import LocalBroker
+from nodes.overlay.reliability.promises import PARAMETERS, STAR, promises
+from nodes.overlay.topics import base as topics
 from nodes.parameters import check_known
-from nodes.protocol.wire import Message
+from nodes.protocol.wire import Kind, Message, WireError
 
 
 class Alone:
-    """A topic node without others: whatever is wanted stands, whatever is published is delivered here."""
+    """A topic node without others: it confirms every request at once, and delivers every publication here."""
 
-    relay_free: ClassVar[bool] = True
-    by_area: ClassVar[bool] = False
-    stops: ClassVar[bool] = False
-    ways: ClassVar[tuple[str, ...]] = ()
-
-    def __init__(self, place: Place, parameters: Mapping[str, Any], random: Random) -> None:
-        self._wanted: set[str] = set()
+    def __init__(self) -> None:
+        self._subscribed: set[str] = set()
 
     @property
     def left(self) -> bool:
         return True
 
-    def leave(self, now: float) -> list[Action]:
+    def leave(self, now: float) -> list[topics.Action]:
         return []
 
-    def advertise(self, topic: str, now: float) -> list[Action]:
-        return [Advertised(topic)]
+    def advertise(self, topic: str, now: float) -> list[topics.Action]:
+        return [topics.Advertised(topic)]
 
-    def withdraw(self, topic: str, now: float) -> list[Action]:
+    def withdraw(self, topic: str, now: float) -> list[topics.Action]:
         return []
 
-    def subscribe(self, topic: str, now: float) -> list[Action]:
-        self._wanted.add(topic)
-        return [Subscribed(topic)]
+    def subscribe(self, topic: str, now: float) -> list[topics.Action]:
+        self._subscribed.add(topic)
+        return [topics.Subscribed(topic)]
 
-    def unsubscribe(self, topic: str, now: float) -> list[Action]:
-        self._wanted.discard(topic)
+    def unsubscribe(self, topic: str, now: float) -> list[topics.Action]:
+        self._subscribed.discard(topic)
         return []
 
-    def publish(self, message: Message, now: float) -> list[Action]:
-        return [Deliver(message)] if message.topic in self._wanted else []
+    def publish(self, message: Message, now: float) -> list[topics.Action]:
+        return [topics.Deliver(message)] if message.topic in self._subscribed else []
 
-    def ask(self, topic: str, words: bytes, now: float) -> list[Action]:
+    def ask(self, topic: str, words: bytes, now: float) -> list[topics.Action]:
         return []
 
-    def serve_again(self, message: Message, now: float) -> list[Action]:
+    def serve_again(self, message: Message, now: float) -> list[topics.Action]:
         return []
 
     def holds(self, message_id: int) -> bool:
@@ -63,23 +60,96 @@ class Alone:
     def describe(self) -> dict[str, Any]:
         return {}
 
-    def on_message(self, sender: int, message: Message, now: float) -> list[Action]:
-        return [Refuse(sender, f"{message.kind.name} from another broker; a star has one")]
-
-    def on_peer_lost(self, number: int, now: float) -> list[Action]:
+    def on_message(self, sender: int, message: Message, now: float) -> list[topics.Action]:
         return []
 
-    def on_peer_found(self, number: int, now: float) -> list[Action]:
+    def on_peer_lost(self, number: int, now: float) -> list[topics.Action]:
+        return []
+
+    def on_peer_found(self, number: int, now: float) -> list[topics.Action]:
         return []
 
     def next_deadline(self) -> float | None:
         return None
 
-    def on_deadline(self, now: float) -> list[Action]:
+    def on_deadline(self, now: float) -> list[topics.Action]:
         return []
 
 
-def star(station: Station, parameters: Mapping[str, Any], random: Random) -> Mesh:
-    """The broker of a star. Advertisements cost nothing, so they go with the guest."""
-    check_known("star", parameters, PARAMETERS)
-    return Mesh("star", Alone, station, parameters, random, linger_s=0.0)
+class Star:
+    """The broker of a star. Advertisements cost nothing, so they end with the client's link."""
+
+    def __init__(self, station: Station, parameters: Mapping[str, Any]) -> None:
+        check_known(STAR, parameters, PARAMETERS)
+        promised = promises(STAR, parameters)
+        self._others = {broker.name for broker in station.brokers}  # that have no place here
+        self._local = LocalBroker(station.number, Alone(), promised, by_area=False, linger_s=0.0)
+
+    @property
+    def ready(self) -> bool:
+        return self._local.clients.ready
+
+    @property
+    def left(self) -> bool:
+        return self._local.left
+
+    def leave(self, now: float) -> list[Action]:
+        self._local.leave()
+        return self._local.finish(Context(now, self._local.handle))
+
+    def describe(self) -> dict[str, Any]:
+        return {
+            "graph": {},
+            "duties": len(self._local.pending),
+            "remembered": len(self._local.retained),
+        }
+
+    def on_link_up(self, peer: Peer, now: float) -> list[Action]:
+        self._local.links.on_up(peer, now)
+        return []
+
+    def on_link_down(
+        self, peer: Peer, now: float, orderly: bool = False, stopping: bool = False
+    ) -> list[Action]:
+        context = Context(now, self._local.handle)
+        if peer in self._local.links.up:
+            self._on_down(context, peer)
+        return self._local.finish(context)
+
+    def _on_down(self, context: Context, client: Peer) -> None:
+        self._local.links.on_down(client)
+        self._local.on_client_gone(context, client)
+
+    def on_unreachable(self, peer: Peer, now: float) -> list[Action]:
+        return []
+
+    def on_life(self, peer: Peer, at: float) -> None:
+        """Bytes came from the peer, or it acknowledged some: it lives, whether or not a whole message comes soon."""
+        self._local.links.heard(peer, at)
+
+    def on_message(self, peer: Peer, message: Message, now: float) -> list[Action]:
+        context = Context(now, self._local.handle)
+        self._local.links.heard(peer, now)
+        try:
+            if peer in self._others and message.kind not in (Kind.TAKEN, Kind.BEAT):
+                raise WireError(f"{message.kind.name} from another broker; a star has one")
+            self._local.on_message(context, peer, message)
+        except WireError as error:
+            context.refuse(peer, str(error))
+        return self._local.finish(context)
+
+    def next_deadline(self) -> float | None:
+        return self._local.next_deadline()
+
+    def on_deadline(self, now: float) -> list[Action]:
+        context = Context(now, self._local.handle)
+        for peer in self._local.links.ask_silent(context):
+            context.drop(peer, "silent for too long")
+            self._on_down(context, peer)
+        self._local.on_deadline(context)
+        return self._local.finish(context)
+
+
+def star(station: Station, parameters: Mapping[str, Any], random: Random) -> Star:
+    """The broker of a star; it leaves nothing to chance."""
+    return Star(station, parameters)

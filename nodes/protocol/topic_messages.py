@@ -92,6 +92,9 @@ def read_question(data: bytes) -> tuple[str, bytes]:
         raise WireError("topic is not UTF-8") from None
 
 
+# What nodes of a topic tell its publishers about who takes part: one byte for the kind, then contacts.
+
+
 MOST_IN_ONE = 200  # contacts in a message
 
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from nodes.overlay.broker import anchor
 from nodes.overlay.broker.joining import topic_node
-from nodes.overlay.collection.node import Collection, travels_alone
+from nodes.overlay.broker.subscriptions import ANCHOR_TOPIC
+from nodes.overlay.collection.forwarding import travels_alone
+from nodes.overlay.collection.node import Collection
 from nodes.overlay.methods import TOPIC_METHODS
 from nodes.overlay.reliability.promises import Promises, promises
 from nodes.overlay.topics.base import TopicNode
@@ -163,7 +164,7 @@ def _wishes(topology: Topology, followed: Followed, by_area: bool) -> dict[str, 
     subscribes: dict[str, dict[str, None]] = {}
     brokers = topology.of_kind(NodeKind.BROKER)
     for seed in brokers[:SEEDS]:
-        subscribes.setdefault(seed.name, {})[anchor.TOPIC] = None
+        subscribes.setdefault(seed.name, {})[ANCHOR_TOPIC] = None
     for one in (*_planned(topology), followed):
         publishes.setdefault(one.sensor.homes[0], {})[one.topic] = None
     for guest in topology.of_kind(NodeKind.SUBSCRIBER):

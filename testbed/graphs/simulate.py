@@ -13,7 +13,8 @@ from typing import cast
 from nodes.overlay.skipgraph.table import Peer
 from nodes.overlay.topics.base import Action, Deliver, GraphedNode, Send, TopicNode
 from nodes.overlay.topics.keys import Role, edge
-from nodes.overlay.topics.scribe.member import Rooted, node_key
+from nodes.overlay.topics.scribe.node import Scribe
+from nodes.overlay.topics.scribe.routing import node_key
 from nodes.overlay.zorder_map.keys import Ground
 from nodes.overlay.zorder_map.node import ZorderMap
 from nodes.protocol.skipgraph_messages import VECTOR_BITS
@@ -212,7 +213,7 @@ def _peer(node: TopicNode, company: Company) -> Peer | None:
     graph = cast(GraphedNode, node).graph
     if isinstance(node, ZorderMap):
         return graph.peer(graph.own_keys()[0])
-    if isinstance(node, Rooted):
+    if isinstance(node, Scribe):
         return graph.peer(node_key(node.number))
     topic = company.publication.topic
     low, high = edge(topic, Role.PUBLISHER), edge(topic, Role.SUBSCRIBER + 1)

@@ -64,7 +64,7 @@ def load_what_nodes_need() -> None:
     """All kinds of nodes, with the overlays between brokers; then what is shared stays shared: no collection writes
     to it any more."""
     load_unused_later()
-    import nodes.overlay.broker
+    import nodes.overlay.broker.broker
     import nodes.overlay.methods
     import nodes.overlay.star
     import nodes.runtime.broker

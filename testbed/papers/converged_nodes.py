@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from nodes.overlay.skipgraph.ring import SUCCESSORS
 from nodes.overlay.skipgraph.table import KnownPlace
 from nodes.overlay.topics.keys import Role, topic_key
-from nodes.overlay.topics.scribe.member import node_key
+from nodes.overlay.topics.scribe.routing import node_key
 from nodes.protocol.skipgraph_messages import Contact
 from testbed.converged import Population, converge
 from testbed.converged.graph import NOBODY

@@ -302,7 +302,7 @@ class MeshNetwork:
         if guest not in self.cores or self.links[guest]:
             return
         homes = self.homes[guest]
-        if homes[0] in self.cores and not self.cores[homes[0]]._leaving:
+        if homes[0] in self.cores and not self.cores[homes[0]]._local.leaving:
             self._connect(guest, homes[0])
         else:
             self.homes[guest] = homes[1:] + homes[:1]

@@ -151,6 +151,6 @@ class MeshStories(RuleBasedStateMachine):
         assert network.refused == []
         for name in network.alive():
             core = network.cores[name]
-            assert len(core._duties) == 0
-            assert core._duties.bytes == 0
-            assert len(core._memory) <= len(self.published)
+            assert len(core._local.pending) == 0
+            assert core._local.pending.bytes == 0
+            assert len(core._local.retained) <= len(self.published)

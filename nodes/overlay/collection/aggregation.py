@@ -9,14 +9,16 @@ from collections.abc import Callable, Container
 from dataclasses import dataclass, field
 from math import floor
 
-from nodes.overlay.collection.rules import LONGEST_PERIOD
-from nodes.overlay.topics.sg import Flow
+from nodes.overlay.collection.rules import LONGEST_PERIOD, Order, publisher_key
+from nodes.overlay.topics.keys import Role, topic_key
+from nodes.overlay.topics.membership import Membership
+from nodes.overlay.topics.topic import Topic
 from nodes.protocol.joined import LENGTH, MOST_PARTS, join
 from nodes.protocol.wire import Message, encode
 
 MOST_BYTES = 16 * 1024
 
-Expecting = Callable[[str, Container[int], float, float], bool]
+Expecting = Callable[[str, Container[int], float, float, float], bool]
 
 
 @dataclass(slots=True)
@@ -30,7 +32,7 @@ class _Bundle:
 
 
 class Bundles:
-    """All of a node. `expecting` (topic, who is there, since, until): whether more is to come in this time."""
+    """All of a node. `expecting` (topic, who is there, since, until, now): whether more is to come in this time."""
 
     def __init__(self, number: int, wait_s: float, expecting: Expecting) -> None:
         self._number = number
@@ -67,7 +69,7 @@ class Bundles:
         for (node, topic), bundle in self._open.items():
             until = bundle.opened + self._wait_s
             since = bundle.opened - self._wait_s
-            if now >= until or not self._expecting(topic, bundle.origins, since, until):
+            if now >= until or not self._expecting(topic, bundle.origins, since, until, now):
                 ready.append((node, topic))
         return [(node, self._taken(node, topic)) for node, topic in ready]
 
@@ -169,17 +171,24 @@ MILLISECONDS = 1000
 
 
 @dataclass(slots=True)
-class Stream(Flow):
+class Stream(Topic):
     """What a node knows of it."""
 
+    order: Order = Order.DESCENDING
     rhythm: Rhythm = field(default_factory=Rhythm)  # of all that comes through here
-    own: Rhythm = field(default_factory=Rhythm)  # of own guests
-    period: int = LONGEST_PERIOD  # of own guests, in milliseconds, as it stands in the key
+    own: Rhythm = field(default_factory=Rhythm)  # of own clients
+    period: int = LONGEST_PERIOD  # of own clients, in milliseconds, as it stands in the key
     collector: int | None = None  # to whom readings go directly
     kept: deque[Message] = field(default_factory=lambda: deque(maxlen=MOST_KEPT))
 
+    def key(self, role: Role, number: int) -> bytes:
+        """Publishers stand by their period."""
+        if role is Role.SUBSCRIBER:
+            return topic_key(self.name, role, number)
+        return publisher_key(self.name, self.period, number, self.order)
+
     def learn_period(self, now: float) -> bool:
-        """Whether own guests publish with another period than the key says."""
+        """Whether own clients publish with another period than the key says."""
         steady = self.own.steady_period(now)
         if steady is None:
             return False
@@ -188,3 +197,20 @@ class Stream(Flow):
             return False
         self.period = period
         return True
+
+    def take_kept(self) -> list[Message]:
+        """The readings that are kept here; they are not any more."""
+        readings = list(self.kept)
+        self.kept.clear()
+        return readings
+
+
+def stream_of(membership: Membership, topic: str) -> Stream | None:
+    """The stream of this topic, if the node takes part in it."""
+    found = membership.get(topic)
+    return found if isinstance(found, Stream) else None
+
+
+def streams_of(membership: Membership) -> list[Stream]:
+    """All streams that the node takes part in."""
+    return [topic for topic in membership if isinstance(topic, Stream)]

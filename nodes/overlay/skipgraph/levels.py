@@ -14,7 +14,7 @@ of another node in level i. (Peers of one node share all their bits, and would n
 
 from collections.abc import Callable
 
-from nodes.overlay.skipgraph.table import Peer, Sides, Standing, Table
+from nodes.overlay.skipgraph.table import Peer, Sides, Standing, Step, Table
 from nodes.protocol import skipgraph_messages as m
 from nodes.protocol.skipgraph_messages import VECTOR_BITS, Contact
 
@@ -26,12 +26,12 @@ class Levels:
         self._table = table
         self._idle_looks = 0
 
-    def changed(self, peer: Peer, level: int) -> None:
+    def changed(self, peer: Peer, level: int, step: Step) -> None:
         """A neighbour in this level is another one: the level above must be looked at."""
-        self._fit_height()
+        self._fit_height(step)
         if level < len(peer.levels):
             for rightwards in (False, True):
-                self._find(peer, level + 1, rightwards)
+                self._find(peer, level + 1, rightwards, step)
 
     def stand(self) -> None:
         """The neighbours are said to be right: nobody is asked, levels end where they must."""
@@ -40,14 +40,14 @@ class Levels:
             del peer.levels[height:]
             peer.levels.extend(Sides() for _ in range(height - len(peer.levels)))
 
-    def _fit_height(self) -> None:
+    def _fit_height(self, step: Step) -> None:
         height = self._height()
         for peer in self._table.in_ring():
             del peer.levels[height:]
             while len(peer.levels) < height:
                 peer.levels.append(Sides())
                 for rightwards in (False, True):
-                    self._find(peer, len(peer.levels), rightwards)
+                    self._find(peer, len(peer.levels), rightwards, step)
 
     def _height(self) -> int:
         peers = self._table.in_ring()
@@ -60,14 +60,16 @@ class Levels:
         sides = (peer.neighbour(level, rightwards) for rightwards in (False, True))
         return any(contact is not None and contact.node != peer.me.node for contact in sides)
 
-    def _find(self, peer: Peer, level: int, rightwards: bool) -> None:
+    def _find(self, peer: Peer, level: int, rightwards: bool, step: Step) -> None:
         below = peer.neighbour(level - 1, rightwards)
         if below is None:
-            self._set(peer, level, rightwards, None)
+            self._set(peer, level, rightwards, None, step)
         else:
-            self._table.send(below.node, m.Find(below.key, level, rightwards, peer.me))
+            step.send(below.node, m.Find(below.key, level, rightwards, peer.me))
 
-    def _set(self, peer: Peer, level: int, rightwards: bool, contact: Contact | None) -> None:
+    def _set(
+        self, peer: Peer, level: int, rightwards: bool, contact: Contact | None, step: Step
+    ) -> None:
         if peer.neighbour(level, rightwards) == contact:
             return
         sides = peer.levels[level - 1]
@@ -76,26 +78,26 @@ class Levels:
         else:
             sides.left = contact
         peer.pace.wake()
-        self.changed(peer, level)
+        self.changed(peer, level, step)
 
-    def on_find(self, find: m.Find) -> None:
+    def on_find(self, find: m.Find, step: Step) -> None:
         table = self._table
         peer = table.peers.get(find.at)
         if peer is None or not peer.in_ring or not find.level:
             return
         asker = find.asker
         if peer.standing is Standing.LINKED and peer.me.shares(asker, find.level):
-            table.send(asker.node, m.Found(asker.key, find.level, find.rightwards, peer.me))
-            self._meet(peer, find.level, not find.rightwards, asker)
+            step.send(asker.node, m.Found(asker.key, find.level, find.rightwards, peer.me))
+            self._meet(peer, find.level, not find.rightwards, asker, step)
             return
         onward = peer.neighbour(find.level - 1, find.rightwards)
         if onward is None:
-            table.send(asker.node, m.Found(asker.key, find.level, find.rightwards, None))
+            step.send(asker.node, m.Found(asker.key, find.level, find.rightwards, None))
         else:
             message = m.Find(onward.key, find.level, find.rightwards, asker)
-            table.send(onward.node, message)
+            step.send(onward.node, message)
 
-    def _meet(self, peer: Peer, level: int, rightwards: bool, asker: Contact) -> None:
+    def _meet(self, peer: Peer, level: int, rightwards: bool, asker: Contact, step: Step) -> None:
         """Somebody has found this peer: is it nearer than who was known?"""
         if level > len(peer.levels) or (asker.key > peer.key) is not rightwards:
             return
@@ -104,9 +106,9 @@ class Levels:
             nearer = asker.key < now.key if rightwards else asker.key > now.key
             if not nearer:
                 return
-        self._set(peer, level, rightwards, asker)
+        self._set(peer, level, rightwards, asker, step)
 
-    def on_found(self, found: m.Found) -> None:
+    def on_found(self, found: m.Found, step: Step) -> None:
         peer = self._table.peers.get(found.at)
         if peer is None or not peer.in_ring or not 1 <= found.level <= len(peer.levels):
             return
@@ -115,55 +117,55 @@ class Levels:
             right_side = (contact.key > peer.key) is found.rightwards and contact.key != peer.key
             if not right_side or not peer.me.shares(contact, found.level):
                 return
-        self._set(peer, found.level, found.rightwards, contact)
+        self._set(peer, found.level, found.rightwards, contact, step)
 
-    def mourn(self, peer: Peer, dead: Contact) -> None:
+    def mourn(self, peer: Peer, dead: Contact, step: Step) -> None:
         """The right neighbour of the peer in the ring died, and another has taken its place: tell all who knew it."""
         for at, rightwards in ((peer.me, False), (peer.right, True)):
-            self._table.send(at.node, m.Mourn(at.key, dead, 1, rightwards))
+            step.send(at.node, m.Mourn(at.key, dead, 1, rightwards))
 
-    def on_mourn(self, mourn: m.Mourn) -> None:
+    def on_mourn(self, mourn: m.Mourn, step: Step) -> None:
         peer = self._table.peers.get(mourn.at)
         if peer is None or not peer.in_ring:
             return
         level = max(1, mourn.level)
         while level <= VECTOR_BITS and peer.me.shares(mourn.dead, level):
             level += 1
-        self._forget(lambda contact: contact == mourn.dead)
+        self._forget(lambda contact: contact == mourn.dead, step)
         onward = peer.neighbour(level - 1, mourn.rightwards)
         if onward is not None and level <= VECTOR_BITS:
             message = m.Mourn(onward.key, mourn.dead, level, mourn.rightwards)
-            self._table.send(onward.node, message)
+            step.send(onward.node, message)
 
-    def on_bye(self, bye: m.Bye) -> None:
-        self._forget(lambda contact: contact == bye.peer)
+    def on_bye(self, bye: m.Bye, step: Step) -> None:
+        self._forget(lambda contact: contact == bye.peer, step)
 
-    def forget_node(self, node: int) -> None:
+    def forget_node(self, node: int, step: Step) -> None:
         """The node is dead: none of its peers is a neighbour."""
-        self._forget(lambda contact: contact.node == node)
+        self._forget(lambda contact: contact.node == node, step)
 
-    def forget_key(self, key: bytes) -> None:
+    def forget_key(self, key: bytes, step: Step) -> None:
         """No peer of this key stands in the ring; its node may live."""
-        self._forget(lambda contact: contact.key == key)
+        self._forget(lambda contact: contact.key == key, step)
 
-    def _forget(self, is_gone: Callable[[Contact], bool]) -> None:
+    def _forget(self, is_gone: Callable[[Contact], bool], step: Step) -> None:
         for peer in self._table.in_ring():
             for level in range(1, VECTOR_BITS + 1):
                 for rightwards in (False, True):
                     contact = peer.neighbour(level, rightwards)
                     if contact is not None and is_gone(contact):
-                        self._set(peer, level, rightwards, None)
+                        self._set(peer, level, rightwards, None, step)
                         if level <= len(peer.levels):
-                            self._find(peer, level, rightwards)
+                            self._find(peer, level, rightwards, step)
 
-    def farewell(self, peer: Peer) -> None:
+    def farewell(self, peer: Peer, step: Step) -> None:
         """The peer has left the ring; its neighbours above level 0 are told."""
         above = {contact.key: contact for sides in peer.levels for contact in _both(sides)}
         for contact in above.values():
-            self._table.send(contact.node, m.Bye(peer.me))
-        self._fit_height()
+            step.send(contact.node, m.Bye(peer.me))
+        self._fit_height(step)
 
-    def look_after(self, peers: list[Peer]) -> None:
+    def look_after(self, peers: list[Peer], step: Step) -> None:
         """One level of each of these peers, two soon after a change; if there was none for long, of one in all."""
         for peer in peers:
             height = len(peer.levels)
@@ -176,7 +178,7 @@ class Levels:
             for _ in range(2 if peer.pace.calm <= height else 1):
                 peer.turn = peer.turn % height + 1
                 for rightwards in (False, True):
-                    self._find(peer, peer.turn, rightwards)
+                    self._find(peer, peer.turn, rightwards, step)
 
 
 def _both(sides: Sides) -> list[Contact]:

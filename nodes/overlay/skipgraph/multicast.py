@@ -27,7 +27,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from nodes.overlay.skipgraph.actions import Delivered, Exhausted, Missed, Repeated
-from nodes.overlay.skipgraph.table import Peer, Table
+from nodes.overlay.skipgraph.table import Peer, Step, Table
 from nodes.protocol import skipgraph_messages as m
 from nodes.protocol.skipgraph_messages import Contact
 from nodes.protocol.wire import CUSTODY
@@ -63,44 +63,46 @@ class Multicaster:
         """Whether a part of this publication, or of any, waits for its first peer."""
         return bool(self._held) if message_id is None else message_id in self._held
 
-    def begin(self, multicast: m.Multicast) -> list[m.Locate]:
+    def begin(self, multicast: m.Multicast, step: Step) -> list[m.Locate]:
         """From this node; questions, if it has no peer in the range or beside it."""
         for peer in self._table.peers.values():
             if peer.in_ring and multicast.floor <= peer.key < multicast.high:
-                return self.on_multicast(replace(multicast, at=peer.key))
-        return self._enter(multicast, multicast.low)
+                return self.on_multicast(replace(multicast, at=peer.key), step)
+        return self._enter(multicast, multicast.low, step)
 
-    def on_multicast(self, multicast: m.Multicast) -> list[m.Locate]:
+    def on_multicast(self, multicast: m.Multicast, step: Step) -> list[m.Locate]:
         """It came here; questions, if the peer it was meant for is gone."""
         peer = self._table.peers.get(multicast.at)
         if peer is None:
-            self._table.tell(Missed(multicast.at, multicast))
+            step.tell(Missed(multicast.at, multicast))
         begins = multicast.by == multicast.at
         here = peer is not None and (peer.in_ring if begins else peer.reachable)
         questions: list[m.Locate] = []
         if multicast.way is m.Way.FLOOD:
-            served = self._flood(multicast)
+            served = self._flood(multicast, step)
             if not served and here:
-                self._table.tell(Repeated(multicast))
+                step.tell(Repeated(multicast))
             for each in served:
-                questions += self._beside(each, multicast)
+                questions += self._beside(each, multicast, step)
         elif peer is not None and here:
-            self._split(peer, multicast)
-            questions += self._beside(peer, multicast)
+            self._split(peer, multicast, step)
+            questions += self._beside(peer, multicast, step)
         if not here:
             flood = multicast.way is m.Way.FLOOD
-            questions += self._enter(multicast, multicast.at if flood else multicast.low)
+            questions += self._enter(multicast, multicast.at if flood else multicast.low, step)
         return questions
 
-    def around(self, multicast: m.Multicast) -> list[m.Locate]:
+    def around(self, multicast: m.Multicast, step: Step) -> list[m.Locate]:
         """It was sent to the peer `at`, whose node is dead: questions for those who serve its part instead."""
         at = multicast.at
         if multicast.way is m.Way.FLOOD:
-            return self._enter(multicast, at)
-        before = self._enter_part(multicast, multicast.low, min(multicast.high, at))
-        return before + self._enter_part(multicast, max(multicast.low, at + b"\0"), multicast.high)
+            return self._enter(multicast, at, step)
+        before = self._enter_part(multicast, multicast.low, min(multicast.high, at), step)
+        return before + self._enter_part(
+            multicast, max(multicast.low, at + b"\0"), multicast.high, step
+        )
 
-    def _beside(self, peer: Peer, multicast: m.Multicast) -> list[m.Locate]:
+    def _beside(self, peer: Peer, multicast: m.Multicast, step: Step) -> list[m.Locate]:
         """Questions for stretches beside a peer that it could not give to anybody, as its neighbours have died."""
         questions: list[m.Locate] = []
         neighbours = list(self._neighbours(peer))
@@ -110,20 +112,20 @@ class Multicaster:
         if peer.unsure:
             begin, end = peer.key + b"\0", min([multicast.high, *right])
             if flood and begin < multicast.high:
-                questions += self._enter(multicast, begin)
+                questions += self._enter(multicast, begin, step)
             elif not flood:
-                questions += self._enter_part(multicast, max(multicast.low, begin), end)
+                questions += self._enter_part(multicast, max(multicast.low, begin), end, step)
         if peer.left.key < peer.key and not self._table.alive(peer.left):
             if flood and multicast.floor <= peer.left.key:
-                questions += self._enter(multicast, peer.left.key)
+                questions += self._enter(multicast, peer.left.key, step)
             elif not flood and not left:
                 end = min(multicast.high, peer.key)
-                questions += self._enter_part(multicast, multicast.low, end)
+                questions += self._enter_part(multicast, multicast.low, end, step)
         return questions
 
     # The two ways
 
-    def _flood(self, multicast: m.Multicast) -> list[Peer]:
+    def _flood(self, multicast: m.Multicast, step: Step) -> list[Peer]:
         """All peers of this node get it at once, each passes it on over its links; those to which it was new."""
         onward: dict[Contact, bytes] = {}
         new = []
@@ -133,26 +135,28 @@ class Multicaster:
                 continue
             new.append(peer)
             neighbours = list(self._neighbours(peer))
-            self._serve(peer, multicast, neighbours)
+            self._serve(peer, multicast, neighbours, step)
             for contact in neighbours:
                 if multicast.floor <= contact.key < multicast.high and contact.key != multicast.by:
                     onward.setdefault(contact, peer.key)
         for contact, by in onward.items():
             if contact.node != self._table.number:
-                self._table.send(contact.node, replace(multicast, at=contact.key, by=by))
+                step.send(contact.node, replace(multicast, at=contact.key, by=by))
         return new
 
-    def _split(self, peer: Peer, multicast: m.Multicast) -> None:
+    def _split(self, peer: Peer, multicast: m.Multicast, step: Step) -> None:
         neighbours = list(self._neighbours(peer))
-        self._serve(peer, multicast, neighbours)
+        self._serve(peer, multicast, neighbours, step)
         for contact, low, high in parts(peer.key, multicast.low, multicast.high, neighbours):
-            self._table.send(contact.node, replace(multicast, at=contact.key, low=low, high=high))
+            step.send(contact.node, replace(multicast, at=contact.key, low=low, high=high))
 
-    def _serve(self, peer: Peer, multicast: m.Multicast, neighbours: list[Contact]) -> None:
+    def _serve(
+        self, peer: Peer, multicast: m.Multicast, neighbours: list[Contact], step: Step
+    ) -> None:
         if multicast.low <= peer.key < multicast.high:
-            self._table.tell(Delivered(peer.key, multicast))
+            step.tell(Delivered(peer.key, multicast))
         elif not any(peer.key < contact.key < multicast.high for contact in neighbours):
-            self._table.tell(Exhausted(peer.key, multicast))
+            step.tell(Exhausted(peer.key, multicast))
 
     def _neighbours(self, peer: Peer) -> Iterator[Contact]:
         """Those that are worth sending to."""
@@ -163,30 +167,32 @@ class Multicaster:
 
     # Entering a range
 
-    def _enter_part(self, multicast: m.Multicast, low: bytes, high: bytes) -> list[m.Locate]:
+    def _enter_part(
+        self, multicast: m.Multicast, low: bytes, high: bytes, step: Step
+    ) -> list[m.Locate]:
         if low >= high:
             return []
         part = replace(multicast, at=b"", by=b"", floor=low, low=low, high=high)
-        return self._enter(part, low)
+        return self._enter(part, low, step)
 
-    def _enter(self, multicast: m.Multicast, key: bytes) -> list[m.Locate]:
+    def _enter(self, multicast: m.Multicast, key: bytes, step: Step) -> list[m.Locate]:
         ticket = self._table.ticket()
         self._entries[ticket] = _Entry(multicast, key)
         if isinstance(multicast.body, Publication):
             self._held[multicast.body.message_id] += 1
-        return self._questions(ticket)
+        return self._questions(ticket, step)
 
-    def _questions(self, ticket: int) -> list[m.Locate]:
+    def _questions(self, ticket: int, step: Step) -> list[m.Locate]:
         """None, if nobody is left here who knows the way: then the origin of the multicast is asked."""
         table, entry = self._table, self._entries[ticket]
         question = m.Locate(entry.key, table.number, ticket)
         origin = entry.multicast.origin
         if table.in_ring() or table.introducers or origin == table.number:
             return [question]
-        table.send(origin, question)
+        step.send(origin, question)
         return []
 
-    def on_gap(self, gap: m.Gap) -> None:
+    def on_gap(self, gap: m.Gap, step: Step) -> None:
         """Who stands there is sent the part; if it is one that has died, the question is asked again later."""
         entry = self._entries.get(gap.ticket)
         if entry is None:
@@ -200,9 +206,9 @@ class Multicaster:
             return
         self._remove(gap.ticket)
         for contact in inside:
-            self._table.send(contact.node, replace(multicast, at=contact.key, by=b""))
+            step.send(contact.node, replace(multicast, at=contact.key, by=b""))
         if flood:
-            self._flood(multicast)
+            self._flood(multicast, step)
 
     def _remove(self, ticket: int) -> None:
         body = self._entries.pop(ticket).multicast.body
@@ -211,7 +217,7 @@ class Multicaster:
             if not self._held[body.message_id]:
                 del self._held[body.message_id]
 
-    def tick(self) -> list[m.Locate]:
+    def tick(self, step: Step) -> list[m.Locate]:
         """Questions that are asked again."""
         again: list[m.Locate] = []
         for ticket, entry in list(self._entries.items()):
@@ -219,7 +225,7 @@ class Multicaster:
             if entry.tries > ENTRIES and not _has_custody(entry.multicast):
                 self._remove(ticket)
             else:
-                again.extend(self._questions(ticket))
+                again.extend(self._questions(ticket, step))
         return again
 
 

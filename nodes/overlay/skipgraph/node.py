@@ -12,9 +12,9 @@ from typing import Any
 from nodes.overlay.skipgraph.actions import Action, Carried, Result, Told
 from nodes.overlay.skipgraph.levels import Levels
 from nodes.overlay.skipgraph.multicast import Multicaster
-from nodes.overlay.skipgraph.ring import Ring
+from nodes.overlay.skipgraph.ring import Links, Places, Ring
 from nodes.overlay.skipgraph.routing import AROUND, MAX_HOPS, Hop, holder, next_hop
-from nodes.overlay.skipgraph.table import KnownPlace, Peer, Table, stand
+from nodes.overlay.skipgraph.table import KnownPlace, Peer, Step, Table, stand
 from nodes.protocol import skipgraph_messages as m
 from nodes.protocol.skipgraph_messages import Contact
 from nodes.protocol.wire import Message as Publication
@@ -77,23 +77,25 @@ class SkipGraphNode:
             number, vector, introducers, random, incarnation, idle_ticks, watched, fallbacks
         )
         self._levels = Levels(self._table)
-        self._ring = Ring(self._table, self._levels)
+        links = Links(self._table, self._levels)
+        self._places = Places(self._table, links, self._levels)
+        self._ring = Ring(self._table, links, self._places, self._levels)
         self._multicaster = Multicaster(self._table)
         self._period_s = period_s
         self._due: float | None = None
-        self._handlers: dict[type[Any], Callable[[Any], object]] = {
-            m.Locate: self._ring.on_locate,
+        self._handlers: dict[type[Any], Callable[[Any, Step], object]] = {
+            m.Locate: self._places.on_locate,
             m.Gap: self._on_gap,
-            m.Claim: self._ring.on_claim,
-            m.Claimed: self._ring.on_claimed,
+            m.Claim: self._places.on_claim,
+            m.Claimed: self._places.on_claimed,
             m.Unlink: self._ring.on_unlink,
             m.Unlinked: self._ring.on_unlinked,
-            m.Check: self._ring.on_check,
-            m.Checked: self._ring.on_checked,
-            m.Declined: self._ring.on_declined,
-            m.Gone: self._ring.on_gone,
-            m.Recheck: self._ring.on_recheck,
-            m.Doubt: self._ring.on_doubt,
+            m.Check: links.on_check,
+            m.Checked: links.on_checked,
+            m.Declined: self._places.on_declined,
+            m.Gone: links.on_gone,
+            m.Recheck: links.on_recheck,
+            m.Doubt: self._places.on_doubt,
             m.Mourn: self._levels.on_mourn,
             m.Find: self._levels.on_find,
             m.Found: self._levels.on_found,
@@ -148,30 +150,35 @@ class SkipGraphNode:
 
     def begin_at(self, places: Iterable[KnownPlace], now: float) -> list[Action]:
         """Stand in a graph that is known from outside; for a node that has no key yet. Nothing is sent or told."""
+        step = Step(self.number)
         stand(self._table, places)
         self._levels.stand()
-        return self._done(now)
+        return self._done(step, now)
 
     def insert(self, key: bytes, now: float) -> list[Action]:
         """Begin to insert the key; Inserted says that it is done."""
-        self._ring.insert(key)
-        return self._done(now)
+        step = Step(self.number)
+        self._places.insert(key, step)
+        return self._done(step, now)
 
     def remove(self, key: bytes, now: float) -> list[Action]:
         """Begin to take the key out; Removed says that it is done."""
-        self._ring.remove(key)
-        return self._done(now)
+        step = Step(self.number)
+        self._ring.remove(key, step)
+        return self._done(step, now)
 
     def search(self, key: bytes, now: float) -> tuple[int, list[Action]]:
         """Look for a key; Result with this ticket tells where the search ended. It may get lost."""
+        step = Step(self.number)
         ticket = self._table.ticket()
-        self._table.send(self.number, m.Seek(key, self.number, ticket))
-        return ticket, self._done(now)
+        step.send(self.number, m.Seek(key, self.number, ticket))
+        return ticket, self._done(step, now)
 
     def carry(self, key: bytes, body: bytes, now: float) -> list[Action]:
         """Say something to whoever has the key in its gap. It may get lost."""
-        self._table.send(self.number, m.Carry(key, self.number, 0, body))
-        return self._done(now)
+        step = Step(self.number)
+        step.send(self.number, m.Carry(key, self.number, 0, body))
+        return self._done(step, now)
 
     def multicast(
         self,
@@ -187,20 +194,23 @@ class SkipGraphNode:
 
         `identity` is unique among publications, or among multicasts of bytes, as `wire.message_id` makes it.
         """
+        step = Step(self.number)
         floor = low if floor is None else floor
         multicast = m.Multicast(b"", b"", self.number, way, floor, low, high, identity, body)
-        self._ask(self._multicaster.begin(multicast))
-        return self._done(now)
+        self._ask(self._multicaster.begin(multicast, step), step)
+        return self._done(step, now)
 
     def start_at(self, node: int, multicast: m.Multicast, now: float) -> list[Action]:
         """Let a peer of another node, `multicast.at`, begin a multicast as if it were its own."""
-        self._table.send(node, multicast)
-        return self._done(now)
+        step = Step(self.number)
+        step.send(node, multicast)
+        return self._done(step, now)
 
     def serve_again(self, multicast: m.Multicast, now: float) -> list[Action]:
         """A part went to the peer `multicast.at`, whose node is dead: others serve it, as soon as they are found."""
-        self._ask(self._multicaster.around(multicast))
-        return self._done(now)
+        step = Step(self.number)
+        self._ask(self._multicaster.around(multicast, step), step)
+        return self._done(step, now)
 
     def holds(self, message_id: int) -> bool:
         """Whether parts of this publication wait, because the first peer of each is not known yet."""
@@ -208,54 +218,59 @@ class SkipGraphNode:
 
     def tell(self, node: int, body: bytes, now: float) -> list[Action]:
         """Say something to the layer above of another node. It may get lost."""
-        self._table.send(node, m.Tell(body))
-        return self._done(now)
+        step = Step(self.number)
+        step.send(node, m.Tell(body))
+        return self._done(step, now)
 
     # What happens
 
     def on_message(self, sender: int, message: m.GraphMessage, now: float) -> list[Action]:
         """A message came from the node of this number."""
+        step = Step(self.number)
         self._table.suspects.pop(sender, None)
-        self._handle(sender, message)
-        return self._done(now)
+        self._handle(sender, message, step)
+        return self._done(step, now)
 
     def on_peer_lost(self, number: int, now: float) -> list[Action]:
         """The shell knows that the node is dead."""
-        self._ring.suspect(number)
-        return self._done(now)
+        step = Step(self.number)
+        self._ring.suspect(number, step)
+        return self._done(step, now)
 
     def on_peer_found(self, number: int, now: float) -> list[Action]:
         """The shell has reached a node again that was lost, or the first one after all were."""
-        self._ring.found(number)
-        return self._done(now)
+        step = Step(self.number)
+        self._ring.found(number, step)
+        return self._done(step, now)
 
     def next_deadline(self) -> float | None:
         return self._due
 
     def on_deadline(self, now: float) -> list[Action]:
+        step = Step(self.number)
         if self._due is not None and now >= self._due:
             self._due = None
-            self._levels.look_after(self._ring.tick())
-            self._ask(self._multicaster.tick())
-        return self._done(now)
+            self._levels.look_after(self._ring.tick(step), step)
+            self._ask(self._multicaster.tick(step), step)
+        return self._done(step, now)
 
-    def _handle(self, sender: int, message: m.GraphMessage) -> None:
+    def _handle(self, sender: int, message: m.GraphMessage, step: Step) -> None:
         match message:
             case m.Doubt() if not self._table.in_ring():
                 pass
             case m.Locate() | m.Unlink() | m.Seek() | m.Carry() if not self._table.in_ring():
-                self._on_routed_in_vain(sender, message)
+                self._on_routed_in_vain(sender, message, step)
             case m.Multicast():
-                self._ask(self._multicaster.on_multicast(message))
+                self._ask(self._multicaster.on_multicast(message, step), step)
             case m.Noted():
-                self._ring.on_noted(sender, message)
+                self._places.on_noted(sender, message, step)
             case m.Tell():
-                self._table.tell(Told(sender, message.body))
+                step.tell(Told(sender, message.body))
             case _:
-                self._handlers[type(message)](message)
+                self._handlers[type(message)](message, step)
 
     def _on_routed_in_vain(
-        self, sender: int, message: m.Locate | m.Unlink | m.Seek | m.Carry
+        self, sender: int, message: m.Locate | m.Unlink | m.Seek | m.Carry, step: Step
     ) -> None:
         """Somebody has an old link to this node, which has no peer in the ring any more: he is told so.
 
@@ -265,61 +280,60 @@ class SkipGraphNode:
         """
         table = self._table
         ticket = message.ticket if isinstance(message, m.Locate) else 0
-        table.send(sender, m.Noted(ticket, empty=True))
+        step.send(sender, m.Noted(ticket, empty=True))
         from_afar = isinstance(message, m.Locate) and (message.asker != sender or not table.peers)
         guides = [node for node in table.guides() if node != sender]
         if (from_afar or isinstance(message, m.Unlink)) and guides:
             onward = replace(message, hops=message.hops + DETOUR)
             if onward.hops < MAX_HOPS:
-                table.send(table.random.choice(guides), onward)
+                step.send(table.random.choice(guides), onward)
 
-    def _done(self, now: float) -> list[Action]:
+    def _done(self, step: Step, now: float) -> list[Action]:
         table = self._table
-        while table.local:
-            self._handle(table.number, table.local.popleft())
+        while step.local:
+            self._handle(table.number, step.local.popleft(), step)
         if not table.peers and not self._multicaster.waiting:
             self._due = None
         elif self._due is None:
             self._due = now + self._period_s * (0.9 + 0.2 * table.random.random())
-        actions, table.actions = table.actions, []
-        return actions
+        return step.actions
 
-    def _on_gap(self, gap: m.Gap) -> None:
-        if not self._ring.on_gap(gap):
-            self._multicaster.on_gap(gap)
+    def _on_gap(self, gap: m.Gap, step: Step) -> None:
+        if not self._places.on_gap(gap, step):
+            self._multicaster.on_gap(gap, step)
 
-    def _ask(self, questions: list[m.Locate]) -> None:
+    def _ask(self, questions: list[m.Locate], step: Step) -> None:
         """Questions of a node that may have no peer any more."""
         table = self._table
         for question in questions:
             guides = table.guides()
             if table.in_ring():
-                self._ring.on_locate(question)
+                self._places.on_locate(question, step)
             elif guides:
-                table.send(table.random.choice(guides), question)
+                step.send(table.random.choice(guides), question)
 
-    def _on_seek(self, seek: m.Seek) -> None:
+    def _on_seek(self, seek: m.Seek, step: Step) -> None:
         table = self._table
         exact = table.peers.get(seek.key)
         end = exact if exact is not None and exact.in_ring else holder(table, seek.key)
         if end is not None and (end.right.key != seek.key or end is exact):
-            table.send(seek.asker, m.Sought(seek.ticket, end.me, seek.hops % AROUND))
+            step.send(seek.asker, m.Sought(seek.ticket, end.me, seek.hops % AROUND))
             return
         hop = next_hop(table, seek.key, seek.hops, exact=True)
         if end is not None and seek.hops < MAX_HOPS:
             hop = Hop(end.right, seek.hops + 1)
         if hop is not None:
-            table.send(hop.to.node, replace(seek, hops=hop.hops))
+            step.send(hop.to.node, replace(seek, hops=hop.hops))
 
-    def _on_sought(self, sought: m.Sought) -> None:
-        self._table.tell(Result(sought.ticket, sought.contact, sought.hops))
+    def _on_sought(self, sought: m.Sought, step: Step) -> None:
+        step.tell(Result(sought.ticket, sought.contact, sought.hops))
 
-    def _on_carry(self, carry: m.Carry) -> None:
+    def _on_carry(self, carry: m.Carry, step: Step) -> None:
         table = self._table
         end = holder(table, carry.key)
         if end is not None:
-            table.tell(Carried(end.key, carry.asker, carry.body))
+            step.tell(Carried(end.key, carry.asker, carry.body))
             return
         hop = next_hop(table, carry.key, carry.hops)
         if hop is not None:
-            table.send(hop.to.node, replace(carry, hops=hop.hops))
+            step.send(hop.to.node, replace(carry, hops=hop.hops))

@@ -22,6 +22,9 @@ goes left from there, to the first that has lost its left neighbour. A peer that
 own place again. Who hears of a crash from its shell, and is not beside the dead one, tells the one that is (Doubt).
 Now and then a peer looks its place up through another node: rings that grew apart become one again. The peer that
 learns of another ring takes its place in it, or lets one of the others know of a place in its own.
+
+Three parts do this: `links` keeps the two neighbours of each peer, `places` finds a peer's place, and `Ring` removes
+peers, counts time and deals with nodes that are silent or dead.
 """
 
 from collections import Counter
@@ -30,7 +33,7 @@ from dataclasses import replace
 from nodes.overlay.skipgraph.actions import Doubted, Inserted, Moved, Removed, Restored
 from nodes.overlay.skipgraph.levels import Levels
 from nodes.overlay.skipgraph.routing import AROUND, between, holder, next_hop
-from nodes.overlay.skipgraph.table import SLACK, SUSPECTED_TICKS, Peer, Standing, Table
+from nodes.overlay.skipgraph.table import SLACK, SUSPECTED_TICKS, Peer, Standing, Step, Table
 from nodes.protocol import skipgraph_messages as m
 from nodes.protocol.skipgraph_messages import Contact
 
@@ -48,44 +51,44 @@ class Links:
         self._table = table
         self._levels = levels
 
-    def on_check(self, check: m.Check) -> None:
+    def on_check(self, check: m.Check, step: Step) -> None:
         table = self._table
         peer = table.peers.get(check.at)
         if peer is not None and peer.standing is Standing.JOINING and peer.claim is not None:
-            self._linked(peer, check.left, check.number)
+            self.linked(peer, check.left, check.number, step)
         if peer is None or not peer.in_ring:
-            table.send(check.left.node, m.Gone(check.left.key, check.at, check.number))
+            step.send(check.left.node, m.Gone(check.left.key, check.at, check.number))
             return
         lost = peer.unheard >= UNHEARD or not table.alive(peer.left)
         if check.left.key == peer.left.key or check.number > peer.left_number:
-            self._set_left(peer, check.left, max(check.number, peer.left_number))
+            self.set_left(peer, check.left, max(check.number, peer.left_number), step)
         elif lost:
-            self._set_left(peer, check.left, peer.left_number + 1)
+            self.set_left(peer, check.left, peer.left_number + 1, step)
         else:
             answer = m.Declined(check.left.key, peer.me, check.number, peer.left)
-            table.send(check.left.node, answer)
-            self._recheck(peer)
+            step.send(check.left.node, answer)
+            self._recheck(peer, step)
             return
         peer.unheard = 1 - check.pause - check.pause // SLACK
-        self._confirm_check(peer)
+        self._confirm_check(peer, step)
 
-    def _recheck(self, peer: Peer) -> None:
+    def _recheck(self, peer: Peer, step: Step) -> None:
         """Somebody else would be the left neighbour: is the one that was known still there?"""
         peer.unheard = max(peer.unheard, 0)
         peer.pace.wake()
-        self._table.send(peer.left.node, m.Recheck(peer.left.key, peer.key))
+        step.send(peer.left.node, m.Recheck(peer.left.key, peer.key))
 
-    def on_recheck(self, question: m.Recheck) -> None:
+    def on_recheck(self, question: m.Recheck, step: Step) -> None:
         peer = self._table.peers.get(question.at)
         if peer is not None and peer.in_ring and peer.right.key == question.right:
-            self._check(peer)
+            self.check(peer, step)
 
-    def _confirm_check(self, peer: Peer) -> None:
+    def _confirm_check(self, peer: Peer, step: Step) -> None:
         successors = (peer.right, *peer.successors)[:SUCCESSORS]
         answer = m.Checked(peer.left.key, peer.me, peer.left_number, peer.settled, successors)
-        self._table.send(peer.left.node, answer)
+        step.send(peer.left.node, answer)
 
-    def on_checked(self, answer: m.Checked) -> None:
+    def on_checked(self, answer: m.Checked, step: Step) -> None:
         peer = self._table.peers.get(answer.at)
         if peer is None or not peer.in_ring or peer.right.key != answer.right.key:
             return
@@ -94,31 +97,32 @@ class Links:
         peer.successors = answer.successors
         if peer.unsure:
             peer.unsure = False
-            self._table.tell(Moved(peer.key))
+            step.tell(Moved(peer.key))
         if peer.mourned is not None and peer.right != peer.me:
-            self._levels.mourn(peer, peer.mourned)
+            self._levels.mourn(peer, peer.mourned, step)
         peer.mourned = None
         # Multicasts never cross the end of the line: there, the right neighbour need not be settled.
         if answer.settled or peer.right.key <= peer.key:
-            self._settle(peer)
+            self.settle(peer, step)
 
-    def _settle(self, peer: Peer) -> None:
+    def settle(self, peer: Peer, step: Step) -> None:
+        """The right neighbour is settled: so is this peer, if nothing speaks against it."""
         if peer.settled or peer.unwanted or peer.standing is not Standing.LINKED:
             return
         peer.settled = True
-        self._table.tell(Inserted(peer.key))
-        self._confirm_check(peer)
+        step.tell(Inserted(peer.key))
+        self._confirm_check(peer, step)
 
-    def on_gone(self, answer: m.Gone) -> None:
+    def on_gone(self, answer: m.Gone, step: Step) -> None:
         peer = self._table.peers.get(answer.at)
         if peer is None or peer.standing is not Standing.LINKED:
             return
         if (peer.right.key, peer.right_number) == (answer.right, answer.number):
             peer.gone.add(answer.right)
-            self._levels.forget_key(answer.right)
-            self._replace_right(peer)
+            self._levels.forget_key(answer.right, step)
+            self.replace_right(peer, step)
 
-    def _replace_right(self, peer: Peer) -> None:
+    def replace_right(self, peer: Peer, step: Step) -> None:
         """The right neighbour is no more: take the nearest one that is known, in the end oneself."""
         if peer.right != peer.me:
             peer.mourned = peer.right
@@ -128,38 +132,50 @@ class Links:
             if contact.key not in out and between(peer.key, contact.key, nearest.key):
                 nearest = contact
         peer.successors = tuple(c for c in peer.successors if c.key != peer.right.key)
-        self._set_right(peer, nearest, peer.left_number if nearest == peer.me else 0)
+        self.set_right(peer, nearest, peer.left_number if nearest == peer.me else 0, step)
         peer.unsure = True
-        self._check(peer)
+        self.check(peer, step)
 
-    def _linked(self, peer: Peer, left: Contact, number: int) -> None:
+    def linked(self, peer: Peer, left: Contact, number: int, step: Step) -> None:
+        """The left neighbour has taken the peer in."""
         peer.standing = Standing.LINKED
         peer.claim, peer.ticket, peer.tries = None, 0, 0
         peer.left, peer.left_number = left, max(peer.left_number, number)
         peer.unheard = 0
-        self._changed(peer)
-        self._check(peer)
+        self.changed(peer, step)
+        self.check(peer, step)
 
-    def _set_right(self, peer: Peer, right: Contact, number: int) -> None:
+    def set_right(self, peer: Peer, right: Contact, number: int, step: Step) -> None:
+        """The right neighbour is this one now."""
         changed = peer.right != right
         peer.right, peer.right_number, peer.unanswered, peer.unsure = right, number, 0, False
         if changed:
-            self._changed(peer)
+            self.changed(peer, step)
 
-    def _set_left(self, peer: Peer, left: Contact, number: int) -> None:
+    def set_left(self, peer: Peer, left: Contact, number: int, step: Step) -> None:
+        """One that leaves asks its new left neighbour, too: the old one may be gone, and the question with it."""
         changed = peer.left != left
         peer.left, peer.left_number, peer.unheard = left, number, 0
         if changed:
-            self._changed(peer)
+            self.changed(peer, step)
+            if peer.standing is Standing.LEAVING:
+                self.request_unlink(peer, step)
 
-    def _changed(self, peer: Peer) -> None:
+    def request_unlink(self, peer: Peer, step: Step) -> None:
+        """Ask the left neighbour of a peer that leaves to link past it."""
+        request = m.Unlink(peer.me, peer.right, peer.right_number)
+        step.send(peer.left.node, request)
+
+    def changed(self, peer: Peer, step: Step) -> None:
+        """A neighbour at level 0 is another one now."""
         peer.pace.wake()
-        self._table.tell(Moved(peer.key))
-        self._levels.changed(peer, 0)
+        step.tell(Moved(peer.key))
+        self._levels.changed(peer, 0, step)
 
-    def _check(self, peer: Peer) -> None:
+    def check(self, peer: Peer, step: Step) -> None:
+        """Tell the right neighbour who stands left of it."""
         check = m.Check(peer.right.key, peer.me, peer.right_number, peer.pace.pause)
-        self._table.send(peer.right.node, check)
+        step.send(peer.right.node, check)
 
 
 # How a key gets its place in the ring, and gets it back. The rules stand at the top.
@@ -171,15 +187,17 @@ HELPLESS = 4  # questions without an answer; if no introducer helps, a ring is f
 LATE = 8  # times as many, if the dead are known and answers are only late
 
 
-class Places(Links):
-    """Locate, Gap, Claim and their like."""
+class Places:
+    """Locate, Gap, Claim and their like: the part of a node that finds places for its peers."""
 
-    def __init__(self, table: Table, levels: Levels) -> None:
-        super().__init__(table, levels)
+    def __init__(self, table: Table, links: Links, levels: Levels) -> None:
+        self._table = table
+        self._links = links
+        self._levels = levels
         self._asked: Counter[int] = Counter()  # introducers, how often each was no help
         self._helpless = HELPLESS * LATE if table.watched else HELPLESS
 
-    def insert(self, key: bytes) -> None:
+    def insert(self, key: bytes, step: Step) -> None:
         """Begin to insert; Inserted comes when it is done."""
         table = self._table
         if (peer := table.peers.get(key)) is not None:
@@ -189,24 +207,24 @@ class Places(Links):
         me = Contact(key, table.number, table.vector)
         table.peers[key] = Peer(me, table.birth(), me, me)
         self._asked.clear()
-        self._look_for_place(table.peers[key])
+        self.look_for_place(table.peers[key], step)
 
-    def _look_for_place(self, peer: Peer) -> None:
+    def look_for_place(self, peer: Peer, step: Step) -> None:
         """Ask who has the key in its gap; the answer is a Gap."""
         table = self._table
         if peer.standing is Standing.JOINING and not table.in_ring() and self._alone():
-            self._found_ring(peer)
+            self._found_ring(peer, step)
             return
         peer.ticket = peer.ticket or table.ticket()
         peer.wait = PATIENCE
         peer.tries += 1
         question = m.Locate(peer.key, table.number, peer.ticket)
         if table.in_ring() and (peer.tries % 2 or not table.introducers):
-            self.on_locate(question)
+            self.on_locate(question, step)
             return
         for node in self._introducers(peer.tries):
             self._asked[node] += 1
-            table.send(node, question)
+            step.send(node, question)
 
     def _introducers(self, turn: int) -> list[int]:
         """Whom to ask: one of the introducers that may help yet; if there is none, all that one can fall back on."""
@@ -227,36 +245,36 @@ class Places(Links):
         table = self._table
         return not self._hopeful(table.introducers) and not self._hopeful(table.fallbacks)
 
-    def _found_ring(self, peer: Peer) -> None:
+    def _found_ring(self, peer: Peer, step: Step) -> None:
         peer.right_number = peer.left_number
         peer.standing = Standing.LINKED
-        self._changed(peer)
-        self._settle(peer)
+        self._links.changed(peer, step)
+        self._links.settle(peer, step)
 
-    def on_locate(self, question: m.Locate) -> None:
+    def on_locate(self, question: m.Locate, step: Step) -> None:
         table = self._table
         peer = holder(table, question.key)
         if peer is not None and peer.standing is Standing.LEAVING:
             peer.held.append(question)
         elif peer is not None and not peer.unsure:
             gap = m.Gap(question.ticket, peer.me, peer.right, peer.right_number)
-            table.send(question.asker, gap)
+            step.send(question.asker, gap)
         else:
             if not question.hops and question.asker != table.number:
-                table.send(question.asker, m.Noted(question.ticket, empty=False))
+                step.send(question.asker, m.Noted(question.ticket, empty=False))
             if peer is None:
-                self._pass_on(question.key, question)
+                self.pass_on(question.key, question, step)
 
-    def on_doubt(self, doubt: m.Doubt) -> None:
+    def on_doubt(self, doubt: m.Doubt, step: Step) -> None:
         """Somebody has lost the peer of this key."""
         peer = holder(self._table, doubt.key)
         if peer is None:
-            self._pass_on(doubt.key, doubt)
+            self.pass_on(doubt.key, doubt, step)
         elif peer.right.key == doubt.key and not peer.unanswered:
             peer.pace.wake()
-            self._check(peer)
+            self._links.check(peer, step)
 
-    def look_through(self, node: int) -> None:
+    def look_through(self, node: int, step: Step) -> None:
         """All own peers ask this node for their places: it may stand in another ring."""
         table = self._table
         for peer in table.peers.values():
@@ -264,14 +282,15 @@ class Places(Links):
                 ticket = peer.ticket = peer.ticket or table.ticket()
             else:
                 ticket = peer.abroad = table.ticket()
-            table.send(node, m.Locate(peer.key, table.number, ticket))
+            step.send(node, m.Locate(peer.key, table.number, ticket))
 
-    def _pass_on(self, key: bytes, message: m.Locate | m.Unlink | m.Doubt) -> None:
+    def pass_on(self, key: bytes, message: m.Locate | m.Unlink | m.Doubt, step: Step) -> None:
+        """Route a question on towards the key."""
         hop = next_hop(self._table, key, message.hops)
         if hop is not None:
-            self._table.send(hop.to.node, replace(message, hops=hop.hops))
+            step.send(hop.to.node, replace(message, hops=hop.hops))
 
-    def on_noted(self, sender: int, answer: m.Noted) -> None:
+    def on_noted(self, sender: int, answer: m.Noted, step: Step) -> None:
         """An introducer has passed the question on, or cannot."""
         if not answer.empty:
             del self._asked[sender]
@@ -282,70 +301,70 @@ class Places(Links):
             self._asked[sender] = self._helpless
         else:
             self._asked[sender] += self._helpless // HELPLESS - 1
-        self._levels.forget_node(sender)
+        self._levels.forget_node(sender, step)
         hopeful = self._hopeful(table.introducers) or self._hopeful(table.fallbacks)
         unasked = any(not self._asked[node] for node in hopeful)
         founds = self._alone() and not table.in_ring()
         for peer in list(table.peers.values()):
             waits = peer.ticket == answer.ticket and peer.standing is Standing.JOINING
             if waits and (unasked or founds):  # else it asks again when it has waited: no storm
-                self._look_for_place(peer)
+                self.look_for_place(peer, step)
 
-    def on_gap(self, gap: m.Gap) -> bool:
+    def on_gap(self, gap: m.Gap, step: Step) -> bool:
         """Whether the answer was for a peer that looks for its place, or that others have looked for."""
         if gap.ticket == UNASKED:
             for peer in self._table.in_ring():
                 if between(gap.left.key, peer.key, gap.right.key) and self._is_closer(peer, gap):
-                    self._ask_for(peer, gap)
+                    self._ask_for(peer, gap, step)
                     break
             return True
         for peer in self._table.peers.values():
             if peer.abroad == gap.ticket and peer.standing is Standing.LINKED:
                 peer.abroad = 0
-                self._rejoin(peer, gap)
+                self._rejoin(peer, gap, step)
                 return True
             if peer.ticket == gap.ticket:
                 peer.ticket = 0
                 self._asked.pop(gap.left.node, None)
                 if peer.standing is Standing.JOINING:
-                    self._join(peer, gap)
+                    self._join(peer, gap, step)
                 elif peer.standing is Standing.LINKED:
-                    self._rejoin(peer, gap)
+                    self._rejoin(peer, gap, step)
                 return True
         return False
 
-    def _join(self, peer: Peer, gap: m.Gap) -> None:
+    def _join(self, peer: Peer, gap: m.Gap, step: Step) -> None:
         if gap.right.key == peer.key:
             if peer.claim is not None:
-                self._linked(peer, gap.left, gap.number)
+                self._links.linked(peer, gap.left, gap.number, step)
             else:  # of an earlier life
                 gone = m.Gone(gap.left.key, peer.key, gap.number)
-                self._table.send(gap.left.node, gone)
+                step.send(gap.left.node, gone)
         else:
             peer.right, peer.right_number = gap.right, gap.number + 1
-            self._ask_for(peer, gap)
+            self._ask_for(peer, gap, step)
 
-    def _rejoin(self, peer: Peer, gap: m.Gap) -> None:
+    def _rejoin(self, peer: Peer, gap: m.Gap, step: Step) -> None:
         """A peer in the ring has looked for its place: is there a better one?"""
         lost = peer.unheard >= UNHEARD or not self._table.alive(peer.left)
         if peer.key in (gap.right.key, gap.left.key):
             return
         if lost or self._is_closer(peer, gap):
-            self._ask_for(peer, gap)
+            self._ask_for(peer, gap, step)
         else:  # another ring, whose next one to the right has its place in ours
-            self._find_place_for(gap.right)
+            self._find_place_for(gap.right, step)
 
     def _is_closer(self, peer: Peer, gap: m.Gap) -> bool:
         return peer.standing is Standing.LINKED and between(peer.left.key, gap.left.key, peer.key)
 
-    def _ask_for(self, peer: Peer, gap: m.Gap) -> None:
+    def _ask_for(self, peer: Peer, gap: m.Gap, step: Step) -> None:
         table = self._table
         peer.claim = gap
         peer.ticket = table.ticket()
         claim = m.Claim(gap.left.key, peer.me, peer.left_number, gap.right, gap.number, peer.ticket)
-        table.send(gap.left.node, claim)
+        step.send(gap.left.node, claim)
 
-    def on_claim(self, claim: m.Claim) -> None:
+    def on_claim(self, claim: m.Claim, step: Step) -> None:
         table = self._table
         peer = table.peers.get(claim.at)
         if peer is not None and peer.standing is Standing.LEAVING:
@@ -353,48 +372,48 @@ class Places(Links):
             return
         if peer is not None and peer.in_ring:
             if peer.right == claim.peer:
-                self._confirm_claim(peer)
+                self._confirm_claim(peer, step)
                 return
             same = (peer.right, peer.right_number) == (claim.right, claim.number)
             if same and between(peer.key, claim.peer.key, peer.right.key):
                 peer.successors = (peer.right, *peer.successors)[:SUCCESSORS]
-                self._set_right(peer, claim.peer, claim.own_number + 1)
-                self._confirm_claim(peer)
+                self._links.set_right(peer, claim.peer, claim.own_number + 1, step)
+                self._confirm_claim(peer, step)
                 if not peer.settled:
-                    self._check(peer)
+                    self._links.check(peer, step)
                 return
-        self.on_locate(m.Locate(claim.peer.key, claim.peer.node, claim.ticket))
+        self.on_locate(m.Locate(claim.peer.key, claim.peer.node, claim.ticket), step)
 
-    def _confirm_claim(self, peer: Peer) -> None:
+    def _confirm_claim(self, peer: Peer, step: Step) -> None:
         answer = m.Claimed(peer.right.key, peer.me, peer.right_number)
-        self._table.send(peer.right.node, answer)
+        step.send(peer.right.node, answer)
 
-    def on_claimed(self, answer: m.Claimed) -> None:
+    def on_claimed(self, answer: m.Claimed, step: Step) -> None:
         peer = self._table.peers.get(answer.at)
         if peer is None or peer.claim is None:
             return
         if peer.standing is Standing.JOINING:
-            self._linked(peer, answer.left, answer.number)
+            self._links.linked(peer, answer.left, answer.number, step)
         elif peer.standing is Standing.LINKED and peer.claim.left == answer.left:
             gap, peer.claim = peer.claim, None
-            self._table.tell(Restored(peer.key))
-            self._set_left(peer, answer.left, max(answer.number, peer.left_number))
+            step.tell(Restored(peer.key))
+            self._links.set_left(peer, answer.left, max(answer.number, peer.left_number), step)
             if gap.right == peer.right:
                 peer.right_number = max(peer.right_number, gap.number + 1)
-                self._check(peer)
+                self._links.check(peer, step)
             elif between(peer.key, gap.right.key, peer.right.key):
                 passed_over = peer.right
-                self._set_right(peer, gap.right, gap.number + 1)
-                self._check(peer)
-                self._find_place_for(passed_over)
+                self._links.set_right(peer, gap.right, gap.number + 1, step)
+                self._links.check(peer, step)
+                self._find_place_for(passed_over, step)
             else:
-                self._find_place_for(gap.right)
+                self._find_place_for(gap.right, step)
 
-    def _find_place_for(self, other: Contact) -> None:
+    def _find_place_for(self, other: Contact, step: Step) -> None:
         """Two rings become one, and nobody stands left of this peer any more: it hears of a place in the other ring."""
-        self.on_locate(m.Locate(other.key, other.node, UNASKED, hops=1))
+        self.on_locate(m.Locate(other.key, other.node, UNASKED, hops=1), step)
 
-    def on_declined(self, answer: m.Declined) -> None:
+    def on_declined(self, answer: m.Declined, step: Step) -> None:
         peer = self._table.peers.get(answer.at)
         if peer is None or peer.standing is not Standing.LINKED:
             return
@@ -404,11 +423,11 @@ class Places(Links):
         peer.pace.wake()
         if between(peer.key, answer.left.key, peer.right.key):
             if self._table.alive(answer.left) and answer.left.key not in peer.gone:
-                self._set_right(peer, answer.left, 0)
+                self._links.set_right(peer, answer.left, 0, step)
                 peer.unsure = True
-                self._check(peer)
+                self._links.check(peer, step)
         elif peer.wait <= 0:
-            self._look_for_place(peer)
+            self.look_for_place(peer, step)
 
 
 UNANSWERED = 3  # checks, then the right neighbour counts as dead
@@ -421,15 +440,18 @@ FOUND_TICKS = 6  # for so long places are looked up through a node that was lost
 LOOKERS = 8  # nodes that look through another one in each idle pause, of a ring of any size
 
 
-class Ring(Places):
-    """The part of a node that keeps its peers in the ring, from insert to leave."""
+class Ring:
+    """The part of a node that keeps its peers in the ring until they leave: time, silence and crashes."""
 
-    def __init__(self, table: Table, levels: Levels) -> None:
-        super().__init__(table, levels)
+    def __init__(self, table: Table, links: Links, places: Places, levels: Levels) -> None:
+        self._table = table
+        self._links = links
+        self._places = places
+        self._levels = levels
         self._ticks = 0
         self._found: dict[int, int] = {}  # nodes that were lost and are there again -> ticks left
 
-    def remove(self, key: bytes) -> None:
+    def remove(self, key: bytes, step: Step) -> None:
         """Begin to leave; Removed comes when it is done."""
         peer = self._table.peers.get(key)
         if peer is None:
@@ -438,65 +460,54 @@ class Ring(Places):
         if peer.standing is Standing.LEAVING:
             return
         if peer.standing is Standing.LINKED:
-            self._leave(peer)
+            self._leave(peer, step)
         elif peer.claim is None:
-            self._finish(peer)
+            self._finish(peer, step)
         else:
             peer.unwanted = True
 
-    def _leave(self, peer: Peer) -> None:
+    def _leave(self, peer: Peer, step: Step) -> None:
         peer.standing, peer.tries, peer.ticket, peer.again = Standing.LEAVING, 0, 0, False
-        self._ask_to_leave(peer)
+        self._ask_to_leave(peer, step)
 
-    def _ask_to_leave(self, peer: Peer) -> None:
+    def _ask_to_leave(self, peer: Peer, step: Step) -> None:
         peer.wait = min(2 << peer.tries, LONGEST_WAIT)
         peer.tries += 1
         if peer.right == peer.me or peer.tries > FAREWELLS:
-            self._finish(peer)
+            self._finish(peer, step)
         else:
-            self._request_unlink(peer)
+            self._links.request_unlink(peer, step)
 
-    def _request_unlink(self, peer: Peer) -> None:
-        request = m.Unlink(peer.me, peer.right, peer.right_number)
-        self._table.send(peer.left.node, request)
-
-    def _set_left(self, peer: Peer, left: Contact, number: int) -> None:
-        """One that leaves asks its new left neighbour, too: the old one may be gone, and the question with it."""
-        changed = peer.left != left
-        super()._set_left(peer, left, number)
-        if changed and peer.standing is Standing.LEAVING:
-            self._request_unlink(peer)
-
-    def on_unlink(self, request: m.Unlink) -> None:
+    def on_unlink(self, request: m.Unlink, step: Step) -> None:
         table = self._table
         peer = holder(table, request.peer.key)
         if peer is None:
-            self._pass_on(request.peer.key, request)
+            self._places.pass_on(request.peer.key, request, step)
             return
         if peer.standing is Standing.LEAVING:
             peer.held.append(request)
             return
         if peer.right == request.peer:
-            self._set_right(peer, request.right, request.number + 1)
-            self._check(peer)
-        table.send(request.peer.node, m.Unlinked(request.peer.key))
+            self._links.set_right(peer, request.right, request.number + 1, step)
+            self._links.check(peer, step)
+        step.send(request.peer.node, m.Unlinked(request.peer.key))
 
-    def on_unlinked(self, answer: m.Unlinked) -> None:
+    def on_unlinked(self, answer: m.Unlinked, step: Step) -> None:
         peer = self._table.peers.get(answer.at)
         if peer is not None and peer.standing is Standing.LEAVING:
-            self._finish(peer)
+            self._finish(peer, step)
 
-    def _finish(self, peer: Peer) -> None:
+    def _finish(self, peer: Peer, step: Step) -> None:
         table = self._table
         del table.peers[peer.key]
-        self._levels.farewell(peer)
+        self._levels.farewell(peer, step)
         for message in peer.held:
-            table.send(peer.left.node, message)
-        table.tell(Removed(peer.key))
+            step.send(peer.left.node, message)
+        step.tell(Removed(peer.key))
         if peer.again:
-            self.insert(peer.key)
+            self._places.insert(peer.key, step)
 
-    def suspect(self, node: int) -> None:
+    def suspect(self, node: int, step: Step) -> None:
         """The node is dead, or seems so."""
         table = self._table
         if node == table.number:
@@ -514,27 +525,29 @@ class Ring(Places):
             if peer.right.node == node:
                 known.discard(peer.right.key)
                 if peer.standing is Standing.LINKED:
-                    self._replace_right(peer)
+                    self._links.replace_right(peer, step)
             others |= known
-        self._levels.forget_node(node)
+        self._levels.forget_node(node, step)
         for key in sorted(others) if news and table.in_ring() else ():
-            self.on_doubt(m.Doubt(key, AROUND))  # from the left, not over the dead one
+            self._places.on_doubt(
+                m.Doubt(key, AROUND), step
+            )  # from the left, not over the dead one
 
-    def _doubt(self, node: int) -> None:
+    def _doubt(self, node: int, step: Step) -> None:
         """It is silent: dead, unless somebody else knows better."""
         if not self._table.watched:
-            self.suspect(node)
-        elif Doubted(node) not in self._table.actions and node != self._table.number:
-            self._table.tell(Doubted(node))
+            self.suspect(node, step)
+        elif Doubted(node) not in step.actions and node != self._table.number:
+            step.tell(Doubted(node))
 
-    def found(self, node: int) -> None:
+    def found(self, node: int, step: Step) -> None:
         """The node was lost and is there again, or this one was: there may be two rings now."""
         self._table.suspects.pop(node, None)
         if self._table.peers:
             self._found[node] = FOUND_TICKS
-            self.look_through(node)
+            self._places.look_through(node, step)
 
-    def tick(self) -> list[Peer]:
+    def tick(self, step: Step) -> list[Peer]:
         """One period has gone by; the peers whose turn it is to look after their neighbours."""
         table = self._table
         self._ticks += 1
@@ -552,40 +565,40 @@ class Ring(Places):
                 if peer.unanswered and not (late and self._ticks % SILENT):
                     peer.pace.hurry()
                 look = peer.pace.tick(len(peer.levels), table.idle_ticks)
-                self._tick_peer(peer, look)
+                self._tick_peer(peer, look, step)
                 if look:
                     looking.append(peer)
-        self._tick_found()
-        self._tick_around()
+        self._tick_found(step)
+        self._tick_around(step)
         return looking
 
-    def _tick_found(self) -> None:
+    def _tick_found(self, step: Step) -> None:
         for node, left in list(self._found.items()):
             if not left or node in self._table.suspects:
                 del self._found[node]
                 continue
             self._found[node] = left - 1
             if left % PATIENCE == 1:
-                self.look_through(node)
+                self._places.look_through(node, step)
 
-    def _tick_peer(self, peer: Peer, look: bool) -> None:
+    def _tick_peer(self, peer: Peer, look: bool, step: Step) -> None:
         peer.wait -= 1
         if peer.standing is Standing.JOINING:
             if peer.wait <= 0:
-                self._look_for_place(peer)
+                self._places.look_for_place(peer, step)
             return
         if peer.unwanted and peer.standing is Standing.LINKED:
-            self._leave(peer)
+            self._leave(peer, step)
         if peer.right == peer.me:
             peer.left, peer.unheard = peer.me, 0
             if peer.unsure:  # its last left neighbour kept it from being sure that it is alone
-                self._check(peer)
+                self._links.check(peer, step)
         else:
-            self._tick_neighbours(peer, look)
+            self._tick_neighbours(peer, look, step)
         if peer.standing is Standing.LEAVING and peer.wait <= 0:
-            self._ask_to_leave(peer)
+            self._ask_to_leave(peer, step)
 
-    def _tick_neighbours(self, peer: Peer, look: bool) -> None:
+    def _tick_neighbours(self, peer: Peer, look: bool, step: Step) -> None:
         peer.unheard += 1
         if not self._ticks % SILENT:
             peer.gone.clear()
@@ -593,34 +606,34 @@ class Ring(Places):
             peer.unanswered += 1
             silent = peer.unanswered > UNANSWERED and peer.standing is Standing.LINKED
             if silent and (peer.unanswered == UNANSWERED + 1 or not self._ticks % SILENT):
-                self._doubt(peer.right.node)
+                self._doubt(peer.right.node, step)
             if not silent or self._table.watched:
-                self._check(peer)
+                self._links.check(peer, step)
         again = self._table.watched and peer.unheard > 0 and not peer.unheard % SILENT
         if peer.unheard == SILENT or again:
-            self._doubt(peer.left.node)
+            self._doubt(peer.left.node, step)
         if peer.standing is Standing.LINKED:
             if peer.unheard < UNHEARD:
                 peer.tries = 0
             elif peer.wait <= 0:
-                self._look_for_place(peer)
+                self._places.look_for_place(peer, step)
 
-    def _tick_around(self) -> None:
+    def _tick_around(self, step: Step) -> None:
         """Time to look for other rings? If nothing changes, few of a ring do so: its levels tell how many it has."""
         peers, idle = self._table.in_ring(), self._table.idle_ticks
         if idle <= LOOK_AROUND or any(peer.pace.sweeps(len(peer.levels)) for peer in peers):
             if self._ticks % LOOK_AROUND == 0:
-                self._look_around()
+                self._look_around(step)
             return
         if all(peer.right == peer.me for peer in peers) and self._ticks % ALONE == 0:
-            self._look_around()
+            self._look_around(step)
             return
         height = max((len(peer.levels) for peer in peers), default=0)
         size = 2.0 ** (height - 2)  # about
         if self._table.random.random() * idle * max(1, size / LOOKERS) < 1:
-            self._look_around()
+            self._look_around(step)
 
-    def _look_around(self) -> None:
+    def _look_around(self, step: Step) -> None:
         """One peer asks another node for its own place: is there more than our ring?"""
         table = self._table
         linked = [peer for peer in table.peers.values() if peer.standing is Standing.LINKED]
@@ -632,4 +645,4 @@ class Ring(Places):
         if alive:
             node = table.random.choice(alive)
             peer.ticket = peer.ticket or table.ticket()
-            table.send(node, m.Locate(peer.key, table.number, peer.ticket))
+            step.send(node, m.Locate(peer.key, table.number, peer.ticket))

@@ -149,8 +149,31 @@ class Peer:
                 yield sides.right
 
 
+@dataclass(slots=True)
+class Step:
+    """One call of the node of this number: what it has to do and to report so far, in order.
+
+    The node makes one for each call and passes it to its parts. Messages to itself cost nothing: they are handled
+    before the call ends.
+    """
+
+    number: int
+    actions: list[Action] = field(default_factory=list)
+    local: deque[GraphMessage] = field(default_factory=deque)
+
+    def send(self, node: int, message: GraphMessage) -> None:
+        if node == self.number:
+            self.local.append(message)
+        else:
+            self.actions.append(Send(node, message))
+
+    def tell(self, event: Event) -> None:
+        """Report to the layer above."""
+        self.actions.append(event)
+
+
 class Table:
-    """The state that the parts of a node share. Messages to itself cost nothing and are handled at once."""
+    """The state that the parts of a node share."""
 
     def __init__(
         self,
@@ -172,19 +195,8 @@ class Table:
         self.watched = watched  # the layer above finds out who is dead
         self.peers: dict[bytes, Peer] = {}
         self.suspects: dict[int, int] = {}  # node -> ticks left
-        self.actions: list[Action] = []
-        self.local: deque[GraphMessage] = deque()
         self._births = incarnation
         self._tickets = 0
-
-    def send(self, node: int, message: GraphMessage) -> None:
-        if node == self.number:
-            self.local.append(message)
-        else:
-            self.actions.append(Send(node, message))
-
-    def tell(self, event: Event) -> None:
-        self.actions.append(event)
 
     def ticket(self) -> int:
         """A number for a question."""

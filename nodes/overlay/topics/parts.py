@@ -1,19 +1,38 @@
-"""FAN-TBPS: the subscribers' stretch cut into parts, and who of each part serves it. Ours; nobody is asked for it.
+"""The subscribers' stretch cut into parts, each served by a node that the publisher picks: its helper.
 
-Subscriber j of S, in key order, is in part j * k // S: k stretches whose sizes differ by one at most. The helper of a
-part is the member with the most neighbours inside it; of several the one nearest to its middle, of two the smaller key.
-Members are neighbours if everyone between them shares fewer bits with them than they share with each other: vectors
-tell.
+A helper gets the publication with its part, delivers it and goes on by multicast within the part. Parts leave no gap,
+so nobody is missed whom the publisher does not know. Nobody known: as SG-TBPS. Stop and go are SG-TBPS', too.
 
-Ranges leave no gap: the first begins and the last ends where the topic's subscribers do, and each ends where the next
-one begins, at its first member. So a subscriber that is not known lies in exactly one of them.
+What is promised: a subscriber that was confirmed before the publication, and that stays, is delivered it exactly once,
+whomever the publisher knows and whatever inserts and leaves go on meanwhile. Conditions as for every multicast (no
+message is lost, no node crashes, one ring), but one: helpers may crash, if the shell tells the publisher within
+`keep_s` seconds (`on_peer_lost`), and no other crashed node is in the part. Why:
+- The Skip Graph serves every key of a part, known or not.
+- A helper that has left, or is only about to come, locates the first peer of its part and sends the part there, and
+  tells the publisher that it is absent (what is known may be old).
+- The publisher keeps parts for a while. When a helper is lost, it serves what lies before and behind the dead one
+  again, each by a member there. Nothing acknowledges a part: that would be a message more for each of them. (Those of
+  publications with custody are acknowledged, and not kept here: the layer above knows which did not arrive.)
+- What comes twice by this is known by its id and delivered once.
 """
 
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any, NamedTuple, Protocol
 
-from nodes.protocol.skipgraph_messages import VECTOR_BITS, Contact
+from nodes.overlay.skipgraph import actions as graph
+from nodes.overlay.topics.forwarding import Forwarding, RangeMulticast
+from nodes.overlay.topics.keys import node_of
+from nodes.overlay.topics.topic_graph import Context, TopicGraph
+from nodes.protocol.skipgraph_messages import VECTOR_BITS, Contact, Multicast, Way
+from nodes.protocol.topic_messages import RosterWord, say_contacts
+from nodes.protocol.wire import CUSTODY, Message
+
+KEEP_S = 30.0
+MOST_KEPT = 1024  # parts; the oldest are forgotten
+PARAMETERS = ("keep_s",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +45,12 @@ class Part:
 
 
 def fan_parts(subscribers: Sequence[Contact], count: int, low: bytes, high: bytes) -> list[Part]:
-    """[low, high) in so many parts, by its known subscribers in key order; fewer if these are fewer."""
+    """[low, high) in so many parts, by its known subscribers in key order; fewer if these are fewer.
+
+    Subscriber j of S is in part j * count // S: stretches whose sizes differ by one at most. Ranges leave no gap: the
+    first begins at `low`, the last ends at `high`, and each ends where the next one begins, at its first member. So a
+    subscriber that is not known lies in exactly one of them.
+    """
     size = len(subscribers)
     count = min(size, count)
     begins = [-(-number * size // count) for number in range(count)]
@@ -54,7 +78,11 @@ def parts_around(part: Part, lost: Contact, subscribers: Sequence[Contact]) -> l
 
 
 def choose_helper(members: Sequence[Contact]) -> Contact:
-    """Who serves these, a stretch in key order."""
+    """Who serves these, a stretch in key order: the member with the most neighbours inside it.
+
+    Of several the one nearest to its middle serves, of two the one with the smaller key. Members are neighbours if
+    everyone between them shares fewer bits with them than they share with each other: vectors tell.
+    """
     near = neighbours_inside([contact.vector for contact in members])
 
     def rank(place: int) -> tuple[int, int, int]:
@@ -89,3 +117,92 @@ def neighbours_inside(vectors: Sequence[int]) -> list[int]:
             near[one] += 1
             near[other] += 1
     return near
+
+
+class Division(Protocol):
+    """How a method cuts the subscribers' stretch of a topic."""
+
+    def parts(self, topic: str, priority: int, now: float) -> list[Part]:
+        """How a publication of this priority would be cut; none if no subscriber is known."""
+
+    def subscribers(self, topic: str, now: float) -> list[Contact]:
+        """Those that are known, in key order."""
+
+
+class _Sent(NamedTuple):
+    """A part that was given to a helper, and how long it is kept."""
+
+    until: float
+    part: Part
+    message: Message
+
+
+class PartMulticast(Forwarding):
+    """Sends each part of the stretch to its helper."""
+
+    def __init__(
+        self, graph: TopicGraph, division: Division, way: Way, parameters: Mapping[str, Any]
+    ) -> None:
+        self._keep_s = float(parameters.get("keep_s", KEEP_S))
+        self._graph = graph
+        self._division = division
+        self._way = way
+        self._undivided = RangeMulticast(graph, way)
+        self._sent: deque[_Sent] = deque(maxlen=MOST_KEPT)
+
+    def send(self, message: Message, context: Context) -> None:
+        parts = self._division.parts(message.topic, message.priority, context.now)
+        for part in parts:
+            self.serve(part, message, self._way, context)
+        if not parts:
+            self._undivided.send(message, context)
+
+    def send_again(self, multicast: Multicast, message: Message, context: Context) -> None:
+        if multicast.origin != self._graph.number or multicast.by != multicast.at:
+            self._undivided.send_again(multicast, message, context)
+            return
+        lost = Contact(multicast.at, node_of(multicast.at), 0)
+        part = Part(multicast.low, multicast.high, lost)
+        self._serve_around(part, lost, message, context)
+
+    def serve(self, part: Part, message: Message, way: Way, context: Context) -> None:
+        """Give the part to its helper; if it has none, send to its keys."""
+        low, high, helper = part.low, part.high, part.helper
+        if helper is None:
+            self._graph.publish(low, high, message, context, way)
+            return
+        number, identity = self._graph.number, message.message_id
+        start = Multicast(helper.key, helper.key, number, way, low, low, high, identity, message)
+        self._graph.start_at(helper.node, start, context)
+        while self._sent and self._sent[0].until < context.now:
+            self._sent.popleft()
+        if helper.node != number and not message.flags & CUSTODY:
+            self._sent.append(_Sent(context.now + self._keep_s, part, message))
+
+    def on_peer_lost(self, number: int, context: Context) -> None:
+        sent, self._sent = self._sent, deque(maxlen=MOST_KEPT)
+        for entry in sent:
+            lost = entry.part.helper
+            if entry.until < context.now:
+                continue
+            if lost is None or lost.node != number:
+                self._sent.append(entry)
+            else:
+                self._serve_around(entry.part, lost, entry.message, context)
+
+    def on_event(self, event: graph.Event, context: Context) -> bool:
+        match event:
+            case graph.Missed(key, Multicast(body=Message()) as multicast):
+                own = Contact(key, self._graph.number, 0)
+                for body in say_contacts(RosterWord.ABSENT, [own]):
+                    self._graph.tell(multicast.origin, body, context)
+                return True
+            case _:
+                return False
+
+    def _serve_around(self, part: Part, lost: Contact, message: Message, context: Context) -> None:
+        for piece in parts_around(
+            part, lost, self._division.subscribers(message.topic, context.now)
+        ):
+            # By split: a flood would stop at those who have it already.
+            self.serve(piece, message, Way.SPLIT, context)

@@ -1,67 +1,158 @@
 """PSG-TBPS (Kita 2025, 5.3): the more urgent a publication, the more nodes search for the subscribers at once.
 
-As SG-TBPS; besides, the publisher sends the publication to support nodes (`supports`), in one hop each, and each of
-them starts a multicast of its own. The subscriber takes what comes first. With `split` nothing is suppressed between
-starts, as in the thesis: so many times as many messages. With `flood` a peer passes a publication on once.
+As SG-TBPS; besides, the publisher sends the publication to support nodes, in one hop each, and each of them starts a
+multicast of its own. The subscriber takes what comes first. With `split` nothing is suppressed between starts, as in
+the thesis: so many times as many messages. With `flood` a peer passes a publication on once.
 
 The thesis takes for granted that a publisher knows the vectors and addresses of the topic's participants; here it has
-a `roster`. Support nodes take part in the topic, so nobody becomes a relay.
+a roster (`participants`). Support nodes take part in the topic, so nobody becomes a relay.
+
+Which nodes start (5.3.1): as many bits of the membership vectors are looked at as give each participant of the topic
+one of its own. In this space the start nodes stand evenly, from the publisher's own vector upward: it alone at priority
+1, a quarter of the space at 5. `next`: a vector that is nobody's, or serves already, is replaced by the next one
+upward, cyclically; `exact`: it is dropped. Where the thesis says "until m comes again", exactly so many slots are taken
+as it counts: with an interval that does not divide the space, all would serve otherwise.
 """
 
-from collections.abc import Mapping
+from bisect import bisect_left
+from collections.abc import Mapping, Sequence
+from math import ceil, floor, log2
 from random import Random
 from typing import Any
 
+from nodes.overlay.topics import participants as knowledge
 from nodes.overlay.topics.base import Place
+from nodes.overlay.topics.forwarding import Forwarding, RangeMulticast, subscribers_range, way_of
 from nodes.overlay.topics.keys import Role, edge, stands_in
-from nodes.overlay.topics.rostered import Rostered
-from nodes.overlay.topics.supports import SUPPORT, SUPPORT_FROM, support_nodes
-from nodes.protocol.skipgraph_messages import Contact, Multicast
+from nodes.overlay.topics.membership import Membership
+from nodes.overlay.topics.method import PARAMETERS, SkipGraphMethod
+from nodes.overlay.topics.participants import KnownParticipants, Rosters, presence
+from nodes.overlay.topics.stop_go import StopGo
+from nodes.overlay.topics.topic_graph import Context, TopicGraph
+from nodes.parameters import check_known
+from nodes.protocol.skipgraph_messages import VECTOR_BITS, Contact, Multicast, Way
 from nodes.protocol.wire import Message
 
+SUPPORT = ("next", "exact")
+SUPPORT_FROM = ("publishers", "participants")
+SUPPORT_PARAMETERS = ("support", "support_from")
 
-class PsgTbps(Rostered):
-    """A node of PSG-TBPS."""
 
-    method = "psg-tbps"
-    more_parameters = (*Rostered.more_parameters, "support", "support_from")
+def space_bits(participants: int) -> int:
+    """How many bits of the vectors are looked at."""
+    return max(1, ceil(log2(max(participants, 1))))
 
-    def __init__(self, place: Place, parameters: Mapping[str, Any], random: Random) -> None:
-        super().__init__(place, parameters, random)
+
+def start_count(bits: int, priority: int) -> int:
+    """How many nodes start: the publisher alone at priority 1, a quarter of the space at 5."""
+    return max(1, floor(1 + ((1 << bits) / 4 - 1) * (priority - 1) / 4))
+
+
+def slots(bits: int, own: int, priority: int) -> list[int]:
+    """The vectors that should start, the publisher's own one first."""
+    space, count = 1 << bits, start_count(bits, priority)
+    return [(own + number * (space // count)) % space for number in range(count)]
+
+
+def support_nodes(
+    own: Contact, serving: Sequence[Contact], participants: int, priority: int, support: str
+) -> list[Contact]:
+    """Who starts besides the publisher `own`; of equal vectors the smaller key first.
+
+    `serving` are those who may, `participants` counts all of the topic.
+    """
+    bits = space_bits(participants)
+    shift = VECTOR_BITS - bits
+    line = sorted((contact.vector >> shift, contact.key, contact) for contact in serving)
+    taken = {own.key}
+    found = []
+    for slot in slots(bits, own.vector >> shift, priority)[1:]:
+        begin = bisect_left(line, (slot, b""), key=lambda entry: entry[:2])
+        for prefix, key, contact in line[begin:] + line[:begin]:
+            if support == "exact" and prefix != slot:
+                break
+            if key not in taken:
+                taken.add(key)
+                found.append(contact)
+                break
+            if support == "exact":
+                break
+    return found
+
+
+class SupportedMulticast(Forwarding):
+    """One multicast of the publisher, and one of each support node."""
+
+    def __init__(
+        self,
+        graph: TopicGraph,
+        membership: Membership,
+        participants: KnownParticipants,
+        way: Way,
+        parameters: Mapping[str, Any],
+    ) -> None:
         self._support = _choice(parameters, "support", SUPPORT)
         self._support_from = _choice(parameters, "support_from", SUPPORT_FROM)
+        self._graph = graph
+        self._membership = membership
+        self._participants = participants
+        self._way = way
+        self._own = RangeMulticast(graph, way)
 
     def support_nodes(self, topic: str, priority: int, now: float) -> list[Contact]:
         """Who would start a publication of this priority besides this node."""
-        own = self._own_contact(topic)
+        own = self._membership.contact(topic)
         if own is None:
             return []
-        known = self._roster(topic).known(now)
-        serving = known
+        serving = self._participants.roster(topic).known(now)
         if self._support_from == "publishers":
-            serving = [c for c in known if stands_in(c.key, topic, Role.PUBLISHER)]
-        serving = [contact for contact in serving if not self.graph.suspects(contact.node)]
-        participants = self._participants(topic, now)
-        return support_nodes(own, serving, participants, priority, self._support)
+            serving = [c for c in serving if stands_in(c.key, topic, Role.PUBLISHER)]
+        serving = [contact for contact in serving if not self._graph.suspects(contact.node)]
+        count = self._participants.count(topic, now)
+        return support_nodes(own, serving, count, priority, self._support)
 
-    def _multicast(self, message: Message, now: float) -> None:
-        super()._multicast(message, now)
-        topic = message.topic
-        low, high = edge(topic, Role.SUBSCRIBER), edge(topic, Role.SUBSCRIBER + 1)
-        floor = edge(topic, Role.PUBLISHER)
-        for contact in self.support_nodes(topic, message.priority, now):
-            multicast = Multicast(
+    def send(self, message: Message, context: Context) -> None:
+        self._own.send(message, context)
+        low, high = subscribers_range(message.topic)
+        floor, identity = edge(message.topic, Role.PUBLISHER), message.message_id
+        for contact in self.support_nodes(message.topic, message.priority, context.now):
+            start = Multicast(
                 contact.key,
                 b"",
-                self.number,
+                self._graph.number,
                 self._way,
                 floor,
                 low,
                 high,
-                message.message_id,
+                identity,
                 message,
             )
-            self._act(self.graph.start_at(contact.node, multicast, now), now)
+            self._graph.start_at(contact.node, start, context)
+
+    def send_again(self, multicast: Multicast, message: Message, context: Context) -> None:
+        self._own.send_again(multicast, message, context)
+
+    def on_peer_lost(self, number: int, context: Context) -> None:
+        """What was sent is not remembered."""
+
+
+class PsgTbps(SkipGraphMethod):
+    """A node of PSG-TBPS."""
+
+    method = "psg-tbps"
+
+    def __init__(self, place: Place, parameters: Mapping[str, Any], random: Random) -> None:
+        known = (*PARAMETERS, *knowledge.PARAMETERS, *SUPPORT_PARAMETERS)
+        check_known(self.method, parameters, known)
+        graph = TopicGraph(self.method, place, parameters, random)
+        membership = Membership(graph)
+        present_s = presence(self.method, parameters)
+        self.rosters = Rosters(present_s)
+        participants = KnownParticipants(graph, membership, self.rosters, present_s)
+        way = way_of(parameters)
+        forwarding = SupportedMulticast(graph, membership, participants, way, parameters)
+        stop_go = StopGo(self.method, parameters, graph, membership, forwarding.send)
+        super().__init__(graph, membership, forwarding, stop_go, participants)
 
 
 def _choice(parameters: Mapping[str, Any], name: str, known: tuple[str, ...]) -> str:

@@ -11,13 +11,15 @@ nothing happens, nothing is said.
 """
 
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
 
+from nodes.overlay.topics.topic_graph import Context
+from nodes.overlay.zorder_map.member import Member
+from nodes.overlay.zorder_map.registry import Registry
 from nodes.overlay.zorder_map.settings import Settings
 from nodes.protocol.regions import Spans
-from nodes.protocol.zorder_map_messages import Cut, Load, MapWord, Offer, Relieve, Sample
+from nodes.protocol.zorder_map_messages import Cut, Load, Offer, Relieve, Sample
 
 STEPS = 6  # of a random walk
 MOST_EVENTS = 4096  # that are remembered
@@ -35,33 +37,19 @@ class _Round:
 
 
 class Levelling:
-    """One broker's part. `neighbours` are nodes that it knows, `move` begins a move, if it `may_move`."""
+    """One broker's part."""
 
     def __init__(
-        self,
-        number: int,
-        settings: Settings,
-        bits: int,
-        random: Random,
-        interests: Callable[[], int],
-        neighbours: Callable[[], list[int]],
-        tell: Callable[[int, MapWord], None],
-        may_move: Callable[[], bool],
-        move: Callable[[int], None],
+        self, member: Member, settings: Settings, registry: Registry, random: Random
     ) -> None:
-        self._number = number
+        self._member = member
         self._level_s = settings.level_s
         self._k = settings.k
         self._e = settings.e
         self._by_area = settings.cut == "area"
-        self._bits = bits
         self._period_s = settings.period_s
+        self._registry = registry
         self._random = random
-        self._interests = interests
-        self._neighbours = neighbours
-        self._tell = tell
-        self._may_move = may_move
-        self._move = move
         self._events: deque[tuple[float, int]] = deque(maxlen=MOST_EVENTS)
         self._at: float | None = None
         self._round: _Round | None = None
@@ -84,81 +72,85 @@ class Levelling:
     def load(self, now: float) -> int:
         while self._events and self._events[0][0] < now - self._level_s:
             self._events.popleft()
-        return len(self._events) * self._interests()
+        return len(self._events) * len(self._registry)
 
-    def on_deadline(self, now: float) -> None:
+    def on_deadline(self, context: Context) -> None:
+        now = context.now
         if self._round is not None and now >= self._round.until:
-            self._decide(now)
+            self._decide(context)
         if self._at is not None and now >= self._at:
             loaded = self.load(now) > 0
             self._at = now + self._pause() if loaded or self._events else None
             if loaded:
-                self._sample(now)
+                self._sample(context)
 
     def _pause(self) -> float:
         return self._level_s * (0.9 + 0.2 * self._random.random())
 
     # Samples
 
-    def _sample(self, now: float) -> None:
+    def _sample(self, context: Context) -> None:
         tickets = range(self._tickets + 1, self._tickets + 1 + self._k)
         self._tickets += self._k
-        self._round = _Round(now + ANSWER_PERIODS * self._period_s, set(tickets))
+        self._round = _Round(context.now + ANSWER_PERIODS * self._period_s, set(tickets))
         for ticket in tickets:
-            self.on_sample(Sample(self._number, ticket, STEPS), now)
+            self.on_sample(Sample(self._member.number, ticket, STEPS), context)
 
-    def on_sample(self, word: Sample, now: float) -> None:
-        neighbours = self._neighbours()
+    def on_sample(self, word: Sample, context: Context) -> None:
+        neighbours = self._member.neighbours()
         if word.steps and neighbours:
             onward = Sample(word.asker, word.ticket, word.steps - 1)
-            self._tell(self._random.choice(neighbours), onward)
+            self._member.tell(self._random.choice(neighbours), onward, context)
         else:
-            self._tell(word.asker, Load(word.ticket, self.load(now)))
+            answer = Load(word.ticket, self.load(context.now))
+            self._member.tell(word.asker, answer, context)
 
-    def on_load(self, sender: int, word: Load, now: float) -> None:
+    def on_load(self, sender: int, word: Load, context: Context) -> None:
         if self._round is None or word.ticket not in self._round.tickets:
             return
         self._round.tickets.discard(word.ticket)
         self._round.loads[sender] = word.load
         if not self._round.tickets:
-            self._decide(now)
+            self._decide(context)
 
-    def _decide(self, now: float) -> None:
+    def _decide(self, context: Context) -> None:
         taken, self._round = self._round, None
         if taken is None:
             return
-        loads = {**taken.loads, self._number: self.load(now)}
+        loads = {**taken.loads, self._member.number: self.load(context.now)}
         mean = sum(loads.values()) / len(loads)
         heavy = max(loads, key=lambda node: loads[node])
         light = min(loads, key=lambda node: loads[node])
         if loads[heavy] > mean * (1 + self._e) and loads[light] < mean * (1 - self._e):
-            self._tell(light, Relieve(heavy, loads[heavy]))
+            self._member.tell(light, Relieve(heavy, loads[heavy]), context)
 
     # Moves
 
-    def on_relieve(self, word: Relieve, now: float) -> None:
-        """Help a heavy broker, unless this one has become about as heavy."""
-        if word.heavy != self._number and self._may_move() and 2 * self.load(now) < word.load:
-            self._asked = word.heavy, now + ANSWER_PERIODS * self._period_s
-            self._tell(word.heavy, Offer())
+    def on_relieve(self, word: Relieve, context: Context) -> None:
+        """Help a heavy broker, which this one may do; unless it has become about as heavy."""
+        if word.heavy != self._member.number and 2 * self.load(context.now) < word.load:
+            self._asked = word.heavy, context.now + ANSWER_PERIODS * self._period_s
+            self._member.tell(word.heavy, Offer(), context)
 
-    def on_offer(self, sender: int, first: int, area: Spans, now: float) -> None:
+    def on_offer(self, sender: int, first: int, area: Spans, context: Context) -> None:
         """Somebody would take half of this area, which begins at `first`."""
+        now = context.now
         if now < self._locked_until:
             return
         at = self._cut(first, area, now)
         if at is not None:
             self._locked_until = now + LOCKED_PERIODS * self._period_s
-            self._tell(sender, Cut(at))
+            self._member.tell(sender, Cut(at), context)
 
-    def on_cut(self, sender: int, word: Cut, now: float) -> None:
+    def on_cut(self, sender: int, word: Cut, now: float) -> int | None:
+        """A heavy broker has cut its area; where to move to, None if it was not asked, or long ago."""
         asked, self._asked = self._asked, None
-        if asked is not None and asked[0] == sender and now <= asked[1] and self._may_move():
-            self._move(word.at)
+        right = asked is not None and asked[0] == sender and now <= asked[1]
+        return word.at if right else None
 
     def _cut(self, first: int, area: Spans, now: float) -> int | None:
         """Where the second half begins; None if it cannot be cut."""
-        ring = 1 << self._bits
+        ring = 1 << self._member.keys.bits
         if self._by_area:
             return (first + area.size // 2) % ring if area.size > 1 else None
         self.load(now)

@@ -18,18 +18,20 @@ Publications and registrations for points that are owned, but not served yet, wa
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from nodes.overlay.skipgraph.node import SkipGraphNode
 from nodes.overlay.skipgraph.routing import MAX_HOPS, between
-from nodes.overlay.topics.base import Action, Doubted
+from nodes.overlay.topics.base import Doubted
+from nodes.overlay.topics.topic_graph import Context
 from nodes.overlay.zorder_map.keys import Keys
+from nodes.overlay.zorder_map.member import Member
 from nodes.overlay.zorder_map.registry import Registry
 from nodes.protocol.regions import NOTHING, Spans
 from nodes.protocol.skipgraph_messages import Contact
-from nodes.protocol.zorder_map_messages import Entry, Handover, MapWord, Patience, Received, Want
+from nodes.protocol.zorder_map_messages import Entry, Handover, Patience, Received, RollCall, Want
 
 # Which points are a broker's own, as the ring says, and the way to the owners of all others.
 
@@ -147,30 +149,18 @@ class _Recovering:
 
 
 class Holdings:
-    """One broker's part. `tell` says a word to another, `call` calls the roll, `out` takes what is to be done."""
+    """One broker's part."""
 
     def __init__(
-        self,
-        graph: SkipGraphNode,
-        areas: Areas,
-        registry: Registry,
-        recover_s: float,
-        watched: bool,
-        tickets: Callable[[], int],
-        tell: Callable[[int, MapWord], None],
-        call: Callable[[Spans], None],
-        out: Callable[[Action], None],
+        self, member: Member, areas: Areas, registry: Registry, recover_s: float, watched: bool
     ) -> None:
-        self._graph = graph
+        self._member = member
+        self._graph = member.graph
         self._areas = areas
         self._registry = registry
         self._recover_s = recover_s
         self._silent = SILENT_WATCHED if watched else SILENT
         self._watched = watched
-        self._tickets = tickets
-        self._tell = tell
-        self._call = call
-        self._out = out
         self.served = NOTHING
         self._recovering: list[_Recovering] = []
         self._sent: dict[int, _Parcel] = {}  # by ticket, until they are received
@@ -203,7 +193,7 @@ class Holdings:
 
     # The ring
 
-    def settle(self, now: float) -> None:
+    def settle(self, context: Context) -> None:
         """The ring may have changed: hand over what is no longer owned, expect what is."""
         changes = self._areas.look()
         owned = self._areas.owned()
@@ -215,18 +205,18 @@ class Holdings:
             if after is None and to == self._graph.number:
                 self._forget(lost)  # it was alone
             else:
-                self._give(lost, to)
-        self._give((self.served | self._collecting()) - owned, None)
+                self._give(lost, to, context)
+        self._give((self.served | self._collecting()) - owned, None, context)
         resting, self._resting = self._resting, []
         for parcel in resting:
-            self._take(replace(parcel, hops=0), now)
+            self._take(replace(parcel, hops=0), context)
         for key, (before, after) in changes.items():
             if after is not None:
                 area = self._areas.between(key, after.right.key)
                 missing = area - self.accepts - self._coming()
                 if missing:
                     self._expect(missing, before, after)
-        self._give_up_on_dead(now)
+        self._give_up_on_dead(context)
 
     def _expect(self, missing: Spans, before: Edge | None, after: Edge) -> None:
         """From whom? The right neighbour that it had is gone, or the left one has made room."""
@@ -238,7 +228,7 @@ class Holdings:
         else:
             self._expected.append(_Expected(missing, node))
 
-    def _give(self, spans: Spans, to: int | None) -> None:
+    def _give(self, spans: Spans, to: int | None, context: Context) -> None:
         """Points that are served here, and no longer owned."""
         for unsure, mine in ((False, self.served & spans), (True, self._collecting() & spans)):
             if mine:
@@ -246,7 +236,7 @@ class Holdings:
                 if to is None or to == self._graph.number:
                     self._resting.append(parcel)
                 else:
-                    self._send(parcel, to)
+                    self._send(parcel, to, context)
         self._forget(spans)
 
     def _forget(self, spans: Spans) -> None:
@@ -268,107 +258,107 @@ class Holdings:
 
     # Parcels
 
-    def on_handover(self, sender: int, word: Handover, now: float) -> None:
-        self._tell(sender, Received(word.ticket))
+    def on_handover(self, sender: int, word: Handover, context: Context) -> None:
+        self._member.tell(sender, Received(word.ticket), context)
         if (sender, word.ticket) in self._received:
             return
         self._received[sender, word.ticket] = None
         if len(self._received) > MOST_RECEIVED:
             self._received.popitem(last=False)
-        self._registry.merge(word.entries, now)
-        self._take(_Parcel(word.spans, word.entries, word.unsure, word.hops), now)
+        self._registry.merge(word.entries, context.now)
+        self._take(_Parcel(word.spans, word.entries, word.unsure, word.hops), context)
 
     def on_received(self, sender: int, ticket: int) -> None:
         if ticket in self._sent and self._sent[ticket].to == sender:
             del self._sent[ticket]
 
-    def _take(self, parcel: _Parcel, now: float) -> None:
+    def _take(self, parcel: _Parcel, context: Context) -> None:
         for each in self._expected:
             each.spans -= parcel.spans
         self._expected = [each for each in self._expected if each.spans]
         mine = parcel.spans & self._areas.owned()
         if parcel.unsure:
-            self._recover(mine - self.accepts, now)
+            self._recover(mine - self.accepts, context)
         else:
             self.served |= mine
             self._recovered(mine)
         if rest := parcel.spans - mine:
-            self._pass_on(replace(parcel, spans=rest))
+            self._pass_on(replace(parcel, spans=rest), context)
 
-    def _pass_on(self, parcel: _Parcel) -> None:
+    def _pass_on(self, parcel: _Parcel, context: Context) -> None:
         hop = self._areas.hop_to(parcel.spans.first)
         if hop is None or parcel.hops >= MOST_HOPS:
             self._resting.append(parcel)
         else:
-            self._send(parcel, hop[0])
+            self._send(parcel, hop[0], context)
 
-    def _send(self, parcel: _Parcel, to: int) -> None:
-        ticket = self._tickets()
+    def _send(self, parcel: _Parcel, to: int, context: Context) -> None:
+        ticket = self._member.next_number()
         self._sent[ticket] = replace(parcel, to=to, hops=parcel.hops + 1)
-        self._say(ticket)
+        self._say(ticket, context)
 
-    def _say(self, ticket: int) -> None:
+    def _say(self, ticket: int, context: Context) -> None:
         parcel = self._sent[ticket]
         word = Handover(ticket, min(parcel.hops, 255), parcel.unsure, parcel.spans, parcel.entries)
-        self._tell(parcel.to, word)
+        self._member.tell(parcel.to, word, context)
 
     # Points that do not come
 
-    def on_want(self, sender: int, word: Want) -> None:
+    def on_want(self, sender: int, word: Want, context: Context) -> None:
         expected = _all(each.spans for each in self._expected if each.node != sender)
         parcels = (*self._sent.values(), *self._resting)
         known = self.accepts | expected | _all(parcel.spans for parcel in parcels)
-        self._tell(sender, Patience(word.spans - known))
+        self._member.tell(sender, Patience(word.spans - known), context)
 
-    def on_patience(self, sender: int, word: Patience, now: float) -> None:
+    def on_patience(self, sender: int, word: Patience, context: Context) -> None:
         for each in self._expected:
             if each.node == sender:
                 each.in_vain = 0
-        self._make_anew(sender, word.unknown, now)
+        self._make_anew(sender, word.unknown, context)
 
-    def lose(self, number: int, now: float) -> None:
+    def lose(self, number: int, context: Context) -> None:
         """The node is dead: what it was sent and has not received goes elsewhere, what it should have sent is lost."""
         lost = [ticket for ticket, parcel in self._sent.items() if parcel.to == number]
         for ticket in lost:
             self._resting.append(replace(self._sent.pop(ticket), hops=0))
-        self.settle(now)
+        self.settle(context)
         for each in [each for each in self._expected if each.node == number]:
-            self._make_anew(number, each.spans, now)
+            self._make_anew(number, each.spans, context)
 
-    def tick(self, now: float) -> None:
+    def tick(self, context: Context) -> None:
         """A period has gone by: everything is said again."""
-        self.settle(now)
+        self.settle(context)
         for ticket in list(self._sent):
-            self._say(ticket)
+            self._say(ticket, context)
         for each in list(self._expected):
             each.asked += 1
             each.in_vain += 1
             if each.in_vain > self._silent or each.asked > MOST_ASKED:
-                self._make_anew(each.node, each.spans, now)
+                self._make_anew(each.node, each.spans, context)
                 continue
             if each.in_vain > SILENT and self._watched:
-                self._out(Doubted(each.node))
-            self._tell(each.node, Want(each.spans))
-        over = [each for each in self._recovering if each.until <= now]
-        self._recovering = [each for each in self._recovering if each.until > now]
+                context.do(Doubted(each.node))
+            self._member.tell(each.node, Want(each.spans), context)
+        over = [each for each in self._recovering if each.until <= context.now]
+        self._recovering = [each for each in self._recovering if each.until > context.now]
         for recovered in over:
             self.served |= recovered.spans
 
-    def _give_up_on_dead(self, now: float) -> None:
+    def _give_up_on_dead(self, context: Context) -> None:
         for each in list(self._expected):
             if self._graph.suspects(each.node):
-                self._make_anew(each.node, each.spans, now)
+                self._make_anew(each.node, each.spans, context)
 
-    def _make_anew(self, node: int, spans: Spans, now: float) -> None:
+    def _make_anew(self, node: int, spans: Spans, context: Context) -> None:
         """The right to serve these points, as far as they were expected from this node."""
         lost = spans & _all(each.spans for each in self._expected if each.node == node)
         if lost:
-            self._take(_Parcel(lost, (), unsure=True), now)
+            self._take(_Parcel(lost, (), unsure=True), context)
 
-    def _recover(self, spans: Spans, now: float) -> None:
+    def _recover(self, spans: Spans, context: Context) -> None:
         if spans:
-            self._recovering.append(_Recovering(spans, now + self._recover_s))
-            self._call(spans)
+            self._recovering.append(_Recovering(spans, context.now + self._recover_s))
+            self._member.tell_all(RollCall(spans), context)
 
 
 def _all(several: Iterable[Spans]) -> Spans:

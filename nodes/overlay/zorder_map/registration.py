@@ -7,17 +7,18 @@ wherever they go. Walks are repeated until they are answered, and again from tim
 broker on the way serves already and did not know the interest, something may have been missed (Restored).
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from nodes.overlay.topics.base import Action, Restored, Subscribed
+from nodes.overlay.topics.base import Restored, Subscribed
+from nodes.overlay.topics.topic_graph import Context
 from nodes.overlay.zorder_map.keys import Ground
+from nodes.overlay.zorder_map.member import Member
 from nodes.overlay.zorder_map.ownership import Holdings
 from nodes.overlay.zorder_map.registry import Registry
 from nodes.protocol.interests import Interest
 from nodes.protocol.regions import Interval, Spans
 from nodes.protocol.wire import Message
-from nodes.protocol.zorder_map_messages import Entry, MapWord, Register, Registered
+from nodes.protocol.zorder_map_messages import Entry, Register, Registered
 
 LONGEST_WAIT = 16  # periods between two tries of a walk
 
@@ -43,21 +44,11 @@ class _Own:
 
 
 class Registering:
-    """`version` makes a new one, `carry` begins or goes on with a walk, `out` takes what is to be told."""
+    """All interests of a broker."""
 
-    def __init__(
-        self,
-        number: int,
-        ground: Ground,
-        version: Callable[[], int],
-        carry: Callable[[Register], None],
-        out: Callable[[Action], None],
-    ) -> None:
-        self._number = number
+    def __init__(self, member: Member, ground: Ground) -> None:
+        self._member = member
         self._ground = ground
-        self._version = version
-        self._carry = carry
-        self._out = out
         self._own: dict[str, _Own] = {}
 
     def __len__(self) -> int:
@@ -76,65 +67,65 @@ class Registering:
     def wants(self, message: Message) -> bool:
         return any(own.wanted and own.interest.wants(message) for own in self._own.values())
 
-    def subscribe(self, interest: Interest) -> None:
+    def subscribe(self, interest: Interest, context: Context) -> None:
         own = self._own.get(interest.text)
         if own is not None and own.wanted:
             if own.confirmed:
-                self._out(Subscribed(own.text))
+                context.do(Subscribed(own.text))
             return
-        self._own[interest.text] = _Own(interest, interest.text, self._version())
-        self._walk_all(self._own[interest.text])
+        self._own[interest.text] = _Own(interest, interest.text, self._member.next_number())
+        self._walk_all(self._own[interest.text], context)
 
-    def unsubscribe(self, text: str) -> None:
+    def unsubscribe(self, text: str, context: Context) -> None:
         own = self._own.get(text)
         if own is not None and own.wanted:
-            own.wanted, own.confirmed, own.version = False, False, self._version()
-            self._walk_all(own)
+            own.wanted, own.confirmed, own.version = False, False, self._member.next_number()
+            self._walk_all(own, context)
 
-    def leave(self) -> None:
+    def leave(self, context: Context) -> None:
         for text in list(self._own):
-            self.unsubscribe(text)
+            self.unsubscribe(text, context)
 
     def give_up(self) -> None:
         """Others will find out by themselves."""
         self._own.clear()
 
-    def begin(self) -> None:
+    def begin(self, context: Context) -> None:
         """The way is open: try everything that is not answered."""
         for own in self._own.values():
             for stretch in own.walks:
-                self._walk(own, stretch)
+                self._walk(own, stretch, context)
 
-    def renew(self) -> None:
+    def renew(self, context: Context) -> None:
         """All that is wanted is said again."""
         for own in self._own.values():
             if own.wanted:
-                self._walk_all(own)
+                self._walk_all(own, context)
 
-    def on_roll_call(self, spans: Spans) -> None:
+    def on_roll_call(self, spans: Spans, context: Context) -> None:
         """Somebody must learn anew what is wanted at these points."""
         for own in self._own.values():
             for stretch in (self._ground.spans(own.interest) & spans) if own.wanted else ():
                 own.walks[stretch] = _Walk()
-                self._walk(own, stretch)
+                self._walk(own, stretch, context)
 
-    def on_registered(self, word: Registered) -> None:
+    def on_registered(self, word: Registered, context: Context) -> None:
         for own in list(self._own.values()):
             if own.version != word.version:
                 continue
             if own.walks.pop((word.begin, word.last), None) is None:
                 return
             if word.late and own.confirmed:
-                self._out(Restored(own.text))
+                context.do(Restored(own.text))
             if own.walks:
                 return
             if not own.wanted:
                 del self._own[own.text]
             elif not own.confirmed:
                 own.confirmed = True
-                self._out(Subscribed(own.text))
+                context.do(Subscribed(own.text))
 
-    def tick(self) -> None:
+    def tick(self, context: Context) -> None:
         """A period has gone by."""
         for own in self._own.values():
             for stretch, walk in own.walks.items():
@@ -142,16 +133,16 @@ class Registering:
                 if walk.left <= 0:
                     walk.wait = min(2 * walk.wait, LONGEST_WAIT)
                     walk.left = walk.wait
-                    self._walk(own, stretch)
+                    self._walk(own, stretch, context)
 
-    def _walk_all(self, own: _Own) -> None:
+    def _walk_all(self, own: _Own, context: Context) -> None:
         own.walks = {stretch: _Walk() for stretch in self._ground.spans(own.interest)}
         for stretch in list(own.walks):
-            self._walk(own, stretch)
+            self._walk(own, stretch, context)
 
-    def _walk(self, own: _Own, stretch: Interval) -> None:
-        entry = Entry(self._number, own.version, own.wanted, own.text)
-        self._carry(Register(stretch[0], *stretch, False, entry))
+    def _walk(self, own: _Own, stretch: Interval, context: Context) -> None:
+        entry = Entry(self._member.number, own.version, own.wanted, own.text)
+        self._member.carry(Register(stretch[0], *stretch, False, entry), context)
 
 
 # Walks of other brokers' interests through this one: noted here, passed on to the next owner, answered at the end.
@@ -163,42 +154,36 @@ MOST_WAITING = 1024  # walks; more are not taken, and begun again by those who w
 
 
 class Walks:
-    """One broker's part. `carry` passes a walk on, `tell` says a word to another broker."""
+    """One broker's part."""
 
-    def __init__(
-        self,
-        holdings: Holdings,
-        registry: Registry,
-        carry: Callable[[Register], None],
-        tell: Callable[[int, MapWord], None],
-    ) -> None:
+    def __init__(self, member: Member, holdings: Holdings, registry: Registry) -> None:
+        self._member = member
         self._holdings = holdings
         self._registry = registry
-        self._carry = carry
-        self._tell = tell
         self._waiting: dict[Register, None] = {}
 
     def __bool__(self) -> bool:
         """Whether one waits."""
         return bool(self._waiting)
 
-    def on_register(self, walk: Register, now: float) -> None:
+    def on_register(self, walk: Register, context: Context) -> None:
         """It has come to its next point; WireError if it is about nothing that can be wanted."""
         stretch = self._holdings.accepts.stretch_at(walk.first)
         if stretch is None:
             if len(self._waiting) < MOST_WAITING:
                 self._waiting[walk] = None
             return
-        news = self._registry.note(walk.entry, now)
+        news = self._registry.note(walk.entry, context.now)
         late = walk.late or (news and walk.first in self._holdings.served)
         if walk.last <= stretch[1]:
             entry = walk.entry
-            self._tell(entry.broker, Registered(walk.begin, walk.last, entry.version, late))
+            answer = Registered(walk.begin, walk.last, entry.version, late)
+            self._member.tell(entry.broker, answer, context)
         else:
-            self._carry(replace(walk, first=stretch[1] + 1, late=late))
+            self._member.carry(replace(walk, first=stretch[1] + 1, late=late), context)
 
-    def go_on(self) -> None:
+    def go_on(self, context: Context) -> None:
         """The map may have changed."""
         waiting, self._waiting = self._waiting, {}
         for walk in waiting:
-            self._carry(walk)
+            self._member.carry(walk, context)

@@ -18,11 +18,11 @@ def reading(number: int, **other: Any) -> Message:
     return replace(READING, origin=number, message_id=number, **other)
 
 
-def always(topic: str, there: Container[int], since: float, until: float) -> bool:
+def always(topic: str, there: Container[int], since: float, until: float, now: float) -> bool:
     return True
 
 
-def never(topic: str, there: Container[int], since: float, until: float) -> bool:
+def never(topic: str, there: Container[int], since: float, until: float, now: float) -> bool:
     return False
 
 
@@ -54,7 +54,7 @@ def test_topics_are_not_joined_with_each_other() -> None:
 
 
 def test_who_is_there_is_not_expected() -> None:
-    bundles = Bundles(9, 1.0, lambda topic, there, since, until: not {1, 2} <= set(there))  # type: ignore[call-overload]
+    bundles = Bundles(9, 1.0, lambda topic, there, since, until, now: not {1, 2} <= set(there))  # type: ignore[call-overload]
     bundles.add(2, reading(1), 0.0)
     assert bundles.leaving(0.1) == []
     bundles.add(2, reading(2), 0.2)

@@ -168,7 +168,9 @@ def test_what_waits_for_a_broker_that_dies_takes_another_way() -> None:
     publishers = {number: network.publish(number) for number in PERIODS}
     network.run(0.01)
     waiting = {
-        node: number for number in PERIODS for node, _ in network.nodes[number]._bundles._open
+        node: number
+        for number in PERIODS
+        for node, _ in network.nodes[number].departures.bundles._open
     }
     dead = next(node for node in waiting if node != 0)
     network.crash(dead)

@@ -1,7 +1,7 @@
 """Questions of a collector at one node: whoever brought one first is answered, once all answers are there."""
 
 from collection_network import CollectionNetwork
-from nodes.overlay.collection.node import Rounds
+from nodes.overlay.collection.pulling import Rounds
 from nodes.protocol.collection_messages import Answer, course_of
 from nodes.protocol.wire import Kind, Message
 

@@ -17,7 +17,7 @@ from nodes.overlay.base import (
     Send,
     Station,
 )
-from nodes.overlay.broker import anchor, guests
+from nodes.overlay.broker import subscriptions
 from nodes.protocol.wire import CUSTODY, REPEATED, Kind, Message, encode
 
 STATION = Station("b1", 1, (BrokerName("b2", 2), BrokerName("b3", 3)))
@@ -142,7 +142,7 @@ def test_one_guest_cannot_subscribe_or_publish_without_end(
     method: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     most = 20
-    monkeypatch.setattr(guests, "MAX_SUBSCRIPTIONS", most)
+    monkeypatch.setattr(subscriptions, "MAX_SUBSCRIPTIONS", most)
     core = METHODS[method](STATION, {}, Random(7))
     core.on_link_up("c1", 0.0)
     core.on_link_up("c2", 0.0)
@@ -178,7 +178,7 @@ NONSENSE = [
     ("s1", Message(Kind.SUBSCRIBE, topic="{4")),
     ("s1", Message(Kind.PUBLISH, topic="{4}a")),
     ("s1", Message(Kind.ADVERTISE, topic="{4}a")),
-    ("s1", Message(Kind.SUBSCRIBE, topic="{4}" + anchor.TOPIC)),
+    ("s1", Message(Kind.SUBSCRIBE, topic="{4}" + subscriptions.ANCHOR_TOPIC)),
     ("b2", Message(Kind.SUBSCRIBE, topic="a")),
     ("b2", Message(Kind.PUBLISH, topic="a")),
     ("b2", Message(Kind.PUBLISH, topic="a", routing=b"\xff")),

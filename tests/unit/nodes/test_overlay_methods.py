@@ -24,3 +24,17 @@ def test_a_sensor_loads_nothing_that_only_brokers_need() -> None:
     for part in ("broker", "topics", "skipgraph", "star"):
         assert not [name for name in loaded if name.startswith(f"nodes.overlay.{part}")]
     assert not [name for name in loaded if name.endswith(("_messages", "_codec"))]
+
+
+def test_a_star_loads_nothing_that_connects_brokers() -> None:
+    program = "import sys, nodes.overlay.star\nprint(*sys.modules)"
+    loaded = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    ).stdout.split()
+    assert "nodes.overlay.broker.local" in loaded
+    for part in (
+        "nodes.overlay.broker.broker",
+        "nodes.overlay.broker.joining",
+        "nodes.overlay.broker.partition",
+    ):
+        assert part not in loaded

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.overlay.topics.adaptive_table import AdaptiveTable, Entry
+from nodes.overlay.topics.contact_table import AdaptiveTable, Entry
 from table_order import Entry as Heard
 from table_order import heard_of, literally
 from testbed.converged.routing_tables import Heard as HeardByMany

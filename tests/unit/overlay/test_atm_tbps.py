@@ -22,7 +22,7 @@ methods = pytest.mark.parametrize("method", METHODS)
 
 def held(network: TopicNetwork, publisher: int = 0, topic: str = TOPIC) -> set[int]:
     """The subscribers to whom a publisher sends directly."""
-    return {each.node for each in network.nodes[publisher]._subscribers(topic, network.now)}
+    return {each.node for each in network.nodes[publisher].division.subscribers(topic, network.now)}
 
 
 def wanted(network: TopicNetwork, topic: str = TOPIC) -> set[int]:
@@ -56,8 +56,8 @@ def test_a_table_has_no_more_entries_than_it_has_room_for() -> None:
     network = quiet_topic("atm-tbps", 2, 30, table_size=18)
     for publisher in range(2):
         node = network.nodes[publisher]
-        assert len(node._tables[TOPIC]) == 18
-        assert len(node._roster(TOPIC).known(network.now)) <= 18 + 1  # and itself
+        assert len(node.rosters.table(TOPIC)) == 18
+        assert len(node.rosters.of(TOPIC).known(network.now)) <= 18 + 1  # and itself
 
 
 def is_about_participants(message: Message) -> bool:
@@ -156,7 +156,7 @@ def two_topics(method: str, parameters: dict[str, Any], between: Callable[..., A
         network.run(0.2)
     between(network)
     network.run(70)  # all have told of themselves once more
-    assert len(network.nodes[0]._tables["slope"]) <= 14
+    assert len(network.nodes[0].rosters.table("slope")) <= 14
     return len(held(network, topic="slope"))
 
 

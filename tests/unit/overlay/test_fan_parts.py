@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodes.overlay.topics.parts import Part, fan_parts, neighbours_inside, parts_around
-from nodes.overlay.topics.supports import space_bits, start_count
+from nodes.overlay.topics.psg import space_bits, start_count
 from nodes.protocol.skipgraph_messages import VECTOR_BITS, Contact, vector_of
 from testbed.converged import fan
 from testbed.converged.graph import converge, neighbours_in_topics

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from nodes.overlay.topics.fan import FanTbps
 from nodes.overlay.topics.keys import Role, topic_key
+from nodes.overlay.topics.participants import Roster
 from nodes.overlay.topics.parts import Part
-from nodes.overlay.topics.roster import Roster
 from nodes.protocol.skipgraph_codec import decode
 from nodes.protocol.skipgraph_messages import Claim, Contact
 from nodes.protocol.wire import Kind, Message
@@ -27,12 +27,12 @@ def quiet(**parameters: Any) -> TopicNetwork:
 
 def roster(network: TopicNetwork, publisher: int) -> Roster:
     node: FanTbps = network.nodes[publisher]
-    return node._roster(TOPIC)
+    return node.rosters.of(TOPIC)
 
 
 def parts(network: TopicNetwork, publisher: int, priority: int = 5) -> list[Part]:
     node: FanTbps = network.nodes[publisher]
-    return node.parts(TOPIC, priority, network.now)
+    return node.division.parts(TOPIC, priority, network.now)
 
 
 def helpers(network: TopicNetwork, publisher: int, priority: int = 5) -> list[int]:

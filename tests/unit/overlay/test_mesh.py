@@ -7,8 +7,8 @@ import pytest
 from mesh_network import MeshNetwork
 from nodes.overlay import METHODS
 from nodes.overlay.base import Action, BrokerName, Drop, Note, Refuse, Send, Station
-from nodes.overlay.broker import anchor
-from nodes.overlay.broker.mesh import LINGER_S, Mesh
+from nodes.overlay.broker.broker import LINGER_S, Broker
+from nodes.overlay.broker.subscriptions import ANCHOR_TOPIC
 from nodes.overlay.methods import TOPIC_METHODS
 from nodes.overlay.reliability.custody import taken
 from nodes.overlay.reliability.heartbeat import ANSWER, FOUND, QUESTION, beat
@@ -38,7 +38,7 @@ def network(method: str, seed: int = 1, **how: object) -> MeshNetwork:
 
 def closed(made: MeshNetwork) -> bool:
     """Whether no broker has a duty."""
-    return all(len(made.cores[name]._duties) == 0 for name in made.alive())
+    return all(len(made.cores[name]._local.pending) == 0 for name in made.alive())
 
 
 @every_method
@@ -213,9 +213,9 @@ def test_brokers_that_all_begin_at_once_form_one_overlay(method: str) -> None:
 STATION = Station("b1", 1, (BrokerName("b2", 2), BrokerName("b3", 3)))
 
 
-def broker(**parameters: object) -> Mesh:
+def broker(**parameters: object) -> Broker:
     core = METHODS["sg-tbps"](STATION, parameters, Random(7))
-    assert isinstance(core, Mesh)
+    assert isinstance(core, Broker)
     return core
 
 
@@ -363,7 +363,7 @@ def test_what_waits_for_its_advertisement_is_not_answered_before_however_the_lin
 def test_the_brokers_own_topic_is_not_for_guests() -> None:
     core = broker()
     core.on_link_up("c1", 0.0)
-    (refusal,) = core.on_message("c1", Message(Kind.SUBSCRIBE, topic=anchor.TOPIC), 1.0)
+    (refusal,) = core.on_message("c1", Message(Kind.SUBSCRIBE, topic=ANCHOR_TOPIC), 1.0)
     assert isinstance(refusal, Refuse)
 
 

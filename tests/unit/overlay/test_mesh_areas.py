@@ -75,7 +75,7 @@ def test_everybody_gets_what_lies_in_its_areas_and_is_urgent_enough(method: str)
     story.check()
     assert made.duplicates == 0
     assert made.taken == set(story.due), "also what nobody wanted is in good hands"
-    assert all(len(made.cores[name]._duties) == 0 for name in made.alive())
+    assert all(len(made.cores[name]._local.pending) == 0 for name in made.alive())
 
 
 @every_method

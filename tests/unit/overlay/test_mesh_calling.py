@@ -6,23 +6,23 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.overlay.broker.calling import FIRST_S, LONGEST_S, Calling
+from nodes.overlay.broker.partition import FIRST_S, LONGEST_S, Probes
 
 EARLY, LATE = 0.75, 1.25  # of a pause: not everybody calls at the same moment
 
 
-def calls(calling: Calling, peers: list[str], count: int) -> list[tuple[float, str | None]]:
+def calls(calling: Probes, peers: list[str], count: int) -> list[tuple[float, str | None]]:
     made = []
     for _ in range(count):
         moment = calling.next_deadline()
         assert moment is not None
-        made.append((moment, calling.next_call(peers, moment)))
+        made.append((moment, calling.choose(peers, moment)))
     return made
 
 
 @given(st.integers(0, 2**32), st.integers(1, 5))
 def test_the_lost_are_called_in_turn_ever_more_seldom_without_end(seed: int, lost: int) -> None:
-    calling = Calling(Random(seed))
+    calling = Probes(Random(seed))
     calling.begin(now=100.0)
     peers = [f"b{number}" for number in range(lost)]
     made = calls(calling, peers, 20)
@@ -37,7 +37,7 @@ def test_the_lost_are_called_in_turn_ever_more_seldom_without_end(seed: int, los
 
 @given(st.integers(0, 2**32))
 def test_when_another_one_is_lost_pauses_are_short_again(seed: int) -> None:
-    calling = Calling(Random(seed))
+    calling = Probes(Random(seed))
     calling.begin(0.0)
     (*_, (now, _)) = calls(calling, ["b1"], 9)
     calling.begin(now)
@@ -48,9 +48,9 @@ def test_when_another_one_is_lost_pauses_are_short_again(seed: int) -> None:
 
 
 def test_with_nobody_left_to_call_it_ends() -> None:
-    calling = Calling(Random(1))
+    calling = Probes(Random(1))
     assert calling.next_deadline() is None
     calling.begin(0.0)
-    assert calling.next_call([], 2.0) is None
+    assert calling.choose([], 2.0) is None
     assert calling.next_deadline() is None
     assert not calling.is_due(1e9)

@@ -1,8 +1,7 @@
 """What a broker remembers for those who missed it, and how guests catch up from it."""
 
-from nodes.overlay.broker.catching_up import CATCHING_UP_S, LATER_S, LEAST_S, CatchingUp
-from nodes.overlay.broker.lost_peers import UNNOTICED_S, LostPeers
-from nodes.overlay.broker.memory import OVERHEAD, Memory
+from nodes.overlay.broker.partition import UNNOTICED_S, LostPeers
+from nodes.overlay.broker.recovery import CATCH_UP_S, LATER_S, LEAST_S, OVERHEAD, CatchUp, Retained
 from nodes.overlay.reliability import digest
 from nodes.overlay.reliability.digest import Digest
 from nodes.protocol.interests import Interest
@@ -33,137 +32,137 @@ def ids(messages: list[Message]) -> list[int]:
 
 
 def test_what_is_missing_comes_as_a_repetition_without_routing_and_a_hop_older() -> None:
-    memory = Memory(600)
+    retained = Retained(600)
     for number in (1, 2, 3):
-        memory.remember(publication(number), 0)
-    memory.remember(publication(4, "b"), 0)
+        retained.add(publication(number), 0)
+    retained.add(publication(4, "b"), 0)
     there = digest.decode(digest.encode([2]))
-    missing = memory.missing(A, there, 1)
+    missing = retained.missing(A, there, 1)
     assert ids(missing) == [1, 3]
     assert {message.flags for message in missing} == {CUSTODY | REPEATED}
     assert {(message.routing, message.hops) for message in missing} == {(b"", 3)}
-    assert memory.ids(A, 1) == [3, 2, 1]
+    assert retained.ids(A, 1) == [3, 2, 1]
 
 
 def test_the_memory_is_bounded_in_time() -> None:
-    memory = Memory(10)
-    memory.remember(publication(1), 0)
-    memory.remember(publication(2), 5)
-    memory.remember(publication(1), 9)  # heard again: no reason to keep it longer
-    assert ids(memory.missing(A, Digest(), 9.9)) == [1, 2]
-    assert ids(memory.missing(A, Digest(), 10)) == [2]
-    assert ids(memory.missing(A, Digest(), 15)) == []
-    assert memory.bytes == 0
+    retained = Retained(10)
+    retained.add(publication(1), 0)
+    retained.add(publication(2), 5)
+    retained.add(publication(1), 9)  # heard again: no reason to keep it longer
+    assert ids(retained.missing(A, Digest(), 9.9)) == [1, 2]
+    assert ids(retained.missing(A, Digest(), 10)) == [2]
+    assert ids(retained.missing(A, Digest(), 15)) == []
+    assert retained.bytes == 0
 
 
 def test_the_memory_is_bounded_in_bytes_and_forgets_the_oldest() -> None:
-    memory = Memory(600, max_bytes=3 * (OVERHEAD + 100))
+    retained = Retained(600, max_bytes=3 * (OVERHEAD + 100))
     for number in range(50):
-        memory.remember(publication(number, payload=bytes(100)), number)
-        assert memory.bytes <= 3 * (OVERHEAD + 100)
-    assert ids(memory.missing(A, Digest(), 50)) == [47, 48, 49]
+        retained.add(publication(number, payload=bytes(100)), number)
+        assert retained.bytes <= 3 * (OVERHEAD + 100)
+    assert ids(retained.missing(A, Digest(), 50)) == [47, 48, 49]
 
 
 def test_a_guest_that_catches_up_is_sent_each_publication_once() -> None:
-    memory = Memory(600)
-    catching_up = CatchingUp(memory)
+    retained = Retained(600)
+    catch_up = CatchUp(retained)
     words = digest.encode([1])
     for number in (1, 2):
-        memory.remember(publication(number), 0)
-    catching_up.begin("c1", A, "a", words, 0)
-    (missing,) = catching_up.missing("c1", "a", 0)
+        retained.add(publication(number), 0)
+    catch_up.begin("c1", A, "a", words, 0)
+    (missing,) = catch_up.missing("c1", "a", 0)
     assert missing.message_id == 2
-    catching_up.sent("c1", missing)
-    assert catching_up.missing("c1", "a", 1) == []
-    assert catching_up.lacking(publication(3), 1) == ["c1"]
-    assert catching_up.lacking(publication(2), 1) == []
-    assert catching_up.lacking(publication(1), 1) == []
-    assert catching_up.guests("a", 1) == ["c1"]
-    assert catching_up.guests("b", 1) == []
-    assert catching_up.guests("a", CATCHING_UP_S) == []
+    catch_up.sent("c1", missing)
+    assert catch_up.missing("c1", "a", 1) == []
+    assert catch_up.lacking(publication(3), 1) == ["c1"]
+    assert catch_up.lacking(publication(2), 1) == []
+    assert catch_up.lacking(publication(1), 1) == []
+    assert catch_up.clients("a", 1) == ["c1"]
+    assert catch_up.clients("b", 1) == []
+    assert catch_up.clients("a", CATCH_UP_S) == []
 
 
 def test_who_catches_up_on_two_areas_is_sent_what_lies_in_both_once() -> None:
-    memory = Memory(600)
-    catching_up = CatchingUp(memory)
+    retained = Retained(600)
+    catch_up = CatchUp(retained)
     low, high = (Interest("a", Box((left,), (left + 6,))) for left in (0, 4))
     for number in range(12):
-        memory.remember(publication(number, place=(number,)), 0)
-    memory.remember(publication(99), 0)  # nobody knows where
-    catching_up.begin("c1", low, "a", digest.encode([1]), 0)
-    first = catching_up.missing("c1", "a", 0)
+        retained.add(publication(number, place=(number,)), 0)
+    retained.add(publication(99), 0)  # nobody knows where
+    catch_up.begin("c1", low, "a", digest.encode([1]), 0)
+    first = catch_up.missing("c1", "a", 0)
     assert ids(first) == [0, 2, 3, 4, 5, 6]
     for message in first:
-        catching_up.sent("c1", message)
-    catching_up.begin("c1", high, "a", digest.encode([7]), 0)
-    assert ids(catching_up.missing("c1", "a", 0)) == [8, 9, 10]
-    assert catching_up.lacking(publication(9, place=(9,)), 1) == ["c1"]
-    assert catching_up.lacking(publication(11, place=(11,)), 1) == []
+        catch_up.sent("c1", message)
+    catch_up.begin("c1", high, "a", digest.encode([7]), 0)
+    assert ids(catch_up.missing("c1", "a", 0)) == [8, 9, 10]
+    assert catch_up.lacking(publication(9, place=(9,)), 1) == ["c1"]
+    assert catch_up.lacking(publication(11, place=(11,)), 1) == []
 
 
 def test_publishers_are_asked_several_times_and_not_for_what_is_known() -> None:
-    memory = Memory(600)
-    catching_up = CatchingUp(memory)
-    memory.remember(publication(1), 0)
+    retained = Retained(600)
+    catch_up = CatchUp(retained)
+    retained.add(publication(1), 0)
     words = digest.encode([2])
-    catching_up.begin("c1", A, "a", words, 0)
+    catch_up.begin("c1", A, "a", words, 0)
     moments = []
-    while (moment := catching_up.next_deadline()) is not None:
+    while (moment := catch_up.next_deadline()) is not None:
         moments.append(moment)
-        assert list(catching_up.due(moment)) == ["a"]
+        assert list(catch_up.due(moment)) == ["a"]
     assert moments == [0, *LATER_S]
-    known = digest.decode(catching_up.words("a", 1, 0))
+    known = digest.decode(catch_up.digest("a", 1, 0))
     assert [number in known for number in (1, 2, 3)] == [True, True, False]
-    known = digest.decode(catching_up.words("a", 2, 0))  # somebody else may have missed it
+    known = digest.decode(catch_up.digest("a", 2, 0))  # somebody else may have missed it
     assert [number in known for number in (1, 2, 3)] == [True, False, False]
-    catching_up.ask("a", 5)
-    catching_up.stop("a")
-    assert catching_up.next_deadline() is None
+    catch_up.request("a", 5)
+    catch_up.stop("a")
+    assert catch_up.next_deadline() is None
 
 
 def test_many_guests_that_come_back_at_once_do_not_make_a_question_each() -> None:
-    catching_up = CatchingUp(Memory(600))
+    catch_up = CatchUp(Retained(600))
     for number in range(20):
-        catching_up.begin(f"c{number}", A, "a", b"", number / 20)
-        due = list(catching_up.due(number / 20))
+        catch_up.begin(f"c{number}", A, "a", b"", number / 20)
+        due = list(catch_up.due(number / 20))
         assert due == (["a"] if number == 0 else [])
         for channel in due:
-            catching_up.asked(channel, number / 20)
-    assert catching_up.next_deadline() == LEAST_S
+            catch_up.requested(channel, number / 20)
+    assert catch_up.next_deadline() == LEAST_S
 
 
 def test_a_question_that_could_not_be_asked_yet_holds_none_back() -> None:
-    catching_up = CatchingUp(Memory(600))
-    catching_up.begin("c1", A, "a", b"", 0)
-    assert list(catching_up.due(0)) == ["a"]  # but the own subscription does not stand yet
-    catching_up.ask("a", 0.01)
-    assert catching_up.next_deadline() == 0.01
+    catch_up = CatchUp(Retained(600))
+    catch_up.begin("c1", A, "a", b"", 0)
+    assert list(catch_up.due(0)) == ["a"]  # but the own subscription does not stand yet
+    catch_up.request("a", 0.01)
+    assert catch_up.next_deadline() == 0.01
 
 
 def test_what_own_guests_have_published_can_be_published_again() -> None:
-    memory = Memory(600)
-    memory.remember(publication(1), 10, own=True)
-    memory.remember(publication(2), 20, own=True)
-    memory.remember(publication(3), 30)
-    (again,) = memory.published_since(20, 40)
+    retained = Retained(600)
+    retained.add(publication(1), 10, own=True)
+    retained.add(publication(2), 20, own=True)
+    retained.add(publication(3), 30)
+    (again,) = retained.published_since(20, 40)
     assert (again.message_id, again.flags, again.routing) == (2, CUSTODY, b"")
 
 
 def test_who_is_found_again_makes_a_broker_look_back_to_before_it_was_lost() -> None:
     lost = LostPeers()
-    assert not lost.is_back("b2", 1.0)
-    assert lost.lose("b2", 100.0)
-    assert not lost.lose("b2", 101.0)
-    assert lost.lose("b3", 102.0)
+    assert not lost.on_reached("b2", 1.0)
+    assert lost.add("b2", 100.0)
+    assert not lost.add("b2", 101.0)
+    assert lost.add("b3", 102.0)
     assert lost.any_but({"b2"})
     assert not lost.any_but({"b2", "b3"})
-    assert lost.is_back("b3", 110.0)
-    assert lost.is_back("b2", 112.0)
+    assert lost.on_reached("b3", 110.0)
+    assert lost.on_reached("b2", 112.0)
     assert not lost.any_but(set())
     assert lost.next_deadline() == 112.0
     assert lost.due(111.0) is None
     assert lost.due(112.0) == 100.0 - UNNOTICED_S
     assert lost.next_deadline() is None
     lost.cut_off(200.0)
-    assert lost.is_back("b2", 210.0), "whoever it is"
+    assert lost.on_reached("b2", 210.0), "whoever it is"
     assert lost.due(210.0) == 200.0 - UNNOTICED_S

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.overlay.topics.supports import SUPPORT, slots, support_nodes
+from nodes.overlay.topics.psg import SUPPORT, slots, support_nodes
 from nodes.protocol.skipgraph_messages import VECTOR_BITS, Contact
 from nodes.protocol.wire import Kind
 from testbed.converged.psg import NO_START, Support, start_nodes
@@ -96,11 +96,11 @@ def test_publishers_know_who_takes_part() -> None:
     every = set(range(32))
     for number in range(24):
         node = network.nodes[number]
-        assert {contact.node for contact in node._roster("slope").known(network.now)} == every
+        assert {contact.node for contact in node.rosters.of("slope").known(network.now)} == every
     network.unsubscribe(30, "slope")
     network.withdraw(5, "slope")
     network.run(5)
-    known = network.nodes[6]._roster("slope").known(network.now)
+    known = network.nodes[6].rosters.of("slope").known(network.now)
     assert {contact.node for contact in known} == every - {5, 30}
 
 

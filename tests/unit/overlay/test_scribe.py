@@ -8,8 +8,8 @@ import pytest
 
 from known_graph import known_places
 from nodes.overlay.topics.base import Asked
-from nodes.overlay.topics.scribe.member import node_key, topic_hash
-from nodes.overlay.topics.scribe.publishers import Publishers
+from nodes.overlay.topics.scribe.publishing import Publishers
+from nodes.overlay.topics.scribe.routing import node_key, topic_hash
 from nodes.protocol.skipgraph_messages import VECTOR_BITS, Contact, vector_of
 from testbed.converged.scribe import ScribeTrees, scribe_trees
 from topic_network import TopicNetwork
@@ -58,7 +58,7 @@ def links(network: TopicNetwork, topic: str) -> set[tuple[int, int]]:
     """Child and parent, as both of them know it."""
     up, down = set(), set()
     for number, node in network.nodes.items():
-        branch = node.branches.get(topic)
+        branch = node.tree.get(topic)
         if branch is not None:
             down |= {(child, number) for child in branch.children}
             if branch.parent is not None:
@@ -139,7 +139,7 @@ def test_branches_that_nobody_wants_any_more_are_gone() -> None:
     assert links(network, TOPIC) == tree_links(trees)
     network.unsubscribe(0, TOPIC)
     network.run(5)
-    assert all(node.branches.get(TOPIC) is None for node in network.nodes.values())
+    assert all(node.tree.get(TOPIC) is None for node in network.nodes.values())
 
 
 def test_nobody_subscribes_and_publications_go_to_the_root_all_the_same() -> None:
@@ -243,7 +243,7 @@ def test_children_that_do_not_renew_are_forgotten() -> None:
     assert links(network, TOPIC)
     network.crash(far)
     network.run(30)
-    assert all(node.branches.get(TOPIC) is None for node in network.nodes.values())
+    assert all(node.tree.get(TOPIC) is None for node in network.nodes.values())
 
 
 def test_publications_wait_until_the_root_is_known() -> None:

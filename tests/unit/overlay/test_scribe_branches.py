@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.overlay.topics.scribe.routing import Bearing
-from nodes.overlay.topics.scribe.tree import Branches
+from nodes.overlay.topics.base import Action, Subscribed
+from nodes.overlay.topics.scribe.routing import NoHop
+from nodes.overlay.topics.scribe.tree import Tree
+from nodes.overlay.topics.topic_graph import Context
 from nodes.protocol.scribe_messages import (
     Answer,
     Ask,
@@ -30,82 +32,90 @@ FORGET_S = 15.0
 
 
 class Place:
-    """A node's branches, with a way that the test chooses."""
+    """A node's branches, with a way that the test chooses; a `Routing` by itself."""
 
-    def __init__(self, heading: int | Bearing) -> None:
-        self.heading = heading
+    number = 1
+
+    def __init__(self, hop: int | NoHop) -> None:
+        self.hop = hop
         self.told: list[tuple[int, ScribeWord]] = []
-        self.confirmed: list[str] = []
-        self.welcomed: list[int] = []
-        self.branches = Branches(
-            lambda topic: self.heading,
-            lambda node, word: self.told.append((node, word)),
-            count(1).__next__,
-            self.confirmed.append,
-            lambda child, topic: self.welcomed.append(child),
-            FORGET_S,
-        )
+        self.actions: list[Action] = []
+        self.ticket = count(1).__next__
+        self.tree = Tree(self, FORGET_S)
+
+    def at(self, now: float = 0.0) -> Context:
+        return Context(now, lambda actions, context: None, actions=self.actions)
+
+    def next_hop(self, topic: str, context: Context) -> int | NoHop:
+        return self.hop
+
+    def tell(self, node: int, word: ScribeWord, context: Context) -> None:
+        self.told.append((node, word))
+
+    @property
+    def confirmed(self) -> list[str]:
+        return [action.topic for action in self.actions if isinstance(action, Subscribed)]
 
     def children(self) -> set[int]:
-        branch = self.branches.get(TOPIC)
+        branch = self.tree.get(TOPIC)
         return set() if branch is None else set(branch.children)
 
 
 def test_a_late_leave_does_not_undo_a_newer_join() -> None:
-    root = Place(Bearing.HERE)
-    root.branches.on_join(CHILD, Join(5, TOPIC), 0.0)
-    root.branches.on_leave(CHILD, Leave(4, TOPIC))
+    root = Place(NoHop.HERE)
+    root.tree.on_join(CHILD, Join(5, TOPIC), root.at())
+    root.tree.on_leave(CHILD, Leave(4, TOPIC), root.at())
     assert root.children() == {CHILD}
-    root.branches.on_leave(CHILD, Leave(5, TOPIC))
-    assert root.branches.get(TOPIC) is None
+    root.tree.on_leave(CHILD, Leave(5, TOPIC), root.at())
+    assert root.tree.get(TOPIC) is None
 
 
 def test_a_child_is_confirmed_when_the_branch_stands_up_to_the_root() -> None:
     place = Place(PARENT)
-    place.branches.on_join(CHILD, Join(5, TOPIC), 0.0)
+    place.tree.on_join(CHILD, Join(5, TOPIC), place.at())
     ((_, join),) = place.told
     assert place.told == [(PARENT, join)]
     assert isinstance(join, Join)
-    place.branches.on_joined(PARENT, Joined(join.ticket + 1, TOPIC))  # of another time
-    place.branches.on_joined(OTHER, Joined(join.ticket, TOPIC))
+    place.tree.on_joined(PARENT, Joined(join.ticket + 1, TOPIC), place.at())  # of another time
+    place.tree.on_joined(OTHER, Joined(join.ticket, TOPIC), place.at())
     assert len(place.told) == 1
-    place.branches.on_joined(PARENT, Joined(join.ticket, TOPIC))
+    place.tree.on_joined(PARENT, Joined(join.ticket, TOPIC), place.at())
     assert place.told[1:] == [(CHILD, Joined(5, TOPIC))]
 
 
 def test_a_node_in_the_tree_passes_no_join_on() -> None:
-    root = Place(Bearing.HERE)
-    root.branches.subscribe(TOPIC)
+    root = Place(NoHop.HERE)
+    root.tree.subscribe(TOPIC, root.at())
     assert root.confirmed == [TOPIC]
     place = Place(PARENT)
-    place.branches.subscribe(TOPIC)
+    place.tree.subscribe(TOPIC, place.at())
     ((_, join),) = place.told
     assert isinstance(join, Join)
-    place.branches.on_joined(PARENT, Joined(join.ticket, TOPIC))
+    place.tree.on_joined(PARENT, Joined(join.ticket, TOPIC), place.at())
     assert place.confirmed == [TOPIC]
-    place.branches.on_join(CHILD, Join(5, TOPIC), 0.0)
+    place.tree.on_join(CHILD, Join(5, TOPIC), place.at())
     assert place.told[1:] == [(CHILD, Joined(5, TOPIC))]
 
 
 def test_the_old_parent_is_left_when_the_new_one_has_confirmed() -> None:
     place = Place(PARENT)
-    place.branches.subscribe(TOPIC)
-    place.branches.on_joined(PARENT, Joined(1, TOPIC))
-    place.heading = OTHER
-    place.branches.tick(renew=False, now=1.0)
+    place.tree.subscribe(TOPIC, place.at())
+    place.tree.on_joined(PARENT, Joined(1, TOPIC), place.at())
+    place.hop = OTHER
+    place.tree.tick(refresh=False, context=place.at(1.0))
     assert place.told[1:] == [(OTHER, Join(2, TOPIC))]
-    place.branches.on_joined(OTHER, Joined(2, TOPIC))
+    place.tree.on_joined(OTHER, Joined(2, TOPIC), place.at())
     assert place.told[2:] == [(PARENT, Leave(2, TOPIC))]
     assert place.confirmed == [TOPIC]
 
 
 def test_who_does_not_renew_is_forgotten_and_the_branch_with_him() -> None:
     place = Place(PARENT)
-    place.branches.on_join(CHILD, Join(5, TOPIC), 0.0)
-    place.branches.tick(renew=True, now=FORGET_S)
+    place.tree.on_join(CHILD, Join(5, TOPIC), place.at())
+    place.tree.tick(refresh=True, context=place.at(FORGET_S))
     assert place.children() == {CHILD}
-    place.branches.tick(renew=True, now=FORGET_S + 0.1)
-    assert place.branches.get(TOPIC) is None
+    place.tree.tick(refresh=True, context=place.at(FORGET_S + 0.1))
+    assert place.tree.get(TOPIC) is None
     assert place.told[-1] == (PARENT, Leave(1, TOPIC))
 
 

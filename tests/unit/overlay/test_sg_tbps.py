@@ -5,7 +5,8 @@ from dataclasses import replace
 import pytest
 
 from nodes.overlay.topics.keys import Role, edge, stands_in, topic_key, topic_of
-from nodes.overlay.topics.sg import Flow, SgTbps
+from nodes.overlay.topics.sg import SgTbps
+from nodes.overlay.topics.topic import Flow
 from nodes.protocol.skipgraph_codec import decode, encode
 from nodes.protocol.skipgraph_messages import Multicast, Tell, Way
 from nodes.protocol.topic_messages import Word, hear, say
@@ -31,8 +32,8 @@ def publishers(subscribers: int = 0) -> TopicNetwork:
 
 def flow(network: TopicNetwork, number: int) -> Flow:
     node: SgTbps = network.nodes[number]
-    (found,) = node._flows()
-    return found
+    (found,) = node.membership.publishing()
+    return found.flow
 
 
 def going(network: TopicNetwork) -> list[bool]:

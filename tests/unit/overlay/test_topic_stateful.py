@@ -106,10 +106,10 @@ class TopicStories(RuleBasedStateMachine):
         if not TOPIC_METHODS[self.network.method].stops:
             return
         for number, topic in sorted(self.advertised):
-            flow = self.network.nodes[number]._topics[topic]
-            if Role.PUBLISHER in flow.keys:
+            state = self.network.nodes[number].membership.get(topic)
+            if Role.PUBLISHER in state.keys:
                 anybody = any(name == topic for _, name in self.network.subscribed)
-                assert flow.going == anybody, (number, topic)
+                assert state.flow.going == anybody, (number, topic)
 
     def check_everybody_reached(self) -> None:
         """What is published now comes to all subscribers, once."""

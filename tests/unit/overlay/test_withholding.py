@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodes.overlay.topics.base import Doubted, Place, Restored
-from nodes.overlay.topics.sg import MOST_HELD, Flow
-from nodes.overlay.topics.waiting import Waiting
+from nodes.overlay.topics.topic import MOST_HELD, Flow, Waiting
 from nodes.protocol.skipgraph_codec import decode
 from nodes.protocol.skipgraph_messages import Carry, Tell
 from nodes.protocol.topic_messages import Word, hear_timed, is_timed, say_timed
@@ -33,8 +32,8 @@ def publishers(**parameters: object) -> TopicNetwork:
 
 
 def flow(network: TopicNetwork, number: int) -> Flow:
-    (found,) = network.nodes[number]._flows()
-    return found
+    (found,) = network.nodes[number].membership.publishing()
+    return found.flow
 
 
 def test_however_much_is_withheld_with_custody_all_of_it_comes_with_go() -> None:

@@ -115,7 +115,7 @@ def test_a_hundred_moves_while_events_are_published_lose_and_double_nothing(slow
             network.run(random.uniform(0, 0.4))
     network.run(30)
     nodes = network.nodes.values()
-    assert sum(node.graph.own_keys() != [node._first_key] for node in nodes) > BROKERS / 2
+    assert sum(node.graph.own_keys() != [node.first_key] for node in nodes) > BROKERS / 2
     assert {identity: network.receivers(identity) for identity in expected} == expected
     assert set(network.delivered.values()) == {1}
     assert network.most_servers == 1
@@ -169,7 +169,7 @@ def test_without_levelling_nobody_moves() -> None:
     network.run(3)
     spread([(1, 1)], network, 50, 1)
     network.run(60)
-    assert all(node.graph.own_keys() == [node._first_key] for node in network.nodes.values())
+    assert all(node.graph.own_keys() == [node.first_key] for node in network.nodes.values())
 
 
 def test_whose_area_cannot_be_cut_keeps_it() -> None:
@@ -179,7 +179,7 @@ def test_whose_area_cannot_be_cut_keeps_it() -> None:
     network.run(3)
     expected = spread([(1, 1)], network, 300, 1)
     network.run(10)
-    assert all(node.graph.own_keys() == [node._first_key] for node in network.nodes.values())
+    assert all(node.graph.own_keys() == [node.first_key] for node in network.nodes.values())
     assert {identity: network.receivers(identity) for identity in expected} == expected
 
 

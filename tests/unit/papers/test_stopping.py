@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from nodes.overlay.topics.keys import topic_of
-from nodes.overlay.topics.scribe.member import node_key, topic_hash
 from nodes.overlay.topics.scribe.node import Scribe
+from nodes.overlay.topics.scribe.routing import node_key, topic_hash
 from testbed.converged import Population, population
 from testbed.converged.scribe import ScribeTrees, scribe_trees
 from testbed.papers.converged_nodes import StandingGraph, all_nodes, all_topics_but, topic_name
@@ -98,7 +98,7 @@ def test_scribe_has_the_tree_of_the_converged_overlay_and_sends_along_its_links(
     steady = range(300 // plan.bin_ms, 900 // plan.bin_ms)  # three publications of each publisher
     sent = sum(found.messages[place, "publication"] for place in steady)
     assert sent == 3 * (plan.publishers * len(expected) + to_root)
-    left = [node for node in run.network.nodes.values() if cast(Scribe, node).branches.get(topic)]
+    left = [node for node in run.network.nodes.values() if cast(Scribe, node).tree.get(topic)]
     assert not left  # everybody has gone, and the tree with them
 
 

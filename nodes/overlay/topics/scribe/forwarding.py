@@ -1,4 +1,4 @@
-"""Publications of Scribe on their way through one node: up to the topic's root, and down its tree.
+"""Publications of Scribe on their way through one node: up to the topic's root (`Uplink`), and down its tree.
 
 Whatever comes is served once: delivered, and passed on to the children. What somebody is responsible for (custody) is
 remembered for a while, so that crashes cost nobody a publication:
@@ -13,13 +13,73 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from nodes.overlay.reliability.dedup import Seen
-from nodes.overlay.topics.base import Action, Deliver, Duplicate, Send
-from nodes.overlay.topics.scribe.routing import Bearing
-from nodes.overlay.topics.scribe.tree import Branches
-from nodes.protocol.scribe_messages import Course, Toward, course_of
-from nodes.protocol.wire import CUSTODY, Message
+from nodes.overlay.topics.base import Deliver, Duplicate, Send
+from nodes.overlay.topics.scribe.routing import NoHop, Routing
+from nodes.overlay.topics.scribe.tree import Tree
+from nodes.overlay.topics.topic_graph import Context
+from nodes.protocol.scribe_messages import Course, Look, Question, Toward, course_of
+from nodes.protocol.wire import CUSTODY, Message, message_id
 
 MOST_KEPT = 256  # publications; the oldest are forgotten
+MOST_HELD = 256  # besides publications with custody; the oldest are forgotten
+MOST_HOPS = 255
+
+# Questions for the root or to it, and publications that came to another node.
+Upward = Look | Question | Message
+
+
+def send_publication(node: int, message: Message, course: Course, context: Context) -> None:
+    """Send a publication to this node."""
+    context.do(Send(node, replace(message.forwarded(), routing=course.written())))
+
+
+class Uplink:
+    """What goes up to a topic's root, node by node; while the next hop is not known, it is held.
+
+    `arrive` takes what has come to its root.
+    """
+
+    def __init__(self, routing: Routing, arrive: Callable[[Upward, Context], None]) -> None:
+        self._routing = routing
+        self._arrive = arrive
+        self._held: dict[Upward, None] = {}
+
+    def __bool__(self) -> bool:
+        """Whether something is held."""
+        return bool(self._held)
+
+    def holds(self, identity: int) -> bool:
+        """Whether the publication with this id is held."""
+        return any(isinstance(one, Message) and one.message_id == identity for one in self._held)
+
+    def send(self, one: Upward, context: Context) -> None:
+        """One hop up, if this node is not the root."""
+        hop = self._routing.next_hop(one.topic, context)
+        if isinstance(hop, int):
+            self._pass_on(hop, one, context)
+        elif hop is NoHop.HERE:
+            self._arrive(one, context)
+        elif one not in self._held:
+            self._held[one] = None
+            others = [each for each in self._held if not _has_custody(each)]
+            if len(others) > MOST_HELD:
+                del self._held[others[0]]
+
+    def go_on(self, context: Context) -> None:
+        """With what was held."""
+        held, self._held = self._held, {}
+        for one in held:
+            self.send(one, context)
+
+    def _pass_on(self, node: int, one: Upward, context: Context) -> None:
+        if isinstance(one, Message):
+            send_publication(node, one, course_of(one), context)
+        elif one.hops < MOST_HOPS:
+            self._routing.tell(node, replace(one, hops=one.hops + 1), context)
+
+
+def _has_custody(one: Upward) -> bool:
+    return isinstance(one, Message) and bool(one.flags & CUSTODY)
 
 
 @dataclass(slots=True)
@@ -31,30 +91,19 @@ class _Kept:
     topmost: bool = False
 
 
-class Traffic:
-    """A node's part in it.
-
-    `climb` takes what goes up from here, `heading` tells the next node to a topic's root, `attempt` makes numbers,
-    `out` takes what is to be done.
-    """
+class TreeForwarding:
+    """What a node does with publications: its own, and those of others."""
 
     def __init__(
-        self,
-        branches: Branches,
-        climb: Callable[[Message], None],
-        heading: Callable[[str], int | Bearing],
-        attempt: Callable[[], int],
-        out: Callable[[Action], None],
-        keep_s: float,
+        self, routing: Routing, tree: Tree, uplink: Uplink, incarnation: int, keep_s: float
     ) -> None:
-        self._branches = branches
-        self._climb = climb
-        self._heading = heading
-        self._attempt = attempt
-        self._out = out
+        self._routing = routing
+        self._tree = tree
+        self._uplink = uplink
+        self._attempts = incarnation
         self._keep_s = keep_s
         self._seen = Seen()
-        self._attempts = Seen()
+        self._seen_attempts = Seen()
         self._kept: deque[_Kept] = deque(maxlen=MOST_KEPT)
         self._lost: dict[int, float] = {}  # ids of what a dead child had; held until then
 
@@ -62,30 +111,28 @@ class Traffic:
         """Whether something is remembered."""
         return bool(self._kept or self._lost)
 
-    def holds(self, message_id: int) -> bool:
+    def holds(self, identity: int) -> bool:
         """Whether those below a dead child may still have to find their way to it."""
-        return message_id in self._lost
+        return identity in self._lost
 
-    def publish(self, root: int, own: int, message: Message, now: float) -> None:
-        """A publication of the node `own` itself, whose root is known."""
-        if root == own:
-            self._serve(message, now)
-            self._climb(replace(message, routing=Course(Toward.ROOT).written()))
+    def publish(self, root: int, message: Message, context: Context) -> None:
+        """A publication of this node itself, whose root is known."""
+        if root == self._routing.number:
+            self._serve(message, context)
+            course = Course(Toward.ROOT)
+            self._uplink.send(replace(message, routing=course.written()), context)
         else:
-            self.send(root, message, Course(Toward.ROOT))
+            send_publication(root, message, Course(Toward.ROOT), context)
 
-    def on_publication(self, sender: int, message: Message, now: float) -> None:
+    def on_publication(self, sender: int, message: Message, context: Context) -> None:
         """One has come; WireError if it does not say where it goes."""
         course = course_of(message)
-        new = self._serve(replace(message, routing=b""), now)
+        new = self._serve(replace(message, routing=b""), context)
         if course.toward is Toward.ROOT:
-            if self._attempts.add(course.attempt) if course.attempt else new:
-                self._climb(message)
-        elif self._branches.get(message.topic) is None:
-            self._branches.refuse(sender, message.topic)
-
-    def send(self, node: int, message: Message, course: Course) -> None:
-        self._out(Send(node, replace(message.forwarded(), routing=course.written())))
+            if self._seen_attempts.add(course.attempt) if course.attempt else new:
+                self._uplink.send(message, context)
+        elif self._tree.get(message.topic) is None:
+            self._tree.refuse(sender, message.topic, context)
 
     def on_top(self, message: Message) -> None:
         """It goes no farther up: this node takes itself for the root."""
@@ -93,50 +140,54 @@ class Traffic:
             if kept.message.message_id == message.message_id:
                 kept.topmost = True
 
-    def welcome(self, child: int, topic: str) -> None:
+    def welcome(self, child: int, topic: str, context: Context) -> None:
         """A new child gets what is remembered."""
         for kept in self._kept:
             if kept.message.topic == topic:
-                self.send(child, kept.message, Course(Toward.LEAVES))
+                send_publication(child, kept.message, Course(Toward.LEAVES), context)
 
-    def serve_again(self, message: Message, now: float) -> None:
+    def serve_again(self, message: Message, context: Context) -> None:
         """It was sent to a node that is dead."""
         course = course_of(message)
         unsent = replace(message, routing=b"", hops=message.hops - 1)
         if course.toward is Toward.ROOT:
-            self._serve(unsent, now)  # this node itself may be the root now
+            self._serve(unsent, context)  # this node itself may be the root now
         if all(kept.message.message_id != message.message_id for kept in self._kept):
-            self._kept.append(_Kept(now + self._keep_s, unsent))
+            self._kept.append(_Kept(context.now + self._keep_s, unsent))
         if course.toward is Toward.ROOT:
-            self._climb_again(unsent)
+            self._send_up_again(unsent, context)
         else:
-            self._lost[message.message_id] = now + self._keep_s / 2
+            self._lost[message.message_id] = context.now + self._keep_s / 2
 
-    def tick(self, now: float) -> None:
+    def tick(self, context: Context) -> None:
         """Forget what is old; pass on up what went no farther, if there is a way now."""
+        now = context.now
         self._lost = {identity: until for identity, until in self._lost.items() if until >= now}
         while self._kept and self._kept[0].until < now:
             self._kept.popleft()
         for kept in list(self._kept):
-            if kept.topmost and isinstance(self._heading(kept.message.topic), int):
+            if kept.topmost and isinstance(
+                self._routing.next_hop(kept.message.topic, context), int
+            ):
                 kept.topmost = False
-                self._climb_again(kept.message)
+                self._send_up_again(kept.message, context)
 
-    def _climb_again(self, message: Message) -> None:
-        course = Course(Toward.ROOT, self._attempt())
-        self._climb(replace(message, routing=course.written()))
+    def _send_up_again(self, message: Message, context: Context) -> None:
+        self._attempts += 1
+        course = Course(Toward.ROOT, message_id(self._routing.number, self._attempts))
+        self._uplink.send(replace(message, routing=course.written()), context)
 
-    def _serve(self, message: Message, now: float) -> bool:
+    def _serve(self, message: Message, context: Context) -> bool:
         """Deliver, and pass on to the children, what comes for the first time; whether it does."""
         if not self._seen.add(message.message_id):
-            self._out(Duplicate(message))
+            context.do(Duplicate(message))
             return False
         if message.flags & CUSTODY:
-            self._kept.append(_Kept(now + self._keep_s, message))
-        branch = self._branches.get(message.topic)
+            self._kept.append(_Kept(context.now + self._keep_s, message))
+        branch = self._tree.get(message.topic)
         if branch is not None:
             if branch.subscribed:
-                self._out(Deliver(message))
+                context.do(Deliver(message))
             for child in branch.children:
-                self.send(child, message, Course(Toward.LEAVES))
+                send_publication(child, message, Course(Toward.LEAVES), context)
         return True

@@ -1,38 +1,38 @@
 """Scribe on the same Skip Graph, the rival of SG-TBPS (Banno 2013, 2.2): a tree for each topic.
 
 Every node has one key in the graph, its number, whatever it subscribes to. A topic's hash leads to its root, by
-membership vectors (`compass`). The ways of the subscribers to the root, reversed, are the topic's tree (`branches`).
-A publisher looks for the root once, remembers it, and sends to it directly; from there everything goes down the tree.
-So nodes pass on what they take no part in, and publishers send also if nobody subscribes.
+membership vectors (`scribe_routing`). The ways of the subscribers to the root, reversed, are the topic's tree
+(`scribe_tree`). A publisher looks for the root once, remembers it, and sends to it directly (`scribe_publishing`); from
+there everything goes down the tree (`scribe_forwarding`). So nodes pass on what they take no part in, and publishers
+send also if nobody subscribes.
 
-When the root changes, because nodes come or crash: children and publishers find the new one as they renew, each
+When the root changes, because nodes come or crash: children and publishers find the new one as they refresh, each
 `renew_s` seconds or, the longer nothing changes nearby, more seldom (up to two `idle_period_s`). The old one joins the
 tree of the new one, and a publication that comes to a node that is the root no more serves those below it and is passed
 on towards the root. A new node does not take itself for a root at once.
 What is promised: a subscriber that was confirmed before the publication, and that stays, is delivered it exactly once,
 if no message is lost and the graph has not changed for a while (the lists of all levels, and `renew_s`). Subscriptions
 may come and go. Else publications may miss subscribers: those that were sent to a crashed root until the publisher
-has found the next, and those below a crashed node, or below one of two roots, until the branches are renewed. A
+has found the next, and those below a crashed node, or below one of two roots, until the branches are refreshed. A
 publisher whose shell knows of the crash (`on_peer_lost`) keeps what it publishes until it knows the next root. With
-custody nobody is missed: `traffic` says why.
+custody nobody is missed: `scribe_forwarding` says why.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from random import Random
 from typing import Any, ClassVar
 
-from nodes.overlay.topics.base import Action, Advertised, Asked, Place, Refuse, Restored, Subscribed
+from nodes.overlay.skipgraph import actions as graph
+from nodes.overlay.topics import topic_graph
+from nodes.overlay.topics.base import Action, Asked, Doubted, Place, Refuse, Restored, Send
 from nodes.overlay.topics.keys import Role, edge
-from nodes.overlay.topics.membership import NEVER_S
-from nodes.overlay.topics.scribe.forwarding import Traffic
-from nodes.overlay.topics.scribe.member import Rooted, node_key
-from nodes.overlay.topics.scribe.publishers import Publishers
-from nodes.overlay.topics.scribe.refresh import Renewals
-from nodes.overlay.topics.scribe.sources import Sources
-from nodes.overlay.topics.scribe.tree import Branches
-from nodes.overlay.topics.scribe.uplink import Climber, Climbing
+from nodes.overlay.topics.scribe.forwarding import TreeForwarding, Uplink, Upward
+from nodes.overlay.topics.scribe.publishing import Publishers, Sources
+from nodes.overlay.topics.scribe.routing import VectorRouting
+from nodes.overlay.topics.scribe.tree import Tree
+from nodes.overlay.topics.topic_graph import NEVER_S, Context, TopicGraph
 from nodes.parameters import check_known, seconds
+from nodes.protocol.overlay_messages import written
 from nodes.protocol.scribe_messages import (
     Answer,
     Ask,
@@ -43,255 +43,269 @@ from nodes.protocol.scribe_messages import (
     Look,
     Question,
     Root,
-    ScribeWord,
-    course_of,
+    hear_scribe,
 )
 from nodes.protocol.skipgraph_codec import decode
-from nodes.protocol.wire import Kind, Message, WireError, message_id
+from nodes.protocol.wire import Kind, Message, WireError
 
 RENEW_S = 5.0
-IDLE_PERIODS = 2  # of the graph, between two renewals where nothing changes: a branch costs two messages each time
-FORGET_AFTER = 3  # renewals without a word
-KEEP_S = 60.0  # for new children, what somebody is responsible for: at least, and until branches are renewed
-SELDOM = 2  # renewals where nothing changes, then publishers ask for the root
-MOST_HOPS = 255
+IDLE_PERIODS = 2  # of the graph, between two refreshes where nothing changes: a branch costs two messages each time
+FORGET_AFTER = 3  # refreshes without a message
+KEEP_S = 60.0  # for new children, what somebody is responsible for: at least, and until branches are refreshed
+SELDOM = 2  # refreshes where nothing changes, then publishers ask for the root
 
 
-class Scribe(Rooted):
-    """A node of Scribe."""
+class Refresh:
+    """When a node repeats what it has said: each `renew_s` seconds after a change, then ever more seldom.
 
-    method = "scribe"
+    The pause doubles up to `idle_s`, unless that is shorter than `renew_s`.
+    """
+
+    def __init__(self, renew_s: float, idle_s: float) -> None:
+        self._renew_s = renew_s
+        self._idle_s = max(renew_s, idle_s)
+        self._pause_s = renew_s
+        self._at = 0.0
+        self._count = 0
+        self.calm = False  # nothing had changed for a while at the last one
+
+    def soon(self, now: float) -> None:
+        """Something has changed: others may stand elsewhere, too."""
+        self._pause_s = self._renew_s
+        self._at = min(self._at, now + self._renew_s)
+
+    def due(self, now: float) -> bool:
+        """Whether it is time."""
+        if now < self._at:
+            return False
+        self.calm = self._pause_s > self._renew_s
+        self._at = now + self._pause_s
+        self._pause_s = min(2 * self._pause_s, self._idle_s)
+        self._count += 1
+        return True
+
+    def every(self, number: int) -> bool:
+        """Whether this one is one of so many."""
+        return self._count % number == 0
+
+
+class Scribe:
+    """A node of Scribe; implements `base.TopicNode`."""
+
+    method: ClassVar[str] = "scribe"
     relay_free: ClassVar[bool] = False
     by_area: ClassVar[bool] = False
     stops: ClassVar[bool] = False
     ways: ClassVar[tuple[str, ...]] = ()
 
     def __init__(self, place: Place, parameters: Mapping[str, Any], random: Random) -> None:
-        check_known(self.method, parameters, ("period_s", "idle_period_s", "renew_s"))
-        super().__init__(self.method, place, parameters, random)
+        check_known(self.method, parameters, (*topic_graph.PARAMETERS, "renew_s"))
         renew_s = seconds(self.method, parameters, "renew_s", RENEW_S, NEVER_S)
-        longest_s = max(renew_s, IDLE_PERIODS * self._idle_s)
-        self._renewals = Renewals(renew_s, longest_s)
-        self.branches = Branches(
-            self._heading,
-            self._tell,
-            self._next_ticket,
-            lambda topic: self._out.append(Subscribed(topic)),
-            self._welcome,
-            FORGET_AFTER * longest_s,
+        topics = TopicGraph(self.method, place, parameters, random)
+        longest_s = max(renew_s, IDLE_PERIODS * topics.idle_s)
+        self.number = place.number
+        self.graph = topics.node
+        self.routing = VectorRouting(topics, place.incarnation)
+        self.tree = Tree(self.routing, FORGET_AFTER * longest_s)
+        self._uplink = Uplink(self.routing, self._arrive)
+        self._forwarding = TreeForwarding(
+            self.routing, self.tree, self._uplink, place.incarnation, max(KEEP_S, longest_s)
         )
-        self._climbing = Climbing(self._heading, self._send_up, self._arrive)
-        self._traffic = Traffic(
-            self.branches,
-            self._climbing.climb,
-            self._heading,
-            self._next_attempt,
-            self._do,
-            max(KEEP_S, longest_s),
-        )
-        self._sources = Sources(
-            self._look_for_root,
-            lambda root, message: self._traffic.publish(root, self.number, message, self._now),
-            lambda topic: self._out.append(Advertised(topic)),
-        )
+        self._sources = Sources(topics, self.routing, self._uplink, self._forwarding)
         self._publishers = Publishers(FORGET_AFTER * SELDOM * longest_s)
-        self._attempts = place.incarnation
+        self._refresh = Refresh(renew_s, longest_s)
+        self._period_s = topics.period_s
+        self._random = random
         self._tick_at: float | None = None
 
     # What the node wants
 
     def advertise(self, topic: str, now: float) -> list[Action]:
         edge(topic, Role.PUBLISHER)  # every method refuses the same topics
-        self._begin(now)
-        self._sources.advertise(topic)
-        return self._done()
+        context = self._begin(now)
+        self._sources.advertise(topic, context)
+        return self._done(context)
 
     def withdraw(self, topic: str, now: float) -> list[Action]:
-        self._begin(now)
+        context = self._begin(now)
         self._sources.withdraw(topic)
-        return self._done()
+        return self._done(context)
 
     def subscribe(self, topic: str, now: float) -> list[Action]:
         edge(topic, Role.SUBSCRIBER)
-        self._begin(now)
-        self.branches.subscribe(topic)
-        return self._done()
+        context = self._begin(now)
+        self.tree.subscribe(topic, context)
+        return self._done(context)
 
     def unsubscribe(self, topic: str, now: float) -> list[Action]:
-        self._begin(now)
-        self.branches.unsubscribe(topic)
-        return self._done()
+        context = self._begin(now)
+        self.tree.unsubscribe(topic, context)
+        return self._done(context)
 
     def publish(self, message: Message, now: float) -> list[Action]:
-        self._begin(now)
-        self._sources.publish(message, now)
-        return self._done()
+        if message.topic not in self._sources:
+            raise ValueError(f"topic {message.topic!r} is not advertised here; advertise it first")
+        context = self._begin(now)
+        self._sources.publish(message, context)
+        return self._done(context)
 
     def ask(self, topic: str, words: bytes, now: float) -> list[Action]:
-        self._begin(now)
-        self._climbing.climb(Question(self.number, 0, topic, words))
-        return self._done()
+        context = self._begin(now)
+        self._uplink.send(Question(self.number, 0, topic, words), context)
+        return self._done(context)
 
     def leave(self, now: float) -> list[Action]:
-        self._begin(now)
-        self.branches.leave()
+        context = self._begin(now)
+        self.tree.leave(context)
         self._sources.leave()
-        self._act(self.graph.remove(node_key(self.number), now))
-        return self._done()
+        self.routing.leave(context)
+        return self._done(context)
 
     @property
     def left(self) -> bool:
         return self.graph.left
 
     def serve_again(self, message: Message, now: float) -> list[Action]:
-        self._begin(now)
-        self._traffic.serve_again(message, now)
-        return self._done()
+        context = self._begin(now)
+        self._forwarding.serve_again(message, context)
+        return self._done(context)
 
     def describe(self) -> dict[str, Any]:
         return self.graph.describe()
 
     def holds(self, message_id: int) -> bool:
-        waiting = [
-            one for one in (*self._climbing, *self._sources.waiting()) if _is(one, message_id)
-        ]
-        return bool(waiting) or self._traffic.holds(message_id)
+        parts = (self._uplink, self._sources, self._forwarding)
+        return any(part.holds(message_id) for part in parts)
 
     # What happens
 
     def on_message(self, sender: int, message: Message, now: float) -> list[Action]:
-        self._begin(now)
+        context = self._begin(now, sender)
         try:
             if message.kind is Kind.OVERLAY:
-                self._act(self.graph.on_message(sender, decode(message.payload), now))
+                context.perform(self.graph.on_message(sender, decode(message.payload), now))
             else:
-                self._traffic.on_publication(sender, message, now)
+                self._forwarding.on_publication(sender, message, context)
         except WireError as error:
-            self._out.append(Refuse(sender, str(error)))
-        return self._done()
+            context.do(Refuse(sender, str(error)))
+        return self._done(context)
 
     def on_peer_lost(self, number: int, now: float) -> list[Action]:
-        self._begin(now)
-        self._renewals.soon(now)
-        self._act(self.graph.on_peer_lost(number, now))
-        self.branches.forget_node(number)
+        context = self._begin(now)
+        self._refresh.soon(now)
+        context.perform(self.graph.on_peer_lost(number, now))
+        self.tree.forget_node(number, context)
         self._sources.forget_node(number)
         self._publishers.forget_node(number)
-        return self._done()
+        return self._done(context)
 
     def on_peer_found(self, number: int, now: float) -> list[Action]:
-        self._begin(now)
-        self._renewals.soon(now)
-        self._act(self.graph.on_peer_found(number, now))
-        return self._done()
+        context = self._begin(now)
+        self._refresh.soon(now)
+        context.perform(self.graph.on_peer_found(number, now))
+        return self._done(context)
 
     def next_deadline(self) -> float | None:
-        if not self._begun:
+        if not self.routing.begun:
             return 0.0  # at once: every node has its key
         moments = [at for at in (self.graph.next_deadline(), self._tick_at) if at is not None]
         return min(moments, default=None)
 
     def on_deadline(self, now: float) -> list[Action]:
-        self._begin(now)
+        context = self._begin(now)
         if self._tick_at is not None and now >= self._tick_at:
             self._tick_at = None
-            self._tick()
-        self._act(self.graph.on_deadline(now))
-        return self._done()
+            self._tick(context)
+        context.perform(self.graph.on_deadline(now))
+        return self._done(context)
 
-    # From time to time
+    # One call
 
-    def _tick(self) -> None:
-        renew = self._renewals.due(self._now)
-        self.compass.tick(renew)
-        self.branches.tick(renew, self._now)
-        self._climbing.go_on()
-        # The old root passes on what comes to it: publishers need not be told at once.
-        self._sources.tick(renew and (not self._renewals.calm or self._renewals.every(SELDOM)))
-        self._traffic.tick(self._now)
-        self._publishers.forget_old(self._now)
-        for topic, node in self._publishers.hand_over(self._is_elsewhere):
-            self._climbing.climb(Look(node, 0, topic))
+    def _begin(self, now: float, sender: int | None = None) -> Context:
+        context = Context(now, self._on_graph, sender)
+        self.routing.begin(context)
+        return context
 
-    def _is_elsewhere(self, topic: str) -> bool:
-        """The topic's root, as far as it is known."""
-        return isinstance(self._heading(topic), int)
-
-    def _done(self) -> list[Action]:
-        parts = (self.branches, self._sources, self._climbing, self._traffic, self._publishers)
+    def _done(self, context: Context) -> list[Action]:
+        parts = (self.tree, self._sources, self._uplink, self._forwarding, self._publishers)
         if self._tick_at is None and any(parts):
-            self._tick_at = self._now + self._period_s * (0.9 + 0.2 * self._random.random())
-        out, self._out = self._out, []
-        return out
+            self._tick_at = context.now + self._period_s * (0.9 + 0.2 * self._random.random())
+        return context.actions
 
-    def _next_attempt(self) -> int:
-        self._attempts += 1
-        return message_id(self.number, self._attempts)
+    def _tick(self, context: Context) -> None:
+        refresh = self._refresh.due(context.now)
+        self.routing.tick(refresh, context)
+        self.tree.tick(refresh, context)
+        self._uplink.go_on(context)
+        # The old root passes on what comes to it: publishers need not be told at once.
+        seldom = refresh and (not self._refresh.calm or self._refresh.every(SELDOM))
+        self._sources.tick(seldom, context)
+        self._forwarding.tick(context)
+        self._publishers.forget_old(context.now)
 
-    def _look_for_root(self, topic: str, root: int | None) -> None:
-        """Where it was, if that is known: it answers itself, or passes the question on."""
-        look = Look(self.number, 0, topic)
-        if root is None or root == self.number or self.graph.suspects(root):
-            self._climbing.climb(look)
-        else:
-            self._tell(root, look)
+        def is_elsewhere(topic: str) -> bool:
+            """The topic's root, as far as it is known."""
+            return isinstance(self.routing.next_hop(topic, context), int)
 
-    def _do(self, action: Action) -> None:
-        self._out.append(action)
+        for topic, node in self._publishers.hand_over(is_elsewhere):
+            self._uplink.send(Look(node, 0, topic), context)
 
-    def _welcome(self, child: int, topic: str) -> None:
-        self._traffic.welcome(child, topic)
-
-    def _send_up(self, node: int, one: Climber) -> None:
-        if isinstance(one, Message):
-            self._traffic.send(node, one, course_of(one))
-        elif one.hops < MOST_HOPS:
-            self._tell(node, replace(one, hops=one.hops + 1))
-
-    def _arrive(self, one: Climber) -> None:
+    def _arrive(self, one: Upward, context: Context) -> None:
         """This node is the root."""
         match one:
             case Look():
-                self._publishers.add(one.topic, one.asker, self._now)
-                self._tell(one.asker, Root(one.topic))
+                self._publishers.add(one.topic, one.asker, context.now)
+                self.routing.tell(one.asker, Root(one.topic), context)
             case Question():
-                self._out.append(Asked(one.asker, one.topic, one.words))
+                context.do(Asked(one.asker, one.topic, one.words))
                 for node in self._publishers.of(one.topic):
                     if node not in (one.asker, self.number):
-                        self._tell(node, Inquiry(one.asker, one.topic, one.words))
+                        inquiry = Inquiry(one.asker, one.topic, one.words)
+                        self.routing.tell(node, inquiry, context)
             case Message():
-                self._traffic.on_top(one)
+                self._forwarding.on_top(one)
 
-    # Words
+    # What the graph wants and reports
 
-    def _on_restored(self) -> None:
-        self._out += [Restored(topic) for topic in self.branches.subscribed()]
+    def _on_graph(self, actions: list[graph.Action], context: Context) -> None:
+        for action in actions:
+            self._on_action(action, context)
 
-    def _on_moved(self) -> None:
-        self._renewals.soon(self._now)
+    def _on_action(self, action: graph.Action, context: Context) -> None:
+        match action:
+            case graph.Send():
+                context.do(Send(action.node, written(action.message, self.number)))
+            case graph.Told(sender, body):
+                self._on_control(sender, body, context)
+            case graph.Moved():
+                self._refresh.soon(context.now)
+            case graph.Restored():
+                for topic in self.tree.subscribed():
+                    context.do(Restored(topic))
+            case graph.Doubted():
+                context.do(Doubted(action.node))
+            case graph.Inserted():
+                self.routing.on_inserted(context)
 
-    def _hear(self, sender: int, word: ScribeWord) -> None:
-        match word:
+    def _on_control(self, sender: int, body: bytes, context: Context) -> None:
+        match word := hear_scribe(body):
             case Ask():
-                self.compass.on_ask(word)
+                self.routing.on_ask(word, context)
             case Answer():
-                self.compass.on_answer(word)
-                self.branches.look()
-                self._climbing.go_on()
+                self.routing.on_answer(word)
+                self.tree.look(context)
+                self._uplink.go_on(context)
             case Join():
-                self.branches.on_join(sender, word, self._now)
+                if self.tree.on_join(sender, word, context):
+                    self._forwarding.welcome(sender, word.topic, context)
             case Joined():
-                self.branches.on_joined(sender, word)
+                self.tree.on_joined(sender, word, context)
             case Leave():
-                self._renewals.soon(self._now)
-                self.branches.on_leave(sender, word)
+                self._refresh.soon(context.now)
+                self.tree.on_leave(sender, word, context)
             case Look() | Question():
-                self._climbing.climb(word)
+                self._uplink.send(word, context)
             case Inquiry():
-                self._out.append(Asked(word.asker, word.topic, word.words))
+                context.do(Asked(word.asker, word.topic, word.words))
             case Root():
-                self._sources.on_root(sender, word.topic)
-
-
-def _is(one: Climber, message_id: int) -> bool:
-    return isinstance(one, Message) and one.message_id == message_id
+                self._sources.on_root(sender, word.topic, context)

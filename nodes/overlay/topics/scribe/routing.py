@@ -1,4 +1,4 @@
-"""Which neighbour a bit string leads to, on a Skip Graph with one key a node: routing by membership vectors.
+"""The way to a topic's root, on a Skip Graph with one key a node: routing by membership vectors.
 
 Level by level: if the node's own bit is the wanted one, the next level decides. Else the way leads along the list of
 this level, to the nearest member that has the bit, whichever side it is on; of two as near, to the right one. Where no
@@ -10,28 +10,57 @@ the first that has the bit, or to the end, and is answered to the asker at once.
 asked for anew when the neighbours of the level are others, and now and then, because the list may change farther off.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
+from hashlib import blake2b
+from typing import Protocol
 
 from nodes.overlay.skipgraph.table import Peer
-from nodes.protocol.scribe_messages import Answer, Ask, ScribeWord
+from nodes.overlay.topics.topic_graph import Context, TopicGraph
+from nodes.protocol.scribe_messages import Answer, Ask, ScribeWord, say_scribe
 from nodes.protocol.skipgraph_messages import VECTOR_BITS, Contact
+from nodes.protocol.wire import encode_topic
 
+UNSURE_PERIODS = 3  # after a node has come, before it takes itself for a root
 _SIDES = (False, True)  # left, right
 _MOST_STEPS = 0xFFFFFFFF
 _Near = tuple[Contact | None, Contact | None]
 
 
-class Bearing(Enum):
-    """Where there is no next hop."""
+def topic_hash(topic: str) -> int:
+    """Where the topic's root is looked for; the same everywhere and always."""
+    return int.from_bytes(blake2b(encode_topic(topic), digest_size=VECTOR_BITS // 8).digest())
+
+
+def node_key(number: int) -> bytes:
+    """The one key of a node."""
+    return number.to_bytes(4)
+
+
+class NoHop(Enum):
+    """Why there is no next hop."""
 
     HERE = auto()  # this node is the root
     UNKNOWN = auto()  # it has been asked for
 
 
+class Routing(Protocol):
+    """What the other parts of a node need to know of others: the next hop to a root, and how to speak to a node."""
+
+    number: int
+
+    def next_hop(self, topic: str, context: Context) -> int | NoHop:
+        """The next node on the way to the topic's root, if it is known and not taken for dead."""
+
+    def tell(self, node: int, word: ScribeWord, context: Context) -> None:
+        """Send a control message to this node."""
+
+    def ticket(self) -> int:
+        """A number that grows from each to the next, also from one life of the node to the next."""
+
+
 @dataclass(slots=True)
-class _Sight:
+class _Nearest:
     """What is known of the nearest member of a list with the other bit."""
 
     near: _Near  # neighbours when it was asked for
@@ -41,40 +70,67 @@ class _Sight:
     known: bool = False
     used: bool = True
 
+    def conclude(self) -> None:
+        """If both sides have answered: the nearer one it is."""
+        if len(self.steps) < len(_SIDES):
+            return
+        left, right = (self.steps[rightwards] for rightwards in _SIDES)
+        rightwards = bool(right) and (not left or right <= left)
+        self.toward = self.near[rightwards] if left or right else None
+        self.known = True
 
-class Compass:
-    """Finds next hops for the one peer of a node."""
 
-    def __init__(
-        self,
-        peer: Callable[[], Peer | None],
-        tell: Callable[[int, ScribeWord], None],
-        ticket: Callable[[], int],
-    ) -> None:
-        self._peer = peer
-        self._tell = tell
-        self._ticket = ticket
-        self._sights: dict[int, _Sight] = {}
+class VectorRouting:
+    """Implements `Routing` for the one key of a node."""
 
-    def heading(self, target: int) -> int | Bearing:
-        """The next node on the way to the root of this bit string."""
-        peer = self._peer()
-        if peer is None or not peer.in_ring:
-            return Bearing.UNKNOWN
-        for level in range(VECTOR_BITS):
-            near = peer.neighbour(level, False), peer.neighbour(level, True)
-            if near == (None, None):
-                break
-            if _bit(peer.me.vector, level) == _bit(target, level):
-                continue
-            sight = self._sight(peer, level, near)
-            if not sight.known:
-                return Bearing.UNKNOWN
-            if sight.toward is not None:
-                return sight.toward.node
-        return Bearing.HERE
+    def __init__(self, graph: TopicGraph, incarnation: int) -> None:
+        self.number = graph.number
+        self._graph = graph
+        self._tickets = (incarnation & 0xFFFFFFFF) << 32
+        self._nearest: dict[int, _Nearest] = {}  # by level
+        self._sure_at: float | None = None  # None: not in the graph yet
+        self.begun = False
 
-    def on_ask(self, ask: Ask) -> None:
+    # The node's place in the graph
+
+    def begin(self, context: Context) -> None:
+        """Every call begins here: the first one inserts the key, unless the graph stands already."""
+        if self.begun:
+            return
+        self.begun = True
+        if self._graph.node.own_keys():
+            self._sure_at = context.now
+        self._graph.insert(node_key(self.number), context)
+
+    def leave(self, context: Context) -> None:
+        self._graph.remove(node_key(self.number), context)
+
+    def on_inserted(self, context: Context) -> None:
+        """The key stands in the ring: for a while, the node does not take itself for a root."""
+        self._sure_at = context.now + UNSURE_PERIODS * self._graph.period_s
+
+    # What other parts need
+
+    def next_hop(self, topic: str, context: Context) -> int | NoHop:
+        if self.begun and not self._graph.node.own_keys():  # it has left: others know the way
+            guide = self._graph.node.guide()
+            return NoHop.UNKNOWN if guide is None else guide
+        hop = self._next_hop(topic_hash(topic), context)
+        if isinstance(hop, int):
+            return NoHop.UNKNOWN if self._graph.suspects(hop) else hop
+        sure = self._sure_at is not None and context.now >= self._sure_at
+        return hop if sure or hop is not NoHop.HERE else NoHop.UNKNOWN
+
+    def tell(self, node: int, word: ScribeWord, context: Context) -> None:
+        self._graph.tell(node, say_scribe(word), context)
+
+    def ticket(self) -> int:
+        self._tickets += 1
+        return self._tickets
+
+    # Questions along the lists
+
+    def on_ask(self, ask: Ask, context: Context) -> None:
         """Somebody's question has come along a list."""
         peer = self._peer()
         if peer is None or not peer.in_ring:
@@ -83,65 +139,76 @@ class Compass:
         if _bit(peer.me.vector, ask.level) != ask.bit:
             onward = peer.neighbour(ask.level, bool(ask.rightwards))
             if onward is not None and steps < _MOST_STEPS:
-                self._tell(onward.node, replace(ask, steps=steps + 1))
+                self.tell(onward.node, replace(ask, steps=steps + 1), context)
                 return
             steps = 0
-        self._tell(ask.asker, Answer(ask.level, ask.rightwards, steps, ask.ticket))
+        self.tell(ask.asker, Answer(ask.level, ask.rightwards, steps, ask.ticket), context)
 
     def on_answer(self, answer: Answer) -> None:
-        sight = self._sights.get(answer.level)
-        if sight is not None and sight.ticket == answer.ticket:
-            sight.steps[bool(answer.rightwards)] = answer.steps
-            _conclude(sight)
+        nearest = self._nearest.get(answer.level)
+        if nearest is not None and nearest.ticket == answer.ticket:
+            nearest.steps[bool(answer.rightwards)] = answer.steps
+            nearest.conclude()
 
-    def tick(self, renew: bool) -> None:
-        """Ask again what has not been answered; and everything in use, if it is time to renew.
+    def tick(self, refresh: bool, context: Context) -> None:
+        """Ask again what has not been answered; and everything in use, if it is time to refresh.
 
         What has not been answered keeps its ticket: the answer may only be late.
         """
-        for level, sight in list(self._sights.items()):
-            if renew and not sight.used:
-                del self._sights[level]
-            elif renew or not sight.known:
-                sight.used = False
-                if len(sight.steps) == len(_SIDES):
-                    sight.ticket = self._ticket()
-                    sight.steps.clear()
-                self._question(level, sight)
+        for level, nearest in list(self._nearest.items()):
+            if refresh and not nearest.used:
+                del self._nearest[level]
+            elif refresh or not nearest.known:
+                nearest.used = False
+                if len(nearest.steps) == len(_SIDES):
+                    nearest.ticket = self.ticket()
+                    nearest.steps.clear()
+                self._ask(level, nearest, context)
 
-    def _sight(self, peer: Peer, level: int, near: _Near) -> _Sight:
+    def _next_hop(self, target: int, context: Context) -> int | NoHop:
+        """The next node on the way to the root of this bit string."""
+        peer = self._peer()
+        if peer is None or not peer.in_ring:
+            return NoHop.UNKNOWN
+        for level in range(VECTOR_BITS):
+            near = peer.neighbour(level, False), peer.neighbour(level, True)
+            if near == (None, None):
+                break
+            if _bit(peer.me.vector, level) == _bit(target, level):
+                continue
+            nearest = self._find(peer, level, near, context)
+            if not nearest.known:
+                return NoHop.UNKNOWN
+            if nearest.toward is not None:
+                return nearest.toward.node
+        return NoHop.HERE
+
+    def _find(self, peer: Peer, level: int, near: _Near, context: Context) -> _Nearest:
         own = _bit(peer.me.vector, level)
         for contact in reversed(near):  # the right one first
             if contact is not None and _bit(contact.vector, level) != own:
-                return _Sight(near, 0, toward=contact, known=True)
-        sight = self._sights.get(level)
-        if sight is None or sight.near != near:
-            sight = self._sights[level] = _Sight(near, self._ticket())
-            self._question(level, sight)
-        sight.used = True
-        return sight
+                return _Nearest(near, 0, toward=contact, known=True)
+        nearest = self._nearest.get(level)
+        if nearest is None or nearest.near != near:
+            nearest = self._nearest[level] = _Nearest(near, self.ticket())
+            self._ask(level, nearest, context)
+        nearest.used = True
+        return nearest
 
-    def _question(self, level: int, sight: _Sight) -> None:
+    def _ask(self, level: int, nearest: _Nearest, context: Context) -> None:
         peer = self._peer()
         if peer is None:
             return
         wanted = 1 - _bit(peer.me.vector, level)
-        for rightwards, contact in zip(_SIDES, sight.near, strict=True):
+        for rightwards, contact in zip(_SIDES, nearest.near, strict=True):
             if contact is None:
-                sight.steps[rightwards] = 0
+                nearest.steps[rightwards] = 0
             else:
-                ask = Ask(level, wanted, int(rightwards), 1, peer.me.node, sight.ticket)
-                self._tell(contact.node, ask)
+                ask = Ask(level, wanted, int(rightwards), 1, self.number, nearest.ticket)
+                self.tell(contact.node, ask, context)
 
-
-def _conclude(sight: _Sight) -> None:
-    """Both sides have answered: the nearer one it is."""
-    if len(sight.steps) < len(_SIDES):
-        return
-    left, right = (sight.steps[rightwards] for rightwards in _SIDES)
-    rightwards = bool(right) and (not left or right <= left)
-    sight.toward = sight.near[rightwards] if left or right else None
-    sight.known = True
+    def _peer(self) -> Peer | None:
+        return self._graph.node.peer(node_key(self.number))
 
 
 def _bit(bits: int, level: int) -> int:

@@ -1,18 +1,19 @@
 """The trees of Scribe as one node has them: for each topic its children, and the parent that the way to the root names.
 
 A node is in a tree if it subscribes or has children. It asks its parent to be taken in (Join), again each time it
-renews; a child that is not heard of for long is forgotten. Joined goes down when the branch stands as far as the root.
-A node that is in the tree already passes no Join on. With neither subscription nor children it leaves.
+refreshes; a child that is not heard of for long is forgotten. Joined goes down when the branch stands as far as the
+root. A node that is in the tree already passes no Join on. With neither subscription nor children it leaves.
 
 Another parent: the old one is left when the new one has confirmed. Tickets grow, so that a late Leave does not undo
 a newer Join.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from nodes.overlay.topics.scribe.routing import Bearing
-from nodes.protocol.scribe_messages import Join, Joined, Leave, ScribeWord
+from nodes.overlay.topics.base import Subscribed
+from nodes.overlay.topics.scribe.routing import NoHop, Routing
+from nodes.overlay.topics.topic_graph import Context
+from nodes.protocol.scribe_messages import Join, Joined, Leave
 
 
 @dataclass(slots=True)
@@ -30,7 +31,7 @@ class Branch:
 
     topic: str
     subscribed: bool = False
-    told: bool = False  # that the subscription stands
+    confirmed: bool = False  # the subscription, to the layer above
     stands: bool = False
     parent: int | None = None  # who has confirmed; None: nobody, or this node is the root
     asked: int | None = None  # who is to be the parent
@@ -38,25 +39,11 @@ class Branch:
     children: dict[int, Child] = field(default_factory=dict)
 
 
-class Branches:
-    """All of a node. `heading` tells the next node to a topic's root, `confirm` hears of subscriptions that stand,
-    `welcome` of new children.
-    """
+class Tree:
+    """A node's branches in the trees of all topics. Children are forgotten after `forget_s` seconds without a Join."""
 
-    def __init__(
-        self,
-        heading: Callable[[str], int | Bearing],
-        tell: Callable[[int, ScribeWord], None],
-        ticket: Callable[[], int],
-        confirm: Callable[[str], None],
-        welcome: Callable[[int, str], None],
-        forget_s: float,
-    ) -> None:
-        self._heading = heading
-        self._tell = tell
-        self._ticket = ticket
-        self._confirm = confirm
-        self._welcome = welcome
+    def __init__(self, routing: Routing, forget_s: float) -> None:
+        self._routing = routing
         self._forget_s = forget_s
         self._branches: dict[str, Branch] = {}
 
@@ -70,121 +57,121 @@ class Branches:
         """The topics that this node wants for itself."""
         return [topic for topic, branch in self._branches.items() if branch.subscribed]
 
-    def subscribe(self, topic: str) -> None:
+    def subscribe(self, topic: str, context: Context) -> None:
         branch = self._grown(topic)
-        branch.subscribed, branch.told = True, False
-        self._steer(branch)
+        branch.subscribed, branch.confirmed = True, False
+        self._steer(branch, context)
         if branch.stands:
-            self._stand(branch)
+            self._stand(branch, context)
 
-    def unsubscribe(self, topic: str) -> None:
+    def unsubscribe(self, topic: str, context: Context) -> None:
         branch = self._branches.get(topic)
         if branch is not None:
             branch.subscribed = False
-            self._prune(branch)
+            self._prune(branch, context)
 
-    def leave(self) -> None:
+    def leave(self, context: Context) -> None:
         """The node goes: parents forget it, and children have to look for another way."""
         for branch in list(self._branches.values()):
             branch.subscribed = False
             branch.children.clear()
-            self._prune(branch)
+            self._prune(branch, context)
 
-    def on_join(self, node: int, join: Join, now: float) -> None:
+    def on_join(self, node: int, join: Join, context: Context) -> bool:
+        """A node wants to be a child; whether it is a new one."""
         branch = self._grown(join.topic)
         child = branch.children.get(node)
         if child is not None and child.ticket > join.ticket:
-            return
-        branch.children[node] = Child(join.ticket, now + self._forget_s)
-        self._steer(branch)
+            return False
+        branch.children[node] = Child(join.ticket, context.now + self._forget_s)
+        self._steer(branch, context)
         if branch.stands:
-            self._stand(branch)
-        if child is None:
-            self._welcome(node, join.topic)
+            self._stand(branch, context)
+        return child is None
 
-    def on_joined(self, node: int, joined: Joined) -> None:
+    def on_joined(self, node: int, joined: Joined, context: Context) -> None:
         branch = self._branches.get(joined.topic)
         if branch is None or (node, joined.ticket) != (branch.asked, branch.ticket):
             return
         if branch.parent not in (None, node):
-            self._leave(branch.parent, branch)
+            self._leave(branch.parent, branch, context)
         branch.parent = node
-        self._stand(branch)
+        self._stand(branch, context)
 
-    def on_leave(self, node: int, leave: Leave) -> None:
+    def on_leave(self, node: int, leave: Leave, context: Context) -> None:
         branch = self._branches.get(leave.topic)
         child = None if branch is None else branch.children.get(node)
         if branch is not None and child is not None and child.ticket <= leave.ticket:
             del branch.children[node]
-            self._prune(branch)
+            self._prune(branch, context)
 
-    def refuse(self, node: int, topic: str) -> None:
+    def refuse(self, node: int, topic: str, context: Context) -> None:
         """It sends a topic that this node has no branch of."""
-        self._tell(node, Leave(self._ticket(), topic))
+        self._routing.tell(node, Leave(self._routing.ticket(), topic), context)
 
-    def forget_node(self, number: int) -> None:
+    def forget_node(self, number: int, context: Context) -> None:
         """It is dead. Another parent is asked for at the next tick: the graph needs a moment."""
         for branch in list(self._branches.values()):
             branch.children.pop(number, None)
             if number in (branch.parent, branch.asked):
                 branch.parent = branch.asked = None
                 branch.stands = False
-            self._prune(branch)
+            self._prune(branch, context)
 
-    def look(self) -> None:
+    def look(self, context: Context) -> None:
         """Ways may have become known or others."""
         for branch in list(self._branches.values()):
-            self._steer(branch)
+            self._steer(branch, context)
 
-    def tick(self, renew: bool, now: float) -> None:
-        """Forget who was not heard of, ask again who has not confirmed; everybody, if it is time to renew."""
+    def tick(self, refresh: bool, context: Context) -> None:
+        """Forget who was not heard of, ask again who has not confirmed; everybody, if it is time to refresh."""
         for branch in list(self._branches.values()):
             branch.children = {
-                node: child for node, child in branch.children.items() if child.until >= now
+                node: child for node, child in branch.children.items() if child.until >= context.now
             }
-            self._prune(branch)
+            self._prune(branch, context)
             if branch.topic in self._branches:
-                self._steer(branch, again=renew or branch.parent != branch.asked)
+                self._steer(branch, context, again=refresh or branch.parent != branch.asked)
 
     def _grown(self, topic: str) -> Branch:
         return self._branches.setdefault(topic, Branch(topic))
 
-    def _steer(self, branch: Branch, again: bool = False) -> None:
+    def _steer(self, branch: Branch, context: Context, again: bool = False) -> None:
         """Hold on to the node that the way names."""
-        heading = self._heading(branch.topic)
-        if heading is Bearing.UNKNOWN:
+        hop = self._routing.next_hop(branch.topic, context)
+        if hop is NoHop.UNKNOWN:
             return
-        toward = None if isinstance(heading, Bearing) else heading
+        toward = None if isinstance(hop, NoHop) else hop
         if toward != branch.asked:
             if branch.asked != branch.parent:
-                self._leave(branch.asked, branch)
-            branch.asked, branch.ticket, again = toward, self._ticket(), True
+                self._leave(branch.asked, branch, context)
+            branch.asked, branch.ticket, again = toward, self._routing.ticket(), True
         if toward is not None:
             if again:
-                self._tell(toward, Join(branch.ticket, branch.topic))
+                self._routing.tell(toward, Join(branch.ticket, branch.topic), context)
             return
-        self._leave(branch.parent, branch)
+        self._leave(branch.parent, branch, context)
         branch.parent = None
         if not branch.stands:
-            self._stand(branch)
+            self._stand(branch, context)
 
-    def _stand(self, branch: Branch) -> None:
+    def _stand(self, branch: Branch, context: Context) -> None:
         branch.stands = True
-        if branch.subscribed and not branch.told:
-            branch.told = True
-            self._confirm(branch.topic)
+        if branch.subscribed and not branch.confirmed:
+            branch.confirmed = True
+            context.do(Subscribed(branch.topic))
         for node, child in branch.children.items():
             if child.waits:
                 child.waits = False
-                self._tell(node, Joined(child.ticket, branch.topic))
+                self._routing.tell(node, Joined(child.ticket, branch.topic), context)
 
-    def _prune(self, branch: Branch) -> None:
+    def _prune(self, branch: Branch, context: Context) -> None:
         if branch.subscribed or branch.children:
             return
         del self._branches[branch.topic]
         for node in {branch.parent, branch.asked}:
-            self._leave(node, branch)
+            self._leave(node, branch, context)
 
-    def _leave(self, node: int | None, branch: Branch) -> None:
+    def _leave(self, node: int | None, branch: Branch, context: Context) -> None:
         if node is not None:
-            self._tell(node, Leave(branch.ticket, branch.topic))
+            self._routing.tell(node, Leave(branch.ticket, branch.topic), context)

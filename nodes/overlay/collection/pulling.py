@@ -1,0 +1,243 @@
+"""Pull (SFB in Kawakami 2016): readings that the collector asks for.
+
+The first subscriber asks all publishers each `pull_s` seconds, by a multicast from where it stands to the beginning of
+the topic's stretch. Each publisher keeps its readings until it is asked. It answers whom it has the question from,
+together with the answers of those to whom it passed the question on (`rounds`), so that question and answer cost each
+publisher one message. Who does not answer in `wait_s` is not waited for any longer.
+"""
+
+from collections import OrderedDict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from math import inf
+
+from nodes.overlay.collection.aggregation import stream_of, streams_of
+from nodes.overlay.collection.forwarding import MOST_HOPS, ReadingForwarding
+from nodes.overlay.collection.rules import Settings, Way
+from nodes.overlay.topics.keys import Role, edge, stands_in
+from nodes.overlay.topics.membership import Membership
+from nodes.overlay.topics.topic import Topic
+from nodes.overlay.topics.topic_graph import Context, TopicGraph
+from nodes.protocol.collection_messages import Answer, ReadingWord, Toward, hear, say, say_nothing
+from nodes.protocol.skipgraph_messages import Multicast
+from nodes.protocol.wire import Message
+
+# What a node does with a collector's question: it passes it on, waits for answers, and answers with all of them.
+#
+# heard -> open, until all to whom it was passed on have answered or the time is over -> closed
+#          what comes later goes on to the asker by itself, at once
+#
+# Whoever brought the question first is answered, also if it only passed through here, and is for this node later or
+# never: each has heard of it before those whose answers it waits for, so that no answer goes in circles.
+
+
+MOST_ROUNDS = 256  # the oldest are forgotten
+
+
+@dataclass(slots=True)
+class Round:
+    """One question at one node."""
+
+    asker: int
+    until: float
+    waiting: set[int] = field(default_factory=set)  # nodes to whom the question was passed on
+    readings: list[Message] = field(default_factory=list)
+    closed: bool = False
+
+
+class Rounds:
+    """All of a node."""
+
+    def __init__(self, wait_s: float) -> None:
+        self._wait_s = wait_s
+        self._rounds: OrderedDict[Answer, Round] = OrderedDict()
+
+    def heard(self, question: Answer, asker: int, now: float) -> None:
+        """The question has come from this node, for this one or on its way to others."""
+        if question not in self._rounds:
+            self._rounds[question] = Round(asker, now + self._wait_s)
+            if len(self._rounds) > MOST_ROUNDS:
+                self._rounds.popitem(last=False)
+
+    def asked(self, question: Answer, own: Iterable[Message]) -> None:
+        """It was heard, and is for this node, too; `own` is what there is to answer here."""
+        one = self._rounds[question]
+        one.readings += own
+        one.closed = False  # one part of the question may have come before another
+
+    def passed_on(self, question: Answer, node: int) -> None:
+        if (one := self._rounds.get(question)) is not None and not one.closed:
+            one.waiting.add(node)
+
+    def answered(self, question: Answer, node: int, readings: Iterable[Message]) -> int | None:
+        """A node has answered; who is to get that at once, if the question is answered here already.
+
+        None: it waits for the others. KeyError: nobody has asked here.
+        """
+        one = self._rounds[question]
+        if one.closed:
+            return one.asker
+        one.waiting.discard(node)
+        one.readings += readings
+        return None
+
+    def lost(self, node: int) -> None:
+        """This node answers no more."""
+        for one in self._rounds.values():
+            one.waiting.discard(node)
+
+    def complete(self, now: float) -> list[tuple[Answer, Round]]:
+        """Questions to answer now; they are closed."""
+        ready = [
+            (question, one)
+            for question, one in self._rounds.items()
+            if not one.closed and (not one.waiting or now >= one.until)
+        ]
+        for _, one in ready:
+            one.closed = True
+        return ready
+
+    def next_deadline(self) -> float | None:
+        return min((one.until for one in self._rounds.values() if not one.closed), default=None)
+
+
+def is_collect(body: object) -> bool:
+    """Whether this is a collector's question."""
+    return isinstance(body, bytes) and body[:1] == bytes([ReadingWord.COLLECT])
+
+
+class Pulling:
+    """A broker's part in it: it asks where it is the first subscriber, and answers where it publishes."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        graph: TopicGraph,
+        membership: Membership,
+        forwarding: ReadingForwarding,
+    ) -> None:
+        self._pulls = settings.way is Way.PULL
+        self._pull_s = settings.pull_s
+        self._graph = graph
+        self._membership = membership
+        self._forwarding = forwarding
+        self._rounds = Rounds(settings.wait_s)
+        self._ask_at: float | None = None
+
+    def next_deadline(self) -> float | None:
+        moments = (self._rounds.next_deadline(), self._ask_at)
+        return min((at for at in moments if at is not None), default=None)
+
+    def on_deadline(self, context: Context) -> None:
+        if self._ask_at is not None and context.now >= self._ask_at:
+            self._ask_at = None
+            self._collect(context)
+
+    def on_peer_lost(self, number: int) -> None:
+        """The node of this number answers no more."""
+        self._rounds.lost(number)
+
+    def leave(self, context: Context) -> None:
+        """Everything that is kept or waits here goes on."""
+        for stream in streams_of(self._membership):
+            self._send(stream.take_kept(), context)
+        self._answer_all(self._rounds.complete(inf), context)
+
+    # The collector
+
+    def on_keys(self, topic: Topic, context: Context) -> None:
+        """The node's keys in the topic have changed."""
+        if not self._pulls or Role.SUBSCRIBER not in topic.keys:
+            return
+        if self._ask_at is None:
+            self._ask_at = context.now + self._pull_s
+        stream = stream_of(self._membership, topic.name)
+        if stream is not None:  # nobody asks one who stands among the subscribers
+            self._send(stream.take_kept(), context)
+
+    def _collect(self, context: Context) -> None:
+        """Ask for all topics of which this node is the first subscriber."""
+        subscribed = [one for one in streams_of(self._membership) if Role.SUBSCRIBER in one.keys]
+        for stream in subscribed:
+            key = stream.keys[Role.SUBSCRIBER]
+            peer = self._graph.node.peer(key)
+            if peer is None or not peer.in_ring:
+                continue
+            left = peer.neighbour(0, False)
+            if left is None or not stands_in(left.key, stream.name, Role.PUBLISHER):
+                continue  # another one is the first, or nobody publishes
+            low, body = edge(stream.name, Role.PUBLISHER), say(ReadingWord.COLLECT, stream.name)
+            self._graph.tell_all(low, key + b"\0", body, context)
+        if subscribed:
+            self._ask_at = context.now + self._pull_s
+
+    # Those who are asked
+
+    def on_question(self, multicast: Multicast, body: bytes, context: Context) -> None:
+        """A collector's question has reached one of the node's keys."""
+        _, topic = hear(body)
+        if multicast.origin == self._graph.number or not isinstance(topic, str):
+            return
+        stream = stream_of(self._membership, topic)
+        own = [] if stream is None else stream.take_kept()
+        self._rounds.asked(self._heard(multicast, context), own)
+
+    def on_passed_on(self, multicast: Multicast, node: int, context: Context) -> None:
+        """A collector's question leaves for this node."""
+        self._rounds.passed_on(self._heard(multicast, context), node)
+
+    def _heard(self, multicast: Multicast, context: Context) -> Answer:
+        """A question is here; the collector's own is answered by nobody here."""
+        question = Answer(multicast.origin, multicast.identity)
+        if multicast.origin != self._graph.number:
+            asker = self._graph.number if context.sender is None else context.sender
+            self._rounds.heard(question, asker, context.now)
+        return question
+
+    # Answers on their way back
+
+    def on_answer(
+        self, sender: int, reading: Message, course: Toward | Answer, context: Context
+    ) -> bool:
+        """Take a reading that answers a question; whether it is one, on its way to another node."""
+        if (
+            isinstance(course, Toward)
+            or course.collector == self._graph.number
+            or reading.hops > MOST_HOPS
+        ):
+            return False
+        try:
+            asker = self._rounds.answered(course, sender, [reading])
+        except KeyError:
+            return False
+        if asker is not None:
+            self._forwarding.pass_on(asker, reading, course, context)
+        return True
+
+    def on_nothing(self, sender: int, answer: Answer) -> None:
+        """A node has nothing to answer."""
+        if answer.collector == self._graph.number:
+            return
+        try:
+            self._rounds.answered(answer, sender, [])
+        except KeyError:
+            return  # it was asked before this node began anew
+
+    def answer_complete(self, at: float, context: Context) -> None:
+        """Answer the questions to which nothing more is waited for at this time."""
+        self._answer_all(self._rounds.complete(at), context)
+
+    def _answer_all(self, rounds: list[tuple[Answer, Round]], context: Context) -> None:
+        for question, one in rounds:
+            for reading in one.readings:
+                if one.asker == self._graph.number:  # who brought it is not known any more
+                    self._send([reading], context)
+                else:
+                    self._forwarding.pass_on(one.asker, reading, question, context)
+            if not one.readings and one.asker != self._graph.number:
+                self._graph.tell(one.asker, say_nothing(question), context)
+            one.readings = []
+
+    def _send(self, readings: list[Message], context: Context) -> None:
+        for reading in readings:
+            self._forwarding.go_on(reading, Toward(self._graph.number), context)

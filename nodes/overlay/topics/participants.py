@@ -1,0 +1,274 @@
+"""Who takes part in a topic, as each of its publishers knows it: for methods that send to nodes they pick themselves.
+
+Whoever has inserted a key says so to all publishers (PRESENT, by multicast to their stretch), and again now and then;
+one who leaves says ABSENT, and for one who dies his left neighbour does. A new publisher asks the publishers beside it
+for theirs (ROSTER, answered by PRESENT), and if there are none, all subscribers; whom it has asked passes on for a
+while what it hears of later. Who has not been heard of for a long time is forgotten. Only who stands among the
+publishers hears these messages, and has a roster. A roster may be old: nobody's delivery may depend on it.
+
+A publisher that subscribes, too, stands among the subscribers (Banno 2013): it has no roster, and publishes as with
+SG-TBPS, from inside the stretch.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from nodes.overlay.skipgraph import actions as graph
+from nodes.overlay.topics.keys import Role, edge, stands_in, topic_of
+from nodes.overlay.topics.membership import Membership
+from nodes.overlay.topics.topic import Topic
+from nodes.overlay.topics.topic_graph import NEVER_S, Context, TopicGraph
+from nodes.parameters import seconds
+from nodes.protocol.skipgraph_messages import Contact, Multicast
+from nodes.protocol.topic_messages import RosterWord, hear_contacts, is_roster_word, say_contacts
+from nodes.protocol.wire import Message
+
+LATE_S = 10.0  # messages do not take longer: an older PRESENT may come in such a time after ABSENT
+PRESENT_S = 3600.0  # between two messages of the same participant
+FORGET_AFTER = 3  # of them without a message
+PARAMETERS = ("present_s",)
+
+
+def presence(method: str, parameters: Mapping[str, Any]) -> float:
+    """How often a participant tells publishers of itself, by the parameter `present_s`."""
+    return seconds(method, parameters, "present_s", PRESENT_S, NEVER_S)
+
+
+class Roster:
+    """The participants of one topic and when each was last heard of."""
+
+    def __init__(self, forget_s: float) -> None:
+        self._forget_s = forget_s
+        self._heard: dict[bytes, tuple[Contact, float]] = {}
+        self._gone: dict[bytes, float] = {}
+
+    def add(self, contact: Contact, now: float) -> bool:
+        """Whether it is new. One who has just gone is not believed to be here."""
+        if now - self._gone.get(contact.key, -LATE_S) < LATE_S:
+            return False
+        new = contact.key not in self._heard
+        self._heard[contact.key] = contact, now
+        return new
+
+    def drop(self, contact: Contact, now: float) -> bool:
+        """Whether it was known."""
+        self._gone = {key: at for key, at in self._gone.items() if now - at < LATE_S}
+        self._gone[contact.key] = now
+        return self._heard.pop(contact.key, None) is not None
+
+    def drop_node(self, node: int) -> None:
+        self._heard = {k: entry for k, entry in self._heard.items() if entry[0].node != node}
+
+    def known(self, now: float) -> list[Contact]:
+        """Those heard of lately, in key order."""
+        self._heard = {
+            key: entry for key, entry in self._heard.items() if now - entry[1] <= self._forget_s
+        }
+        return [self._heard[key][0] for key in sorted(self._heard)]
+
+
+class Rosters:
+    """The rosters of a node, by topic; made when they are needed."""
+
+    def __init__(self, present_s: float) -> None:
+        self._forget_s = FORGET_AFTER * present_s
+        self._rosters: dict[str, Roster] = {}
+
+    def __iter__(self) -> Iterator[Roster]:
+        return iter(self._rosters.values())
+
+    def of(self, topic: str) -> Roster:
+        if topic not in self._rosters:
+            self._rosters[topic] = Roster(self._forget_s)
+        return self._rosters[topic]
+
+    def forget(self, topic: str) -> None:
+        self._rosters.pop(topic, None)
+
+    def on_keys(self) -> None:
+        """The node's keys, or its wishes for keys, have changed."""
+
+    def on_publication(self, message: Message) -> None:
+        """The node publishes this."""
+
+
+class Participants:
+    """Nobody is known: the publishers of the method need not know who takes part."""
+
+    def forget(self, topic: Topic) -> None:
+        """Forget what was known of the topic before its keys changed: nobody told what happened since."""
+
+    def on_keys(self, topic: Topic, context: Context) -> None:
+        """The node's keys in the topic have changed."""
+
+    def on_settled(self) -> None:
+        """The node may want other keys than before."""
+
+    def on_publication(self, message: Message) -> None:
+        """The node publishes this."""
+
+    def forget_node(self, number: int) -> None:
+        """The node of this number is dead; the graph does not know yet."""
+
+    def on_event(self, event: graph.Event, context: Context) -> bool:
+        """Something has happened in the graph; whether no other part is concerned."""
+        return False
+
+    def next_deadline(self) -> float | None:
+        return None
+
+    def on_deadline(self, context: Context) -> None:
+        """The time has come, perhaps for another part."""
+
+
+class KnownParticipants(Participants):
+    """A node tells publishers of itself and, where it publishes, knows the others."""
+
+    def __init__(
+        self, graph: TopicGraph, membership: Membership, rosters: Rosters, present_s: float
+    ) -> None:
+        self._graph = graph
+        self._membership = membership
+        self._rosters = rosters
+        self._present_s = present_s
+        self._rights: dict[bytes, Contact] = {}  # of own keys
+        self._asked: dict[tuple[str, int], float] = {}  # topic, who has asked, until when
+        self._present_at: float | None = None
+
+    def roster(self, topic: str) -> Roster:
+        """What is known of the topic here."""
+        return self._rosters.of(topic)
+
+    def count(self, topic: str, now: float) -> int:
+        """How many take part, this node too."""
+        own = self._membership.contact(topic)
+        keys = {contact.key for contact in self._rosters.of(topic).known(now)}
+        return len(keys if own is None else keys | {own.key})
+
+    def subscribers(self, topic: str, now: float) -> list[Contact]:
+        """Those that are known and not taken for dead, in key order."""
+        return [
+            contact
+            for contact in self._rosters.of(topic).known(now)
+            if stands_in(contact.key, topic, Role.SUBSCRIBER)
+            and not self._graph.suspects(contact.node)
+        ]
+
+    def next_deadline(self) -> float | None:
+        return self._present_at
+
+    def on_deadline(self, context: Context) -> None:
+        if self._present_at is not None and context.now >= self._present_at:
+            topics = list(self._membership)
+            self._present_at = context.now + self._present_s if topics else None
+            for topic in topics:
+                self._say_present(topic, context)
+
+    def on_publication(self, message: Message) -> None:
+        self._rosters.on_publication(message)
+
+    def forget_node(self, number: int) -> None:
+        for roster in self._rosters:
+            roster.drop_node(number)
+
+    def on_settled(self) -> None:
+        self._rosters.on_keys()
+
+    def forget(self, topic: Topic) -> None:
+        self._rosters.forget(topic.name)
+
+    def on_keys(self, topic: Topic, context: Context) -> None:
+        self._present_at = self._present_at or context.now + self._present_s
+        if Role.PUBLISHER in topic.keys:
+            self._ask_for_roster(topic, context)
+        self._say_present(topic, context)
+        self._rosters.on_keys()
+
+    def on_event(self, event: graph.Event, context: Context) -> bool:
+        match event:
+            case graph.Told(_, body) if is_roster_word(body):
+                self._on_control(body, context)
+            case graph.Delivered(_, Multicast(body=bytes() as body)) if is_roster_word(body):
+                self._on_control(body, context)
+            case graph.Removed(key):
+                own = Contact(key, self._graph.number, 0)
+                self._tell_publishers(topic_of(key), RosterWord.ABSENT, own, context)
+            case graph.Moved(key):
+                self._look_right(key, context)
+                return False
+            case _:
+                return False
+        return True
+
+    def _ask_for_roster(self, topic: Topic, context: Context) -> None:
+        peer = self._graph.node.peer(topic.keys[Role.PUBLISHER])
+        if peer is None:
+            return
+        (body,) = say_contacts(RosterWord.ROSTER, [peer.me])
+        beside = [peer.neighbour(0, rightwards) for rightwards in (False, True)]
+        publishers = [c for c in beside if c and stands_in(c.key, topic.name, Role.PUBLISHER)]
+        for contact in publishers:
+            self._graph.tell(contact.node, body, context)
+        if not publishers:
+            low, high = edge(topic.name, Role.SUBSCRIBER), edge(topic.name, Role.SUBSCRIBER + 1)
+            self._graph.tell_all(low, high, body, context)
+
+    def _look_right(self, key: bytes, context: Context) -> None:
+        """Who finds his right neighbour dead tells the publishers."""
+        peer = self._graph.node.peer(key)
+        if peer is None:
+            self._rights.pop(key, None)
+            return
+        before, self._rights[key] = self._rights.get(key), peer.right
+        if before is None or before.key == peer.right.key or not self._graph.suspects(before.node):
+            return
+        topic = topic_of(key)
+        if any(stands_in(before.key, topic, role) for role in Role):
+            self._tell_publishers(topic, RosterWord.ABSENT, before, context)
+
+    def _on_control(self, body: bytes, context: Context) -> None:
+        word, contacts = hear_contacts(body)
+        for contact in contacts:
+            topic = topic_of(contact.key)
+            if word is RosterWord.ROSTER:
+                self._answer(topic, contact.node, context)
+            if self._membership.published(topic) is None:
+                continue
+            if word is RosterWord.ABSENT:
+                new = self._rosters.of(topic).drop(contact, context.now)
+            else:
+                new = self._rosters.of(topic).add(contact, context.now)
+            if new:
+                self._pass_on(topic, word, contact, context)
+
+    def _answer(self, topic: str, asker: int, context: Context) -> None:
+        """A new publisher gets what is known here, and for a while what is heard of later."""
+        own = self._membership.contact(topic)
+        known = [] if own is None else [own]
+        if self._membership.published(topic) is not None:
+            known = self._rosters.of(topic).known(context.now)
+            self._asked[topic, asker] = context.now + LATE_S
+        for body in say_contacts(RosterWord.PRESENT, known):
+            self._graph.tell(asker, body, context)
+
+    def _pass_on(self, topic: str, word: RosterWord, contact: Contact, context: Context) -> None:
+        self._asked = {asker: until for asker, until in self._asked.items() if until >= context.now}
+        kind = RosterWord.ABSENT if word is RosterWord.ABSENT else RosterWord.PRESENT
+        for name, asker in self._asked:
+            if name == topic and asker != contact.node:
+                for body in say_contacts(kind, [contact]):
+                    self._graph.tell(asker, body, context)
+
+    def _say_present(self, topic: Topic, context: Context) -> None:
+        own = self._membership.contact(topic.name)
+        if own is not None:
+            if Role.PUBLISHER in topic.keys:
+                self._rosters.of(topic.name).add(own, context.now)
+            self._tell_publishers(topic.name, RosterWord.PRESENT, own, context)
+
+    def _tell_publishers(
+        self, topic: str, word: RosterWord, contact: Contact, context: Context
+    ) -> None:
+        low, high = edge(topic, Role.PUBLISHER), edge(topic, Role.SUBSCRIBER)
+        for body in say_contacts(word, [contact]):
+            self._graph.tell_all(low, high, body, context)

@@ -1,0 +1,77 @@
+"""A broker of the map as a member of the graph: its keys, and how it speaks to others."""
+
+from random import Random
+
+from nodes.overlay.skipgraph.node import SkipGraphNode
+from nodes.overlay.topics.base import Place
+from nodes.overlay.topics.topic_graph import Context
+from nodes.overlay.zorder_map.keys import Keys
+from nodes.overlay.zorder_map.registry import LIFE_BITS
+from nodes.overlay.zorder_map.settings import Settings
+from nodes.protocol.skipgraph_messages import VECTOR_BITS
+from nodes.protocol.wire import message_id
+from nodes.protocol.zorder_map_messages import MapWord, Register, say
+
+
+class Member:
+    """What the parts of a broker share: its place in the graph. `life` is below all numbers of this life."""
+
+    def __init__(self, place: Place, settings: Settings, random: Random) -> None:
+        self.number = place.number
+        self.keys = Keys(settings.dimensions)
+        self.graph = SkipGraphNode(
+            place.number,
+            random.getrandbits(VECTOR_BITS) if place.vector is None else place.vector,
+            place.introducers,
+            random,
+            place.incarnation,
+            settings.period_s,
+            settings.idle_period_s,
+            place.watched,
+            place.fallbacks,
+        )
+        self.life = (place.incarnation & 0xFFFFFFFF) << LIFE_BITS
+        self._random = random
+        self._numbers = self.life
+
+    def next_number(self) -> int:
+        """For versions, tickets and messages to all; it goes on growing, also from one life to the next."""
+        self._numbers += 1
+        return self._numbers
+
+    def wavering(self, seconds: float) -> float:
+        """About so many, so that not all brokers do the same at the same time."""
+        return seconds * (0.9 + 0.2 * self._random.random())
+
+    def neighbours(self) -> list[int]:
+        """Other nodes that are known from the graph."""
+        peers = map(self.graph.peer, self.graph.own_keys())
+        near = {contact.node for peer in peers if peer is not None for contact in peer.neighbours()}
+        return sorted(near - {self.number})
+
+    # Keys
+
+    def insert(self, key: bytes, context: Context) -> None:
+        """Begin to insert a key."""
+        context.perform(self.graph.insert(key, context.now))
+
+    def remove(self, key: bytes, context: Context) -> None:
+        """Begin to take a key out."""
+        context.perform(self.graph.remove(key, context.now))
+
+    # Control messages
+
+    def tell(self, node: int, word: MapWord, context: Context) -> None:
+        """Send a control message to one broker."""
+        context.perform(self.graph.tell(node, say(word), context.now))
+
+    def carry(self, walk: Register, context: Context) -> None:
+        """Send a walk to the owner of its next point."""
+        key = self.keys.sought(walk.first)
+        context.perform(self.graph.carry(key, say(walk), context.now))
+
+    def tell_all(self, word: MapWord, context: Context) -> None:
+        """Send a control message to all brokers."""
+        identity = message_id(self.number, self.next_number())
+        end = self.keys.sought((1 << self.keys.bits) - 1)
+        context.perform(self.graph.multicast(b"", end, identity, say(word), context.now))
