@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from scripts.inventory_parts import comparing, mutants, running, speed, static
+from scripts.inventory_parts import comparing, journeys, mutants, running, speed, static
 from scripts.inventory_parts.renames import Renames
 from scripts.inventory_parts.trees import Tree, say
 
@@ -19,6 +19,7 @@ EXAMPLES = """examples:
   scripts/inventory write --tree ../old before            another checkout
   scripts/inventory compare before after --renames docs/dev/renames.md
   scripts/inventory numbers                               the import graph as a table
+  scripts/inventory journeys --tree ../old                the files that a message, a delay and `up` pass
   scripts/inventory speed ../old . --pairs 20             interleaved pairs of calls
   scripts/inventory mutants --modules testbed.plan --sample 20 DIR
   scripts/inventory mutants --same-as before after        the same mutants in a tree whose modules moved
@@ -119,6 +120,16 @@ def numbers(given: argparse.Namespace) -> int:
     return 0
 
 
+def show_journeys(given: argparse.Namespace) -> int:
+    only = _chosen(given.only, list(journeys.JOURNEYS))
+    found = journeys.journeys(Tree(given.tree.resolve()), only, given.backend)
+    if given.json:
+        print(json.dumps({name: each.as_json() for name, each in found.items()}, indent=1))
+    else:
+        print(journeys.shown(found))
+    return 0
+
+
 def compare_speed(given: argparse.Namespace) -> int:
     old, new = Tree(given.old.resolve()), Tree(given.new.resolve())
     return 0 if speed.compare_speed(old, new, given.pairs, given.memory_pairs) else 1
@@ -171,6 +182,14 @@ def parser() -> argparse.ArgumentParser:
 
     each = commands.add_parser("numbers", parents=[tree], help="the import graph as a table")
     each.set_defaults(do=numbers)
+
+    each = commands.add_parser(
+        "journeys", parents=[tree], help="which files run for a message, a delay row and `up`"
+    )
+    each.add_argument("--only", metavar="JOURNEYS", help="of message, delay, up; with commas")
+    each.add_argument("--backend", choices=journeys.BACKENDS, default="netns")
+    each.add_argument("--json", action="store_true", help="a JSON document")
+    each.set_defaults(do=show_journeys)
 
     each = commands.add_parser("speed", help="CPU time and memory of two checkouts, in pairs")
     each.add_argument("old", type=Path)

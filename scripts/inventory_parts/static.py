@@ -117,7 +117,6 @@ def _numbers(tree: Tree, graph: Mapping[str, list[str]]) -> dict[str, Any]:
     one_name = sorted(each.name for each in modules if len(_functions_and_classes(each)) == 1)
     folders = Counter(name.rpartition(".")[0] for name in lines)
     packages = {module.name for module in tree.modules() if module.is_package}
-    between = _between_folders(graph, packages)
     return {
         "modules": len(lines),
         "median_lines": statistics.median(lines.values()),
@@ -129,28 +128,53 @@ def _numbers(tree: Tree, graph: Mapping[str, list[str]]) -> dict[str, Any]:
         "folders": dict(sorted(folders.items())),
         "full_folders": {name: n for name, n in folders.most_common() if n > FEW_MODULES},
         "module_cycles": cycles(graph),
-        "package_cycles": cycles(between),
-        "package_pairs": [
-            [name, each]
-            for name in sorted(between)
-            for each in between[name]
-            if name < each and name in between[each]
-        ],
+        "package_cycles": sibling_cycles(graph, packages),
+        "nested_pairs": _nested_pairs(graph, packages),
         "exemptions": exemptions(tree),
     }
 
 
-def _between_folders(graph: Mapping[str, list[str]], packages: set[str]) -> dict[str, list[str]]:
-    """Which package imports which. A module that lies directly in a top-level package counts as a package."""
+def sibling_cycles(graph: Mapping[str, list[str]], packages: set[str]) -> list[list[str]]:
+    """The members of one folder, at any depth, that reach each other, where at least one of them is a package.
 
-    def folder(name: str) -> str:
-        parent = name.rpartition(".")[0]
-        return name if name in packages or "." not in parent else parent
-
-    found: dict[str, set[str]] = defaultdict(set)
+    This is what import-linter's `acyclic_siblings` refuses: a package and its own subpackage are no siblings.
+    """
+    between: dict[str, set[str]] = defaultdict(set)
     for name, imported in graph.items():
-        found[folder(name)].update(folder(each) for each in imported if each in graph)
-    return {name: sorted(each - {name}) for name, each in found.items()}
+        for each in imported:
+            if each in graph and (found := _siblings(name, each)):
+                between[found[0]].add(found[1])
+                between.setdefault(found[1], set())
+    found_cycles = cycles({name: sorted(each) for name, each in between.items()})
+    return [each for each in found_cycles if packages & set(each)]
+
+
+def _siblings(name: str, other: str) -> tuple[str, str] | None:
+    """The members of the innermost common folder in which both lie; None if one is the other's folder."""
+    left, right = name.split("."), other.split(".")
+    for index, (each, its) in enumerate(zip(left, right, strict=False)):
+        if each != its:
+            return ".".join(left[: index + 1]), ".".join(right[: index + 1])
+    return None
+
+
+def _nested_pairs(graph: Mapping[str, list[str]], packages: set[str]) -> list[list[str]]:
+    """A package and its own subpackage, where modules of each import modules of the other."""
+    found = {
+        (_folder(name, packages), _folder(each, packages))
+        for name in graph
+        for each in graph[name]
+        if each in graph
+    }
+    return sorted(
+        [name, each]
+        for name, each in found
+        if "." in name and each.startswith(f"{name}.") and (each, name) in found
+    )
+
+
+def _folder(name: str, packages: set[str]) -> str:
+    return name if name in packages else name.rpartition(".")[0]
 
 
 def cycles(graph: Mapping[str, list[str]]) -> list[list[str]]:
@@ -216,8 +240,8 @@ def numbers_table(numbers: Mapping[str, Any]) -> str:
         "most modules in a folder": f"`{biggest[0]}` {biggest[1]}",
         f"folders with more than {FEW_MODULES} modules": flat or "none",
         "cycles between modules": _listed(numbers["module_cycles"]),
-        "pairs of packages that import each other": _listed(numbers["package_pairs"]),
-        "cycles between packages": _listed(numbers["package_cycles"]),
+        "cycles between members of one folder (packages)": _listed(numbers["package_cycles"]),
+        "package and own subpackage import each other (allowed)": _listed(numbers["nested_pairs"]),
         "exemptions in .importlinter": len(numbers["exemptions"]),
     }
     lines = [f"| {name} | {value} |" for name, value in rows.items()]
