@@ -116,17 +116,38 @@ def compare(given: argparse.Namespace) -> int:
 
 
 def numbers(given: argparse.Namespace) -> int:
-    print(static.numbers_table(static.imports(Tree(given.tree.resolve()))["numbers"]))
-    return 0
+    folders = {"value" if given.old is None else "now": given.tree}
+    if given.old is not None:
+        folders = {"before": given.old, **folders}
+    graphs = {name: static.imports(Tree(each.resolve())) for name, each in folders.items()}
+    table = static.numbers_table({name: each["numbers"] for name, each in graphs.items()})
+    return _shown_or_kept(table, given.page, "numbers")
 
 
 def show_journeys(given: argparse.Namespace) -> int:
     only = _chosen(given.only, list(journeys.JOURNEYS))
-    found = journeys.journeys(Tree(given.tree.resolve()), only, given.backend)
+    old = json.loads(given.old.read_text()) if given.old else None
+    found = journeys.journeys(Tree(given.tree.resolve()), only)
     if given.json:
         print(json.dumps({name: each.as_json() for name, each in found.items()}, indent=1))
-    else:
-        print(journeys.shown(found))
+        return 0
+    text = journeys.shown(found)
+    if old is not None:
+        text = f"{journeys.compared(old, found)}\n\n{text}"
+    return _shown_or_kept(text, given.page, "journeys")
+
+
+def _shown_or_kept(text: str, page: Path | None, section: str) -> int:
+    """Print it, or put it into a page between `<!-- begin: SECTION -->` and `<!-- end: SECTION -->`."""
+    if page is None:
+        print(text)
+        return 0
+    before, begin, rest = page.read_text().partition(f"<!-- begin: {section} -->\n")
+    _, end, after = rest.partition(f"<!-- end: {section} -->")
+    if not end:
+        print(f"{page} has no section {section}", file=sys.stderr)
+        return 2
+    page.write_text(f"{before}{begin}{text}\n{end}{after}")
     return 0
 
 
@@ -180,15 +201,24 @@ def parser() -> argparse.ArgumentParser:
     each.add_argument("--all", action="store_true", help="show every difference")
     each.set_defaults(do=compare)
 
-    each = commands.add_parser("numbers", parents=[tree], help="the import graph as a table")
+    page = argparse.ArgumentParser(add_help=False)
+    page.add_argument("--page", type=Path, help="put it into this Markdown file's section")
+
+    each = commands.add_parser("numbers", parents=[tree, page], help="the import graph as a table")
+    each.add_argument("--old", type=Path, help="another checkout, for a column beside")
     each.set_defaults(do=numbers)
 
     each = commands.add_parser(
-        "journeys", parents=[tree], help="which files run for a message, a delay row and `up`"
+        "journeys", parents=[tree, page], help="which files run for a message, a delay row and `up`"
     )
-    each.add_argument("--only", metavar="JOURNEYS", help="of message, delay, up; with commas")
-    each.add_argument("--backend", choices=journeys.BACKENDS, default="netns")
-    each.add_argument("--json", action="store_true", help="a JSON document")
+    each.add_argument(
+        "--only",
+        metavar="JOURNEYS",
+        default=journeys.USUAL,
+        help=f"of {', '.join(journeys.JOURNEYS)}; divided by commas; default: {journeys.USUAL}",
+    )
+    each.add_argument("--json", action="store_true", help="print a JSON document")
+    each.add_argument("--old", type=Path, help="a JSON document of an older tree, to compare with")
     each.set_defaults(do=show_journeys)
 
     each = commands.add_parser("speed", help="CPU time and memory of two checkouts, in pairs")

@@ -1,8 +1,9 @@
 """Which files of a tree take part in three journeys, found by running them with a recorder (recorder.py).
 
-message   a level-5 message, from the publication in the sensor's process to the subscriber's log line
-delay     `testbed analyze`: from the first look into a capture to the written delay table
-up        `testbed up`: from the command to the node's first log line
+message     a level-5 message, from the publication in the sensor's process to the subscriber's log line
+delay       `testbed analyze`: from the first look into a capture to the written delay table
+up          `testbed up` on the netns backend: from the command to the nodes' first log lines
+up-docker   the same on the docker backend; needs an engine
 
 Modules are not named here: a run's logs, its tables and the opened files are the markers.
 """
@@ -20,14 +21,15 @@ from scripts.inventory_parts import recorder
 from scripts.inventory_parts.running import SAMPLE, SMALL
 from scripts.inventory_parts.trees import PRODUCT, Finished, Tree, say, scratch
 
-MESSAGE, DELAY, UP = "message", "delay", "up"
+MESSAGE, DELAY, UP, UP_DOCKER = "message", "delay", "up", "up-docker"
 DESCRIBED = {
-    MESSAGE: "a level-5 message: publication -> broker -> subscriber's log line",
-    DELAY: "`testbed analyze`: capture -> delay table",
-    UP: "`testbed up`: command -> veth -> node's process",
+    MESSAGE: "A level-5 message, from `publish` to the subscriber's log line",
+    DELAY: "`testbed analyze`, from the capture to the delay table",
+    UP: "`testbed up` on netns, from the command to the start of the nodes' processes",
+    UP_DOCKER: "`testbed up` on docker, from the command to the start of the containers",
 }
 JOURNEYS = tuple(DESCRIBED)
-BACKENDS = ("netns", "docker")
+USUAL = f"{MESSAGE},{DELAY},{UP}"
 MESSAGE_ID = re.compile(r"[0-9a-f]{16}")
 CAPTURES, DELAY_TABLE = "pcap", "delay*"
 ROLE = re.compile(rb"TESTBED_ROLE=([^\0]+)")
@@ -132,19 +134,22 @@ def _label(role: str, command: str) -> str:
     return role or ("Spark's Python workers" if "pyspark" in command else "command")
 
 
-def journeys(tree: Tree, only: Sequence[str], backend: str) -> dict[str, Journey]:
+def journeys(tree: Tree, only: Sequence[str]) -> dict[str, Journey]:
     """Run what the chosen journeys need."""
     found = {}
     if {MESSAGE, UP} & set(only):
         with scratch() as folder:
-            found.update(_lab(tree, folder, backend, MESSAGE in only))
+            found.update(_lab(tree, folder, "netns", play=MESSAGE in only))
     if DELAY in only:
         with scratch() as folder:
             found[DELAY] = _analysis(tree, folder)
-    return {name: found[name] for name in only if name in found}
+    if UP_DOCKER in only:  # no recorder runs in containers: nothing is played
+        with scratch() as folder:
+            found[UP_DOCKER] = _lab(tree, folder, "docker", play=False)[UP]
+    return {name: found[name] for name in only}
 
 
-def _lab(tree: Tree, folder: Path, backend: str, play: bool) -> dict[str, Journey]:
+def _lab(tree: Tree, folder: Path, backend: str, *, play: bool) -> dict[str, Journey]:
     """The small topology: up, its scenario, down."""
     recording = Recording(tree, folder)
     topology = str(tree.folder / SMALL)
@@ -166,7 +171,7 @@ def _lab(tree: Tree, folder: Path, backend: str, play: bool) -> dict[str, Journe
     (run,) = (folder / "captures").iterdir()
     records = read_logs(run / "logs")
     found = {UP: up_journey(recording.processes(), records)}
-    if play and backend != "docker":  # no recorder runs in containers
+    if play:
         found[MESSAGE] = message_journey(recording.processes(), records)
     return found
 
@@ -281,11 +286,20 @@ def _written(process: Process, t: int) -> int:
 
 
 def shown(found: Mapping[str, Journey]) -> str:
-    """Numbers and lists."""
+    """Numbers and lists, as Markdown."""
     parts = []
     for name, journey in found.items():
-        parts.append(f"{name}: {len(journey.files)} files ({DESCRIBED[name]})")
+        parts += [f"### {DESCRIBED[name]}: {len(journey.files)} files", "", "```text"]
         for label, files in journey.processes.items():
-            parts.append(f"  {label}: {len(files)}")
-            parts += [f"    {file}" for file in files]
-    return "\n".join(parts)
+            parts += [f"{label} ({len(files)})", *(f"    {file}" for file in files)]
+        parts += ["```", ""]
+    return "\n".join(parts).rstrip()
+
+
+def compared(old: Mapping[str, Any], new: Mapping[str, Journey]) -> str:
+    """How many files took part before and do now, as a Markdown table; `old` is a document of `--json`."""
+    lines = ["| journey | before | now |", "| --- | --- | --- |"]
+    for name, journey in new.items():
+        before = old.get(name, {}).get("files", "not measured")
+        lines.append(f"| {DESCRIBED[name]} | {before} | {len(journey.files)} |")
+    return "\n".join(lines)
