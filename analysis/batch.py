@@ -17,7 +17,7 @@ from analysis.stats.trials import Trial, of_run
 
 # What a damaged run folder makes of us: its own sentence, or what the files of it really were.
 DAMAGE = (AnalysisError, OSError, ValueError, KeyError, TypeError, IndexError)
-BETWEEN_LOOKS_S = 0.2  # at threads that give up
+POLL_S = 0.2  # at threads that give up
 
 
 class Measured(NamedTuple):
@@ -67,10 +67,10 @@ def analyze_runs(
         if at_a_time == 1:
             yield from map(measured, known)
         else:
-            yield from _side_by_side(spark, measured, [*known], at_a_time)
+            yield from _measure_in_parallel(spark, measured, [*known], at_a_time)
 
 
-def _side_by_side(
+def _measure_in_parallel(
     spark: Any, measured: Callable[[Path], Measured], folders: Sequence[Path], at_a_time: int
 ) -> Iterator[Measured]:
     """In their order, by so many threads. An interrupt waits until all have given up what they were at."""
@@ -83,7 +83,7 @@ def _side_by_side(
             left = {one for one in begun if not one.cancel() and not one.done()}
             while left:  # whoever was between two of Spark's jobs begins another one
                 spark.sparkContext.cancelAllJobs()
-                left = wait(left, BETWEEN_LOOKS_S).not_done
+                left = wait(left, POLL_S).not_done
 
 
 def _measure(
@@ -105,9 +105,9 @@ def _measured(folder: Path, found: Run | AnalysisError) -> Measured:
 def _sentence(folder: Path, error: Exception) -> AnalysisError:
     if isinstance(error, AnalysisError):
         return error
-    told = " ".join(str(error).split()) or type(error).__name__
+    text = " ".join(str(error).split()) or type(error).__name__
     return AnalysisError(
-        f"{folder.name} cannot be measured: {type(error).__name__}: {told[:300]}.",
+        f"{folder.name} cannot be measured: {type(error).__name__}: {text[:300]}.",
         "Its files are damaged, or of another version; run it again.",
     )
 

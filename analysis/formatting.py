@@ -12,7 +12,7 @@ UNITS = (
 )  # with the digits behind the point that are usual
 FINE = 0.1  # of a second: below, milliseconds have a digit behind the point
 LEADING = 3  # an error that begins with less has two digits: 12 would become 20
-NOTHING = "not distinguishable from 0"
+INDISTINGUISHABLE = "not distinguishable from 0"
 
 
 def plain(value: float | None) -> str:
@@ -26,14 +26,14 @@ def plain(value: float | None) -> str:
     return f"{value:.2f}{NARROW}s"
 
 
-def told(value: float | None, error: float = 0.0) -> str:
+def seconds_with_error(value: float | None, error: float = 0.0) -> str:
     """A time that may be off by so much, in no more digits than that leaves."""
     if value is None or not error:
         return plain(value)
     if value + error < 0:
         return f"{_around(value, error)} (impossible: before it began)"
     if value <= 0:
-        return f"{NOTHING} (≤{NARROW}{_at_most(value + error)})"
+        return f"{INDISTINGUISHABLE} (≤{NARROW}{_at_most(value + error)})"
     if value < error:
         return f"≤{NARROW}{_at_most(value + error)}"
     return _around(value, error)
@@ -106,12 +106,12 @@ DIGEST = "sha256:"
 DIGITS = 12  # of a digest, as container engines show it
 
 
-def fact(name: str, value: Any) -> tuple[str, str]:
+def format_fact(name: str, value: Any) -> tuple[str, str]:
     """A value in a unit that people read; the end of its name tells what it is in."""
     if isinstance(value, int | float) and not isinstance(value, bool):
-        for ending, told in (("_bytes", size), ("_s", seconds)):
+        for ending, text_of in (("_bytes", size), ("_s", seconds)):
             if name.endswith(ending):
-                return name.removesuffix(ending).replace("_", " "), told(value)
+                return name.removesuffix(ending).replace("_", " "), text_of(value)
         if name == "size":
             return name, size(value)
     return name.replace("_", " "), _plain(value)
@@ -123,7 +123,7 @@ def _plain(value: Any) -> str:
         known = {key: item for key, item in value.items() if item is not None}
         if any(isinstance(item, dict) for item in known.values()):
             return "; ".join(f"{key}: {_plain(item)}" for key, item in known.items())
-        return ", ".join(" ".join(fact(key, item)) for key, item in known.items())
+        return ", ".join(" ".join(format_fact(key, item)) for key, item in known.items())
     if isinstance(value, list):
         return ", ".join(_plain(item) for item in value)
     if isinstance(value, str) and value.startswith(DIGEST):

@@ -54,8 +54,8 @@ def _done(spark: "SparkSession", asked: argparse.Namespace) -> tuple[dict[str, A
     try:
         return _packets(spark, asked) if asked.job == "packets" else _run(spark, asked)
     except AnalysisError as error:
-        told = {"message": error.message, "hint": error.hint, "exit_code": FAILED}
-        return {"error": told}, FAILED
+        details = {"message": error.message, "hint": error.hint, "exit_code": FAILED}
+        return {"error": details}, FAILED
 
 
 def _packets(spark: "SparkSession", asked: argparse.Namespace) -> tuple[dict[str, Any], int]:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 READING = "reading the packets"
 # A row is how many packets of a kind a task has read, or a problem; the other column is null.
-TOLD = pa.schema([("kind", pa.struct(list(KINDS))), ("problem", pa.struct(list(PROBLEMS)))])
-LOOK_EVERY_S = 0.3
+TASK_RESULT = pa.schema([("kind", pa.struct(list(KINDS))), ("problem", pa.struct(list(PROBLEMS)))])
+POLL_S = 0.3
 STEPS = 100  # of a bar, however many tasks there are
 
 
@@ -103,12 +103,12 @@ def _read(
                     {"problem": dict(zip(PROBLEMS.names, (path, *one), strict=True))}
                     for path, one in problems
                 ]
-                yield from pa.Table.from_pylist(rows, TOLD).to_batches()
+                yield from pa.Table.from_pylist(rows, TASK_RESULT).to_batches()
 
     numbers = spark.range(0, len(shares), 1, len(shares))
-    told = numbers.mapInArrow(read_shares, from_arrow_schema(TOLD)).toArrow().to_pylist()
-    kinds = _summed([row["kind"] for row in told if row["kind"]])
-    problems = [row["problem"] for row in told if row["problem"]]
+    results = numbers.mapInArrow(read_shares, from_arrow_schema(TASK_RESULT)).toArrow().to_pylist()
+    kinds = _summed([row["kind"] for row in results if row["kind"]])
+    problems = [row["problem"] for row in results if row["problem"]]
     return kinds, sorted(problems, key=lambda row: (row["path"], row["offset"]))
 
 
@@ -136,7 +136,7 @@ def _watched(spark: "SparkSession", stage: str, emit: Progress) -> Iterator[None
 def _watch(spark: "SparkSession", stage: str, emit: Progress, over: threading.Event) -> None:
     tracker = spark.sparkContext.statusTracker()
     furthest = 0
-    while not over.wait(LOOK_EVERY_S):
+    while not over.wait(POLL_S):
         stages = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
         tasks = sum(one.numTasks for one in stages if one)
         done = sum(one.numCompletedTasks for one in stages if one)

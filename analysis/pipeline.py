@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 
 from analysis.errors import AnalysisError
 from analysis.inputs.clocks import read_clocks
-from analysis.inputs.link_settings import Lines, lines_of, ways_of
+from analysis.inputs.link_settings import SettingsOfLinks, paths_to_core, settings_of_links
 from analysis.inputs.logs import write_logs
 from analysis.inputs.manifest import downtimes
 from analysis.inputs.run_folder import Run, read_run
-from analysis.inputs.subscriptions import wishes_of
+from analysis.inputs.subscriptions import subscriptions_of
 from analysis.metrics.delay_parts import packet_bytes
 from analysis.metrics.events import Event, connected, read_events
 from analysis.metrics.load import UNIT_S
@@ -50,7 +50,7 @@ def trace_files(run: Run) -> list[Path]:
 def read_trace(spark: "SparkSession", run: Run) -> "tuple[DataFrame, DataFrame, DataFrame]":
     """The sightings of messages, the totals of links, and their use, of which earlier versions' traces have nothing."""
     from analysis.metrics import link_utilization, messages, overhead
-    from analysis.metrics.empty import nothing
+    from analysis.metrics.empty import empty_table
 
     seen, links = trace_files(run)
     used = run.trace / USE
@@ -59,7 +59,7 @@ def read_trace(spark: "SparkSession", run: Run) -> "tuple[DataFrame, DataFrame, 
         spark.read.schema(overhead.LINKS_SCHEMA).parquet(str(links)),
         spark.read.schema(link_utilization.COUNTED).parquet(str(used))
         if used.exists()
-        else nothing(spark, link_utilization.COUNTED),
+        else empty_table(spark, link_utilization.COUNTED),
     )
 
 
@@ -175,11 +175,13 @@ class _Measurement:
         self.emit(reading, 3, 3)
 
         self.emit(FOLLOWING, 0, 2)
-        lines = lines_of(self.run.manifest)
-        crossed = self._keep("hops", hops.hops(seen, from_ns, self._ways(lines)), hops.SCHEMA)
+        settings = settings_of_links(self.run.manifest)
+        crossed = self._keep(
+            "hops", hops.hops(seen, from_ns, self._paths_to_core(settings)), hops.SCHEMA
+        )
         self.emit(FOLLOWING, 1, 2)
         self._keep("events", events.events(logs), events.SCHEMA)
-        told = read_events(self.folder)
+        logged = read_events(self.folder)
         received, dropped = publications.receptions(logs), publications.drops(logs)
         delivered = self._keep(
             "deliveries",
@@ -188,9 +190,9 @@ class _Measurement:
                 crossed,
                 received,
                 dropped,
-                wishes_of({node.name: node.topics for node in self.run.nodes}),
+                subscriptions_of({node.name: node.topics for node in self.run.nodes}),
                 self.run.brokers,
-                connected(told, self.run.brokers),
+                connected(logged, self.run.brokers),
                 downtimes(self.run.manifest),
                 self.deadlines,
                 self.clocks,
@@ -203,10 +205,10 @@ class _Measurement:
         self._keep("delay", delay.delay(delivered), delay.SCHEMA)
         self.emit(SUMMING, 1, 3)
         begin_ns, end_ns = self.run.played or _seen_time(seen)
-        self._measure_overlay(seen, links, delivered, told, begin_ns, end_ns)
+        self._measure_overlay(seen, links, delivered, logged, begin_ns, end_ns)
         self._keep(
             "use",
-            link_utilization.use(used, lines, begin_ns, self.load_unit_s),
+            link_utilization.utilization(used, settings, begin_ns, self.load_unit_s),
             link_utilization.SCHEMA,
         )
         self.emit(SUMMING, 2, 3)
@@ -222,7 +224,7 @@ class _Measurement:
         seen: "DataFrame",
         links: "DataFrame",
         delivered: "DataFrame",
-        told: list[Event],
+        logged: list[Event],
         begin_ns: int,
         end_ns: int,
     ) -> None:
@@ -230,22 +232,24 @@ class _Measurement:
         from analysis.metrics import control, forwards, load, repair
 
         run = self.run
-        handled = forwards.handled(self.spark, table_path(self.folder, "hops"))
-        self._keep("forwards", forwards.forwards(handled, seen), forwards.SCHEMA)
+        by_topic = forwards.forwards_by_topic(self.spark, table_path(self.folder, "hops"))
+        self._keep("forwards", forwards.forwards(by_topic, seen), forwards.SCHEMA)
         self._keep(
             "control",
             control.control(seen, links, run.brokers, begin_ns, end_ns),
             control.SCHEMA,
         )
         self._keep("load", load.load(seen, begin_ns, end_ns, self.load_unit_s), load.SCHEMA)
-        self._keep("repair", repair.repair(run, delivered, seen, told, run.brokers), repair.SCHEMA)
+        self._keep(
+            "repair", repair.repair(run, delivered, seen, logged, run.brokers), repair.SCHEMA
+        )
 
-    def _ways(self, lines: Lines) -> "DataFrame":
+    def _paths_to_core(self, settings: SettingsOfLinks) -> "DataFrame":
         """What each node's way to the core was asked to be, and what packets had around them there."""
-        from analysis.metrics.delay_parts import ways_frame
+        from analysis.metrics.delay_parts import paths_frame
 
-        ways = ways_of(self.run.manifest, lines)
-        return ways_frame(self.spark, ways, packet_bytes(self.folder))
+        paths = paths_to_core(self.run.manifest, settings)
+        return paths_frame(self.spark, paths, packet_bytes(self.folder))
 
     def _scanned(self) -> "tuple[DataFrame, DataFrame, DataFrame]":
         """What the captures show: messages, what links carried, and when."""
@@ -264,12 +268,12 @@ class _Measurement:
     def _traced(self) -> "tuple[DataFrame, DataFrame, DataFrame]":
         """The same of a simulated run, where nobody speaks anything but our protocol."""
         from analysis.metrics import datagrams, messages, mqtt, overhead
-        from analysis.metrics.empty import nothing
+        from analysis.metrics.empty import empty_table
 
         seen, links, used = read_trace(self.spark, self.run)
-        self._keep("datagrams", nothing(self.spark, datagrams.SCHEMA), datagrams.SCHEMA)
-        spoken = self._keep("mqtt", nothing(self.spark, mqtt.SCHEMA), mqtt.SCHEMA)
-        self._keep_mqtt_deliveries(spoken)
+        self._keep("datagrams", empty_table(self.spark, datagrams.SCHEMA), datagrams.SCHEMA)
+        packets = self._keep("mqtt", empty_table(self.spark, mqtt.SCHEMA), mqtt.SCHEMA)
+        self._keep_mqtt_deliveries(packets)
         return (
             self._keep("messages", seen, messages.SCHEMA),
             self._keep("links", links, overhead.LINKS_SCHEMA),
@@ -278,10 +282,12 @@ class _Measurement:
 
     def _keep_mqtt_deliveries(self, packets: "DataFrame") -> None:
         from analysis.metrics import mqtt
-        from analysis.metrics.empty import nothing
+        from analysis.metrics.empty import empty_table
 
         silent = packets.isEmpty()
-        found = nothing(self.spark, mqtt.DELIVERIES_SCHEMA) if silent else mqtt.deliveries(packets)
+        found = (
+            empty_table(self.spark, mqtt.DELIVERIES_SCHEMA) if silent else mqtt.deliveries(packets)
+        )
         self._keep("mqtt_deliveries", found, mqtt.DELIVERIES_SCHEMA)
 
     def _keep(self, name: str, frame: "DataFrame", schema: str) -> "DataFrame":

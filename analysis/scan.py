@@ -14,7 +14,7 @@ from analysis.captures.packets import PACKET_SCHEMA, as_table, check_file, read_
 from analysis.captures.parquet import GrowingFile
 from analysis.inputs.clocks import read_clocks
 from analysis.inputs.run_folder import Run
-from analysis.metrics.link_utilization import USE, summed, use_of
+from analysis.metrics.link_utilization import UTILIZATION, count_utilization, summed
 from analysis.metrics.load import UNIT_S
 from analysis.protocols.link import TOTALS, LinkReader
 from analysis.protocols.messages import SIGHTING, LinkPlace
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 # What there may be much of, each task writes itself, so it never passes through Java: table -> a row of it.
 WRITTEN = {"messages": SIGHTING, "mqtt": MQTT, "datagrams": DATAGRAMS}
 # The rest it tells: a row is what a link cost, or what it carried in a unit of time; the other column is null.
-TOLD = pa.schema([("totals", TOTALS), ("use", USE)])
+TASK_RESULT = pa.schema([("totals", TOTALS), ("use", UTILIZATION)])
 SMALLEST_SHARE = 1 << 22  # bytes; dividing a smaller file costs more than it gains
 
 
@@ -96,8 +96,8 @@ def scan(spark: "SparkSession", run: Run, folder: Path, unit_s: float = UNIT_S) 
     for name in WRITTEN:
         table_path(folder, name).mkdir(parents=True)
     decode = partial(_decode, folder=folder, unit_ns=round(unit_s * 1e9), origin_ns=origin_ns)
-    told = _over_files(spark, run, TOLD, decode).toArrow()
-    return Scanned(*(_of_struct(told[name]) for name in TOLD.names))
+    results = _over_files(spark, run, TASK_RESULT, decode).toArrow()
+    return Scanned(*(_of_struct(results[name]) for name in TASK_RESULT.names))
 
 
 def table_path(folder: Path, name: str) -> Path:
@@ -176,22 +176,23 @@ def _read_link(job: Job, tables: _Tables, unit_ns: int, origin_ns: int) -> Itera
         reader.add(found)
         reader.keep()
         if job.shard == 0:
-            used.append(use_of(found, job.place, unit_ns, origin_ns))
+            used.append(count_utilization(found, job.place, unit_ns, origin_ns))
         sightings, mqtt = reader.read_so_far()
         tables.add(messages=sightings, mqtt=mqtt)
     read = reader.finish()
     tables.add(messages=read.sightings, mqtt=read.mqtt, datagrams=read.datagrams)
-    yield from _told(totals=read.totals, use=summed(used))
+    yield from _task_result(totals=read.totals, use=summed(used))
 
 
-def _told(**kinds: pa.StructArray) -> Iterator[pa.RecordBatch]:
+def _task_result(**kinds: pa.StructArray) -> Iterator[pa.RecordBatch]:
     """Each in its own column."""
     for name, rows in kinds.items():
         if len(rows):
             columns = [
-                rows if field.name == name else pa.nulls(len(rows), field.type) for field in TOLD
+                rows if field.name == name else pa.nulls(len(rows), field.type)
+                for field in TASK_RESULT
             ]
-            yield pa.RecordBatch.from_arrays(columns, schema=TOLD)
+            yield pa.RecordBatch.from_arrays(columns, schema=TASK_RESULT)
 
 
 def _packets(jobs: list[Job], _number: int) -> Iterator[pa.RecordBatch]:

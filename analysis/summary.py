@@ -47,7 +47,7 @@ def summarize(
         str(row["priority"]): {"n": row["delivered"], **{name: row[name] for name in QUANTILES}}
         for row in reached
     }
-    timing = clock_errors.told(clocks, deliveries)
+    timing = clock_errors.clocks_summary(clocks, deliveries)
     boards = clock_errors.boards_of(run.boards)
     doubts = clock_errors.reasons(timing, boards, delays, deliveries)
     summary = {

@@ -25,9 +25,14 @@ from benchmarks.support.brokers.forwarding import (
 )
 from benchmarks.support.brokers.mqtt_valley import MqttValley
 from benchmarks.support.brokers.our_valley import HALLS, SITES, OurValley
-from benchmarks.support.brokers.overlay_labs import broker_pids, formed, idle_rates, overlay_lab
+from benchmarks.support.brokers.overlay_labs import (
+    broker_pids,
+    idle_rates,
+    measure_formation,
+    overlay_lab,
+)
 from benchmarks.support.brokers.pair import direct_delay
-from benchmarks.support.brokers.scene import Heard, timelines
+from benchmarks.support.brokers.scene import Reception, timelines
 from benchmarks.support.brokers.valley import Contestant, Valleys
 from benchmarks.support.delivery.contestant import Mosquitto
 from benchmarks.support.harness import Report, run
@@ -157,7 +162,7 @@ def form(report: Report, folder: Path, asked: Asked) -> None:
     """Brokers with a subscriber each, all started at once: until each has the neighbours that sorting gives."""
     lab = overlay_lab(folder, "form", FORM_METHOD, asked.brokers_form, FORM_TOPICS, SEED)
     try:
-        found = formed(lab, asked.brokers_form)
+        found = measure_formation(lab, asked.brokers_form)
     finally:
         lab.clear()
     report.took(f"{asked.brokers_form} brokers have found one another", found.seconds)
@@ -214,7 +219,7 @@ def beside_mosquitto(report: Report, folder: Path, asked: Asked) -> None:
             report.details[f"alerts, {title}"] = [tables.plain(row) for row in found[title]]
 
 
-def compared(rows: dict[str, Heard], ours: str, theirs: Sequence[str]) -> float:
+def compared(rows: dict[str, Reception], ours: str, theirs: Sequence[str]) -> float:
     """The 99th percentile of our delays / that of the best of theirs."""
     return round(rows[ours].p99_s / min(rows[name].p99_s for name in theirs), 3)
 

@@ -17,7 +17,7 @@ from rich.table import Table
 
 from benchmarks.support.delivery import contestants
 from benchmarks.support.delivery.contestant import Contestant
-from benchmarks.support.delivery.links import Line, Lines
+from benchmarks.support.delivery.links import LinkKind, LinksUnderTest
 from benchmarks.support.delivery.scheduling import Cost, cost
 from benchmarks.support.delivery.small_machine import SmallMachines
 from benchmarks.support.delivery.traffic import ROUTINE_BYTES, Due, Row, timeline
@@ -136,12 +136,12 @@ def main() -> int:
 
 def rates(report: Report, folder: Path, asked: Asked) -> None:
     """The lines of the thesis: one that the routine messages alone overload, and one that they half fill."""
-    lines = [
-        Line(NARROW_NAME, asked.shape(NARROW)),
-        Line("20 kB/s", asked.shape(WIDER)),
+    links = [
+        LinkKind(NARROW_NAME, asked.shape(NARROW)),
+        LinkKind("20 kB/s", asked.shape(WIDER)),
     ]
     everybody = [*contestants.ours(), *contestants.others()]
-    found = race(report, folder, asked, lines, everybody)
+    found = race(report, folder, asked, links, everybody)
     compare(report, {row.name: row for row in found[NARROW_NAME]})
 
 
@@ -164,48 +164,48 @@ def compare(report: Report, rows: dict[str, Row]) -> None:
 
 def jumbo(report: Report, folder: Path, asked: Asked) -> None:
     """Packets of 9,000 bytes (thesis, 6.6)."""
-    line = Line("20 kB/s, MTU 9000", asked.shape(WIDER), mtu=9000)
+    link = LinkKind("20 kB/s, MTU 9000", asked.shape(WIDER), mtu=9000)
     everybody = [
         *contestants.ours(),
         *contestants.fitted_to_the_packet(),
         *contestants.others(),
     ]
-    race(report, folder, asked, [line], everybody)
+    race(report, folder, asked, [link], everybody)
 
 
 def background(report: Report, folder: Path, asked: Asked) -> None:
     """Other traffic takes 30 % of the line (6.7)."""
-    line = Line("20 kB/s, 30 % taken by others", asked.shape(WIDER), noise=0.3)
-    race(report, folder, asked, [line], [*contestants.ours(), *contestants.others()])
+    link = LinkKind("20 kB/s, 30 % taken by others", asked.shape(WIDER), noise=0.3)
+    race(report, folder, asked, [link], [*contestants.ours(), *contestants.others()])
 
 
 def loss(report: Report, folder: Path, asked: Asked) -> None:
     """The line loses packets, both ways (6.8)."""
-    line = Line("20 kB/s, 2 % loss", asked.shape(WIDER, loss=0.02), Shape(loss=0.02))
-    race(report, folder, asked, [line], [*contestants.ours(), *contestants.others()])
+    link = LinkKind("20 kB/s, 2 % loss", asked.shape(WIDER, loss=0.02), Shape(loss=0.02))
+    race(report, folder, asked, [link], [*contestants.ours(), *contestants.others()])
 
 
 def delay(report: Report, folder: Path, asked: Asked) -> None:
     """A mobile network's delay, which the thesis' line has not."""
     back = Shape(delay_s=0.06 / asked.scale)
-    line = Line("20 kB/s, 60 ms each way", asked.shape(WIDER, delay_s=0.06), back)
-    race(report, folder, asked, [line], [*contestants.ours(), *contestants.others()])
+    link = LinkKind("20 kB/s, 60 ms each way", asked.shape(WIDER, delay_s=0.06), back)
+    race(report, folder, asked, [link], [*contestants.ours(), *contestants.others()])
 
 
 def pi_zero(report: Report, folder: Path, asked: Asked) -> None:
     """What feeds the line is as slow as a Raspberry Pi Zero, and our queues hold little (6.3)."""
     board = limits(BOARDS["pi-zero"], core_speed())
     report.details["pi-zero"] = board.in_words()
-    line = Line(f"7 kB/s, a Pi Zero, {SMALL_QUEUE // 1000} kB of queue", asked.shape(NARROW))
+    link = LinkKind(f"7 kB/s, a Pi Zero, {SMALL_QUEUE // 1000} kB of queue", asked.shape(NARROW))
     everybody = [*contestants.ours(SMALL_QUEUE), *contestants.others()]
-    race(report, folder, asked, [line], everybody, board)
+    race(report, folder, asked, [link], everybody, board)
 
 
 def race(
     report: Report,
     folder: Path,
     asked: Asked,
-    lines: Sequence[Line],
+    links: Sequence[LinkKind],
     everybody: Sequence[Contestant],
     board: Limits | None = None,
 ) -> dict[str, list[Row]]:
@@ -216,15 +216,15 @@ def race(
         raise InputError(f"nobody of {', '.join(asked.only)} takes part", f"there is {names}")
     for contestant in chosen:
         contestant.check()
-    slowest = min(line.down.rate_bps or 0 for line in lines) / 8
+    slowest = min(link.down.rate_bps or 0 for link in links) / 8
     offered = sum(due.size for due in asked.timeline)
     longest_s = 1.5 * max(asked.seconds / asked.scale, offered / slowest) + 10
     with ExitStack() as stack:
         small = None if board is None else stack.enter_context(SmallMachines(board))
-        core = stack.enter_context(Lines(folder))
-        for line in lines:
+        core = stack.enter_context(LinksUnderTest(folder))
+        for link in links:
             for contestant in chosen:
-                core.add(line, contestant, asked.timeline)
+                core.add(link, contestant, asked.timeline)
         core.up()
         if small is not None:
             for pid in core.sender_pids:
@@ -249,8 +249,8 @@ def processor(report: Report, folder: Path, asked: Asked) -> None:
     if asked.as_json:
         report.details["schedulers"] = [plain(one) for one in found]
     dense = Asked(200.0, 20.0, asked.only, asked.as_json)
-    line = Line("100 Mbit/s", Shape(rate_bps=100e6))
-    race(report, folder, dense, [line], [*contestants.ours(), *contestants.others()])
+    link = LinkKind("100 Mbit/s", Shape(rate_bps=100e6))
+    race(report, folder, dense, [link], [*contestants.ours(), *contestants.others()])
 
 
 PARTS: dict[str, Callable[[Report, Path, Asked], Any]] = {

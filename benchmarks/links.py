@@ -24,7 +24,7 @@ from benchmarks.support.harness import Report, interrupt_once
 from testbed.errors import TestbedError
 from testbed.lab.start.calibration import PATIENCE_S, Calibrator
 from testbed.links.emulator import Capabilities
-from testbed.links.probe import look
+from testbed.links.probe import probe_machine
 from testbed.places import LabPlace
 from testbed.topology.model import Emulator, Profile, Shape
 from testbed.topology.profiles import PROFILES
@@ -47,7 +47,7 @@ def main() -> int:
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument("--check", action="store_true", help="exit code 1 above a limit")
     asked = parser.parse_args()
-    able = look().capabilities
+    able = probe_machine().capabilities
     emulators = chosen(parser, asked.emulator, available(able))
     names = chosen(parser, asked.profiles, list(PROFILES))
     profiles = [*(PROFILES[name] for name in names), LONE]

@@ -59,12 +59,14 @@ def lab_text(name: str, count: int, rate: float, seconds: int) -> str:
     """One broker; each office hears the readings of nine sensors, so that each message is delivered once."""
     offices = max(1, round((count - 1) / (SENSORS_PER_OFFICE + 1)))
     sensors = count - 1 - offices
-    heard = [[f"readings/sensors-{n}" for n in range(sensors)][n::offices] for n in range(offices)]
+    subscribed = [
+        [f"readings/sensors-{n}" for n in range(sensors)][n::offices] for n in range(offices)
+    ]
     return _LAB.format(
         name=name,
         offices="\n".join(
             f"  office-{n}: {{kind: subscriber, topics: [{', '.join(topics)}]}}"
-            for n, topics in enumerate(heard)
+            for n, topics in enumerate(subscribed)
         ),
         sensors=sensors,
         seconds=seconds,

@@ -100,18 +100,18 @@ def plain_scan(workload: Workload) -> Match:
     if workload.low.shape[1] != 2:
         return _any_dimensions(workload)
     sides = np.stack([workload.low, workload.high], axis=2).reshape(len(workload.low), -1)
-    rows = [(*corners, who) for who, corners in enumerate(sides.tolist())]
+    rows = [(*corners, subscription) for subscription, corners in enumerate(sides.tolist())]
 
     def match(point: Point) -> list[int]:
         x, y = point
-        return [who for a, b, c, d, who in rows if a <= x <= b and c <= y <= d]
+        return [subscription for a, b, c, d, subscription in rows if a <= x <= b and c <= y <= d]
 
     return match
 
 
 def _any_dimensions(workload: Workload) -> Match:
     boxes = list(enumerate(workload.boxes()))
-    return lambda point: [who for who, box in boxes if box.contains(point)]
+    return lambda point: [subscription for subscription, box in boxes if box.contains(point)]
 
 
 def numpy_scan(workload: Workload) -> Match:
@@ -139,7 +139,7 @@ def numpy_scan(workload: Workload) -> Match:
 
 
 TOPIC = "alerts"
-GUESTS = (10, 100, 1_000)  # of one broker
+CLIENTS = (10, 100, 1_000)  # of one broker
 LEVELS = (1, 3, 4)  # the lowest that they want
 REACH = 1 / 20  # from an area's middle to its sides, as a share of the space's side
 ROUNDS = 5  # the fastest counts: others may use the machine
@@ -225,7 +225,7 @@ def main() -> int:
 
 
 def _measure(subscriptions: int, events: int, report: Report, _: Path) -> None:
-    guests(events, report)
+    clients(events, report)
     for name in DISTRIBUTIONS:
         workload = draw(name, subscriptions, events, SEED)
         before = time.process_time()
@@ -248,10 +248,10 @@ def _measure(subscriptions: int, events: int, report: Report, _: Path) -> None:
         report.details[f"{name}: bytes a subscription"] = weight(name, subscriptions)
 
 
-def guests(events: int, report: Report) -> None:
+def clients(events: int, report: Report) -> None:
     """What areas cost at delivery, beside guests that want the whole topic."""
     messages = alerts(events, SEED)
-    for count in GUESTS:
+    for count in CLIENTS:
         ours, plain = with_areas(count, SEED), with_topic(count)
         took, whole = (seconds_each(each, messages) for each in (ours, plain))
         found = sum(len(ours.wanting(message)) for message in messages) / events
@@ -264,8 +264,8 @@ def guests(events: int, report: Report) -> None:
 def indexed(workload: Workload) -> Matching[int]:
     """The subscriptions, each by its number."""
     index: Matching[int] = Matching(workload.low.shape[1], BITS)
-    for who, box in enumerate(workload.boxes()):
-        index.add(who, box)
+    for subscription, box in enumerate(workload.boxes()):
+        index.add(subscription, box)
     return index
 
 

@@ -93,7 +93,7 @@ def _message_rate() -> float:
     network = Network(Loop(), _Passing, lambda action: int(action.to), delay_ns=50_000_000)
     began = time.process_time()
     for number in range(CHAINS):
-        network.tell(number, lambda core, now: core.on_message(0, LENGTH, now))
+        network.call(number, lambda core, now: core.on_message(0, LENGTH, now))
     network.loop.run(10**15)
     return network.sent / (time.process_time() - began)
 

@@ -16,7 +16,7 @@ from benchmarks.support.harness import Report, run
 from benchmarks.support.labs import BenchmarkLab
 from testbed.recording.actions import recorded
 from testbed.recording.lateness import Lateness, lateness
-from testbed.recording.publications import read_happened
+from testbed.recording.publications import read_recorded_publications
 from testbed.topology.model import ActionKind
 
 COUNTS = (1, 20, 200)
@@ -70,7 +70,7 @@ def of_one_lab(report: Report, folder: Path, count: int, seconds: int, backend: 
         lab.command("play", lab.name)
         lab.down()
     place, manifest = lab.newest_run(), lab.manifest()
-    rows = read_happened(place.happened.read_text().splitlines())
+    rows = read_recorded_publications(place.happened.read_text().splitlines())
     note(
         report, f"publications_{count}", lateness(r.late_ns for r in rows if r.late_ns is not None)
     )

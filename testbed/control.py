@@ -15,7 +15,9 @@ from testbed.errors import TestbedError
 NO_ANSWER = "`testbed status` shows what is left of the lab; `testbed up` again completes it"
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
-AT_ONCE = 64  # questions under way; asking hundreds of nodes is mostly waiting for them to wake up
+MAX_CONCURRENT = (
+    64  # questions under way; asking hundreds of nodes is mostly waiting for them to wake up
+)
 
 
 class ControlError(TestbedError):
@@ -25,11 +27,11 @@ class ControlError(TestbedError):
 def request(path: Path, question: dict[str, Any], timeout_s: float = 5.0) -> dict[str, Any]:
     """Send one question, return the answer; ControlError if there is none or it is a refusal."""
     try:
-        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
-            line.settimeout(timeout_s)
-            line.connect(str(path))
-            line.sendall(json.dumps(question).encode() + b"\n")
-            with line.makefile("rb") as answers:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+            connection.settimeout(timeout_s)
+            connection.connect(str(path))
+            connection.sendall(json.dumps(question).encode() + b"\n")
+            with connection.makefile("rb") as answers:
                 answer = answers.readline()
     except OSError as error:
         raise ControlError(f"no answer from {path.parent.name}: {error}", NO_ANSWER) from error
@@ -52,17 +54,17 @@ def request_all(
         except ControlError:
             return None
 
-    answers = zip(paths, _side_by_side(ask, paths.values()), strict=True)
+    answers = zip(paths, _in_parallel(ask, paths.values()), strict=True)
     return {name: answer for name, answer in answers if answer is not None}
 
 
-def tell_each(orders: Mapping[Path, dict[str, Any]], timeout_s: float = 5.0) -> None:
+def request_each(requests: Mapping[Path, dict[str, Any]], timeout_s: float = 5.0) -> None:
     """Tell each something of its own, side by side; ControlError if one of them is gone, or refuses."""
-    _side_by_side(lambda order: request(*order, timeout_s), orders.items())
+    _in_parallel(lambda each: request(*each, timeout_s), requests.items())
 
 
-def _side_by_side(ask: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+def _in_parallel(ask: Callable[[Item], Answer], items: Iterable[Item]) -> list[Answer]:
+    with ThreadPoolExecutor(MAX_CONCURRENT) as pool:
         try:
             return list(pool.map(ask, items))
         except BaseException:

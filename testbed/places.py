@@ -121,7 +121,7 @@ class RunPlace:
         return self.folder / "journal.jsonl"
 
     @property
-    def actions(self) -> Path:
+    def planned(self) -> Path:
         """actions.jsonl: the compiled timeline, one publication a line."""
         return self.folder / "actions.jsonl"
 

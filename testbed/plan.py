@@ -8,7 +8,7 @@ from enum import StrEnum
 from itertools import groupby
 from typing import Any
 
-from nodes.overlay.reliability.promises import STAR
+from nodes.overlay.reliability.settings import STAR
 from nodes.protocol.kinds import EDGE
 from testbed.topology.model import Node, NodeKind, Topology
 
@@ -84,8 +84,8 @@ class Fingerprints:
         """One node's."""
         program = b""
         if node.kind in EDGE:
-            told = [self._addresses[home] for home in node.homes]
-            program = self._edge_program + _written({"told": told})
+            brokers = [self._addresses[broker] for broker in node.homes]
+            program = self._edge_program + _written({"told": brokers})
         elif node.ours:
             program = self._program
         return hashlib.sha256(self._links + program + _written(self._own(node))).hexdigest()[:16]
@@ -119,8 +119,8 @@ def plan_up(topology: Topology, actual: Actual) -> tuple[Step, ...]:
         for name, was in actual.fingerprints.items()
         if name in desired and was != fingerprints.of(desired[name])
     }
-    surplus = (actual.created | actual.wired | actual.fingerprints.keys()) - desired.keys()
-    gone = changed | surplus
+    obsolete = (actual.created | actual.wired | actual.fingerprints.keys()) - desired.keys()
+    gone = changed | obsolete
     startable = [name for name, node in desired.items() if node.kind is not NodeKind.ROUTER]
 
     def missing(targets: Iterable[str], present: frozenset[str]) -> Iterator[tuple[str, bool]]:

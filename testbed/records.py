@@ -18,7 +18,7 @@ from testbed.places import LabPlace, RunPlace, captures_root, own_state_root, st
 
 FORMAT = 1
 UNFINISHED = ("starting", "up", "played")  # what a manifest says of a run whose lab is up
-BETWEEN_LOOKS_S = 0.05  # at a lock that another command holds
+LOCK_POLL_S = 0.05  # at a lock that another command holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def lab_names() -> list[str]:
         return []
 
 
-def the_lab(name: str | None) -> LabRecord:
+def find_lab(name: str | None) -> LabRecord:
     """The lab of this name, or the only one there is."""
     names = lab_names()
     if name is None:
@@ -114,7 +114,7 @@ def locked(name: str, doing: str = "changing", patience_s: float = 0.0) -> Itera
         except BlockingIOError:
             os.close(descriptor)
             if time.monotonic() < deadline:
-                time.sleep(BETWEEN_LOOKS_S)
+                time.sleep(LOCK_POLL_S)
                 continue
             raise InputError(
                 f"another command is {doing} lab {name!r} right now", "try again when it has ended"
@@ -144,7 +144,7 @@ def make_run_folder(place: RunPlace) -> None:
         folder.mkdir(parents=True)
 
 
-def the_run(name: str | None) -> RunPlace:
+def find_run(name: str | None) -> RunPlace:
     """A run by folder path, by id, by the name of its lab (the newest), or the newest of all."""
     if name is not None and (Path(name) / "run.json").is_file():
         return RunPlace(Path(name).resolve())
@@ -179,7 +179,7 @@ def read_manifest(run: RunPlace) -> dict[str, Any]:
     return data
 
 
-def run_goes_on(run: RunPlace) -> bool:
+def is_run_unfinished(run: RunPlace) -> bool:
     """Whether more may come: the manifest says so, and the lab is this run's."""
     manifest = read_manifest(run)
     record = load_lab(LabPlace.of(manifest["lab"]))
@@ -211,6 +211,6 @@ def _rewrite_manifest(place: RunPlace, change: Callable[[dict[str, Any]], dict[s
         os.close(folder)
 
 
-def forget_lab(place: LabPlace) -> None:
+def remove_lab_folder(place: LabPlace) -> None:
     """Remove the lab's state folder."""
     shutil.rmtree(place.folder, ignore_errors=True)

@@ -63,17 +63,17 @@ def end_with_parent(parent: int, by: signal.Signals) -> None:
         os._exit(1)
 
 
-def inherit_grandchildren() -> None:
+def become_subreaper() -> None:
     """Processes whose parent ends become children of this one, if it is their forefather."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
-def wake_precisely() -> None:
+def disable_timer_slack() -> None:
     """Timers of this process fire without the usual 50 microseconds of slack."""
     _prctl(_PR_SET_TIMERSLACK, 1)
 
 
-def come_first() -> None:
+def use_realtime_priority() -> None:
     """Real-time priority for this process; the kernel keeps 5 % of the time for everybody else.
 
     Without root the priority stays as it is.

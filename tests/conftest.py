@@ -44,9 +44,9 @@ def _lacking(marker: str) -> str | None:  # noqa: PLR0911 - one answer for each
     if marker == "root":
         return None if os.geteuid() == 0 else "not root"
     if marker == "netns":
-        from testbed.links.probe import look
+        from testbed.links.probe import probe_machine
 
-        found = look()
+        found = probe_machine()
         return None if found.namespaces else found.reason
     if marker == "docker":
         from testbed.backends.docker.engine import engine_answers
@@ -69,9 +69,9 @@ def _lacking(marker: str) -> str | None:  # noqa: PLR0911 - one answer for each
 
 @functools.cache
 def _kernel_has_netem() -> bool:
-    from testbed.links.probe import look
+    from testbed.links.probe import probe_machine
 
-    return look().capabilities.netem
+    return probe_machine().capabilities.netem
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -38,7 +38,7 @@ class Clock:
     jumps_ns: Array  # between neighbours: how far it may have been from the line because it was set; 0 if it was not
     set_back_ns: int  # it was set back so far that its times are ambiguous: then all of them are off by up to this
 
-    def home(self, own_ns: Array) -> Array:
+    def to_lab_ns(self, own_ns: Array) -> Array:
         """Times of this clock as those of the lab machine's."""
         own: Array = np.asarray(own_ns, np.int64)
         knots = self.at_ns + self.offset_ns  # what this clock showed then
@@ -49,8 +49,8 @@ class Clock:
             (knots[order] - first).astype(float),
             (self.offset_ns[order] - base).astype(float),
         )
-        home: Array = own - base - np.rint(moved).astype(np.int64)
-        return home
+        to_lab_ns: Array = own - base - np.rint(moved).astype(np.int64)
+        return to_lab_ns
 
     def offset_at(self, lab_ns: Array) -> Array:
         """How far ahead it was at these times of the lab's, in ns."""

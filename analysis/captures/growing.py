@@ -9,8 +9,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from analysis.captures.files import Bytes, windows
-from analysis.captures.pcap import FILE_HEADER, Classic
-from analysis.captures.pcapng import Blocks, Interface, Section
+from analysis.captures.pcap import FILE_HEADER, PcapLayout
+from analysis.captures.pcapng import Interface, PcapngLayout, Section
 from analysis.captures.pieces import Piece, head_of, is_packed, layout_of
 from analysis.captures.records import Layout, Walk
 from analysis.captures.storage import size_of
@@ -66,14 +66,14 @@ def advance(path: str, start: Place, stop: int | None = None) -> Place:
     layout = _layout(start, head)
     if layout is None:  # no capture: nothing to wait for
         return start if packed else Place(size if stop is None else min(size, stop))
-    first = FILE_HEADER if isinstance(layout, Classic) else 0
+    first = FILE_HEADER if isinstance(layout, PcapLayout) else 0
     walk = Walk(layout, max(start.at, first))
     with closing(Bytes(path, walk.at, stop)) as source:
         for data, base, length, _ in windows(source, walk):
             walk.advance(data, base, length, final=False)
     if walk.whole <= first:
         return start
-    if isinstance(layout, Blocks):
+    if isinstance(layout, PcapngLayout):
         now = layout.sections[-1]
         return Place(walk.whole, Section(walk.whole, now.order, list(now.interfaces)))
     return Place(walk.whole)
@@ -85,4 +85,4 @@ def between(path: str, start: Place, end: Place) -> Piece:
 
 
 def _layout(start: Place, head: bytes) -> Layout | None:
-    return Blocks(start.section) if start.section else layout_of(head)
+    return PcapngLayout(start.section) if start.section else layout_of(head)

@@ -16,7 +16,7 @@ import pyarrow as pa
 from analysis.captures.clock import Clock
 from analysis.captures.files import Bytes, windows
 from analysis.captures.layers import ETHERNET, IPV6_HEADER, decode
-from analysis.captures.pcap import FILE_HEADER, Classic, FileHead, read_head
+from analysis.captures.pcap import FILE_HEADER, FileHead, PcapLayout, read_head
 from analysis.captures.records import Walk
 from analysis.errors import AnalysisError
 
@@ -59,7 +59,7 @@ class Packets:
 
     def timed_by(self, clock: Clock | None) -> "Packets":
         """With the times of the lab's machine, if they were taken with this clock; None: that machine's own."""
-        return self if clock is None else replace(self, ts_ns=clock.home(self.ts_ns))
+        return self if clock is None else replace(self, ts_ns=clock.to_lab_ns(self.ts_ns))
 
 
 COLUMNS: dict[str, pa.DataType] = {
@@ -112,7 +112,7 @@ def read_windows(path: Path, window: int = WINDOW) -> Iterator[Packets]:
         if head is None:
             yield parse(bytes(first), path)
             return
-        layout = Classic(head)
+        layout = PcapLayout(head)
         walk = Walk(layout, FILE_HEADER)
         for data, base, size, final in windows(source, walk, window, bytes(first)):
             starts, problems = walk.advance(data, base, size, final)
@@ -124,8 +124,8 @@ def parse(data: bytes, name: Path | str = "capture") -> Packets:
     """All packets in the bytes of a pcap file."""
     head = _head(data[:FILE_HEADER], name)
     if head is None:
-        return _packets(data, [], Classic(FileHead("<", 1, ETHERNET)), len(data))
-    layout = Classic(head)
+        return _packets(data, [], PcapLayout(FileHead("<", 1, ETHERNET)), len(data))
+    layout = PcapLayout(head)
     starts, problems = Walk(layout, FILE_HEADER).advance(data, 0, len(data), final=True)
     return _packets(data, starts, layout, sum(problem.size for problem in problems))
 
@@ -158,7 +158,9 @@ ADDRESSES = np.dtype(
 )
 
 
-def _packets(data: bytes, starts: list[int], layout: Classic, lost: int, base: int = 0) -> Packets:
+def _packets(
+    data: bytes, starts: list[int], layout: PcapLayout, lost: int, base: int = 0
+) -> Packets:
     raw = np.frombuffer(data, np.uint8)
     records = layout.table(raw, np.array(starts, np.int64))
     found = decode(raw, records)

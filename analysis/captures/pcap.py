@@ -12,8 +12,8 @@ from analysis.captures.records import (
     MAX_CAPTURED,
     Array,
     Data,
-    Followed,
     Problem,
+    RecordRun,
     Records,
     rows,
 )
@@ -50,7 +50,7 @@ def read_head(head: bytes) -> FileHead | None:
     return FileHead(order, unit_ns, kind & 0xFFFF)
 
 
-class Classic:
+class PcapLayout:
     """The layout of one file's records."""
 
     def __init__(self, head: FileHead) -> None:
@@ -63,7 +63,7 @@ class Classic:
     def move(self, base: int) -> None:
         """Its records depend on nothing before them."""
 
-    def follow(self, data: Data, at: int, size: int, final: bool) -> Followed:
+    def follow(self, data: Data, at: int, size: int, final: bool) -> RecordRun:
         starts: list[int] = []
         note = starts.append
         length_at, last = self._length_at, size - RECORD_HEADER
@@ -73,12 +73,12 @@ class Classic:
             if length > MAX_CAPTURED or after > size:
                 break
             if not length and data[at : at + RECORD_HEADER] == NO_RECORD:
-                return Followed(starts, at, "zeros where a record should be")
+                return RecordRun(starts, at, "zeros where a record should be")
             note(at)
             at = after
         if at <= last and length > MAX_CAPTURED:
-            return Followed(starts, at, f"no record: it would be {length} bytes long")
-        return Followed(starts, at, CUT_OFF if final and at < size else None)
+            return RecordRun(starts, at, f"no record: it would be {length} bytes long")
+        return RecordRun(starts, at, CUT_OFF if final and at < size else None)
 
     def likely(self, data: Data, begin: int, end: int) -> Iterable[int]:
         raw = np.frombuffer(data, np.uint8)

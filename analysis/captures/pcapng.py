@@ -12,8 +12,8 @@ from analysis.captures.records import (
     MAX_CAPTURED,
     Array,
     Data,
-    Followed,
     Problem,
+    RecordRun,
     Records,
     rows,
 )
@@ -114,7 +114,7 @@ class Section:
     interfaces: list[Interface] = field(default_factory=list)
 
 
-class Blocks:
+class PcapngLayout:
     """The layout of one file's blocks. It remembers the sections and interfaces that it has passed."""
 
     def __init__(self, section: Section) -> None:
@@ -128,7 +128,7 @@ class Blocks:
         while len(self.sections) > 1 and self.sections[1].begin <= base:
             del self.sections[0]
 
-    def follow(self, data: Data, at: int, size: int, final: bool) -> Followed:
+    def follow(self, data: Data, at: int, size: int, final: bool) -> RecordRun:
         starts: list[int] = []
         head, tail = _words(self.sections[-1].order)
         while at + SMALLEST_BLOCK <= size:
@@ -136,24 +136,24 @@ class Blocks:
             if kind == SECTION:
                 order = ORDERS.get(bytes(data[at + 8 : at + 12]))
                 if order is None:
-                    return Followed(starts, at, "a section that tells no byte order")
+                    return RecordRun(starts, at, "a section that tells no byte order")
                 head, tail = _words(order)
                 kind, length = head(data, at)
             if reason := _unlawful(kind, length):
-                return Followed(starts, at, reason)
+                return RecordRun(starts, at, reason)
             after = at + length
             if after > size:
                 break
             (again,) = tail(data, after - 4)
             if again != length:
                 reason = f"no block: its two lengths differ ({length} and {again})"
-                return Followed(starts, at, reason)
+                return RecordRun(starts, at, reason)
             if kind in PACKETS:
                 starts.append(at)
             else:
                 self._describe(kind, bytes(data[at:after]), at)
             at = after
-        return Followed(starts, at, CUT_OFF if final and at < size else None)
+        return RecordRun(starts, at, CUT_OFF if final and at < size else None)
 
     def _describe(self, kind: int, block: bytes, at: int) -> None:
         """Take note of a block that is no packet."""
@@ -248,8 +248,8 @@ def _records(raw: Array, starts: Array, section: Section) -> tuple[Records, list
     for one in np.unique(number[good]).tolist():
         mine = good & (number == one)
         link_type[mine] = interfaces[one].link_type
-        ts_ns[mine], told = interfaces[one].nanoseconds(ticks[mine])
-        timed[mine] &= told
+        ts_ns[mine], valid = interfaces[one].nanoseconds(ticks[mine])
+        timed[mine] &= valid
     records = Records(
         record_at=starts,
         record_bytes=length,
@@ -287,7 +287,7 @@ def comments(data: Data, records: Records) -> list[tuple[int, str]]:
         return []
     ends = records.record_at + records.record_bytes - 4
     begins = records.packet_at + ((records.caplen + 3) & ~3)
-    told = []
+    valid = []
     for row in np.flatnonzero(begins + 4 <= ends).tolist():
         texts = [
             value.decode(errors="replace")
@@ -295,5 +295,5 @@ def comments(data: Data, records: Records) -> list[tuple[int, str]]:
             if code == COMMENT
         ]
         if texts:
-            told.append((row, "\n".join(texts)))
-    return told
+            valid.append((row, "\n".join(texts)))
+    return valid

@@ -11,8 +11,8 @@ from contextlib import closing
 from dataclasses import dataclass
 
 from analysis.captures.files import Bytes, windows
-from analysis.captures.pcap import FILE_HEADER, Classic, read_head
-from analysis.captures.pcapng import ORDERS, SECTION_MAGIC, Blocks, Section
+from analysis.captures.pcap import FILE_HEADER, PcapLayout, read_head
+from analysis.captures.pcapng import ORDERS, SECTION_MAGIC, PcapngLayout, Section
 from analysis.captures.records import Layout, Walk
 from analysis.captures.storage import size_of
 
@@ -76,9 +76,9 @@ def is_packed(path: str) -> bool:
 def layout_of(head: bytes) -> Layout | None:
     """How a file that begins so is read; None if it is no capture."""
     if found := read_head(head):
-        return Classic(found)
+        return PcapLayout(found)
     if head.startswith(SECTION_MAGIC) and (order := ORDERS.get(head[8:12])):
-        return Blocks(Section(0, order))
+        return PcapngLayout(Section(0, order))
     return None
 
 
@@ -94,7 +94,7 @@ def _cut(path: str, piece_bytes: int) -> list[Piece]:
     if layout is None or packed:
         return [Piece(path)]
     wanted = _places(0, size, piece_bytes)
-    if isinstance(layout, Blocks):
+    if isinstance(layout, PcapngLayout):
         return _cut_blocks(path, wanted, layout)
     return cut_records(path, wanted)
 
@@ -103,7 +103,7 @@ def cut_piece(piece: Piece, piece_bytes: int) -> list[Piece]:
     """A piece that is bigger than this in smaller ones, if it can be divided without passing it."""
     if piece.end is None or piece.section or piece.end - piece.begin <= piece_bytes:
         return [piece]
-    if is_packed(piece.path) or not isinstance(layout_of(head_of(piece.path)), Classic):
+    if is_packed(piece.path) or not isinstance(layout_of(head_of(piece.path)), PcapLayout):
         return [piece]
     wanted = _places(piece.begin, piece.end, piece_bytes)
     return cut_records(piece.path, wanted, begin=piece.begin, end=piece.end)
@@ -126,7 +126,7 @@ def cut_records(
     begins = [begin]
     limit = size_of(path) if end is None else end
     for place in sorted(wanted):
-        found = border(path, place, look_back)
+        found = record_boundary(path, place, look_back)
         if (
             begins[-1] < found < limit
         ):  # in garbage two places may lead to the same record, or to none
@@ -135,7 +135,7 @@ def cut_records(
     return [Piece(path, first, last) for first, last in zip(begins, ends, strict=True)]
 
 
-def _cut_blocks(path: str, wanted: list[int], layout: Blocks) -> list[Piece]:
+def _cut_blocks(path: str, wanted: list[int], layout: PcapngLayout) -> list[Piece]:
     """At the blocks that reach over these places, each with what was described before it."""
     borders: list[tuple[int, Section | None]] = [(0, None)]
     walk = Walk(layout, 0)
@@ -158,7 +158,7 @@ def pass_by(path: str, walk: Walk, place: int) -> None:
             walk.advance(data, base, size, final=False)
 
 
-def border(path: str, place: int, look_back: int = LOOK_BACK) -> int:
+def record_boundary(path: str, place: int, look_back: int = LOOK_BACK) -> int:
     """Where the first record of a pcap file begins that does not begin before this place."""
     begin = max(FILE_HEADER, place - look_back)
     if place <= FILE_HEADER:

@@ -29,7 +29,7 @@ class Problem(NamedTuple):
     reason: str
 
 
-class Followed(NamedTuple):
+class RecordRun(NamedTuple):
     """The packets up to `at`; `reason` says why what is there is no record, None if it only may need more bytes."""
 
     starts: list[int]
@@ -73,7 +73,7 @@ class Layout(Protocol):
         """What it is given next begins at this place of the file."""
         ...
 
-    def follow(self, data: Data, at: int, size: int, final: bool) -> Followed:
+    def follow(self, data: Data, at: int, size: int, final: bool) -> RecordRun:
         """The packets from here on."""
         ...
 

@@ -107,8 +107,8 @@ def wanted(condition: Filter, batch: pa.RecordBatch) -> pa.Array:
     """Whether each row fulfils the condition; null where nobody can tell."""
     if isinstance(condition, Not):
         return pc.invert(wanted(condition.child, batch))
-    told = vars(condition)
-    return CONDITIONS[type(condition)](batch.column(told["attribute"][0]), told.get("value"))
+    fields = vars(condition)
+    return CONDITIONS[type(condition)](batch.column(fields["attribute"][0]), fields.get("value"))
 
 
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"

@@ -10,8 +10,8 @@ import pyarrow as pa
 from analysis.captures.columns import Packets, packet_batch
 from analysis.captures.files import WINDOW, Bytes, windows
 from analysis.captures.layers import decode
-from analysis.captures.pcap import FILE_HEADER, Classic
-from analysis.captures.pcapng import Blocks, comments
+from analysis.captures.pcap import FILE_HEADER, PcapLayout
+from analysis.captures.pcapng import PcapngLayout, comments
 from analysis.captures.pieces import Piece, head_of, layout_of
 from analysis.captures.records import CUT_OFF, Layout, Problem, Records, Walk
 
@@ -32,9 +32,9 @@ class Part:
     def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
         """These columns of its packets."""
         raw = np.frombuffer(self.data, np.uint8)
-        told = COMMENT in schema.names
+        wanted = COMMENT in schema.names
         for records in self.records:
-            texts = comments(self.data, records) if told else []
+            texts = comments(self.data, records) if wanted else []
             packets = Packets(self.path, self.base, records, decode(raw, records), texts)
             yield packet_batch(packets, schema)
 
@@ -53,7 +53,7 @@ def read_piece(piece: Piece, window: int = WINDOW) -> Iterator[Part]:
         if layout is None:
             yield from _no_capture(piece, bytes(head), source)
             return
-        at = max(piece.begin, FILE_HEADER if isinstance(layout, Classic) else 0)
+        at = max(piece.begin, FILE_HEADER if isinstance(layout, PcapLayout) else 0)
         walk = Walk(layout, at)
         counted = piece.begin - at
         for data, base, size, final in windows(source, walk, window, bytes(head)):
@@ -68,7 +68,7 @@ def read_piece(piece: Piece, window: int = WINDOW) -> Iterator[Part]:
 
 def _layout(piece: Piece, head: bytes) -> Layout | None:
     if piece.section is not None:
-        return Blocks(piece.section)
+        return PcapngLayout(piece.section)
     return layout_of(head_of(piece.path) if piece.begin else head)
 
 

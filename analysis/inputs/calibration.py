@@ -32,8 +32,8 @@ def rows(run: Run) -> list[dict[str, Any]]:
             "method": entry.get("method"),
             "ok": bool(entry.get("ok", True)),
             **{
-                name: (told((entry.get("asked") or {}).get(key)), _achieved(entry, key, told))
-                for name, key, told in (
+                name: (text_of((entry.get("asked") or {}).get(key)), _achieved(entry, key, text_of))
+                for name, key, text_of in (
                     ("rate", "rate_bps", rate),
                     ("delay", "delay_s", delay),
                     ("loss", "loss", loss),
@@ -44,9 +44,9 @@ def rows(run: Run) -> list[dict[str, Any]]:
     ]
 
 
-def _achieved(entry: dict[str, Any], key: str, told: Any) -> str:
+def _achieved(entry: dict[str, Any], key: str, text_of: Any) -> str:
     value = (entry.get("achieved") or {}).get(key)
-    return "not measured" if value is None else str(told(value))
+    return "not measured" if value is None else str(text_of(value))
 
 
 def rate(bits: float | None) -> str:

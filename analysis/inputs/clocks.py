@@ -70,9 +70,9 @@ def parse_clocks(text: bytes) -> Clocks:
 def _measurement(line: bytes) -> tuple[str, Measurement] | None:
     """Whose, and what; None if the line is not whole, or says what cannot be."""
     try:
-        said = json.loads(line)
-        node, when = said["node"], said.get("when", "during")
-        t_ns, offset_ns, error_ns = (said[name] for name in ("t_ns", "offset_ns", "error_ns"))
+        record = json.loads(line)
+        node, when = record["node"], record.get("when", "during")
+        t_ns, offset_ns, error_ns = (record[name] for name in ("t_ns", "offset_ns", "error_ns"))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
     numbers = (t_ns, offset_ns, error_ns)

@@ -7,7 +7,7 @@ ALWAYS_NS, NEVER_NS = -(1 << 62), 1 << 62
 DIRECTIONS = ("up", "down")
 
 
-class Asked(NamedTuple):
+class LinkSettings(NamedTuple):
     """One direction of a link from one moment until another."""
 
     from_ns: int
@@ -21,10 +21,12 @@ class Asked(NamedTuple):
         return 8 / self.rate_bps if self.rate_bps else 0.0
 
 
-Lines = Mapping[tuple[str, str], tuple[Asked, ...]]  # (link, direction), in the order of time
+SettingsOfLinks = Mapping[
+    tuple[str, str], tuple[LinkSettings, ...]
+]  # (link, direction), in the order of time
 
 
-class Way(NamedTuple):
+class PathToCore(NamedTuple):
     """From a node to the core (`up`) or from there to it: its own line, and that of the router it is behind."""
 
     node: str
@@ -38,21 +40,23 @@ class Way(NamedTuple):
     far_byte_s: float
 
 
-def lines_of(manifest: Mapping[str, Any]) -> dict[tuple[str, str], tuple[Asked, ...]]:
+def settings_of_links(
+    manifest: Mapping[str, Any],
+) -> dict[tuple[str, str], tuple[LinkSettings, ...]]:
     """Of all links of a run."""
     topology = manifest["topology"]
     profiles = {profile["name"]: profile for profile in topology["profiles"]}
     changes = sorted(manifest.get("link_changes") or (), key=lambda change: int(change["t_ns"]))
     return {
         (node["name"], direction): _in_time(
-            profiles[node["profile"]][direction], _of_line(changes, node["name"], direction)
+            profiles[node["profile"]][direction], _changes_of(changes, node["name"], direction)
         )
         for node in topology["nodes"]
         for direction in DIRECTIONS
     }
 
 
-def _of_line(
+def _changes_of(
     changes: Iterable[Mapping[str, Any]], link: str, direction: str
 ) -> list[tuple[int, Mapping[str, Any] | None]]:
     """When this line was given which values; None: those of the file again."""
@@ -68,35 +72,39 @@ def _of_line(
 
 def _in_time(
     filed: Mapping[str, Any], changes: list[tuple[int, Mapping[str, Any] | None]]
-) -> tuple[Asked, ...]:
+) -> tuple[LinkSettings, ...]:
     shapes = [(ALWAYS_NS, dict(filed))]
     for at_ns, values in changes:
         shapes.append((at_ns, {**filed} if values is None else {**shapes[-1][1], **values}))
     ends = [begin for begin, _ in shapes[1:]] + [NEVER_NS]
     return tuple(
-        Asked(begin, end, shape["rate_bps"], shape["delay_s"] or 0.0)
+        LinkSettings(begin, end, shape["rate_bps"], shape["delay_s"] or 0.0)
         for (begin, shape), end in zip(shapes, ends, strict=True)
     )
 
 
-def at(line: tuple[Asked, ...], t_ns: int) -> Asked:
+def settings_at(history: tuple[LinkSettings, ...], t_ns: int) -> LinkSettings:
     """How the line was at this moment."""
-    return next(asked for asked in reversed(line) if asked.from_ns <= t_ns)
+    return next(one for one in reversed(history) if one.from_ns <= t_ns)
 
 
-def ways_of(manifest: Mapping[str, Any], lines: Lines) -> list[Way]:
+def paths_to_core(manifest: Mapping[str, Any], settings: SettingsOfLinks) -> list[PathToCore]:
     """Of all nodes, a row for each time in which all was the same."""
-    ways = []
+    paths = []
     for node in manifest["topology"]["nodes"]:
         router = node.get("router")
         for direction in DIRECTIONS:
-            own = lines[node["name"], direction]
-            far = lines[router, direction] if router else (Asked(ALWAYS_NS, NEVER_NS, None, 0.0),)
-            begins = sorted({asked.from_ns for asked in (*own, *far)})
+            own = settings[node["name"], direction]
+            far = (
+                settings[router, direction]
+                if router
+                else (LinkSettings(ALWAYS_NS, NEVER_NS, None, 0.0),)
+            )
+            begins = sorted({one.from_ns for one in (*own, *far)})
             for begin, end in zip(begins, [*begins[1:], NEVER_NS], strict=True):
-                mine, other = at(own, begin), at(far, begin)
-                ways.append(
-                    Way(
+                mine, other = settings_at(own, begin), settings_at(far, begin)
+                paths.append(
+                    PathToCore(
                         node["name"],
                         direction,
                         begin,
@@ -108,4 +116,4 @@ def ways_of(manifest: Mapping[str, Any], lines: Lines) -> list[Way]:
                         other.byte_s,
                     )
                 )
-    return ways
+    return paths

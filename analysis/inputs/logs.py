@@ -37,7 +37,7 @@ BLOCK_BYTES = 1 << 23  # that are parsed together
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class LogRange:
     """The lines of a file that begin between these offsets."""
 
     path: Path
@@ -66,31 +66,31 @@ def write_logs(
             for number in batch.column(0).to_pylist():
                 with GrowingFile(folder / f"part-{number:05}.parquet", LOG) as file:
                     for stretch in shares[number]:
-                        for rows in read_stretch(stretch):
+                        for rows in read_range(stretch):
                             file.write(timed_by(clocks.get(stretch.node), rows))
         yield from ()
 
     spark.range(0, tasks, 1, tasks).mapInArrow(parse, "nothing int").count()
 
 
-def share_out(files: Sequence[Path], tasks: int) -> list[list[Stretch]]:
+def share_out(files: Sequence[Path], tasks: int) -> list[list[LogRange]]:
     """As many bytes for each task; one file's lines may be divided among several."""
     sizes = [(path, path.stat().st_size) for path in files]
     each = max(1, -(-sum(size for _, size in sizes) // tasks))
-    shares: list[list[Stretch]] = [[] for _ in range(tasks)]
+    shares: list[list[LogRange]] = [[] for _ in range(tasks)]
     before = 0
     for path, size in sizes:
         begin = 0
         while begin < size:
             task = (before + begin) // each
             end = min(size, (task + 1) * each - before)
-            shares[task].append(Stretch(path, begin, end))
+            shares[task].append(LogRange(path, begin, end))
             begin = end
         before += size
     return shares
 
 
-def read_stretch(stretch: Stretch) -> Iterator[pa.RecordBatch]:
+def read_range(stretch: LogRange) -> Iterator[pa.RecordBatch]:
     """Its records as LOG."""
     for block in _blocks(stretch):
         yield from parse_block(block).to_batches()
@@ -101,11 +101,11 @@ def timed_by(clock: Clock | None, rows: pa.RecordBatch) -> pa.RecordBatch:
     if clock is None:
         return rows
     times, known = rows["t"], rows["t"].is_valid().to_numpy(zero_copy_only=False)
-    home = pa.array(clock.home(times.fill_null(0).to_numpy()), mask=~known)
-    return rows.set_column(rows.schema.get_field_index("t"), LOG.field("t"), home)
+    to_lab_ns = pa.array(clock.to_lab_ns(times.fill_null(0).to_numpy()), mask=~known)
+    return rows.set_column(rows.schema.get_field_index("t"), LOG.field("t"), to_lab_ns)
 
 
-def _blocks(stretch: Stretch) -> Iterator[bytes]:
+def _blocks(stretch: LogRange) -> Iterator[bytes]:
     """Whole lines, some megabytes at a time."""
     with stretch.path.open("rb") as file:
         if stretch.begin:

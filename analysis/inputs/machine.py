@@ -100,20 +100,20 @@ def read_rows(run: Run) -> tuple[Row, ...] | None:
 
 def _row(line: bytes) -> Row | None:
     try:
-        told = json.loads(line)
-        end_ns = int(told["t"])
+        record = json.loads(line)
+        end_ns = int(record["t"])
         return Row(
-            begin_ns=end_ns - round(float(told["span_s"]) * 1e9),
+            begin_ns=end_ns - round(float(record["span_s"]) * 1e9),
             end_ns=end_ns,
-            cpu_idle=_float(told["cpu_idle"]),
-            wakeup_max_s=_float(told["wakeup_max_s"]),
-            wakeups_us=_counts(told["wakeups_us"]),
-            memory_free_bytes=_int(told["memory_free_bytes"]),
-            swapped_in_bytes=_int(told["swapped_in_bytes"]),
-            capture_dropped=int(told["capture_dropped"]),
-            relay_forwarded=int(told["relay_forwarded"]),
-            relay_late_max_s=_float(told["relay_late_max_s"]),
-            relay_late_us=_counts(told["relay_late_us"]),
+            cpu_idle=_float(record["cpu_idle"]),
+            wakeup_max_s=_float(record["wakeup_max_s"]),
+            wakeups_us=_counts(record["wakeups_us"]),
+            memory_free_bytes=_int(record["memory_free_bytes"]),
+            swapped_in_bytes=_int(record["swapped_in_bytes"]),
+            capture_dropped=int(record["capture_dropped"]),
+            relay_forwarded=int(record["relay_forwarded"]),
+            relay_late_max_s=_float(record["relay_late_max_s"]),
+            relay_late_us=_counts(record["relay_late_us"]),
         )
     except (ValueError, KeyError, TypeError):
         return None
@@ -131,7 +131,7 @@ def _counts(pairs: Iterable[Sequence[int]]) -> tuple[tuple[int, int], ...]:
     return tuple((int(upper), int(count)) for upper, count in pairs)
 
 
-def facts(watch: Watch) -> dict[str, Any]:
+def machine_summary(watch: Watch) -> dict[str, Any]:
     """The time that counts in a few numbers; null where nothing is known."""
     rows = watch.counting
     idle = [row.cpu_idle for row in rows if row.cpu_idle is not None]

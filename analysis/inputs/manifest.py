@@ -51,9 +51,9 @@ def deliveries(topology: dict[str, Any]) -> str:
     """The lab's delivery method, and on how many links there is another one."""
     own = [node.get("delivery") for node in topology["nodes"]]
     others = Counter(method(chosen) for chosen in own if chosen not in (None, topology["delivery"]))
-    told = [method(topology["delivery"])]
-    told += [f"{name} on {n} link{'s' if n != 1 else ''}" for name, n in others.items()]
-    return "; ".join(told)
+    methods = [method(topology["delivery"])]
+    methods += [f"{name} on {n} link{'s' if n != 1 else ''}" for name, n in others.items()]
+    return "; ".join(methods)
 
 
 def method_of_each(topology: dict[str, Any]) -> dict[str, str]:

@@ -12,7 +12,7 @@ from analysis.captures.packets import parse
 from analysis.captures.pcap import FILE_HEADER
 from analysis.inputs.clocks import NONE, Clocks, read_clocks
 from analysis.inputs.run_folder import Run, RunNode, read_run
-from analysis.inputs.subscriptions import wishes_of
+from analysis.inputs.subscriptions import subscriptions_of
 from analysis.live.link import Arrival, LiveLink
 from analysis.live.table import Level, Live
 
@@ -63,8 +63,8 @@ class WatchedRun:
         if before == (self.run.nodes, self.run.measured_from_ns):
             return
         self._names = {node.number: node.name for node in self.run.nodes}
-        wishes = wishes_of({node.name: node.topics for node in self.run.nodes})
-        self._live = Live(wishes, self.run.measured_from_ns)
+        subscriptions = subscriptions_of({node.name: node.topics for node in self.run.nodes})
+        self._live = Live(subscriptions, self.run.measured_from_ns)
         self._captures = [_Capture(self.run, node) for node in self.run.nodes if node.topics]
         self._logs: dict[Path, _Log] = {}
 
@@ -75,7 +75,7 @@ class WatchedRun:
                 line["node"],
                 line["topic"],
                 line["priority"],
-                self._home(line["node"], line["t"]),
+                self._to_lab_ns(line["node"], line["t"]),
                 line.get("place"),
             )
         elif not self.by_captures:
@@ -84,8 +84,8 @@ class WatchedRun:
     def _arrived(self, identity: str, receiver: str, published_ns: int, at_ns: int) -> None:
         """Times of nodes with clocks of their own are corrected by what was measured of those so far."""
         if self._clocks.by_node:
-            published_ns = self._home(self._origin(identity), published_ns)
-            at_ns = self._home(receiver, at_ns)
+            published_ns = self._to_lab_ns(self._origin(identity), published_ns)
+            at_ns = self._to_lab_ns(receiver, at_ns)
         self._live.arrived(identity, receiver, published_ns, at_ns)
 
     def _measured(self) -> Clocks:
@@ -96,9 +96,9 @@ class WatchedRun:
             return read_clocks(self.run.clocks)
         return self._clocks
 
-    def _home(self, node: str, own_ns: int) -> int:
+    def _to_lab_ns(self, node: str, own_ns: int) -> int:
         clock = self._clocks.get(node)
-        return own_ns if clock is None else int(clock.home(np.array([own_ns]))[0])
+        return own_ns if clock is None else int(clock.to_lab_ns(np.array([own_ns]))[0])
 
     def _origin(self, identity: str) -> str:
         """Ids begin with the number of who published (`nodes.protocol.wire.message_id`)."""

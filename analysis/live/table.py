@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from analysis.inputs.subscriptions import Wishes
+from analysis.inputs.subscriptions import Subscriptions
 
 RECENT_NS = 10_000_000_000
 SECOND_NS = 1_000_000_000
@@ -44,8 +44,8 @@ class _Counts:
 class Live:
     """All that is known of a run's deliveries."""
 
-    def __init__(self, wishes: Wishes, from_ns: int = 0) -> None:
-        self._wishes = wishes
+    def __init__(self, subscriptions: Subscriptions, from_ns: int = 0) -> None:
+        self._subscriptions = subscriptions
         self._from_ns = from_ns
         self._levels: dict[int, _Counts] = {}
         self._waiting: dict[tuple[str, str], tuple[int, int]] = {}  # level, published when
@@ -67,7 +67,7 @@ class Live:
         self._known.add(identity)
         counts = self._levels.setdefault(level, _Counts())
         counts.published += 1
-        for receiver in self._wishes.receivers(topic, level, place):
+        for receiver in self._subscriptions.receivers(topic, level, place):
             if receiver == origin:
                 continue
             counts.expected += 1
@@ -90,12 +90,12 @@ class Live:
         for level, at_ns in self._waiting.values():
             since[level].append(now_ns - at_ns)
         return [
-            _told(level, self._levels[level], since[level], now_ns, overdue_s * SECOND_NS)
+            _level_of(level, self._levels[level], since[level], now_ns, overdue_s * SECOND_NS)
             for level in sorted(self._levels, reverse=True)
         ]
 
 
-def _told(
+def _level_of(
     level: int, counts: _Counts, waiting_ns: list[int], now_ns: int, overdue_ns: float
 ) -> Level:
     overdue = sum(waited >= overdue_ns for waited in waiting_ns)

@@ -83,8 +83,8 @@ def contradictions(deliveries: pa.Table) -> list[dict[str, Any]]:
 
 def error_of(summary: Mapping[str, Any], level: str, name: str) -> float:
     """How far this quantile of this level may be off; 0 where all clocks are one."""
-    told = summary.get(COLUMN, {}).get(level)
-    return float(told["of"][name]) if told else 0.0
+    errors = summary.get(COLUMN, {}).get(level)
+    return float(errors["of"][name]) if errors else 0.0
 
 
 # What the clocks of a run mean for its numbers: the summary's `clocks`, and the reasons for doubt that follow.
@@ -95,7 +95,7 @@ MOST_SHARE = 0.1  # of its median delay that the clocks may be off
 POINTS = 500  # at which the error of a clock is looked at, beside the measurements
 
 
-def told(clocks: Clocks, deliveries: pa.Table) -> dict[str, Any]:
+def clocks_summary(clocks: Clocks, deliveries: pa.Table) -> dict[str, Any]:
     """The summary's `delay_error_s` and `clocks`; nothing of a run in which there is one clock.
 
     Of each clock: its offset before, during and after the run, its drift, and how far its times may be off.
@@ -157,7 +157,7 @@ def reasons(
 ) -> list[str]:
     """Why delays may not be what they seem.
 
-    `timing`: what is `told`. `boards`: nodes that surely have clocks of their own. `delays`: the summary's `delay_s`.
+    `timing`: what is `errors`. `boards`: nodes that surely have clocks of their own. `delays`: the summary's `delay_s`.
     """
     if not timing and not boards:
         return []
@@ -213,7 +213,7 @@ def _too_uncertain(known: Mapping[str, Any], summary: Mapping[str, Any]) -> list
     worst = max(known, key=lambda node: known[node]["error_s"])
     return [
         f"The clocks of the boards are not known well enough for these delays: the median of level {level} is "
-        f"{formatting.told(median, error)}, and an error of {plain(error)} is more than "
+        f"{formatting.seconds_with_error(median, error)}, and an error of {plain(error)} is more than "
         f"{MOST_SHARE * 100:.0f}{NARROW}% of it. "
         f"The worst clock is that of {worst} (up to {plain(known[worst]['error_s'])} off); measure "
         "it more often, or over a faster way."

@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sf
 
-from analysis.protocols.overlay_messages import SAYINGS, WORDS
+from analysis.protocols.overlay_messages import CARRIED_KINDS, OVERLAY_KINDS
 
 SCHEMA = """
     node string, direction string, between_brokers boolean, kind string, word string, saying string, messages long,
@@ -51,8 +51,8 @@ def control(
             "direction",
             both.alias("between_brokers"),
             "kind",
-            _named("word", WORDS).alias("word"),
-            _named("saying", SAYINGS).alias("saying"),
+            _named("word", OVERLAY_KINDS).alias("word"),
+            _named("saying", CARRIED_KINDS).alias("saying"),
         )
         .agg(
             sf.count("*").alias("messages"),

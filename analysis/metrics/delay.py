@@ -83,8 +83,8 @@ def _grouped(
     found: dict[str, dict[str, dict[str, Any]]] = {}
     for key in sorted(delays, key=lambda key: (natural(key[0]), -key[1])):
         group, priority = key
-        told = _outcome(delays[key]) | _error(delays[key], errors.get(key))
-        found.setdefault(group, {})[str(priority)] = told
+        outcome = _outcome(delays[key]) | _error(delays[key], errors.get(key))
+        found.setdefault(group, {})[str(priority)] = outcome
     return found
 
 

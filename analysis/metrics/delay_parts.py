@@ -17,38 +17,38 @@ import pyarrow.parquet as pq
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 
-from analysis.inputs.link_settings import Way
+from analysis.inputs.link_settings import PathToCore
 
 PARTS = ("queue_s", "transmission_s", "propagation_s", "retransmission_s")
 USUAL_PACKET_BYTES = 66.0  # around a segment: Ethernet 14, IP 20, TCP 32
-WAYS = pa.schema(
+PATHS = pa.schema(
     [
         ("node", pa.string()),
         ("direction", pa.string()),
         ("from_ns", pa.int64()),
         ("until_ns", pa.int64()),
         ("router", pa.string()),
-        *((n, pa.float64()) for n in Way._fields[5:]),
+        *((n, pa.float64()) for n in PathToCore._fields[5:]),
         ("packet_bytes", pa.float64()),
     ]
 )
 
 
-def ways_frame(
-    spark: SparkSession, ways: list[Way], packet_bytes: Mapping[tuple[str, str], float]
+def paths_frame(
+    spark: SparkSession, paths: list[PathToCore], packet_bytes: Mapping[tuple[str, str], float]
 ) -> DataFrame:
     """The ways as a small table; `packet_bytes`: what a packet's headers take on a (link, direction)."""
     rows = [
         {
-            **way._asdict(),
-            "packet_bytes": packet_bytes.get((way.node, way.direction), USUAL_PACKET_BYTES),
+            **path._asdict(),
+            "packet_bytes": packet_bytes.get((path.node, path.direction), USUAL_PACKET_BYTES),
         }
-        for way in ways
+        for path in paths
     ]
-    return spark.createDataFrame(pa.Table.from_pylist(rows, WAYS))
+    return spark.createDataFrame(pa.Table.from_pylist(rows, PATHS))
 
 
-def with_parts(hops: DataFrame, ways: DataFrame) -> DataFrame:
+def with_parts(hops: DataFrame, paths: DataFrame) -> DataFrame:
     """With the PARTS of each hop that was crossed; null where a line is not known.
 
     Needs ready_ns, sent_first_ns, received_last_ns, stream_bytes, packets, stalled_ns, repeated_up_ns,
@@ -61,15 +61,15 @@ def with_parts(hops: DataFrame, ways: DataFrame) -> DataFrame:
     def each(name: str) -> list[Column]:
         """Of the four lines that a hop may cross; two nodes behind one router meet in it."""
         return [
-            *(sf.col(f"{line}_{name}") for line in own),
-            *(sf.when(apart, sf.col(f"{line}_{name}")).otherwise(0.0) for line in far),
+            *(sf.col(f"{link}_{name}") for link in own),
+            *(sf.when(apart, sf.col(f"{link}_{name}")).otherwise(0.0) for link in far),
         ]
 
     wire_bytes = sf.col("stream_bytes") + sf.col("packets") * sf.col("up_packet_bytes")
     slowest = sf.greatest(*each("byte_s"))
     others = sum(each("byte_s"), sf.lit(0.0)) - slowest
     transmission = wire_bytes * (slowest + others / sf.greatest(sf.col("packets"), sf.lit(1.0)))
-    joined = _beside(_beside(hops, ways, "up", "src"), ways, "down", "dst")
+    joined = _join_path(_join_path(hops, paths, "up", "src"), paths, "down", "dst")
     known = sf.col("up_node").isNotNull() & sf.col("down_node").isNotNull() & total.isNotNull()
     parted = joined
     left = sf.greatest(total, sf.lit(0.0))
@@ -98,9 +98,9 @@ def _lost_s() -> Column:
     return sf.greatest(sf.lit(0), sf.col("stalled_ns"), again) / 1e9
 
 
-def _beside(hops: DataFrame, ways: DataFrame, direction: str, end: str) -> DataFrame:
+def _join_path(hops: DataFrame, paths: DataFrame, direction: str, end: str) -> DataFrame:
     """Each hop with the way at one of its ends, as it was when the message was ready."""
-    mine = ways.where(sf.col("direction") == direction).drop("direction")
+    mine = paths.where(sf.col("direction") == direction).drop("direction")
     named = mine.select(*(sf.col(name).alias(f"{direction}_{name}") for name in mine.columns))
     ready = sf.col("ready_ns")
     there = (

@@ -11,7 +11,7 @@ from pyspark.sql import functions as sf
 
 from analysis.inputs.clocks import NONE, Clocks
 from analysis.inputs.manifest import Downtimes, was_down
-from analysis.inputs.subscriptions import Wishes
+from analysis.inputs.subscriptions import Subscriptions
 from analysis.metrics import clock_errors
 
 # Follows one message through the overlay: who had it from whom, and where it was lost. Pure.
@@ -87,37 +87,37 @@ class Journey:
                 if first is None or _when(hop) < _when(first):
                     self.arrival[hop.dst] = hop
 
-    def outcome(self, receiver: str, homes: Sequence[str] = ()) -> Outcome:
-        """Delivered with its path, or lost with the place. `homes`: brokers that could have sent it to the receiver."""
+    def outcome(self, receiver: str, own_brokers: Sequence[str] = ()) -> Outcome:
+        """Delivered with its path, or lost with the place. `own_brokers`: brokers that could send it."""
         arrival = self.arrival.get(receiver)
         if arrival is None:
-            return Outcome(LOST, self._reason(receiver, homes), None, None, None, 0)
+            return Outcome(LOST, self._reason(receiver, own_brokers), None, None, None, 0)
         copies = sum(hop.copies for hop in self.into[receiver])
-        way = self._way(arrival)
-        whole = way[0].src == self.origin
+        path = self._path(arrival)
+        whole = path[0].src == self.origin
         return Outcome(
             DELIVERED,
             None,
-            [way[0].src, *(hop.dst for hop in way)],
-            len(way) if whole else arrival.hops,
+            [path[0].src, *(hop.dst for hop in path)],
+            len(path) if whole else arrival.hops,
             arrival.received_last_ns,
             copies - 1,
-            _summed(way) if whole else UNKNOWN_PARTS,
+            _summed(path) if whole else UNKNOWN_PARTS,
         )
 
-    def _way(self, last: Hop) -> list[Hop]:
+    def _path(self, last: Hop) -> list[Hop]:
         """The hops that ended with this one; from the middle on where the captures have a gap.
 
         Backwards: a node that sent a message as its n-th hop had it by the (n-1)-th, of several by the first. It may
         have had it before, by a shorter way, without sending it there.
         """
-        way = [last]
-        while way[-1].src != self.origin:
-            before = self._before(way[-1])
-            if before is None or before in way:
+        path = [last]
+        while path[-1].src != self.origin:
+            before = self._before(path[-1])
+            if before is None or before in path:
                 break
-            way.append(before)
-        return way[::-1]
+            path.append(before)
+        return path[::-1]
 
     def _before(self, hop: Hop) -> Hop | None:
         """By which hop its sender had the message."""
@@ -128,19 +128,19 @@ class Journey:
         ]
         return min(came, key=_when) if came else self.arrival.get(hop.src)
 
-    def _reason(self, receiver: str, homes: Sequence[str]) -> str:
+    def _reason(self, receiver: str, own_brokers: Sequence[str]) -> str:
         """Where the message was last seen on its way to the receiver."""
         if not self.sent:
             return self._full(self.origin, receiver) or NEVER_SENT
         last = self.into.get(receiver)
         if last:
             return _broken(min(last, key=_begun))
-        for home in homes:
-            if home in self.arrival:
-                return self._full(home, receiver) or f"not forwarded by {home}"
-        for home in homes:
-            if home in self.into:
-                return _broken(min(self.into[home], key=_begun))
+        for own_broker in own_brokers:
+            if own_broker in self.arrival:
+                return self._full(own_broker, receiver) or f"not forwarded by {own_broker}"
+        for own_broker in own_brokers:
+            if own_broker in self.into:
+                return _broken(min(self.into[own_broker], key=_begun))
         stuck = [
             hop
             for dst, hops in self.into.items()
@@ -161,9 +161,9 @@ class Journey:
         return f"queue full at {node}" if receiver in peers or onward else None
 
 
-def _summed(way: Sequence[Hop]) -> Parts:
+def _summed(path: Sequence[Hop]) -> Parts:
     """What the time went into on all hops; not known if it is not on one of them."""
-    legs = [hop[-len(UNKNOWN_PARTS) :] for hop in way]
+    legs = [hop[-len(UNKNOWN_PARTS) :] for hop in path]
     if any(part is None for leg in legs for part in leg):
         return UNKNOWN_PARTS
     return Parts(*(sum(part or 0.0 for part in parts) for parts in zip(*legs, strict=True)))
@@ -184,7 +184,7 @@ def _broken(hop: Hop) -> str:
     return f"lost between {hop.src} and {hop.dst}"
 
 
-def homes_at(connected: Sequence[tuple[int, str]], published_ns: int) -> list[str]:
+def brokers_at(connected: Sequence[tuple[int, str]], published_ns: int) -> list[str]:
     """The brokers to which a receiver was linked when a message was published, or later; the latest first."""
     before = [broker for at_ns, broker in connected if at_ns <= published_ns][-1:]
     after = [broker for at_ns, broker in connected if at_ns > published_ns]
@@ -221,7 +221,7 @@ ARROW_SCHEMA = pa.schema(
         ("delay_error_s", pa.float64()),
     ]
 )
-FOLLOWED = SCHEMA.replace(
+FOLLOWED_SCHEMA = SCHEMA.replace(
     ", out_of_order boolean", ""
 )  # before deliveries are set beside each other
 PUBLICATION = ("id", "origin", "topic", "priority", "payload_bytes", "published_ns", "place")
@@ -235,7 +235,7 @@ def deliveries(
     hops: DataFrame,
     receptions: DataFrame,
     drops: DataFrame,
-    wishes: Wishes,
+    subscriptions: Subscriptions,
     brokers: Collection[str],
     connected: Mapping[str, Sequence[tuple[int, str]]] | None = None,
     down: Downtimes | None = None,
@@ -244,7 +244,7 @@ def deliveries(
 ) -> DataFrame:
     """A message is delivered when all its bytes were seen on the receiver's link.
 
-    `wishes`: who should get what. `receptions`: id, receiver, how often its application got the message and how often
+    `subscriptions`: of all nodes. `receptions`: id, receiver, how often its application got the message and how often
     it was held back, by the receivers' own account. `drops`: id, dropper, peer, by the droppers' own account.
     `connected`: receiver -> when it was linked to which broker, in the order of time. `down`: who was ended on purpose.
     `deadlines`: level -> seconds after which a delivery is late. `clocks`: of nodes that have one of their own.
@@ -266,10 +266,10 @@ def deliveries(
         whole = list(batches)
         if whole:
             table = pa.Table.from_batches(whole)
-            found = _follow(table, wishes, central, links, ended, due)
+            found = _follow(table, subscriptions, central, links, ended, due)
             yield from _with_errors(found, clocks).to_batches()
 
-    return in_order(known.repartition("id").mapInArrow(follow, FOLLOWED))
+    return in_order(known.repartition("id").mapInArrow(follow, FOLLOWED_SCHEMA))
 
 
 def in_order(followed: DataFrame) -> DataFrame:
@@ -286,7 +286,7 @@ def in_order(followed: DataFrame) -> DataFrame:
 
 def _follow(
     known: pa.Table,
-    wishes: Wishes,
+    subscriptions: Subscriptions,
     brokers: Collection[str],
     connected: Mapping[str, Sequence[tuple[int, str]]],
     down: Downtimes,
@@ -309,11 +309,11 @@ def _follow(
         mine = hops.get(identity, [])
         journey = Journey(origin, mine, brokers, drops.get(identity, ()))
         published_ns = mine[0].published_ns if mine else logged_ns
-        for receiver in wishes.receivers(topic, priority, place):
+        for receiver in subscriptions.receivers(topic, priority, place):
             if receiver == origin:
                 continue
-            homes = homes_at(connected.get(receiver, ()), published_ns)
-            found = journey.outcome(receiver, homes)
+            own_brokers = brokers_at(connected.get(receiver, ()), published_ns)
+            found = journey.outcome(receiver, own_brokers)
             reason, received_ns = found.reason, found.received_ns
             if reason is not None and was_down(down, receiver, published_ns):
                 reason = f"{receiver} was down"

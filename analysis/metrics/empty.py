@@ -5,7 +5,7 @@ from pyspark.sql import functions as sf
 from pyspark.sql.types import StructType
 
 
-def nothing(spark: SparkSession, schema: str) -> DataFrame:
+def empty_table(spark: SparkSession, schema: str) -> DataFrame:
     """No rows of this schema, without the Python process that `createDataFrame([], schema)` would take."""
     columns = StructType.fromDDL(schema)
     assert isinstance(columns, StructType)

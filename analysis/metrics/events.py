@@ -34,10 +34,10 @@ def in_order(events: Iterable[Event]) -> list[Event]:
     return sorted(events, key=lambda event: (event.t_ns, event.node))
 
 
-def home_of(event: Event, brokers: Collection[str]) -> str | None:
+def broker_of(event: Event, brokers: Collection[str]) -> str | None:
     """The broker to which a sensor or subscriber was linked, if the event tells of that."""
-    guest = event.event == "connect" and event.node not in brokers
-    return event.peer if guest and event.peer in brokers else None
+    is_client = event.event == "connect" and event.node not in brokers
+    return event.peer if is_client and event.peer in brokers else None
 
 
 def read_events(metrics: Path) -> list[Event]:
@@ -50,6 +50,6 @@ def connected(events: list[Event], brokers: Collection[str]) -> dict[str, list[t
     """When each sensor and subscriber was linked to which broker; nothing where there is no choice."""
     found: dict[str, list[tuple[int, str]]] = {}
     for event in in_order(events) if len(brokers) > 1 else ():
-        if (broker := home_of(event, brokers)) is not None:
+        if (broker := broker_of(event, brokers)) is not None:
             found.setdefault(event.node, []).append((event.t_ns, broker))
     return found

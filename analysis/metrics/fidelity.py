@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from analysis.inputs import calibration
-from analysis.inputs.machine import Row, Watch, drops, facts, read_watch
+from analysis.inputs.machine import Row, Watch, drops, machine_summary, read_watch
 from analysis.inputs.run_folder import Run
 
 # Whether the machine had room left while it was measured. Reasons for doubt are sentences: number, limit, when.
@@ -76,7 +76,7 @@ def _processors(watch: Watch) -> list[str]:
 
 
 def _wakeups(watch: Watch, limit_s: float) -> list[str]:
-    p99 = facts(watch)["wakeup_p99_s"]
+    p99 = machine_summary(watch)["wakeup_p99_s"]
     worst = _worst(watch, lambda row: row.wakeup_max_s)
     if worst is None or p99 is None or p99 <= limit_s:
         return []
@@ -107,7 +107,7 @@ def _memory(watch: Watch) -> list[str]:
 
 def _worst(watch: Watch, value: Callable[[Row], float | None]) -> Row | None:
     """The row with the greatest value."""
-    known = [(told, row) for row in watch.counting if (told := value(row)) is not None]
+    known = [(found, row) for row in watch.counting if (found := value(row)) is not None]
     return max(known, key=lambda pair: pair[0])[1] if known else None
 
 
@@ -189,7 +189,7 @@ def _machine(watch: Watch | None, slow: list[str], evidence: Evidence) -> dict[s
     if watch is None:
         return None
     limit_s = wakeup_limit_s(evidence.least_delay_p99_s)
-    return {"ok": not slow, "reasons": slow, **facts(watch), "wakeup_limit_s": limit_s}
+    return {"ok": not slow, "reasons": slow, **machine_summary(watch), "wakeup_limit_s": limit_s}
 
 
 def _of_dropped(run: Run, watch: Watch | None) -> list[str]:

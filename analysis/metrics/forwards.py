@@ -14,14 +14,14 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as sf
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from analysis.inputs.subscriptions import ABOUT
+from analysis.inputs.subscriptions import INTEREST_PREFIX
 
 # What nodes did with messages, from their hops; those of one message must not be divided over several tables. Pure.
 
 
 NEEDED = ["id", "src", "dst", "origin", "topic", "priority", "copies", "sent", "repeated"]
 COUNTS = ("published", "handled", "passed_on", "copies", "again", "repeated")
-HANDLED = pa.schema(
+FORWARDS_BY_TOPIC = pa.schema(
     [
         ("node", pa.string()),
         ("topic", pa.string()),
@@ -31,7 +31,7 @@ HANDLED = pa.schema(
 )
 
 
-def handled_by(hops: pa.Table) -> pa.Table:
+def count_forwards(hops: pa.Table) -> pa.Table:
     """By node, topic and priority, as HANDLED: how many messages it had, and what it sent of them."""
     of = ["id", "topic", "priority", "origin"]
     # A message may cross from one node to another several times, as another hop of its way each time.
@@ -51,7 +51,7 @@ def handled_by(hops: pa.Table) -> pa.Table:
     touched = pa.concat_tables([side.rename_columns(names) for side in sides])
     each = _summed(touched, ["node", *of], ["copies", "repeated", "again"])
     own = pc.equal(each["node"], each["origin"])
-    told = {
+    counted = {
         **{
             name: each[name]
             for name in ("node", "topic", "priority", "copies", "again", "repeated")
@@ -60,8 +60,8 @@ def handled_by(hops: pa.Table) -> pa.Table:
         "handled": pa.array([1] * each.num_rows, pa.int64()),
         "passed_on": pc.and_(pc.invert(own), pc.greater(each["copies"], 0)).cast(pa.int64()),
     }
-    return _summed(pa.table(told), ["node", "topic", "priority"], list(COUNTS)).select(
-        HANDLED.names
+    return _summed(pa.table(counted), ["node", "topic", "priority"], list(COUNTS)).select(
+        FORWARDS_BY_TOPIC.names
     )
 
 
@@ -76,7 +76,7 @@ SCHEMA = """
 """
 
 
-def handled(spark: SparkSession, hops: Path) -> DataFrame:
+def forwards_by_topic(spark: SparkSession, hops: Path) -> DataFrame:
     """What nodes did with publications, by topic too, from the files of `hops`.
 
     Hops are written divided by message, so each file is looked at by itself.
@@ -86,14 +86,14 @@ def handled(spark: SparkSession, hops: Path) -> DataFrame:
     def look(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield from handled_by(pq.read_table(files[number], columns=NEEDED)).to_batches()
+                yield from count_forwards(pq.read_table(files[number], columns=NEEDED)).to_batches()
 
     numbers = spark.range(0, len(files), 1, max(1, len(files)))
-    return numbers.mapInArrow(look, from_arrow_schema(HANDLED))
+    return numbers.mapInArrow(look, from_arrow_schema(FORWARDS_BY_TOPIC))
 
 
-def forwards(handled: DataFrame, messages: DataFrame) -> DataFrame:
-    """`handled` of publications, and who takes part in what.
+def forwards(by_topic: DataFrame, messages: DataFrame) -> DataFrame:
+    """`by_topic` of publications, and who takes part in what.
 
     `passed_on`: publications of others of which it sent a copy. `copies`: all it sent, its own publications' too;
     `again`: those of them that their receiver had been sent before, and `repeated`: those marked so.
@@ -103,7 +103,7 @@ def forwards(handled: DataFrame, messages: DataFrame) -> DataFrame:
     def relayed(name: str) -> Column:
         return sf.sum(sf.when(relays, sf.col(name)).otherwise(0))
 
-    joined = handled.join(sf.broadcast(_participants(messages)), ["node", "topic"], "left")
+    joined = by_topic.join(sf.broadcast(_participants(messages)), ["node", "topic"], "left")
     return joined.groupBy("node", "priority").agg(
         *(sf.sum(name).alias(name) for name in COUNTS),
         relayed("handled").alias("relayed"),
@@ -113,9 +113,9 @@ def forwards(handled: DataFrame, messages: DataFrame) -> DataFrame:
 
 def _participants(messages: DataFrame) -> DataFrame:
     """node, topic: who asked for a topic, announced or published something on it; and whom they told."""
-    told = messages.where(
+    counted = messages.where(
         "kind in ('SUBSCRIBE', 'ADVERTISE') or (kind = 'PUBLISH' and src = origin)"
     )
-    topic = sf.regexp_replace("topic", ABOUT, "").alias("topic")
-    ends = [told.select(sf.col(end).alias("node"), topic) for end in ("src", "dst")]
+    topic = sf.regexp_replace("topic", INTEREST_PREFIX, "").alias("topic")
+    ends = [counted.select(sf.col(end).alias("node"), topic) for end in ("src", "dst")]
     return ends[0].union(ends[1]).distinct().withColumn("takes_part", sf.lit(True))

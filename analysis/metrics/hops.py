@@ -26,10 +26,10 @@ SCHEMA = """
 """
 
 
-def hops(messages: DataFrame, from_ns: int = 0, ways: DataFrame | None = None) -> DataFrame:
+def hops(messages: DataFrame, from_ns: int = 0, paths: DataFrame | None = None) -> DataFrame:
     """Joins what was seen on the sender's link with what was seen on the receiver's, of what was published since.
 
-    `ways`: what the lines were asked to do (`parts.ways_frame`); without them, the causes of the time are not known.
+    `paths`: what the lines were asked to do (`parts.ways_frame`); without them, the causes of the time are not known.
     `copies`: how often all of it came; `sent`: how often it was sent, and `repeated`: those of them marked so.
     `stream_bytes` and `packets` are of the message on the sender's link; of what came joined, its share of the packets.
     """
@@ -74,10 +74,10 @@ def hops(messages: DataFrame, from_ns: int = 0, ways: DataFrame | None = None) -
         sf.col("came_ns")
     )
     timed = crossed.join(arrived, ["id", "src", "hops"], "left").withColumn("ready_ns", ready)
-    if ways is None:
+    if paths is None:
         parted = timed.select("*", *(sf.lit(None).cast("double").alias(part) for part in PARTS))
     else:
-        parted = with_parts(timed, ways)
+        parted = with_parts(timed, paths)
     return parted.select(
         "id",
         "src",

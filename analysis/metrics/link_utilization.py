@@ -11,7 +11,7 @@ from pyspark.sql import functions as sf
 
 from analysis.captures.packets import Packets
 from analysis.formatting import natural
-from analysis.inputs.link_settings import Lines
+from analysis.inputs.link_settings import SettingsOfLinks
 from analysis.protocols.link import DOWN, UP, upward
 from analysis.protocols.messages import LinkPlace
 
@@ -30,14 +30,16 @@ RATES = pa.schema(
 )
 
 
-def use(counts: DataFrame, lines: Lines, begin_ns: int, unit_s: float) -> DataFrame:
+def utilization(
+    counts: DataFrame, settings: SettingsOfLinks, begin_ns: int, unit_s: float
+) -> DataFrame:
     """Unit 0 begins with the time that counts; what was before has negative numbers.
 
     The share is of what the line was asked to carry when the unit began; null where it had no limit.
     """
     rates = [
         (link, direction, asked.from_ns, asked.until_ns, asked.rate_bps)
-        for (link, direction), times in lines.items()
+        for (link, direction), times in settings.items()
         for asked in times
     ]
     table = pa.table(
@@ -70,7 +72,7 @@ def use(counts: DataFrame, lines: Lines, begin_ns: int, unit_s: float) -> DataFr
 # What a link carried in each unit of time, from its packets. Pure: columns in, rows out.
 
 
-USE = pa.struct(
+UTILIZATION = pa.struct(
     [
         ("link", pa.string()),
         ("direction", pa.string()),
@@ -81,7 +83,9 @@ USE = pa.struct(
 )
 
 
-def use_of(packets: Packets, place: LinkPlace, unit_ns: int, origin_ns: int) -> pa.StructArray:
+def count_utilization(
+    packets: Packets, place: LinkPlace, unit_ns: int, origin_ns: int
+) -> pa.StructArray:
     """A row for each direction and unit in which anything passed; units begin whole numbers of units from the origin.
 
     A packet counts, with all its bytes, in the unit in which it passed the capture point.
@@ -95,7 +99,7 @@ def use_of(packets: Packets, place: LinkPlace, unit_ns: int, origin_ns: int) -> 
         sizes = np.bincount(which, packets.wirelen[chosen], len(found))
         for unit, count, size in zip(found.tolist(), counts.tolist(), sizes.tolist(), strict=True):
             rows.append((place.name, direction, origin_ns + unit * unit_ns, count, round(size)))
-    return pa.array(rows, USE)
+    return pa.array(rows, UTILIZATION)
 
 
 # How much of its rate each link used: the summary's `use`.
@@ -110,14 +114,14 @@ def summary(metrics: Path, unit_s: float, seconds: float | None) -> dict[str, An
         if row["unit"] < 0 or (units is not None and row["unit"] >= units):
             continue
         link = by_link.setdefault(row["link"], {})
-        told = link.setdefault(row["direction"], {"bytes": 0, "mean": None, "peak": None})
-        told["bytes"] += row["bytes"]
+        total = link.setdefault(row["direction"], {"bytes": 0, "mean": None, "peak": None})
+        total["bytes"] += row["bytes"]
         if row["share"] is not None:
-            told["peak"] = max(told["peak"] or 0.0, row["share"])
-            told["mean"] = (told["mean"] or 0.0) + (row["share"] / units if units else 0.0)
-    for told in (told for link in by_link.values() for told in link.values()):
-        if told["mean"] is not None:  # the last digits depend on the order in which it was summed
-            told["mean"] = round(told["mean"], 9)
+            total["peak"] = max(total["peak"] or 0.0, row["share"])
+            total["mean"] = (total["mean"] or 0.0) + (row["share"] / units if units else 0.0)
+    for total in (total for link in by_link.values() for total in link.values()):
+        if total["mean"] is not None:  # the last digits depend on the order in which it was summed
+            total["mean"] = round(total["mean"], 9)
     return {
         "unit_s": unit_s,
         "by_link": {name: by_link[name] for name in sorted(by_link, key=natural)},
@@ -129,10 +133,10 @@ def summed(used: list[pa.StructArray]) -> pa.StructArray:
     keys = ["link", "direction", "from_ns"]
     counts = ["packets", "bytes"]
     if not used:
-        return pa.array([], USE)
+        return pa.array([], UTILIZATION)
     table = pa.Table.from_struct_array(pa.chunked_array(used))
     found = table.group_by(keys, use_threads=False).aggregate([(name, "sum") for name in counts])
     columns = [*(found[name] for name in keys), *(found[f"{name}_sum"] for name in counts)]
     return pa.StructArray.from_arrays(
-        [column.combine_chunks() for column in columns], fields=list(USE)
+        [column.combine_chunks() for column in columns], fields=list(UTILIZATION)
     )

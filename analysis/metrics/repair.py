@@ -9,8 +9,8 @@ from pyspark.sql import functions as sf
 
 from analysis.inputs.manifest import actions_of
 from analysis.inputs.run_folder import Run
-from analysis.metrics.empty import nothing
-from analysis.metrics.events import Event, home_of, in_order
+from analysis.metrics.empty import empty_table
+from analysis.metrics.events import Event, broker_of, in_order
 
 # How long the overlay took to heal after a broker's death. Pure: records in, rows out.
 #
@@ -31,7 +31,7 @@ class Death(NamedTuple):
 
     node: str
     t_ns: int
-    told_by: str
+    known_from: str
 
 
 class Published(NamedTuple):
@@ -50,7 +50,7 @@ class Published(NamedTuple):
         return None if self.done_ns is None else (self.done_ns - self.published_ns) / 1e9
 
 
-def told_deaths(manifest: Mapping[str, Any], brokers: Collection[str]) -> list[Death]:
+def deaths_in_manifest(manifest: Mapping[str, Any], brokers: Collection[str]) -> list[Death]:
     """The brokers that were killed on purpose, as the manifest has them under `actions`."""
     return [
         Death(node, int(fault["t_ns"]), BY_MANIFEST)
@@ -61,7 +61,9 @@ def told_deaths(manifest: Mapping[str, Any], brokers: Collection[str]) -> list[D
     ]
 
 
-def unstopped(events: Iterable[Event], brokers: Collection[str]) -> list[tuple[str, int, int]]:
+def lives_without_stop(
+    events: Iterable[Event], brokers: Collection[str]
+) -> list[tuple[str, int, int]]:
     """Lives of brokers that ended without `stop`: (node, last line of its log, when it began anew).
 
     If no broker's last life ended with `stop`, the whole lab was killed: that is nobody's death.
@@ -101,7 +103,7 @@ def repairs(
         {
             "node": death.node,
             "died_ns": death.t_ns,
-            "told_by": death.told_by,
+            "told_by": death.known_from,
             "noticed_s": _noticed_s(death, every),
             **_moved(death, every, brokers),
             **_healed(death, flows.values()),
@@ -120,19 +122,19 @@ def _noticed_s(death: Death, events: Sequence[Event]) -> float | None:
 
 def _moved(death: Death, events: Sequence[Event], brokers: Collection[str]) -> dict[str, Any]:
     """The guests that it had, how many of them found a broker again, and when the last of them had."""
-    home: dict[str, str] = {}
+    attached_to: dict[str, str] = {}
     came: dict[str, int] = {}
     for event in events:
-        if (broker := home_of(event, brokers)) is None:
+        if (broker := broker_of(event, brokers)) is None:
             continue
         if event.t_ns < death.t_ns:
-            home[event.node] = broker
+            attached_to[event.node] = broker
         else:
             came.setdefault(event.node, event.t_ns)
-    guests = [node for node, broker in home.items() if broker == death.node]
-    moved = [came[node] for node in guests if node in came]
+    clients = [node for node, broker in attached_to.items() if broker == death.node]
+    moved = [came[node] for node in clients if node in came]
     return {
-        "guests": len(guests),
+        "guests": len(clients),
         "moved": len(moved),
         "moved_s": (max(moved) - death.t_ns) / 1e9 if moved else None,
     }
@@ -142,14 +144,14 @@ def _healed(death: Death, flows: Iterable[Sequence[Published]]) -> dict[str, Any
     """What the flows tell."""
     every = list(flows)
     usual = _usual(death, every)
-    judged = [told for flow in every if (told := _judge(death, flow, usual))]
-    hit = [told for told in judged if told.hit]
-    healed = [told.whole_ns for told in hit if told.whole_ns is not None]
+    judged = [one for flow in every if (one := _judge(death, flow, usual))]
+    hit = [one for one in judged if one.hit]
+    healed = [one.whole_ns for one in hit if one.whole_ns is not None]
     repair_s = (max(healed) - death.t_ns) / 1e9 if healed else 0.0
     return {
         "flows": len(judged),
         "flows_hit": len(hit),
-        "lost": sum(told.lost for told in hit),
+        "lost": sum(one.lost for one in hit),
         "healed": len(healed) == len(hit),
         "repair_s": repair_s if len(healed) == len(hit) else None,
     }
@@ -210,14 +212,14 @@ def repair(
     brokers: Collection[str],
 ) -> DataFrame:
     """Deaths are those of the manifest, and lives of brokers that ended without `stop` in their log."""
-    deaths = told_deaths(run.manifest, brokers)
-    told = {death.node for death in deaths}
-    for node, logged_ns, again_ns in unstopped(events, brokers):
-        if node not in told:
+    deaths = deaths_in_manifest(run.manifest, brokers)
+    one = {death.node for death in deaths}
+    for node, logged_ns, again_ns in lives_without_stop(events, brokers):
+        if node not in one:
             seen_ns = _last_seen(messages, node, again_ns)
             deaths.append(Death(node, max(logged_ns, seen_ns), BY_LOG))
     if not deaths:
-        return nothing(deliveries.sparkSession, SCHEMA)
+        return empty_table(deliveries.sparkSession, SCHEMA)
     rows = repairs(deaths, _publications(deliveries), events, brokers)
     return deliveries.sparkSession.createDataFrame(rows, SCHEMA)
 

@@ -27,13 +27,13 @@ USUAL_SUPPORT = "next"
 def title(row: Row) -> str:
     """For people: what this way is, with what it differs in from others of the method."""
     support = row.get("support") or ""
-    told = (
+    parts = (
         METHODS[row["method"]],
         row.get("strategy") or "",
         "" if support == USUAL_SUPPORT else support,
         f"helped by {row['support_from']}" if row.get("support_from") else "",
     )
-    return ", ".join(filter(None, told))
+    return ", ".join(filter(None, parts))
 
 
 def with_priority(row: Row) -> str:

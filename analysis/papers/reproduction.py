@@ -24,7 +24,7 @@ SPREAD = {"mean", "low", "high", "trials"}
 
 
 @dataclass(frozen=True, slots=True)
-class Words:
+class PageTexts:
     """What the page of a paper says in its own words."""
 
     title: str
@@ -33,13 +33,13 @@ class Words:
 
 
 def write_page(
-    folder: Path, result: Mapping[str, Any], words: Words, drawings: Mapping[str, str]
+    folder: Path, result: Mapping[str, Any], words: PageTexts, drawings: Mapping[str, str]
 ) -> Path:
     """Write it and say where it is. `drawings`: chart of each figure that has one, by its name."""
     return pages.write(folder / "report.html", render(result, words, drawings))
 
 
-def render(result: Mapping[str, Any], words: Words, drawings: Mapping[str, str]) -> str:
+def render(result: Mapping[str, Any], words: PageTexts, drawings: Mapping[str, str]) -> str:
     """The page's HTML."""
     figures = [
         {
@@ -102,12 +102,12 @@ def _text(value: Any) -> str:
     return f"{value:,}" if isinstance(value, int) else str(value)
 
 
-Told = Callable[[str, int, int], None]
+Progress = Callable[[str, int, int], None]
 MEASURING, DRAWING = "measuring the cells", "drawing the figures"
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
+class Results:
     """What a paper's own part of the analysis makes of the tables."""
 
     figures: list[dict[str, Any]]
@@ -120,22 +120,24 @@ class Paper:
     """A paper's own part of the analysis."""
 
     name: str
-    words: Words
-    measure: Callable[["SparkSession", Path], Findings]
+    words: PageTexts
+    measure: Callable[["SparkSession", Path], Results]
     drawings: Callable[[list[dict[str, Any]]], Mapping[str, str]]
 
 
-def measure_cells(spark: "SparkSession", paper: Paper, folder: Path, told: Told) -> dict[str, Any]:
+def measure_cells(
+    spark: "SparkSession", paper: Paper, folder: Path, progress: Progress
+) -> dict[str, Any]:
     """Write result.json and report.html into the folder; returns what result.json holds."""
     sheet = read_sheet(folder, paper.name)
-    told(MEASURING, 0, 1)
+    progress(MEASURING, 0, 1)
     found = paper.measure(spark, folder)
-    told(MEASURING, 1, 1)
+    progress(MEASURING, 1, 1)
     result = {**sheet, **found.more, "figures": found.figures, "checks": found.checks}
     (folder / "result.json").write_text(json.dumps(result, indent=2) + "\n")
-    told(DRAWING, 0, 1)
+    progress(DRAWING, 0, 1)
     write_page(folder, result, paper.words, paper.drawings(found.figures))
-    told(DRAWING, 1, 1)
+    progress(DRAWING, 1, 1)
     return result
 
 

@@ -224,7 +224,7 @@ def means(frame: "DataFrame", by: Sequence[str], values: Sequence[str]) -> list[
     """One row for each group, in order; of each value a `spread`."""
     from pyspark.sql import functions as sf
 
-    told = [
+    aggregates = [
         column
         for value in values
         for column in (
@@ -232,7 +232,7 @@ def means(frame: "DataFrame", by: Sequence[str], values: Sequence[str]) -> list[
             sf.stddev_samp(value).alias(f"{value}_deviation"),
         )
     ]
-    grouped = frame.groupBy(*by).agg(sf.count("*").alias("trials"), *told).collect()
+    grouped = frame.groupBy(*by).agg(sf.count("*").alias("trials"), *aggregates).collect()
     return [
         {
             **{name: row[name] for name in by},

@@ -21,7 +21,7 @@ from analysis.protocols.messages import LinkPlace
 PORT_BITS = 16
 
 
-class Spoken(NamedTuple):
+class ApplicationMessage(NamedTuple):
     """One message. `priority` is None where its protocol has none, `qos` where it is not MQTT."""
 
     at_ns: (
@@ -37,14 +37,14 @@ class Spoken(NamedTuple):
 class Found(NamedTuple):
     """All of them in the order of time, and what could not be used."""
 
-    messages: list[Spoken]
+    messages: list[ApplicationMessage]
     files: int
     incomplete: int  # messages of which no capture has all
 
 
 def application_messages(paths: Iterable[str], numbers: Mapping[int, str]) -> Found:
     """In these files, folders and patterns; `numbers`: which node has which number. AnalysisError if there are none."""
-    ours: dict[str, Spoken] = {}
+    ours: dict[str, ApplicationMessage] = {}
     cut: set[str] = set()
     mqtt: list[dict[str, Any]] = []
     files = find_files(paths)
@@ -55,7 +55,7 @@ def application_messages(paths: Iterable[str], numbers: Mapping[int, str]) -> Fo
                 if not row["complete"]:
                     cut.add(identity)
                 elif identity not in ours:
-                    ours[identity] = Spoken(
+                    ours[identity] = ApplicationMessage(
                         row["published_ns"],
                         row["origin"],
                         row["topic"],
@@ -63,8 +63,10 @@ def application_messages(paths: Iterable[str], numbers: Mapping[int, str]) -> Fo
                         priority=row["priority"],
                     )
             mqtt += ({**row, "file": path} for row in packets.to_pylist())
-    told, unread = mqtt_publications(mqtt)
-    messages = sorted([*ours.values(), *told], key=lambda one: (one.at_ns, one.origin, one.topic))
+    from_mqtt, unread = mqtt_publications(mqtt)
+    messages = sorted(
+        [*ours.values(), *from_mqtt], key=lambda one: (one.at_ns, one.origin, one.topic)
+    )
     return Found(messages, len(files), len(cut - ours.keys()) + unread)
 
 
@@ -79,7 +81,7 @@ def _read(
     ends = _Ends()
     reader = LinkReader(LinkPlace(path.stem, -1, -1, ends.names, numbers))
     for packets in read_windows(path):
-        reader.add(ends.told_apart(packets))
+        reader.add(ends.with_ports(packets))
         reader.keep()
         yield reader.read_so_far()
     last = reader.finish()
@@ -93,7 +95,7 @@ class _Ends:
         self.names: dict[int, str] = {}  # number -> address:port
         self._numbers: dict[int, int] = {}
 
-    def told_apart(self, packets: Packets) -> Packets:
+    def with_ports(self, packets: Packets) -> Packets:
         """The same packets between such numbers."""
         return replace(
             packets,
@@ -115,7 +117,7 @@ class _Ends:
         return self._numbers[end]
 
 
-def mqtt_publications(rows: Iterable[Mapping[str, Any]]) -> tuple[list[Spoken], int]:
+def mqtt_publications(rows: Iterable[Mapping[str, Any]]) -> tuple[list[ApplicationMessage], int]:
     """Of MQTT packets (`analysis.protocols.mqtt`, each with its `file`): publications, and how many could not be read.
 
     The same packet may be in several files: the connection on which most of the publisher's were seen counts.
@@ -132,7 +134,7 @@ def mqtt_publications(rows: Iterable[Mapping[str, Any]]) -> tuple[list[Spoken], 
             else:
                 unread += 1
     hosts = {_address(server) for server in servers}
-    spoken = []
+    found = []
     for alike in published.values():
         first = min(alike, key=lambda row: row["first_ns"])
         name, sent = _publisher(first, alike, servers, hosts)
@@ -140,11 +142,13 @@ def mqtt_publications(rows: Iterable[Mapping[str, Any]]) -> tuple[list[Spoken], 
         for row in sent:
             ways[row["file"], row["dst"]].append(row)
         best = max(ways.values(), key=lambda way: (len(way), -way[0]["first_ns"]))
-        spoken += [
-            Spoken(row["first_ns"], name, row["topic"], row["payload_bytes"], qos=row["qos"])
+        found += [
+            ApplicationMessage(
+                row["first_ns"], name, row["topic"], row["payload_bytes"], qos=row["qos"]
+            )
             for row in best
         ]
-    return spoken, unread
+    return found, unread
 
 
 def _publisher(

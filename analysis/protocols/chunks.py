@@ -18,7 +18,7 @@ import numpy.typing as npt
 from analysis.protocols import message_header
 from analysis.protocols.websocket import BINARY, OPCODE_BITS, Walk
 from analysis.streams.stream import Stream
-from nodes.protocol.labels import BITS, LENGTH_BYTES, Form, Letter, form_and_level
+from nodes.protocol.labels import BITS, LENGTH_BYTES, DmpqLabel, Form, form_and_level
 from nodes.protocol.wire import (
     HEADER_SIZE,
     MAX_PLACE_BYTES,
@@ -47,12 +47,12 @@ class Role(IntEnum):
 
 STANDARD, URGENT, BEFORE_LEVELS = 1, 2, 2  # ways; level n of preemptive is BEFORE_LEVELS + n
 _LETTER_ROLES = {
-    Letter.URGENT: (Role.WHOLE, URGENT),
-    Letter.WHOLE: (Role.WHOLE, STANDARD),
-    Letter.PIECE: (Role.PIECE, STANDARD),
-    Letter.LAST: (Role.LAST, STANDARD),
-    Letter.URGENT_PIECE: (Role.PIECE, URGENT),
-    Letter.URGENT_LAST: (Role.LAST, URGENT),
+    DmpqLabel.URGENT: (Role.WHOLE, URGENT),
+    DmpqLabel.WHOLE: (Role.WHOLE, STANDARD),
+    DmpqLabel.PIECE: (Role.PIECE, STANDARD),
+    DmpqLabel.LAST: (Role.LAST, STANDARD),
+    DmpqLabel.URGENT_PIECE: (Role.PIECE, URGENT),
+    DmpqLabel.URGENT_LAST: (Role.LAST, URGENT),
 }
 _FORM_ROLES = {
     Form.WHOLE: Role.WHOLE,

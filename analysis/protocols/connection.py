@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from analysis.captures.packets import FIN, RST, SYN, Packets
-from analysis.protocols.http_upgrade import LONGEST, NOTHING, Upgrade, read_upgrade
-from analysis.protocols.stream_reader import TELLING, Reader, Told, reader_for
+from analysis.protocols.http_upgrade import LONGEST, NO_UPGRADE, Upgrade, read_upgrade
+from analysis.protocols.stream_reader import PROBE_BYTES, Reader, StreamSink, reader_for
 from analysis.streams.reassembly import Reassembly
 
 Array = npt.NDArray[Any]
@@ -18,11 +18,11 @@ CLOSED_NS = (
 
 
 class Direction:
-    """From its first packet to its last. `told`: where what is read of it goes."""
+    """From its first packet to its last. `output`: where what is read of it goes."""
 
-    def __init__(self, opening: int | None, told: Told) -> None:
+    def __init__(self, opening: int | None, output: StreamSink) -> None:
         self.opening = opening  # sequence number of its SYN
-        self.told = told
+        self.output = output
         self.last_ns = 0
         self.closed = False
         first = None if opening is None else (opening + 1) & 0xFFFFFFFF
@@ -88,7 +88,7 @@ class Direction:
 
     def finish(self, peer: "Direction | None") -> None:
         """Read all that is left, and sum up."""
-        stream, total = self._stream, self.told.total
+        stream, total = self._stream, self.output.total
         total["connections"] += int(self._openings > 0 or stream.fresh + stream.stray > 0)
         again = max(0, self._openings - 1) + max(0, self._closings - 1)
         total["retransmitted_packets"] += stream.retransmitted + again
@@ -109,15 +109,17 @@ class Direction:
 
     def _read(self, peer: "Direction | None", final: bool) -> None:
         stream = self._stream.stream(final)
-        if not stream.data or (len(stream.data) < TELLING and not final and self._reader is None):
+        if not stream.data or (
+            len(stream.data) < PROBE_BYTES and not final and self._reader is None
+        ):
             return
         if self._reader is None:
-            self._reader = reader_for(stream, self._agreed(peer), self.told)
+            self._reader = reader_for(stream, self._agreed(peer), self.output)
         self._stream.let_go(self._reader.read(stream, final))
 
     def _agreed(self, peer: "Direction | None") -> Upgrade:
         """What the server's answer says, whichever of both it is; the request, if there is none."""
-        mine, theirs = self._upgraded(), peer._upgraded() if peer else NOTHING
+        mine, theirs = self._upgraded(), peer._upgraded() if peer else NO_UPGRADE
         if not theirs.is_websocket or theirs.is_answer == mine.is_answer:
             return mine if mine.is_answer else mine._replace(extensions=())
         return mine if mine.is_answer else theirs

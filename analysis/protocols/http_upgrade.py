@@ -29,14 +29,14 @@ class Upgrade(NamedTuple):
         return DEFLATE in self.extensions
 
 
-NOTHING = Upgrade()
+NO_UPGRADE = Upgrade()
 
 
 def read_upgrade(data: bytes) -> Upgrade:
     """The head with which a stream begins; NOTHING if it has none, or if its end is missing."""
     end = data.find(END, 0, LONGEST)
     if not data.startswith(HANDSHAKES) or end < 0:
-        return NOTHING
+        return NO_UPGRADE
     fields: dict[str, list[str]] = {}
     first, *lines = data[:end].decode("latin-1").split("\r\n")
     for line in lines:
@@ -44,9 +44,9 @@ def read_upgrade(data: bytes) -> Upgrade:
         fields.setdefault(name.strip().lower(), []).extend(value.lower().split(","))
     protocols = [name.strip() for name in fields.get("sec-websocket-protocol", [])]
     extensions = fields.get("sec-websocket-extensions", [])
-    wished = "websocket" in [name.strip() for name in fields.get("upgrade", [])]
+    asked = "websocket" in [name.strip() for name in fields.get("upgrade", [])]
     return Upgrade(
-        wished and (first.startswith("GET ") or first.split()[1:2] == ["101"]),
+        asked and (first.startswith("GET ") or first.split()[1:2] == ["101"]),
         protocols[0] if protocols else "",
         tuple(extension.partition(";")[0].strip() for extension in extensions),
         not first.startswith("GET "),

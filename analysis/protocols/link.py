@@ -15,7 +15,7 @@ import pyarrow as pa
 from analysis.captures.packets import ACK, FIN, RST, SYN, Packets
 from analysis.protocols.connection import CLOSED_NS, Direction
 from analysis.protocols.messages import LinkPlace
-from analysis.protocols.stream_reader import Sink, Told
+from analysis.protocols.stream_reader import Sink, StreamSink
 from analysis.protocols.udp import DATAGRAMS, Datagrams
 
 Array = npt.NDArray[Any]
@@ -173,9 +173,11 @@ class LinkReader:
             if stream is None or _is_another(packets, int(part[0]), stream):
                 if stream is not None:
                     stream.finish(self._peer(key))
-                told = Told(self._sink, direction, ends[0], ends[1], self._totals[direction])
+                output = StreamSink(
+                    self._sink, direction, ends[0], ends[1], self._totals[direction]
+                )
                 opening = int(packets.seq[part[0]]) if opens else None
-                stream = self._streams[key] = Direction(opening, told)
+                stream = self._streams[key] = Direction(opening, output)
             stream.add(packets, part)
 
     def _acknowledge(self, packets: Packets, which: Array, ends: Ends) -> None:

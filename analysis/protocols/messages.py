@@ -14,7 +14,7 @@ import pyarrow as pa
 from analysis.captures.clock import Clock
 from analysis.protocols import message_header
 from analysis.protocols.chunks import Heads, Pieces, heads_of, pieces_of
-from analysis.protocols.overlay_messages import UNKNOWN, words_of
+from analysis.protocols.overlay_messages import UNKNOWN, kinds_of
 from analysis.protocols.websocket import Walk
 from analysis.streams.stream import Stream
 from nodes.protocol import joined, wire
@@ -132,8 +132,8 @@ class Messages:
     header_bytes: Array  # bytes of our header, topic, place and routing
     payload_size: Array  # as sent, as far as the frames tell
     payload_seen: Array
-    words: Array  # of OVERLAY messages, see `analysis.protocols.overlay_messages`
-    sayings: Array
+    overlay_kinds: Array  # of OVERLAY messages, see `analysis.protocols.overlay_messages`
+    carried_kinds: Array
     joined: Array  # how many publications came in the same message; 1: it came alone
     stalled_ns: (
         Array  # how much later it was there because bytes before its end came by a repetition
@@ -174,7 +174,7 @@ def read_messages(stream: Stream, found: Walk) -> Messages:
     begins, ends = stream.segment(pieces.at), stream.segment(inside - 1)
     there = pieces.finished & (_sums(seen, first) == length)
     rows = np.flatnonzero(good)
-    words, sayings = _words(heads, header, rows, there[good], header_bytes)
+    overlay_kinds, carried_kinds = _overlay_kinds(heads, header, rows, there[good], header_bytes)
     messages = Messages(
         header=header,
         topics=message_header.topics(
@@ -191,8 +191,8 @@ def read_messages(stream: Stream, found: Walk) -> Messages:
         header_bytes=header_bytes,
         payload_size=length[good] - header_bytes,
         payload_seen=np.maximum(_sums(seen, first)[good] - header_bytes, 0),
-        words=words,
-        sayings=sayings,
+        overlay_kinds=overlay_kinds,
+        carried_kinds=carried_kinds,
         joined=np.ones(len(rows), np.int64),
         stalled_ns=stream.stalled_ns[ends[pieces.final[good]]],
         repeated_ns=stream.repeated_ns[ends[pieces.final[good]]],
@@ -236,15 +236,17 @@ def apart(messages: Messages, whole: Mapping[int, bytes]) -> Messages:
     return replace(messages, topics=topics, **columns)
 
 
-def _words(
+def _overlay_kinds(
     heads: Heads, header: Array, rows: Array, there: Array, payload_at: Array
 ) -> tuple[Array, Array]:
     """What is said in the OVERLAY messages that are all there."""
-    words, sayings = np.full((2, len(rows)), UNKNOWN, np.int64)
-    telling = np.flatnonzero((header["kind"] == int(Kind.OVERLAY)) & there)
-    if len(telling):
-        words[telling], sayings[telling] = words_of(heads, rows[telling], payload_at[telling])
-    return words, sayings
+    overlay_kinds, carried_kinds = np.full((2, len(rows)), UNKNOWN, np.int64)
+    overlay = np.flatnonzero((header["kind"] == int(Kind.OVERLAY)) & there)
+    if len(overlay):
+        overlay_kinds[overlay], carried_kinds[overlay] = kinds_of(
+            heads, rows[overlay], payload_at[overlay]
+        )
+    return overlay_kinds, carried_kinds
 
 
 def _sums(column: Array, first: Array) -> Array:
@@ -302,8 +304,8 @@ class Sightings:
             "packets": messages.packets,
             "label_bytes": messages.label_bytes,
             "flags": header["flags"],
-            "word": _known(messages.words),
-            "saying": _known(messages.sayings),
+            "word": _known(messages.overlay_kinds),
+            "saying": _known(messages.carried_kinds),
             "joined": messages.joined,
             "stalled_ns": messages.stalled_ns,
             "repeated_ns": messages.repeated_ns,
@@ -326,7 +328,7 @@ def published_at(header: Array, clocks: Mapping[int, Clock]) -> Array:
     times = stamped.astype(np.int64)
     for number in clocks.keys() & set(header["origin"].tolist()):
         mine = (header["origin"] == number) & (times > 0)
-        times[mine] = clocks[number].home(times[mine])
+        times[mine] = clocks[number].to_lab_ns(times[mine])
     return times
 
 

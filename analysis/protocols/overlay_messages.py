@@ -12,15 +12,19 @@ import numpy.typing as npt
 from analysis.protocols import message_header
 from analysis.protocols.chunks import Heads
 from nodes.protocol import skipgraph_codec
-from nodes.protocol.collection_messages import ReadingWord
-from nodes.protocol.scribe_messages import WORDS as SCRIBE_WORDS
-from nodes.protocol.topic_messages import RosterWord, Word
-from nodes.protocol.zorder_map_messages import WORDS as MAP_WORDS
+from nodes.protocol.collection_messages import ReadingControl
+from nodes.protocol.scribe_messages import KINDS as SCRIBE_WORDS
+from nodes.protocol.topic_messages import RosterControl, TopicControl
+from nodes.protocol.zorder_map_messages import KINDS as MAP_WORDS
 
 Array = npt.NDArray[Any]
-WORDS = {number: kind.__name__ for number, (kind, _) in skipgraph_codec.FORMS.items()}
-SAYINGS = {
-    **{int(word): word.name.lower() for enum in (Word, RosterWord, ReadingWord) for word in enum},
+OVERLAY_KINDS = {number: kind.__name__ for number, (kind, _) in skipgraph_codec.FORMS.items()}
+CARRIED_KINDS = {
+    **{
+        int(kind): kind.name.lower()
+        for enum in (TopicControl, RosterControl, ReadingControl)
+        for kind in enum
+    },
     **{number: kind.__name__.lower() for number, kind in SCRIBE_WORDS.items()},
     **{number: kind.__name__.lower() for number, kind in MAP_WORDS.items()},
 }
@@ -43,16 +47,16 @@ CARRIERS = {
 }
 
 
-def words_of(heads: Heads, rows: Array, payload_at: Array) -> tuple[Array, Array]:
+def kinds_of(heads: Heads, rows: Array, payload_at: Array) -> tuple[Array, Array]:
     """For each of these rows of `heads`, the word and what is said in it; UNKNOWN where its bytes were not seen.
 
     `payload_at`: where their payload begins, counted from the beginning of the message.
     """
     reader = _Reader(heads, rows)
-    words = reader.numbers(payload_at, 1, np.ones(len(rows), bool))
-    sayings = np.full(len(rows), UNKNOWN, np.int64)
+    overlay_kinds = reader.numbers(payload_at, 1, np.ones(len(rows), bool))
+    carried_kinds = np.full(len(rows), UNKNOWN, np.int64)
     for number, fields in CARRIERS.items():
-        mine = words == number
+        mine = overlay_kinds == number
         if not mine.any():
             continue
         at, there = payload_at + 1, mine
@@ -63,8 +67,8 @@ def words_of(heads: Heads, rows: Array, payload_at: Array) -> tuple[Array, Array
                 at = at + _KEY_LENGTH + length
             else:
                 at = at + size
-        sayings[mine] = reader.numbers(at, 1, there)[mine]
-    return words, sayings
+        carried_kinds[mine] = reader.numbers(at, 1, there)[mine]
+    return overlay_kinds, carried_kinds
 
 
 class _Reader:

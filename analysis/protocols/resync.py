@@ -10,7 +10,7 @@ from enum import Enum, auto
 from typing import Final, NamedTuple
 
 from analysis.protocols.message_header import PLACE, possible_header, unmask
-from nodes.protocol.labels import BITS, LENGTH_BYTES, LETTERS, Form, Letter, form_and_level
+from nodes.protocol.labels import BITS, DMPQ_LABELS, LENGTH_BYTES, DmpqLabel, Form, form_and_level
 from nodes.protocol.wire import HEADER, HEADER_SIZE, VERSION
 
 FIN_AND_BINARY = 0x82
@@ -20,8 +20,10 @@ LARGEST_CONTROL = 125
 BEGINNINGS: Final = re.compile(
     b"[" + b"".join(re.escape(bytes([FIN_AND_BINARY | bits << 4])) for bits in BITS.values()) + b"]"
 )
-_LETTERS = frozenset(int(letter) for letter in Letter)
-_PIECES = frozenset((Letter.PIECE, Letter.URGENT_PIECE, Letter.LAST, Letter.URGENT_LAST))
+_LETTERS = frozenset(int(letter) for letter in DmpqLabel)
+_PIECES = frozenset(
+    (DmpqLabel.PIECE, DmpqLabel.URGENT_PIECE, DmpqLabel.LAST, DmpqLabel.URGENT_LAST)
+)
 _LEAST_CHAIN = 2  # frames that lead exactly to the end; of one alone that may be chance
 LARGEST = (
     1 << 22
@@ -195,7 +197,7 @@ def _head(data: bytes, at: int) -> _Head | None:
 def _label(bits: int, content: bytes) -> _Label | None:
     """The label of a chunk, or what takes its place; None if that is nothing of ours."""
     if bits:
-        return _Label(0, LETTERS[bits] in _PIECES, _Style.BITS) if bits in LETTERS else None
+        return _Label(0, DMPQ_LABELS[bits] in _PIECES, _Style.BITS) if bits in DMPQ_LABELS else None
     if not content:
         return None
     if content[0] == VERSION:

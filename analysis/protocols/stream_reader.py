@@ -26,7 +26,7 @@ from analysis.protocols.resync import begins_frame
 from analysis.protocols.websocket import Walk, after_handshake, go_on
 from analysis.streams.stream import Stream
 
-TELLING = 1 << 20  # bytes of a stream without beginning that tell what it speaks
+PROBE_BYTES = 1 << 20  # bytes of a stream without beginning that tell what it speaks
 
 
 class Sink:
@@ -45,7 +45,7 @@ class Sink:
         return messages, packets
 
 
-class Told:
+class StreamSink:
     """One stream's way to the sink: who sends it to whom, and the totals of its direction."""
 
     def __init__(
@@ -117,33 +117,33 @@ class Reader(Protocol):
         ...
 
 
-def reader_for(stream: Stream, upgrade: Upgrade, told: Told) -> Reader:
+def reader_for(stream: Stream, upgrade: Upgrade, output: StreamSink) -> Reader:
     """By the first bytes; `upgrade`: what both ends agreed on, if it is HTTP."""
     from_start = stream.from_start and not (stream.unknown and stream.unknown[0][0] == 0)
     if stream.data.startswith(HANDSHAKES):
-        return _after_upgrade(stream, upgrade, told)
+        return _after_upgrade(stream, upgrade, output)
     if from_start:
         version = opening_version(stream.data)
         if version is not None:
-            return Mqtt(told, version, version)
-        return Frames(told) if begins_frame(stream.data, 0) else Unread()
-    telling = stream.up_to(min(TELLING, len(stream.data)))
+            return Mqtt(output, version, version)
+        return Frames(output) if begins_frame(stream.data, 0) else Unread()
+    probe = stream.up_to(min(PROBE_BYTES, len(stream.data)))
     found = Walk()
-    go_on(telling.data, telling.unknown, found, 0, lost=True)
-    if not len(read_messages(telling, found).topics):
-        version = likely_version(telling)
+    go_on(probe.data, probe.unknown, found, 0, lost=True)
+    if not len(read_messages(probe, found).topics):
+        version = likely_version(probe)
         if version is not None:
-            return Mqtt(told, version, None, lost=True)
-    return Frames(told)
+            return Mqtt(output, version, None, lost=True)
+    return Frames(output)
 
 
-def _after_upgrade(stream: Stream, upgrade: Upgrade, told: Told) -> Reader:
+def _after_upgrade(stream: Stream, upgrade: Upgrade, output: StreamSink) -> Reader:
     if upgrade.is_compressed:
-        told.refused()
+        output.refused()
         return Unread()
     if not upgrade.is_websocket or after_handshake(stream.data) is None:
         return Unread()
-    return MqttInFrames(told) if upgrade.is_mqtt else Frames(told)
+    return MqttInFrames(output) if upgrade.is_mqtt else Frames(output)
 
 
 class Unread:
@@ -157,8 +157,8 @@ class Unread:
 class Frames:
     """Our messages."""
 
-    def __init__(self, told: Told) -> None:
-        self._told = told
+    def __init__(self, output: StreamSink) -> None:
+        self._output = output
         self._fresh = True
         self._lost = False
         self._clean: frozenset[int] | None = None
@@ -172,11 +172,11 @@ class Frames:
             lost = (at == 0 and not stream.from_start) or self._first_missing(stream)
         go_on(stream.data, stream.unknown, found, at, lost=lost, final=final)
         if final:
-            self._told.frames(stream, found)
+            self._output.frames(stream, found)
             return len(stream.data)
         cut = cut_of(stream, found)
         if cut.place:
-            self._told.frames(stream.up_to(cut.place), found.up_to(cut.place))
+            self._output.frames(stream.up_to(cut.place), found.up_to(cut.place))
             self._fresh, self._clean = False, cut.clean
             self._lost = found.lost and cut.place == found.stopped
         return cut.place
@@ -188,8 +188,10 @@ class Frames:
 class Mqtt:
     """MQTT as it is; `version` in the rows is None where nobody has told it."""
 
-    def __init__(self, told: Told, version: int, known: int | None, *, lost: bool = False) -> None:
-        self._told = told
+    def __init__(
+        self, output: StreamSink, version: int, known: int | None, *, lost: bool = False
+    ) -> None:
+        self._output = output
         self._reader = MqttReader(version)
         self._version = known
         self._lost = lost
@@ -199,7 +201,7 @@ class Mqtt:
         content = plain(stream)
         found = self._reader.read(content, lost=self._lost, final=final)
         if found.packets:
-            self._told.mqtt(content, found.packets, self._version)
+            self._output.mqtt(content, found.packets, self._version)
         self._lost = found.lost
         return len(stream.data) if final else found.stopped
 
@@ -207,8 +209,8 @@ class Mqtt:
 class MqttInFrames:
     """MQTT in WebSocket frames, up to the first byte that is missing."""
 
-    def __init__(self, told: Told) -> None:
-        self._told = told
+    def __init__(self, output: StreamSink) -> None:
+        self._output = output
         self._reader: MqttReader | None = None
         self._skipped = 0  # bytes of the first frame that have been read
         self._fresh = True
@@ -231,7 +233,7 @@ class MqttInFrames:
             self._reader = MqttReader(version) if version else None
             self._fresh = False
         place = self._packets(content, found, end)
-        self._told.frame_heads(stream, found.up_to(place))
+        self._output.frame_heads(stream, found.up_to(place))
         return len(stream.data) if self._ended else place
 
     def _packets(self, content: Content, found: Walk, end: int) -> int:
@@ -240,7 +242,7 @@ class MqttInFrames:
             return end
         read = self._reader.read(content, self._skipped, final=self._ended)
         if read.packets:
-            self._told.mqtt(content, read.packets, self._reader.version)
+            self._output.mqtt(content, read.packets, self._reader.version)
         self._skipped = 0
         if self._ended or read.stopped >= len(content.data):
             return end

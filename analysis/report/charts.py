@@ -40,7 +40,7 @@ def label_spots(rows: Sequence[dict[str, Any]], wide_range: float) -> list[dict[
         others = [curve for name, curve in curves.items() if name != level]
         free = [h for h in HEIGHTS if all(abs(h - spot["share"]) >= APART for spot in spots)]
         reached = [h for h in free if h <= curves[level][-1][0]] or [curves[level][-1][0]]
-        best = max(reached, key=lambda height: _room(curves[level], others, height, at, end))
+        best = max(reached, key=lambda height: _free_width(curves[level], others, height, at, end))
         spots.append(
             {"delay_s": _when(curves[level], best), "share": best, "text": f"level {level}"}
         )
@@ -53,7 +53,7 @@ def wide(delays: Sequence[float], wide_range: float) -> bool:
     return bool(known) and max(known) / min(known) > wide_range
 
 
-def _room(
+def _free_width(
     curve: Curve, others: list[Curve], height: float, at: Callable[[float], float], end: float
 ) -> float:
     """How far to the right of the curve nothing else is, around this height."""
@@ -189,7 +189,7 @@ def stacked_bars(
     import altair as alt
 
     nodes = list(dict.fromkeys(row["node"] for row in rows))
-    placed = with_words(rows, value, part, parts)
+    placed = with_labels(rows, value, part, parts)
     amount = alt.X(f"{value}:Q", title=title, stack="zero")
     where = alt.Y("node:N", title=None, sort=nodes)
     bars = (
@@ -204,16 +204,16 @@ def stacked_bars(
             .legend(orient="right", symbolType="square"),
         )
     )
-    words = (
+    labels = (
         of_rows([row for row in placed if row["text"]])
         .mark_text(fontSize=LETTERS, color="var(--on-layer)", clip=True)
         .encode(y=where, x=alt.X("middle:Q"), text="text:N")
     )
     height = len(nodes) * (BAR + GAP)
-    return svg(bars + words, value.replace("_", "-"), label, height=height)
+    return svg(bars + labels, value.replace("_", "-"), label, height=height)
 
 
-def with_words(
+def with_labels(
     rows: Sequence[dict[str, Any]], value: str, part: str, parts: Sequence[str]
 ) -> list[dict[str, Any]]:
     """Each part of a bar with its place in it, where its middle is, and its name if there is room for that."""

@@ -51,8 +51,8 @@ def standalone(svg: str) -> str:
 def light_colours(css: str) -> dict[str, str]:
     """The page's colours on light paper, by the names of their variables."""
     light = css[css.index(":root") : css.index("@media")]
-    told: list[Any] = re.findall(r"(--[\w-]+):\s*([^;]+);", light)
-    return {**dict(told), "--card": "#ffffff"}
+    found: list[Any] = re.findall(r"(--[\w-]+):\s*([^;]+);", light)
+    return {**dict(found), "--card": "#ffffff"}
 
 
 def _size(svg: str) -> tuple[float, float]:

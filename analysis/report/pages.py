@@ -11,9 +11,9 @@ from analysis import formatting
 from analysis.formatting import seconds, size
 
 
-def told(row: Mapping[str, Any], name: str) -> str:
+def percentile_with_error(row: Mapping[str, Any], name: str) -> str:
     """A percentile of such a row, in as many digits as the clocks leave."""
-    return formatting.told(row[name], (row.get("error_s") or {}).get(name, 0.0))
+    return formatting.seconds_with_error(row[name], (row.get("error_s") or {}).get(name, 0.0))
 
 
 def render(template: str, **view: Any) -> str:
@@ -28,7 +28,7 @@ def render(template: str, **view: Any) -> str:
     environment.filters |= {
         "seconds": seconds,
         "size": size,
-        "delay": told,
+        "delay": percentile_with_error,
     }
     return environment.get_template(template).render(view)
 

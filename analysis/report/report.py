@@ -7,7 +7,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from analysis.formatting import fact, natural
+from analysis.formatting import format_fact, natural
 from analysis.inputs.manifest import deliveries, method, method_of_each
 from analysis.inputs.results import read_summary, table
 from analysis.inputs.run_folder import Run, read_run
@@ -183,7 +183,7 @@ def _facts(run: Run, summary: dict[str, Any]) -> list[tuple[str, str]]:
     for title in ("details", "machine"):
         for name, value in sorted((manifest.get(title) or {}).items()):
             if value not in (None, "", [], {}):
-                facts.append(fact(name, value))
+                facts.append(format_fact(name, value))
     return facts
 
 
@@ -200,8 +200,8 @@ def _with_reason(choice: dict[str, Any]) -> str:
 
 def _reads_other_files(run: Run) -> bool:
     """Whether the topology names files beside itself: these are not in the run's folder."""
-    guests = [node.get("external") or {} for node in run.manifest["topology"]["nodes"]]
-    return any(guest.get("files") for guest in guests)
+    externals = [node.get("external") or {} for node in run.manifest["topology"]["nodes"]]
+    return any(external.get("files") for external in externals)
 
 
 def commands(run: Run) -> list[tuple[str, str]]:

@@ -55,14 +55,14 @@ def result_of(
 
 def _point(settings: dict[str, str], cells: Sequence[CellRun]) -> dict[str, Any]:
     runs = [cell.run for cell in cells]
-    told = figures(side(*runs))
+    numbers = figures(side(*runs))
     verdicts = [read_summary(run).get("expectations", []) for run in runs]
     return {
         "settings": settings,
         "runs": [run.name for run in runs],
         "seeds": [cell.seed for cell in cells],
         "levels": levels_of(runs),
-        **{name: told[name] for name in (*WHOLE, "expected", "delivered", "lost")},
+        **{name: numbers[name] for name in (*WHOLE, "expected", "delivered", "lost")},
         "met": sum(all(one["ok"] for one in of_run) for of_run in verdicts)
         if any(verdicts)
         else None,
@@ -102,12 +102,12 @@ def cell_rows(cells: Sequence[CellRun]) -> list[dict[str, Any]]:
     """A row for each cell and level."""
     rows = []
     for cell in cells:
-        told = figures(side(cell.run))
+        numbers = figures(side(cell.run))
         about = {"run": cell.run.name, "trial": cell.trial, "seed": cell.seed}
-        whole = {name: told[name] for name in WHOLE}
+        whole = {name: numbers[name] for name in WHOLE}
         rows += [
             {**cell.settings, **about, "priority": int(level), **of_level, **whole}
-            for level, of_level in told["levels"].items()
+            for level, of_level in numbers["levels"].items()
         ]
     return rows
 
@@ -134,12 +134,12 @@ def point_rows(result: Mapping[str, Any]) -> list[dict[str, Any]]:
             **point["settings"],
             "trials": len(point["runs"]),
             "priority": int(level),
-            "expected": told["expected"],
+            "expected": numbers["expected"],
             "statistic": name,
-            **told[name],
+            **numbers[name],
         }
         for point in result["points"]
-        for level, told in point["levels"].items()
+        for level, numbers in point["levels"].items()
         for name in (*STATISTICS, LOST)
     ]
 

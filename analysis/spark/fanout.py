@@ -18,23 +18,23 @@ if TYPE_CHECKING:
 Cell = Mapping[str, Any]  # plain values
 Row = Mapping[str, Any]
 Work = Callable[[Cell], Iterable[tuple[str, Row]]]  # rows, each with the name of its table
-Told = Callable[[int, int], None]  # cells done, of how many
+Progress = Callable[[int, int], None]  # cells done, of how many
 SCHEMA = "name string, row string"
-BETWEEN_LOOKS_S = 0.25
+POLL_S = 0.25
 
 
 def fan_out(
-    spark: "SparkSession", work: Work, cells: Sequence[Cell], told: Told
+    spark: "SparkSession", work: Work, cells: Sequence[Cell], progress: Progress
 ) -> dict[str, list[dict[str, Any]]]:
     """The rows of each table. `work` is a function of a module, which the workers import."""
-    told(0, len(cells))
+    progress(0, len(cells))
     job = _Job(spark, work, cells)
     job.start()
     while job.is_alive():
-        job.join(BETWEEN_LOOKS_S)
-        told(min(_done(spark, job.group), len(cells) - 1), len(cells))
+        job.join(POLL_S)
+        progress(min(_done(spark, job.group), len(cells) - 1), len(cells))
     rows = job.rows()
-    told(len(cells), len(cells))
+    progress(len(cells), len(cells))
     return rows
 
 
@@ -59,7 +59,7 @@ class _Job(threading.Thread):
     def rows(self) -> dict[str, list[dict[str, Any]]]:
         if self._table is None:
             raise AnalysisError(
-                f"The cells could not be computed: {_last_words(self._trouble)}",
+                f"The cells could not be computed: {_error_line(self._trouble)}",
                 "The workers need the Python of this machine (same version) with numpy and pyarrow; "
                 "for kawakami2016 also websockets.",
             ) from self._trouble
@@ -91,7 +91,7 @@ def _done(spark: "SparkSession", group: str) -> int:
     return sum(stage.numCompletedTasks for stage in stages if stage)
 
 
-def _last_words(trouble: Exception | None) -> str:
+def _error_line(trouble: Exception | None) -> str:
     """Of a long trace the line that says what is wrong."""
     lines = [line.strip() for line in str(trouble).splitlines() if line.strip()]
     errors = [

@@ -44,7 +44,7 @@ def never_lost() -> Iterator[None]:
         return
     usual, lost = sys.unraisablehook, list[threading.Timer]()
 
-    def told(unraisable: Any) -> None:
+    def resend_lost(unraisable: Any) -> None:
         if unraisable.exc_type is not KeyboardInterrupt:
             usual(unraisable)
             return
@@ -53,7 +53,7 @@ def never_lost() -> Iterator[None]:
         lost.append(again)
         again.start()
 
-    sys.unraisablehook = told
+    sys.unraisablehook = resend_lost
     try:
         yield
     finally:

@@ -84,10 +84,10 @@ def _of_run(run: Run, summary: dict[str, Any]) -> dict[str, Any]:
 
 def _clock_error(summary: dict[str, Any], level: str) -> dict[str, Any]:
     """`error_s`: how far each statistic of the delay may be off; nothing where all clocks are one."""
-    told = summary.get(COLUMN, {}).get(level)
-    if not told or not told["largest"]:
+    known = summary.get(COLUMN, {}).get(level)
+    if not known or not known["largest"]:
         return {}
-    return {"error_s": {**told["of"], "largest": told["largest"]}}
+    return {"error_s": {**known["of"], "largest": known["largest"]}}
 
 
 def _together(one: Side, each: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -111,27 +111,27 @@ def _together(one: Side, each: Sequence[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def _level_together(told: Sequence[Mapping[str, Any]], delays: Any) -> dict[str, Any]:
+def _level_together(known: Sequence[Mapping[str, Any]], delays: Any) -> dict[str, Any]:
     came = delays[np.isfinite(delays)]
     quantiles = np.percentile(came, (50, 95, 99, 100)).tolist() if len(came) else [None] * 4
-    hops = [one for one in told if one["hops_mean"] is not None]
+    hops = [one for one in known if one["hops_mean"] is not None]
     delivered = sum(one["delivered"] for one in hops)
     crossed = sum(one["hops_mean"] * one["delivered"] for one in hops)
     return {
-        **{name: sum(one[name] for one in told) for name in COUNTS},
+        **{name: sum(one[name] for one in known) for name in COUNTS},
         **dict(zip(QUANTILES, quantiles, strict=True)),
         "hops_mean": crossed / delivered if delivered else None,
         "hops_max": max((one["hops_max"] for one in hops), default=None),
-        **_errors_together([one["error_s"] for one in told if "error_s" in one]),
+        **_errors_together([one["error_s"] for one in known if "error_s" in one]),
     }
 
 
-def _errors_together(told: Sequence[Mapping[str, float]]) -> dict[str, Any]:
+def _errors_together(known: Sequence[Mapping[str, float]]) -> dict[str, Any]:
     """Of all trials together: no statistic is off by more than the least certain of the delays."""
-    if not told:
+    if not known:
         return {}
-    largest = max(one["largest"] for one in told)
-    return {"error_s": dict.fromkeys(told[0], largest)}
+    largest = max(one["largest"] for one in known)
+    return {"error_s": dict.fromkeys(known[0], largest)}
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
@@ -180,12 +180,12 @@ def ratios_of(first: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
     levels = {
         level: {
             **{
-                name: _ratio(first["levels"][level][name], told[name])
+                name: _ratio(first["levels"][level][name], known[name])
                 for name in (*QUANTILES, "hops_mean", "hops_max")
             },
-            **_undecided(first["levels"][level], told),
+            **_undecided(first["levels"][level], known),
         }
-        for level, told in other["levels"].items()
+        for level, known in other["levels"].items()
         if level in first["levels"]
     }
     return {"levels": levels, **{name: _ratio(first[name], other[name]) for name in WHOLE}}
@@ -198,12 +198,12 @@ def _ratio(first: float | None, other: float | None) -> float | None:
 def _errors(figures: dict[str, Any]) -> dict[int, dict[str, float]]:
     """Level -> how far each statistic of its delay may be off, where clocks differ."""
     levels = figures["levels"].items()
-    return {int(level): told["error_s"] for level, told in levels if "error_s" in told}
+    return {int(level): known["error_s"] for level, known in levels if "error_s" in known}
 
 
 def _undecided(one: dict[str, Any], two: dict[str, Any]) -> dict[str, list[str]]:
     """`within_clock_error`: which delays differ by no more than the clocks may be off, if those differ at all."""
-    errors = [told.get("error_s", {}) for told in (one, two)]
+    errors = [known.get("error_s", {}) for known in (one, two)]
     if not any(errors):
         return {}
     return {

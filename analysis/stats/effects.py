@@ -70,12 +70,12 @@ def _of_level(
         found = {name: interval(after[name] / before[name]) for name in STATISTICS}
     found[LOST] = interval(after[LOST] - before[LOST])
     found["cliffs_delta"] = interval(cliffs_delta(one, two, mine, theirs))
-    told = {name: one._asdict() for name, one in found.items()}
+    result = {name: one._asdict() for name, one in found.items()}
     if any(errors):
         for name in STATISTICS:
             one_off, two_off = (side.get(name, 0.0) for side in errors)
-            told[name] = _with_clocks(before[name], after[name], one_off, two_off)
-    return told
+            result[name] = _with_clocks(before[name], after[name], one_off, two_off)
+    return result
 
 
 def _with_clocks(before: Array, after: Array, one_off: float, two_off: float) -> dict[str, Any]:
@@ -129,9 +129,9 @@ def judge_worse(
 
 def _more(document: Mapping[str, Any], names: Iterable[str]) -> Iterator[More]:
     for side in document["effects"]:
-        for level, told in side["levels"].items():
+        for level, result in side["levels"].items():
             for name in names:
-                found = told[name]
+                found = result[name]
                 if found["value"] is not None:
                     none = 0.0 if name == LOST else 1.0
                     values = [found[key] - none for key in ("value", "low", "high")]

@@ -42,21 +42,21 @@ def judged(
     run: Run, summary: Mapping[str, Any], deliveries: pa.Table, more: Sequence[Expectation] = ()
 ) -> list[dict[str, Any]]:
     """What the run's scenario expects, and then `more`: each with what was found, and whether that is as expected."""
-    return [_verdict(run, one, summary, deliveries) for one in _lines(run, more)]
+    return [_verdict(run, one, summary, deliveries) for one in _all_expected(run, more)]
 
 
 def judge_again(run: Run, more: Sequence[Expectation] = ()) -> dict[str, Any]:
     """The summary of a run that was analysed, with verdicts on what is expected of it now; earlier ones stay."""
     summary = read_summary(run)
-    lines = {one["text"] for one in _lines(run, more)}
-    earlier = [one for one in summary.get("expectations", ()) if one["expect"] not in lines]
-    if not lines:
+    expected = {one["text"] for one in _all_expected(run, more)}
+    earlier = [one for one in summary.get("expectations", ()) if one["expect"] not in expected]
+    if not expected:
         return {**summary, "expectations": earlier}
     deliveries = pq.read_table(run.metrics / "deliveries.parquet")
     return {**summary, "expectations": [*judged(run, summary, deliveries, more), *earlier]}
 
 
-def _lines(run: Run, more: Sequence[Expectation]) -> list[Expectation]:
+def _all_expected(run: Run, more: Sequence[Expectation]) -> list[Expectation]:
     """What the scenario says and what else is expected, each once."""
     own = run.manifest["topology"]["scenario"].get("expect", ())
     return [*{one["text"]: one for one in (*own, *more)}.values()]

@@ -23,18 +23,18 @@ class Kind(NamedTuple):
 def _by_level(*names: str) -> Callable[[Mapping[str, Any]], Iterator[Found]]:
     def find(document: Mapping[str, Any]) -> Iterator[Found]:
         for run in document["ratios"]:
-            for level, told in run["levels"].items():
+            for level, ratios in run["levels"].items():
                 for name in names:
-                    yield _ratio_of(f"{name} of level {level} in {run['run']}", told, name)
+                    yield _ratio_of(f"{name} of level {level} in {run['run']}", ratios, name)
 
     return find
 
 
-def _ratio_of(of: str, told: Mapping[str, Any], name: str) -> Found:
+def _ratio_of(of: str, ratios: Mapping[str, Any], name: str) -> Found:
     """A ratio; what differs by no more than the clocks may be off is no difference."""
-    if name in told.get("within_clock_error", ()):
+    if name in ratios.get("within_clock_error", ()):
         return Found(f"{of} (no difference that its clocks could show)", 1.0)
-    return Found(of, told[name])
+    return Found(of, ratios[name])
 
 
 def _ratio(name: str) -> Callable[[Mapping[str, Any]], Iterator[Found]]:

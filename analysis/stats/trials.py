@@ -133,13 +133,13 @@ def write_intervals(folder: Path, found: Sequence[dict[str, Any]]) -> None:
             **{name: one[name] for name in ("setup", *SAME)},
             "trials": len(one["runs"]),
             "priority": int(level),
-            "expected": told["expected"],
+            "expected": values["expected"],
             "statistic": name,
-            **told[name],
+            **values[name],
         }
         for one in found
-        for level, told in one["levels"].items()
-        for name in told
+        for level, values in one["levels"].items()
+        for name in values
         if name != "expected"
     ]
     pq.write_table(pa.Table.from_pylist(rows, schema), folder / FILE, compression="zstd")

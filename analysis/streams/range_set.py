@@ -5,7 +5,7 @@ from bisect import bisect_left, bisect_right
 Range = tuple[int, int]
 
 
-class SeenRanges:
+class RangeSet:
     """From where to where; ranges that touch are one."""
 
     def __init__(self) -> None:

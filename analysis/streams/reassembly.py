@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from analysis.streams.range_set import SeenRanges
-from analysis.streams.stream import NEVER, NOTHING, REORDERED_WITHIN_NS, Stream
+from analysis.streams.range_set import RangeSet
+from analysis.streams.stream import EMPTY, NEVER, REORDERED_WITHIN_NS, Stream
 
 Array = npt.NDArray[Any]
 
@@ -90,7 +90,7 @@ class Pieces(NamedTuple):
 
 
 _COLUMNS = Pieces._fields[:-1]
-_NONE = Pieces(NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, NOTHING, b"")
+_NONE = Pieces(EMPTY, EMPTY, EMPTY, EMPTY, EMPTY, EMPTY, b"")
 
 
 def put_together(parts: Sequence[Pieces]) -> Pieces:
@@ -156,7 +156,7 @@ class Reassembly:
         self.before_ns = 0
         self.holes: list[tuple[int, int]] = []  # below the floor
         self._last = (opening, 0)  # sequence number and position of the last segment
-        self._seen = SeenRanges()
+        self._seen = RangeSet()
         self._edges: list[int] = []  # where each gap ended when it appeared, in order,
         self._opened: list[int] = []  # and when that was
         self._pieces: list[Pieces] = []

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 NEVER = 2**63 - 1
-NOTHING = np.zeros(0, np.int64)
+EMPTY = np.zeros(0, np.int64)
 REORDERED_WITHIN_NS = (
     3_000_000  # a late segment within this time was overtaken; later, it was sent again
 )

@@ -14,10 +14,10 @@ def main() -> None:
     """Print seconds and bytes."""
     nodes = int(sys.argv[1])
     before = time.perf_counter()
-    people = population(*PATTERNS[PATTERN], nodes, seed=1)
-    links = converge(people.owners, people.vectors)
-    known = distances(people, links, slice(0, 1), {Strategy.FLOOD})
-    if known.to_subscribers(Strategy.FLOOD).max() >= people.size:
+    participants = population(*PATTERNS[PATTERN], nodes, seed=1)
+    links = converge(participants.owners, participants.vectors)
+    known = distances(participants, links, slice(0, 1), {Strategy.FLOOD})
+    if known.to_subscribers(Strategy.FLOOD).max() >= participants.size:
         raise SystemExit("not all were reached")
     took = time.perf_counter() - before
     print(took, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)

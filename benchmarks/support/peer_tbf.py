@@ -14,10 +14,10 @@ from typing import Any
 from testbed.errors import TestbedError
 from testbed.links.calibration.exchange import Exchange
 from testbed.links.calibration.measurement import Effort, full, lanes_for_full
-from testbed.links.calibration.probes import lines_of
+from testbed.links.calibration.probes import probed_directions
 from testbed.links.model import queue_bytes, tbf_burst
 from testbed.links.namespaces import enter_core, inside, make_network, privileged
-from testbed.syscalls import come_first, die_with_parent, wake_precisely
+from testbed.syscalls import die_with_parent, disable_timer_slack, use_realtime_priority
 from testbed.topology.model import Emulator, Profile, Shape
 
 GATEWAY = "198.18.255.254"
@@ -73,7 +73,7 @@ def measure(profiles: Sequence[Profile], effort: Effort) -> list[dict[str, Any]]
             address, ns_fd, far_if = by_hand(number, profile)
             exchange.open(names[-1], address, ns_fd, far_if)
         lanes.append((profile, tuple(names)))
-    found = full(exchange, lines_of(Emulator.TBF, lanes), effort, lambda _: None)
+    found = full(exchange, probed_directions(Emulator.TBF, lanes), effort, lambda _: None)
     return [one.to_json() for one in found]
 
 
@@ -86,8 +86,8 @@ def main() -> None:
         for p in question["profiles"]
     ]
     enter_core(unprivileged=not privileged())
-    wake_precisely()
-    come_first()
+    disable_timer_slack()
+    use_realtime_priority()
     try:
         answer = {"ok": True, "results": measure(profiles, Effort(**question["effort"]))}
     except (TestbedError, OSError) as error:

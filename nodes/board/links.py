@@ -14,7 +14,7 @@ _NUMBERS = ("rate_bps", "delay_s", "jitter_s", "loss", "queue_bytes", "burst_byt
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LinkDirection:
     """One direction, as in the topology's model; None: not limited, or the default."""
 
     rate_bps: float | None = None
@@ -42,8 +42,8 @@ class Links:
 
     interface: str
     peers: tuple[IPv4Network, ...]
-    up: Line
-    down: Line
+    up: LinkDirection
+    down: LinkDirection
 
     @property
     def open(self) -> bool:
@@ -79,8 +79,8 @@ def parse_links(data: Any) -> Links:
     return Links(
         interface,
         tuple(map(_peer, peers)),
-        _line("up", data.get("up", {})),
-        _line("down", data.get("down", {})),
+        _direction("up", data.get("up", {})),
+        _direction("down", data.get("down", {})),
     )
 
 
@@ -101,7 +101,7 @@ def _peer(text: Any) -> IPv4Network:
         ) from error
 
 
-def _line(direction: str, data: Any) -> Line:
+def _direction(direction: str, data: Any) -> LinkDirection:
     if not isinstance(data, dict):
         raise WrongInput(f"{direction} must be an object")
     if unknown := sorted(data.keys() - {*_NUMBERS, "cut"}):
@@ -119,7 +119,7 @@ def _line(direction: str, data: Any) -> Line:
         raise WrongInput(f"{direction}: loss {loss} is more than all packets (1)")
     if jitter > delay:
         raise WrongInput(f"{direction}: a jitter of {jitter} s is more than the delay, {delay} s")
-    return Line(
+    return LinkDirection(
         rate, delay, jitter, loss, _bytes(direction, data, "queue_bytes"),
         _bytes(direction, data, "burst_bytes"), cut,
     )  # fmt: skip

@@ -37,21 +37,21 @@ def _do(arguments: Sequence[str]) -> int:
         case ["shape", path]:
             from nodes.board.shaping import shape
 
-            _say({"changed": shape(_file(path))})
+            _print({"changed": shape(_file(path))})
         case ["shape", "--show", path] | ["shape", path, "--show"]:
             from nodes.board.shaping import show
 
-            _say(show(_file(path)))
+            _print(show(_file(path)))
         case ["unshape", path]:
             from nodes.board.shaping import unshape
 
-            _say({"changed": unshape(_file(path))})
+            _print({"changed": unshape(_file(path))})
         case ["clock"]:
             answer(sys.stdin.buffer, sys.stdout.buffer)
         case ["sums", folder]:
             from nodes.board.files import sums
 
-            _say(sums(Path(folder)))
+            _print(sums(Path(folder)))
         case ["read", path, offset] if offset.isdecimal():
             from nodes.board.files import copy
 
@@ -66,7 +66,7 @@ def _file(path: str) -> Path:
     return Path(path).absolute()
 
 
-def _say(answer: object) -> None:
+def _print(answer: object) -> None:
     sys.stdout.write(json.dumps(answer) + "\n")
     sys.stdout.flush()
 

@@ -22,13 +22,13 @@ from typing import Any
 
 from nodes.board.bpf import ALL, IP_DESTINATION, IP_SOURCE, as_text, peers_only
 from nodes.board.errors import WrongInput
-from nodes.board.links import Line, Links
+from nodes.board.links import LinkDirection, Links
 
 Command = tuple[str, ...]
 
 # Our handles; a root of this number is a mark that it is ours. One for each kind: the kernel refuses to make a
 # discipline of one kind out of one of another.
-OUTER, ROOM, NETEM, TBF, CUT = "7bed:", "7be0:", "7be1:", "7be2:", "7be3:"
+OUTER, QUEUE, NETEM, TBF, CUT = "7bed:", "7be0:", "7be1:", "7be2:", "7be3:"
 INGRESS = "ffff:"
 PEERS_CLASS = f"{OUTER}1"
 ALL_TO_THE_FIRST = ("prio", "bands", "2", "priomap", *("0",) * 16)
@@ -94,7 +94,7 @@ class Plan:
     """All of it; filters are added when the disciplines are there, those of peers last."""
 
     disciplines: tuple[Discipline, ...]
-    rooms: tuple[Filter, ...]
+    policers: tuple[Filter, ...]
     peers: tuple[Filter, ...]
 
     @property
@@ -113,13 +113,13 @@ class Plan:
 
     def _made(self) -> list[Command]:
         made = [command for one in self.disciplines for command in one.commands()]
-        return made + [one.command() for one in self.rooms]
+        return made + [one.command() for one in self.policers]
 
 
 def plan(links: Links, ifb: str, mtu: int, kernel: Kernel) -> Plan:
     """How to get what the file asks for; the caller has checked that the kernel can (`lacking`)."""
     disciplines: list[Discipline] = []
-    rooms: list[Filter] = []
+    policers: list[Filter] = []
     peers: list[Filter] = []
     device = links.interface
     if not links.up.open:
@@ -127,21 +127,21 @@ def plan(links: Links, ifb: str, mtu: int, kernel: Kernel) -> Plan:
                        "burst", "1000000", "cburst", "1000000", "quantum", "20000")  # fmt: skip
         outer = ("htb", "direct_qlen", str(_DIRECT_QUEUE))
         disciplines.append(Discipline(device, "root", OUTER, outer, (peers_class,), lasting=True))
-        _add_line(links.up, device, PEERS_CLASS, mtu, kernel, disciplines, rooms)
+        _add_direction(links.up, device, PEERS_CLASS, mtu, kernel, disciplines, policers)
         to_class = ("flowid", PEERS_CLASS)
         peers += _of_peers(device, OUTER, links.peers, IP_DESTINATION, to_class, kernel)
     if not links.down.open:
-        _add_line(links.down, ifb, "root", mtu, kernel, disciplines, rooms)
+        _add_direction(links.down, ifb, "root", mtu, kernel, disciplines, policers)
         disciplines.append(Discipline(device, "ingress", INGRESS, ("ingress",), lasting=True))
         to_ifb = ("flowid", ":1", "action", "mirred", "egress", "redirect", "dev", ifb)
         peers += _of_peers(device, INGRESS, links.peers, IP_SOURCE, to_ifb, kernel)
-    return Plan(tuple(disciplines), tuple(rooms), tuple(peers))
+    return Plan(tuple(disciplines), tuple(policers), tuple(peers))
 
 
 def lacking(links: Links, kernel: Kernel) -> str:
     """What is asked for and cannot be had here; empty if nothing."""
-    for direction, line in (("up", links.up), ("down", links.down)):
-        if line.more_than_rate and not line.cut and not kernel.netem:
+    for direction, link in (("up", links.up), ("down", links.down)):
+        if link.more_than_rate and not link.cut and not kernel.netem:
             return (
                 f"`{direction}` asks for delay, jitter or loss, and this kernel has no netem "
                 "(the modules sch_netem, sch_prio and act_police); without it only rates can be shaped"
@@ -149,12 +149,12 @@ def lacking(links: Links, kernel: Kernel) -> str:
     return ""
 
 
-def queue_bytes(line: Line, mtu: int) -> int:
+def queue_bytes(link: LinkDirection, mtu: int) -> int:
     """The waiting room in front of a line: as asked, else one second's worth, at least 16 packets."""
-    if line.queue_bytes is not None:
-        return line.queue_bytes
+    if link.queue_bytes is not None:
+        return link.queue_bytes
     smallest = SMALLEST_QUEUE * (mtu + ETHERNET_HEADER)
-    return max(smallest, math.ceil((line.rate_bps or 0) / 8 * QUEUE_S))
+    return max(smallest, math.ceil((link.rate_bps or 0) / 8 * QUEUE_S))
 
 
 def tbf_burst(rate_bps: float, mtu: int, asked: int | None) -> int:
@@ -164,34 +164,34 @@ def tbf_burst(rate_bps: float, mtu: int, asked: int | None) -> int:
     return max(SMALLEST_BURST, mtu + ETHERNET_HEADER, math.ceil(rate_bps / 8 * BURST_S))
 
 
-def _add_line(
-    line: Line, device: str, parent: str, mtu: int, kernel: Kernel,
-    disciplines: list[Discipline], rooms: list[Filter],
+def _add_direction(
+    link: LinkDirection, device: str, parent: str, mtu: int, kernel: Kernel,
+    disciplines: list[Discipline], policers: list[Filter],
 ) -> None:  # fmt: skip
-    if line.cut:
+    if link.cut:
         disciplines.append(Discipline(device, parent, CUT, ("blackhole",)))
         return
-    rate = max(1, round((line.rate_bps or UNLIMITED_BPS) / 8))
+    rate = max(1, round((link.rate_bps or UNLIMITED_BPS) / 8))
     if not kernel.netem:
-        burst = tbf_burst(rate * 8, mtu, line.burst_bytes)
-        limit = max(queue_bytes(line, mtu), burst)
+        burst = tbf_burst(rate * 8, mtu, link.burst_bytes)
+        limit = max(queue_bytes(link, mtu), burst)
         options = ("rate", f"{rate * 8}bit", "burst", str(burst), "limit", str(limit))
         disciplines.append(Discipline(device, parent, TBF, ("tbf", *options)))
         return
-    disciplines.append(Discipline(device, parent, ROOM, ALL_TO_THE_FIRST))
-    disciplines.append(Discipline(device, f"{ROOM}1", NETEM, _netem(line, rate)))
-    room = rate if line.rate_bps is None else queue_bytes(line, mtu) + mtu + ETHERNET_HEADER
-    room = min(room, rate * _LONGEST_WAIT_S, (1 << 32) - 1)
-    police = ("action", "police", "rate", f"{rate * 8}bit", "burst", str(room),
+    disciplines.append(Discipline(device, parent, QUEUE, ALL_TO_THE_FIRST))
+    disciplines.append(Discipline(device, f"{QUEUE}1", NETEM, _netem(link, rate)))
+    capacity = rate if link.rate_bps is None else queue_bytes(link, mtu) + mtu + ETHERNET_HEADER
+    capacity = min(capacity, rate * _LONGEST_WAIT_S, (1 << 32) - 1)
+    police = ("action", "police", "rate", f"{rate * 8}bit", "burst", str(capacity),
               "mtu", str(_LONGEST_PACKET), "conform-exceed", "drop/pass")  # fmt: skip
     every = ("bpf", "bytecode", as_text(ALL)) if kernel.bpf else ("u32", "match", "u32", "0", "0")
-    rooms.append(Filter(device, ROOM, 1, (*every, "flowid", f"{ROOM}1", *police)))
+    policers.append(Filter(device, QUEUE, 1, (*every, "flowid", f"{QUEUE}1", *police)))
 
 
-def _netem(line: Line, rate: int) -> Command:
-    loss = ("loss", "random", f"{line.loss * 100:.7f}%") if line.loss else ()
+def _netem(link: LinkDirection, rate: int) -> Command:
+    loss = ("loss", "random", f"{link.loss * 100:.7f}%") if link.loss else ()
     # Not in nanoseconds, which tc's netem does not take.
-    times = [f"{seconds * 1e6:.3f}us" for seconds in (line.delay_s, line.jitter_s) if seconds]
+    times = [f"{seconds * 1e6:.3f}us" for seconds in (link.delay_s, link.jitter_s) if seconds]
     delay = ("delay", *times) if times else ()
     limits = ("limit", str(MANY_PACKETS), "rate", f"{rate * 8}bit")
     return ("netem", *limits, *delay, *loss)

@@ -12,7 +12,7 @@ from nodes.board.links import Links, read_links
 from nodes.board.plan import (
     INGRESS,
     OUTER,
-    ROOM,
+    QUEUE,
     Note,
     Plan,
     device_name,
@@ -123,7 +123,7 @@ def _whole(wanted: Plan) -> bool:
         for one in wanted.disciplines
     ) and all(
         system.filters(*place)
-        for place in {(one.device, one.parent) for one in (*wanted.rooms, *wanted.peers)}
+        for place in {(one.device, one.parent) for one in (*wanted.policers, *wanted.peers)}
     )
 
 
@@ -181,9 +181,9 @@ def _make(wanted: Plan, found: Interface, same_peers: bool) -> None:
         if not (one.lasting and found.disciplines.get(one.handle) == one.options[0]):
             for command in one.commands():
                 run(command)
-    for room in wanted.rooms:
-        works("tc", "filter", "del", "dev", room.device, "parent", ROOM)
-        run(room.command())
+    for policer in wanted.policers:
+        works("tc", "filter", "del", "dev", policer.device, "parent", QUEUE)
+        run(policer.command())
     places = dict.fromkeys((one.device, one.parent) for one in wanted.peers)
     if same_peers and all(system.filters(*place) for place in places):
         return

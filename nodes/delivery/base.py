@@ -57,12 +57,12 @@ class Dropped:
 class Needs:
     """What a method asks of the connection below it."""
 
-    answers: bool = (
+    udp_acks: bool = (
         False  # the receiver answers each chunk with one byte by UDP: its number, modulo 256
     )
     bits: bool = False  # labels travel in the reserved bits of WebSocket frames
     prompt_acks: bool = False  # the receiver's TCP acknowledges at once
-    line: bool = (
+    link_model: bool = (
         False  # `on_progress` is told what the kernel holds; else 0 and None, which costs nothing
     )
 
@@ -85,8 +85,8 @@ class Scheduler(Protocol):
     ) -> tuple[Dropped, ...]:
         """Take one encoded message; what was dropped for it, or the message itself if there is no room."""
 
-    def on_link_up(self, room: int, now: float) -> None:
-        """A connection begins; a WebSocket message of `room` bytes fills exactly one packet of it."""
+    def on_link_up(self, packet_payload: int, now: float) -> None:
+        """A connection begins; a WebSocket message of `packet_payload` bytes fills exactly one packet of it."""
 
     def next_chunk(self, now: float) -> Chunk | None:
         """What to write next, the same again until `on_progress` or `on_link_lost`; None: nothing now."""
@@ -97,7 +97,7 @@ class Scheduler(Protocol):
         Also called without a new chunk, at `next_deadline`. The round trip is the shortest that TCP has seen.
         """
 
-    def on_answer(self, number: int, now: float) -> None:
+    def on_ack(self, number: int, now: float) -> None:
         """The other side has the chunk of this number (counted from 0 on each connection, modulo 256)."""
 
     def on_link_lost(self, now: float, *, orderly: bool = False) -> None:

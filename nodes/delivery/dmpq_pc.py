@@ -14,11 +14,11 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from nodes.delivery.base import Chunk, Needs
-from nodes.delivery.pacing import Line, Paced, Piece
-from nodes.delivery.pq_pc import first_urgent, line_of
+from nodes.delivery.pacing import LinkModel, Paced, Piece
+from nodes.delivery.pq_pc import first_urgent, link_model_of
 from nodes.delivery.queues import LEVELS, Levels, Waiting, limit_bytes
 from nodes.parameters import ParameterError, check_known, one_of
-from nodes.protocol.labels import BITS, LETTERS, Letter
+from nodes.protocol.labels import BITS, DMPQ_LABELS, DmpqLabel
 from nodes.protocol.wire import MAX_MESSAGE_BYTES
 
 # A divided message on the receiving side, joined piece by piece, never longer than a message may be.
@@ -88,8 +88,8 @@ class Divided:
         self._standard = tuple(level for level in LEVELS if level < urgent_from)
         self._open: dict[bool, Waiting | None] = {True: None, False: None}  # urgent or not
 
-    def on_up(self, room: int) -> None:
-        self._dv = self._asked or max(room - (not self._in_bits), 1)
+    def on_up(self, packet_payload: int) -> None:
+        self._dv = self._asked or max(packet_payload - (not self._in_bits), 1)
         self._open = {True: None, False: None}
 
     def at_once(self, levels: Levels) -> bool:
@@ -97,7 +97,7 @@ class Divided:
 
     def cut(self, levels: Levels) -> Piece | None:
         if (control := levels.control()) is not None:
-            return Piece(self._chunk(Letter.URGENT, control.data), (control,))
+            return Piece(self._chunk(DmpqLabel.URGENT, control.data), (control,))
         if (message := self._next_urgent(levels)) is not None:
             return self._piece(message, urgent=True)
         if (message := self._next_standard(levels)) is not None:
@@ -119,19 +119,20 @@ class Divided:
     def _piece(self, message: Waiting, urgent: bool) -> Piece:
         if len(message.data) <= self._dv:
             return Piece(
-                self._chunk(Letter.URGENT if urgent else Letter.WHOLE, message.data), (message,)
+                self._chunk(DmpqLabel.URGENT if urgent else DmpqLabel.WHOLE, message.data),
+                (message,),
             )
         upto = min(message.sent + self._dv, len(message.data))
         if upto < len(message.data):
-            letter = Letter.URGENT_PIECE if urgent else Letter.PIECE
+            label = DmpqLabel.URGENT_PIECE if urgent else DmpqLabel.PIECE
             self._open[urgent] = message
         else:
-            letter = Letter.URGENT_LAST if urgent else Letter.LAST
+            label = DmpqLabel.URGENT_LAST if urgent else DmpqLabel.LAST
             self._open[urgent] = None
-        return Piece(self._chunk(letter, message.data[message.sent : upto]), (message,), upto)
+        return Piece(self._chunk(label, message.data[message.sent : upto]), (message,), upto)
 
-    def _chunk(self, letter: Letter, data: bytes) -> Chunk:
-        return Chunk(data, BITS[letter]) if self._in_bits else Chunk(bytes((letter,)) + data)
+    def _chunk(self, label: DmpqLabel, data: bytes) -> Chunk:
+        return Chunk(data, BITS[label]) if self._in_bits else Chunk(bytes((label,)) + data)
 
 
 class DmpqPc(Paced):
@@ -140,7 +141,7 @@ class DmpqPc(Paced):
     def __init__(self, parameters: Mapping[str, Any]) -> None:
         chosen = _read(parameters)
         cutter = Divided(chosen.dv, chosen.in_bits, chosen.urgent_from)
-        super().__init__(chosen.limit, chosen.line, cutter)
+        super().__init__(chosen.limit, chosen.link_model, cutter)
 
 
 class Joining:
@@ -156,32 +157,32 @@ class Joining:
         self._standard = Rebuilding("a standard message")
 
     def on_chunk(self, chunk: Chunk) -> list[bytes]:
-        letter, data = self._split(chunk)
-        match letter:
-            case Letter.URGENT:
+        label, data = self._split(chunk)
+        match label:
+            case DmpqLabel.URGENT:
                 return [data]
-            case Letter.WHOLE:
+            case DmpqLabel.WHOLE:
                 self._standard.refuse_between()
                 return [data]
-            case Letter.PIECE:
+            case DmpqLabel.PIECE:
                 self._standard.add(data)
-            case Letter.URGENT_PIECE:
+            case DmpqLabel.URGENT_PIECE:
                 self._urgent.add(data)
-            case Letter.LAST:
+            case DmpqLabel.LAST:
                 return [self._standard.finish(data)]
-            case Letter.URGENT_LAST:
+            case DmpqLabel.URGENT_LAST:
                 return [self._urgent.finish(data)]
         return []
 
-    def _split(self, chunk: Chunk) -> tuple[Letter, bytes]:
+    def _split(self, chunk: Chunk) -> tuple[DmpqLabel, bytes]:
         if self._in_bits:
-            if chunk.bits not in LETTERS:
+            if chunk.bits not in DMPQ_LABELS:
                 raise ValueError(f"no label of dmpq-pc in the reserved bits: {chunk.bits:03b}")
-            return LETTERS[chunk.bits], chunk.data
+            return DMPQ_LABELS[chunk.bits], chunk.data
         if not chunk.data:
             raise ValueError("an empty chunk, without a label")
         try:
-            return Letter(chunk.data[0]), chunk.data[1:]
+            return DmpqLabel(chunk.data[0]), chunk.data[1:]
         except ValueError:
             raise ValueError(f"no label of dmpq-pc: {chunk.data[0]:#04x}") from None
 
@@ -189,13 +190,13 @@ class Joining:
 def needs(parameters: Mapping[str, Any]) -> Needs:
     """Answers by UDP or acknowledgements without delay; the reserved bits if the labels stand there."""
     in_bits = _read(parameters).in_bits
-    answers = parameters.get("ack") == "udp"
-    return Needs(answers=answers, bits=in_bits, prompt_acks=not answers, line=True)
+    udp_acks = parameters.get("ack") == "udp"
+    return Needs(udp_acks=udp_acks, bits=in_bits, prompt_acks=not udp_acks, link_model=True)
 
 
 class _Chosen(NamedTuple):
     limit: int
-    line: Line
+    link_model: LinkModel
     dv: int | None
     in_bits: bool
     urgent_from: int
@@ -205,7 +206,7 @@ def _read(parameters: Mapping[str, Any]) -> _Chosen:
     check_known("dmpq-pc", parameters, NAMES)
     return _Chosen(
         limit=limit_bytes("dmpq-pc", parameters),
-        line=line_of("dmpq-pc", parameters),
+        link_model=link_model_of("dmpq-pc", parameters),
         dv=length_of_pieces("dmpq-pc", parameters),
         in_bits=one_of("dmpq-pc", parameters, "label", LABELS) == "opcode",
         urgent_from=first_urgent("dmpq-pc", parameters, URGENT_FROM),

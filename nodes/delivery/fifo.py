@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from nodes.delivery.base import CONTROL_BYTES, Chunk, Dropped, Needs, Queued
-from nodes.delivery.queues import limit_bytes, no_room
+from nodes.delivery.queues import limit_bytes, queue_full
 from nodes.parameters import check_known
 
 
@@ -42,14 +42,14 @@ class Fifo:
         upkeep: bool = False,
     ) -> tuple[Dropped, ...]:
         control = control or upkeep
-        taken, limit = self._bytes[control], self._limits[control]
-        if taken + len(data) > limit:
-            return (Dropped(data, priority, no_room(len(data), taken, limit)),)
+        used, limit = self._bytes[control], self._limits[control]
+        if used + len(data) > limit:
+            return (Dropped(data, priority, queue_full(len(data), used, limit)),)
         self._waiting.append(_Waiting(data, control))
         self._bytes[control] += len(data)
         return ()
 
-    def on_link_up(self, room: int, now: float) -> None:
+    def on_link_up(self, packet_payload: int, now: float) -> None:
         pass
 
     def next_chunk(self, now: float) -> Chunk | None:
@@ -62,7 +62,7 @@ class Fifo:
             self._bytes[self._in_hand.control] -= len(self._in_hand.data)
             self._in_hand = None
 
-    def on_answer(self, number: int, now: float) -> None:
+    def on_ack(self, number: int, now: float) -> None:
         pass
 
     def on_link_lost(self, now: float, *, orderly: bool = False) -> None:

@@ -117,7 +117,7 @@ FIRST_GAIN, BETTER, PATIENCE = 2.0, 1.15, 3  # until so many in turn are not bet
 LEAST_JITTERS, LEAST_PACKETS = 2.0, 4.0  # for a measurement
 
 
-class FastLine:
+class FastLinkModel:
     """Measures a line; `holds` says whether to go by it."""
 
     def __init__(self) -> None:
@@ -235,7 +235,7 @@ class _Handed:
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
+class _Acknowledgement:
     """Bytes that were found acknowledged, and when they were through the line."""
 
     through: float  # as the model says
@@ -247,16 +247,16 @@ class _Seen:
     latest: float
 
 
-class KernelLine:
+class KernelLinkModel:
     """A model of the line; all its times are those of `now`."""
 
     def __init__(self) -> None:
         self.rate: float | None = None  # bytes a second, headers included
         self._begin(0, 0.0)
 
-    def _begin(self, room: int, now: float) -> None:
+    def _begin(self, packet_payload: int, now: float) -> None:
         self.rate = None
-        self._packet = room + FRAME_BYTES
+        self._packet = packet_payload + FRAME_BYTES
         self._unit = self._packet  # what is acknowledged at once: a packet, or a shorter chunk
         self._under_way: deque[_Handed] = deque()
         self._unsent = 0  # the sum of all that is left
@@ -270,11 +270,11 @@ class KernelLine:
         self._jitter_s = 0.0  # acknowledgements may be so late, and the line is as fast as before
         self._was_late = False
         self._known_rate = 0.0  # the last at which the model was right
-        self._fast = FastLine()
+        self._fast = FastLinkModel()
         self._position = 0.0  # bytes acknowledged, headers included
 
-    def on_up(self, room: int, now: float) -> None:
-        self._begin(room, now)
+    def on_up(self, packet_payload: int, now: float) -> None:
+        self._begin(packet_payload, now)
 
     @property
     def sure_rate(self) -> float | None:
@@ -288,7 +288,7 @@ class KernelLine:
         """Less is under way than what TCP would send on trust, knowing nothing of the line (RFC 6928)."""
         return self._unsent < FIRST_WINDOW * self._packet
 
-    def on_answer(self, number: int, now: float) -> None:
+    def on_ack(self, number: int, now: float) -> None:
         pass
 
     def free(self, now: float) -> bool:
@@ -363,7 +363,9 @@ class KernelLine:
             took = max(now - handed_at - delay, (now - handed_at) / 4, LOOK_S)
             self._set_rate(cost / took)
         else:
-            seen = _Seen(through, since, cost, paused, handed_at, self._looked - delay, now - delay)
+            seen = _Acknowledgement(
+                through, since, cost, paused, handed_at, self._looked - delay, now - delay
+            )
             self._follow_fast_line(now, now - handed_at)
             self._through = seen.latest if self._fast.holds else self._corrected(seen, now)
         self._arrived += 1
@@ -382,7 +384,7 @@ class KernelLine:
             self._set_rate(self._fast.rate)
             self._known_rate = self._fast.rate
 
-    def _corrected(self, seen: _Seen, now: float) -> float:
+    def _corrected(self, seen: _Acknowledgement, now: float) -> float:
         """When it was through; and a better rate."""
         assert self.rate is not None
         was_late, self._was_late = self._was_late, False
@@ -410,7 +412,7 @@ class KernelLine:
         self._known_rate = max(self._known_rate * KNOWN_FADES, self.rate)
         return through
 
-    def _grow(self, seen: _Seen, now: float) -> None:
+    def _grow(self, seen: _Acknowledgement, now: float) -> None:
         """The line is faster: by how much we see, or by a little if we kept it idle."""
         assert self.rate is not None
         took = seen.latest - seen.since

@@ -23,10 +23,10 @@ class Piece:
     )
 
 
-class Line(Protocol):
+class LinkModel(Protocol):
     """Knows when the line is free. Each connection begins with `on_up`."""
 
-    def on_up(self, room: int, now: float) -> None:
+    def on_up(self, packet_payload: int, now: float) -> None:
         """A new line, of which nothing is known but how much fills one packet."""
 
     def free(self, now: float) -> bool:
@@ -38,7 +38,7 @@ class Line(Protocol):
     def on_unsent(self, unsent_bytes: int, now: float, round_trip_s: float | None) -> None:
         """What the kernel holds, sent or not, and the other side has not acknowledged."""
 
-    def on_answer(self, number: int, now: float) -> None:
+    def on_ack(self, number: int, now: float) -> None:
         """The other side says that it has a chunk."""
 
     def look_at(self, waiting: bool) -> float | None:
@@ -48,7 +48,7 @@ class Line(Protocol):
 class Cutter(Protocol):
     """Knows which piece is next."""
 
-    def on_up(self, room: int) -> None:
+    def on_up(self, packet_payload: int) -> None:
         """A connection begins; the other side has begun no message."""
 
     def at_once(self, levels: Levels) -> bool:
@@ -61,9 +61,9 @@ class Cutter(Protocol):
 class Paced:
     """The scheduler."""
 
-    def __init__(self, limit: int, line: Line, cutter: Cutter) -> None:
+    def __init__(self, limit: int, link_model: LinkModel, cutter: Cutter) -> None:
         self._levels = Levels(limit)
-        self._line = line
+        self._link_model = link_model
         self._cutter = cutter
         self._up = False
         self._in_hand: Piece | None = None
@@ -84,9 +84,9 @@ class Paced:
     ) -> tuple[Dropped, ...]:
         return self._levels.offer(data, priority, control, upkeep)
 
-    def on_link_up(self, room: int, now: float) -> None:
-        self._line.on_up(room, now)
-        self._cutter.on_up(room)
+    def on_link_up(self, packet_payload: int, now: float) -> None:
+        self._link_model.on_up(packet_payload, now)
+        self._cutter.on_up(packet_payload)
         self._up = True
 
     def next_chunk(self, now: float) -> Chunk | None:
@@ -98,21 +98,21 @@ class Paced:
         return None if self._in_hand is None else self._in_hand.chunk
 
     def _may_go(self, now: float) -> bool:
-        return self._line.free(now) or self._cutter.at_once(self._levels)
+        return self._link_model.free(now) or self._cutter.at_once(self._levels)
 
     def on_progress(self, unsent_bytes: int, now: float, round_trip_s: float | None = None) -> None:
         piece, self._in_hand = self._in_hand, None
         if piece is not None:
-            self._line.on_handed(len(piece.chunk.data), self._given_at)
+            self._link_model.on_handed(len(piece.chunk.data), self._given_at)
             for message in piece.messages:
                 message.sent = len(message.data) if piece.upto is None else piece.upto
                 if message.left == 0:
                     self._levels.remove(message)
         if self._up:
-            self._line.on_unsent(unsent_bytes, now, round_trip_s)
+            self._link_model.on_unsent(unsent_bytes, now, round_trip_s)
 
-    def on_answer(self, number: int, now: float) -> None:
-        self._line.on_answer(number, now)
+    def on_ack(self, number: int, now: float) -> None:
+        self._link_model.on_ack(number, now)
 
     def on_link_lost(self, now: float, *, orderly: bool = False) -> None:
         self._in_hand = None
@@ -125,4 +125,4 @@ class Paced:
     def next_deadline(self) -> float | None:
         if not self._up or self._in_hand is not None:
             return None
-        return self._line.look_at(waiting=self._levels.queued.messages > 0)
+        return self._link_model.look_at(waiting=self._levels.queued.messages > 0)

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from nodes.delivery.base import Chunk, Needs
-from nodes.delivery.link_model import KernelLine
-from nodes.delivery.pacing import Line, Paced, Piece
+from nodes.delivery.link_model import KernelLinkModel
+from nodes.delivery.pacing import LinkModel, Paced, Piece
 from nodes.delivery.queues import LEVELS, Levels, limit_bytes
 from nodes.parameters import check_known, one_of, seconds, whole_number
 from nodes.protocol.wire import HIGHEST_PRIORITY, LOWEST_PRIORITY
@@ -25,32 +25,32 @@ from nodes.protocol.wire import HIGHEST_PRIORITY, LOWEST_PRIORITY
 NUMBERS = 256  # an answer is one byte
 
 
-class AnsweredLine:
+class UdpAckModel:
     """Free when the last chunk was answered."""
 
     def __init__(self, timeout_s: float) -> None:
         self._timeout_s = timeout_s
         self._begin()
 
-    def on_up(self, room: int, now: float) -> None:
+    def on_up(self, packet_payload: int, now: float) -> None:
         self._begin()
 
     def _begin(self) -> None:
         self._handed = 0
-        self._answered: int | None = None
+        self._acknowledged: int | None = None
         self._looked = 0.0
         self._empty_since: float | None = None
 
     def free(self, now: float) -> bool:
-        if self._handed == 0 or self._answered == self._last():
+        if self._handed == 0 or self._acknowledged == self._last():
             return True
         return self._empty_since is not None and now >= self._empty_since + self._timeout_s
 
     def on_handed(self, size: int, at: float) -> None:
         self._handed += 1
         self._empty_since = None
-        if self._answered != self._last():
-            self._answered = None
+        if self._acknowledged != self._last():
+            self._acknowledged = None
 
     def on_unsent(self, unsent_bytes: int, now: float, round_trip_s: float | None) -> None:
         self._looked = now
@@ -59,10 +59,10 @@ class AnsweredLine:
         elif self._empty_since is None:
             self._empty_since = now
 
-    def on_answer(self, number: int, now: float) -> None:
+    def on_ack(self, number: int, now: float) -> None:
         # It may come before the shell has said that its chunk left; any other is of a chunk that we gave up.
         if number in (self._last(), self._handed % NUMBERS):
-            self._answered = number
+            self._acknowledged = number
 
     def look_at(self, waiting: bool) -> float | None:
         if not waiting:
@@ -80,12 +80,12 @@ ANSWER_TIMEOUT_S = 1.0
 NAMES = ("limit_bytes", "urgent_from", "ack", "answer_timeout_s")
 
 
-def line_of(method: str, parameters: Mapping[str, Any]) -> Line:
+def link_model_of(method: str, parameters: Mapping[str, Any]) -> LinkModel:
     """What `ack` asks for."""
     timeout_s = seconds(method, parameters, "answer_timeout_s", ANSWER_TIMEOUT_S, most=3600)
     if one_of(method, parameters, "ack", ACKS) == "udp":
-        return AnsweredLine(timeout_s)
-    return KernelLine()
+        return UdpAckModel(timeout_s)
+    return KernelLinkModel()
 
 
 def first_urgent(method: str, parameters: Mapping[str, Any], default: int) -> int:
@@ -101,7 +101,7 @@ class WholeMessages:
     def __init__(self, classes: tuple[tuple[int, ...], ...]) -> None:
         self._classes = classes
 
-    def on_up(self, room: int) -> None:
+    def on_up(self, packet_payload: int) -> None:
         pass
 
     def at_once(self, levels: Levels) -> bool:
@@ -119,7 +119,7 @@ class PqPc(Paced):
 
     def __init__(self, parameters: Mapping[str, Any]) -> None:
         chosen = _read(parameters)
-        super().__init__(chosen.limit, chosen.line, WholeMessages(chosen.classes))
+        super().__init__(chosen.limit, chosen.link_model, WholeMessages(chosen.classes))
 
 
 class WholeOnly:
@@ -135,13 +135,13 @@ class WholeOnly:
 def needs(parameters: Mapping[str, Any]) -> Needs:
     """Answers by UDP, or acknowledgements without delay."""
     _read(parameters)
-    answers = parameters.get("ack") == "udp"
-    return Needs(answers=answers, prompt_acks=not answers, line=True)
+    udp_acks = parameters.get("ack") == "udp"
+    return Needs(udp_acks=udp_acks, prompt_acks=not udp_acks, link_model=True)
 
 
 class _Chosen(NamedTuple):
     limit: int
-    line: Line
+    link_model: LinkModel
     classes: tuple[tuple[int, ...], ...]
 
 
@@ -152,4 +152,4 @@ def _read(parameters: Mapping[str, Any]) -> _Chosen:
         first = first_urgent("pq-pc", parameters, HIGHEST_PRIORITY)
         urgent = tuple(level for level in LEVELS if level >= first)
         classes = (urgent, tuple(level for level in LEVELS if level < first))
-    return _Chosen(limit_bytes("pq-pc", parameters), line_of("pq-pc", parameters), classes)
+    return _Chosen(limit_bytes("pq-pc", parameters), link_model_of("pq-pc", parameters), classes)

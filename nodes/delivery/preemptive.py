@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from nodes.delivery.base import Chunk, Needs
 from nodes.delivery.dmpq_pc import Rebuilding, length_of_pieces
-from nodes.delivery.link_model import FRAME_BYTES, PACKET_BYTES, KernelLine
+from nodes.delivery.link_model import FRAME_BYTES, PACKET_BYTES, KernelLinkModel
 from nodes.delivery.pacing import Paced, Piece
 from nodes.delivery.queues import LEVELS, Levels, Waiting, limit_bytes
 from nodes.parameters import ParameterError, check_known, seconds, whole_number
@@ -77,19 +77,19 @@ class Lengths:
         self._dv = dv
         self._piece_s = piece_s
         self._min_piece = min_piece
-        self._room = 0
+        self._packet_payload = 0
 
-    def on_up(self, room: int) -> None:
-        self._room = room
+    def on_up(self, packet_payload: int) -> None:
+        self._packet_payload = packet_payload
 
     def most(self, rate: float | None) -> int:
         """Bytes of a message in one chunk, without the label."""
         if self._dv is not None:
             return self._dv
-        one_packet = max(self._room - LABEL_BYTES, 1)
+        one_packet = max(self._packet_payload - LABEL_BYTES, 1)
         if rate is None:
             return one_packet
-        packet = self._room + FRAME_BYTES
+        packet = self._packet_payload + FRAME_BYTES
         on_the_line = rate * self._piece_s
         packets = int(on_the_line / MANY_PACKETS // (packet + PACKET_BYTES))
         if packets > 1:
@@ -100,35 +100,35 @@ class Lengths:
 
     def most_urgent(self, most: int) -> int:
         """The same for an emergency: nothing would come between shorter pieces."""
-        return most if self._dv is not None else max(most, self._room - LABEL_BYTES)
+        return most if self._dv is not None else max(most, self._packet_payload - LABEL_BYTES)
 
     def next(self, left: int, most: int) -> int:
         """Bytes of the next piece of a message that has so many left."""
-        if self._dv is not None or most > self._room:
+        if self._dv is not None or most > self._packet_payload:
             return min(left, most)
         pieces = -(-left // most)
         return -(-left // pieces)
 
     def together(self, most: int) -> int:
         """Bytes of a chunk of several messages, without the label."""
-        return min(most, max(self._room - LABEL_BYTES, 1))
+        return min(most, max(self._packet_payload - LABEL_BYTES, 1))
 
 
 class Interrupting:
     """Which piece is next, and its label."""
 
-    def __init__(self, line: KernelLine, lengths: Lengths, turns: Turns) -> None:
-        self._line = line
+    def __init__(self, link_model: KernelLinkModel, lengths: Lengths, turns: Turns) -> None:
+        self._link_model = link_model
         self._lengths = lengths
         self._turns = turns
 
-    def on_up(self, room: int) -> None:
-        self._lengths.on_up(room)
+    def on_up(self, packet_payload: int) -> None:
+        self._lengths.on_up(packet_payload)
         self._turns.begin()
 
     def at_once(self, levels: Levels) -> bool:
         """Control messages and emergencies are held back for nobody, as far as TCP itself would send on trust."""
-        if not self._line.within_first_window:
+        if not self._link_model.within_first_window:
             return False
         waiting = _waiting(levels)
         emergency = bool(waiting) and self._turns.foreseen(waiting) == HIGHEST_PRIORITY
@@ -141,7 +141,7 @@ class Interrupting:
         if not waiting:
             return None
         level = self._turns.next_level(waiting)
-        most = self._lengths.most(self._line.sure_rate)
+        most = self._lengths.most(self._link_model.sure_rate)
         if level == HIGHEST_PRIORITY:
             most = self._lengths.most_urgent(most)
         together = self._together(levels, level, self._lengths.together(most))
@@ -189,8 +189,10 @@ class Preemptive(Paced):
 
     def __init__(self, parameters: Mapping[str, Any]) -> None:
         chosen = _read(parameters)
-        line = KernelLine()
-        super().__init__(chosen.limit, line, Interrupting(line, chosen.lengths, chosen.turns))
+        link_model = KernelLinkModel()
+        super().__init__(
+            chosen.limit, link_model, Interrupting(link_model, chosen.lengths, chosen.turns)
+        )
 
 
 class Sorting:
@@ -239,7 +241,7 @@ def _several(data: bytes) -> list[bytes]:
 def needs(parameters: Mapping[str, Any]) -> Needs:
     """Acknowledgements without delay."""
     _read(parameters)
-    return Needs(prompt_acks=True, line=True)
+    return Needs(prompt_acks=True, link_model=True)
 
 
 class _Chosen(NamedTuple):

@@ -29,9 +29,9 @@ def limit_bytes(method: str, parameters: Mapping[str, Any]) -> int:
     return whole_number(method, parameters, "limit_bytes", LIMIT_BYTES, least=1)
 
 
-def no_room(size: int, taken: int, limit: int) -> str:
+def queue_full(size: int, used: int, limit: int) -> str:
     """Why a message was not taken."""
-    return f"{size} bytes do not fit: {taken} of {limit} are taken"
+    return f"{size} bytes do not fit: {used} of {limit} are taken"
 
 
 LEVELS = range(HIGHEST_PRIORITY, LOWEST_PRIORITY - 1, -1)  # the most urgent first
@@ -78,15 +78,15 @@ class Levels:
         message = Waiting(data, UPKEEP_LEVEL if upkeep else level, self._came, control, upkeep)
         if control or upkeep:
             if self._control_bytes + len(data) > CONTROL_BYTES:
-                reason = no_room(len(data), self._control_bytes, CONTROL_BYTES)
+                reason = queue_full(len(data), self._control_bytes, CONTROL_BYTES)
                 return (Dropped(data, level, reason),)
             (self._upkeep if upkeep else self._control).append(message)
             self._control_bytes += len(data)
             return ()
-        taken = sum(self._bytes.values())
-        too_much = taken + len(data) - self._limit
+        used = sum(self._bytes.values())
+        too_much = used + len(data) - self._limit
         if too_much > 0 and too_much > self._could_go(level):
-            return (Dropped(data, level, no_room(len(data), taken, self._limit)),)
+            return (Dropped(data, level, queue_full(len(data), used, self._limit)),)
         dropped = tuple(self._make_room(too_much, level))
         self._queues[level].append(message)
         self._bytes[level] += len(data)

@@ -83,7 +83,7 @@ class Drop:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class Acknowledged:
     """Others are responsible for this publication of this node now."""
 
     message_id: int
@@ -97,7 +97,7 @@ class Note:
     details: Mapping[str, Any]
 
 
-Action = Send | Deliver | Refuse | Duplicate | Drop | Taken | Note
+Action = Send | Deliver | Refuse | Duplicate | Drop | Acknowledged | Note
 
 
 class Overlay(Protocol):
@@ -132,7 +132,7 @@ class Overlay(Protocol):
     def on_unreachable(self, peer: Peer, now: float) -> list[Action]:
         """There was something to send to this broker, and no link to it can be made: it does not answer."""
 
-    def on_life(self, peer: Peer, at: float) -> None:
+    def on_activity(self, peer: Peer, at: float) -> None:
         """Bytes came from the peer, or it acknowledged some: it lives, whether or not a whole message comes soon."""
 
     def on_message(self, peer: Peer, message: Message, now: float) -> list[Action]:

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import Any
 
 from nodes.overlay.base import (
+    Acknowledged,
     Action,
     Deliver,
     Drop,
@@ -24,14 +25,13 @@ from nodes.overlay.base import (
     Refuse,
     Send,
     Station,
-    Taken,
 )
 from nodes.overlay.reliability import digest
-from nodes.overlay.reliability.custody import has_custody, taken, taken_copy
-from nodes.overlay.reliability.dedup import Heard, HeardLately, Seen
-from nodes.overlay.reliability.heartbeat import ANSWER, QUESTION, Beats, beat
-from nodes.overlay.reliability.outbox import Owed, TakenLately
-from nodes.overlay.reliability.promises import Promises
+from nodes.overlay.reliability.custody import acknowledged_copy, acknowledgement, has_custody
+from nodes.overlay.reliability.dedup import DedupWindow, DeliveryRecord, RecentDeliveries
+from nodes.overlay.reliability.heartbeat import ANSWER, QUESTION, Heartbeats, heartbeat_message
+from nodes.overlay.reliability.outbox import Outbox, RecentlyAcknowledged
+from nodes.overlay.reliability.settings import ReliabilitySettings
 from nodes.protocol.interests import parse
 from nodes.protocol.wire import CUSTODY, MAX_SUBSCRIPTIONS, REPEATED, Kind, Message, WireError
 
@@ -39,73 +39,75 @@ from nodes.protocol.wire import CUSTODY, MAX_SUBSCRIPTIONS, REPEATED, Kind, Mess
 class Edge:
     """A node that uses the overlay without being a broker of it."""
 
-    def __init__(self, station: Station, promises: Promises, wanted: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self, station: Station, reliability: ReliabilitySettings, wanted: tuple[str, ...] = ()
+    ) -> None:
         """`wanted`: topics, or texts of other interests (`nodes.protocol.interests`)."""
         self._station = station
-        self._promises = promises
+        self._reliability = reliability
         self._wanted = dict.fromkeys(wanted)  # an ordered set
         self._confirmed: set[str] = set()
         self._advertised: dict[str, None] = {}  # an ordered set
-        self._home: Peer | None = None
-        self._last_home = station.brokers[0].name
+        self._broker: Peer | None = None
+        self._last_broker = station.brokers[0].name
         self._again = False  # whether there was a link before
-        self._beats = Beats(promises)
-        self._owed = Owed()
-        self._taken = TakenLately(promises.retain_s)
-        self._seen = Seen()
-        self._heard = HeardLately()
+        self._heartbeats = Heartbeats(reliability)
+        self._outbox = Outbox()
+        self._recently_acknowledged = RecentlyAcknowledged(reliability.retain_s)
+        self._dedup_window = DedupWindow()
+        self._recent_deliveries = RecentDeliveries()
 
     @property
-    def home(self) -> Peer | None:
+    def broker(self) -> Peer | None:
         """The broker to which there is a link."""
-        return self._home
+        return self._broker
 
     @property
-    def owed(self) -> int:
+    def pending(self) -> int:
         """Publications that nobody has taken yet."""
-        return len(self._owed)
+        return len(self._outbox)
 
-    def owes(self, message_id: int) -> bool:
+    def is_pending(self, message_id: int) -> bool:
         """Whether this publication is kept here until somebody takes it."""
-        return message_id in self._owed
+        return message_id in self._outbox
 
     @property
     def ready(self) -> bool:
         """The link is up and the broker has all subscriptions."""
-        return self._home is not None and self._confirmed.issuperset(self._wanted)
+        return self._broker is not None and self._confirmed.issuperset(self._wanted)
 
     @property
     def left(self) -> bool:
-        return not self._owed
+        return not self._outbox
 
     def leave(self, now: float) -> list[Action]:
         return []
 
     def describe(self) -> dict[str, Any]:
-        return {"home": self._home, "owed": len(self._owed)}
+        return {"home": self._broker, "owed": len(self._outbox)}
 
     # What the application wants
 
     def publish(self, message: Message, now: float) -> list[Action]:
         """The application here has something to say."""
         self._will_publish(message.topic)
-        if not self._promises.custody(message.priority):
+        if not self._reliability.custody(message.priority):
             return self._send([message], now)
         message = replace(message, flags=message.flags | CUSTODY)
-        kept, gone = self._owed.add(message)
-        actions: list[Action] = [_gone(each, message.priority) for each in gone]
-        if not kept:
+        stored, evicted = self._outbox.add(message)
+        actions: list[Action] = [_evicted(each, message.priority) for each in evicted]
+        if not stored:
             without = replace(message, flags=message.flags & ~CUSTODY)
-            return [*actions, _unkept(message), *self._send([without], now)]
-        if self._home is not None:
-            self._owed.sent(message.message_id, now)
+            return [*actions, _overflow(message), *self._send([without], now)]
+        if self._broker is not None:
+            self._outbox.sent(message.message_id, now)
             actions += self._send([message], now)
         return actions
 
     def advertise(self, topics: Iterable[str], now: float) -> list[Action]:
         """The application is going to publish on these topics."""
         new = [topic for topic in dict.fromkeys(topics) if self._will_publish(topic)]
-        return [] if self._home is None else self._send(self._advertisements(new), now)
+        return [] if self._broker is None else self._send(self._advertisements(new), now)
 
     def restore(self, messages: Iterable[Message], now: float) -> list[Action]:
         """Before this node was started, it published these, and nobody has taken them."""
@@ -116,34 +118,34 @@ class Edge:
         for message in messages:
             self._again = True
             self._will_publish(message.topic)
-            self._taken.add(replace(message, flags=message.flags | CUSTODY), now)
+            self._recently_acknowledged.add(replace(message, flags=message.flags | CUSTODY), now)
 
-    def resume(self, before: Iterable[Heard]) -> None:
+    def resume(self, before: Iterable[DeliveryRecord]) -> None:
         """This node was ready before it was started again, and had been handed these, the oldest first."""
         self._again = True
-        for heard in before:
-            self._seen.add(heard.message_id)
-            if self._promises.custody(heard.level):
-                self._heard.add(heard)
+        for received in before:
+            self._dedup_window.add(received.message_id)
+            if self._reliability.custody(received.level):
+                self._recent_deliveries.add(received)
 
     # What happens to it
 
     def on_link_up(self, peer: Peer, now: float) -> list[Action]:
-        self._home = self._last_home = peer
+        self._broker = self._last_broker = peer
         self._confirmed.clear()
-        self._beats.up(peer, now)
-        owed = self._owed.most_urgent_first()
-        for message in owed:
-            self._owed.sent(message.message_id, now)
-        messages = [self._say(Kind.SUBSCRIBE, topic) for topic in self._wanted]
+        self._heartbeats.up(peer, now)
+        pending = self._outbox.most_urgent_first()
+        for message in pending:
+            self._outbox.sent(message.message_id, now)
+        messages = [self._control_message(Kind.SUBSCRIBE, topic) for topic in self._wanted]
         if self._again:
-            messages += self._what_was_missed(now)
+            messages += self._missed_requests(now)
         messages += self._advertisements(self._advertised)
-        messages += owed
+        messages += pending
         if self._again:
             messages += [
                 replace(message, flags=message.flags | REPEATED)
-                for message in self._taken.newest(now)
+                for message in self._recently_acknowledged.newest(now)
             ]
         self._again = True
         return self._send(messages, now)
@@ -151,31 +153,31 @@ class Edge:
     def on_link_down(
         self, peer: Peer, now: float, orderly: bool = False, stopping: bool = False
     ) -> list[Action]:
-        self._beats.down(peer)
-        if peer == self._home:
-            self._home = None
+        self._heartbeats.down(peer)
+        if peer == self._broker:
+            self._broker = None
             self._confirmed.clear()
-            self._owed.link_lost()
+            self._outbox.link_lost()
         return []
 
     def on_unreachable(self, peer: Peer, now: float) -> list[Action]:
         return []
 
-    def on_life(self, peer: Peer, at: float) -> None:
+    def on_activity(self, peer: Peer, at: float) -> None:
         """Bytes came from the peer, or it acknowledged some: it lives, whether or not a whole message comes soon."""
-        self._beats.heard(peer, at)
+        self._heartbeats.received(peer, at)
 
     def on_message(self, peer: Peer, message: Message, now: float) -> list[Action]:
-        if peer != self._home:
+        if peer != self._broker:
             return []  # the link was given up before this came
-        self._beats.heard(peer, now)
+        self._heartbeats.received(peer, now)
         match message.kind:
             case Kind.PUBLISH:
                 return self._on_publication(message, now)
             case Kind.TAKEN:
-                return self._on_taken(peer, message, now)
+                return self._on_acknowledgement(peer, message, now)
             case Kind.BEAT:
-                return self._on_beat(peer, message, now)
+                return self._on_heartbeat(peer, message, now)
             case Kind.SUBSCRIBED:
                 if message.topic in self._wanted:
                     self._confirmed.add(message.topic)
@@ -186,54 +188,58 @@ class Edge:
         return []
 
     def next_deadline(self) -> float | None:
-        deadlines = (self._beats.next_deadline(), self._owed.next_deadline())
+        deadlines = (self._heartbeats.next_deadline(), self._outbox.next_deadline())
         return min((each for each in deadlines if each is not None), default=None)
 
     def on_deadline(self, now: float) -> list[Action]:
-        ask, dead = self._beats.due(now)
+        ask, dead = self._heartbeats.due(now)
         if dead:
             peer = dead[0]
             reason = f"nothing was heard from {peer} for too long"
             return [Drop(peer, reason), *self.on_link_down(peer, now)]
-        messages = [beat(self._station.number, QUESTION) for _ in ask]
-        return self._send([*messages, *self._owed.due(now)], now)
+        messages = [heartbeat_message(self._station.number, QUESTION) for _ in ask]
+        return self._send([*messages, *self._outbox.due(now)], now)
 
     # The rest
 
     def _on_publication(self, message: Message, now: float) -> list[Action]:
         custody = has_custody(message)
-        new = message.message_id not in self._heard and self._seen.add(message.message_id)
+        new = message.message_id not in self._recent_deliveries and self._dedup_window.add(
+            message.message_id
+        )
         if custody and new:
-            self._heard.add(Heard(message.message_id, message.topic, message.priority, now))
+            self._recent_deliveries.add(
+                DeliveryRecord(message.message_id, message.topic, message.priority, now)
+            )
         actions: list[Action] = [Deliver(message) if new else Duplicate(message)]
         if custody:  # in this order: whoever hears TAKEN may rely on it that the application has it
-            actions += self._send([taken(self._station.number, message)], now)
+            actions += self._send([acknowledgement(self._station.number, message)], now)
         return actions
 
-    def _on_taken(self, peer: Peer, answer: Message, now: float) -> list[Action]:
+    def _on_acknowledgement(self, peer: Peer, ack: Message, now: float) -> list[Action]:
         try:
-            taken_copy(answer)
+            acknowledged_copy(ack)
         except WireError as error:
             return [Refuse(peer, str(error))]
-        message = self._owed.remove(answer.message_id)
+        message = self._outbox.remove(ack.message_id)
         if message is None:
             return []
-        self._taken.add(message, now)
-        return [Taken(message.message_id)]
+        self._recently_acknowledged.add(message, now)
+        return [Acknowledged(message.message_id)]
 
-    def _on_beat(self, peer: Peer, message: Message, now: float) -> list[Action]:
-        if message.payload == QUESTION and self._beats.must_answer(peer, now):
-            return self._send([beat(self._station.number, ANSWER)], now)
+    def _on_heartbeat(self, peer: Peer, message: Message, now: float) -> list[Action]:
+        if message.payload == QUESTION and self._heartbeats.must_answer(peer, now):
+            return self._send([heartbeat_message(self._station.number, ANSWER)], now)
         return []
 
-    def _what_was_missed(self, now: float) -> list[Message]:
+    def _missed_requests(self, now: float) -> list[Message]:
         """For each interest a question for what this node has not; that it has others of the topic does no harm."""
-        if self._promises.custody_from is None:
+        if self._reliability.custody_from is None:
             return []
         topics = {text: parse(text).topic for text in self._wanted}
-        here = self._heard.since(now - self._promises.retain_s, topics.values())
+        here = self._recent_deliveries.since(now - self._reliability.retain_s, topics.values())
         return [
-            self._say(Kind.MISSED, text, digest.encode(here[topic]))
+            self._control_message(Kind.MISSED, text, digest.encode(here[topic]))
             for text, topic in topics.items()
         ]
 
@@ -245,27 +251,27 @@ class Edge:
         return True
 
     def _advertisements(self, topics: Iterable[str]) -> list[Message]:
-        if not self._promises.advertise:
+        if not self._reliability.advertise:
             return []
-        return [self._say(Kind.ADVERTISE, topic) for topic in topics]
+        return [self._control_message(Kind.ADVERTISE, topic) for topic in topics]
 
-    def _say(self, kind: Kind, topic: str, payload: bytes = b"") -> Message:
+    def _control_message(self, kind: Kind, topic: str, payload: bytes = b"") -> Message:
         return Message(kind, origin=self._station.number, topic=topic, payload=payload)
 
     def _send(self, messages: Iterable[Message], now: float) -> list[Action]:
-        peer = self._home or self._last_home
+        peer = self._broker or self._last_broker
         actions: list[Action] = [Send(peer, message) for message in messages]
         if actions:
-            self._beats.sent(peer, now)
+            self._heartbeats.sent(peer, now)
         return actions
 
 
-def _gone(message: Message, level: int) -> Note:
+def _evicted(message: Message, level: int) -> Note:
     reason = f"nobody had taken it, and it made room for a message of level {level}"
     return Note("drop", {"kind": message.kind.name, "reason": reason, **_about(message)})
 
 
-def _unkept(message: Message) -> Note:
+def _overflow(message: Message) -> Note:
     reason = "too much waits to be taken; it goes out once and is not kept"
     return Note("overflow", {"reason": reason, **_about(message)})
 

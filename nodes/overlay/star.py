@@ -2,7 +2,7 @@
 
 It has the parts that serve clients (`LocalBroker`), and none of those that connect brokers. By itself it sends nothing
 but what clients publish and confirmations: no heartbeats, and custody only of publications that come with it
-(`nodes.overlay.reliability.promises`).
+(`nodes.overlay.reliability.settings`).
 """
 
 from collections.abc import Mapping
@@ -12,13 +12,13 @@ from typing import Any
 from nodes.overlay.base import Action, Peer, Station
 from nodes.overlay.broker.context import Context
 from nodes.overlay.broker.local import LocalBroker
-from nodes.overlay.reliability.promises import PARAMETERS, STAR, promises
+from nodes.overlay.reliability.settings import PARAMETERS, STAR, reliability_settings
 from nodes.overlay.topics import base as topics
 from nodes.parameters import check_known
 from nodes.protocol.wire import Kind, Message, WireError
 
 
-class Alone:
+class LocalTopicNode:
     """A topic node without others: it confirms every request at once, and delivers every publication here."""
 
     def __init__(self) -> None:
@@ -48,7 +48,7 @@ class Alone:
     def publish(self, message: Message, now: float) -> list[topics.Action]:
         return [topics.Deliver(message)] if message.topic in self._subscribed else []
 
-    def ask(self, topic: str, words: bytes, now: float) -> list[topics.Action]:
+    def ask(self, topic: str, payload: bytes, now: float) -> list[topics.Action]:
         return []
 
     def serve_again(self, message: Message, now: float) -> list[topics.Action]:
@@ -81,9 +81,11 @@ class Star:
 
     def __init__(self, station: Station, parameters: Mapping[str, Any]) -> None:
         check_known(STAR, parameters, PARAMETERS)
-        promised = promises(STAR, parameters)
+        promised = reliability_settings(STAR, parameters)
         self._others = {broker.name for broker in station.brokers}  # that have no place here
-        self._local = LocalBroker(station.number, Alone(), promised, by_area=False, linger_s=0.0)
+        self._local = LocalBroker(
+            station.number, LocalTopicNode(), promised, by_area=False, linger_s=0.0
+        )
 
     @property
     def ready(self) -> bool:
@@ -123,13 +125,13 @@ class Star:
     def on_unreachable(self, peer: Peer, now: float) -> list[Action]:
         return []
 
-    def on_life(self, peer: Peer, at: float) -> None:
+    def on_activity(self, peer: Peer, at: float) -> None:
         """Bytes came from the peer, or it acknowledged some: it lives, whether or not a whole message comes soon."""
-        self._local.links.heard(peer, at)
+        self._local.links.received(peer, at)
 
     def on_message(self, peer: Peer, message: Message, now: float) -> list[Action]:
         context = Context(now, self._local.handle)
-        self._local.links.heard(peer, now)
+        self._local.links.received(peer, now)
         try:
             if peer in self._others and message.kind not in (Kind.TAKEN, Kind.BEAT):
                 raise WireError(f"{message.kind.name} from another broker; a star has one")

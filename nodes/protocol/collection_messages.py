@@ -40,18 +40,18 @@ class Answer:
         return _ANSWER.pack(ANSWER, self.collector, self.question)
 
 
-def course_of(message: Message) -> Toward | Answer | None:
+def routing_section(message: Message) -> Toward | Answer | None:
     """What the routing section says; None if it is none of ours, WireError if it is a broken one."""
     routing = message.routing
-    for kind, form, course in ((TOWARD, _TOWARD, Toward), (ANSWER, _ANSWER, Answer)):
+    for kind, form, section in ((TOWARD, _TOWARD, Toward), (ANSWER, _ANSWER, Answer)):
         if routing[:1] == bytes([kind]):
             if len(routing) != form.size:
                 raise WireError(f"{len(routing)} bytes of routing; there are {form.size}")
-            return course(*form.unpack(routing)[1:])
+            return section(*form.unpack(routing)[1:])
     return None
 
 
-class ReadingWord(IntEnum):
+class ReadingControl(IntEnum):
     """One byte; distinct from the words of topics and rosters."""
 
     HERE = 111  # I collect this topic: send to me
@@ -63,28 +63,28 @@ class ReadingWord(IntEnum):
 _NOTHING = struct.Struct("!BIQ")
 
 
-def say(word: ReadingWord, topic: str) -> bytes:
+def encode_control(control: ReadingControl, topic: str) -> bytes:
     """HERE, NOT_HERE or COLLECT to bytes."""
-    return bytes([word]) + topic.encode()
+    return bytes([control]) + topic.encode()
 
 
-def say_nothing(answer: Answer) -> bytes:
+def encode_nothing(answer: Answer) -> bytes:
     """NOTHING to bytes."""
-    return _NOTHING.pack(ReadingWord.NOTHING, answer.collector, answer.question)
+    return _NOTHING.pack(ReadingControl.NOTHING, answer.collector, answer.question)
 
 
-def is_reading_word(data: bytes) -> bool:
-    return data[:1] in [bytes([word]) for word in ReadingWord]
+def is_reading_control(data: bytes) -> bool:
+    return data[:1] in [bytes([control]) for control in ReadingControl]
 
 
-def hear(data: bytes) -> tuple[ReadingWord, str | Answer]:
+def decode_control(data: bytes) -> tuple[ReadingControl, str | Answer]:
     """From bytes: the word, and its topic or which question it answers; WireError if they are none."""
-    word = ReadingWord(data[0])
-    if word is ReadingWord.NOTHING:
+    control = ReadingControl(data[0])
+    if control is ReadingControl.NOTHING:
         if len(data) != _NOTHING.size:
             raise WireError(f"{len(data)} bytes of NOTHING; there are {_NOTHING.size}")
-        return word, Answer(*_NOTHING.unpack(data)[1:])
+        return control, Answer(*_NOTHING.unpack(data)[1:])
     try:
-        return word, data[1:].decode()
+        return control, data[1:].decode()
     except UnicodeDecodeError:
         raise WireError("topic is not UTF-8") from None

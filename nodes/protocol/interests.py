@@ -41,8 +41,8 @@ class Interest:
         if self.box is None and self.min_priority == LOWEST_PRIORITY:
             return self.topic
         sides = () if self.box is None else zip(self.box.low, self.box.high, strict=True)
-        words = [str(self.min_priority), *(_side(low, high) for low, high in sides)]
-        return f"{OPENING}{' '.join(words)}{CLOSING}{self.topic}"
+        parts = [str(self.min_priority), *(_side(low, high) for low, high in sides)]
+        return f"{OPENING}{' '.join(parts)}{CLOSING}{self.topic}"
 
     def wants(self, message: Message) -> bool:
         """Whether this publication is meant."""
@@ -78,10 +78,10 @@ def parse(text: str) -> Interest:
     """The interest of this text; WireError if it is none."""
     if is_plain(text):
         return checked(Interest(text))
-    words, closing, topic = text[len(OPENING) :].partition(CLOSING)
+    parts, closing, topic = text[len(OPENING) :].partition(CLOSING)
     if not closing:
         raise WireError(f"an interest without {CLOSING}: {text!r}")
-    level, *sides = words.split(" ")
+    level, *sides = parts.split(" ")
     try:
         corners = [_WHOLE if side == ANYTHING else _corners(side) for side in sides]
         box = Box(*(tuple(corner) for corner in zip(*corners, strict=True))) if corners else None

@@ -43,7 +43,7 @@ def join(publications: Sequence[Message], sender: int) -> Message:
     return Message(Kind.JOINED, priority, origin=sender, topic=topic, payload=b"".join(written))
 
 
-def apart(joined: Message) -> list[Message]:
+def split(joined: Message) -> list[Message]:
     """The publications in a JOINED; WireError if it is not what `join` makes."""
     found = []
     for begin, end in parts(joined.payload):

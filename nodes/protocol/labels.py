@@ -20,7 +20,7 @@ Ours (`preemptive`): 0x80 | form << 3 | level. Pieces of messages of different l
 from enum import IntEnum
 
 
-class Letter(IntEnum):
+class DmpqLabel(IntEnum):
     """The labels of dmpq-pc as a byte."""
 
     URGENT = ord("A")
@@ -33,14 +33,14 @@ class Letter(IntEnum):
 
 # The same in the reserved bits: RSV1 is 4, RSV2 is 2, RSV3 is 1. An urgent message has none set, as in ordinary frames.
 BITS = {
-    Letter.URGENT: 0b000,
-    Letter.WHOLE: 0b010,
-    Letter.PIECE: 0b100,
-    Letter.LAST: 0b110,
-    Letter.URGENT_PIECE: 0b101,
-    Letter.URGENT_LAST: 0b111,
+    DmpqLabel.URGENT: 0b000,
+    DmpqLabel.WHOLE: 0b010,
+    DmpqLabel.PIECE: 0b100,
+    DmpqLabel.LAST: 0b110,
+    DmpqLabel.URGENT_PIECE: 0b101,
+    DmpqLabel.URGENT_LAST: 0b111,
 }
-LETTERS = {bits: letter for letter, bits in BITS.items()}
+DMPQ_LABELS = {bits: label for label, bits in BITS.items()}
 
 
 class Form(IntEnum):

@@ -140,4 +140,4 @@ def _joined(stretches: Iterable[Interval]) -> Iterator[Interval]:
         yield current
 
 
-NOTHING = Spans()
+EMPTY = Spans()

@@ -89,7 +89,7 @@ class Question:
     asker: int
     hops: int
     topic: str
-    words: bytes
+    payload: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ class Inquiry:
 
     asker: int
     topic: str
-    words: bytes
+    payload: bytes
 
 
 class Toward(IntEnum):
@@ -108,7 +108,7 @@ class Toward(IntEnum):
     LEAVES = 2
 
 
-class Course(NamedTuple):
+class RoutingSection(NamedTuple):
     """The routing section of a publication. `attempt`: a number if it goes up once more after a crash, else 0."""
 
     toward: Toward
@@ -119,7 +119,7 @@ class Course(NamedTuple):
 
 
 _ATTEMPT = struct.Struct("!Q")
-ScribeWord = Ask | Answer | Join | Joined | Leave | Look | Root | Question | Inquiry
+ScribeMessage = Ask | Answer | Join | Joined | Leave | Look | Root | Question | Inquiry
 
 # number -> kind, its numbers, and whether a topic stands behind them
 _FORMS: dict[int, tuple[type[Any], struct.Struct, bool]] = {
@@ -133,17 +133,17 @@ _FORMS: dict[int, tuple[type[Any], struct.Struct, bool]] = {
     208: (Question, struct.Struct("!IB"), True),
     209: (Inquiry, struct.Struct("!I"), True),
 }
-WORDS = {number: kind for number, (kind, _, _) in _FORMS.items()}
-_NUMBERS = {kind: number for number, kind in WORDS.items()}
+KINDS = {number: kind for number, (kind, _, _) in _FORMS.items()}
+_NUMBERS = {kind: number for number, kind in KINDS.items()}
 
 
-def say_scribe(word: ScribeWord) -> bytes:
+def encode_scribe(message: ScribeMessage) -> bytes:
     """To bytes."""
-    number = _NUMBERS[type(word)]
+    number = _NUMBERS[type(message)]
     _, form, topical = _FORMS[number]
-    values = astuple(word)
-    if isinstance(word, Question | Inquiry):
-        values, rest = values[:-2], write_question(word.topic, word.words)
+    values = astuple(message)
+    if isinstance(message, Question | Inquiry):
+        values, rest = values[:-2], write_question(message.topic, message.payload)
     elif topical:
         values, rest = values[:-1], encode_topic(values[-1])
     else:
@@ -151,7 +151,7 @@ def say_scribe(word: ScribeWord) -> bytes:
     return bytes([number]) + form.pack(*values) + rest
 
 
-def hear_scribe(data: bytes) -> ScribeWord:
+def decode_scribe(data: bytes) -> ScribeMessage:
     """From bytes; WireError if they are none."""
     if not data or data[0] not in _FORMS:
         raise WireError(f"{data[:20]!r} is no word of Scribe")
@@ -164,10 +164,12 @@ def hear_scribe(data: bytes) -> ScribeWord:
         rest = read_question(data[end:])
     elif topical:
         rest = (_topic(data[end:]),)
-    word: ScribeWord = kind(*form.unpack(data[1:end]), *rest)
-    if isinstance(word, Ask | Answer) and (word.level >= VECTOR_BITS or word.rightwards > 1):
-        raise WireError(f"level {word.level}, side {word.rightwards}: there is no such list")
-    return word
+    message: ScribeMessage = kind(*form.unpack(data[1:end]), *rest)
+    if isinstance(message, Ask | Answer) and (
+        message.level >= VECTOR_BITS or message.rightwards > 1
+    ):
+        raise WireError(f"level {message.level}, side {message.rightwards}: there is no such list")
+    return message
 
 
 def _topic(data: bytes) -> str:
@@ -179,13 +181,13 @@ def _topic(data: bytes) -> str:
     return topic
 
 
-def course_of(message: Message) -> Course:
+def routing_section(message: Message) -> RoutingSection:
     """Where the publication goes; WireError if it is none, or does not say."""
     routing = message.routing
     if message.kind is not Kind.PUBLISH or len(routing) not in (1, 1 + _ATTEMPT.size):
         raise WireError(f"{message.kind.name} without the routing of Scribe")
     attempt = _ATTEMPT.unpack(routing[1:])[0] if routing[1:] else 0
     try:
-        return Course(Toward(routing[0]), attempt)
+        return RoutingSection(Toward(routing[0]), attempt)
     except ValueError:
         raise WireError(f"a publication toward {routing[0]}") from None

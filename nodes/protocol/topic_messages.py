@@ -13,7 +13,7 @@ from nodes.protocol.skipgraph_messages import Contact
 from nodes.protocol.wire import WireError, encode_topic
 
 
-class Word(IntEnum):
+class TopicControl(IntEnum):
     """One byte."""
 
     STOP = 1  # nobody subscribes: send nothing
@@ -27,15 +27,15 @@ class Word(IntEnum):
     UNWANTED = 9  # nobody; when you asked this, or later
 
 
-def say(word: Word, topic: str) -> bytes:
+def encode_control(control: TopicControl, topic: str) -> bytes:
     """To bytes."""
-    return bytes([word]) + topic.encode()
+    return bytes([control]) + topic.encode()
 
 
-def hear(data: bytes) -> tuple[Word, str]:
+def decode_control(data: bytes) -> tuple[TopicControl, str]:
     """From bytes; WireError if they are none."""
     try:
-        return Word(data[0]), data[1:].decode()
+        return TopicControl(data[0]), data[1:].decode()
     except (IndexError, ValueError):
         raise WireError(f"{data[:20]!r} is no word about a topic") from None
 
@@ -43,42 +43,42 @@ def hear(data: bytes) -> tuple[Word, str]:
 _MOMENT = struct.Struct("!d")
 
 
-def say_timed(word: Word, moment: float, topic: str) -> bytes:
+def encode_timed(control: TopicControl, moment: float, topic: str) -> bytes:
     """WANTED or UNWANTED to bytes."""
-    return bytes([word]) + _MOMENT.pack(moment) + topic.encode()
+    return bytes([control]) + _MOMENT.pack(moment) + topic.encode()
 
 
 def is_timed(data: bytes) -> bool:
-    return data[:1] in (bytes([Word.WANTED]), bytes([Word.UNWANTED]))
+    return data[:1] in (bytes([TopicControl.WANTED]), bytes([TopicControl.UNWANTED]))
 
 
-def hear_timed(data: bytes) -> tuple[Word, float, str]:
+def decode_timed(data: bytes) -> tuple[TopicControl, float, str]:
     """From bytes; WireError if they are none."""
     begin = 1 + _MOMENT.size
     if len(data) < begin:
         raise WireError(f"{data[:20]!r} has no time in it")
-    word, topic = hear(data[:1] + data[begin:])
-    return word, _MOMENT.unpack_from(data, 1)[0], topic
+    control, topic = decode_control(data[:1] + data[begin:])
+    return control, _MOMENT.unpack_from(data, 1)[0], topic
 
 
-def say_question(topic: str, words: bytes) -> bytes:
+def encode_question(topic: str, payload: bytes) -> bytes:
     """To bytes."""
-    return bytes([Word.QUESTION]) + write_question(topic, words)
+    return bytes([TopicControl.QUESTION]) + write_question(topic, payload)
 
 
 def is_question(data: bytes) -> bool:
-    return data[:1] == bytes([Word.QUESTION])
+    return data[:1] == bytes([TopicControl.QUESTION])
 
 
-def hear_question(data: bytes) -> tuple[str, bytes]:
+def decode_question(data: bytes) -> tuple[str, bytes]:
     """From bytes; WireError if they are none."""
     return read_question(data[1:])
 
 
-def write_question(topic: str, words: bytes) -> bytes:
+def write_question(topic: str, payload: bytes) -> bytes:
     """Topic and words, without the byte in front."""
     name = encode_topic(topic)
-    return bytes([len(name)]) + name + words
+    return bytes([len(name)]) + name + payload
 
 
 def read_question(data: bytes) -> tuple[str, bytes]:
@@ -98,7 +98,7 @@ def read_question(data: bytes) -> tuple[str, bytes]:
 MOST_IN_ONE = 200  # contacts in a message
 
 
-class RosterWord(IntEnum):
+class RosterControl(IntEnum):
     """One byte in front of contacts; distinct from `Word`."""
 
     PRESENT = 101
@@ -106,21 +106,21 @@ class RosterWord(IntEnum):
     ROSTER = 103  # what do you know? The one contact is the asker's
 
 
-def say_contacts(word: RosterWord, contacts: Iterable[Contact]) -> list[bytes]:
+def encode_contacts(control: RosterControl, contacts: Iterable[Contact]) -> list[bytes]:
     """To bytes, in as many messages as are needed."""
     every = tuple(contacts)
     return [
-        bytes([word]) + write_contacts(every[at : at + MOST_IN_ONE])
+        bytes([control]) + write_contacts(every[at : at + MOST_IN_ONE])
         for at in range(0, len(every), MOST_IN_ONE)
     ]
 
 
-def is_roster_word(data: bytes) -> bool:
-    return data[:1] in [bytes([word]) for word in RosterWord]
+def is_roster_control(data: bytes) -> bool:
+    return data[:1] in [bytes([control]) for control in RosterControl]
 
 
-def hear_contacts(data: bytes) -> tuple[RosterWord, tuple[Contact, ...]]:
+def decode_contacts(data: bytes) -> tuple[RosterControl, tuple[Contact, ...]]:
     """From bytes; WireError if they are none."""
-    if not is_roster_word(data):
+    if not is_roster_control(data):
         raise WireError(f"{data[:20]!r} is no word about participants")
-    return RosterWord(data[0]), read_contacts(data[1:])
+    return RosterControl(data[0]), read_contacts(data[1:])

@@ -104,7 +104,7 @@ class Question:
     """To all brokers: words of the layer above, for those who publish what the interest is about."""
 
     text: str
-    words: bytes
+    payload: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ class Cut:
     at: int
 
 
-MapWord = (
+MapMessage = (
     Register
     | Registered
     | Handover
@@ -229,19 +229,19 @@ FORMS: dict[int, tuple[type[Any], tuple[Form, ...]]] = {
     233: (Offer, ()),
     234: (Cut, (POINT,)),
 }
-WORDS = {number: kind for number, (kind, _) in FORMS.items()}
-_NUMBERS = {kind: number for number, kind in WORDS.items()}
+KINDS = {number: kind for number, (kind, _) in FORMS.items()}
+_NUMBERS = {kind: number for number, kind in KINDS.items()}
 
 
-def say(word: MapWord) -> bytes:
+def encode_message(message: MapMessage) -> bytes:
     """To bytes; WireError if a value does not fit."""
-    number = _NUMBERS[type(word)]
-    values = [getattr(word, field.name) for field in fields(word)]
+    number = _NUMBERS[type(message)]
+    values = [getattr(message, field.name) for field in fields(message)]
     written = (form.write(value) for form, value in zip(FORMS[number][1], values, strict=True))
     return bytes([number]) + b"".join(written)
 
 
-def hear(data: bytes, bits: int) -> MapWord:
+def decode_message(data: bytes, bits: int) -> MapMessage:
     """From bytes; WireError if they are none, or tell of points that the space of so many bits has not."""
     if not data or data[0] not in FORMS:
         raise WireError(f"{data[:20]!r} is no word of the map")
@@ -260,19 +260,19 @@ def hear(data: bytes, bits: int) -> MapWord:
         )
         if highest >> bits:
             raise WireError(f"a point in {kind.__name__} that the space has not")
-    word: MapWord = kind(*values)
-    return word
+    message: MapMessage = kind(*values)
+    return message
 
 
 class Toward(IntEnum):
     """Where a publication goes."""
 
     PLACE = 1  # to the owner of the place where it happened, for interests with a box
-    HOME = 2  # to the owner of its topic's point, for interests without one
+    TOPIC = 2  # to the owner of its topic's point, for interests without one
     SUBSCRIBER = 3  # it has been matched: for the receiver
 
 
-class Course(NamedTuple):
+class RoutingSection(NamedTuple):
     """The routing section of a publication. `attempt`: not 0 if it goes once more, after a crash."""
 
     toward: Toward
@@ -280,18 +280,18 @@ class Course(NamedTuple):
     attempt: int = 0
 
     def written(self) -> bytes:
-        return _COURSE.pack(*self)
+        return _ROUTING_SECTION.pack(*self)
 
 
-_COURSE = struct.Struct("!BBI")
+_ROUTING_SECTION = struct.Struct("!BBI")
 
 
-def course_of(message: Message) -> Course:
+def routing_section(message: Message) -> RoutingSection:
     """Where the publication goes; WireError if it is none, or does not say."""
-    if message.kind is not Kind.PUBLISH or len(message.routing) != _COURSE.size:
+    if message.kind is not Kind.PUBLISH or len(message.routing) != _ROUTING_SECTION.size:
         raise WireError(f"{message.kind.name} without the routing of the map")
-    toward, hops, attempt = _COURSE.unpack(message.routing)
+    toward, hops, attempt = _ROUTING_SECTION.unpack(message.routing)
     try:
-        return Course(Toward(toward), hops, attempt)
+        return RoutingSection(Toward(toward), hops, attempt)
     except ValueError:
         raise WireError(f"a publication toward {toward}") from None

@@ -19,7 +19,7 @@ from nodes.runtime.connection import (
     GOING_AWAY,
     NORMAL,
     OPEN_TIMEOUT_S,
-    PART_WITHIN_S,
+    ORDERLY_CLOSE_S,
     POLICY_VIOLATION,
     SETTINGS,
     LinkConnection,
@@ -32,8 +32,8 @@ from nodes.runtime.lifecycle import State
 from nodes.runtime.link import Link, LinkMethod
 from nodes.runtime.log import Log
 from nodes.runtime.node import Node, NodeFailed
-from nodes.runtime.peer_links import Switchboard
-from nodes.runtime.udp_acks import AnswerSocket
+from nodes.runtime.peer_links import PeerLinks
+from nodes.runtime.udp_acks import AckSocket
 
 # Who stands at a broker's door: connections whose peer has not given its proof. Pure.
 #
@@ -42,80 +42,80 @@ from nodes.runtime.udp_acks import AnswerSocket
 # What is said of those who are turned away has its limit too, so that they cannot fill the disk.
 
 
-ROOM = 256  # a lab's nodes may all come at once
-LINES_AT_ONCE = 100
-LINES_PER_S = 1.0
+MAX_PENDING = 256  # a lab's nodes may all come at once
+LOG_BURST = 100
+LOG_RATE_PER_S = 1.0
 
 
-Visitor = TypeVar("Visitor", bound=Hashable)
+Pending = TypeVar("Pending", bound=Hashable)
 
 
-class Doorstep(Generic[Visitor]):
+class PendingConnections(Generic[Pending]):
     """The visitors, by address, each address's longest waiting first."""
 
-    def __init__(self, room: int = ROOM) -> None:
-        self._room = room
-        self._addresses: dict[Visitor, str] = {}
-        self._visitors: dict[str, dict[Visitor, None]] = {}
+    def __init__(self, capacity: int = MAX_PENDING) -> None:
+        self._capacity = capacity
+        self._addresses: dict[Pending, str] = {}
+        self._by_address: dict[str, dict[Pending, None]] = {}
 
     def __len__(self) -> int:
         return len(self._addresses)
 
-    def enter(self, visitor: Visitor, address: str) -> Visitor | None:
+    def admit(self, connection: Pending, address: str) -> Pending | None:
         """Somebody comes; who has to go for it."""
-        self._addresses[visitor] = address
-        self._visitors.setdefault(address, {})[visitor] = None
-        if len(self._addresses) <= self._room:
+        self._addresses[connection] = address
+        self._by_address.setdefault(address, {})[connection] = None
+        if len(self._addresses) <= self._capacity:
             return None
-        crowd = max(self._visitors.values(), key=len)
-        longest = next(iter(crowd))
+        group = max(self._by_address.values(), key=len)
+        longest = next(iter(group))
         self.leave(longest)
         return longest
 
-    def leave(self, visitor: Visitor) -> None:
+    def leave(self, connection: Pending) -> None:
         """It has given its proof, or is gone."""
-        if (address := self._addresses.pop(visitor, None)) is None:
+        if (address := self._addresses.pop(connection, None)) is None:
             return
-        crowd = self._visitors[address]
-        del crowd[visitor]
-        if not crowd:
-            del self._visitors[address]
+        group = self._by_address[address]
+        del group[connection]
+        if not group:
+            del self._by_address[address]
 
 
-class Complaints:
+class LogRateLimit:
     """Which of many equal events are worth a line: some at once, then one a second."""
 
     def __init__(self) -> None:
-        self._lines = float(LINES_AT_ONCE)
+        self._tokens = float(LOG_BURST)
         self._at = 0.0
-        self._unsaid = 0
+        self._suppressed = 0
 
-    def worth_a_line(self, now: float) -> int | None:
+    def allow(self, now: float) -> int | None:
         """How many went unsaid before this one, if this one is to be said."""
-        self._lines = min(LINES_AT_ONCE, self._lines + (now - self._at) * LINES_PER_S)
+        self._tokens = min(LOG_BURST, self._tokens + (now - self._at) * LOG_RATE_PER_S)
         self._at = now
-        if self._lines < 1:
-            self._unsaid += 1
+        if self._tokens < 1:
+            self._suppressed += 1
             return None
-        self._lines -= 1
-        unsaid, self._unsaid = self._unsaid, 0
-        return unsaid
+        self._tokens -= 1
+        suppressed, self._suppressed = self._suppressed, 0
+        return suppressed
 
 
 STOPS = "the broker stops"
 
 
-class NotNow(Exception):
+class LinkDeclined(Exception):
     """The peer is who it says, but no link is wanted now; the text says why."""
 
 
-class GuestConnection(LinkConnection, ServerConnection):
-    """A connection from a guest. `on_arrival` and `on_end` are told of it; `on_stranger`, if it does not even speak
+class IncomingConnection(LinkConnection, ServerConnection):
+    """A connection from a guest. `on_arrival` and `on_end` are told of it; `on_bad_handshake`, if it does not speak
     WebSocket. One that goes without a word is none: so does a broker that has got its link by another connection."""
 
-    on_arrival: "Callable[[GuestConnection], None] | None" = None
-    on_end: "Callable[[GuestConnection], None]"
-    on_stranger: "Callable[[GuestConnection, str], None]"
+    on_arrival: "Callable[[IncomingConnection], None] | None" = None
+    on_end: "Callable[[IncomingConnection], None]"
+    on_bad_handshake: "Callable[[IncomingConnection, str], None]"
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -131,10 +131,10 @@ class GuestConnection(LinkConnection, ServerConnection):
         try:
             await super().handshake(*arguments, **more)
         except asyncio.CancelledError:
-            self.on_stranger(self, "no WebSocket handshake in time")
+            self.on_bad_handshake(self, "no WebSocket handshake in time")
             raise
         if (problem := self.protocol.handshake_exc) is not None and self.arrived_ns:
-            self.on_stranger(self, f"no WebSocket handshake: {problem}")
+            self.on_bad_handshake(self, f"no WebSocket handshake: {problem}")
 
 
 class Broker(Node):
@@ -147,12 +147,12 @@ class Broker(Node):
         super().__init__(config, log, core)
         self._default = LinkMethod(config.delivery)
         self._methods = {peer: LinkMethod(chosen) for peer, chosen in config.deliveries.items()}
-        self._board = Switchboard(config, self.links, self.serve, self._unreachable)
-        self._doorstep: Doorstep[GuestConnection] = Doorstep()
-        self._complaints = Complaints()
+        self._peer_links = PeerLinks(config, self.links, self.serve, self._unreachable)
+        self._pending_connections: PendingConnections[IncomingConnection] = PendingConnections()
+        self._log_limit = LogRateLimit()
         self._problems: dict[str, str] = {}  # broker: why it could not be reached the last time
         self._server: Server | None = None
-        self._answers: AnswerSocket | None = None
+        self._udp_acks: AckSocket | None = None
         self._leaving = False
 
     @property
@@ -161,16 +161,16 @@ class Broker(Node):
 
     @property
     def queued(self) -> int:
-        return super().queued + self._board.queued
+        return super().queued + self._peer_links.queued
 
     async def open(self) -> None:
         listen = self.config.listen
         assert listen is not None  # config.parse has seen to it
         try:
-            if any(method.needs.answers for method in (self._default, *self._methods.values())):
-                self._answers = AnswerSocket((listen.host, listen.port))
+            if any(method.needs.udp_acks for method in (self._default, *self._methods.values())):
+                self._udp_acks = AckSocket((listen.host, listen.port))
             self._server = await serve(
-                self._receive_guest,
+                self._on_incoming,
                 listen.host,
                 listen.port,
                 server_header=None,
@@ -187,22 +187,22 @@ class Broker(Node):
     def link_up(self, link: Link) -> None:
         self._problems.pop(link.peer, None)
         super().link_up(link)
-        self._board.trim()
+        self._peer_links.trim()
 
     def link_down(self, link: Link, reason: str) -> None:
         if self.links.get(link.peer) is link:
-            self._board.carry_on(link)
+            self._peer_links.keep_queue(link)
         super().link_down(link, reason)
 
     def queue_message(self, peer: str, message: Message, data: bytes) -> tuple[Dropped, ...]:
         link = self.links.get(peer)
-        if link is not None and not link.parting:
-            link.use.note(message, self.now())
+        if link is not None and not link.closing_orderly:
+            link.activity.note(message, self.now())
             return link.offer(
                 data, message.priority, control=message.control, upkeep=message.upkeep
             )
-        if self._board.knows(peer):
-            return self._board.queue(peer, message, data)
+        if self._peer_links.knows(peer):
+            return self._peer_links.queue(peer, message, data)
         return (Dropped(data, message.priority, f"there is no link to {peer}"),)
 
     def _unreachable(self, peer: str, reason: str) -> None:
@@ -212,25 +212,25 @@ class Broker(Node):
         self.perform(self.core.on_unreachable(peer, self.now()))
         self.note_readiness()
 
-    async def _receive_guest(self, connection: ServerConnection) -> None:
-        assert isinstance(connection, GuestConnection)
-        watch_for_vanished_peer(connection.line)
-        peer = await self._greet(connection)
+    async def _on_incoming(self, connection: ServerConnection) -> None:
+        assert isinstance(connection, IncomingConnection)
+        watch_for_vanished_peer(connection.sock)
+        peer = await self._handshake(connection)
         if peer is None:
             return
-        self._doorstep.leave(connection)
-        if (older := self.links.get(peer)) is not None and older.left_by_peer:
+        self._pending_connections.leave(connection)
+        if (older := self.links.get(peer)) is not None and older.closed_by_peer:
             with suppress(TimeoutError):
-                async with asyncio.timeout(PART_WITHIN_S):
-                    await older.over.wait()  # what is queued on it goes over this one
+                async with asyncio.timeout(ORDERLY_CLOSE_S):
+                    await older.ended.wait()  # what is queued on it goes over this one
         if (older := self.links.get(peer)) is not None:
             self.link_down(older, "replaced by a newer connection")
             older.end("replaced by a newer connection", POLICY_VIOLATION)
-        await self.serve(self._link(peer, connection, self._board.adopt(peer)))
+        await self.serve(self._link(peer, connection, self._peer_links.adopt(peer)))
 
-    def _link(self, peer: str, connection: GuestConnection, queue: Scheduler | None) -> Link:
+    def _link(self, peer: str, connection: IncomingConnection, queue: Scheduler | None) -> Link:
         method = self._method_of(peer)
-        known = self._answers if method.needs.answers else None
+        known = self._udp_acks if method.needs.udp_acks else None
         return Link(
             peer,
             connection,
@@ -245,42 +245,42 @@ class Broker(Node):
 
     # Who comes
 
-    def _connection(self, *arguments: Any, **more: Any) -> GuestConnection:
-        connection = GuestConnection(*arguments, **more)
-        connection.on_arrival = self._make_room
-        connection.on_end = self._doorstep.leave
-        connection.on_stranger = self._turn_away
+    def _connection(self, *arguments: Any, **more: Any) -> IncomingConnection:
+        connection = IncomingConnection(*arguments, **more)
+        connection.on_arrival = self._on_arrival
+        connection.on_end = self._pending_connections.leave
+        connection.on_bad_handshake = self._refuse_connection
         return connection
 
-    def _make_room(self, connection: GuestConnection) -> None:
+    def _on_arrival(self, connection: IncomingConnection) -> None:
         address = connection.remote_address
-        longest = self._doorstep.enter(connection, address[0] if address else "")
+        longest = self._pending_connections.admit(connection, address[0] if address else "")
         if longest is not None:
-            self._turn_away(longest, "too many at the door without a proof")
+            self._refuse_connection(longest, "too many at the door without a proof")
             longest.transport.abort()
 
-    def _turn_away(self, connection: ServerConnection, reason: str) -> None:
+    def _refuse_connection(self, connection: ServerConnection, reason: str) -> None:
         if self.state is not State.RUNNING:
             return  # a node that stops ends connections itself
-        if (unsaid := self._complaints.worth_a_line(self.now())) is not None:
-            more = {"unsaid": unsaid} if unsaid else {}
+        if (suppressed := self._log_limit.allow(self.now())) is not None:
+            more = {"unsaid": suppressed} if suppressed else {}
             self.log.write("refuse", peer=_address(connection), reason=reason, **more)
 
-    async def _greet(self, connection: GuestConnection) -> str | None:
+    async def _handshake(self, connection: IncomingConnection) -> str | None:
         """Hear HELLO, answer HELLO, hear the proof; the peer's name, or None if it may not stay."""
         host = runtime_handshake.Host(
-            runtime_handshake.Card.of(self.config), runtime_handshake.new_nonce()
+            runtime_handshake.Identity.of(self.config), runtime_handshake.new_nonce()
         )
         try:
             async with asyncio.timeout(OPEN_TIMEOUT_S):
                 peer, answer = host.answer(await connection.receive_plain())
                 if self._method_of(peer).needs.bits and not connection.labelled:
-                    raise runtime_handshake.Unwelcome(
+                    raise runtime_handshake.HandshakeError(
                         f"{peer} must offer {label_extension.NAME}: its labels need it"
                     )
                 self._check_wanted(peer, proven=False)
                 connection.expect_proof(runtime_handshake.PROOF_HELLO_BYTES)
-                with self._board.at_door(peer):
+                with self._peer_links.handshaking(peer):
                     await connection.send(answer)
                     host.admit(await connection.receive_plain())
             self._check_wanted(peer, proven=True)
@@ -288,25 +288,25 @@ class Broker(Node):
             return peer
         except ConnectionClosed as closed:
             if (problem := broken_rule(closed)) is not None:
-                self._turn_away(connection, problem)
-        except NotNow as not_now:
-            reason = str(not_now)
+                self._refuse_connection(connection, problem)
+        except LinkDeclined as declined:
+            reason = str(declined)
             await close(connection, reason, NORMAL if reason == OTHER_WAY else GOING_AWAY)
-        except (TimeoutError, runtime_handshake.Unwelcome) as error:
+        except (TimeoutError, runtime_handshake.HandshakeError) as error:
             reason = str(error) or "no HELLO in time"
-            self._turn_away(connection, reason)
+            self._refuse_connection(connection, reason)
             await close(connection, reason, POLICY_VIOLATION)
         return None
 
     def _check_wanted(self, peer: str, *, proven: bool) -> None:
-        if self._board.declines(peer, proven=proven):
-            raise NotNow(OTHER_WAY)
-        if self._leaving and not self._board.knows(peer):
-            raise NotNow(STOPS)
+        if self._peer_links.declines(peer, proven=proven):
+            raise LinkDeclined(OTHER_WAY)
+        if self._leaving and not self._peer_links.knows(peer):
+            raise LinkDeclined(STOPS)
 
     # The end
 
-    def quiet(self) -> None:
+    def begin_stop(self) -> None:
         self._leaving = True
         if self._server is not None:
             self.perform(self.core.leave(self.now()))
@@ -314,19 +314,19 @@ class Broker(Node):
     def unfinished(self) -> bool:
         """Guests may go when they have what is queued for them; other brokers are needed until the core has left."""
         for peer, link in self.links.items():
-            if link.idle and not self._board.knows(peer):
+            if link.idle and not self._peer_links.knows(peer):
                 link.end(STOPS, GOING_AWAY)
         return super().unfinished() or not self.core.left
 
     async def close(self) -> None:
         for link in self.links.values():
             link.end(STOPS, GOING_AWAY)
-        await self._board.close()
+        await self._peer_links.close()
         if self._server is not None:
             self._server.close(code=GOING_AWAY, reason=STOPS)
             await self._server.wait_closed()
-        if self._answers is not None:
-            self._answers.close()
+        if self._udp_acks is not None:
+            self._udp_acks.close()
 
 
 def _address(connection: ServerConnection) -> str:

@@ -10,7 +10,7 @@ as well.
 from collections.abc import Sequence
 from random import Random
 
-from nodes.runtime.config import BrokerPlace
+from nodes.runtime.config import BrokerAddress
 
 # How long to wait before connecting again.
 
@@ -45,10 +45,10 @@ class Backoff:
 STARTING_S = 5.0  # so long a node that has had no link yet calls the nearest broker only
 
 
-class Homes:
+class BrokerSelection:
     """The brokers of one node, the nearest first."""
 
-    def __init__(self, brokers: Sequence[BrokerPlace], backoff: Backoff) -> None:
+    def __init__(self, brokers: Sequence[BrokerAddress], backoff: Backoff) -> None:
         self._brokers = brokers
         self._backoff = backoff
         self._place = 0
@@ -56,7 +56,7 @@ class Homes:
         self._patience_s = STARTING_S
 
     @property
-    def next(self) -> BrokerPlace:
+    def next(self) -> BrokerAddress:
         """The broker to call."""
         return self._brokers[self._place]
 

@@ -10,10 +10,10 @@ from typing import Any
 from nodes.delivery.base import Dropped
 from nodes.overlay.edge import Edge
 from nodes.overlay.reliability.custody import encoded_with_custody
-from nodes.overlay.reliability.promises import promises
+from nodes.overlay.reliability.settings import reliability_settings
 from nodes.protocol.wire import Message
 from nodes.runtime import handshake
-from nodes.runtime.broker_selection import Backoff, Homes
+from nodes.runtime.broker_selection import Backoff, BrokerSelection
 from nodes.runtime.config import NodeConfig
 from nodes.runtime.connection import GOING_AWAY
 from nodes.runtime.dialing import FAILURES, dial
@@ -28,9 +28,9 @@ class Client(Node):
     core: Edge
 
     def __init__(self, config: NodeConfig, log: Log) -> None:
-        self.promises = promises(config.overlay.method, config.overlay.parameters)
-        super().__init__(config, log, Edge(config.station(), self.promises, config.topics))
-        self._homes = Homes(config.brokers, Backoff(config.random("reconnect")))
+        self.reliability = reliability_settings(config.overlay.method, config.overlay.parameters)
+        super().__init__(config, log, Edge(config.station(), self.reliability, config.topics))
+        self._selection = BrokerSelection(config.brokers, Backoff(config.random("reconnect")))
         self._problems: dict[str, str] = {}  # broker: why it could not be reached the last time
         self._method = LinkMethod(config.delivery)
         self._queue = self._method.scheduler()
@@ -49,7 +49,7 @@ class Client(Node):
         return super().unfinished() or not self.core.left
 
     def status(self) -> dict[str, Any]:
-        return {**super().status(), "home": self.core.home, "owed": self.core.owed}
+        return {**super().status(), "home": self.core.broker, "owed": self.core.pending}
 
     def queue_message(self, peer: str, message: Message, data: bytes) -> tuple[Dropped, ...]:
         if peer in self.links:
@@ -74,29 +74,29 @@ class Client(Node):
     async def _stay_connected(self) -> None:
         while not self._leaving:
             began = self.now()
-            link = await self._call()
+            link = await self._connect()
             if link is None:
-                wait = self._homes.on_unreachable(self.now() - began)
+                wait = self._selection.on_unreachable(self.now() - began)
             else:
                 began = self.now()
                 await self.serve(link)
                 self._queue.withdraw(encoded_with_custody)
-                leave = link.sent_away or link.silent
-                wait = self._homes.on_link_lost(self.now() - began, leave=leave)
+                leave = link.peer_stopping or link.silent
+                wait = self._selection.on_link_lost(self.now() - began, leave=leave)
             if wait and not self._leaving:
                 await asyncio.sleep(wait)
 
-    async def _call(self) -> Link | None:
+    async def _connect(self) -> Link | None:
         """A link to the broker whose turn it is; None: it cannot be reached."""
-        home = self._homes.next
+        broker = self._selection.next
         try:
-            link = await dial(self.config, home, self._method, self._queue)
+            link = await dial(self.config, broker, self._method, self._queue)
         except FAILURES as error:
             problem = str(error) or type(error).__name__
-            if problem != self._problems.get(home.name):  # one that is away for long: one line
-                event = "refuse" if isinstance(error, handshake.Unwelcome) else "unreachable"
-                self.log.write(event, peer=home.name, reason=problem)
-            self._problems[home.name] = problem
+            if problem != self._problems.get(broker.name):  # one that is away for long: one line
+                event = "refuse" if isinstance(error, handshake.HandshakeError) else "unreachable"
+                self.log.write(event, peer=broker.name, reason=problem)
+            self._problems[broker.name] = problem
             return None
-        self._problems.pop(home.name, None)
+        self._problems.pop(broker.name, None)
         return link

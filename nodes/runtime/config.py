@@ -37,7 +37,7 @@ class Endpoint:
 
 
 @dataclass(frozen=True, slots=True)
-class BrokerPlace:
+class BrokerAddress:
     """A broker and where it listens."""
 
     name: str
@@ -61,7 +61,7 @@ class NodeConfig:
     delivery: Method
     deliveries: Mapping[str, Method]  # a broker's: peer -> its link's method, where it is another
     listen: Endpoint | None
-    brokers: tuple[BrokerPlace, ...]  # the others; of a sensor or subscriber, the nearest first
+    brokers: tuple[BrokerAddress, ...]  # the others; of a sensor or subscriber, the nearest first
     seeds: tuple[str, ...]  # a broker's: names of those through which it joins
     topics: tuple[str, ...]  # what a subscriber wants: topics, or texts of other interests
     dimensions: int  # of the places of publications; 0: nothing has a place in this lab
@@ -193,9 +193,9 @@ def _endpoint(data: _Object) -> Endpoint:
     return Endpoint(data.text("host"), data.number("port", 1, 65535))
 
 
-def _broker(data: _Object) -> BrokerPlace:
+def _broker(data: _Object) -> BrokerAddress:
     number = data.number("number", 0, MAX_NUMBER)
-    return BrokerPlace(data.text("name"), number, _endpoint(data))
+    return BrokerAddress(data.text("name"), number, _endpoint(data))
 
 
 def _method(whole: _Object, name: str, known: tuple[str, ...]) -> Method:

@@ -27,7 +27,7 @@ from nodes.runtime.handshake import MAX_HELLO_BYTES
 
 OPEN_TIMEOUT_S = 30.0  # also for HELLO
 CLOSE_TIMEOUT_S = 1.0
-PART_WITHIN_S = (
+ORDERLY_CLOSE_S = (
     10.0  # in which nothing moves: then a connection that is closed in order is given up
 )
 BEFORE_PROOF_BYTES = 2 * MAX_HELLO_BYTES  # what is read of a peer before its proof: HTTP and HELLO
@@ -72,7 +72,7 @@ class LinkConnection(Connection):
     def data_received(self, data: bytes) -> None:
         self.arrived_ns = time.time_ns()
         if self.prompt_acks:
-            tcp_info.acknowledge_now(self.line)
+            tcp_info.acknowledge_now(self.sock)
         if self._may_read is not None:
             data = self._allowed(data)
         super().data_received(data)
@@ -125,10 +125,10 @@ class LinkConnection(Connection):
             self.send_data()
 
     @property
-    def line(self) -> socket.socket:
+    def sock(self) -> socket.socket:
         """The socket below."""
-        line: socket.socket = self.transport.get_extra_info("socket")
-        return line
+        sock: socket.socket = self.transport.get_extra_info("socket")
+        return sock
 
     @property
     def labelled(self) -> bool:
@@ -138,10 +138,10 @@ class LinkConnection(Connection):
     async def send_chunk(self, chunk: Chunk) -> None:
         """As one binary message; returns when all of it is with the kernel."""
         if (label := label_extension.agreed(self.protocol)) is not None:
-            label.say = chunk.bits
+            label.outgoing = chunk.bits
         if self.protocol.state is not OPEN or self.transport.is_closing():
-            if self.left_by_peer:
-                await self._end_in_peace(lambda: self.traffic().acknowledged)
+            if self.closed_by_peer:
+                await self._wait_for_close(lambda: self.traffic().acknowledged)
             await self.send(chunk.data)  # raises what there is to say
             return
         # The same as `send`, at half the cost: a link has one sender, and no fragments.
@@ -158,19 +158,19 @@ class LinkConnection(Connection):
             await self.wait_closed()
         raise self.close_exc
 
-    async def part(self) -> None:
+    async def close_orderly(self) -> None:
         """Close it in order: what the peer has sent until it hears of that is waited for, as long as more comes."""
         self.close_timeout = None
         closing = asyncio.create_task(self.close(NORMAL, NOT_USED))
-        await self._end_in_peace(lambda: self.traffic().received)
+        await self._wait_for_close(lambda: self.traffic().received)
         await closing
 
-    async def _end_in_peace(self, moved: Callable[[], int]) -> None:
+    async def _wait_for_close(self, moved: Callable[[], int]) -> None:
         """Returns when it has ended; it is cut off if nothing moves any more."""
         while True:
             before = moved()
             try:
-                async with asyncio.timeout(PART_WITHIN_S):
+                async with asyncio.timeout(ORDERLY_CLOSE_S):
                     await self.wait_closed()
                 return
             except TimeoutError:
@@ -179,10 +179,10 @@ class LinkConnection(Connection):
                     self.transport.abort()
 
     @property
-    def left_by_peer(self) -> bool:
+    def closed_by_peer(self) -> bool:
         """Whether the peer closes it in order, since it is not used."""
-        heard = self.protocol.close_rcvd
-        return heard is not None and (heard.code, heard.reason) == (NORMAL, NOT_USED)
+        received = self.protocol.close_rcvd
+        return received is not None and (received.code, received.reason) == (NORMAL, NOT_USED)
 
     @property
     def in_a_frame(self) -> bool:
@@ -193,7 +193,7 @@ class LinkConnection(Connection):
         """The next message; a text, if the peer sends one."""
         data = await self.recv()
         label = label_extension.agreed(self.protocol)
-        bits = 0 if label is None else label.heard.popleft()
+        bits = 0 if label is None else label.received.popleft()
         return data if isinstance(data, str) else Chunk(data, bits)
 
     async def receive_plain(self) -> bytes | str:
@@ -201,24 +201,24 @@ class LinkConnection(Connection):
         chunk = await self.receive_chunk()
         return chunk if isinstance(chunk, str) else chunk.data
 
-    def packet_room(self) -> int:
+    def packet_payload(self) -> int:
         """How many bytes of a chunk fill exactly one packet."""
-        return tcp_info.packet_room(self.line, masked=self.protocol.side is CLIENT)
+        return tcp_info.packet_payload(self.sock, masked=self.protocol.side is CLIENT)
 
     def unsent_bytes(self) -> int:
         """What the kernel holds and the peer has not acknowledged."""
-        return tcp_info.unsent_bytes(self.line)
+        return tcp_info.unsent_bytes(self.sock)
 
     def traffic(self) -> tcp_info.Traffic:
         """What has gone over it."""
-        return tcp_info.traffic(self.line)
+        return tcp_info.traffic(self.sock)
 
     def shortest_round_trip_s(self) -> float | None:
         """The shortest round trip that TCP has seen; None: not known."""
-        return tcp_info.shortest_round_trip_s(self.line)
+        return tcp_info.shortest_round_trip_s(self.sock)
 
 
-def watch_for_vanished_peer(line: socket.socket, after_s: float = VANISHED_AFTER_S) -> None:
+def watch_for_vanished_peer(sock: socket.socket, after_s: float = VANISHED_AFTER_S) -> None:
     """Let TCP give up on a peer from which nothing came for two minutes, whether bytes are under way or not.
 
     An idle line is probed by the keepalive (empty packets that wait behind nothing). While data is unacknowledged the
@@ -226,11 +226,11 @@ def watch_for_vanished_peer(line: socket.socket, after_s: float = VANISHED_AFTER
     120 s is above what RFC 1122 (4.2.3.5) asks for at least (100 s), and did not end a fully loaded line of 80 kbit/s
     with 20 % loss each way (docs/nodes.md). Idle lines have the same time: the option overrules the number of probes.
     """
-    line.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, PROBE_AFTER_S)
-    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, PROBE_EVERY_S)
-    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, PROBES)
-    line.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(after_s * 1000))
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, PROBE_AFTER_S)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, PROBE_EVERY_S)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_KEEPCNT, PROBES)
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, round(after_s * 1000))
 
 
 async def close(

@@ -7,23 +7,23 @@ from typing import Any
 
 from nodes.runtime.lifecycle import NoTransition
 from nodes.runtime.node import Node, NodeFailed, Refused
-from nodes.runtime.publisher import Unpublishable
+from nodes.runtime.publisher import InvalidPublication
 
 LONGEST_LINE = 256 * 1024 * 1024  # a timeline of a million publications
 
 
-def answer(node: Node, question: Any) -> dict[str, Any]:
+def respond(node: Node, request: Any) -> dict[str, Any]:
     """What the node says to a question; never raises for a bad one."""
     try:
-        return {"ok": True, **_answer(node, question)}
-    except (Refused, NoTransition, Unpublishable) as error:
+        return {"ok": True, **_response(node, request)}
+    except (Refused, NoTransition, InvalidPublication) as error:
         return {"ok": False, "error": str(error)}
 
 
-def _answer(node: Node, question: Any) -> dict[str, Any]:
-    if not isinstance(question, dict):
+def _response(node: Node, request: Any) -> dict[str, Any]:
+    if not isinstance(request, dict):
         raise Refused('a question is a JSON object like {"do": "status"}')
-    match question.get("do"):
+    match request.get("do"):
         case "status":
             return node.status()
         case "overlay":
@@ -32,10 +32,10 @@ def _answer(node: Node, question: Any) -> dict[str, Any]:
             node.go()
             return {}
         case "publish":
-            topic, priority, size = (question.get(name) for name in ("topic", "priority", "size"))
-            return {"id": node.publish(topic, priority, size, question.get("place", ()))}
+            topic, priority, size = (request.get(name) for name in ("topic", "priority", "size"))
+            return {"id": node.publish(topic, priority, size, request.get("place", ()))}
         case "play":
-            return {"accepted": node.play(question.get("start_ns"), question.get("actions"))}
+            return {"accepted": node.play(request.get("start_ns"), request.get("actions"))}
         case other:
             raise Refused(f"{other!r} is no question; there are status, overlay, go, publish, play")
 
@@ -50,7 +50,7 @@ class ControlSocket:
     async def __aenter__(self) -> "ControlSocket":
         try:
             self._server = await asyncio.start_unix_server(
-                self._converse, self._path, limit=LONGEST_LINE
+                self._serve_client, self._path, limit=LONGEST_LINE
             )
         except OSError as error:
             raise NodeFailed(f"cannot open the control socket {self._path}: {error}") from error
@@ -61,15 +61,17 @@ class ControlSocket:
         if os.path.exists(self._path):  # noqa: PTH110 - pathlib costs a node memory
             os.unlink(self._path)  # noqa: PTH108
 
-    async def _converse(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve_client(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         try:
             while line := await reader.readline():
                 try:
-                    question = json.loads(line)
+                    request = json.loads(line)
                 except (ValueError, RecursionError):
                     reply = {"ok": False, "error": "that is not a line of JSON"}
                 else:
-                    reply = answer(self._node, question)
+                    reply = respond(self._node, request)
                 writer.write(json.dumps(reply).encode() + b"\n")
                 await writer.drain()
         except (OSError, ValueError):

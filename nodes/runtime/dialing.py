@@ -8,7 +8,7 @@ from websockets.exceptions import ConnectionClosed, WebSocketException
 
 from nodes.delivery.base import Scheduler
 from nodes.runtime import handshake, label_extension
-from nodes.runtime.config import BrokerPlace, NodeConfig
+from nodes.runtime.config import BrokerAddress, NodeConfig
 from nodes.runtime.connection import (
     POLICY_VIOLATION,
     SETTINGS,
@@ -18,14 +18,14 @@ from nodes.runtime.connection import (
     watch_for_vanished_peer,
 )
 from nodes.runtime.link import Link, LinkMethod
-from nodes.runtime.udp_acks import Answers, AnswerSocket
+from nodes.runtime.udp_acks import AckSocket, LinkAcks
 
 ANSWER_WITHIN_S = 10.0  # a broker that lets us wait for longer, before or after the WebSocket handshake, is not there
 FAILURES = (
     OSError,
     TimeoutError,
     WebSocketException,
-    handshake.Unwelcome,
+    handshake.HandshakeError,
 )  # all that `dial` raises
 
 
@@ -34,7 +34,7 @@ OTHER_WAY = (
 )
 
 
-class CalledTheOtherWay(ConnectionError):
+class SimultaneousCall(ConnectionError):
     """The broker that was called is calling at the same time, and its connection is the one to keep."""
 
 
@@ -42,10 +42,10 @@ class DialledConnection(LinkConnection, ClientConnection):
     """A connection that this side has made."""
 
 
-class Follower(Protocol):
+class DialObserver(Protocol):
     """Who wants to know how far a call is."""
 
-    def on_answer(self) -> None:
+    def on_connected(self) -> None:
         """Somebody is there; HELLO comes next."""
 
     async def before_proof(self) -> None:
@@ -54,10 +54,10 @@ class Follower(Protocol):
 
 async def dial(
     config: NodeConfig,
-    broker: BrokerPlace,
+    broker: BrokerAddress,
     method: LinkMethod,
     queue: Scheduler,
-    follower: Follower | None = None,
+    observer: DialObserver | None = None,
 ) -> Link:
     """A link to this broker, with this queue in front of it; one of FAILURES if there is none to be had."""
     connection = await connect(
@@ -69,41 +69,41 @@ async def dial(
         **{**SETTINGS, "open_timeout": ANSWER_WITHIN_S},
     )
     assert isinstance(connection, DialledConnection)
-    if follower is not None:
-        follower.on_answer()
-    watch_for_vanished_peer(connection.line)
-    await _greet(connection, config, broker.name, method, follower)
-    answers = _open_answers(connection) if method.needs.answers else None
-    return Link(broker.name, connection, queue, method.assembler(), method.needs, answers)
+    if observer is not None:
+        observer.on_connected()
+    watch_for_vanished_peer(connection.sock)
+    await _handshake(connection, config, broker.name, method, observer)
+    udp_acks = _open_acks(connection) if method.needs.udp_acks else None
+    return Link(broker.name, connection, queue, method.assembler(), method.needs, udp_acks)
 
 
-async def _greet(
+async def _handshake(
     connection: DialledConnection,
     config: NodeConfig,
     broker: str,
     method: LinkMethod,
-    follower: Follower | None,
+    observer: DialObserver | None,
 ) -> None:
     """Say HELLO, hear HELLO, give the proof."""
-    caller = handshake.Caller(handshake.Card.of(config), broker, handshake.new_nonce())
+    caller = handshake.Caller(handshake.Identity.of(config), broker, handshake.new_nonce())
     try:
         await connection.send(caller.first())
         async with asyncio.timeout(ANSWER_WITHIN_S):
-            said = await connection.receive_plain()
-        proof = caller.answer(said)
+            data = await connection.receive_plain()
+        proof = caller.answer(data)
         if method.needs.bits and not connection.labelled:
-            raise handshake.Unwelcome(f"{broker} does not know {label_extension.NAME}")
+            raise handshake.HandshakeError(f"{broker} does not know {label_extension.NAME}")
         connection.trust()
-        if follower is not None:
-            await follower.before_proof()
+        if observer is not None:
+            await observer.before_proof()
         await connection.send(proof)
     except ConnectionClosed as closed:
         if closed.rcvd is not None and closed.rcvd.reason == OTHER_WAY:
-            raise CalledTheOtherWay(f"{broker} is calling itself") from closed
+            raise SimultaneousCall(f"{broker} is calling itself") from closed
         if (problem := broken_rule(closed)) is not None:
-            raise handshake.Unwelcome(problem) from closed
+            raise handshake.HandshakeError(problem) from closed
         raise
-    except (TimeoutError, handshake.Unwelcome) as error:
+    except (TimeoutError, handshake.HandshakeError) as error:
         await close(connection, str(error) or "no HELLO in time", POLICY_VIOLATION)
         raise
     except asyncio.CancelledError:
@@ -111,10 +111,10 @@ async def _greet(
         raise
 
 
-def _open_answers(connection: DialledConnection) -> Answers:
+def _open_acks(connection: DialledConnection) -> LinkAcks:
     try:
-        line = AnswerSocket(connection.local_address)
-        return line.with_peer(connection.remote_address, alone=True)
+        sock = AckSocket(connection.local_address)
+        return sock.with_peer(connection.remote_address, alone=True)
     except OSError as error:
         connection.transport.abort()
         raise OSError(f"no UDP socket for answers: {error}") from error

@@ -26,12 +26,12 @@ PROOF_HELLO_BYTES = HEADER_SIZE + len(json.dumps({"proof": "00" * _PROOF_BYTES})
 FIXED_NONCES = ("00" * _NONCE_BYTES, "11" * _NONCE_BYTES)  # caller's and host's, in virtual time
 
 
-class Unwelcome(Exception):
+class HandshakeError(Exception):
     """The other side is not who may be here; the text says why."""
 
 
 @dataclass(frozen=True, slots=True)
-class Card:
+class Identity:
     """What a node says of itself, and the secret by which it is believed."""
 
     name: str
@@ -40,7 +40,7 @@ class Card:
     secret: bytes
 
     @classmethod
-    def of(cls, config: NodeConfig) -> "Card":
+    def of(cls, config: NodeConfig) -> "Identity":
         """As node.json has it."""
         return cls(config.name, config.number, config.lab, config.secret)
 
@@ -53,107 +53,109 @@ def new_nonce() -> str:
 class Caller:
     """The side that has connected, to the broker of this name."""
 
-    def __init__(self, own: Card, broker: str, nonce: str) -> None:
+    def __init__(self, own: Identity, broker: str, nonce: str) -> None:
         self._own = own
         self._broker = broker
         self._nonce = nonce
 
     def first(self) -> bytes:
         """The first HELLO."""
-        return _say(self._own, _introduction(self._own, self._nonce))
+        return _encode_hello(self._own, _introduction(self._own, self._nonce))
 
-    def answer(self, said: bytes | str) -> bytes:
+    def answer(self, data: bytes | str) -> bytes:
         """The second HELLO, if the host's was right; else Unwelcome."""
-        told = _heard(said)
-        name, nonce = _introduced(told, self._own, self._nonce)
+        hello = _decode_hello(data)
+        name, nonce = _introduced(hello, self._own, self._nonce)
         if name != self._broker:
-            raise Unwelcome(f"{name} answered where {self._broker} should be")
+            raise HandshakeError(f"{name} answered where {self._broker} should be")
         parties = ((self._own.name, self._nonce), (name, nonce))
-        _check_proof(told, name, _proof("broker", self._own, *parties))
-        return _say(self._own, {"proof": _proof("guest", self._own, *parties)})
+        _check_proof(hello, name, _proof("broker", self._own, *parties))
+        return _encode_hello(self._own, {"proof": _proof("guest", self._own, *parties)})
 
 
 class Host:
     """The broker to which somebody has connected."""
 
-    def __init__(self, own: Card, nonce: str) -> None:
+    def __init__(self, own: Identity, nonce: str) -> None:
         self._own = own
         self._nonce = nonce
         self._caller: tuple[str, str] | None = None  # name, nonce
 
-    def answer(self, said: bytes | str) -> tuple[str, bytes]:
+    def answer(self, data: bytes | str) -> tuple[str, bytes]:
         """Who the caller says that it is, and what to answer; Unwelcome if it may not stay."""
-        caller = _introduced(_heard(said), self._own, self._nonce)
+        caller = _introduced(_decode_hello(data), self._own, self._nonce)
         self._caller = caller
         proof = _proof("broker", self._own, caller, (self._own.name, self._nonce))
-        return caller[0], _say(self._own, {**_introduction(self._own, self._nonce), "proof": proof})
+        return caller[0], _encode_hello(
+            self._own, {**_introduction(self._own, self._nonce), "proof": proof}
+        )
 
-    def admit(self, said: bytes | str) -> str:
+    def admit(self, data: bytes | str) -> str:
         """The caller's name, now proven; else Unwelcome."""
-        told = _heard(said)
+        hello = _decode_hello(data)
         if self._caller is None:
-            raise Unwelcome("a proof before the first HELLO")
+            raise HandshakeError("a proof before the first HELLO")
         host = (self._own.name, self._nonce)
-        _check_proof(told, self._caller[0], _proof("guest", self._own, self._caller, host))
+        _check_proof(hello, self._caller[0], _proof("guest", self._own, self._caller, host))
         return self._caller[0]
 
 
-def _say(own: Card, words: dict[str, str]) -> bytes:
-    return encode(Message(Kind.HELLO, origin=own.number, payload=json.dumps(words).encode()))
+def _encode_hello(own: Identity, fields: dict[str, str]) -> bytes:
+    return encode(Message(Kind.HELLO, origin=own.number, payload=json.dumps(fields).encode()))
 
 
-def _introduction(own: Card, nonce: str) -> dict[str, str]:
+def _introduction(own: Identity, nonce: str) -> dict[str, str]:
     return {"name": own.name, "lab": own.lab, "nonce": nonce}
 
 
-def _heard(said: bytes | str) -> dict[str, Any]:
-    if isinstance(said, str):
-        raise Unwelcome("a text message instead of HELLO")
+def _decode_hello(data: bytes | str) -> dict[str, Any]:
+    if isinstance(data, str):
+        raise HandshakeError("a text message instead of HELLO")
     try:
-        message = decode(said)
+        message = decode(data)
     except WireError as error:
-        raise Unwelcome(f"not a HELLO: {error}") from error
+        raise HandshakeError(f"not a HELLO: {error}") from error
     if message.kind is not Kind.HELLO:
-        raise Unwelcome(f"{message.kind.name} before HELLO")
+        raise HandshakeError(f"{message.kind.name} before HELLO")
     try:
-        told = json.loads(message.payload)
+        hello = json.loads(message.payload)
     except (ValueError, RecursionError) as error:
-        raise Unwelcome("HELLO without name, lab and nonce, or without a proof") from error
-    if not isinstance(told, dict):
-        raise Unwelcome("HELLO without name, lab and nonce, or without a proof")
-    return told
+        raise HandshakeError("HELLO without name, lab and nonce, or without a proof") from error
+    if not isinstance(hello, dict):
+        raise HandshakeError("HELLO without name, lab and nonce, or without a proof")
+    return hello
 
 
-def _introduced(told: dict[str, Any], own: Card, own_nonce: str) -> tuple[str, str]:
+def _introduced(hello: dict[str, Any], own: Identity, own_nonce: str) -> tuple[str, str]:
     """Name and nonce of the other side, which has to be of the same lab, and not this node itself."""
     try:
-        name, lab, nonce = told["name"], told["lab"], told["nonce"]
+        name, lab, nonce = hello["name"], hello["lab"], hello["nonce"]
     except KeyError as error:
-        raise Unwelcome("HELLO without name, lab and nonce") from error
+        raise HandshakeError("HELLO without name, lab and nonce") from error
     if not isinstance(name, str) or not 0 < len(name) <= MAX_NAME:
-        raise Unwelcome("HELLO with a name that cannot be one")
+        raise HandshakeError("HELLO with a name that cannot be one")
     if lab != own.lab:
-        raise Unwelcome(f"{name} is of the lab {str(lab)[:MAX_NAME]!r}; this is {own.lab!r}")
+        raise HandshakeError(f"{name} is of the lab {str(lab)[:MAX_NAME]!r}; this is {own.lab!r}")
     if not isinstance(nonce, str) or len(nonce) != 2 * _NONCE_BYTES:
-        raise Unwelcome(f"{name} says HELLO with a nonce that cannot be one")
+        raise HandshakeError(f"{name} says HELLO with a nonce that cannot be one")
     if nonce == own_nonce:
-        raise Unwelcome(f"{name} gives back the nonce that it was told")
+        raise HandshakeError(f"{name} gives back the nonce that it was told")
     if name == own.name:
-        raise Unwelcome(f"{name} is the name of this node itself")
+        raise HandshakeError(f"{name} is the name of this node itself")
     return name, nonce
 
 
-def _proof(role: str, own: Card, caller: tuple[str, str], host: tuple[str, str]) -> str:
+def _proof(role: str, own: Identity, caller: tuple[str, str], host: tuple[str, str]) -> str:
     """As JSON, which is ASCII and without doubt about where one text ends and the next begins."""
-    words = json.dumps([role, caller[1], host[1], caller[0], host[0], own.lab])
-    return hmac.digest(own.secret, words.encode(), "sha256").hex()
+    fields = json.dumps([role, caller[1], host[1], caller[0], host[0], own.lab])
+    return hmac.digest(own.secret, fields.encode(), "sha256").hex()
 
 
-def _check_proof(told: dict[str, Any], name: str, expected: str) -> None:
-    given = told.get("proof")
+def _check_proof(hello: dict[str, Any], name: str, expected: str) -> None:
+    given = hello.get("proof")
     if given is None:
-        raise Unwelcome(f"{name} gives no proof that it knows the lab's secret")
+        raise HandshakeError(f"{name} gives no proof that it knows the lab's secret")
     if not isinstance(given, str) or not hmac.compare_digest(
         given.encode(errors="replace"), expected.encode()
     ):
-        raise Unwelcome(f"{name} does not know the lab's secret")
+        raise HandshakeError(f"{name} does not know the lab's secret")

@@ -35,7 +35,7 @@ class What(IntEnum):
 
     RUN = 1
     MESSAGE = 2  # as it goes over the wire
-    TAKEN = 3  # the id of a message
+    ACKNOWLEDGED = 3  # the id of a message
 
 
 class Record(NamedTuple):
@@ -80,8 +80,8 @@ class Journal:
         self._path = path
         self._run = pack(What.RUN, run.encode())
         self._limit = limit
-        self._owed: dict[int, _Place] = {}  # in the order of publishing
-        self._lately: dict[int, _Place] = {}  # in the order of taking
+        self._pending: dict[int, _Place] = {}  # in the order of publishing
+        self._recent: dict[int, _Place] = {}  # in the order of taking
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         self._end = 0  # of what counts as written
         self.highest_id = 0  # of all messages that were ever in it
@@ -96,45 +96,45 @@ class Journal:
         """How many bytes the file has."""
         return self._end
 
-    def owed(self) -> list[Message]:
+    def pending(self) -> list[Message]:
         """What nobody has taken, in the order of publishing."""
-        return self._messages(self._owed)
+        return self._messages(self._pending)
 
-    def taken_lately(self) -> list[Message]:
+    def recently_acknowledged(self) -> list[Message]:
         """The last that were taken, in the order of taking."""
-        return self._messages(self._lately)
+        return self._messages(self._recent)
 
     def add(self, message: Message) -> None:
         """The message is on the disk when this returns."""
         record = pack(What.MESSAGE, encode(message))
         if self._end + len(record) > self._limit:
-            self._lately.clear()
+            self._recent.clear()
             self._tidy()
         if self._end + len(record) > self._limit:
             raise OSError(ENOSPC, f"the journal has {self._end} of {self._limit} bytes already")
         place = _Place(self._end, len(record))
         self._append(record)
-        self._owed[message.message_id] = place
+        self._pending[message.message_id] = place
         self.highest_id = max(self.highest_id, message.message_id)
         os.fdatasync(self._file)
 
-    def taken(self, message_id: int) -> None:
+    def acknowledged(self, message_id: int) -> None:
         """Nobody has to send this message again."""
-        if message_id not in self._owed:
+        if message_id not in self._pending:
             return
-        self._move_to_lately(message_id)
-        self._append(_mark_taken(message_id))
-        needed = _bytes_of(self._owed) + _bytes_of(self._lately)
+        self._move_to_recent(message_id)
+        self._append(_acknowledged_record(message_id))
+        needed = _bytes_of(self._pending) + _bytes_of(self._recent)
         if self._end >= TIDY_FROM_BYTES and self._end > 4 * needed:
             self._tidy()
 
     def close(self) -> None:
         os.close(self._file)
 
-    def _move_to_lately(self, message_id: int) -> None:
-        self._lately[message_id] = self._owed.pop(message_id)
-        while len(self._lately) > MAX_REPEATED or _bytes_of(self._lately) > MAX_REPEATED_BYTES:
-            del self._lately[next(iter(self._lately))]
+    def _move_to_recent(self, message_id: int) -> None:
+        self._recent[message_id] = self._pending.pop(message_id)
+        while len(self._recent) > MAX_REPEATED or _bytes_of(self._recent) > MAX_REPEATED_BYTES:
+            del self._recent[next(iter(self._recent))]
 
     def _read(self) -> None:
         with open(self._path, "rb") as file:  # noqa: PTH123 - pathlib costs a node memory
@@ -150,12 +150,12 @@ class Journal:
             if what is What.MESSAGE:
                 with suppress(WireError):
                     message_id = decode(body).message_id
-                    self._owed[message_id] = _Place(begin, end - begin)
+                    self._pending[message_id] = _Place(begin, end - begin)
                     self.highest_id = max(self.highest_id, message_id)
-            elif what is What.TAKEN and len(body) == _ID.size:
+            elif what is What.ACKNOWLEDGED and len(body) == _ID.size:
                 message_id = _ID.unpack(body)[0]
-                if message_id in self._owed:
-                    self._move_to_lately(message_id)
+                if message_id in self._pending:
+                    self._move_to_recent(message_id)
                 self.highest_id = max(self.highest_id, message_id)
             self._end = begin = end
         os.ftruncate(self._file, self._end)
@@ -183,14 +183,14 @@ class Journal:
         """Write the file anew, without what was taken long ago. If that fails, the old one stays as it is."""
         new_path = f"{self._path}.new"
         new = os.open(new_path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
-        lately, owed = {}, {}
+        recent, pending = {}, {}
         try:
-            end = _write(new, self._run + _mark_taken(self.highest_id), 0)
-            for message_id, place in self._lately.items():
-                lately[message_id] = _Place(end, place.size)
-                end = _write(new, self._record(place) + _mark_taken(message_id), end)
-            for message_id, place in self._owed.items():
-                owed[message_id] = _Place(end, place.size)
+            end = _write(new, self._run + _acknowledged_record(self.highest_id), 0)
+            for message_id, place in self._recent.items():
+                recent[message_id] = _Place(end, place.size)
+                end = _write(new, self._record(place) + _acknowledged_record(message_id), end)
+            for message_id, place in self._pending.items():
+                pending[message_id] = _Place(end, place.size)
                 end = _write(new, self._record(place), end)
             os.fsync(new)
             os.replace(new_path, self._path)  # noqa: PTH105 - pathlib costs a node memory
@@ -201,7 +201,7 @@ class Journal:
             raise
         os.close(self._file)
         self._file, self._end = new, end
-        self._lately, self._owed = lately, owed
+        self._recent, self._pending = recent, pending
         _sync_folder(self._path)
 
 
@@ -209,8 +209,8 @@ def _bytes_of(places: dict[int, _Place]) -> int:
     return sum(place.size for place in places.values())
 
 
-def _mark_taken(message_id: int) -> bytes:
-    return pack(What.TAKEN, _ID.pack(message_id))
+def _acknowledged_record(message_id: int) -> bytes:
+    return pack(What.ACKNOWLEDGED, _ID.pack(message_id))
 
 
 def _write(file: int, data: bytes, at: int) -> int:

@@ -16,25 +16,25 @@ from websockets.typing import ExtensionName, ExtensionParameter
 NAME = ExtensionName("x-testbed-label")
 
 
-class Labelling(Extension):
-    """The extension of one connection: `say` before each message, `heard` holds one number for each that came."""
+class LabelExtension(Extension):
+    """The extension of one connection: `outgoing` before each message, `received` one number for each that came."""
 
     name = NAME
 
     def __init__(self) -> None:
-        self.say = 0
-        self.heard: deque[int] = deque()
+        self.outgoing = 0
+        self.received: deque[int] = deque()
 
     def encode(self, frame: Frame) -> Frame:
         if frame.opcode is not BINARY:
             return frame
-        rsv1, rsv2, rsv3 = (bool(self.say & bit) for bit in (4, 2, 1))
+        rsv1, rsv2, rsv3 = (bool(self.outgoing & bit) for bit in (4, 2, 1))
         return Frame(frame.opcode, frame.data, frame.fin, rsv1, rsv2, rsv3)
 
     def decode(self, frame: Frame, *, max_size: int | None = None) -> Frame:
         if frame.opcode is not BINARY and frame.opcode is not TEXT:
             return frame  # bits in a continuation or control frame are an error, as without the extension
-        self.heard.append(frame.rsv1 * 4 + frame.rsv2 * 2 + frame.rsv3)
+        self.received.append(frame.rsv1 * 4 + frame.rsv2 * 2 + frame.rsv3)
         return Frame(frame.opcode, frame.data, frame.fin)
 
 
@@ -63,12 +63,12 @@ class Acceptance(ServerExtensionFactory):
         return [], _once(params, accepted_extensions)
 
 
-def _once(params: Sequence[ExtensionParameter], accepted: Sequence[Extension]) -> Labelling:
+def _once(params: Sequence[ExtensionParameter], accepted: Sequence[Extension]) -> LabelExtension:
     if params or any(other.name == NAME for other in accepted):
         raise NegotiationError(f"{NAME} is agreed on once, without parameters")
-    return Labelling()
+    return LabelExtension()
 
 
-def agreed(protocol: Protocol) -> Labelling | None:
+def agreed(protocol: Protocol) -> LabelExtension | None:
     """The connection's extension, if both sides have agreed on it."""
-    return next((one for one in protocol.extensions if isinstance(one, Labelling)), None)
+    return next((one for one in protocol.extensions if isinstance(one, LabelExtension)), None)

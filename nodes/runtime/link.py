@@ -20,13 +20,13 @@ from nodes.runtime.connection import (
     close,
     why_closed,
 )
-from nodes.runtime.link_eviction import Use
-from nodes.runtime.udp_acks import Answers
+from nodes.runtime.link_eviction import LinkActivity
+from nodes.runtime.udp_acks import LinkAcks
 
 Handle = Callable[["Link", Message, int], None]  # link, message, when its last byte came (ns)
 Refusal = Callable[["Link", str], None]  # link, reason
 
-NOTHING = Needs()
+NO_NEEDS = Needs()
 IN_A_ROW = 64  # messages out of one read, before others have their turn
 
 
@@ -34,7 +34,7 @@ class Link:
     """A connection to a peer that has said HELLO.
 
     When it has ended, `orderly` says that it was closed because it was not used, and all that had left has arrived;
-    `sent_away` that the peer is about to stop; `silent` that it was given up, because nothing was heard from it.
+    `peer_stopping` that the peer is about to stop; `silent` that it was given up, because nothing was heard from it.
     """
 
     def __init__(
@@ -43,25 +43,25 @@ class Link:
         connection: LinkConnection,
         scheduler: Scheduler,
         assembler: Assembler,
-        needs: Needs = NOTHING,
-        answers: Answers | None = None,
+        needs: Needs = NO_NEEDS,
+        udp_acks: LinkAcks | None = None,
     ) -> None:
         self.peer = peer
         self.scheduler = scheduler
         self._connection = connection
         self._assembler = assembler
         self._needs = needs
-        self._answers = answers
+        self._udp_acks = udp_acks
         self._now = asyncio.get_running_loop().time
         self._chunks_received = 0
         self._traffic = tcp_info.NO_TRAFFIC
-        self.use = Use(self._now())
+        self.activity = LinkActivity(self._now())
         self.orderly = False
-        self.carried = False  # what was queued in the end waits for the next link
-        self.sent_away = False
+        self.queue_kept = False  # what was queued in the end waits for the next link
+        self.peer_stopping = False
         self.silent = False
-        self.parting = False  # whether this side is closing it in order
-        self.over = asyncio.Event()
+        self.closing_orderly = False  # whether this side is closing it in order
+        self.ended = asyncio.Event()
         self._work = asyncio.Event()  # something has changed: the scheduler may have a chunk now
         self._ending: str | None = None  # why this side closes
         self._closing: asyncio.Task[None] | None = None
@@ -69,9 +69,9 @@ class Link:
     def begin(self) -> None:
         """The connection is this link's from now on; to be called before anything is offered."""
         self._connection.prompt_acks = self._needs.prompt_acks
-        if self._answers is not None:
-            self._answers.heard = self._on_answer
-        self.scheduler.on_link_up(self._connection.packet_room(), self._now())
+        if self._udp_acks is not None:
+            self._udp_acks.received = self._on_ack
+        self.scheduler.on_link_up(self._connection.packet_payload(), self._now())
 
     def offer(
         self, data: bytes, priority: int, *, control: bool = False, upkeep: bool = False
@@ -97,7 +97,7 @@ class Link:
         """Bytes that the kernel has and the peer's kernel has not."""
         return self._connection.unsent_bytes()
 
-    def lived_ago_s(self) -> float | None:
+    def active_ago_s(self) -> float | None:
         """How long ago the peer gave a sign of life; None: it gave none since this was last asked.
 
         A long message on a narrow line is one long before it is whole. What the peer's kernel acknowledges says
@@ -116,16 +116,16 @@ class Link:
             self._ending = reason
             self._closing = asyncio.create_task(close(self._connection, reason, code))
 
-    def part(self) -> None:
+    def close_orderly(self) -> None:
         """Close it in order, since it is not used: what the peer has sent until it hears of that is still taken."""
         if self._ending is None:
-            self._ending, self.parting = NOT_USED, True
-            self._closing = asyncio.create_task(self._connection.part())
+            self._ending, self.closing_orderly = NOT_USED, True
+            self._closing = asyncio.create_task(self._connection.close_orderly())
 
     @property
-    def left_by_peer(self) -> bool:
+    def closed_by_peer(self) -> bool:
         """Whether the peer is closing it in order, since it is not used."""
-        return self._connection.left_by_peer
+        return self._connection.closed_by_peer
 
     def cut(self, reason: str) -> None:
         """End it at once, without a word: the peer does not listen."""
@@ -141,14 +141,14 @@ class Link:
         finally:
             sender.cancel()
             await asyncio.wait([sender])
-            if self._answers is not None:
-                self._answers.close()
+            if self._udp_acks is not None:
+                self._udp_acks.close()
             self.scheduler.on_link_lost(self._now(), orderly=self.orderly)
         if not sender.cancelled():
             sender.result()  # raises what went wrong there
         if self._closing is not None:
             await self._closing
-        self.over.set()
+        self.ended.set()
         return self._ending or reason
 
     async def _receive(self, handle: Handle, refuse: Refusal) -> str:
@@ -161,10 +161,10 @@ class Link:
                 if in_a_row >= IN_A_ROW:
                     in_a_row = 0
                     await asyncio.sleep(0)
-                if self._ending is not None and not self.parting:
+                if self._ending is not None and not self.closing_orderly:
                     continue  # until the close is answered
-                if self._answers is not None:
-                    self._answers.send(self._chunks_received)
+                if self._udp_acks is not None:
+                    self._udp_acks.send(self._chunks_received)
                     self._chunks_received += 1
                 try:
                     messages = self._unpack(chunk)
@@ -172,7 +172,7 @@ class Link:
                     refuse(self, str(error))
                 else:
                     if not messages:  # a piece of a long one
-                        self.use.last = self._now()
+                        self.activity.last = self._now()
                     for message in messages:
                         handle(self, message, arrived_ns)
         except ConnectionClosed as closed:
@@ -182,11 +182,11 @@ class Link:
             return why_closed(closed)
 
     def _note_end(self, closed: ConnectionClosed) -> None:
-        if (heard := closed.rcvd) is None:
+        if (received := closed.rcvd) is None:
             return
-        self.sent_away = heard.code == GOING_AWAY
-        by_peer = self._ending is None and (heard.code, heard.reason) == (NORMAL, NOT_USED)
-        self.orderly = self.parting or (by_peer and closed.__cause__ is None)
+        self.peer_stopping = received.code == GOING_AWAY
+        by_peer = self._ending is None and (received.code, received.reason) == (NORMAL, NOT_USED)
+        self.orderly = self.closing_orderly or (by_peer and closed.__cause__ is None)
 
     def _unpack(self, chunk: Chunk | str) -> list[Message]:
         if isinstance(chunk, str):
@@ -195,8 +195,8 @@ class Link:
             raise WireError("reserved bits are set, and this link's method has no use for them")
         return [decode(whole) for whole in self._assembler.on_chunk(chunk)]
 
-    def _on_answer(self, number: int) -> None:
-        self.scheduler.on_answer(number, self._now())
+    def _on_ack(self, number: int) -> None:
+        self.scheduler.on_ack(number, self._now())
         self._work.set()
 
     async def _send(self) -> None:
@@ -208,7 +208,7 @@ class Link:
                     await connection.send_chunk(chunk)
                 else:
                     await self._wait_for_work(scheduler.next_deadline())
-                if self._needs.line:
+                if self._needs.link_model:
                     held, round_trip_s = (
                         connection.unsent_bytes(),
                         connection.shortest_round_trip_s(),

@@ -15,7 +15,7 @@ UNUSED_S = 2.0
 ANSWER_S = 60.0  # a copy that was not answered for so long is sent again, over whichever link there is then
 
 
-class Use:
+class LinkActivity:
     """What has gone over a link, either way."""
 
     def __init__(self, now: float) -> None:
@@ -32,15 +32,15 @@ class Use:
         elif message.kind is Kind.TAKEN:
             self._unanswered = max(0, self._unanswered - 1)
 
-    def rests(self, now: float) -> bool:
+    def is_unused(self, now: float) -> bool:
         """Whether it was not used lately, and no answer is due."""
         return now - self.last > (ANSWER_S if self._unanswered else UNUSED_S)
 
 
-class Kept(Protocol):
+class EvictableLink(Protocol):
     """A link between brokers."""
 
-    use: Use
+    activity: LinkActivity
 
     @property
     def idle(self) -> bool:
@@ -51,23 +51,23 @@ class Kept(Protocol):
         """Whether a message is coming in, and not all of it is here."""
 
     @property
-    def parting(self) -> bool:
+    def closing_orderly(self) -> bool:
         """Whether it is being closed in order already."""
 
 
-OneKept = TypeVar("OneKept", bound=Kept)
+AnyLink = TypeVar("AnyLink", bound=EvictableLink)
 
 
-def surplus(links: Iterable[OneKept], most: int, now: float) -> tuple[list[OneKept], int]:
+def links_to_evict(links: Iterable[AnyLink], most: int, now: float) -> tuple[list[AnyLink], int]:
     """Those to close, unused for longest first; and how many are still too many then."""
-    staying = [link for link in links if not link.parting]
+    staying = [link for link in links if not link.closing_orderly]
     too_many = max(0, len(staying) - most)
     if not too_many:
         return [], 0
-    resting = [link for link in staying if _rests(link, now)]
-    chosen = sorted(resting, key=lambda link: link.use.last)[:too_many]
+    unused = [link for link in staying if _is_unused(link, now)]
+    chosen = sorted(unused, key=lambda link: link.activity.last)[:too_many]
     return chosen, too_many - len(chosen)
 
 
-def _rests(link: Kept, now: float) -> bool:
-    return link.use.rests(now) and link.idle and not link.receiving
+def _is_unused(link: EvictableLink, now: float) -> bool:
+    return link.activity.is_unused(now) and link.idle and not link.receiving

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from nodes.delivery.base import Dropped
-from nodes.protocol.joined import apart
+from nodes.protocol.joined import split
 from nodes.protocol.wire import Kind, Message, decode
 
 
@@ -48,7 +48,7 @@ def about_published(message: Message, late_ns: int) -> dict[str, Any]:
 def about_dropped(peer: str, dropped: Dropped) -> Iterator[dict[str, Any]]:
     """What `drop` says of a message on its way to this peer; of joined ones, of each publication."""
     message = decode(dropped.data)
-    for one in apart(message) if message.kind is Kind.JOINED else [message]:
+    for one in split(message) if message.kind is Kind.JOINED else [message]:
         yield {
             "id": hex_id(one.message_id),
             "kind": one.kind.name,

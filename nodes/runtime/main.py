@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 UNUSED = frozenset({"importlib.metadata", "urllib.request"})
 
 
-class _Later:
+class _LazyFinder:
     """Finds these modules as usual, but puts off loading them."""
 
     @staticmethod
@@ -44,7 +44,7 @@ class _Later:
 
 def load_unused_later() -> None:
     """To be called before the library is imported."""
-    sys.meta_path.insert(0, _Later)
+    sys.meta_path.insert(0, _LazyFinder)
 
 
 FAILED, WRONG_INPUT = 1, 2
@@ -55,16 +55,16 @@ def main(arguments: Sequence[str]) -> int:
     load_unused_later()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal's Ctrl-C is for the orchestrator
     if len(arguments) != 1:
-        return _complain("usage: python3 nodes.pyz node.json", WRONG_INPUT)
+        return _fail("usage: python3 nodes.pyz node.json", WRONG_INPUT)
     try:
         config = load(arguments[0])
     except ConfigError as error:
-        return _complain(str(error), WRONG_INPUT)
+        return _fail(str(error), WRONG_INPUT)
     try:
         log = Log(config.log, config.name)
     except OSError as error:
         problem = f"{config.name}: cannot write its log {config.log}: {error.strerror}"
-        return _complain(problem, FAILED)
+        return _fail(problem, FAILED)
     try:
         return asyncio.run(_run(config, log))
     finally:
@@ -78,14 +78,14 @@ async def _run(config: NodeConfig, log: Log) -> int:
     try:
         node = _make(config, log)
     except ValueError as error:
-        return _complain(f"{config.name}: {error}", WRONG_INPUT)
+        return _fail(f"{config.name}: {error}", WRONG_INPUT)
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, node.terminate)
     log.write("start", kind=config.kind, pid=os.getpid(), run=config.run)
     try:
         async with ControlSocket(config.control, node):
-            await node.live()
+            await node.run_until_stopped()
     except NodeFailed as error:
-        return _complain(f"{config.name}: {error}", FAILED)
+        return _fail(f"{config.name}: {error}", FAILED)
     return 0
 
 
@@ -108,6 +108,6 @@ def _make(config: NodeConfig, log: Log) -> "Node":
             raise AssertionError(f"the configuration let a {kind} pass")
 
 
-def _complain(sentence: str, exit_code: int) -> int:
+def _fail(sentence: str, exit_code: int) -> int:
     sys.stderr.write(sentence + "\n")
     return exit_code

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 from nodes.delivery.base import Dropped
 from nodes.overlay.base import (
+    Acknowledged,
     Action,
     Deliver,
     Drop,
@@ -17,7 +18,6 @@ from nodes.overlay.base import (
     Overlay,
     Refuse,
     Send,
-    Taken,
 )
 from nodes.protocol.wire import Message, encode
 from nodes.runtime.config import NodeConfig
@@ -72,7 +72,7 @@ class Node(ABC):
         """Publications that are still to come."""
         return 0
 
-    def quiet(self) -> None:  # noqa: B027 - a node without plans has nothing to give up
+    def begin_stop(self) -> None:  # noqa: B027 - a node without plans has nothing to give up
         """Begin nothing new: the node is about to stop."""
 
     def forget(self, message_id: int) -> None:  # noqa: B027 - a node that keeps nothing has nothing to forget
@@ -98,14 +98,14 @@ class Node(ABC):
         self.state = after(self.state, Cause.SIGTERM)
         self._changed.set()
 
-    async def live(self) -> None:
+    async def run_until_stopped(self) -> None:
         """From the gate to the end."""
         await self._until_not(State.WAITING)
         if self.state is State.RUNNING:
             await self.open()
             self.note_readiness()
             await self._until_not(State.RUNNING)
-        self.quiet()
+        self.begin_stop()
         await self._hand_over()
         try:
             async with asyncio.timeout(CLOSE_S):
@@ -163,7 +163,7 @@ class Node(ABC):
     def link_down(self, link: Link, reason: str) -> None:
         """The link is gone, if it is still the one to this peer."""
         if self._forget(link, reason):
-            down = self.core.on_link_down(link.peer, self.now(), link.orderly, link.sent_away)
+            down = self.core.on_link_down(link.peer, self.now(), link.orderly, link.peer_stopping)
             self.perform(down)
             self.note_readiness()
 
@@ -172,7 +172,7 @@ class Node(ABC):
         if self.links.get(link.peer) is not link:
             return False
         del self.links[link.peer]
-        queued = 0 if link.carried else link.scheduler.queued.messages
+        queued = 0 if link.queue_kept else link.scheduler.queued.messages
         self.log.write("disconnect", peer=link.peer, reason=reason, queued=queued)
         return True
 
@@ -192,7 +192,7 @@ class Node(ABC):
         if self.links.get(link.peer) is not link:
             return
         now = self.now()
-        link.use.note(message, now)
+        link.activity.note(message, now)
         try:
             self.perform(self.core.on_message(link.peer, message, now), arrived_ns)
         except Exception as error:  # noqa: BLE001 - whatever a peer says, it does not end this node
@@ -225,7 +225,7 @@ class Node(ABC):
                     if (link := self.links.get(peer)) is not None:
                         self._forget(link, reason)
                         link.cut(reason)
-                case Taken(message_id):
+                case Acknowledged(message_id):
                     self.forget(message_id)
                 case Note(event, details):
                     self.log.write(event, **details)
@@ -276,8 +276,8 @@ class Node(ABC):
         self._timer = None
         now = self.now()
         for peer, link in self.links.items():
-            if (ago_s := link.lived_ago_s()) is not None:
-                self.core.on_life(peer, now - ago_s)
+            if (ago_s := link.active_ago_s()) is not None:
+                self.core.on_activity(peer, now - ago_s)
         self.perform(self.core.on_deadline(now))
         self.note_readiness()
 

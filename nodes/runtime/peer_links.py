@@ -14,21 +14,21 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 
 from nodes.delivery.base import Dropped, Scheduler
-from nodes.overlay.reliability.promises import promises
+from nodes.overlay.reliability.settings import reliability_settings
 from nodes.protocol.wire import Message
 from nodes.runtime import dialing
 from nodes.runtime.broker_selection import Backoff
-from nodes.runtime.config import BrokerPlace, NodeConfig
-from nodes.runtime.dialing import ANSWER_WITHIN_S, FAILURES, CalledTheOtherWay, Follower
+from nodes.runtime.config import BrokerAddress, NodeConfig
+from nodes.runtime.dialing import ANSWER_WITHIN_S, FAILURES, DialObserver, SimultaneousCall
 from nodes.runtime.link import Link, LinkMethod
-from nodes.runtime.link_eviction import surplus
+from nodes.runtime.link_eviction import links_to_evict
 
-Dial = Callable[[NodeConfig, BrokerPlace, LinkMethod, Scheduler, Follower], Awaitable[Link]]
-LOOK_AGAIN_S = 1.0
+Dial = Callable[[NodeConfig, BrokerAddress, LinkMethod, Scheduler, DialObserver], Awaitable[Link]]
+RECHECK_S = 1.0
 HOLD_BACK_S = 2.0  # for one at the door who has proven nothing yet
 
 
-class Call:
+class Attempt:
     """One attempt to get a link, and what waits for it."""
 
     def __init__(self, queue: Scheduler, before_proof: Callable[[], Awaitable[None]]) -> None:
@@ -37,14 +37,14 @@ class Call:
         self.task: asyncio.Task[None]
         self._before_proof = before_proof
 
-    def on_answer(self) -> None:
+    def on_connected(self) -> None:
         self.answered = True
 
     async def before_proof(self) -> None:
         await self._before_proof()
 
 
-class Switchboard:
+class PeerLinks:
     """What one broker has of this.
 
     `links` are the broker's, which adds and removes them itself; `serve` runs one until it ends; `give_up` is told
@@ -66,14 +66,16 @@ class Switchboard:
         self._dial = dial
         self._brokers = {broker.name: broker for broker in config.brokers}
         self._method = LinkMethod(config.delivery)
-        self._most = promises(config.overlay.method, config.overlay.parameters).max_links
-        self._calls: dict[str, Call] = {}
-        self._at_door: dict[str, asyncio.Event] = {}
+        self._most = reliability_settings(
+            config.overlay.method, config.overlay.parameters
+        ).max_links
+        self._attempts: dict[str, Attempt] = {}
+        self._handshaking: dict[str, asyncio.Event] = {}
         self._made: dict[str, tuple[Link, float]] = {}  # links that this side has made, and when
         self._backoffs: dict[str, Backoff] = {}
         self._not_before: dict[str, float] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._look: asyncio.TimerHandle | None = None
+        self._recheck_timer: asyncio.TimerHandle | None = None
         self._closed = False
 
     def knows(self, peer: str) -> bool:
@@ -83,31 +85,36 @@ class Switchboard:
     @property
     def queued(self) -> int:
         """Messages that wait for a link."""
-        return sum(call.queue.queued.messages for call in self._calls.values())
+        return sum(attempt.queue.queued.messages for attempt in self._attempts.values())
 
     def queue(self, peer: str, message: Message, data: bytes) -> tuple[Dropped, ...]:
         """There is no link to this broker: keep the message until there is one; what was dropped because of it."""
         if self._closed:
             return (Dropped(data, message.priority, "the broker stops"),)
-        if (call := self._calls.get(peer)) is None:
-            call = self._call(peer, self._method.scheduler())
-        return call.queue.offer(
+        if (attempt := self._attempts.get(peer)) is None:
+            attempt = self._begin_attempt(peer, self._method.scheduler())
+        return attempt.queue.offer(
             data, message.priority, _now(), control=message.control, upkeep=message.upkeep
         )
 
-    def carry_on(self, link: Link) -> None:
+    def keep_queue(self, link: Link) -> None:
         """A link has ended: if it was closed in order, what is still queued on it waits for the next one."""
         queued = link.orderly and link.scheduler.queued.messages
-        if queued and self.knows(link.peer) and link.peer not in self._calls and not self._closed:
-            self._call(link.peer, link.scheduler)
-            link.carried = True
+        if (
+            queued
+            and self.knows(link.peer)
+            and link.peer not in self._attempts
+            and not self._closed
+        ):
+            self._begin_attempt(link.peer, link.scheduler)
+            link.queue_kept = True
 
-    def _call(self, peer: str, queue: Scheduler) -> Call:
-        call = self._calls[peer] = Call(queue, lambda: self._hold_back(peer))
-        call.task = asyncio.create_task(self._run(peer, call))
-        self._tasks.add(call.task)
-        call.task.add_done_callback(self._tasks.discard)
-        return call
+    def _begin_attempt(self, peer: str, queue: Scheduler) -> Attempt:
+        attempt = self._attempts[peer] = Attempt(queue, lambda: self._hold_back(peer))
+        attempt.task = asyncio.create_task(self._run(peer, attempt))
+        self._tasks.add(attempt.task)
+        attempt.task.add_done_callback(self._tasks.discard)
+        return attempt
 
     def declines(self, peer: str, *, proven: bool) -> bool:
         """Whether a connection from this broker is not wanted, because this side's own to it goes before.
@@ -117,78 +124,78 @@ class Switchboard:
         broker = self._brokers.get(peer)
         if broker is None or broker.number < self._config.number:
             return False
-        if (call := self._calls.get(peer)) is not None:
-            return call.answered and not proven
+        if (attempt := self._attempts.get(peer)) is not None:
+            return attempt.answered and not proven
         link, since = self._made.get(peer, (None, 0.0))
         return link is not None and _now() - since < ANSWER_WITHIN_S
 
     @contextmanager
-    def at_door(self, peer: str) -> Iterator[None]:
+    def handshaking(self, peer: str) -> Iterator[None]:
         """Somebody says that it is this node, and has not proven it yet."""
-        over = self._at_door[peer] = asyncio.Event()
+        ended = self._handshaking[peer] = asyncio.Event()
         try:
             yield
         finally:
-            over.set()
-            if self._at_door.get(peer) is over:
-                del self._at_door[peer]
+            ended.set()
+            if self._handshaking.get(peer) is ended:
+                del self._handshaking[peer]
 
     async def _hold_back(self, peer: str) -> None:
-        over = self._at_door.get(peer)
-        if over is not None and self._brokers[peer].number < self._config.number:
+        ended = self._handshaking.get(peer)
+        if ended is not None and self._brokers[peer].number < self._config.number:
             with suppress(TimeoutError):
                 async with asyncio.timeout(HOLD_BACK_S):
-                    await over.wait()
+                    await ended.wait()
 
     def adopt(self, peer: str) -> Scheduler | None:
         """This broker's own connection stands: call it no more; what waits for it."""
-        if (call := self._calls.pop(peer, None)) is None:
+        if (attempt := self._attempts.pop(peer, None)) is None:
             return None
-        call.task.cancel()
-        return call.queue
+        attempt.task.cancel()
+        return attempt.queue
 
     def trim(self) -> None:
         """If there are too many links, close those in order that are not used; look again if that did not do."""
         between = (link for peer, link in self._links.items() if peer in self._brokers)
-        unused, too_many = surplus(between, self._most, _now())
+        unused, too_many = links_to_evict(between, self._most, _now())
         for link in unused:
-            link.part()
-        if too_many and self._look is None and not self._closed:
+            link.close_orderly()
+        if too_many and self._recheck_timer is None and not self._closed:
             loop = asyncio.get_running_loop()
-            self._look = loop.call_later(LOOK_AGAIN_S, self._look_again)
+            self._recheck_timer = loop.call_later(RECHECK_S, self._recheck)
 
     async def close(self) -> None:
         """Call nobody any more; returns when the links that this side has made have ended."""
         self._closed = True
-        if self._look is not None:
-            self._look.cancel()
-        for call in self._calls.values():
-            call.task.cancel()
-        self._calls.clear()
+        if self._recheck_timer is not None:
+            self._recheck_timer.cancel()
+        for attempt in self._attempts.values():
+            attempt.task.cancel()
+        self._attempts.clear()
         if self._tasks:
             await asyncio.wait(self._tasks)
 
-    def _look_again(self) -> None:
-        self._look = None
+    def _recheck(self) -> None:
+        self._recheck_timer = None
         self.trim()
 
-    async def _run(self, peer: str, call: Call) -> None:
+    async def _run(self, peer: str, attempt: Attempt) -> None:
         """From the first message that waits to the end of the link."""
         if (older := self._links.get(peer)) is not None:  # it is being closed in order
-            await older.over.wait()
+            await older.ended.wait()
         await asyncio.sleep(self._not_before.get(peer, 0.0) - _now())
         broker = self._brokers[peer]
         try:
-            link = await self._dial(self._config, broker, self._method, call.queue, call)
+            link = await self._dial(self._config, broker, self._method, attempt.queue, attempt)
         except FAILURES as error:
-            if isinstance(error, CalledTheOtherWay):
-                call.answered = False
+            if isinstance(error, SimultaneousCall):
+                attempt.answered = False
                 await asyncio.sleep(ANSWER_WITHIN_S)  # `adopt` ends the waiting
-            del self._calls[peer]
+            del self._attempts[peer]
             self._wait_a_little(peer)
             self._give_up(peer, str(error) or type(error).__name__)
             return
-        del self._calls[peer]
+        del self._attempts[peer]
         began = _now()
         self._made[peer] = link, began
         try:

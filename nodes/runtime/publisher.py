@@ -20,7 +20,7 @@ from nodes.protocol.wire import (
 _PATTERN = bytes(range(256))
 
 
-class Unpublishable(ValueError):
+class InvalidPublication(ValueError):
     """What was asked for cannot be a publication; the text says why."""
 
 
@@ -37,21 +37,21 @@ class Publication:
 def publication(topic: Any, priority: Any, size: Any, place: Any = ()) -> Publication:
     """From JSON values; Unpublishable if they make no sense."""
     if not isinstance(topic, str) or not topic:
-        raise Unpublishable(f"topic is {topic!r}; it must be a text, not empty")
+        raise InvalidPublication(f"topic is {topic!r}; it must be a text, not empty")
     try:
         encode_topic(topic)
     except WireError as error:
-        raise Unpublishable(str(error)) from error
+        raise InvalidPublication(str(error)) from error
     if not is_plain(topic):
-        raise Unpublishable(f"topic is {topic!r}; only subscriptions begin with {OPENING}")
+        raise InvalidPublication(f"topic is {topic!r}; only subscriptions begin with {OPENING}")
     if not whole(priority) or not LOWEST_PRIORITY <= priority <= HIGHEST_PRIORITY:
-        raise Unpublishable(f"priority is {priority!r}; it goes from 1 to 5")
+        raise InvalidPublication(f"priority is {priority!r}; it goes from 1 to 5")
     if not whole(size) or not 0 <= size <= MAX_PAYLOAD_BYTES:
-        raise Unpublishable(f"size is {size!r}; it goes from 0 to {MAX_PAYLOAD_BYTES} bytes")
+        raise InvalidPublication(f"size is {size!r}; it goes from 0 to {MAX_PAYLOAD_BYTES} bytes")
     if not isinstance(place, list | tuple) or len(place) > MAX_DIMENSIONS:
-        raise Unpublishable(f"place is {place!r}; it has at most {MAX_DIMENSIONS} coordinates")
+        raise InvalidPublication(f"place is {place!r}; it has at most {MAX_DIMENSIONS} coordinates")
     if not all(whole(each) and 0 <= each <= MAX_COORDINATE for each in place):
-        raise Unpublishable(f"place is {place!r}; coordinates go from 0 to {MAX_COORDINATE}")
+        raise InvalidPublication(f"place is {place!r}; coordinates go from 0 to {MAX_COORDINATE}")
     return Publication(topic, priority, size, tuple(place))
 
 

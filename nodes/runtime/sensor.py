@@ -18,7 +18,7 @@ from nodes.runtime.journal import Journal
 from nodes.runtime.lifecycle import State
 from nodes.runtime.log import Log, about_published, hex_id, last_counter
 from nodes.runtime.node import Refused
-from nodes.runtime.publisher import Publication, Publisher, Unpublishable, publication, whole
+from nodes.runtime.publisher import InvalidPublication, Publication, Publisher, publication, whole
 
 # Playing a timeline: publications at their moments, and how late each one was.
 
@@ -26,41 +26,45 @@ from nodes.runtime.publisher import Publication, Publisher, Unpublishable, publi
 # The event loop's timer has a grain of 1 ms. So the loop wakes a little early and the rest is slept through exactly.
 EARLY_NS = 1_500_000
 # The loop sleeps by a clock that never steps; so often it looks at the one that does, and by which moments are given.
-LOOK_NS = 1_000_000_000
+RECHECK_NS = 1_000_000_000
 LATEST_NS = 2**63 - 1  # the year 2262
 
 
 @dataclass(frozen=True, slots=True)
-class Moment:
+class DuePublication:
     """A publication and when it is due (ns since 1970)."""
 
     due_ns: int
     what: Publication
 
 
-def timeline(start_ns: Any, actions: Any) -> list[Moment]:
+def timeline(start_ns: Any, actions: Any) -> list[DuePublication]:
     """From JSON values, in the order of time; Unpublishable names the action that cannot be."""
     if not whole(start_ns) or not isinstance(actions, list):
-        raise Unpublishable("play takes start_ns (a whole number) and actions (a list)")
-    moments = []
+        raise InvalidPublication("play takes start_ns (a whole number) and actions (a list)")
+    entries = []
     for index, action in enumerate(actions):
         try:
             at_ns = action["at_ns"]
             place = action.get("place", ())
             what = publication(action["topic"], action["priority"], action["size"], place)
         except (TypeError, KeyError, AttributeError):
-            raise Unpublishable(f"actions[{index}] needs at_ns, topic, priority, size") from None
-        except Unpublishable as error:
-            raise Unpublishable(f"actions[{index}]: {error}") from None
+            raise InvalidPublication(
+                f"actions[{index}] needs at_ns, topic, priority, size"
+            ) from None
+        except InvalidPublication as error:
+            raise InvalidPublication(f"actions[{index}]: {error}") from None
         if not whole(at_ns):
-            raise Unpublishable(f"actions[{index}]: at_ns is {at_ns!r}; it must be a whole number")
+            raise InvalidPublication(
+                f"actions[{index}]: at_ns is {at_ns!r}; it must be a whole number"
+            )
         if not 0 <= start_ns + at_ns <= LATEST_NS:
-            raise Unpublishable(
+            raise InvalidPublication(
                 f"actions[{index}]: start_ns + at_ns is {start_ns + at_ns}; it goes from 0 to {LATEST_NS}"
             )
-        moments.append(Moment(start_ns + at_ns, what))
-    moments.sort(key=lambda moment: moment.due_ns)
-    return moments
+        entries.append(DuePublication(start_ns + at_ns, what))
+    entries.sort(key=lambda entry: entry.due_ns)
+    return entries
 
 
 class Player:
@@ -78,10 +82,10 @@ class Player:
         self._tasks: set[asyncio.Task[None]] = set()
         self.to_come = 0
 
-    def play(self, moments: list[Moment]) -> None:
+    def play(self, entries: list[DuePublication]) -> None:
         """Begin; returns at once."""
-        self.to_come += len(moments)
-        task = asyncio.create_task(self._play(moments))
+        self.to_come += len(entries)
+        task = asyncio.create_task(self._play(entries))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         self._watch(task)
@@ -92,17 +96,17 @@ class Player:
             task.cancel()
         self.to_come = 0
 
-    async def _play(self, moments: list[Moment]) -> None:
-        for moment in moments:
+    async def _play(self, entries: list[DuePublication]) -> None:
+        for entry in entries:
             await asyncio.sleep(0)  # also when late: others want to run
-            await self._until(moment.due_ns)
-            self._publish(moment.what, moment.due_ns)
+            await self._until(entry.due_ns)
+            self._publish(entry.what, entry.due_ns)
             self.to_come -= 1
 
     async def _until(self, due_ns: int) -> None:
         while (rest_ns := due_ns - self._clock()) > 0:
             if rest_ns > EARLY_NS:
-                await asyncio.sleep(min(rest_ns - EARLY_NS, LOOK_NS) / 1e9)
+                await asyncio.sleep(min(rest_ns - EARLY_NS, RECHECK_NS) / 1e9)
             else:
                 time.sleep(rest_ns / 1e9)
 
@@ -115,7 +119,7 @@ class Sensor(Client):
         self._journal: Journal | None = None
         self._journal_problem: str | None = None
         counter = last_counter(config.log)
-        if config.journal is not None and self.promises.custody_from is not None:
+        if config.journal is not None and self.reliability.custody_from is not None:
             with self._on_disk():
                 self._journal = Journal(config.journal, config.run)
                 counter = max(counter, self._journal.highest_id & 0xFFFFFFFF)
@@ -126,20 +130,20 @@ class Sensor(Client):
     def playing(self) -> int:
         return self._player.to_come
 
-    def quiet(self) -> None:
+    def begin_stop(self) -> None:
         self._player.stop()
 
     async def open(self) -> None:
         if self._journal is not None:
             with self._on_disk():
-                self.core.repeat(self._taken_lately(self._journal), self.now())
-                self.perform(self.core.restore(self._journal.owed(), self.now()))
+                self.core.repeat(self._recently_acknowledged(self._journal), self.now())
+                self.perform(self.core.restore(self._journal.pending(), self.now()))
         await super().open()
 
-    def _taken_lately(self, journal: Journal) -> list[Message]:
+    def _recently_acknowledged(self, journal: Journal) -> list[Message]:
         """What others may still have missed."""
-        oldest_ns = time.time_ns() - round(self.promises.retain_s * 1e9)
-        return [each for each in journal.taken_lately() if each.published_ns >= oldest_ns]
+        oldest_ns = time.time_ns() - round(self.reliability.retain_s * 1e9)
+        return [each for each in journal.recently_acknowledged() if each.published_ns >= oldest_ns]
 
     def publish(self, topic: Any, priority: Any, size: Any, place: Any = ()) -> str:
         self._must_run()
@@ -150,15 +154,15 @@ class Sensor(Client):
 
     def play(self, start_ns: Any, actions: Any) -> int:
         self._must_run()
-        moments = timeline(start_ns, actions)
-        self.perform(self.core.advertise((each.what.topic for each in moments), self.now()))
-        self._player.play(moments)
-        return len(moments)
+        entries = timeline(start_ns, actions)
+        self.perform(self.core.advertise((each.what.topic for each in entries), self.now()))
+        self._player.play(entries)
+        return len(entries)
 
     def forget(self, message_id: int) -> None:
         if self._journal is not None:
             with self._on_disk():
-                self._journal.taken(message_id)
+                self._journal.acknowledged(message_id)
 
     def _publish(self, what: Publication, due_ns: int | None) -> tuple[str, str | None]:
         """The message's id; and why it was dropped, if it was."""
@@ -168,11 +172,11 @@ class Sensor(Client):
         late_ns = 0 if due_ns is None else published_ns - due_ns
         self.log.write("publish", t=published_ns, **about_published(message, late_ns))
         self.published += 1
-        if self._journal is not None and self.promises.custody(message.priority):
+        if self._journal is not None and self.reliability.custody(message.priority):
             with self._on_disk():
                 self._journal.add(message)
         problems = self.perform(self.core.publish(message, self.now()))
-        lost = problems and not self.core.owes(message.message_id)
+        lost = problems and not self.core.is_pending(message.message_id)
         return identity, problems[0] if lost else None
 
     @contextmanager

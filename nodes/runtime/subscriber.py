@@ -5,7 +5,7 @@ Its log is also its memory: what it had before it was started again, it knows fr
 
 import time
 
-from nodes.overlay.reliability.dedup import Heard
+from nodes.overlay.reliability.dedup import DeliveryRecord
 from nodes.runtime.client import Client
 from nodes.runtime.log import handed_over
 
@@ -14,12 +14,14 @@ class Subscriber(Client):
     """The subscriber's shell: everything else is in the core's Deliver actions."""
 
     async def open(self) -> None:
-        if self.promises.custody_from is not None:
+        if self.reliability.custody_from is not None:
             before = handed_over(self.config.log)
             if before is not None:
                 now, now_ns = self.now(), time.time_ns()
                 self.core.resume(
-                    Heard(each.message_id, each.topic, each.priority, now - (now_ns - each.t) / 1e9)
+                    DeliveryRecord(
+                        each.message_id, each.topic, each.priority, now - (now_ns - each.t) / 1e9
+                    )
                     for each in before
                 )
         await super().open()

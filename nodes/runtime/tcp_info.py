@@ -15,22 +15,22 @@ MASK_BYTES = 4  # toward the server (RFC 6455, 5.3)
 _LEAST_SEGMENT = 536  # RFC 9293, 3.7.1
 
 
-def unsent_bytes(line: socket.socket) -> int:
+def unsent_bytes(sock: socket.socket) -> int:
     """What the kernel holds and the peer has not acknowledged (SIOCOUTQ)."""
-    if line.fileno() < 0:
+    if sock.fileno() < 0:
         return 0
-    answer = fcntl.ioctl(line.fileno(), termios.TIOCOUTQ, b"\0" * 4)
+    answer = fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, b"\0" * 4)
     return int(struct.unpack("i", answer)[0])
 
 
-def shortest_round_trip_s(line: socket.socket) -> float | None:
+def shortest_round_trip_s(sock: socket.socket) -> float | None:
     """The shortest round trip that TCP has seen lately; None if it has seen none, or the kernel does not tell."""
-    if line.fileno() < 0:
+    if sock.fileno() < 0:
         return None
-    told = line.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _MIN_RTT_AT + 4)
-    if len(told) < _MIN_RTT_AT + 4:
+    info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _MIN_RTT_AT + 4)
+    if len(info) < _MIN_RTT_AT + 4:
         return None
-    (microseconds,) = struct.unpack_from("I", told, _MIN_RTT_AT)
+    (microseconds,) = struct.unpack_from("I", info, _MIN_RTT_AT)
     return None if microseconds == _UNKNOWN else microseconds / 1e6
 
 
@@ -46,29 +46,29 @@ class Traffic(NamedTuple):
 NO_TRAFFIC = Traffic(0, 0.0, 0, 0.0)
 
 
-def traffic(line: socket.socket) -> Traffic:
+def traffic(sock: socket.socket) -> Traffic:
     """What TCP has sent and received; nothing if the connection is closed, or the kernel does not tell."""
-    if line.fileno() < 0:
+    if sock.fileno() < 0:
         return NO_TRAFFIC
-    told = line.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _MIN_RTT_AT)
-    if len(told) < _MIN_RTT_AT:
+    info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _MIN_RTT_AT)
+    if len(info) < _MIN_RTT_AT:
         return NO_TRAFFIC
-    received_ms, acknowledged_ms = struct.unpack_from("II", told, _LAST_RECEIVED_AT)
-    acknowledged, received = struct.unpack_from("QQ", told, _BYTES_AT)
+    received_ms, acknowledged_ms = struct.unpack_from("II", info, _LAST_RECEIVED_AT)
+    acknowledged, received = struct.unpack_from("QQ", info, _BYTES_AT)
     return Traffic(received, received_ms / 1e3, acknowledged, acknowledged_ms / 1e3)
 
 
-def packet_room(line: socket.socket, *, masked: bool) -> int:
+def packet_payload(sock: socket.socket, *, masked: bool) -> int:
     """How many bytes of one WebSocket message fill exactly one packet.
 
     TCP_MAXSEG of a connection has the time stamps taken off already: 1448 at an MTU of 1500.
     """
-    closed = line.fileno() < 0  # the peer has gone again already
-    segment = _LEAST_SEGMENT if closed else line.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG)
-    return segment_room(segment, masked=masked)
+    closed = sock.fileno() < 0  # the peer has gone again already
+    segment = _LEAST_SEGMENT if closed else sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_MAXSEG)
+    return segment_payload(segment, masked=masked)
 
 
-def segment_room(segment: int, *, masked: bool) -> int:
+def segment_payload(segment: int, *, masked: bool) -> int:
     """What is left of a segment behind the frame's head (RFC 6455, 5.2), whose length field grows with the message."""
     left = segment - (MASK_BYTES if masked else 0)
     for head, longest in ((2, 125), (4, 0xFFFF)):
@@ -82,7 +82,7 @@ def masked_frame(size: int) -> int:
     return size + MASK_BYTES + (2 if size <= 125 else 4 if size <= 0xFFFF else 10)
 
 
-def acknowledge_now(line: socket.socket) -> None:
+def acknowledge_now(sock: socket.socket) -> None:
     """Send the acknowledgement that TCP puts off by up to 40 ms. To be said at each read: the kernel forgets it."""
-    if line.fileno() >= 0:
-        line.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
+    if sock.fileno() >= 0:
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)

@@ -15,11 +15,11 @@ Address = tuple[str, int]
 _AT_ONCE = 64  # answers read in a row, before others have their turn
 
 
-class AnswerSocket:
+class AckSocket:
     """A UDP socket for the answers of all links that end at its port; OSError if the address is taken."""
 
     def __init__(self, local: Address) -> None:
-        self._links: dict[Address, Answers] = {}
+        self._links: dict[Address, LinkAcks] = {}
         self._socket = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         try:
             self._socket.setblocking(False)
@@ -29,9 +29,9 @@ class AnswerSocket:
             raise
         asyncio.get_running_loop().add_reader(self._socket, self._read)
 
-    def with_peer(self, peer: Address, *, alone: bool = False) -> "Answers":
+    def with_peer(self, peer: Address, *, alone: bool = False) -> "LinkAcks":
         """The answers to and from this address; an older link to it gets no more. `alone`: the only link there is."""
-        self._links[peer] = Answers(self, peer, alone=alone)
+        self._links[peer] = LinkAcks(self, peer, alone=alone)
         return self._links[peer]
 
     def send(self, number: int, peer: Address) -> None:
@@ -39,7 +39,7 @@ class AnswerSocket:
         with suppress(OSError):
             self._socket.sendto(bytes((number & 0xFF,)), peer)
 
-    def forget(self, link: "Answers") -> None:
+    def forget(self, link: "LinkAcks") -> None:
         """The link is gone."""
         if self._links.get(link.peer) is link:
             del self._links[link.peer]
@@ -55,16 +55,16 @@ class AnswerSocket:
             for _ in range(_AT_ONCE):
                 data, sender = self._socket.recvfrom(2)
                 link = self._links.get(sender)
-                if link is not None and link.heard is not None and len(data) == 1:
-                    link.heard(data[0])
+                if link is not None and link.received is not None and len(data) == 1:
+                    link.received(data[0])
 
 
-class Answers:
+class LinkAcks:
     """The answers of one link, both ways."""
 
-    def __init__(self, socket: AnswerSocket, peer: Address, *, alone: bool) -> None:
+    def __init__(self, socket: AckSocket, peer: Address, *, alone: bool) -> None:
         self.peer = peer
-        self.heard: Callable[[int], None] | None = (
+        self.received: Callable[[int], None] | None = (
             None  # told the number of each chunk the peer has
         )
         self._socket = socket

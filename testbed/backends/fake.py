@@ -10,7 +10,7 @@ from typing import Any
 
 from testbed.backends.common.base import Done, Ended
 from testbed.errors import NodeFailure
-from testbed.links.changes import Link, as_filed
+from testbed.links.changes import LinkState, configured_links
 from testbed.places import LabPlace
 from testbed.plan import Actual, Fingerprints
 from testbed.topology.model import Node, Topology
@@ -22,13 +22,13 @@ from testbed.topology.model import Node, Topology
 
 
 class FakeNodes:
-    """Serves the control sockets of the nodes that were added; nothing ever arrives at the `deaf` ones."""
+    """Serves the control sockets of the nodes that were added; nothing ever arrives at the `unreachable` ones."""
 
     def __init__(
-        self, lab: LabPlace, topology: Topology, deaf: frozenset[str] = frozenset()
+        self, lab: LabPlace, topology: Topology, unreachable: frozenset[str] = frozenset()
     ) -> None:
         self._lab = lab
-        self._deaf = deaf
+        self._unreachable = unreachable
         self._topology = topology
         self._selector = selectors.DefaultSelector()
         self._sockets: dict[str, socket.socket] = {}
@@ -69,9 +69,9 @@ class FakeNodes:
         while not self._ended.is_set():
             for key, _ in self._selector.select(timeout=0.02):
                 connection, _ = key.fileobj.accept()  # type: ignore[union-attr]
-                with connection, connection.makefile("rwb") as line:
-                    answer = self._answer(key.data, json.loads(line.readline()))
-                    line.write(json.dumps({"ok": True, **answer}).encode() + b"\n")
+                with connection, connection.makefile("rwb") as stream:
+                    answer = self._answer(key.data, json.loads(stream.readline()))
+                    stream.write(json.dumps({"ok": True, **answer}).encode() + b"\n")
 
     def _answer(self, node: Node, question: dict[str, Any]) -> dict[str, Any]:
         match question["do"]:
@@ -94,7 +94,7 @@ class FakeNodes:
         self._counts[node.name]["published"] += 1
         place = tuple(what.get("place", ()))
         for name in self._topology.receivers(what["topic"], what["priority"], place):
-            if name in self._counts and name not in self._deaf:
+            if name in self._counts and name not in self._unreachable:
                 self._counts[name]["received"] += 1
 
 
@@ -122,7 +122,7 @@ class FakeBackend:
             stage: set() for stage in ("created", "wired", "shaped", "captured", "started")
         }
         self._fingerprints: dict[str, str] = {}
-        self._links: dict[str, Link] = {}
+        self._links: dict[str, LinkState] = {}
         self.going_on: dict[int, str] = {}  # partitions and loads
         self.calls: list[tuple[str, tuple[str, ...]]] = []
 
@@ -153,8 +153,8 @@ class FakeBackend:
         self._reach("wired", nodes, done)
 
     def shape(self, nodes: Sequence[Node], done: Done) -> None:
-        filed = as_filed(self.topology)
-        self._links.update((node.name, filed[node.name]) for node in nodes)
+        configured = configured_links(self.topology)
+        self._links.update((node.name, configured[node.name]) for node in nodes)
         self._reach("shaped", nodes, done)
 
     def capture(self, nodes: Sequence[Node], done: Done) -> None:
@@ -178,10 +178,10 @@ class FakeBackend:
             self._fingerprints.pop(name, None)
             self._links.pop(name, None)
 
-    def links(self) -> dict[str, Link]:
+    def links(self) -> dict[str, LinkState]:
         return dict(self._links)
 
-    def change_links(self, links: Mapping[str, Link], before: Mapping[str, Link]) -> None:
+    def change_links(self, links: Mapping[str, LinkState], before: Mapping[str, LinkState]) -> None:
         self._links.update(links)
 
     def part(self, number: int, sides: Sequence[Sequence[str]]) -> None:

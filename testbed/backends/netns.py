@@ -24,19 +24,19 @@ class NetnsBackend(LocalBackend):
             path = self._write(node, config)
             stderr = self._run.logs / f"{node.name}.stderr"
             processes.append(NodeProcess(node.name, path, stderr))
-        pids, failed = self._keeper().bear(processes)
+        pids, failed = self._keeper().fork(processes)
         for name in pids:
             done(name)
-        self._complain("could not be created", failed)
+        self._raise_failures("could not be created", failed)
 
     def expect_starts(self) -> None:
         """A process has to load the nodes' program."""
         configs = (self._lab.node_config(node.name) for node in self._topology.ours)
-        Keeper(self._lab).expect_births(max(configs, key=lambda path: len(str(path))))
+        Keeper(self._lab).expect_forks(max(configs, key=lambda path: len(str(path))))
 
     def stop(self, nodes: Sequence[Node], done: Done) -> None:
         """SIGTERM, and SIGKILL for those that do not heed it."""
-        self._complain("did not end", self._end([node.name for node in nodes], done))
+        self._raise_failures("did not end", self._end([node.name for node in nodes], done))
 
     def remove(self, names: Sequence[str], done: Done) -> None:
         """Links, processes and namespaces."""

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from testbed.backends.common.base import Backend
-from testbed.backends.common.names import BACKENDS, SIMULATED, has_boards, here
+from testbed.backends.common.names import BACKENDS, SIMULATED, has_boards, local_backend
 from testbed.errors import InputError, MissingCapability
 from testbed.links.namespaces import privileged
 from testbed.places import LabPlace, RunPlace
@@ -75,7 +75,7 @@ def make_backend(
         from testbed.backends.field.mixed import MixedBackend
 
         boards = BoardsBackend(lab, run, topology, emit)
-        own = here(name)
+        own = local_backend(name)
         if own is None:
             return boards
         return MixedBackend(make_backend(own, lab, run, topology, emit), boards, lab, topology)

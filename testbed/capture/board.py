@@ -22,10 +22,10 @@ from typing import Any
 from nodes.board.errors import BoardError
 from nodes.board.links import read_links
 from nodes.board.plan import PREFIX, read_note
-from testbed.capture.bpf_filter import interface_sieve, shaper_sieve
+from testbed.capture.bpf_filter import interface_filter, shaper_filter
 from testbed.capture.link import CapturedLink
 from testbed.capture.pcap import PcapFile
-from testbed.capture.sockets import LONGEST_FRAME, Ear, termination
+from testbed.capture.sockets import LONGEST_FRAME, CaptureSocket, termination
 from testbed.errors import TestbedError
 
 # A board's account of its capture: a small JSON file, renewed each second, for whoever collects.
@@ -33,7 +33,7 @@ from testbed.errors import TestbedError
 # A capture that goes on after a break goes on with its account; between which moments nobody listened stands in `gaps`.
 
 
-class Account:
+class CaptureStatistics:
     """Counts, the time that they are of, and what went wrong."""
 
     def __init__(self, path: Path, began_ns: int, goes_on: bool) -> None:
@@ -124,7 +124,7 @@ def shaper_of(interface: str, before: Shaper | None) -> Shaper | None:
 
 
 RELEASE_INTERVAL_S = 0.08  # a record is in its file after at most two of these
-LOOK_INTERVAL_S = 1.0  # so often the account is written and the interface looked at
+CHECK_INTERVAL_S = 1.0  # so often the account is written and the interface looked at
 SYNC_INTERVAL_S = 5.0  # so much a loss of power may cost
 NAP_S = 0.005  # after a quiet round: many packets are then taken at once instead of one by one
 MOST_PORTS = 16
@@ -139,91 +139,91 @@ class Recorder:
         self._link = link
         self._poll = select.epoll()
         self._buffer = memoryview(bytearray(LONGEST_FRAME))
-        self._ears: dict[int, Ear] = {}  # by descriptor
-        self._main: Ear | None = None
-        self._behind: Ear | None = None
+        self._sockets: dict[int, CaptureSocket] = {}  # by descriptor
+        self._interface_socket: CaptureSocket | None = None
+        self._shaper_socket: CaptureSocket | None = None
         self._shaper: Shaper | None = None
-        self._main = self._open(interface, interface_sieve(ports))
-        self.look()
+        self._interface_socket = self._open(interface, interface_filter(ports))
+        self.check()
 
-    def serve(self, account: Account) -> None:
+    def serve(self, account: CaptureStatistics) -> None:
         """Until SIGTERM; then everything heard is in the file."""
         with termination() as wakeup:
             self._poll.register(wakeup, select.EPOLLIN)
             ended = False
-            release_at = look_at = 0.0
+            release_at = check_at = 0.0
             while not ended:
                 now = time.monotonic()
                 if now >= release_at:
                     self._link.release()
                     release_at = now + RELEASE_INTERVAL_S
-                if now >= look_at:
-                    self.look()
+                if now >= check_at:
+                    self.check()
                     account.write(self._link.counts(), time.time_ns(), self.error())
-                    look_at = now + LOOK_INTERVAL_S
-                until = look_at if self._link.idle else min(look_at, release_at)
-                heard = behind = False
+                    check_at = now + CHECK_INTERVAL_S
+                until = check_at if self._link.idle else min(check_at, release_at)
+                received = behind = False
                 for descriptor, mask in self._poll.poll(max(0.0, until - time.monotonic())):
                     if descriptor == wakeup:
                         ended = True
-                    elif descriptor in self._ears:
-                        heard = True
-                        behind |= self._hear(self._ears[descriptor], mask)
-                if heard and not behind and not ended:
+                    elif descriptor in self._sockets:
+                        received = True
+                        behind |= self._receive(self._sockets[descriptor], mask)
+                if received and not behind and not ended:
                     time.sleep(NAP_S)
-            for ear in self._ears.values():
-                self._link.drain(ear, self._buffer, time.time_ns())
+            for sock in self._sockets.values():
+                self._link.drain(sock, self._buffer, time.time_ns())
             self._link.finish()
             account.write(self._link.counts(), time.time_ns(), self.error(), ended=True)
 
     def error(self) -> str:
         """What is wrong now, or was with the disk."""
-        gone = f"{self._interface} is gone" if self._main is None else ""
+        gone = f"{self._interface} is gone" if self._interface_socket is None else ""
         return "; ".join(filter(None, (self._link.file.error, gone)))
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Listen where packets are: an interface may come back, and its shaping come and go."""
-        if self._main is None:
+        if self._interface_socket is None:
             with suppress(OSError):
-                self._main = self._open(self._interface, interface_sieve(self._ports))
+                self._interface_socket = self._open(self._interface, interface_filter(self._ports))
                 self._shaper = None
         shaper = shaper_of(self._interface, self._shaper)
-        if self._main is None or shaper == self._shaper:
+        if self._interface_socket is None or shaper == self._shaper:
             return
-        if self._behind is not None:
-            self._link.drain(self._behind, self._buffer, time.time_ns())
-            self._close(self._behind)
+        if self._shaper_socket is not None:
+            self._link.drain(self._shaper_socket, self._buffer, time.time_ns())
+            self._close(self._shaper_socket)
         peers = shaper.peers if shaper else ()
         try:
             if shaper:
-                self._behind = self._open(shaper.device, shaper_sieve(self._ports, peers))
-            self._main.choose(interface_sieve(self._ports, peers))
+                self._shaper_socket = self._open(shaper.device, shaper_filter(self._ports, peers))
+            self._interface_socket.choose(interface_filter(self._ports, peers))
         except OSError:  # the device is gone again, or the interface: the next look will tell
             return
         self._shaper = shaper
 
-    def _hear(self, ear: Ear, mask: int) -> bool:
-        more = self._link.take(ear, self._buffer)
-        if mask & select.EPOLLERR and not more and ear.gone:
-            self._close(ear)
-            self.look()
+    def _receive(self, sock: CaptureSocket, mask: int) -> bool:
+        more = self._link.take(sock, self._buffer)
+        if mask & select.EPOLLERR and not more and sock.gone:
+            self._close(sock)
+            self.check()
         return more
 
-    def _open(self, device: str, sieve: Sequence[tuple[int, int, int, int]]) -> Ear:
-        ear = Ear(device, outgoing=True, only=sieve)
-        self._link.ears.append(ear)
-        self._ears[ear.fileno()] = ear
-        self._poll.register(ear.fileno(), select.EPOLLIN)
-        return ear
+    def _open(self, device: str, program: Sequence[tuple[int, int, int, int]]) -> CaptureSocket:
+        sock = CaptureSocket(device, outgoing=True, only=program)
+        self._link.sockets.append(sock)
+        self._sockets[sock.fileno()] = sock
+        self._poll.register(sock.fileno(), select.EPOLLIN)
+        return sock
 
-    def _close(self, ear: Ear) -> None:
-        self._poll.unregister(ear.fileno())
-        del self._ears[ear.fileno()]
-        self._link.close_ear(ear)
-        if ear is self._main:
-            self._main = None
+    def _close(self, sock: CaptureSocket) -> None:
+        self._poll.unregister(sock.fileno())
+        del self._sockets[sock.fileno()]
+        self._link.close_socket(sock)
+        if sock is self._interface_socket:
+            self._interface_socket = None
         else:
-            self._behind = None
+            self._shaper_socket = None
 
 
 def _keep_on_disk(path: Path) -> None:
@@ -253,24 +253,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         file = PcapFile(asked.file, asked.snaplen)
         link = CapturedLink(asked.interface, file, asked.snaplen)
-        account = Account(asked.account, began_ns, goes_on=file.before.end > 0)
+        account = CaptureStatistics(asked.account, began_ns, goes_on=file.before.end > 0)
         try:
             recorder = Recorder(asked.interface, asked.without_port, link)
         except OSError as error:
             sentence = f"cannot listen on {asked.interface}: {error.strerror or error}"
             account.write(link.counts(), time.time_ns(), sentence, ended=True)
-            return _complain(sentence, TestbedError.exit_code)
+            return _report_failure(sentence, TestbedError.exit_code)
     except TestbedError as error:
-        return _complain(f"{error.message}; {error.hint}", error.exit_code)
+        return _report_failure(f"{error.message}; {error.hint}", error.exit_code)
     except OSError as error:
-        return _complain(f"cannot write {asked.file}: {error.strerror}", TestbedError.exit_code)
+        return _report_failure(
+            f"cannot write {asked.file}: {error.strerror}", TestbedError.exit_code
+        )
     _keep_on_disk(asked.file)
     recorder.serve(account)
     _sync(asked.file)
     return 0
 
 
-def _complain(sentence: str, exit_code: int) -> int:
+def _report_failure(sentence: str, exit_code: int) -> int:
     sys.stderr.write(sentence + "\n")
     return exit_code
 

@@ -23,12 +23,12 @@ _OUTGOING = 4  # PACKET_OUTGOING
 _NO_BORROW = 256  # more than the longest IPv4 header: keeps a difference above zero
 
 
-def interface_sieve(ports: Sequence[int], elsewhere: Iterable[IPv4Network] = ()) -> Program:
+def interface_filter(ports: Sequence[int], elsewhere: Iterable[IPv4Network] = ()) -> Program:
     """For an interface: all but these TCP ports, and what comes in from those who are heard elsewhere."""
     return b.assemble([*_not_from(list(elsewhere)), *_not_to(ports), *_end()])
 
 
-def shaper_sieve(ports: Sequence[int], peers: Iterable[IPv4Network]) -> Program:
+def shaper_filter(ports: Sequence[int], peers: Iterable[IPv4Network]) -> Program:
     """For the shaper's device: what peers sent, but these ports. The kernel may say something of its own there."""
     return b.assemble(
         [

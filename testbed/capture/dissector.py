@@ -6,12 +6,12 @@ label, level and bytes are shown.
 """
 
 from nodes.protocol import wire
-from nodes.protocol.labels import LENGTH_BYTES, LEVELLED, Form, Letter
+from nodes.protocol.labels import LENGTH_BYTES, LEVELLED, DmpqLabel, Form
 
 _TYPES = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64"}
 _HEXADECIMAL = frozenset({"flags", "message_id"})
-_WHOLE_LETTERS = (Letter.URGENT, Letter.WHOLE)
-_PIECE_LETTERS = (Letter.PIECE, Letter.LAST, Letter.URGENT_PIECE, Letter.URGENT_LAST)
+_WHOLE_LETTERS = (DmpqLabel.URGENT, DmpqLabel.WHOLE)
+_PIECE_LETTERS = (DmpqLabel.PIECE, DmpqLabel.LAST, DmpqLabel.URGENT_PIECE, DmpqLabel.URGENT_LAST)
 
 _PROGRAM = """\
 -- Wireshark: put this file into the folder of personal Lua plugins (Help, About, Folders), or tshark -X lua_script:FILE
@@ -149,7 +149,7 @@ def _offsets() -> dict[str, int]:
 def _letters() -> list[str]:
     """The labels of dmpq-pc, as the forms of ours."""
     whole = [(letter, Form.WHOLE) for letter in _WHOLE_LETTERS]
-    last = (Letter.LAST, Letter.URGENT_LAST)
+    last = (DmpqLabel.LAST, DmpqLabel.URGENT_LAST)
     pieces = [(one, Form.LAST if one in last else Form.PIECE) for one in _PIECE_LETTERS]
     return [f"[{int(letter)}] = {int(form)}" for letter, form in whole + pieces]
 

@@ -4,12 +4,12 @@ from operator import itemgetter
 
 from testbed.capture.pcap import PcapFile
 from testbed.capture.records import Record
-from testbed.capture.sockets import Ear
+from testbed.capture.sockets import CaptureSocket
 
 _TIME = itemgetter(0)
 
 
-class HoldBack:
+class ReorderBuffer:
     """The records of one link that are not yet in its file."""
 
     def __init__(self) -> None:
@@ -53,9 +53,9 @@ class CapturedLink:
         self.name = name
         self.file = file
         self.snaplen = snaplen
-        self.ears: list[Ear] = []
-        self._behind: set[Ear] = set()  # ears that had more than one burst waiting
-        self._waiting = HoldBack()
+        self.sockets: list[CaptureSocket] = []
+        self._behind: set[CaptureSocket] = set()  # ears that had more than one burst waiting
+        self._waiting = ReorderBuffer()
         self._packets = file.before.packets
         self._bytes = file.before.on_the_wire
         self._dropped = 0  # by closed ears and by the disk
@@ -67,13 +67,13 @@ class CapturedLink:
             self.file.allow(snaplen)
             self.snaplen = snaplen
 
-    def take(self, ear: Ear, buffer: memoryview) -> bool:
+    def take(self, sock: CaptureSocket, buffer: memoryview) -> bool:
         """One burst from an ear; whether more may be waiting there."""
-        records, more = ear.receive(buffer[: self.snaplen])
+        records, more = sock.receive(buffer[: self.snaplen])
         if more:
-            self._behind.add(ear)
+            self._behind.add(sock)
         else:
-            self._behind.discard(ear)
+            self._behind.discard(sock)
         if records:
             self._packets += len(records)
             self._bytes += sum([record[1] for record in records])
@@ -81,9 +81,9 @@ class CapturedLink:
             self._waiting.add(records)
         return more
 
-    def drain(self, ear: Ear, buffer: memoryview, until_ns: int) -> None:
+    def drain(self, sock: CaptureSocket, buffer: memoryview, until_ns: int) -> None:
         """All that waits at an ear; on a link that never falls silent, all up to that time."""
-        while self.take(ear, buffer) and self._newest_ns < until_ns:
+        while self.take(sock, buffer) and self._newest_ns < until_ns:
             pass
 
     @property
@@ -96,15 +96,15 @@ class CapturedLink:
         if not self._behind or len(self._waiting) > MOST_HELD:
             self._write(self._waiting.release())
 
-    def close_ear(self, ear: Ear) -> None:
+    def close_socket(self, sock: CaptureSocket) -> None:
         """Hear no more there; its drops stay counted."""
-        self._dropped += ear.dropped()
-        self._behind.discard(ear)
-        self.ears.remove(ear)
-        ear.close()
+        self._dropped += sock.dropped()
+        self._behind.discard(sock)
+        self.sockets.remove(sock)
+        sock.close()
 
     def finish(self) -> None:
-        """Write everything heard so far and close the file. The ears are closed by `close_ear` or with the process."""
+        """Write everything received so far, close the file. Sockets close by `close_socket` or with the process."""
         self._write(self._waiting.release_all())
         self.file.close()
 
@@ -114,7 +114,7 @@ class CapturedLink:
 
     def dropped(self) -> int:
         """Packets that were on the link and are not in the file."""
-        return self._dropped + sum(ear.dropped() for ear in self.ears)
+        return self._dropped + sum(sock.dropped() for sock in self.sockets)
 
     def _write(self, records: list[tuple[int, int, bytes]]) -> None:
         if records and not self.file.write(records):

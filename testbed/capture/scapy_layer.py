@@ -23,7 +23,7 @@ from scapy.fields import (
 from scapy.packet import Packet
 
 from nodes.protocol import joined, wire
-from nodes.protocol.labels import Form, Letter, levelled
+from nodes.protocol.labels import DmpqLabel, Form, levelled
 
 _BY_SIZE = {1: ByteField, 2: ShortField, 4: IntField, 8: LongField}
 _DEFAULTS = {"version": wire.VERSION, "priority": wire.LOWEST_PRIORITY, "hops": 1}
@@ -111,9 +111,13 @@ def _can_be_taken_apart(payload: bytes) -> bool:
     return True
 
 
-_WHOLE = (Letter.URGENT, Letter.WHOLE, *(levelled(Form.WHOLE, level) for level in wire.LEVEL_NAMES))
+_WHOLE = (
+    DmpqLabel.URGENT,
+    DmpqLabel.WHOLE,
+    *(levelled(Form.WHOLE, level) for level in wire.LEVEL_NAMES),
+)
 _LABELS = {
-    **{int(letter): letter.name for letter in Letter},
+    **{int(letter): letter.name for letter in DmpqLabel},
     **{
         levelled(form, level): f"{form.name} level {level}"
         for form in Form
@@ -127,7 +131,7 @@ class TestbedLabel(Packet):  # type: ignore[misc]
 
     __test__ = False
     name = "testbed label"
-    fields_desc = [ByteEnumField("label", int(Letter.WHOLE), _LABELS)]  # noqa: RUF012
+    fields_desc = [ByteEnumField("label", int(DmpqLabel.WHOLE), _LABELS)]  # noqa: RUF012
 
     def guess_payload_class(self, payload: bytes) -> type[Packet]:
         """A message if it is whole; the pieces of one are only bytes."""

@@ -55,7 +55,7 @@ if conf.default_l2 is None:
     conf.default_l2 = Raw
 
 
-class Ear(L2ListenSocket):  # type: ignore[misc]  # scapy has no types
+class CaptureSocket(L2ListenSocket):  # type: ignore[misc]  # scapy has no types
     """Hears the frames of one interface, which may still be down. To be made inside its namespace.
 
     `outgoing`: also those that it sends. `only`: a program of the kernel's (nodes.board.bpf) that chooses.
@@ -83,7 +83,7 @@ class Ear(L2ListenSocket):  # type: ignore[misc]  # scapy has no types
                 self.ins.setsockopt(_SOL_PACKET, _PACKET_IGNORE_OUTGOING, 1)
             if only:
                 self.choose(only)
-            _enlarge(self.ins)
+            _enlarge_buffer(self.ins)
             self.ins.bind((ifname, _ETH_P_ALL))
             self.ins.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)  # ENETDOWN, if it is still down
         except OSError:
@@ -93,8 +93,8 @@ class Ear(L2ListenSocket):  # type: ignore[misc]  # scapy has no types
     def choose(self, program: Sequence[tuple[int, int, int, int]]) -> None:
         """Hear only what this program takes, from now on."""
         code = b"".join([_INSTRUCTION.pack(*one) for one in program])
-        kept = ctypes.create_string_buffer(code, len(code))
-        about = _PROGRAM.pack(len(program), ctypes.addressof(kept))
+        memory = ctypes.create_string_buffer(code, len(code))
+        about = _PROGRAM.pack(len(program), ctypes.addressof(memory))
         self.ins.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, about)
 
     def receive(self, buffer: memoryview) -> tuple[list[Record], bool]:
@@ -153,12 +153,12 @@ def _interface(ifname: str) -> NetworkInterface:
     return NetworkInterface(LinuxInterfaceProvider(), names)
 
 
-def _enlarge(ear: socket.socket) -> None:
+def _enlarge_buffer(sock: socket.socket) -> None:
     """A large receive buffer: beyond the machine's limit if allowed (root), else up to it."""
     with suppress(OSError):
-        ear.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, RECEIVE_BUFFER)
+        sock.setsockopt(socket.SOL_SOCKET, _SO_RCVBUFFORCE, RECEIVE_BUFFER)
         return
-    ear.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
 
 
 # How a capture process is told to end.

@@ -20,14 +20,14 @@ from typing import Any
 
 from testbed.capture.link import CapturedLink
 from testbed.capture.pcap import PcapFile
-from testbed.capture.sockets import LONGEST_FRAME, Ear, termination
+from testbed.capture.sockets import LONGEST_FRAME, CaptureSocket, termination
 from testbed.errors import TestbedError
 from testbed.limits import raise_open_files
 from testbed.links.namespaces import inside
-from testbed.monitor.shared_counters import shared_board
+from testbed.monitor.shared_counters import open_shared_counters
 
 RELEASE_INTERVAL_S = 0.08  # a record is in its file after at most two of these
-TELL_INTERVAL_S = 1.0  # the monitor learns of lost packets after at most so long
+REPORT_INTERVAL_S = 1.0  # the monitor learns of lost packets after at most so long
 NAP_S = 0.005  # after a quiet round: many packets are then taken at once instead of one by one
 CLOSERS = 32  # threads
 _INPUT = 0
@@ -39,7 +39,7 @@ class CaptureError(TestbedError):
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class LinkEnd:
     """An interface in a network namespace."""
 
     ns: str
@@ -47,18 +47,18 @@ class End:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class CaptureOrder:
     """A link to be captured."""
 
     link: str
     path: Path
     snaplen: int
-    ends: tuple[End, End]
+    ends: tuple[LinkEnd, LinkEnd]
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> "Order":
+    def from_json(cls, data: dict[str, Any]) -> "CaptureOrder":
         try:
-            ends = (End(**data["up"]), End(**data["down"]))
+            ends = (LinkEnd(**data["up"]), LinkEnd(**data["down"]))
             snaplen = min(int(data["snaplen"]), LONGEST_FRAME)
             order = cls(str(data["link"]), Path(data["path"]), snaplen, ends)
         except (KeyError, TypeError, ValueError) as error:
@@ -73,13 +73,13 @@ class Worker:
 
     def __init__(self) -> None:
         self._links: dict[str, CapturedLink] = {}
-        self._ears: dict[int, tuple[CapturedLink, Ear]] = {}  # by descriptor
+        self._sockets: dict[int, tuple[CapturedLink, CaptureSocket]] = {}  # by descriptor
         self._due: set[CapturedLink] = set()  # links with records not yet in their files
-        self._board = shared_board()
-        self._untold_since: float | None = None  # packets came; some may have been lost
+        self._counters = open_shared_counters()
+        self._unreported_since: float | None = None  # packets came; some may have been lost
         self._poll = select.epoll()
         self._buffer = memoryview(bytearray(LONGEST_FRAME))
-        self._typed = b""
+        self._partial_line = b""
         self._finished = False
 
     def run(self) -> None:
@@ -89,45 +89,47 @@ class Worker:
             self._poll.register(wakeup, select.EPOLLIN)
             next_release = 0.0
             while not self._finished:
-                pause = None if self._untold_since is None else TELL_INTERVAL_S
+                pause = None if self._unreported_since is None else REPORT_INTERVAL_S
                 if self._due:
                     pause = max(0.0, next_release - time.monotonic())
                 behind = False
-                heard = False
+                received = False
                 for descriptor, mask in self._poll.poll(pause):
                     if descriptor == _INPUT:
                         self._read_input()
                     elif descriptor == wakeup:
                         self._finish()
-                    elif descriptor in self._ears:
-                        heard = True
-                        behind |= self._hear(descriptor, mask)
+                    elif descriptor in self._sockets:
+                        received = True
+                        behind |= self._receive(descriptor, mask)
                 if self._due and time.monotonic() >= next_release:
                     self._release()
                     next_release = time.monotonic() + RELEASE_INTERVAL_S
-                self._tell_the_monitor(heard)
-                if heard and not behind and not self._finished:
+                self._update_shared_counters(received)
+                if received and not behind and not self._finished:
                     time.sleep(NAP_S)
 
-    def _tell_the_monitor(self, heard: bool) -> None:
+    def _update_shared_counters(self, received: bool) -> None:
         """How many packets were lost so far; asked only while some come, as silence loses none."""
         now = time.monotonic()
-        if heard and self._untold_since is None:
-            self._untold_since = now
-        if self._untold_since is not None and now >= self._untold_since + TELL_INTERVAL_S:
-            self._untold_since = None
-            self._board.capture_dropped = self._dropped()
+        if received and self._unreported_since is None:
+            self._unreported_since = now
+        if self._unreported_since is not None and now >= self._unreported_since + REPORT_INTERVAL_S:
+            self._unreported_since = None
+            self._counters.capture_dropped = self._dropped()
 
     def _dropped(self) -> int:
         return sum(link.dropped() for link in self._links.values())
 
-    def _hear(self, descriptor: int, mask: int) -> bool:
-        link, ear = self._ears[descriptor]
-        more = link.take(ear, self._buffer)
+    def _receive(self, descriptor: int, mask: int) -> bool:
+        link, sock = self._sockets[descriptor]
+        more = link.take(sock, self._buffer)
         if not link.idle:
             self._due.add(link)
-        if mask & select.EPOLLERR and not more and ear.gone:
-            self._close_ear(link, ear)  # else it would keep the namespace of a removed node alive
+        if mask & select.EPOLLERR and not more and sock.gone:
+            self._close_socket(
+                link, sock
+            )  # else it would keep the namespace of a removed node alive
         return more
 
     def _release(self) -> None:
@@ -136,11 +138,11 @@ class Worker:
         self._due = {link for link in self._due if not link.idle}
 
     def _read_input(self) -> None:
-        typed = os.read(_INPUT, 1 << 20)
-        if not typed:
+        data = os.read(_INPUT, 1 << 20)
+        if not data:
             self._finish()
             return
-        *lines, self._typed = (self._typed + typed).split(b"\n")
+        *lines, self._partial_line = (self._partial_line + data).split(b"\n")
         for line in lines:
             if self._finished:
                 return
@@ -156,20 +158,20 @@ class Worker:
             question = json.loads(line)
             match question:
                 case {"do": "add", "links": list(links)}:
-                    self._add([Order.from_json(link) for link in links])
+                    self._add([CaptureOrder.from_json(link) for link in links])
                     return {"ok": True}
                 case {"do": "stats"}:
-                    return self._account()
+                    return self._statistics()
                 case {"do": "stop"}:
                     self._finish()
-                    return self._account()
+                    return self._statistics()
         except ValueError as error:
             return {"ok": False, "error": f"not a line of JSON: {error}"}
         except TestbedError as error:
             return {"ok": False, "error": error.message}
         return {"ok": False, "error": f"unknown question {line.decode(errors='replace')!r}"}
 
-    def _account(self) -> dict[str, Any]:
+    def _statistics(self) -> dict[str, Any]:
         answer: dict[str, Any] = {
             "ok": True,
             "links": {name: link.counts() for name, link in self._links.items()},
@@ -180,51 +182,51 @@ class Worker:
             answer["error"] = errors[0] + more
         return answer
 
-    def _add(self, orders: list[Order]) -> None:
+    def _add(self, orders: list[CaptureOrder]) -> None:
         """Listen on all of these links, or on none. A link that was captured before goes on in the same file."""
-        opened: list[tuple[Order, list[Ear]]] = []
+        opened: list[tuple[CaptureOrder, list[CaptureSocket]]] = []
         files: dict[str, PcapFile] = {}
         try:
             for order in orders:
-                ears: list[Ear] = []
-                opened.append((order, ears))
+                sockets: list[CaptureSocket] = []
+                opened.append((order, sockets))
                 for end in order.ends:
-                    ears.append(_open_ear(order.link, end))
+                    sockets.append(_open_socket(order.link, end))
                 if order.link not in self._links:
                     files[order.link] = _open_file(order)
         except TestbedError:
-            for _, ears in opened:
-                for ear in ears:
-                    ear.close()
+            for _, sockets in opened:
+                for sock in sockets:
+                    sock.close()
             for file in files.values():
                 file.close()
             raise
-        for order, ears in opened:
+        for order, sockets in opened:
             link = self._links.get(order.link)
             if link is None:
                 link = CapturedLink(order.link, files[order.link], order.snaplen)
                 self._links[order.link] = link
-            for old in list(link.ears):
+            for old in list(link.sockets):
                 link.drain(old, self._buffer, time.time_ns())
-                self._close_ear(link, old)
+                self._close_socket(link, old)
                 self._due.add(link)
             link.cut_at(order.snaplen)
-            for ear in ears:
-                link.ears.append(ear)
-                self._ears[ear.fileno()] = (link, ear)
-                self._poll.register(ear.fileno(), select.EPOLLIN)
+            for sock in sockets:
+                link.sockets.append(sock)
+                self._sockets[sock.fileno()] = (link, sock)
+                self._poll.register(sock.fileno(), select.EPOLLIN)
 
-    def _close_ear(self, link: CapturedLink, ear: Ear) -> None:
-        self._poll.unregister(ear.fileno())
-        del self._ears[ear.fileno()]
-        link.close_ear(ear)
+    def _close_socket(self, link: CapturedLink, sock: CaptureSocket) -> None:
+        self._poll.unregister(sock.fileno())
+        del self._sockets[sock.fileno()]
+        link.close_socket(sock)
 
     def close(self) -> None:
         """Close the ears. The kernel takes 10 ms and more for each, but for many at once no longer."""
         with ThreadPoolExecutor(CLOSERS) as closers:
             for link in self._links.values():
-                for ear in link.ears:
-                    closers.submit(ear.close)
+                for sock in link.sockets:
+                    closers.submit(sock.close)
 
     def _finish(self) -> None:
         """Drain everything and complete the files, so that the answer need not wait for the ears to close."""
@@ -232,19 +234,19 @@ class Worker:
             return
         now = time.time_ns()
         for link in self._links.values():
-            for ear in link.ears:
-                link.drain(ear, self._buffer, now)
+            for sock in link.sockets:
+                link.drain(sock, self._buffer, now)
             link.finish()
-        self._board.capture_dropped = self._dropped()
+        self._counters.capture_dropped = self._dropped()
         self._finished = True
 
 
-def _open_ear(link: str, end: End) -> Ear:
+def _open_socket(link: str, end: LinkEnd) -> CaptureSocket:
     try:
         namespace = os.open(end.ns, os.O_RDONLY | os.O_CLOEXEC)
         try:
             with inside(namespace):
-                return Ear(end.ifname)
+                return CaptureSocket(end.ifname)
         finally:
             os.close(namespace)
     except OSError as error:
@@ -254,7 +256,7 @@ def _open_ear(link: str, end: End) -> Ear:
         ) from error
 
 
-def _open_file(order: Order) -> PcapFile:
+def _open_file(order: CaptureOrder) -> PcapFile:
     try:
         order.path.parent.mkdir(parents=True, exist_ok=True)
         return PcapFile(order.path, order.snaplen)

@@ -38,7 +38,7 @@ from testbed.topology import TopologyErrors
 WARNED = 3
 INTERRUPTED = 130
 MAKE_ROOM = "make room, or put the captures elsewhere with TESTBED_CAPTURES"
-TELL_EVERY_S = 10.0  # how often a long stage is told of where there is no terminal
+PROGRESS_INTERVAL_S = 10.0  # how often a long stage is told of where there is no terminal
 PIPED_WIDTH = 120  # columns of tables that nobody watches
 
 
@@ -53,7 +53,7 @@ class Terminal:
         self._err = Console(stderr=True, highlight=False)
         self._stages: dict[str, TaskID] = {}
         self._warnings: list[str] = []
-        self._told_at = 0.0
+        self._printed_at = 0.0
         self.if_interrupted = "interrupted"
         self.so_far: dict[str, Any] = {}  # what the document of a failing command says, too
         self._progress = Progress(
@@ -73,11 +73,11 @@ class Terminal:
         match event:
             case StageStarted(stage, total):
                 self._stages[stage] = self._progress.add_task(stage, total=total, detail="")
-                self._tell(stage, f" ({total})" if total and total > 1 else "")
+                self._print_progress(stage, f" ({total})" if total and total > 1 else "")
             case StageAdvanced(stage, by, detail) if stage in self._stages:
                 self._progress.update(self._stages[stage], advance=by, detail=escape(detail))
-                if time.monotonic() > self._told_at + TELL_EVERY_S:
-                    self._tell(stage, f": {self._done(stage)}")
+                if time.monotonic() > self._printed_at + PROGRESS_INTERVAL_S:
+                    self._print_progress(stage, f": {self._done(stage)}")
             case StageEnded(stage) if stage in self._stages:
                 self._end(self._stages[stage])
             case Note(text):
@@ -89,11 +89,11 @@ class Terminal:
             case _:
                 pass
 
-    def _tell(self, stage: str, how_far: str) -> None:
+    def _print_progress(self, stage: str, how_far: str) -> None:
         """Where there are no bars: a line now and then."""
         if not self._err.is_terminal:
             self._err.print(stage + how_far, markup=False)
-            self._told_at = time.monotonic()
+            self._printed_at = time.monotonic()
 
     def _done(self, stage: str) -> str:
         task = self._progress.tasks[self._progress.task_ids.index(self._stages[stage])]

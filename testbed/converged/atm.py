@@ -69,12 +69,12 @@ def measure_tables(
     """
     random = np.random.SeedSequence([seed, trial, nodes, subscribers])
     of_people, of_hearing = (int(state) for state in random.generate_state(2, np.uint64))
-    people = shared_population(subscribers, nodes, topics_per_node, of_people)
-    links = converge(people.owners, people.vectors)
-    held = _held(people, links, table_size, TableOf(table_of), of_hearing)
+    participants = shared_population(subscribers, nodes, topics_per_node, of_people)
+    links = converge(participants.owners, participants.vectors)
+    held = _held(participants, links, table_size, TableOf(table_of), of_hearing)
     parts: dict[tuple[str, int], list[_Published]] = {}
-    for topics in stretches(people):
-        known = distances(people, links, topics, {Strategy(strategy), Strategy.SPLIT})
+    for topics in stretches(participants):
+        known = distances(participants, links, topics, {Strategy(strategy), Strategy.SPLIT})
         here = {urgent: tables[topics] for urgent, tables in held.items()}
         for part in _published(known, here, Strategy(strategy), priorities, Beyond(beyond)):
             parts.setdefault((part.method, part.priority), []).append(part)
@@ -96,15 +96,19 @@ def measure_tables(
 
 
 def _held(
-    people: Population, links: tuple[Links, Links], size: int, table_of: TableOf, seed: int
+    participants: Population, links: tuple[Links, Links], size: int, table_of: TableOf, seed: int
 ) -> dict[bool, _Held]:
     """What the tables hold, by ATM-TBPS (false) and by PATM-TBPS if the topics are of high priority (true)."""
     if table_of is TableOf.KEY:
-        held = held_by_keys(people, links, size, np.random.default_rng(seed))
+        held = held_by_keys(participants, links, size, np.random.default_rng(seed))
         return {False: held, True: held}
     return {
         urgent: held_by_nodes(
-            people, links, size, np.random.default_rng(seed), np.full(people.topics, urgent)
+            participants,
+            links,
+            size,
+            np.random.default_rng(seed),
+            np.full(participants.topics, urgent),
         )
         for urgent in (False, True)
     }
@@ -198,16 +202,20 @@ def measure_mixed(
     of_people, of_priorities, of_hearing = (
         int(state) for state in random.generate_state(3, np.uint64)
     )
-    people = station_population(subscribers, nodes, stations, topics_each, of_people)
-    links = converge(people.owners, people.vectors)
-    urgent = _one_of_each(people, np.random.default_rng(of_priorities))
+    participants = station_population(subscribers, nodes, stations, topics_each, of_people)
+    links = converge(participants.owners, participants.vectors)
+    urgent = _one_of_each(participants, np.random.default_rng(of_priorities))
     held = {
-        method: held_by_nodes(people, links, table_size, np.random.default_rng(of_hearing), first)
+        method: held_by_nodes(
+            participants, links, table_size, np.random.default_rng(of_hearing), first
+        )
         for method, first in ((ATM, np.zeros_like(urgent)), (PATM, urgent))
     }
     parts: dict[str, list[Hops]] = {method: [] for method in held}
-    for topics in stretches(people):
-        hops = distances(people, links, topics, {Strategy.SPLIT}).to_subscribers(Strategy.SPLIT)
+    for topics in stretches(participants):
+        hops = distances(participants, links, topics, {Strategy.SPLIT}).to_subscribers(
+            Strategy.SPLIT
+        )
         for method, of in held.items():
             parts[method].append(atm_paths(hops[:, 1:], of[topics]))
     return [
@@ -227,11 +235,11 @@ def measure_mixed(
     ]
 
 
-def _one_of_each(people: Population, random: np.random.Generator) -> NDArray[np.bool_]:
+def _one_of_each(participants: Population, random: np.random.Generator) -> NDArray[np.bool_]:
     """The urgent topics: one, any, of each publisher."""
-    publishers = people.owners[:: people.size]
-    order = random.permutation(people.topics)
+    publishers = participants.owners[:: participants.size]
+    order = random.permutation(participants.topics)
     _, first = np.unique(publishers[order], return_index=True)
-    urgent = np.zeros(people.topics, dtype=bool)
+    urgent = np.zeros(participants.topics, dtype=bool)
     urgent[order[first]] = True
     return urgent

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 BITS = 64
-NOBODY = -1
+NO_NODE = -1
 Links = NDArray[np.int32]
 
 
@@ -20,8 +20,8 @@ def converge(owners: NDArray[np.int32], vectors: NDArray[np.uint64]) -> tuple[Li
     """
     lefts, rights = [], []
     for order, first in lists_of_levels(owners, vectors):
-        left = np.full(len(owners), NOBODY, dtype=np.int32)
-        right = np.full(len(owners), NOBODY, dtype=np.int32)
+        left = np.full(len(owners), NO_NODE, dtype=np.int32)
+        right = np.full(len(owners), NO_NODE, dtype=np.int32)
         linked = ~first[1:]
         left[order[1:][linked]] = order[:-1][linked]
         right[order[:-1][linked]] = order[1:][linked]

@@ -46,12 +46,12 @@ def measure_load(
     `strategy` is that of SG-TBPS: `split`, as the paper's leaves that forward nothing exist in a tree only, or `flood`.
     """
     states = np.random.SeedSequence([seed, trial, topics, subscribers]).generate_state(3, np.uint64)
-    people = population(1, subscribers, topics * (subscribers + 1), int(states[0]))
+    participants = population(1, subscribers, topics * (subscribers + 1), int(states[0]))
     published = publications_by_topic(topics, publications, np.random.default_rng(states[1]))
     hashes = random_vectors(topics, np.random.default_rng(states[2]))
     loads = {
-        "sg-tbps": sg_load(people, published, Strategy(strategy)),
-        "scribe": scribe_load(people, published, hashes),
+        "sg-tbps": sg_load(participants, published, Strategy(strategy)),
+        "scribe": scribe_load(participants, published, hashes),
     }
     groups = [row for method, load in loads.items() for row in _groups(method, trial, load)]
     return groups, [_totals(method, trial, load) for method, load in loads.items()]
@@ -71,21 +71,21 @@ def publications_by_topic(
     return np.bincount(soonest // publications, minlength=topics)
 
 
-def sg_load(people: Population, published: _Counts, strategy: Strategy) -> Load:
+def sg_load(participants: Population, published: _Counts, strategy: Strategy) -> Load:
     """Only a topic's own nodes work for it. Each topic has one publisher, its first peer."""
-    _, right = converge(people.owners, people.vectors)
-    neighbours = neighbours_in_topics(right, people.size)
+    _, right = converge(participants.owners, participants.vectors)
+    neighbours = neighbours_in_topics(right, participants.size)
     if strategy is Strategy.FLOOD:
         copies = np.diff(neighbours.first) - 1
-        copies[:: people.size] += 1
+        copies[:: participants.size] += 1
     else:
         copies = split_children(neighbours)
-    times = np.repeat(published, people.size)
-    publishes = np.arange(len(times)) % people.size == 0
+    times = np.repeat(published, participants.size)
+    publishes = np.arange(len(times)) % participants.size == 0
     return Load(
-        _by_node(people, np.where(publishes, copies * times, 0)),
-        _by_node(people, np.where(publishes, 0, times)),
-        _by_node(people, np.where(publishes, 0, copies * times)),
+        _by_node(participants, np.where(publishes, copies * times, 0)),
+        _by_node(participants, np.where(publishes, 0, times)),
+        _by_node(participants, np.where(publishes, 0, copies * times)),
     )
 
 
@@ -107,11 +107,11 @@ def split_children(neighbours: Neighbours) -> _Counts:
     return children
 
 
-def scribe_load(people: Population, published: _Counts, hashes: NDArray[np.uint64]) -> Load:
+def scribe_load(participants: Population, published: _Counts, hashes: NDArray[np.uint64]) -> Load:
     """Whoever is on the way between root and subscribers works for a topic."""
-    members = people.owners.astype(np.int64).reshape(people.topics, people.size)
-    trees = scribe_trees(people.vectors, hashes, members[:, 1:])
-    nodes = len(people.vectors)
+    members = participants.owners.astype(np.int64).reshape(participants.topics, participants.size)
+    trees = scribe_trees(participants.vectors, hashes, members[:, 1:])
+    nodes = len(participants.vectors)
     copies = np.bincount(trees.parent, weights=published[trees.topic], minlength=nodes)
     sent, received = np.zeros(nodes, dtype=np.int64), np.zeros(nodes, dtype=np.int64)
     sent[members[:, 0]] = published
@@ -119,10 +119,10 @@ def scribe_load(people: Population, published: _Counts, hashes: NDArray[np.uint6
     return Load(sent, received, copies.astype(np.int64))
 
 
-def _by_node(people: Population, of_peers: _Counts) -> _Counts:
-    return np.bincount(people.owners, weights=of_peers, minlength=len(people.vectors)).astype(
-        np.int64
-    )
+def _by_node(participants: Population, of_peers: _Counts) -> _Counts:
+    return np.bincount(
+        participants.owners, weights=of_peers, minlength=len(participants.vectors)
+    ).astype(np.int64)
 
 
 def _groups(method: str, trial: int, load: Load) -> list[Row]:

@@ -227,20 +227,20 @@ class Distances:
         return self.hops[strategy][:, :, self.publishers :]
 
 
-def stretches(people: Population) -> Iterator[slice]:
+def stretches(participants: Population) -> Iterator[slice]:
     """All topics, as many at once as the memory is to hold."""
-    at_once = max(1, _PAIRS_AT_ONCE // people.size**2)
-    for first in range(0, people.topics, at_once):
-        yield slice(first, min(first + at_once, people.topics))
+    at_once = max(1, _PAIRS_AT_ONCE // participants.size**2)
+    for first in range(0, participants.topics, at_once):
+        yield slice(first, min(first + at_once, participants.topics))
 
 
 def distances(
-    people: Population, links: tuple[Links, Links], topics: slice, strategies: set[Strategy]
+    participants: Population, links: tuple[Links, Links], topics: slice, strategies: set[Strategy]
 ) -> Distances:
     """Of these topics, by these strategies."""
-    columns = slice(topics.start * people.size, topics.stop * people.size)
-    neighbours = neighbours_in_topics(links[1][:, columns] - columns.start, people.size)
-    vectors = people.peer_vectors[topics]
+    columns = slice(topics.start * participants.size, topics.stop * participants.size)
+    neighbours = neighbours_in_topics(links[1][:, columns] - columns.start, participants.size)
+    vectors = participants.peer_vectors[topics]
     hops: dict[Strategy, Hops] = {}
     messages: dict[Strategy, NDArray[np.int64]] = {}
     if Strategy.FLOOD in strategies:
@@ -252,8 +252,8 @@ def distances(
     if Strategy.SPLIT in strategies:
         hops[Strategy.SPLIT] = split_hops(neighbours)
     for strategy in strategies - {Strategy.FLOOD}:
-        messages[strategy] = tree_messages(hops[strategy], people.publishers)
-    return Distances(people.publishers, vectors, neighbours, hops, messages)
+        messages[strategy] = tree_messages(hops[strategy], participants.publishers)
+    return Distances(participants.publishers, vectors, neighbours, hops, messages)
 
 
 # The delay that the thesis estimates from hops (Kita 2025, 6.1).

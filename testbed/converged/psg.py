@@ -117,9 +117,9 @@ class Publications:
     def __init__(self, starts: Starts, size: int) -> None:
         """Lay out the places once, for all that is asked."""
         _, self.topics, self.publishers = starts.shape
-        nobody = starts == NO_START
-        self.starts: _Ints = len(starts) - nobody.sum(axis=0)  # how many, [topic, publisher]
-        places = np.where(nobody, size, starts) + (size + 1) * np.arange(self.topics)[:, None]
+        unserved = starts == NO_START
+        self.starts: _Ints = len(starts) - unserved.sum(axis=0)  # how many, [topic, publisher]
+        places = np.where(unserved, size, starts) + (size + 1) * np.arange(self.topics)[:, None]
         self._places: _Ints = places.reshape(len(starts), -1)
 
     def paths(self, hops: Hops) -> Hops:
@@ -128,8 +128,8 @@ class Publications:
         `hops[topic, from, subscriber]`. The publisher begins at once, the others one hop later.
         """
         subscribers = hops.shape[2]
-        nobody = np.full((self.topics, 1, subscribers), _FAR, dtype=np.uint8)
-        rows = np.concatenate([hops, nobody], axis=1).reshape(-1, subscribers)
+        unserved = np.full((self.topics, 1, subscribers), _FAR, dtype=np.uint8)
+        rows = np.concatenate([hops, unserved], axis=1).reshape(-1, subscribers)
         paths: Hops = rows[self._places[0]]
         if len(self._places) > 1:
             soonest = rows[self._places[1]]
@@ -145,7 +145,7 @@ class Publications:
 
         `messages[topic, start]`. The start nodes know nothing of each other, so nothing is suppressed between them.
         """
-        nobody = np.zeros((self.topics, 1), dtype=np.int64)
-        each = np.concatenate([messages + 1, nobody], axis=1).ravel()
+        unserved = np.zeros((self.topics, 1), dtype=np.int64)
+        each = np.concatenate([messages + 1, unserved], axis=1).ravel()
         sent: _Ints = each.take(self._places).sum(axis=0) - 1  # the publisher needs none
         return sent.reshape(self.topics, self.publishers)

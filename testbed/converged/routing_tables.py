@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from testbed.converged.graph import BITS, NOBODY, Links
+from testbed.converged.graph import BITS, NO_NODE, Links
 from testbed.converged.population import Population
 
 # Routing tables that adapt: they take in whoever they hear of and let the least useful entry go (Kita 2025, 5.4).
@@ -35,7 +35,7 @@ _FREE = -1
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class Candidates:
     """Whom some nodes have heard of, in this order: `[table, entry]`. Sticky entries come first."""
 
     there: NDArray[np.bool_]  # false: this table has fewer entries than the longest
@@ -48,24 +48,26 @@ class Heard:
     ]  # of its key: positive to the right, negative to the left, all different
 
 
-def adapted(heard: Heard, size: int) -> NDArray[np.bool_]:
+def retained(candidates: Candidates, size: int) -> NDArray[np.bool_]:
     """Who is still in the tables of `size` when all have been heard: `[table, entry]`. All tables at once."""
-    tables, entries = heard.there.shape
+    tables, entries = candidates.there.shape
     every = np.arange(tables)
-    most_sticky = int((heard.there & heard.sticky).sum(axis=1).max())
+    most_sticky = int((candidates.there & candidates.sticky).sum(axis=1).max())
     slots = np.full((tables, max(size, most_sticky) + 1), _FREE)
     free = np.zeros(tables, dtype=np.int64)  # a slot of each table
-    counts = np.zeros((tables, heard.level.max() + 1), dtype=np.int64)  # of entries on each level
+    counts = np.zeros(
+        (tables, candidates.level.max() + 1), dtype=np.int64
+    )  # of entries on each level
     for entry in range(entries):
-        come = every[heard.there[:, entry]]
+        come = every[candidates.there[:, entry]]
         slots[come, free[come]] = entry
-        counts[come, heard.level[come, entry]] += 1
+        counts[come, candidates.level[come, entry]] += 1
         used = (slots[come] != _FREE).sum(axis=1)
         free[come] = used
-        full = come[(used > size) & ~heard.sticky[come, entry]]
+        full = come[(used > size) & ~candidates.sticky[come, entry]]
         if full.size:
-            worst = _worst(heard, full, slots[full], counts[full])
-            counts[full, heard.level[full, slots[full, worst]]] -= 1
+            worst = _worst(candidates, full, slots[full], counts[full])
+            counts[full, candidates.level[full, slots[full, worst]]] -= 1
             slots[full, worst] = _FREE
             free[full] = worst
     held = np.zeros((tables, entries), dtype=bool)
@@ -75,21 +77,32 @@ def adapted(heard: Heard, size: int) -> NDArray[np.bool_]:
 
 
 def _worst(
-    heard: Heard, tables: NDArray[np.int64], slots: NDArray[np.int64], counts: NDArray[np.int64]
+    candidates: Candidates,
+    tables: NDArray[np.int64],
+    slots: NDArray[np.int64],
+    counts: NDArray[np.int64],
 ) -> NDArray[np.int64]:
     """The slot of each of these tables without whose entry the table is best."""
     of = tables[:, None], slots
-    candidates = (slots != _FREE) & ~heard.sticky[of]
+    remaining = (slots != _FREE) & ~candidates.sticky[of]
     top, empty, tied, fullest = (
-        np.take_along_axis(value, heard.level[of], axis=1) for value in _without(counts)
+        np.take_along_axis(value, candidates.level[of], axis=1) for value in _without(counts)
     )
-    distance = heard.distance[of]
+    distance = candidates.distance[of]
     left_first = np.where(distance < 0, np.abs(distance).max() + 1 - distance, distance)
-    better = (~heard.urgent[of], top, -empty, ~heard.subscribes[of], -tied, fullest, left_first)
+    better = (
+        ~candidates.urgent[of],
+        top,
+        -empty,
+        ~candidates.subscribes[of],
+        -tied,
+        fullest,
+        left_first,
+    )
     for value in better:
-        left = np.where(candidates, value.astype(np.int64), np.iinfo(np.int64).min)
-        candidates &= left == left.max(axis=1, keepdims=True)
-    worst: NDArray[np.int64] = candidates.argmax(axis=1)
+        left = np.where(remaining, value.astype(np.int64), np.iinfo(np.int64).min)
+        remaining &= left == left.max(axis=1, keepdims=True)
+    worst: NDArray[np.int64] = remaining.argmax(axis=1)
     return worst
 
 
@@ -123,40 +136,40 @@ class TableOf(StrEnum):
 
 
 def held_by_keys(
-    people: Population, links: tuple[Links, Links], size: int, random: np.random.Generator
+    participants: Population, links: tuple[Links, Links], size: int, random: np.random.Generator
 ) -> _Bools:
     """The subscribers that the publisher's table for each topic holds, `[topic, subscriber]`.
 
     Such a table knows one topic only, so it is the same by ATM-TBPS and by PATM-TBPS.
     """
-    own = np.arange(people.topics)[:, None] * people.size
+    own = np.arange(participants.topics)[:, None] * participants.size
     near = np.concatenate(links)[:, own[:, 0]].T.astype(np.int64)
     near.sort(axis=1)
-    sticky = (near != NOBODY) & (people.owners[near] != people.owners[own])
+    sticky = (near != NO_NODE) & (participants.owners[near] != participants.owners[own])
     sticky[:, 1:] &= near[:, 1:] != near[:, :-1]
-    subscribers = own + 1 + np.arange(people.subscribers)
-    known = np.zeros(len(people.owners), dtype=bool)
-    known[near[sticky & (near // people.size == own // people.size)]] = True
+    subscribers = own + 1 + np.arange(participants.subscribers)
+    known = np.zeros(len(participants.owners), dtype=bool)
+    known[near[sticky & (near // participants.size == own // participants.size)]] = True
     coming = random.permuted(subscribers, axis=1)
-    who = np.concatenate([near, coming], axis=1)
+    peers = np.concatenate([near, coming], axis=1)
     there = np.concatenate([sticky, ~known[coming]], axis=1)
-    vectors = people.vectors[people.owners]
-    topical = (who // people.size == own // people.size) & there
-    heard = Heard(
+    vectors = participants.vectors[participants.owners]
+    topical = (peers // participants.size == own // participants.size) & there
+    candidates = Candidates(
         there=there,
-        level=np.where(there, shared_bits(vectors[own], vectors[who]), 0),
-        sticky=np.broadcast_to(np.arange(who.shape[1]) < near.shape[1], who.shape),
+        level=np.where(there, shared_bits(vectors[own], vectors[peers]), 0),
+        sticky=np.broadcast_to(np.arange(peers.shape[1]) < near.shape[1], peers.shape),
         subscribes=topical,
-        urgent=np.zeros(who.shape, dtype=bool),
-        distance=who - own,
+        urgent=np.zeros(peers.shape, dtype=bool),
+        distance=peers - own,
     )
-    held = np.zeros(len(people.owners), dtype=bool)
-    held[who[adapted(heard, size) & topical]] = True
+    held = np.zeros(len(participants.owners), dtype=bool)
+    held[peers[retained(candidates, size) & topical]] = True
     return np.take(held, subscribers)
 
 
 def held_by_nodes(
-    people: Population,
+    participants: Population,
     links: tuple[Links, Links],
     size: int,
     random: np.random.Generator,
@@ -167,41 +180,41 @@ def held_by_nodes(
     A node knows the subscribers of all its topics, whether it publishes or subscribes. `urgent`: the topics of high
     priority, by PATM-TBPS; the subscribers of those of them that a node publishes come first. By ATM-TBPS none is.
     """
-    size_of_topic = people.size
-    by_node = np.argsort(people.owners, kind="stable")
-    bounds = np.searchsorted(people.owners[by_node], np.arange(len(people.vectors) + 1))
+    size_of_topic = participants.size
+    by_node = np.argsort(participants.owners, kind="stable")
+    bounds = np.searchsorted(participants.owners[by_node], np.arange(len(participants.vectors) + 1))
     nodes, table_of = np.unique(
-        people.owners[::size_of_topic].astype(np.int64), return_inverse=True
+        participants.owners[::size_of_topic].astype(np.int64), return_inverse=True
     )
     near = np.concatenate(links)
     tables = []
     for node in nodes:
         keys = by_node[bounds[node] : bounds[node + 1]]
         sticky = np.unique(near[:, keys])
-        sticky = sticky[(sticky != NOBODY) & (people.owners[sticky] != node)]
+        sticky = sticky[(sticky != NO_NODE) & (participants.owners[sticky] != node)]
         publishes = keys % size_of_topic == 0
         own = keys[publishes] // size_of_topic
-        mine = _subscribers(people, own)
-        others = _subscribers(people, keys[~publishes] // size_of_topic)
-        first_of_all = _subscribers(people, own[urgent[own]])
+        mine = _subscribers(participants, own)
+        others = _subscribers(participants, keys[~publishes] // size_of_topic)
+        first_of_all = _subscribers(participants, own[urgent[own]])
         coming = random.permutation(np.concatenate([mine, others]))
-        who = np.concatenate([sticky, coming[people.owners[coming] != node]])
-        _, first = np.unique(people.owners[who], return_index=True)  # an entry is a node
+        peers = np.concatenate([sticky, coming[participants.owners[coming] != node]])
+        _, first = np.unique(participants.owners[peers], return_index=True)  # an entry is a node
         first.sort()
         tables.append(
             _Table(
-                people.owners[who[first]],
+                participants.owners[peers[first]],
                 first < len(sticky),
-                np.isin(people.owners[who[first]], people.owners[coming]),
-                np.isin(people.owners[who[first]], people.owners[first_of_all]),
-                who[first] - keys[publishes][0],
+                np.isin(participants.owners[peers[first]], participants.owners[coming]),
+                np.isin(participants.owners[peers[first]], participants.owners[first_of_all]),
+                peers[first] - keys[publishes][0],
             )
         )
-    heard, who = _side_by_side(people, nodes, tables)
-    table, entry = np.nonzero(adapted(heard, size))
-    entered = table * len(people.vectors) + who[table, entry]
-    subscribers = people.owners.reshape(people.topics, size_of_topic)[:, 1:]
-    return np.isin(table_of[:, None] * len(people.vectors) + subscribers, entered)
+    candidates, peers = _side_by_side(participants, nodes, tables)
+    table, entry = np.nonzero(retained(candidates, size))
+    entered = table * len(participants.vectors) + peers[table, entry]
+    subscribers = participants.owners.reshape(participants.topics, size_of_topic)[:, 1:]
+    return np.isin(table_of[:, None] * len(participants.vectors) + subscribers, entered)
 
 
 class _Table(NamedTuple):
@@ -214,22 +227,26 @@ class _Table(NamedTuple):
     distance: _Ints
 
 
-def _subscribers(people: Population, topics: _Ints) -> _Ints:
+def _subscribers(participants: Population, topics: _Ints) -> _Ints:
     """The peers that subscribe to these topics."""
-    return (topics[:, None] * people.size + np.arange(1, people.size)).ravel()
+    return (topics[:, None] * participants.size + np.arange(1, participants.size)).ravel()
 
 
-def _side_by_side(people: Population, nodes: _Ints, tables: list[_Table]) -> tuple[Heard, _Ints]:
+def _side_by_side(
+    participants: Population, nodes: _Ints, tables: list[_Table]
+) -> tuple[Candidates, _Ints]:
     """All tables as one, the shorter ones filled up; and the nodes that are entered."""
     shape = len(tables), max(len(table.nodes) for table in tables)
     there = np.arange(shape[1]) < np.array([[len(table.nodes)] for table in tables])
-    who = np.zeros(shape, dtype=np.int64)
+    peers = np.zeros(shape, dtype=np.int64)
     distance = np.zeros(shape, dtype=np.int64)
     sticky, subscribes, urgent = (np.zeros(shape, dtype=bool) for _ in range(3))
-    for place, filled in enumerate((who, sticky, subscribes, urgent, distance)):
+    for place, filled in enumerate((peers, sticky, subscribes, urgent, distance)):
         filled[there] = np.concatenate([table[place] for table in tables])
-    level = np.where(there, shared_bits(people.vectors[nodes][:, None], people.vectors[who]), 0)
-    return Heard(there, level, sticky, subscribes, urgent, distance), who
+    level = np.where(
+        there, shared_bits(participants.vectors[nodes][:, None], participants.vectors[peers]), 0
+    )
+    return Candidates(there, level, sticky, subscribes, urgent, distance), peers
 
 
 def shared_bits(vectors: NDArray[np.uint64], others: NDArray[np.uint64]) -> _Ints:

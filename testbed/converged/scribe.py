@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from testbed.converged.graph import BITS, NOBODY, lists_of_levels
+from testbed.converged.graph import BITS, NO_NODE, lists_of_levels
 
 _Nodes = NDArray[np.int64]
 
@@ -48,7 +48,7 @@ def scribe_trees(
         place = np.uint64(BITS - 1 - level)
         toward = _toward(order, first, vectors >> place & np.uint64(1))
         wanted = (hashes >> place & np.uint64(1)).astype(np.int64)[topic]
-        moving = np.flatnonzero(toward[wanted, at] != NOBODY)
+        moving = np.flatnonzero(toward[wanted, at] != NO_NODE)
         while moving.size:
             step = toward[wanted[moving], at[moving]]
             moves = step != at[moving]
@@ -72,10 +72,10 @@ def _toward(order: NDArray[np.int32], first: NDArray[np.bool_], bits: NDArray[np
     members = np.diff(np.append(begin, count))
     begin, end = np.repeat(begin, members), np.repeat(begin + members, members)
     place = np.arange(count)
-    toward = np.full((2, len(bits)), NOBODY, dtype=np.int64)
+    toward = np.full((2, len(bits)), NO_NODE, dtype=np.int64)
     for bit in (0, 1):
         has = bits[order] == bit
-        before = np.maximum.accumulate(np.where(has, place, NOBODY))
+        before = np.maximum.accumulate(np.where(has, place, NO_NODE))
         after = np.minimum.accumulate(np.where(has, place, count)[::-1])[::-1]
         leftward = np.where(before >= begin, place - before, count)
         rightward = np.where(after < end, after - place, count)

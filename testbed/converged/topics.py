@@ -70,9 +70,9 @@ def measure_topics(
     publishers, subscribers = PATTERNS[pattern]
     random = np.random.SeedSequence([seed, trial, nodes, sorted(PATTERNS).index(pattern)])
     of_people, of_hashes = random.generate_state(2, np.uint64)
-    people = population(publishers, subscribers, nodes, int(of_people))
+    participants = population(publishers, subscribers, nodes, int(of_people))
     sums: dict[Variant, Sums] = {}
-    for variant, measured in _measured(people, methods, priorities, int(of_hashes)):
+    for variant, measured in _measured(participants, methods, priorities, int(of_hashes)):
         sums[variant] = sums[variant] + measured if variant in sums else measured
     return [
         {
@@ -94,20 +94,20 @@ def measure_topics(
 
 
 def _measured(
-    people: Population, methods: Sequence[str], priorities: Sequence[int], seed: int
+    participants: Population, methods: Sequence[str], priorities: Sequence[int], seed: int
 ) -> Iterator[tuple[Variant, Sums]]:
     """By each variant, a few topics at a time."""
     if "scribe" in methods:
-        yield Variant("scribe"), _scribe(people, seed)
+        yield Variant("scribe"), _scribe(participants, seed)
     strategies: set[Strategy] = set()
     strategies |= set(Strategy) if "sg-tbps" in methods else set()
     strategies |= set(_PSG_STRATEGIES) if "psg-tbps" in methods else set()
     strategies |= {Strategy.SPLIT} if "fan-tbps" in methods else set()
     if not strategies:
         return
-    links = converge(people.owners, people.vectors)
-    for topics in stretches(people):
-        known = distances(people, links, topics, strategies)
+    links = converge(participants.owners, participants.vectors)
+    for topics in stretches(participants):
+        known = distances(participants, links, topics, strategies)
         if "sg-tbps" in methods:
             yield from _sg(known)
         if "psg-tbps" in methods:
@@ -149,12 +149,12 @@ def _fan(known: Distances, priorities: Sequence[int]) -> Iterator[tuple[Variant,
         yield variant, _summed(every, np.array([known.subscribers]), np.array([helpers.shape[1]]))
 
 
-def _scribe(people: Population, seed: int) -> Sums:
-    hashes = random_vectors(people.topics, np.random.default_rng(seed))
-    members = people.owners.astype(np.int64).reshape(people.topics, people.size)
-    trees = scribe_trees(people.vectors, hashes, members[:, people.publishers :])
-    to_root = (members[:, : people.publishers] != trees.roots[:, None]).astype(np.int64)
-    links = np.bincount(trees.topic, minlength=people.topics)
+def _scribe(participants: Population, seed: int) -> Sums:
+    hashes = random_vectors(participants.topics, np.random.default_rng(seed))
+    members = participants.owners.astype(np.int64).reshape(participants.topics, participants.size)
+    trees = scribe_trees(participants.vectors, hashes, members[:, participants.publishers :])
+    to_root = (members[:, : participants.publishers] != trees.roots[:, None]).astype(np.int64)
+    links = np.bincount(trees.topic, minlength=participants.topics)
     paths = to_root[:, :, None] + trees.depths[:, None]
     return _summed(paths, to_root + links[:, None], np.ones(1))
 

@@ -66,7 +66,7 @@ Row = dict[str, Any]
 GROUP = 10  # nodes in id order whose loads are told together
 BIN = 50  # of the histogram
 LAST_BIN = 1_000  # this and all above
-BETWEEN_LOOKS = 50  # rounds
+ROUNDS_PER_SAMPLE = 50  # rounds
 BEFORE, AFTER = "before", "after"
 
 
@@ -103,13 +103,13 @@ def measure_levelling(
     head = {"trial": trial, "nodes": nodes, "rounds": rounds, **asdict(workload), **asdict(rule)}
     found = Levelled()
     moves = 0
-    _tell(found, head, BEFORE, areas, moves)
+    _add_rows(found, head, BEFORE, areas, moves)
     found.moments.append({**head, "round": 0, "moves": 0, **summary(areas)})
     for done, moved in enumerate(level(areas, rule, rounds, sampling), start=1):
         moves += moved
-        if done % BETWEEN_LOOKS == 0:
+        if done % ROUNDS_PER_SAMPLE == 0:
             found.moments.append({**head, "round": done, "moves": moves, **summary(areas)})
-    _tell(found, head, AFTER, areas, moves)
+    _add_rows(found, head, AFTER, areas, moves)
     return found
 
 
@@ -135,7 +135,7 @@ def fairness(loads: Numbers) -> float:
     return float(loads.sum()) ** 2 / (len(loads) * squares) if squares else 1.0
 
 
-def _tell(found: Levelled, head: Row, when: str, areas: Areas, moves: int) -> None:
+def _add_rows(found: Levelled, head: Row, when: str, areas: Areas, moves: int) -> None:
     loads = areas.loads
     found.totals.append({**head, "when": when, "moves": moves, **summary(areas)})
     here = {"give": head["give"], "trial": head["trial"], "when": when}

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import testbed
 from testbed.backends.docker.platforms import Machine
-from testbed.backends.docker.platforms import look as look_at_processors
+from testbed.backends.docker.platforms import inspect_machine as look_at_processors
 from testbed.doctor.remedies import ADMINISTRATORS
 from testbed.errors import TestbedError
 from testbed.links.namespaces import refusing_setting
@@ -67,7 +67,7 @@ class Facts:
 
 MODULES = ("sch_netem", "sch_tbf", "tun")
 CGROUPS = Path("/sys/fs/cgroup")
-IN_BETWEEN = ("sudo", "su", "env", "doas")
+WRAPPERS = ("sudo", "su", "env", "doas")
 
 
 def probe() -> Facts:
@@ -96,7 +96,7 @@ def probe() -> Facts:
         disk_free=shutil.disk_usage(existing(captures)).free,
         open_files=_open_files(shell),
         receive_buffer=int(Path("/proc/sys/net/core/rmem_max").read_text()),
-        tasks=room_for_tasks(Path("/proc"), CGROUPS),
+        tasks=task_capacity(Path("/proc"), CGROUPS),
         inotify=inotify_instances(Path("/proc"), CGROUPS),
         orphans=_orphans(),
         means=_means(shell),
@@ -104,10 +104,10 @@ def probe() -> Facts:
 
 
 def _links() -> tuple[tuple[bool, str], bool, bool, str]:
-    from testbed.links.probe import look
+    from testbed.links.probe import probe_machine
 
     try:
-        found = look()
+        found = probe_machine()
     except TestbedError as error:
         return (False, error.message), False, False, "not tried"
     able = found.capabilities
@@ -162,7 +162,7 @@ def _calling_shell(pid: int) -> int:
         return os.getpid()
     name, _, rest = stat.partition("(")[2].rpartition(")")
     parent = int(rest.split()[1])
-    return _calling_shell(parent) if name in IN_BETWEEN and parent > 1 else pid
+    return _calling_shell(parent) if name in WRAPPERS and parent > 1 else pid
 
 
 def _open_files(shell: int) -> int:
@@ -182,10 +182,10 @@ def available_memory(meminfo: Path) -> int:
     return 0
 
 
-def room_for_tasks(proc: Path, cgroups: Path) -> tuple[int, str]:
+def task_capacity(proc: Path, cgroups: Path) -> tuple[int, str]:
     """How many more processes and threads may start, and which setting says so."""
     running = int((proc / "loadavg").read_text().split()[3].partition("/")[2])
-    room = {
+    capacity = {
         f"kernel.{name}": int((proc / "sys" / "kernel" / name).read_text()) - running
         for name in ("pid_max", "threads-max")
     }
@@ -196,9 +196,9 @@ def room_for_tasks(proc: Path, cgroups: Path) -> tuple[int, str]:
         except OSError:
             continue
         if most != "max":
-            room[str(folder / "pids.max")] = int(most) - now
-    setting = min(room, key=lambda name: room[name])
-    return max(0, room[setting]), setting
+            capacity[str(folder / "pids.max")] = int(most) - now
+    setting = min(capacity, key=lambda name: capacity[name])
+    return max(0, capacity[setting]), setting
 
 
 def _own_cgroups(proc: Path, cgroups: Path, controller: str) -> list[Path]:

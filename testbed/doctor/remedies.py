@@ -62,7 +62,7 @@ def lack(
 # The commands that the doctor knows, each with what it changes.
 
 
-OURSELVES = "testbed"  # whoever is called by this name: this program is meant
+OWN_PROGRAM = "testbed"  # whoever is called by this name: this program is meant
 ADMINISTRATORS = "/usr/sbin:/sbin"  # not in everybody's PATH
 APT = ("env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-o", "DPkg::Lock::Timeout=300")
 UNTIL_REBOOT = "until the next reboot"
@@ -142,7 +142,7 @@ def raise_limit(shell: int, files: int) -> Repair:
 def remove_orphans() -> Repair:
     """By our own command."""
     return Repair(
-        (OURSELVES, "down", "--orphans"),
+        (OWN_PROGRAM, "down", "--orphans"),
         "ends and removes what crashed labs have left (`testbed status --orphans` lists it)",
         root=False,
     )
@@ -190,11 +190,13 @@ def plan(checks: Iterable[Check], tried: Iterable[Repair] = ()) -> list[Repair]:
     return [step for step in steps if step not in done]
 
 
-def carry_out(repairs: Sequence[Repair], run: Run, told: Callable[[Repair], None]) -> list[Done]:
+def carry_out(
+    repairs: Sequence[Repair], run: Run, on_start: Callable[[Repair], None]
+) -> list[Done]:
     """One after the other; one that fails does not stop the others."""
     done = []
     for repair in repairs:
-        told(repair)
+        on_start(repair)
         done.append(Done(repair, run(repair)))
     return done
 
@@ -202,7 +204,7 @@ def carry_out(repairs: Sequence[Repair], run: Run, told: Callable[[Repair], None
 def run_here(repair: Repair) -> str:
     """Run the command, its output on our standard error; what went wrong, if anything."""
     argv = list(repair.argv)
-    if argv[0] == OURSELVES:
+    if argv[0] == OWN_PROGRAM:
         argv[:1] = [sys.executable, "-m", testbed.__name__]
     if repair.root and os.geteuid() != 0:
         if shutil.which("sudo") is None:

@@ -14,21 +14,21 @@ from nodes.overlay.broker.subscriptions import ANCHOR_TOPIC
 from nodes.overlay.collection.forwarding import travels_alone
 from nodes.overlay.collection.node import Collection
 from nodes.overlay.methods import TOPIC_METHODS
-from nodes.overlay.reliability.promises import Promises, promises
+from nodes.overlay.reliability.settings import ReliabilitySettings, reliability_settings
 from nodes.overlay.topics.base import TopicNode
 from nodes.protocol.wire import CUSTODY, HIGHEST_PRIORITY
 from nodes.runtime.config import parse
 from testbed.backends.common.node_config import SEEDS, node_config
 from testbed.errors import InputError
-from testbed.graphs.scenario import Company, Publication, Wishes
+from testbed.graphs.scenario import NodeTopics, Publication, Scenario
 from testbed.places import RunPlace
 from testbed.topology.diagnostics.hints import did_you_mean, listing, with_article
-from testbed.topology.model import Node, NodeKind, Publish, Topology
+from testbed.topology.model import Node, NodeKind, PublishEvent, Topology
 from testbed.topology.names import filled
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Selection:
     """What the user wants to be followed; None: it is chosen."""
 
     topic: str | None = None
@@ -37,7 +37,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Followed:
+class FollowedPublication:
     """A publication of a guest."""
 
     sensor: Node
@@ -46,9 +46,9 @@ class Followed:
     place: tuple[int, ...]
 
 
-def brokers_of(
-    topology: Topology, followed: Followed, method: str, parameters: Mapping[str, Any]
-) -> Company:
+def broker_scenario(
+    topology: Topology, followed: FollowedPublication, method: str, parameters: Mapping[str, Any]
+) -> Scenario:
     """As they are with this method; `topology` may have another."""
     brokers = topology.of_kind(NodeKind.BROKER)
     by_number = {broker.number: broker for broker in brokers}
@@ -60,19 +60,19 @@ def brokers_of(
         random = config.random("overlay")
         return topic_node(TOPIC_METHODS[method], config.station(), parameters, random)
 
-    wishes = _wishes(topology, followed, TOPIC_METHODS[method].by_area)
-    promised = promises(method, parameters)
-    return Company(
+    topics = _topics_of_brokers(topology, followed, TOPIC_METHODS[method].by_area)
+    promised = reliability_settings(method, parameters)
+    return Scenario(
         method,
         make,
-        {broker.number: wishes[broker.name] for broker in brokers},
+        {broker.number: topics[broker.name] for broker in brokers},
         _publication(topology, followed, promised),
         {broker.number: broker.name for broker in brokers},
         _periods(topology, followed.topic, promised) if method == Collection.method else {},
     )
 
 
-def chosen(topology: Topology, asked: Asked) -> Followed:
+def choose_publication(topology: Topology, asked: Selection) -> FollowedPublication:
     """The most urgent publication of the scenario that is as asked and wanted by somebody; the first of several.
 
     What the scenario does not say is made up: `testbed inject` could publish it.
@@ -81,7 +81,7 @@ def chosen(topology: Topology, asked: Asked) -> Followed:
     wanted = {
         topic: None
         for node in topology.of_kind(NodeKind.SUBSCRIBER)
-        for topic in node.wanted_topics
+        for topic in node.subscribed_topics
     }
     _refuse_unknown(topology, asked, sensors, wanted)
     planned = [
@@ -98,11 +98,11 @@ def chosen(topology: Topology, asked: Asked) -> Followed:
     sensor = topology.node(asked.sensor) if asked.sensor else sensors[0]
     topic = asked.topic or next(iter(wanted))
     place = topology.place(sensor.name, {})
-    return Followed(sensor, topic, asked.priority or HIGHEST_PRIORITY, place)
+    return FollowedPublication(sensor, topic, asked.priority or HIGHEST_PRIORITY, place)
 
 
 def _refuse_unknown(
-    topology: Topology, asked: Asked, sensors: Iterable[Node], wanted: Mapping[str, None]
+    topology: Topology, asked: Selection, sensors: Iterable[Node], wanted: Mapping[str, None]
 ) -> None:
     name = topology.name
     if not sensors or not wanted:
@@ -126,27 +126,29 @@ def _refuse_unknown(
         )
 
 
-def _planned(topology: Topology) -> list[Followed]:
+def _planned(topology: Topology) -> list[FollowedPublication]:
     """All publications of the scenario, each once for a sensor, topic, priority and place."""
     return list(dict.fromkeys(one for one, _ in _events(topology)))
 
 
-def _events(topology: Topology) -> Iterator[tuple[Followed, Publish]]:
-    for event in topology.scenario.spoken:
+def _events(topology: Topology) -> Iterator[tuple[FollowedPublication, PublishEvent]]:
+    for event in topology.scenario.publish_events:
         for name in event.nodes:
             sensor = topology.node(name)
             topic = filled(event.topic, name, sensor.group)
             place = topology.place(name, dict(event.values))
-            yield Followed(sensor, topic, event.priority, place), event
+            yield FollowedPublication(sensor, topic, event.priority, place), event
 
 
-def _publication(topology: Topology, one: Followed, promised: Promises) -> Publication:
-    home = topology.node(one.sensor.homes[0])
+def _publication(
+    topology: Topology, one: FollowedPublication, promised: ReliabilitySettings
+) -> Publication:
+    broker = topology.node(one.sensor.homes[0])
     flags = CUSTODY if promised.custody(one.priority) else 0
-    return Publication(home.number, one.topic, one.priority, one.place, flags)
+    return Publication(broker.number, one.topic, one.priority, one.place, flags)
 
 
-def _periods(topology: Topology, topic: str, promised: Promises) -> dict[int, float]:
+def _periods(topology: Topology, topic: str, promised: ReliabilitySettings) -> dict[int, float]:
     """Of each broker by number: the shortest period of its guests' readings on this topic."""
     periods: dict[int, float] = {}
     for one, event in _events(topology):
@@ -158,7 +160,9 @@ def _periods(topology: Topology, topic: str, promised: Promises) -> dict[int, fl
     return periods
 
 
-def _wishes(topology: Topology, followed: Followed, by_area: bool) -> dict[str, Wishes]:
+def _topics_of_brokers(
+    topology: Topology, followed: FollowedPublication, by_area: bool
+) -> dict[str, NodeTopics]:
     """Of each broker, by name: what its guests want, and the seeds' own topic."""
     publishes: dict[str, dict[str, None]] = {}
     subscribes: dict[str, dict[str, None]] = {}
@@ -167,11 +171,11 @@ def _wishes(topology: Topology, followed: Followed, by_area: bool) -> dict[str, 
         subscribes.setdefault(seed.name, {})[ANCHOR_TOPIC] = None
     for one in (*_planned(topology), followed):
         publishes.setdefault(one.sensor.homes[0], {})[one.topic] = None
-    for guest in topology.of_kind(NodeKind.SUBSCRIBER):
-        wanted = guest.topics if by_area else guest.wanted_topics
-        subscribes.setdefault(guest.homes[0], {}).update(dict.fromkeys(wanted))
+    for subscriber in topology.of_kind(NodeKind.SUBSCRIBER):
+        wanted = subscriber.topics if by_area else subscriber.subscribed_topics
+        subscribes.setdefault(subscriber.homes[0], {}).update(dict.fromkeys(wanted))
     return {
-        broker.name: Wishes(
+        broker.name: NodeTopics(
             tuple(publishes.get(broker.name, ())), tuple(subscribes.get(broker.name, ()))
         )
         for broker in brokers

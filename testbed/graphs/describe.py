@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from testbed.graphs.simulate import DrawnPeer, Formed
+from testbed.graphs.simulate import DrawnPeer, SimulatedOverlay
 
 
-def part(peer: DrawnPeer) -> str:
+def role(peer: DrawnPeer) -> str:
     """What a node is in the topic; neither: it stands in the overlay only, as in Scribe."""
     match peer.publishes, peer.subscribes:
         case True, True:
@@ -19,27 +19,27 @@ def part(peer: DrawnPeer) -> str:
 
 def short(peer: DrawnPeer) -> str:
     """p1, s4, b5, n6: part and number."""
-    return f"{part(peer)[0]}{peer.number}"
+    return f"{role(peer)[0]}{peer.number}"
 
 
-def title(formed: Formed) -> str:
+def title(simulated: SimulatedOverlay) -> str:
     """In one line."""
-    company = formed.company
-    asked, topic = company.publication, ""
-    if company.names:
-        topic = f", {asked.topic} from {company.names[asked.publisher]}"
+    scenario = simulated.scenario
+    asked, topic = scenario.publication, ""
+    if scenario.names:
+        topic = f", {asked.topic} from {scenario.names[asked.publisher]}"
     return (
-        f"{company.method}{topic}, priority {asked.priority}: {_counted(len(formed.hops))}, "
-        f"{len(formed.reached)} of {len(company.subscribers)} {_who(formed)} reached"
+        f"{scenario.method}{topic}, priority {asked.priority}: {_counted(len(simulated.hops))}, "
+        f"{len(simulated.reached)} of {len(scenario.subscribers)} {_receivers(simulated)} reached"
     )
 
 
-def outcome(formed: Formed) -> str:
+def outcome(simulated: SimulatedOverlay) -> str:
     """In one sentence, with the hops."""
-    company, hops = formed.company, formed.reached.values()
+    scenario, hops = simulated.scenario, simulated.reached.values()
     return (
-        f"priority {company.publication.priority}: {_counted(len(formed.hops))}, "
-        f"{len(hops)} of {len(company.subscribers)} {_who(formed)} reached "
+        f"priority {scenario.publication.priority}: {_counted(len(simulated.hops))}, "
+        f"{len(hops)} of {len(scenario.subscribers)} {_receivers(simulated)} reached "
         f"after {sum(hops) / max(len(hops), 1):.2f} hops on average"
     )
 
@@ -48,31 +48,31 @@ def _counted(messages: int) -> str:
     return f"{messages} message{'' if messages == 1 else 's'}"
 
 
-def _who(formed: Formed) -> str:
+def _receivers(simulated: SimulatedOverlay) -> str:
     """Brokers subscribe for their guests."""
-    return "brokers with subscribers" if formed.company.names else "subscribers"
+    return "brokers with subscribers" if simulated.scenario.names else "subscribers"
 
 
-def document(formed: Formed) -> dict[str, Any]:
+def document(simulated: SimulatedOverlay) -> dict[str, Any]:
     """For programs."""
-    company = formed.company
-    asked = company.publication
+    scenario = simulated.scenario
+    asked = scenario.publication
     return {
-        "overlay": company.method,
+        "overlay": scenario.method,
         "topic": asked.topic,
         "publisher": asked.publisher,
         "priority": asked.priority,
         "nodes": [
             {
                 "number": peer.number,
-                "name": company.names.get(peer.number),
-                "role": part(peer),
+                "name": scenario.names.get(peer.number),
+                "role": role(peer),
                 "vector": f"{peer.vector:016x}",
                 "right": list(peer.right),
-                "hops": formed.reached.get(peer.number),
-                **_area(formed, peer.number),
+                "hops": simulated.reached.get(peer.number),
+                **_area(simulated, peer.number),
             }
-            for peer in formed.peers
+            for peer in simulated.peers
         ],
         "messages": [
             {
@@ -81,13 +81,13 @@ def document(formed: Formed) -> dict[str, Any]:
                 "dst": hop.dst,
                 **({"toward": hop.toward} if hop.toward else {}),
             }
-            for hop in formed.hops
+            for hop in simulated.hops
         ],
     }
 
 
-def _area(formed: Formed, number: int) -> dict[str, Any]:
+def _area(simulated: SimulatedOverlay, number: int) -> dict[str, Any]:
     """Of a map's broker: its share, and which of the publication's points it owns."""
-    if (area := formed.areas.get(number)) is None:
+    if (area := simulated.areas.get(number)) is None:
         return {}
     return {"area": {"share": area.share, "matches": list(area.matches)}}

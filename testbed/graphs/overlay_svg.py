@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 
-from testbed.graphs.describe import part, short, title
-from testbed.graphs.simulate import DrawnPeer, Formed, Hop
+from testbed.graphs.describe import role, short, title
+from testbed.graphs.simulate import DrawnPeer, Hop, SimulatedOverlay
 from testbed.graphs.topology_tree import sheet
 
 LEFT, RIGHT, TOP = 130, 40, 46
@@ -54,25 +54,25 @@ class _List:
     y: float
 
 
-def svg(formed: Formed) -> str:
+def svg(simulated: SimulatedOverlay) -> str:
     """The whole picture."""
-    rows = list(_rows(formed))
-    places = _places(formed)
-    bottom = rows[-1].y + RADIUS + 18 + NAMES * _rows_below(formed)
-    depths = _depths(formed, places)
+    rows = list(_rows(simulated))
+    places = _places(simulated)
+    bottom = rows[-1].y + RADIUS + 18 + NAMES * _rows_below(simulated)
+    depths = _depths(simulated, places)
     deepest = max(depths, default=0.0)
     width = max(places.values()) + RIGHT + RADIUS
     height = bottom + 2 + deepest + 44
-    parts = [_arrows(), *(part for row in rows for part in _row(row, formed, places))]
-    for hop, depth in zip(formed.hops, depths, strict=True):
+    parts = [_arrows(), *(part for row in rows for part in _row(row, simulated, places))]
+    for hop, depth in zip(simulated.hops, depths, strict=True):
         parts.append(_arc(hop, places, bottom, depth))
-    parts += _legend(formed, height - 20)
-    told = title(formed)
+    parts += _legend(simulated, height - 20)
+    told = title(simulated)
     longest = 28 + LETTER * len(told)
-    if formed.areas:
+    if simulated.areas:
         parts.append(f'<text class="quiet" x="14" y="{height}">{DASHED}</text>')
         height, longest = height + 22, max(longest, 28 + LETTER * len(DASHED))
-    return sheet(max(width, longest), height, told, OF_MAPS if formed.areas else STYLE, parts)
+    return sheet(max(width, longest), height, told, OF_MAPS if simulated.areas else STYLE, parts)
 
 
 def lists(peers: Sequence[DrawnPeer], level: int) -> list[tuple[str, tuple[DrawnPeer, ...]]]:
@@ -90,63 +90,63 @@ def lists(peers: Sequence[DrawnPeer], level: int) -> list[tuple[str, tuple[Drawn
     return found
 
 
-def _rows(formed: Formed) -> Iterator[_List]:
+def _rows(simulated: SimulatedOverlay) -> Iterator[_List]:
     y = float(TOP + ROW / 2)
-    for level in reversed(range(1, formed.levels)):
-        for bits, members in sorted(lists(formed.peers, level), reverse=True):
+    for level in reversed(range(1, simulated.levels)):
+        for bits, members in sorted(lists(simulated.peers, level), reverse=True):
             yield _List(level, bits, members, y)
             y += ROW
         y += LEVEL_GAP
-    yield _List(0, "", formed.peers, y)
+    yield _List(0, "", simulated.peers, y)
 
 
-def _row(row: _List, formed: Formed, places: dict[int, float]) -> Iterator[str]:
+def _row(row: _List, simulated: SimulatedOverlay, places: dict[int, float]) -> Iterator[str]:
     label = f"level {row.level}" + (f", {row.bits}…" if row.bits else "")
     yield f'<text class="quiet" x="14" y="{row.y}">{label}</text>'
     first, last = (places[row.members[end].number] for end in (0, -1))
     yield f'<line class="list" x1="{first}" x2="{last}" y1="{row.y}" y2="{row.y}"/>'
-    if formed.areas and row.level == 0:
+    if simulated.areas and row.level == 0:
         for begin, end in ((first - STUB, first), (last, last + STUB)):
             yield f'<line class="round" x1="{begin}" x2="{end}" y1="{row.y}" y2="{row.y}"/>'
     for peer in row.members:
         x = places[peer.number]
-        yield f'<circle class="{part(peer)}" cx="{x}" cy="{row.y}" r="{RADIUS}"/>'
+        yield f'<circle class="{role(peer)}" cx="{x}" cy="{row.y}" r="{RADIUS}"/>'
         yield f'<text x="{x}" y="{row.y}">{short(peer)}</text>'
         if row.level == 0:
-            bits = peer.bits(max(formed.levels - 1, 1))
+            bits = peer.bits(max(simulated.levels - 1, 1))
             yield f'<text class="bits" x="{x}" y="{row.y + RADIUS + 9}">{bits}</text>'
-            for place, (kind, words) in enumerate(_below(formed, peer.number), 1):
+            for place, (kind, words) in enumerate(_below(simulated, peer.number), 1):
                 y = row.y + RADIUS + 9 + NAMES * place
                 yield f'<text class="small{kind}" x="{x}" y="{y}">{escape(words)}</text>'
 
 
-def _below(formed: Formed, number: int) -> list[tuple[str, str]]:
+def _below(simulated: SimulatedOverlay, number: int) -> list[tuple[str, str]]:
     """What stands below a node: class and words of each line."""
     lines = []
-    if formed.company.names:
-        lines.append(("", formed.company.names[number]))
-    if area := formed.areas.get(number):
+    if simulated.scenario.names:
+        lines.append(("", simulated.scenario.names[number]))
+    if area := simulated.areas.get(number):
         lines.append(("", f"{100 * area.share:.1f} %"))
         lines += [(" match", " and ".join(area.matches))] if area.matches else []
     return lines
 
 
-def _rows_below(formed: Formed) -> int:
-    return max(len(_below(formed, peer.number)) for peer in formed.peers)
+def _rows_below(simulated: SimulatedOverlay) -> int:
+    return max(len(_below(simulated, peer.number)) for peer in simulated.peers)
 
 
-def _places(formed: Formed) -> dict[int, float]:
+def _places(simulated: SimulatedOverlay) -> dict[int, float]:
     """Of each node, from the left; columns are as wide as the longest name."""
-    longest = max((len(name) for name in formed.company.names.values()), default=0)
+    longest = max((len(name) for name in simulated.scenario.names.values()), default=0)
     column = max(COLUMN, round(LETTER * longest) + 8)
-    return {peer.number: LEFT + column * place for place, peer in enumerate(formed.peers)}
+    return {peer.number: LEFT + column * place for place, peer in enumerate(simulated.peers)}
 
 
-def _depths(formed: Formed, places: dict[int, float]) -> list[float]:
+def _depths(simulated: SimulatedOverlay, places: dict[int, float]) -> list[float]:
     """How deep each hop's arc hangs."""
     same: Counter[tuple[int, int]] = Counter()
     depths = []
-    for hop in formed.hops:
+    for hop in simulated.hops:
         ends = min(hop.src, hop.dst), max(hop.src, hop.dst)
         depths.append(FLAT + ARC * abs(places[hop.dst] - places[hop.src]) + AGAIN * same[ends])
         same[ends] += 1
@@ -174,9 +174,9 @@ def _arrows() -> str:
     return f"<defs>{''.join(heads)}</defs>"
 
 
-def _legend(formed: Formed, y: float) -> list[str]:
+def _legend(simulated: SimulatedOverlay, y: float) -> list[str]:
     parts, x = [], 14
-    for number in sorted({min(hop.number, len(COLOURS)) for hop in formed.hops}):
+    for number in sorted({min(hop.number, len(COLOURS)) for hop in simulated.hops}):
         words = f"hop {number}" + (" and later" if number == len(COLOURS) else "")
         parts.append(
             f'<rect x="{x}" y="{y - 2}" width="18" height="4" fill="{COLOURS[number - 1]}"/>'

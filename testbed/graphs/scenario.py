@@ -14,7 +14,7 @@ from nodes.protocol.wire import MAX_COORDINATE, Kind, Message, message_id
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class NodeTopics:
     """Topics of a node; it subscribes to texts of interests, if the method knows areas.
 
     One that subscribes and publishes has the subscriber's key.
@@ -49,12 +49,12 @@ class Publication:
 
 
 @dataclass(frozen=True, slots=True)
-class Company:
+class Scenario:
     """Nodes of one method, by number, in the order in which they come."""
 
     method: str
     make: Callable[[int], TopicNode]
-    wishes: Mapping[int, Wishes]
+    topics: Mapping[int, NodeTopics]
     publication: Publication
     names: Mapping[int, str] = field(default_factory=dict)  # none: they have numbers only
     periods: Mapping[int, float] = field(default_factory=dict)  # of readings, where they matter
@@ -64,13 +64,13 @@ class Company:
         """Those who want the publication."""
         message = self.publication.message
         return frozenset(
-            n for n, w in self.wishes.items() if any(parse(t).wants(message) for t in w.subscribes)
+            n for n, w in self.topics.items() if any(parse(t).wants(message) for t in w.subscribes)
         )
 
     @property
     def publishers(self) -> frozenset[int]:
         """Of its topic."""
-        return frozenset(n for n, w in self.wishes.items() if self.publication.topic in w.publishes)
+        return frozenset(n for n, w in self.topics.items() if self.publication.topic in w.publishes)
 
 
 # A small overlay that is made up: some nodes that publish, and some that subscribe, all on one topic.
@@ -98,20 +98,20 @@ class Example:
     seed: int = 2
     parameters: Mapping[str, Any] | None = None
 
-    def company(self) -> Company:
+    def scenario(self) -> Scenario:
         """Publishers first, as in the order of keys; the first one publishes."""
         behind = FIRST + self.publishers
         publishers = range(FIRST, behind)
         on_a_map = TOPIC_METHODS[self.method].by_area
         nearby = Interest(TOPIC, AROUND).text if on_a_map else TOPIC
-        wishes = {number: Wishes(publishes=(TOPIC,)) for number in publishers}
+        topics = {number: NodeTopics(publishes=(TOPIC,)) for number in publishers}
         for place in range(self.subscribers):
-            wishes[behind + place] = Wishes((), (TOPIC if place % 2 else nearby,))
+            topics[behind + place] = NodeTopics((), (TOPIC if place % 2 else nearby,))
         collects = self.method == Collection.method
-        return Company(
+        return Scenario(
             self.method,
             self._make,
-            wishes,
+            topics,
             Publication(FIRST, TOPIC, self.priority, EVENT if on_a_map else ()),
             periods={number: float(behind - number) for number in publishers} if collects else {},
         )

@@ -15,14 +15,14 @@ from nodes.overlay.topics.base import Action, Deliver, GraphedNode, Send, TopicN
 from nodes.overlay.topics.keys import Role, edge
 from nodes.overlay.topics.scribe.node import Scribe
 from nodes.overlay.topics.scribe.routing import node_key
-from nodes.overlay.zorder_map.keys import Ground
+from nodes.overlay.zorder_map.keys import CurveSpace
 from nodes.overlay.zorder_map.node import ZorderMap
 from nodes.protocol.skipgraph_messages import VECTOR_BITS
 from nodes.protocol.wire import LOWEST_PRIORITY, Kind, Message, message_id
-from nodes.protocol.zorder_map_messages import Toward, course_of
+from nodes.protocol.zorder_map_messages import Toward, routing_section
 from testbed.backends.simulated.loop import SECOND, Loop
 from testbed.backends.simulated.network import Network
-from testbed.graphs.scenario import Company
+from testbed.graphs.scenario import Scenario
 
 # Areas of a map as they are drawn: how much of it each broker looks after, and where a publication is matched.
 
@@ -37,7 +37,7 @@ class Area:
 
 def toward(node: TopicNode, publication: Message) -> str:
     """Where a publication goes that leaves this node: "place", "home", "subscriber"; "" where there is no map."""
-    return course_of(publication).toward.name.lower() if isinstance(node, ZorderMap) else ""
+    return routing_section(publication).toward.name.lower() if isinstance(node, ZorderMap) else ""
 
 
 def areas_of(nodes: Mapping[int, TopicNode], publication: Message) -> dict[int, Area]:
@@ -45,8 +45,8 @@ def areas_of(nodes: Mapping[int, TopicNode], publication: Message) -> dict[int, 
     found = {}
     for number, node in nodes.items():
         if isinstance(node, ZorderMap):
-            ground, served = Ground(node.keys, most=1), node.holdings.served
-            points = [Toward.PLACE, Toward.HOME] if publication.place else [Toward.HOME]
+            ground, served = CurveSpace(node.keys, most=1), node.holdings.served
+            points = [Toward.PLACE, Toward.TOPIC] if publication.place else [Toward.TOPIC]
             matches = (
                 point.name.lower() for point in points if ground.point(publication, point) in served
             )
@@ -87,10 +87,10 @@ class Hop:
 
 
 @dataclass(frozen=True, slots=True)
-class Formed:
+class SimulatedOverlay:
     """The overlay as it stands, and the publication's hops in the order of their time."""
 
-    company: Company
+    scenario: Scenario
     peers: tuple[DrawnPeer, ...]  # in key order
     hops: tuple[Hop, ...]
     reached: Mapping[int, int]  # subscriber -> hops of the first arrival
@@ -103,7 +103,7 @@ class Formed:
         return max(1, *linked)
 
 
-class _Watched:
+class _ObservedNode:
     """A node whose publications are written down as they leave."""
 
     def __init__(self, node: TopicNode, hops: list[Hop], number: int) -> None:
@@ -133,7 +133,7 @@ class _Watched:
         return self.seen(self.node.on_deadline(now))
 
 
-def form(company: Company) -> Formed:
+def simulate(scenario: Scenario) -> SimulatedOverlay:
     """Let the nodes find each other, then let the publisher publish. ValueError: a parameter is wrong."""
     hops: list[Hop] = []
     reached: dict[int, int] = {}
@@ -142,87 +142,87 @@ def form(company: Company) -> Formed:
         if isinstance(action, Deliver):
             reached[number] = action.message.hops - 1
 
-    def make(number: int) -> _Watched:
-        return _Watched(company.make(number), hops, number)
+    def make(number: int) -> _ObservedNode:
+        return _ObservedNode(scenario.make(number), hops, number)
 
     network = Network(Loop(), make, _destination, DELAY_NS, notice)
-    for number in company.wishes:
-        network.tell(number, partial(_begin, company, number))
+    for number in scenario.topics:
+        network.call(number, partial(_join, scenario, number))
         network.loop.run(network.loop.now + JOIN_NS)
     network.loop.run(network.loop.now + FORM_NS)
-    if company.periods:
-        _read(company, network)
+    if scenario.periods:
+        _publish_readings(scenario, network)
         network.loop.run(network.loop.now + FORM_NS)
-    nodes = {number: cast(_Watched, network.node(number)).node for number in company.wishes}
-    own = {number: _peer(node, company) for number, node in nodes.items()}
+    nodes = {number: cast(_ObservedNode, network.node(number)).node for number in scenario.topics}
+    own = {number: _peer(node, scenario) for number, node in nodes.items()}
     peers = {number: peer for number, peer in own.items() if peer is not None}
     drawn = tuple(
-        _drawn(peers[number], company, number, peers)
+        _drawn(peers[number], scenario, number, peers)
         for number in sorted(peers, key=lambda number: peers[number].key)
     )
-    message = company.publication.message
+    message = scenario.publication.message
     areas = areas_of(nodes, message)
     hops.clear()
     reached.clear()
-    network.tell(company.publication.publisher, partial(_publish, message))
+    network.call(scenario.publication.publisher, partial(_publish, message))
     network.loop.run(network.loop.now + FOLLOW_NS)
-    return Formed(company, drawn, tuple(hops), reached, areas)
+    return SimulatedOverlay(scenario, drawn, tuple(hops), reached, areas)
 
 
 def _destination(action: Action) -> int | None:
     return action.node if isinstance(action, Send) else None
 
 
-def _begin(company: Company, number: int, watched: _Watched, now: float) -> list[Action]:
-    node, wishes = watched.node, company.wishes[number]
-    actions = [action for topic in wishes.publishes for action in node.advertise(topic, now)]
-    for topic in wishes.subscribes:
+def _join(scenario: Scenario, number: int, observed: _ObservedNode, now: float) -> list[Action]:
+    node, topics = observed.node, scenario.topics[number]
+    actions = [action for topic in topics.publishes for action in node.advertise(topic, now)]
+    for topic in topics.subscribes:
         actions += node.subscribe(topic, now)
-    if not wishes.publishes and not wishes.subscribes:
+    if not topics.publishes and not topics.subscribes:
         actions += node.on_deadline(now)  # of some methods, every node has a key
-    return watched.seen(actions)
+    return observed.seen(actions)
 
 
-def _read(company: Company, network: Network) -> None:
+def _publish_readings(scenario: Scenario, network: Network) -> None:
     """Each node that has a period publishes readings with it."""
     begin = network.loop.now
     moments = sorted(
         (begin + round(place * period * SECOND), number, place)
-        for number, period in company.periods.items()
+        for number, period in scenario.periods.items()
         for place in range(READINGS)
     )
     for moment, number, place in moments:
         network.loop.run(moment)
         reading = replace(
-            company.publication.message,
+            scenario.publication.message,
             priority=LOWEST_PRIORITY,
             flags=0,
             origin=number,
             message_id=message_id(number, 2 + place),
             published_ns=moment,
         )
-        network.tell(number, partial(_publish, reading))
+        network.call(number, partial(_publish, reading))
 
 
-def _publish(message: Message, watched: _Watched, now: float) -> list[Action]:
-    return watched.seen(watched.node.publish(message, now))
+def _publish(message: Message, observed: _ObservedNode, now: float) -> list[Action]:
+    return observed.seen(observed.node.publish(message, now))
 
 
-def _peer(node: TopicNode, company: Company) -> Peer | None:
+def _peer(node: TopicNode, scenario: Scenario) -> Peer | None:
     """The node's key of the topic, or its only one; None: it takes no part."""
     graph = cast(GraphedNode, node).graph
     if isinstance(node, ZorderMap):
         return graph.peer(graph.own_keys()[0])
     if isinstance(node, Scribe):
         return graph.peer(node_key(node.number))
-    topic = company.publication.topic
+    topic = scenario.publication.topic
     low, high = edge(topic, Role.PUBLISHER), edge(topic, Role.SUBSCRIBER + 1)
     keys = [key for key in graph.own_keys() if low <= key < high]
     assert len(keys) <= 1, f"node {graph.number} has {len(keys)} keys of one topic"
     return graph.peer(keys[0]) if keys else None
 
 
-def _drawn(peer: Peer, company: Company, number: int, peers: Mapping[int, Peer]) -> DrawnPeer:
+def _drawn(peer: Peer, scenario: Scenario, number: int, peers: Mapping[int, Peer]) -> DrawnPeer:
     """Links to keys that are not drawn are left out: they lead out of the topic."""
     keys = {one.key for one in peers.values()}
     right: list[int | None] = []
@@ -232,5 +232,5 @@ def _drawn(peer: Peer, company: Company, number: int, peers: Mapping[int, Peer])
         if inside == [None, None]:
             break
         right.append(inside[1])
-    publishes, subscribes = number in company.publishers, number in company.subscribers
+    publishes, subscribes = number in scenario.publishers, number in scenario.subscribers
     return DrawnPeer(number, publishes, subscribes, peer.me.vector, tuple(right))

@@ -5,15 +5,15 @@ from dataclasses import asdict, dataclass, replace
 from html import escape
 from typing import Any
 
-from testbed.links.values import NOTHING, written
+from testbed.links.values import EMPTY, format_values
 from testbed.topology.model import Node, NodeKind, Profile, Shape, Topology
 
 CORE = "core"
-MOST_WORDS = 3  # topics that are named
+MAX_TOPICS_SHOWN = 3  # topics that are named
 
 
 @dataclass(frozen=True, slots=True)
-class Twig:
+class TreeEntry:
     """One node, or several of a group that have the same kind of link to the same place; `behind` hang on each."""
 
     label: str
@@ -21,7 +21,7 @@ class Twig:
     kind: NodeKind
     profile: str
     topics: tuple[str, ...]
-    behind: tuple["Twig", ...] = ()
+    behind: tuple["TreeEntry", ...] = ()
 
     @property
     def named(self) -> str:
@@ -31,12 +31,12 @@ class Twig:
     @property
     def about(self) -> str:
         """What it is, and what it wants."""
-        more = len(self.topics) - MOST_WORDS
-        topics = ", ".join(self.topics[:MOST_WORDS]) + (f", {more} more" if more > 0 else "")
+        more = len(self.topics) - MAX_TOPICS_SHOWN
+        topics = ", ".join(self.topics[:MAX_TOPICS_SHOWN]) + (f", {more} more" if more > 0 else "")
         return f"{self.kind}: {topics}" if topics else str(self.kind)
 
 
-def twigs(topology: Topology) -> tuple[Twig, ...]:
+def tree_entries(topology: Topology) -> tuple[TreeEntry, ...]:
     """What hangs on the core, in file order."""
     behind: dict[str | None, list[Node]] = {}
     for node in topology.nodes:
@@ -44,11 +44,15 @@ def twigs(topology: Topology) -> tuple[Twig, ...]:
     return _alike(behind.get(None, ()), behind)
 
 
-def _alike(nodes: Iterable[Node], behind: Mapping[str | None, Sequence[Node]]) -> tuple[Twig, ...]:
-    found: dict[Twig, list[str]] = {}
+def _alike(
+    nodes: Iterable[Node], behind: Mapping[str | None, Sequence[Node]]
+) -> tuple[TreeEntry, ...]:
+    found: dict[TreeEntry, list[str]] = {}
     for node in nodes:
         hanging = _alike(behind.get(node.name, ()), behind)
-        one = Twig(node.group or node.name, 1, node.kind, node.profile, node.wanted_topics, hanging)
+        one = TreeEntry(
+            node.group or node.name, 1, node.kind, node.profile, node.subscribed_topics, hanging
+        )
         found.setdefault(one, []).append(node.name)
     return tuple(
         replace(one, label=names[0]) if len(names) == 1 else replace(one, count=len(names))
@@ -59,24 +63,24 @@ def _alike(nodes: Iterable[Node], behind: Mapping[str | None, Sequence[Node]]) -
 def profiles_in_use(topology: Topology) -> dict[str, str]:
     """Each with what it does, in one line."""
     used = dict.fromkeys(node.profile for node in topology.nodes)
-    return {name: in_words(topology.profile(name)) for name in used}
+    return {name: describe_profile(topology.profile(name)) for name in used}
 
 
-def in_words(profile: Profile) -> str:
+def describe_profile(profile: Profile) -> str:
     """Up and down, once if they are the same."""
     up, down = _shape(profile.up), _shape(profile.down)
     return up if up == down else f"up {up}; down {down}"
 
 
 def _shape(shape: Shape) -> str:
-    values = {name: text for name, text in written(asdict(shape)).items() if text != NOTHING}
-    told = [values.get("rate", "not limited")]
+    values = {name: text for name, text in format_values(asdict(shape)).items() if text != EMPTY}
+    text = [values.get("rate", "not limited")]
     if "delay" in values:
         jitter = f" ± {values['jitter']}" if "jitter" in values else ""
-        told.append(f"{values['delay']}{jitter}")
+        text.append(f"{values['delay']}{jitter}")
     if "loss" in values:
-        told.append(f"{values['loss']} lost")
-    return ", ".join(told)
+        text.append(f"{values['loss']} lost")
+    return ", ".join(text)
 
 
 def document(topology: Topology) -> dict[str, Any]:
@@ -90,7 +94,7 @@ def document(topology: Topology) -> dict[str, Any]:
                 "number": node.number,
                 "kind": node.kind,
                 "group": node.group,
-                "topics": list(node.wanted_topics),
+                "topics": list(node.subscribed_topics),
                 "homes": list(node.homes),
             }
             for node in topology.nodes
@@ -115,11 +119,11 @@ text { font: 12px system-ui, sans-serif; fill: #16202b; text-anchor: middle; dom
 
 def sheet(width: float, height: float, title: str, style: str, parts: Iterable[str]) -> str:
     """The whole SVG."""
-    told = escape(title)
+    text = escape(title)
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height:.0f}" width="{width:.0f}" role="img"'
-        f' aria-label="{told}"><style>{SHEET_STYLE.rstrip()}{style}</style>'
-        f'<rect width="100%" height="100%" fill="#ffffff"/><text class="quiet" x="14" y="20">{told}</text>'
+        f' aria-label="{text}"><style>{SHEET_STYLE.rstrip()}{style}</style>'
+        f'<rect width="100%" height="100%" fill="#ffffff"/><text class="quiet" x="14" y="20">{text}</text>'
         f"{''.join(parts)}</svg>\n"
     )
 
@@ -146,7 +150,7 @@ STYLE = """
 class _Box:
     """A twig in its place, and where its line begins."""
 
-    twig: Twig
+    entry: TreeEntry
     x: float
     y: float
     width: float
@@ -155,23 +159,23 @@ class _Box:
 
 def plain_svg(topology: Topology) -> str:
     """The whole picture."""
-    hanging = twigs(topology)
-    rows = sum(_rows(twig) for twig in hanging)
+    hanging = tree_entries(topology)
+    rows = sum(_rows(entry) for entry in hanging)
     middle = TOP + ROW * max(rows, 1) / 2
     width = _box_width((CORE,))
     boxes = list(_boxes(hanging, LEFT + width / 2 + GAP, TOP, (LEFT + width / 2, middle)))
-    profiles = [f"{name}: {told}" for name, told in profiles_in_use(topology).items()]
+    profiles = [f"{name}: {text}" for name, text in profiles_in_use(topology).items()]
     foot = TOP + ROW * max(rows, 1) + 20
     parts = [
         *(_line(box) for box in boxes),
         _node(LEFT - width / 2, middle, width, "node", (CORE,)),
         *(
-            _node(box.x, box.y, box.width, f"node {box.twig.kind}", _words(box.twig))
+            _node(box.x, box.y, box.width, f"node {box.entry.kind}", _labels(box.entry))
             for box in boxes
         ),
         *(
-            f'<text class="quiet small" x="14" y="{foot + LINE * place:g}">{escape(told)}</text>'
-            for place, told in enumerate(profiles)
+            f'<text class="quiet small" x="14" y="{foot + LINE * place:g}">{escape(text)}</text>'
+            for place, text in enumerate(profiles)
         ),
     ]
     title = f"{topology.name}: {len(topology.nodes)} nodes, overlay {topology.overlay.method}"
@@ -181,28 +185,28 @@ def plain_svg(topology: Topology) -> str:
     return sheet(whole, foot + LINE * len(profiles), title, STYLE, parts)
 
 
-def _words(twig: Twig) -> tuple[str, ...]:
-    return twig.named, twig.about
+def _labels(entry: TreeEntry) -> tuple[str, ...]:
+    return entry.named, entry.about
 
 
-def _box_width(words: Sequence[str]) -> float:
-    return max(NARROWEST, round(LETTER * max(map(len, words))) + PADDING)
+def _box_width(labels: Sequence[str]) -> float:
+    return max(NARROWEST, round(LETTER * max(map(len, labels))) + PADDING)
 
 
-def _rows(twig: Twig) -> int:
-    return max(1, sum(_rows(one) for one in twig.behind))
+def _rows(entry: TreeEntry) -> int:
+    return max(1, sum(_rows(one) for one in entry.behind))
 
 
 def _boxes(
-    hanging: Sequence[Twig], x: float, top: float, line_from: tuple[float, float]
+    hanging: Sequence[TreeEntry], x: float, top: float, line_from: tuple[float, float]
 ) -> Iterator[_Box]:
     """One below the other; each as high as what is behind it."""
-    width = max((_box_width(_words(twig)) for twig in hanging), default=0.0)
-    for twig in hanging:
-        height = ROW * _rows(twig)
-        box = _Box(twig, x, top + height / 2, width, line_from)
+    width = max((_box_width(_labels(entry)) for entry in hanging), default=0.0)
+    for entry in hanging:
+        height = ROW * _rows(entry)
+        box = _Box(entry, x, top + height / 2, width, line_from)
         yield box
-        yield from _boxes(twig.behind, x + width + GAP, top, (x + width, box.y))
+        yield from _boxes(entry.behind, x + width + GAP, top, (x + width, box.y))
         top += height
 
 
@@ -210,15 +214,15 @@ def _line(box: _Box) -> str:
     (x, y), bend = box.line_from, 30
     return (
         f'<path class="line" d="M{x:g},{y:g} C{x + bend:g},{y:g} {x + bend:g},{box.y:g} {x + 2 * bend:g},{box.y:g} '
-        f'H{box.x:g}"/><text class="profile" x="{box.x - 5:g}" y="{box.y - 8:g}">{escape(box.twig.profile)}</text>'
+        f'H{box.x:g}"/><text class="profile" x="{box.x - 5:g}" y="{box.y - 8:g}">{escape(box.entry.profile)}</text>'
     )
 
 
-def _node(x: float, y: float, width: float, kind: str, words: Sequence[str]) -> str:
+def _node(x: float, y: float, width: float, kind: str, labels: Sequence[str]) -> str:
     lines = [
         f'<text class="{"small" if place else "label"}" x="{x + width / 2:g}" '
-        f'y="{y + (place - (len(words) - 1) / 2) * (LINE - 3):g}">{escape(told)}</text>'
-        for place, told in enumerate(words)
+        f'y="{y + (place - (len(labels) - 1) / 2) * (LINE - 3):g}">{escape(text)}</text>'
+        for place, text in enumerate(labels)
     ]
     return (
         f'<rect class="{kind}" x="{x:g}" y="{y - HEIGHT / 2:g}" width="{width:g}" height="{HEIGHT}" rx="5"/>'

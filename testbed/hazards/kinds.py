@@ -7,21 +7,29 @@ from testbed.earth import Place
 from testbed.hazards import ground_motion, levels
 from testbed.hazards.hydrology import Rainfall, Tanks, depth_m, held_after
 from testbed.hazards.model import Hazard, HazardKind, Quake, Rain, River, Slope
-from testbed.hazards.sites import Site, Story, alarmed, drawn, moments, own_course, sites_of
+from testbed.hazards.sites import (
+    Site,
+    SiteHistory,
+    draw_site_value,
+    moments,
+    own_course,
+    sites_of,
+    with_alarms,
+)
 from testbed.hazards.slopes import Movement
 
 HOUR_S = 3_600.0
 BEFORE_STEP_S = 600.0  # before the scenario, as JMA computes its index
 
-Tell = Callable[[Site], Story]
+SiteModel = Callable[[Site], SiteHistory]
 
 
-def stories(
+def site_histories(
     hazard: Hazard, places: Mapping[str, Place | None], duration_s: float, seed: int
-) -> tuple[Story, ...]:
+) -> tuple[SiteHistory, ...]:
     """What happens at each site of the hazard's sensors; `places` of nodes by name."""
-    tell = _teller(hazard, duration_s, seed)
-    return alarmed(hazard, tuple(tell(site) for site in sites_of(hazard.nodes, places)))
+    model = _site_model(hazard, duration_s, seed)
+    return with_alarms(hazard, tuple(model(site) for site in sites_of(hazard.nodes, places)))
 
 
 def steps_of(hazard: Hazard, duration_s: float) -> int:
@@ -35,7 +43,7 @@ def steps_of(hazard: Hazard, duration_s: float) -> int:
     return steps + sites * ceil(hazard.rain.before_s / hazard.step_s)
 
 
-def _teller(hazard: Hazard, duration_s: float, seed: int) -> Tell:
+def _site_model(hazard: Hazard, duration_s: float, seed: int) -> SiteModel:
     """What tells the story of a site."""
     rain = hazard.rain or Rain()
     match hazard.kind:
@@ -69,9 +77,9 @@ def _landslide(
     site: Site,
     duration_s: float,
     seed: int,
-) -> Story:
+) -> SiteHistory:
     fall = Rainfall(rain, seed)
-    threshold = drawn(site, slope.threshold_mm, slope.spread, seed)
+    threshold = draw_site_value(site, slope.threshold_mm, slope.spread, seed)
     step_s = hazard.step_s
     rates, index = [], []
     movement, failed_s = Movement(), None
@@ -87,16 +95,16 @@ def _landslide(
         tanks = tanks.after(rates[-1] * step_s / HOUR_S, step_s / HOUR_S)
     shares = [(at_s, value / threshold) for at_s, value in zip(steps, index, strict=True)]
     course = own_course(hazard, shares, failed_s)
-    return Story(
+    return SiteHistory(
         site, threshold, tuple(rates), tuple(index), course, failed_s, None, movement.moved_mm
     )
 
 
 def _flood(
     hazard: Hazard, rain: Rain, river: River, site: Site, duration_s: float, seed: int
-) -> Story:
+) -> SiteHistory:
     fall = Rainfall(rain, seed)
-    threshold = drawn(site, river.danger_m, river.spread, seed)
+    threshold = draw_site_value(site, river.danger_m, river.spread, seed)
     step_s = hazard.step_s
     rates, depths = [], []
     failed_s = None
@@ -115,12 +123,14 @@ def _flood(
         held_mm = held_after(held_mm, come, river, step_s)
     shares = [(at_s, value / threshold) for at_s, value in zip(steps, depths, strict=True)]
     course = own_course(hazard, shares, failed_s)
-    return Story(site, threshold, tuple(rates), tuple(depths), course, failed_s)
+    return SiteHistory(site, threshold, tuple(rates), tuple(depths), course, failed_s)
 
 
-def _earthquake(hazard: Hazard, quake: Quake, site: Site, duration_s: float, seed: int) -> Story:
+def _earthquake(
+    hazard: Hazard, quake: Quake, site: Site, duration_s: float, seed: int
+) -> SiteHistory:
     assert site.at is not None  # checked with the file
-    amplified = drawn(site, quake.amplification, quake.spread, seed)
+    amplified = draw_site_value(site, quake.amplification, quake.spread, seed)
     strength = ground_motion.intensity(amplified * ground_motion.velocity_cm_s(quake, site.at))
     strong_s, first_s = (
         ground_motion.s_arrival_s(quake, site.at),
@@ -131,7 +141,7 @@ def _earthquake(hazard: Hazard, quake: Quake, site: Site, duration_s: float, see
     failed = course[-1].level == levels.HIGHEST
     steps = moments(duration_s, hazard.step_s)
     index = tuple(strength if at_s >= strong_s else 0.0 for at_s in steps)
-    return Story(
+    return SiteHistory(
         site,
         ground_motion.BOUNDS[levels.EVACUATE - 2],
         (),

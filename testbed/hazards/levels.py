@@ -61,8 +61,8 @@ def highest(levels: Course) -> int:
 
 
 def _merged(changes: Iterable[Change]) -> Course:
-    told: list[Change] = []
+    merged: list[Change] = []
     for change in changes:
-        if not told or told[-1].level != change.level:
-            told.append(change)
-    return tuple(told)
+        if not merged or merged[-1].level != change.level:
+            merged.append(change)
+    return tuple(merged)

@@ -7,7 +7,7 @@ from typing import Any
 
 from testbed.hazards.levels import level_at
 from testbed.hazards.model import LEVELS, Hazard, HazardKind
-from testbed.hazards.sites import Story, moments
+from testbed.hazards.sites import SiteHistory, moments
 
 MOST_POINTS = 600  # of each curve
 INDEX = {  # what stands for the danger, and its unit
@@ -23,7 +23,7 @@ SITES = {
 
 
 def record(
-    hazard: Hazard, stories: Sequence[Story], duration_s: float, speed: float
+    hazard: Hazard, histories: Sequence[SiteHistory], duration_s: float, speed: float
 ) -> dict[str, Any]:
     """Plain JSON values."""
     steps = moments(duration_s, hazard.step_s)
@@ -33,30 +33,30 @@ def record(
         "kind": hazard.kind.value,
         "duration_s": duration_s,
         "speed": speed,
-        "sites": len(stories),
+        "sites": len(histories),
         "site": SITES[hazard.kind],
         "sensors": len(hazard.nodes),
         "index": {"name": name, "unit": unit},
-        "threshold": _spread([story.threshold for story in stories]),
+        "threshold": _spread([history.threshold for history in histories]),
         "curves": [
             {
                 "at_s": steps[step],
-                "rain_mm_h": _spread([s.rain_mm_h[step] for s in stories if s.rain_mm_h]),
-                "index": _spread([story.index[step] for story in stories]),
+                "rain_mm_h": _spread([s.rain_mm_h[step] for s in histories if s.rain_mm_h]),
+                "index": _spread([history.index[step] for history in histories]),
             }
             for step in shown
         ],
-        "levels": _levels(stories),
+        "levels": _levels(histories),
         "failures": [
             {
-                "at_s": story.failed_s,
-                "site": story.site.name,
-                "sensors": [*story.site.sensors],
-                "threshold": story.threshold,
-                "moved_mm": story.moved_mm,
+                "at_s": history.failed_s,
+                "site": history.site.name,
+                "sensors": [*history.site.sensors],
+                "threshold": history.threshold,
+                "moved_mm": history.moved_mm,
             }
-            for story in sorted(stories, key=lambda story: story.failed_s or 0.0)
-            if story.failed_s is not None
+            for history in sorted(histories, key=lambda history: history.failed_s or 0.0)
+            if history.failed_s is not None
         ],
     }
 
@@ -67,11 +67,11 @@ def _spread(values: Sequence[float]) -> dict[str, float] | None:
     return {"least": min(values), "median": median(values), "most": max(values)}
 
 
-def _levels(stories: Sequence[Story]) -> list[dict[str, Any]]:
+def _levels(histories: Sequence[SiteHistory]) -> list[dict[str, Any]]:
     """How many sites are at which level, from each moment on at which that changes."""
-    changes = sorted({change.at_s for story in stories for change in story.course})
-    told: list[dict[str, Any]] = []
+    changes = sorted({change.at_s for history in histories for change in history.course})
+    rows: list[dict[str, Any]] = []
     for at_s in changes:
-        counted = Counter(level_at(story.course, at_s) for story in stories)
-        told.append({"at_s": at_s, "sites": [counted[level] for level in LEVELS]})
-    return told
+        counted = Counter(level_at(history.course, at_s) for history in histories)
+        rows.append({"at_s": at_s, "sites": [counted[level] for level in LEVELS]})
+    return rows

@@ -11,11 +11,11 @@ from itertools import pairwise
 
 from testbed.hazards.levels import LOWEST, Change, Course
 from testbed.hazards.model import Hazard
-from testbed.hazards.sites import Story
+from testbed.hazards.sites import SiteHistory
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class SensorPublication:
     """One publication of a sensor, in seconds of the scenario; an alert, or a reading."""
 
     at_s: float
@@ -25,20 +25,22 @@ class Said:
     alert: bool
 
 
-def said(hazard: Hazard, story: Story, duration_s: float, seed: int) -> Iterator[Said]:
+def sensor_publications(
+    hazard: Hazard, history: SiteHistory, duration_s: float, seed: int
+) -> Iterator[SensorPublication]:
     """All publications of a site's sensors, none at or after the scenario's end."""
-    for sensor in story.site.sensors:
+    for sensor in history.site.sensors:
         chance = random.Random(f"{seed}/hazard/sensor/{sensor}")
         phase_s = chance.random() * hazard.step_s
         first_s = chance.random() * hazard.readings.periods_s[0]
-        seen = tuple(Change(change.at_s + phase_s, change.level) for change in story.course)
-        spoken = [
+        seen = tuple(Change(change.at_s + phase_s, change.level) for change in history.course)
+        publications = [
             *_alerts(hazard, seen, duration_s),
-            *_readings(hazard, seen, first_s, duration_s, story.noticed_s),
+            *_readings(hazard, seen, first_s, duration_s, history.noticed_s),
         ]
-        for at_s, priority, size, alert in spoken:
+        for at_s, priority, size, alert in publications:
             if at_s < duration_s:
-                yield Said(at_s, sensor, priority, size, alert)
+                yield SensorPublication(at_s, sensor, priority, size, alert)
 
 
 def _alerts(

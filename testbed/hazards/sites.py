@@ -33,7 +33,7 @@ def sites_of(names: Iterable[str], places: Mapping[str, Place | None]) -> tuple[
     )
 
 
-def drawn(site: Site, usual: float, spread: float, seed: int) -> float:
+def draw_site_value(site: Site, usual: float, spread: float, seed: int) -> float:
     """A value of the site's own around the usual one: it follows from the seed and the place, so from no other site."""
     where = site.name if site.at is None else f"{site.at[0]!r},{site.at[1]!r}"
     deviation = random.Random(f"{seed}/hazard/site/{where}").gauss(0.0, 1.0)
@@ -51,7 +51,7 @@ def within(site: Site, other: Site, reach_m: float) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Story:
+class SiteHistory:
     """One site: what it got (rain), how it stood (an index), when its level changed, when it failed."""
 
     site: Site
@@ -76,23 +76,25 @@ def own_course(hazard: Hazard, shares: list[tuple[float, float]], failed_s: floa
     return below if failed_s is None else levels.at_least(below, failed_s, levels.HIGHEST)
 
 
-def alarmed(hazard: Hazard, stories: tuple[Story, ...]) -> tuple[Story, ...]:
+def with_alarms(hazard: Hazard, histories: tuple[SiteHistory, ...]) -> tuple[SiteHistory, ...]:
     """The same stories after everybody has heard of the failures: who is near is raised, from then on."""
     reaches = ((hazard.near_m, levels.EVACUATE), (hazard.region_m, levels.ELDERLY))
-    failed = [story for story in stories if story.failed_s is not None]
-    return tuple(_alarmed(story, failed, reaches) for story in stories)
+    failed = [history for history in histories if history.failed_s is not None]
+    return tuple(_with_alarms(history, failed, reaches) for history in histories)
 
 
-def _alarmed(story: Story, failed: list[Story], reaches: tuple[tuple[float, int], ...]) -> Story:
-    course = story.course
+def _with_alarms(
+    history: SiteHistory, failed: list[SiteHistory], reaches: tuple[tuple[float, int], ...]
+) -> SiteHistory:
+    course = history.course
     for reach_m, level in reaches:
-        heard = [
+        failures_s = [
             other.failed_s
             for other in failed
             if other.failed_s is not None
-            and other.site != story.site
-            and within(story.site, other.site, reach_m)
+            and other.site != history.site
+            and within(history.site, other.site, reach_m)
         ]
-        if heard:
-            course = levels.at_least(course, min(heard), level)
-    return replace(story, course=course)
+        if failures_s:
+            course = levels.at_least(course, min(failures_s), level)
+    return replace(history, course=course)

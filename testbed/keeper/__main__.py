@@ -18,7 +18,7 @@ from testbed.limits import raise_open_files
 from testbed.links.namespaces import enter_core
 from testbed.links.wiring import make_core
 from testbed.places import MARK, LabPlace
-from testbed.syscalls import inherit_grandchildren
+from testbed.syscalls import become_subreaper
 
 
 def main() -> int:
@@ -27,28 +27,28 @@ def main() -> int:
     parser.add_argument("lab", type=Path)
     parser.add_argument("run")
     parser.add_argument("--unprivileged", action="store_true")
-    asked = parser.parse_args()
-    lab = LabPlace(asked.lab)
+    arguments = parser.parse_args()
+    lab = LabPlace(arguments.lab)
     report = os.dup(1)
     try:
         if os.environ.get(MARK) != str(lab.folder):
             raise TestbedError(f"{MARK} must be {lab.folder} in the keeper's environment")
-        enter_core(asked.unprivileged)
+        enter_core(arguments.unprivileged)
         make_core()
         listening = _listen(lab)
     except (TestbedError, OSError) as error:
         hint = error.hint if isinstance(error, TestbedError) else ""
-        _say(report, {"error": str(error), "hint": hint})
+        _report(report, {"error": str(error), "hint": hint})
         return 1
     _leave_terminal(lab)
     if pid := os.fork():
-        _say(report, {"pid": pid})
+        _report(report, {"pid": pid})
         os._exit(0)
     os.close(report)
     raise_open_files()
-    inherit_grandchildren()
+    become_subreaper()
     try:
-        Server(listening, Core(lab, asked.run)).run()
+        Server(listening, Core(lab, arguments.run)).run()
     finally:
         lab.keeper_socket.unlink(missing_ok=True)
     return 0
@@ -80,8 +80,8 @@ def _leave_terminal(lab: LabPlace) -> None:
     os.chdir("/")
 
 
-def _say(report: int, words: dict[str, object]) -> None:
-    os.write(report, json.dumps(words).encode() + b"\n")
+def _report(report: int, message: dict[str, object]) -> None:
+    os.write(report, json.dumps(message).encode() + b"\n")
 
 
 if __name__ == "__main__":

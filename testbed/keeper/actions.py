@@ -5,15 +5,15 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from testbed.keeper.children import end, start
-from testbed.keeper.nodes import Kept
+from testbed.keeper.nodes import NodeEntry
 from testbed.keeper.workers import Worker
 from testbed.links import partition
 from testbed.links.wiring import ns_path
 
-Find = Callable[[str], Kept]
+Find = Callable[[str], NodeEntry]
 
 
-class Happening:
+class ScenarioActions:
     """`find` knows the nodes, `make` starts the process that sends background traffic, `marks` are a process's."""
 
     def __init__(
@@ -22,7 +22,7 @@ class Happening:
         self._find = find
         self._make = make
         self._marks = marks
-        self._apart: dict[int, list[list[str]]] = {}
+        self._partitions: dict[int, list[list[str]]] = {}
         self._loads: set[int] = set()
         self._worker: Worker | None = None
         self._commands: dict[int, subprocess.Popen[bytes]] = {}
@@ -30,18 +30,18 @@ class Happening:
     def part(self, number: int, sides: Sequence[Sequence[str]]) -> None:
         """These nodes cannot reach each other."""
         self.reunite(number)  # of an earlier scenario, whose rules would stay for ever
-        addresses = [[self._find(name).access.spec.address for name in side] for side in sides]
-        self._apart[number] = addresses
-        partition.part(number, addresses)
+        addresses = [[self._find(name).attachment.spec.address for name in side] for side in sides]
+        self._partitions[number] = addresses
+        partition.partition(number, addresses)
 
     def reunite(self, number: int) -> None:
         """They can again."""
-        if (sides := self._apart.pop(number, None)) is not None:
-            partition.reunite(number, sides)
+        if (sides := self._partitions.pop(number, None)) is not None:
+            partition.heal(number, sides)
 
-    def calm(self) -> None:
+    def end_scenario(self) -> None:
         """What a scenario that broke off has left going on ends."""
-        for number in [*self._apart]:
+        for number in [*self._partitions]:
             self.reunite(number)
         for number in [*self._loads]:
             self.unload(number)
@@ -56,7 +56,7 @@ class Happening:
         self.unload(number)
         self.expect_load()
         assert self._worker is not None
-        receiver = self._find(to).access
+        receiver = self._find(to).attachment
         flows = [
             {
                 "ns": ns_path(self._find(name).ns_fd),
@@ -81,9 +81,9 @@ class Happening:
     def execute(self, node: str, argv: Sequence[str], output: str) -> int:
         """A command in the node's network; its number, by which `executed` tells how it ended."""
         number = len(self._commands) + 1
-        kept = self._find(node)
+        entry = self._find(node)
         self._commands[number] = start(
-            list(argv), self._marks("exec"), Path(output), ns_fd=kept.ns_fd
+            list(argv), self._marks("exec"), Path(output), ns_fd=entry.ns_fd
         )
         return number
 

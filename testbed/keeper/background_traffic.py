@@ -20,7 +20,7 @@ from math import ceil
 from typing import Any
 
 from testbed.links.namespaces import inside
-from testbed.syscalls import wake_precisely
+from testbed.syscalls import disable_timer_slack
 
 DISCARD = 9  # the port of what nobody wants, RFC 863
 HEADERS = 14 + 20 + 8  # Ethernet, IPv4, UDP
@@ -116,16 +116,16 @@ def _socket(namespace: str) -> socket.socket:
 
 def main() -> int:
     """Until nobody asks any more."""
-    wake_precisely()
+    disable_timer_slack()
     loads, typed = Loads(), b""
     while True:
         ready, _, _ = select.select([_INPUT], [], [], loads.wait_s)
         loads.send()
         if not ready:
             continue
-        if not (heard := os.read(_INPUT, 1 << 20)):
+        if not (received := os.read(_INPUT, 1 << 20)):
             return 0
-        *lines, typed = (typed + heard).split(b"\n")
+        *lines, typed = (typed + received).split(b"\n")
         for line in lines:
             try:
                 answer = loads.answer(json.loads(line))

@@ -35,13 +35,13 @@ from testbed.links.calibration.measurement import (
     quick,
     units,
 )
-from testbed.links.calibration.probes import lines_of
+from testbed.links.calibration.probes import probed_directions
 from testbed.links.calibration.verdict import Calibrated
 from testbed.links.namespaces import enter_core
 from testbed.links.spec import LinkSpec
 from testbed.links.wiring import make_core
 from testbed.places import LabPlace
-from testbed.syscalls import come_first, die_with_parent, wake_precisely
+from testbed.syscalls import die_with_parent, disable_timer_slack, use_realtime_priority
 from testbed.topology.model import Emulator, Profile, Shape
 
 # Scratch links to measure on, made by a core as a lab's own links are.
@@ -53,7 +53,7 @@ _PREFIX_LENGTH = 16
 Lanes = list[tuple[Profile, tuple[str, ...]]]
 
 
-class Bench:
+class ScratchLinks:
     """Scratch links of one emulator in this process's own core.
 
     They stay for the next question, as taking links away takes longer than making them; the kernel takes all of them
@@ -145,27 +145,27 @@ def _spec(number: int, profile: Profile) -> LinkSpec:
     )
 
 
-_OBSTACLES = (TestbedError, OSError, KeyError, ValueError, TypeError)
+_ERRORS = (TestbedError, OSError, KeyError, ValueError, TypeError)
 
 
-def look_quickly(bench: Bench, profiles: Sequence[Profile]) -> list[Calibrated]:
+def measure_quickly(scratch: ScratchLinks, profiles: Sequence[Profile]) -> list[Calibrated]:
     """All profiles at once, as far as there may be links."""
     found: list[Calibrated] = []
     for group in _groups([(profile, lanes_for_quick(profile)) for profile in profiles]):
-        exchange, lanes = bench.lanes(group)
-        found += quick(exchange, lines_of(bench.emulator, lanes))
+        exchange, lanes = scratch.lanes(group)
+        found += quick(exchange, probed_directions(scratch.emulator, lanes))
     return found
 
 
-def look_fully(
-    bench: Bench,
+def measure_fully(
+    scratch: ScratchLinks,
     profiles: Sequence[Profile],
     effort: Effort,
-    tell: Callable[[int, int, str], None],
+    on_progress: Callable[[int, int, str], None],
 ) -> list[Calibrated]:
-    """The same, thoroughly; `tell` hears how much of how much is done."""
+    """The same, thoroughly; `on_progress` hears how much of how much is done."""
     groups = _groups([(profile, lanes_for_full(profile, effort)) for profile in profiles])
-    planned = [lines_of(bench.emulator, [(p, ()) for p, _ in group]) for group in groups]
+    planned = [probed_directions(scratch.emulator, [(p, ()) for p, _ in group]) for group in groups]
     total = sum(units(lines) for lines in planned)
     found: list[Calibrated] = []
     done = 0
@@ -173,11 +173,11 @@ def look_fully(
     def progress(what: str) -> None:
         nonlocal done
         done += 1
-        tell(done, total, what)
+        on_progress(done, total, what)
 
     for group in groups:
-        exchange, lanes = bench.lanes(group)
-        found += full(exchange, lines_of(bench.emulator, lanes), effort, progress)
+        exchange, lanes = scratch.lanes(group)
+        found += full(exchange, probed_directions(scratch.emulator, lanes), effort, progress)
     return found
 
 
@@ -198,22 +198,25 @@ class Answers:
     def __init__(self, core: Core, log: Path) -> None:
         self._core = core
         self._log = log
-        self._bench: Bench | None = None
+        self._scratch: ScratchLinks | None = None
 
     def to(self, question: dict[str, Any]) -> dict[str, Any]:
         """The fields of one answer."""
-        bench = self._bench_of(Emulator(question["emulator"]))
+        scratch = self._scratch_links(Emulator(question["emulator"]))
         profiles = [
             Profile(p["name"], Shape(**p["up"]), Shape(**p["down"]), p["mtu"])
             for p in question["profiles"]
         ]
         match question["do"]:
             case "quick":
-                found = look_quickly(bench, profiles)
+                found = measure_quickly(scratch, profiles)
             case "full":
                 effort = Effort(**question.get("effort", {}))
-                found = look_fully(
-                    bench, profiles, effort, lambda n, m, what: say(done=n, of=m, what=what)
+                found = measure_fully(
+                    scratch,
+                    profiles,
+                    effort,
+                    lambda n, m, what: write_message(done=n, of=m, what=what),
                 )
             case unknown:
                 raise ValueError(f"unknown question {unknown!r}")
@@ -223,17 +226,17 @@ class Answers:
         """End the processes of the scratch links; the kernel takes the links away."""
         self._core.close()
 
-    def _bench_of(self, emulator: Emulator) -> Bench:
-        if self._bench is None:
-            self._bench = Bench(self._core, emulator, self._log)
-        if self._bench.emulator is not emulator:
-            raise ValueError(f"these links are made by {self._bench.emulator}, not by {emulator}")
-        return self._bench
+    def _scratch_links(self, emulator: Emulator) -> ScratchLinks:
+        if self._scratch is None:
+            self._scratch = ScratchLinks(self._core, emulator, self._log)
+        if self._scratch.emulator is not emulator:
+            raise ValueError(f"these links are made by {self._scratch.emulator}, not by {emulator}")
+        return self._scratch
 
 
-def say(**words: Any) -> None:
+def write_message(**fields: Any) -> None:
     """One line."""
-    sys.stdout.write(json.dumps(words) + "\n")
+    sys.stdout.write(json.dumps(fields) + "\n")
     sys.stdout.flush()
 
 
@@ -244,19 +247,19 @@ def main() -> None:
     parser.add_argument("run")
     parser.add_argument("parent", type=int)
     parser.add_argument("--unprivileged", action="store_true")
-    asked = parser.parse_args()
-    die_with_parent(asked.parent)
+    arguments = parser.parse_args()
+    die_with_parent(arguments.parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides
-    lab = LabPlace(asked.lab)
+    lab = LabPlace(arguments.lab)
     answers: Answers | None = None
     for line in sys.stdin:
         try:
             if answers is None:
-                answers = _begin(lab, asked.run, asked.unprivileged)
-            say(ok=True, **answers.to(json.loads(line)))
-        except _OBSTACLES as error:
+                answers = _begin(lab, arguments.run, arguments.unprivileged)
+            write_message(ok=True, **answers.to(json.loads(line)))
+        except _ERRORS as error:
             hint = f"; {error.hint}" if isinstance(error, TestbedError) and error.hint else ""
-            say(ok=False, error=f"{error}{hint}")
+            write_message(ok=False, error=f"{error}{hint}")
     if answers is not None:
         answers.close()
 
@@ -264,8 +267,8 @@ def main() -> None:
 def _begin(lab: LabPlace, run: str, unprivileged: bool) -> Answers:
     enter_core(unprivileged)
     make_core()
-    wake_precisely()
-    come_first()
+    disable_timer_slack()
+    use_realtime_priority()
     gc.disable()
     return Answers(Core(lab, run), lab.keeper_socket.parent / "calibration.log")
 

@@ -12,7 +12,7 @@ from typing import Any
 import testbed
 from testbed.control import ControlError, request
 from testbed.errors import InputError, MissingCapability, TestbedError
-from testbed.links.changes import Line, Link
+from testbed.links.changes import DirectionState, LinkState
 from testbed.links.emulator import Capabilities
 from testbed.links.namespaces import privileged
 from testbed.links.spec import LinkSpec
@@ -114,11 +114,11 @@ class Keeper:
         answer = self._ask("spawn", nodes=[program.to_json() for program in programs])
         return answer["pids"], answer["failed"]
 
-    def expect_births(self, config: Path) -> None:
-        """Get ready to let nodes be born, until `calm`; none has a longer path to its node.json than this."""
+    def expect_forks(self, config: Path) -> None:
+        """Get ready to let nodes be born, until `end_scenario`; none has a longer path to its node.json than this."""
         self._ask("births-expected", config=str(config))
 
-    def bear(self, nodes: Sequence[NodeProcess]) -> tuple[dict[str, int], dict[str, str]]:
+    def fork(self, nodes: Sequence[NodeProcess]) -> tuple[dict[str, int], dict[str, str]]:
         """A namespace and a node each, all with one start of Python; pids, and reasons for those that failed."""
         orders = [
             {"name": node.name, "config": str(node.config), "stderr": str(node.stderr)}
@@ -149,21 +149,23 @@ class Keeper:
         ]
         self._ask("shape", links=links, seed=seed)
 
-    def links(self) -> dict[str, Link]:
+    def links(self) -> dict[str, LinkState]:
         """The shaped links as they are now."""
         found = self._ask("links")["links"]
         return {
-            name: Link(Line.from_json(both["up"]), Line.from_json(both["down"]))
+            name: LinkState(
+                DirectionState.from_json(both["up"]), DirectionState.from_json(both["down"])
+            )
             for name, both in found.items()
         }
 
-    def change_links(self, links: Mapping[str, Link]) -> None:
+    def change_links(self, links: Mapping[str, LinkState]) -> None:
         """Shapes and cuts from now on; the randomness of losses and jitter goes on."""
-        told = [
+        changes = [
             {"node": name, "up": link.up.to_json(), "down": link.down.to_json()}
             for name, link in links.items()
         ]
-        self._ask("shape", links=told)
+        self._ask("shape", links=changes)
 
     def capture(self, links: Sequence[str], folder: Path | None, snaplen: int = 65535) -> None:
         """Listen on the links, then raise them; no folder: only raise."""
@@ -191,7 +193,7 @@ class Keeper:
         """They can again."""
         self._ask("reunite", number=number)
 
-    def calm(self) -> None:
+    def end_scenario(self) -> None:
         """Partitions and loads that nobody has ended are over; no more births are expected."""
         self._ask("calm")
 
@@ -247,8 +249,10 @@ def environment() -> dict[str, str]:
 
 def _failure(stdout: str, stderr: str) -> TestbedError:
     try:
-        said = json.loads(stdout)
-        return MissingCapability(f"the lab's keeper did not start: {said['error']}", said["hint"])
+        report = json.loads(stdout)
+        return MissingCapability(
+            f"the lab's keeper did not start: {report['error']}", report["hint"]
+        )
     except (ValueError, KeyError):
         last = stderr.strip().splitlines()[-1:] or ["it said nothing"]
         return TestbedError(

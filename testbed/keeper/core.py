@@ -9,13 +9,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from testbed.keeper.actions import Happening
-from testbed.keeper.nodes import Kept, Refused, Residents, adopted
-from testbed.keeper.prefork import Nursery, Slow
-from testbed.keeper.process_title import ROOM, ROOM_MARK
-from testbed.keeper.workers import Capturing, Monitoring, Relaying, Worker
+from testbed.keeper.actions import ScenarioActions
+from testbed.keeper.nodes import NodeEntry, NodeTable, Refused, adopted_entry
+from testbed.keeper.prefork import DeferredAnswer, PreforkWorker
+from testbed.keeper.process_title import PADDING, PADDING_VARIABLE
+from testbed.keeper.workers import CaptureProcess, MonitorProcess, RelayProcess, Worker
 from testbed.links import wiring
-from testbed.links.changes import Line
+from testbed.links.changes import DirectionState
 from testbed.links.probe import capabilities
 from testbed.links.spec import LinkSpec
 from testbed.links.wiring import NODE_IF, ns_path
@@ -29,21 +29,21 @@ class Core:
     def __init__(self, lab: LabPlace, run: str) -> None:
         self._lab = lab
         self._run = run
-        self._nodes = Residents(
+        self._nodes = NodeTable(
             lambda role: marks(lab, run, role),
-            self._nursery,
+            self._prefork_worker,
         )
         self._emulator: Emulator | None = None
-        self._relaying = Relaying(lambda: self._worker("relay", "testbed.links.relay.worker"))
-        self._capturing = Capturing(
-            lambda: self._worker("capture", "testbed.capture.worker", apart=True)
+        self._relay = RelayProcess(lambda: self._worker("relay", "testbed.links.relay.worker"))
+        self._capture = CaptureProcess(
+            lambda: self._worker("capture", "testbed.capture.worker", own_network=True)
         )
-        self._monitoring = Monitoring(
+        self._monitor = MonitorProcess(
             lambda file: self._worker("monitor", "testbed.monitor.worker", str(file))
         )
 
-        self._happening = Happening(
-            self._nodes.kept,
+        self._actions = ScenarioActions(
+            self._nodes.entry,
             lambda: self._worker("load", "testbed.keeper.background_traffic"),
             lambda role: marks(lab, run, role),
         )
@@ -51,36 +51,36 @@ class Core:
     def status(self) -> dict[str, Any]:
         """What exists, asked from the machine."""
         linked = self._linked()
-        workers = {"relay": self._relaying.state, "capture": self._capturing.state}
-        heard = workers["capture"] != "dead"
+        workers = {"relay": self._relay.state, "capture": self._capture.state}
+        capturing = workers["capture"] != "dead"
         return {
             "run": self._run,
             "pid": os.getpid(),
             "emulator": self._emulator if linked else None,
             "nodes": self._nodes.report(),
-            "wired": [kept.name for kept in linked],
-            "shaped": [kept.name for kept in linked if kept.shaped],
-            "captured": [kept.name for kept in linked if kept.raised and heard],
+            "wired": [entry.name for entry in linked],
+            "shaped": [entry.name for entry in linked if entry.shaped],
+            "captured": [entry.name for entry in linked if entry.raised and capturing],
             "workers": workers,
         }
 
-    def _linked(self) -> list[Kept]:
+    def _linked(self) -> list[NodeEntry]:
         """The nodes whose links stand at both ends; behind a router, only if the router's own does."""
-        if self._emulator is Emulator.RELAY and not self._relaying.serves:
+        if self._emulator is Emulator.RELAY and not self._relay.serves:
             return []
         seen: dict[int | None, frozenset[str]] = {}
 
-        def stands(kept: Kept) -> bool:
-            if kept.link is None or not kept.held:
+        def stands(entry: NodeEntry) -> bool:
+            if entry.link is None or not entry.held:
                 return False
-            if kept.router is not None and not stands(kept.router):
+            if entry.router is not None and not stands(entry.router):
                 return False
-            far_fd = None if kept.router is None else kept.router.ns_fd
+            far_fd = None if entry.router is None else entry.router.ns_fd
             if far_fd not in seen:
                 seen[far_fd] = wiring.interfaces(far_fd)
-            return kept.link.far_if in seen[far_fd]
+            return entry.link.far_if in seen[far_fd]
 
-        return [kept for kept in self._nodes if stands(kept)]
+        return [entry for entry in self._nodes if stands(entry)]
 
     def capabilities(self) -> dict[str, Any]:
         """With what links can be shaped here."""
@@ -90,14 +90,14 @@ class Core:
         """A namespace and a process each; a node whose process has died gets a new one in its old namespace."""
         return self._nodes.spawn(nodes)
 
-    def births_expected(self, config: str) -> dict[str, Any]:
+    def forks_expected(self, config: str) -> dict[str, Any]:
         """Nodes of ours will soon be asked for, with node.json at no longer a path."""
-        self._nodes.births.expect(config)
+        self._nodes.prefork.expect(config)
         return {}
 
-    def bear(self, nodes: Sequence[dict[str, Any]]) -> Slow:
+    def fork(self, nodes: Sequence[dict[str, Any]]) -> DeferredAnswer:
         """Like `spawn`, for nodes of ours."""
-        return self._nodes.bear(nodes)
+        return self._nodes.fork(nodes)
 
     def adopt(self, nodes: Sequence[dict[str, Any]]) -> dict[str, Any]:
         """Take the namespace of a container's process as the node's."""
@@ -105,13 +105,13 @@ class Core:
         for node in nodes:
             name, pid = node["name"], int(node["pid"])
             try:
-                kept = adopted(name, pid)
+                entry = adopted_entry(name, pid)
             except OSError as error:
                 failed[name] = f"process {pid}: {error.strerror}"
                 continue
             if self._nodes.get(name) is not None:
                 self.unwire([name])
-            self._nodes.add(kept)
+            self._nodes.add(entry)
         return {"failed": failed}
 
     def routers(self, names: Iterable[str]) -> dict[str, Any]:
@@ -127,25 +127,25 @@ class Core:
         if self._emulator not in (None, wanted) and any(k.link for k in self._nodes):
             raise Refused(f"this lab's links are served by {self._emulator}, not by {wanted}")
         self._emulator = wanted
-        pairs = [(self._nodes.kept(link["node"]), LinkSpec(**link)) for link in links]
-        coming = {kept.name for kept, _ in pairs}
-        served = {kept.name for kept in self._linked()}
-        for kept, spec in pairs:
-            if kept.name in served:
-                raise Refused(f"{kept.name} has a link already")
+        pairs = [(self._nodes.entry(link["node"]), LinkSpec(**link)) for link in links]
+        coming = {entry.name for entry, _ in pairs}
+        served = {entry.name for entry in self._linked()}
+        for entry, spec in pairs:
+            if entry.name in served:
+                raise Refused(f"{entry.name} has a link already")
             if spec.address == spec.gateway:
                 raise Refused(f"{spec.node} cannot have {spec.address}: that is the gateway's")
             if spec.behind is not None:
-                self._check_router(kept, spec.behind, coming | served)
-        left_over = {kept.name for kept in self._nodes if kept.link is not None} - served
+                self._check_router(entry, spec.behind, coming | served)
+        left_over = {entry.name for entry in self._nodes if entry.link is not None} - served
         self._drop_links(left_over)  # since their relay, their router or their node has gone
-        for kept, spec in pairs:
-            kept.link = spec
-            kept.router = None if spec.behind is None else self._nodes.kept(spec.behind)
-        made = [kept.access for kept, _ in pairs]
+        for entry, spec in pairs:
+            entry.link = spec
+            entry.router = None if spec.behind is None else self._nodes.entry(spec.behind)
+        made = [entry.attachment for entry, _ in pairs]
         try:
             if wanted is Emulator.RELAY:
-                self._relaying.add(made)
+                self._relay.add(made)
             else:
                 wiring.make_veths(made)
             wiring.configure(made)
@@ -154,74 +154,78 @@ class Core:
             raise
         return {}
 
-    def _check_router(self, kept: Kept, behind: str, linked: Container[str]) -> None:
+    def _check_router(self, entry: NodeEntry, behind: str, linked: Container[str]) -> None:
         router = self._nodes.get(behind)
         if router is None or not router.is_router:
-            raise Refused(f"{kept.name} is behind {behind!r}, but there is no such router")
-        if kept.is_router:
-            raise Refused(f"{kept.name} is a router and cannot be behind another, {behind}")
+            raise Refused(f"{entry.name} is behind {behind!r}, but there is no such router")
+        if entry.is_router:
+            raise Refused(f"{entry.name} is a router and cannot be behind another, {behind}")
         if behind not in linked:
-            raise Refused(f"{kept.name} is behind {behind}, which has no link yet")
+            raise Refused(f"{entry.name} is behind {behind}, which has no link yet")
 
     def shape(self, links: Sequence[dict[str, Any]], seed: int | None = None) -> dict[str, Any]:
         """Rates, delays, losses and cuts from now on."""
         wanted = [
             (
-                self._nodes.kept(link["node"]).access,
-                Line.from_json(link["up"]),
-                Line.from_json(link["down"]),
+                self._nodes.entry(link["node"]).attachment,
+                DirectionState.from_json(link["up"]),
+                DirectionState.from_json(link["down"]),
             )
             for link in links
         ]
         if self._emulator in (Emulator.NETEM, Emulator.TBF):
             wiring.shape(self._emulator, wanted, seed)
         if self._emulator is Emulator.RELAY:
-            self._relaying.shape(links, seed)
+            self._relay.shape(links, seed)
         for link in links:
-            kept = self._nodes.kept(link["node"])
-            kept.shaped, kept.lines = True, {"up": link["up"], "down": link["down"]}
+            entry = self._nodes.entry(link["node"])
+            entry.shaped, entry.link_settings = True, {"up": link["up"], "down": link["down"]}
         return {}
 
     def links(self) -> dict[str, Any]:
         """How the links were shaped last."""
-        return {"links": {name: self._nodes.kept(name).lines for name in self.status()["shaped"]}}
+        return {
+            "links": {
+                name: self._nodes.entry(name).link_settings for name in self.status()["shaped"]
+            }
+        }
 
     def capture(
         self, links: Sequence[str], folder: str | None = None, snaplen: int = 65535
     ) -> dict[str, Any]:
         """Listen on these links, then raise them; without a folder they are only raised."""
-        chosen = [self._nodes.kept(name).access for name in links]
+        chosen = [self._nodes.entry(name).attachment for name in links]
         if folder is not None and chosen:
             orders = [
                 {
-                    "link": access.spec.node,
-                    "path": str(Path(folder) / f"{access.spec.node}.pcap"),
+                    "link": attachment.spec.node,
+                    "path": str(Path(folder) / f"{attachment.spec.node}.pcap"),
                     "snaplen": snaplen,
-                    "up": {"ns": ns_path(access.far_fd), "ifname": access.spec.far_if},
-                    "down": {"ns": ns_path(access.ns_fd), "ifname": NODE_IF},
+                    "up": {"ns": ns_path(attachment.far_fd), "ifname": attachment.spec.far_if},
+                    "down": {"ns": ns_path(attachment.ns_fd), "ifname": NODE_IF},
                 }
-                for access in chosen
+                for attachment in chosen
             ]
-            self._monitoring.begin(RunPlace(Path(folder).parent))
-            self._capturing.listen(orders)
+            self._monitor.begin(RunPlace(Path(folder).parent))
+            self._capture.listen(orders)
         wiring.raise_links(self._emulator, chosen)
         for name in links:
-            self._nodes.kept(name).raised = True
+            self._nodes.entry(name).raised = True
         return {}
 
     def capture_expected(self) -> dict[str, Any]:
         """There will be something to listen to."""
-        self._capturing.expect()
+        self._capture.expect()
         return {}
 
     def capture_stop(self) -> dict[str, Any]:
         """The files are complete; counts per link, and what went wrong."""
-        if self._capturing.state is not None:
-            for kept in self._nodes:
-                kept.raised = False
-        account = self._capturing.stop()
-        self._monitoring.stop()
-        return account
+        if self._capture.state is not None:
+            for entry in self._nodes:
+                entry.raised = False
+        counts = self._capture.stop()
+        self._monitor.stop()
+        return counts
 
     def signal(self, nodes: Iterable[str], signal: int) -> dict[str, Any]:
         """To the processes of these nodes, whoever started them."""
@@ -230,43 +234,43 @@ class Core:
 
     def part(self, number: int, sides: Sequence[Sequence[str]]) -> dict[str, Any]:
         """Nodes of these sides cannot reach each other."""
-        self._happening.part(number, sides)
+        self._actions.part(number, sides)
         return {}
 
     def reunite(self, number: int) -> dict[str, Any]:
         """They can again."""
-        self._happening.reunite(number)
+        self._actions.reunite(number)
         return {}
 
-    def calm(self) -> dict[str, Any]:
+    def end_scenario(self) -> dict[str, Any]:
         """Partitions and loads that nobody has ended are over; no more births are expected."""
-        self._happening.calm()
-        self._nodes.births.expect_none()
+        self._actions.end_scenario()
+        self._nodes.prefork.expect_none()
         return {}
 
     def load_expected(self) -> dict[str, Any]:
         """There will soon be datagrams to send."""
-        self._happening.expect_load()
+        self._actions.expect_load()
         return {}
 
     def load(
         self, number: int, nodes: Sequence[str], to: str, rate_bps: float, size: int
     ) -> dict[str, Any]:
         """Datagrams from each of these nodes to another."""
-        self._happening.load(number, nodes, to, rate_bps, size)
+        self._actions.load(number, nodes, to, rate_bps, size)
         return {}
 
     def unload(self, number: int) -> dict[str, Any]:
         """No more of them."""
-        return self._happening.unload(number)
+        return self._actions.unload(number)
 
     def execute(self, node: str, argv: Sequence[str], output: str) -> dict[str, Any]:
         """A command in the node's network."""
-        return {"number": self._happening.execute(node, argv, output)}
+        return {"number": self._actions.execute(node, argv, output)}
 
     def executed(self) -> dict[str, Any]:
         """How those have ended."""
-        return {"codes": self._happening.executed()}
+        return {"codes": self._actions.executed()}
 
     def unwire(self, nodes: Iterable[str]) -> dict[str, Any]:
         """Links, processes and namespaces of these nodes go; unknown ones are gone already.
@@ -274,60 +278,60 @@ class Core:
         The nodes behind a router lose their links with it, but stay.
         """
         known = (self._nodes.get(name) for name in nodes)
-        going = [kept for kept in known if kept is not None]
+        going = [entry for entry in known if entry is not None]
         self._nodes.end(going)
-        self._drop_links({kept.name for kept in going})
+        self._drop_links({entry.name for entry in going})
         self._nodes.forget(going)
         return {}
 
     def counters(self, links: bool = True, restart: bool = False) -> dict[str, Any]:
         """How the relay and its links fare; null if none serves, or none any more. Then lateness may start anew."""
-        return self._relaying.counters(links, restart)
+        return self._relay.counters(links, restart)
 
     def close(self) -> None:
         """Complete the captures, end all children; the links go with the namespaces."""
-        self._happening.close()
-        self._nodes.births.expect_none()
+        self._actions.close()
+        self._nodes.prefork.expect_none()
         self.capture_stop()
         self._nodes.end(self._nodes)
-        self._relaying.close()
-        self._capturing.close()
-        self._monitoring.close()
+        self._relay.close()
+        self._capture.close()
+        self._monitor.close()
         self._nodes.forget(self._nodes)
 
     def reap(self) -> None:
         """Collect children that have ended."""
         self._nodes.reap()
-        self._capturing.reap()
-        self._monitoring.reap()
-        self._relaying.reap()
-        self._happening.reap()
+        self._capture.reap()
+        self._monitor.reap()
+        self._relay.reap()
+        self._actions.reap()
 
     def _drop_links(self, names: Container[str]) -> None:
         """The links of these nodes, and those that are behind them."""
         lost = [
-            kept
-            for kept in self._nodes
-            if kept.link is not None
-            and (kept.name in names or (kept.router is not None and kept.router.name in names))
+            entry
+            for entry in self._nodes
+            if entry.link is not None
+            and (entry.name in names or (entry.router is not None and entry.router.name in names))
         ]
-        links = [kept.access for kept in lost]
-        self._relaying.remove(links)
+        links = [entry.attachment for entry in lost]
+        self._relay.remove(links)
         wiring.remove(links)
-        for kept in lost:
-            kept.forget_link()
+        for entry in lost:
+            entry.forget_link()
 
-    def _worker(self, role: str, module: str, *arguments: str, apart: bool = False) -> Worker:
+    def _worker(self, role: str, module: str, *arguments: str, own_network: bool = False) -> Worker:
         """Apart: not in the core, but in a network namespace without links."""
         marked, log = self._marked(role)
-        return Worker(role, module, marked, log, *arguments, apart=apart)
+        return Worker(role, module, marked, log, *arguments, own_network=own_network)
 
-    def _nursery(self, room: str) -> Nursery:
+    def _prefork_worker(self, padding: str) -> PreforkWorker:
         marked, log = self._marked("nursery")
-        return Nursery("nursery", "testbed.keeper.prefork_worker", marked, log, room)
+        return PreforkWorker("nursery", "testbed.keeper.prefork_worker", marked, log, padding)
 
     def _marked(self, role: str) -> tuple[dict[str, str], Path]:
         """What a helper's environment gets, and its log."""
-        marked = {**marks(self._lab, self._run, role), ROOM_MARK: ROOM}
+        marked = {**marks(self._lab, self._run, role), PADDING_VARIABLE: PADDING}
         log = self._lab.keeper_socket.parent / f"{role}.log"
-        return {**marked, **self._monitoring.environment}, log
+        return {**marked, **self._monitor.environment}, log

@@ -13,9 +13,9 @@ from typing import Any
 from testbed.errors import TestbedError
 from testbed.keeper import children
 from testbed.keeper.children import HeldProcess
-from testbed.keeper.prefork import Births, Make, Slow
+from testbed.keeper.prefork import DeferredAnswer, MakeWorker, Prefork
 from testbed.links.namespaces import make_network, silence
-from testbed.links.spec import Access, LinkSpec
+from testbed.links.spec import Attachment, LinkSpec
 from testbed.links.wiring import ns_path
 
 # One node as its keeper sees it.
@@ -26,7 +26,7 @@ class Refused(TestbedError):
 
 
 @dataclass(slots=True)
-class Kept:
+class NodeEntry:
     """One node: its namespace, its process, its link. A router has no process.
 
     An adopted process is a container's: its end is noticed here, but collected by whoever made it.
@@ -38,15 +38,17 @@ class Kept:
     process: "subprocess.Popen[bytes] | HeldProcess | None"
     adopted: bool = False
     link: LinkSpec | None = None
-    router: "Kept | None" = None  # whose link this one's ends at
+    router: "NodeEntry | None" = None  # whose link this one's ends at
     shaped: bool = False
-    lines: dict[str, Any] = field(default_factory=dict)  # up, down: as they were last shaped
+    link_settings: dict[str, Any] = field(
+        default_factory=dict
+    )  # up, down: as they were last shaped
     raised: bool = False
 
     def forget_link(self) -> None:
         """It has none any more."""
         self.link, self.router, self.shaped, self.raised = None, None, False, False
-        self.lines = {}
+        self.link_settings = {}
 
     @property
     def is_router(self) -> bool:
@@ -86,30 +88,30 @@ class Kept:
             self.process.close()
 
     @property
-    def access(self) -> Access:
+    def attachment(self) -> Attachment:
         """The link with the namespaces of its ends."""
         if self.link is None:
             raise Refused(f"{self.name} has no link yet")
-        router = None if self.router is None else self.router.access
-        return Access(self.link, self.ns_fd, router, self.is_router)
+        router = None if self.router is None else self.router.attachment
+        return Attachment(self.link, self.ns_fd, router, self.is_router)
 
 
-class Residents:
-    """Makes and ends them. `marks_of` a role is what a process carries; `nursery` starts what forks nodes of ours."""
+class NodeTable:
+    """Makes and ends them. `marks_of` a role is what a process carries; `worker` starts what forks nodes of ours."""
 
-    def __init__(self, marks_of: Callable[[str], dict[str, str]], nursery: Make) -> None:
-        self._nodes: dict[str, Kept] = {}
+    def __init__(self, marks_of: Callable[[str], dict[str, str]], worker: MakeWorker) -> None:
+        self._nodes: dict[str, NodeEntry] = {}
         self._marks_of = marks_of
-        self.births = Births(nursery)
+        self.prefork = Prefork(worker)
 
-    def __iter__(self) -> Iterator[Kept]:
+    def __iter__(self) -> Iterator[NodeEntry]:
         return iter(self._nodes.values())
 
-    def get(self, name: str) -> Kept | None:
+    def get(self, name: str) -> NodeEntry | None:
         """The node of this name, if there is one."""
         return self._nodes.get(name)
 
-    def kept(self, name: str) -> Kept:
+    def entry(self, name: str) -> NodeEntry:
         """The node of this name; Refused if there is none."""
         try:
             return self._nodes[name]
@@ -119,8 +121,8 @@ class Residents:
     def report(self) -> dict[str, Any]:
         """How their processes fare."""
         return {
-            kept.name: {"pid": kept.pid, "running": kept.running, "exit_code": kept.exit_code}
-            for kept in self
+            entry.name: {"pid": entry.pid, "running": entry.running, "exit_code": entry.exit_code}
+            for entry in self
         }
 
     def spawn(self, nodes: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -136,7 +138,7 @@ class Residents:
 
     def _spawn(self, node: dict[str, Any]) -> None:
         name = node["name"]
-        ns_fd = self._vacant_namespace(name)
+        ns_fd = self._free_namespace(name)
         try:
             process = children.start(
                 node["argv"],
@@ -145,98 +147,98 @@ class Residents:
                 ns_fd=ns_fd,
             )
         except BaseException:
-            self._give_up(name, ns_fd)
+            self._discard_namespace(name, ns_fd)
             raise
-        self._move_in(name, ns_fd, process)
+        self._add_process(name, ns_fd, process)
 
-    def bear(self, nodes: Sequence[dict[str, Any]]) -> Slow:
+    def fork(self, nodes: Sequence[dict[str, Any]]) -> DeferredAnswer:
         """Like `spawn`, for nodes of ours: all are forked from one process that has loaded their program once.
 
         Nobody else may make or end nodes meanwhile.
         """
-        nursery = self.births.nursery_for([node["config"] for node in nodes])
+        worker = self.prefork.worker_for([node["config"] for node in nodes])
         failed: dict[str, str] = {}
-        vacant: dict[str, int] = {}
+        free: dict[str, int] = {}
         for node in nodes:
             try:
-                vacant[node["name"]] = self._vacant_namespace(node["name"])
+                free[node["name"]] = self._free_namespace(node["name"])
             except (OSError, TestbedError) as error:
                 failed[node["name"]] = str(error)
-        born: dict[str, HeldProcess] = {}
+        forked: dict[str, HeldProcess] = {}
         try:
-            orders = [n | {"ns": ns_path(vacant[n["name"]])} for n in nodes if n["name"] in vacant]
-            born, unborn = yield from self.births.of(orders, nursery)
+            orders = [n | {"ns": ns_path(free[n["name"]])} for n in nodes if n["name"] in free]
+            forked, not_forked = yield from self.prefork.fork(orders, worker)
         finally:
-            for name, ns_fd in vacant.items():
-                if name in born:
-                    self._move_in(name, ns_fd, born[name])
+            for name, ns_fd in free.items():
+                if name in forked:
+                    self._add_process(name, ns_fd, forked[name])
                 else:
-                    self._give_up(name, ns_fd)
-        return {"pids": {name: born[name].pid for name in born}, "failed": failed | unborn}
+                    self._discard_namespace(name, ns_fd)
+        return {"pids": {name: forked[name].pid for name in forked}, "failed": failed | not_forked}
 
-    def _vacant_namespace(self, name: str) -> int:
+    def _free_namespace(self, name: str) -> int:
         """For a process of this node: that of a process that has died, else a new one."""
-        kept = self._nodes.get(name)
-        if kept is None:
+        entry = self._nodes.get(name)
+        if entry is None:
             return make_network()
-        if kept.is_router:
+        if entry.is_router:
             raise Refused(f"{name} is a router, which has no process")
-        if kept.running:
-            raise Refused(f"{name} runs already (process {kept.pid})")
-        return kept.ns_fd
+        if entry.running:
+            raise Refused(f"{name} runs already (process {entry.pid})")
+        return entry.ns_fd
 
-    def _move_in(self, name: str, ns_fd: int, process: children.Child) -> None:
-        kept = self._nodes.get(name)
-        if kept is None:
-            self._nodes[name] = Kept(name, ns_fd, process.pid, process)
+    def _add_process(self, name: str, ns_fd: int, process: children.Child) -> None:
+        entry = self._nodes.get(name)
+        if entry is None:
+            self._nodes[name] = NodeEntry(name, ns_fd, process.pid, process)
         else:
-            kept.replace_process(process)
+            entry.replace_process(process)
 
-    def _give_up(self, name: str, ns_fd: int) -> None:
+    def _discard_namespace(self, name: str, ns_fd: int) -> None:
         """Nothing came to live in this namespace; one that was there before may still be of use."""
         if name not in self._nodes:
             os.close(ns_fd)
 
-    def add(self, kept: Kept) -> None:
+    def add(self, entry: NodeEntry) -> None:
         """A node that was made elsewhere."""
-        self._nodes[kept.name] = kept
+        self._nodes[entry.name] = entry
 
     def add_routers(self, names: Iterable[str]) -> None:
         """A namespace each that only passes packets on; those that exist are left alone."""
         for name in names:
-            kept = self._nodes.get(name)
-            if kept is None:
-                self.add(Kept(name, make_network(), None, None))
-            elif not kept.is_router:
+            entry = self._nodes.get(name)
+            if entry is None:
+                self.add(NodeEntry(name, make_network(), None, None))
+            elif not entry.is_router:
                 raise Refused(f"{name} is a node with a process, not a router")
 
     def signal(self, names: Iterable[str], number: int) -> None:
         """To the processes of these nodes, whoever started them."""
         for name in names:
-            process = self.kept(name).process
+            process = self.entry(name).process
             if process is None:
                 raise Refused(f"{name} is a router and has no process")
             children.send_signal(process, number)
 
-    def end(self, going: Iterable[Kept]) -> None:
+    def end(self, going: Iterable[NodeEntry]) -> None:
         """Their processes end at once; containers' are left to the engine."""
-        children.end([kept.own_process for kept in going])
+        children.end([entry.own_process for entry in going])
 
-    def forget(self, gone: Iterable[Kept]) -> None:
+    def forget(self, gone: Iterable[NodeEntry]) -> None:
         """Their namespaces go, as far as nobody else is in them."""
-        for kept in list(gone):
-            del self._nodes[kept.name]
-            kept.close()
+        for entry in list(gone):
+            del self._nodes[entry.name]
+            entry.close()
 
     def reap(self) -> None:
         """Collect processes that have ended."""
-        self.births.reap()
-        for kept in self:
-            if kept.process is not None:
-                kept.process.poll()
+        self.prefork.reap()
+        for entry in self:
+            if entry.process is not None:
+                entry.process.poll()
 
 
-def adopted(name: str, pid: int) -> Kept:
+def adopted_entry(name: str, pid: int) -> NodeEntry:
     """Somebody else's process, and its namespace."""
     process = HeldProcess(pid, ours=False)
     try:
@@ -244,10 +246,10 @@ def adopted(name: str, pid: int) -> Kept:
     except BaseException:
         process.close()
         raise
-    kept = Kept(name, ns_fd, pid, process, adopted=True)
+    entry = NodeEntry(name, ns_fd, pid, process, adopted=True)
     try:
         silence(ns_fd)
     except BaseException:
-        kept.close()
+        entry.close()
         raise
-    return kept
+    return entry

@@ -12,18 +12,18 @@ class Lines:
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
-        self._heard = b""
+        self._unread = b""
 
     def next(self, deadline: float) -> bytes:
         """The next line, without its end; TimeoutError at the deadline (monotonic), EOFError if no more will come."""
-        while b"\n" not in self._heard:
+        while b"\n" not in self._unread:
             if not wait_for(self._fd, select.POLLIN, deadline):
                 raise TimeoutError
-            heard = os.read(self._fd, _MOST)
-            if not heard:
+            data = os.read(self._fd, _MOST)
+            if not data:
                 raise EOFError
-            self._heard += heard
-        line, self._heard = self._heard.split(b"\n", 1)
+            self._unread += data
+        line, self._unread = self._unread.split(b"\n", 1)
         return line
 
 

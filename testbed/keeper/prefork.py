@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from testbed.keeper.children import HeldProcess
-from testbed.keeper.process_title import room_for
+from testbed.keeper.process_title import padding_for
 from testbed.keeper.workers import PATIENCE_S, Worker, WorkerError
 
 
@@ -23,17 +23,17 @@ class Wait:
     deadline: float
 
 
-Slow = Generator[Wait, None, dict[str, Any]]  # an answer that has to be waited for
+DeferredAnswer = Generator[Wait, None, dict[str, Any]]  # an answer that has to be waited for
 
 
-class Nursery(Worker):
+class PreforkWorker(Worker):
     """A worker that can be asked by somebody who has no time to wait."""
 
-    def asked(self, question: dict[str, Any]) -> Slow:
+    def ask_deferred(self, question: dict[str, Any]) -> DeferredAnswer:
         """Like `ask`."""
         deadline = time.monotonic() + PATIENCE_S
         try:
-            self._tell(json.dumps(question).encode() + b"\n", deadline)
+            self._write(json.dumps(question).encode() + b"\n", deadline)
         except (OSError, ValueError) as error:  # it is gone, or has been let go
             raise self._gone() from error
         yield Wait(self._output.fileno(), deadline)
@@ -43,66 +43,72 @@ class Nursery(Worker):
         return answer
 
 
-Make = Callable[[str], Nursery]  # with an argument that makes room for others
-Born = tuple[dict[str, HeldProcess], dict[str, str]]
+MakeWorker = Callable[[str], PreforkWorker]  # with an argument that makes room for others
+Forked = tuple[dict[str, HeldProcess], dict[str, str]]
 
 
-class Births:
+class Prefork:
     """Of all nodes of ours."""
 
-    def __init__(self, make: Make) -> None:
+    def __init__(self, make: MakeWorker) -> None:
         self._make = make
         self._expected = False
-        self._kept: Nursery | None = None
-        self._room = 0  # that the kept one has
+        self._ready_worker: PreforkWorker | None = None
+        self._padding_length = 0  # that the kept one has
 
     def expect(self, config: str) -> None:
         """There will be some, whose files have paths no longer than this one: a nursery gets ready."""
         self._expected = True
-        self._kept_for(room_for([config]))
+        self._ready_worker_for(padding_for([config]))
 
     def expect_none(self) -> None:
         """There will be no more."""
         self._expected = False
-        if self._kept is not None:
-            self._kept.end()
-            self._kept = None
+        if self._ready_worker is not None:
+            self._ready_worker.end()
+            self._ready_worker = None
 
-    def nursery_for(self, configs: Sequence[str]) -> Nursery:
+    def worker_for(self, configs: Sequence[str]) -> PreforkWorker:
         """The one that is kept ready, else a new one: it loads what nodes need while their namespaces are made."""
-        room = room_for([max(configs, key=len, default="")])
-        return self._kept_for(room) if self._expected else self._make(room)
+        padding = padding_for([max(configs, key=len, default="")])
+        return self._ready_worker_for(padding) if self._expected else self._make(padding)
 
-    def of(self, orders: Sequence[dict[str, Any]], nursery: Nursery) -> Generator[Wait, None, Born]:
+    def fork(
+        self, orders: Sequence[dict[str, Any]], worker: PreforkWorker
+    ) -> Generator[Wait, None, Forked]:
         """The processes by name, and reasons for those that failed."""
-        born: dict[str, HeldProcess] = {}
+        forked: dict[str, HeldProcess] = {}
         try:
-            answer = yield from nursery.asked({"orders": list(orders)})
+            answer = yield from worker.ask_deferred({"orders": list(orders)})
             for name, pid in answer["pids"].items():
-                born[name] = HeldProcess(pid, ours=True)
+                forked[name] = HeldProcess(pid, ours=True)
         except BaseException:
-            nursery.end()
-            for process in born.values():
+            worker.end()
+            for process in forked.values():
                 process.close()
             raise
         try:
-            yield from nursery.asked({"go": True})
+            yield from worker.ask_deferred({"go": True})
         except WorkerError:  # they are known: should they not live, that will be seen
-            nursery.end()
+            worker.end()
         finally:
-            if nursery is not self._kept:
-                nursery.let_go()
-        return born, answer["failed"]
+            if worker is not self._ready_worker:
+                worker.close_and_wait()
+        return forked, answer["failed"]
 
     def reap(self) -> None:
         """Collect a nursery that has ended."""
-        if self._kept is not None:
-            self._kept.running  # noqa: B018 - to look is to collect
+        if self._ready_worker is not None:
+            self._ready_worker.running  # noqa: B018 - to look is to collect
 
-    def _kept_for(self, room: str) -> Nursery:
+    def _ready_worker_for(self, padding: str) -> PreforkWorker:
         """One that lives and has room enough."""
-        if self._kept is None or not self._kept.running or self._room < len(room):
-            if self._kept is not None:
-                self._kept.end()
-            self._kept, self._room = self._make(room), len(room)
-        return self._kept
+        if (
+            self._ready_worker is None
+            or not self._ready_worker.running
+            or self._padding_length < len(padding)
+        ):
+            if self._ready_worker is not None:
+                self._ready_worker.end()
+            self._ready_worker, self._padding_length = self._make(padding), len(padding)
+        return self._ready_worker

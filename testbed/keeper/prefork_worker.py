@@ -19,8 +19,8 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from nodes.runtime.main import load_unused_later
-from nodes.runtime.main import main as be_node
-from testbed.keeper.process_title import Appearance
+from nodes.runtime.main import main as run_node
+from testbed.keeper.process_title import ProcessTitle
 from testbed.places import ROLE_MARK
 from testbed.syscalls import CLONE_NEWNET, die_with_parent, setns
 
@@ -32,30 +32,30 @@ _GO = b"g"
 def main() -> NoReturn:
     """One midwife after the other, until nobody asks any more."""
     keeper = os.getppid()
-    appearance = Appearance()
+    title = ProcessTitle()
     load_what_nodes_need()
     while line := sys.stdin.buffer.readline():
-        nursery = os.getpid()
+        worker = os.getpid()
         if not (pid := os.fork()):
-            die_with_parent(nursery)
-            _attend(Midwife(keeper, appearance), json.loads(line)["orders"])
+            die_with_parent(worker)
+            _serve(Forker(keeper, title), json.loads(line)["orders"])
         _, status = os.waitpid(pid, 0)
         failed = {"error": f"a midwife has ended with {os.waitstatus_to_exitcode(status)}"}
-        _say({"ok": True} if status == 0 else {"ok": False, **failed})
+        _answer({"ok": True} if status == 0 else {"ok": False, **failed})
     os._exit(0)
 
 
-def _attend(midwife: "Midwife", orders: Sequence[dict[str, Any]]) -> NoReturn:
+def _serve(forker: "Forker", orders: Sequence[dict[str, Any]]) -> NoReturn:
     """Fork, answer, and end when the keeper has heard it."""
     for order in orders:
-        midwife.bear(order)
-    _say({"ok": True, "pids": midwife.pids, "failed": midwife.failed})
+        forker.fork(order)
+    _answer({"ok": True, "pids": forker.pids, "failed": forker.failed})
     if sys.stdin.buffer.readline():
-        midwife.let_go()
+        forker.release()
     os._exit(0)
 
 
-def _say(answer: dict[str, Any]) -> None:
+def _answer(answer: dict[str, Any]) -> None:
     sys.stdout.write(json.dumps(answer) + "\n")
     sys.stdout.flush()
 
@@ -76,18 +76,18 @@ def load_what_nodes_need() -> None:
     gc.freeze()
 
 
-class Midwife:
+class Forker:
     """Forks nodes that wait for their release."""
 
-    def __init__(self, keeper: int, appearance: Appearance) -> None:
+    def __init__(self, keeper: int, title: ProcessTitle) -> None:
         self.pids: dict[str, int] = {}
         self.failed: dict[str, str] = {}
         self._pid = os.getpid()
-        self._appearance = appearance
+        self._title = title
         self._keeper = keeper
         self._gate, self._release = os.pipe()
 
-    def bear(self, order: dict[str, Any]) -> None:
+    def fork(self, order: dict[str, Any]) -> None:
         """One node, or the reason why not."""
         name = order["name"]
         try:
@@ -98,25 +98,23 @@ class Midwife:
             self.failed[name] = str(error)
             return
         if pid == 0:
-            self._live(order, ns, stderr)
+            self._run_node(order, ns, stderr)
         self.pids[name] = pid
         os.close(ns)
         os.close(stderr)
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """The nodes may begin, as soon as this process is no more."""
         os.write(self._release, _GO * len(self.pids))
 
-    def _live(self, order: dict[str, Any], ns: int, stderr: int) -> NoReturn:
+    def _run_node(self, order: dict[str, Any], ns: int, stderr: int) -> NoReturn:
         """A whole life. Nothing of the midwife may run after it; how it ends is told as the interpreter would."""
         code: object = 1
         try:
-            self._settle(ns, stderr)
-            self._appearance.change(
-                [*COMMAND, order["config"]], {ROLE_MARK: f"node:{order['name']}"}
-            )
+            self._enter_namespace(ns, stderr)
+            self._title.change([*COMMAND, order["config"]], {ROLE_MARK: f"node:{order['name']}"})
             self._wait_for_release()
-            code = be_node([order["config"]])
+            code = run_node([order["config"]])
         except SystemExit as end:
             code = end.code
         except BaseException:  # noqa: BLE001
@@ -127,7 +125,7 @@ class Midwife:
         sys.stderr.flush()
         os._exit(code)
 
-    def _settle(self, ns: int, stderr: int) -> None:
+    def _enter_namespace(self, ns: int, stderr: int) -> None:
         """A session, a log and a namespace of its own."""
         os.setsid()
         nothing = os.open(os.devnull, os.O_RDONLY)

@@ -8,20 +8,20 @@ import ctypes
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-ROOM_MARK = "TESTBED_ROOM"  # a variable that only takes up space
-ROOM = "-" * 64
+PADDING_VARIABLE = "TESTBED_ROOM"  # a variable that only takes up space
+PADDING = "-" * 64
 _ARGUMENTS, _ENVIRONMENT = (
     45,
     47,
 )  # their places in /proc/self/stat, counted from after the command's name
 
 
-def room_for(words: Sequence[str]) -> str:
+def padding_for(words: Sequence[str]) -> str:
     """An argument that makes a command line long enough for these words."""
     return "-" * sum(len(word.encode()) + 1 for word in words)
 
 
-class Appearance:
+class ProcessTitle:
     """How this process and what it forks look from outside. Made before forking: it is looked up once."""
 
     def __init__(self) -> None:
@@ -43,7 +43,7 @@ def marked(environment: bytes, marks: Mapping[str, str]) -> bytes:
         name = line.partition(b"=")[0].decode(errors="replace")
         if name in marks:
             lines.append(f"{name}={marks[name]}".encode())
-        elif line and name != ROOM_MARK:
+        elif line and name != PADDING_VARIABLE:
             lines.append(line)
     return b"".join(line + b"\0" for line in lines)
 

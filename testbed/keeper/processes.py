@@ -13,7 +13,9 @@ from nodes.runtime.lifecycle import STOP_WITHIN_S
 from testbed.errors import TestbedError
 from testbed.places import MARK, ROLE_MARK, RUN_MARK, LabPlace
 
-POLITE_S = STOP_WITHIN_S + 1.0  # between SIGTERM and SIGKILL; the rest is for a slow interpreter
+STOP_GRACE_S = (
+    STOP_WITHIN_S + 1.0
+)  # between SIGTERM and SIGKILL; the rest is for a slow interpreter
 _FORCED_S = 5.0
 _BETWEEN_SCANS_S = 0.02
 _MOST_ROUNDS = 50
@@ -40,7 +42,7 @@ class Process:
 def all_marked() -> list[Process]:
     """All living processes of all labs that this user may see, but not this one."""
     pids = (int(entry.name) for entry in os.scandir("/proc") if entry.name.isdigit())
-    found = (look_at(pid) for pid in pids if pid != os.getpid())
+    found = (marked_process(pid) for pid in pids if pid != os.getpid())
     return [process for process in found if process is not None]
 
 
@@ -49,7 +51,7 @@ def marked(lab: LabPlace) -> list[Process]:
     return [process for process in all_marked() if process.lab == lab.folder]
 
 
-def look_at(pid: int) -> Process | None:
+def marked_process(pid: int) -> Process | None:
     """The process, if it carries a mark. A zombie has no environment any more."""
     try:
         environment = Path(f"/proc/{pid}/environ").read_bytes()
@@ -115,11 +117,11 @@ def end(processes: Iterable[Process]) -> set[int]:
         for process in processes:
             with suppress(ProcessLookupError):
                 handle = os.pidfd_open(process.pid)
-                if look_at(process.pid) == process:
+                if marked_process(process.pid) == process:
                     handles[handle] = process.pid
                 else:
                     os.close(handle)
-        for number, patience_s in ((signal.SIGTERM, POLITE_S), (signal.SIGKILL, _FORCED_S)):
+        for number, patience_s in ((signal.SIGTERM, STOP_GRACE_S), (signal.SIGKILL, _FORCED_S)):
             for handle, pid in handles.items():
                 try:
                     _send(handle, number)

@@ -1,6 +1,6 @@
 """The keeper's loop: one thread, a Unix socket, a question a line.
 
-An answer that has to be waited for (`bear`) holds up only the questions that make or end nodes, links or helpers:
+An answer that has to be waited for (`fork`) holds up only the questions that make or end nodes, links or helpers:
 signals, shapes and whatever else a scenario does at its moment are answered meanwhile.
 """
 
@@ -18,7 +18,7 @@ from typing import Any
 
 from testbed.errors import TestbedError
 from testbed.keeper.core import Core
-from testbed.keeper.prefork import Slow, Wait
+from testbed.keeper.prefork import DeferredAnswer, Wait
 
 _ANSWER_S = 5.0  # a client that does not read its answer for so long is dropped
 _LONGEST = 64 << 20
@@ -42,11 +42,11 @@ _AT_ANY_TIME = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class _UnderWay:
+class _Pending:
     """An answer that is waited for."""
 
     client: socket.socket
-    answer: Slow
+    answer: DeferredAnswer
     wait: Wait
 
 
@@ -58,17 +58,17 @@ class Server:
         self._selector = selectors.DefaultSelector()
         self._ended = False
         self._unread: dict[socket.socket, bytes] = {}
-        self._under_way: _UnderWay | None = None
-        self._put_off: deque[tuple[socket.socket, bytes]] = deque()  # questions until then
+        self._pending: _Pending | None = None
+        self._deferred: deque[tuple[socket.socket, bytes]] = deque()  # questions until then
         self._listening = listening
         listening.setblocking(False)
-        self._selector.register(listening, selectors.EVENT_READ, self._welcome)
-        self._questions: dict[str, Callable[..., dict[str, Any] | Slow]] = {
+        self._selector.register(listening, selectors.EVENT_READ, self._accept)
+        self._questions: dict[str, Callable[..., dict[str, Any] | DeferredAnswer]] = {
             "status": core.status,
             "capabilities": core.capabilities,
             "spawn": core.spawn,
-            "births-expected": core.births_expected,
-            "bear": core.bear,
+            "births-expected": core.forks_expected,
+            "bear": core.fork,
             "adopt": core.adopt,
             "routers": core.routers,
             "wire": core.wire,
@@ -82,7 +82,7 @@ class Server:
             "counters": core.counters,
             "part": core.part,
             "reunite": core.reunite,
-            "calm": core.calm,
+            "calm": core.end_scenario,
             "load-expected": core.load_expected,
             "load": core.load,
             "unload": core.unload,
@@ -95,16 +95,16 @@ class Server:
         self._listen_to_signals()
         try:
             while not self._ended:
-                for key, _ in self._selector.select(self._patience_s()):
+                for key, _ in self._selector.select(self._time_left_s()):
                     key.data()
-                if self._patience_s() == 0.0:
-                    self._go_on()
+                if self._time_left_s() == 0.0:
+                    self._resume()
         finally:
-            if self._under_way is not None:
-                self._under_way.answer.close()
+            if self._pending is not None:
+                self._pending.answer.close()
             self._core.close()
             for client in list(self._unread):
-                self._leave(client)
+                self._drop(client)
             self._selector.close()
 
     def _listen_to_signals(self) -> None:
@@ -122,43 +122,43 @@ class Server:
 
         self._selector.register(readable, selectors.EVENT_READ, woken)
 
-    def _welcome(self) -> None:
+    def _accept(self) -> None:
         try:
             client, _ = self._listening.accept()
         except OSError:
             return  # it left before we came
         client.settimeout(_ANSWER_S)
         self._unread[client] = b""
-        self._selector.register(client, selectors.EVENT_READ, lambda: self._hear(client))
+        self._selector.register(client, selectors.EVENT_READ, lambda: self._receive(client))
 
-    def _hear(self, client: socket.socket) -> None:
+    def _receive(self, client: socket.socket) -> None:
         if client not in self._unread:
             return  # it was dropped a moment ago
         try:
-            heard = client.recv(1 << 20)
+            data = client.recv(1 << 20)
         except OSError:
-            heard = b""
-        if not heard or len(self._unread[client]) > _LONGEST:
-            self._leave(client)
+            data = b""
+        if not data or len(self._unread[client]) > _LONGEST:
+            self._drop(client)
             return
-        *lines, self._unread[client] = (self._unread[client] + heard).split(b"\n")
+        *lines, self._unread[client] = (self._unread[client] + data).split(b"\n")
         for line in lines:
-            self._put(client, line)
+            self._handle(client, line)
 
-    def _put(self, client: socket.socket, line: bytes) -> None:
+    def _handle(self, client: socket.socket, line: bytes) -> None:
         """Answer, now or when what is under way has its answer; one client's questions stay in order."""
-        if self._under_way is not None and not self._may_pass(client, line):
-            self._put_off.append((client, line))
+        if self._pending is not None and not self._may_overtake(client, line):
+            self._deferred.append((client, line))
             return
         answer = self._answer(line)
         if isinstance(answer, Generator):
             self._advance(client, answer)
         else:
-            self._say(client, answer)
+            self._send(client, answer)
 
-    def _may_pass(self, client: socket.socket, line: bytes) -> bool:
-        assert self._under_way is not None
-        if client is self._under_way.client or any(client is other for other, _ in self._put_off):
+    def _may_overtake(self, client: socket.socket, line: bytes) -> bool:
+        assert self._pending is not None
+        if client is self._pending.client or any(client is other for other, _ in self._deferred):
             return False
         try:
             asked = json.loads(line)["do"]
@@ -166,48 +166,48 @@ class Server:
         except (ValueError, KeyError, TypeError):
             return True  # it is refused at once
 
-    def _patience_s(self) -> float | None:
+    def _time_left_s(self) -> float | None:
         """How long what is under way may still take."""
-        if self._under_way is None:
+        if self._pending is None:
             return None
-        return max(0.0, self._under_way.wait.deadline - time.monotonic())
+        return max(0.0, self._pending.wait.deadline - time.monotonic())
 
-    def _go_on(self) -> None:
+    def _resume(self) -> None:
         """What was waited for has come, or does not come any more."""
-        assert self._under_way is not None
-        done, self._under_way = self._under_way, None
+        assert self._pending is not None
+        done, self._pending = self._pending, None
         self._selector.unregister(done.wait.fd)
         self._advance(done.client, done.answer)
-        while self._put_off and self._under_way is None:
-            self._put(*self._put_off.popleft())
+        while self._deferred and self._pending is None:
+            self._handle(*self._deferred.popleft())
 
-    def _advance(self, client: socket.socket, answer: Slow) -> None:
+    def _advance(self, client: socket.socket, answer: DeferredAnswer) -> None:
         """Until it has to be waited again, or the answer is there."""
         try:
             wait = next(answer)
         except StopIteration as end:
-            self._say(client, {"ok": True, **end.value})
-        except _TROUBLE as error:
-            self._say(client, _refusal(error))
+            self._send(client, {"ok": True, **end.value})
+        except _ERRORS as error:
+            self._send(client, _refusal(error))
         else:
-            self._selector.register(wait.fd, selectors.EVENT_READ, self._go_on)
-            self._under_way = _UnderWay(client, answer, wait)
+            self._selector.register(wait.fd, selectors.EVENT_READ, self._resume)
+            self._pending = _Pending(client, answer, wait)
 
-    def _say(self, client: socket.socket, answer: dict[str, Any]) -> None:
+    def _send(self, client: socket.socket, answer: dict[str, Any]) -> None:
         """Who has left meanwhile does not hear it."""
         if client not in self._unread:
             return
         try:
             client.sendall(json.dumps(answer).encode() + b"\n")
         except OSError:
-            self._leave(client)
+            self._drop(client)
 
-    def _leave(self, client: socket.socket) -> None:
+    def _drop(self, client: socket.socket) -> None:
         self._selector.unregister(client)
         del self._unread[client]
         client.close()
 
-    def _answer(self, line: bytes) -> dict[str, Any] | Slow:
+    def _answer(self, line: bytes) -> dict[str, Any] | DeferredAnswer:
         try:
             question = json.loads(line)
             answerer = self._questions[question.pop("do")]
@@ -216,12 +216,12 @@ class Server:
             return {"ok": False, "error": f"not a question of the keeper's protocol: {error}"}
         try:
             answer = answerer(**question)
-        except _TROUBLE as error:
+        except _ERRORS as error:
             return _refusal(error)
         return answer if isinstance(answer, Generator) else {"ok": True, **answer}
 
 
-_TROUBLE = (TestbedError, OSError, KeyError, TypeError, ValueError)
+_ERRORS = (TestbedError, OSError, KeyError, TypeError, ValueError)
 
 
 def _refusal(error: Exception) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from testbed.errors import TestbedError
 from testbed.keeper.children import end, start
 from testbed.keeper.pipes import Lines, wait_for
 from testbed.links.namespaces import empty_network
-from testbed.links.spec import Access
+from testbed.links.spec import Attachment
 from testbed.links.wiring import NODE_IF, ns_path
 from testbed.monitor.shared_counters import VARIABLE, make_shared_memory
 from testbed.places import RunPlace
@@ -33,7 +33,7 @@ class WorkerError(TestbedError):
 
 
 class Worker:
-    """One such process. `apart`: in a network namespace of its own; scapy lists all interfaces that it finds when it is
+    """One such process. `own_network`: in a network namespace of its own; scapy lists all interfaces when it is
     loaded, which would take 4 ms for each link of the core."""
 
     def __init__(
@@ -43,12 +43,12 @@ class Worker:
         marks: Mapping[str, str],
         log: Path,
         *arguments: str,
-        apart: bool = False,
+        own_network: bool = False,
     ) -> None:
         self.name = name
         self._log = log
         argv = [sys.executable, "-m", module, *arguments]
-        with empty_network() if apart else nullcontext() as ns_fd:
+        with empty_network() if own_network else nullcontext() as ns_fd:
             self._process = start(argv, marks, log, ns_fd=ns_fd, talking=True)
         self._found_dead_at: float | None = None
         assert self._process.stdin is not None
@@ -66,12 +66,12 @@ class Worker:
         return alive
 
     @property
-    def obituary(self) -> str:
+    def death_report(self) -> str:
         """A sentence on its death; nothing while it lives."""
         if self.running or self._found_dead_at is None:
             return ""
         when = time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(self._found_dead_at))
-        return f"the {self.name} process had died at {when}{self._last_words()}"
+        return f"the {self.name} process had died at {when}{self._log_tail()}"
 
     def ask(self, question: dict[str, Any], patience_s: float = PATIENCE_S) -> dict[str, Any]:
         """One question, one answer; WorkerError if it refuses, dies or takes too long."""
@@ -79,7 +79,7 @@ class Worker:
         if self._input.closed:
             raise self._gone()
         try:
-            self._tell(json.dumps(question).encode() + b"\n", deadline)
+            self._write(json.dumps(question).encode() + b"\n", deadline)
         except OSError as error:
             raise self._gone() from error
         answer: dict[str, Any] = json.loads(self._line(deadline))
@@ -87,7 +87,7 @@ class Worker:
             raise WorkerError(f"{self.name}: {answer.get('error', 'refused without a reason')}")
         return answer
 
-    def _tell(self, data: bytes, deadline: float) -> None:
+    def _write(self, data: bytes, deadline: float) -> None:
         """Piece by piece: a worker that does not read must not hold up its keeper."""
         fd = self._input.fileno()
         while data:
@@ -109,24 +109,24 @@ class Worker:
         return WorkerError(f"{self.name} did not answer in time and was ended", f"see {self._log}")
 
     def _gone(self) -> WorkerError:
-        return WorkerError(f"{self.name} has ended{self._last_words()}", f"see {self._log}")
+        return WorkerError(f"{self.name} has ended{self._log_tail()}", f"see {self._log}")
 
-    def _last_words(self) -> str:
+    def _log_tail(self) -> str:
         try:
             last = self._log.read_text(errors="replace").strip()[-_TAIL:]
         except OSError:
             last = ""
         return f": {last}" if last else ""
 
-    def dismiss(self) -> None:
+    def close_pipes(self) -> None:
         """It may go: its pipes are closed, and it ends by itself."""
         for pipe in (self._input, self._output):
             with suppress(OSError):  # what it did not read is lost with it
                 pipe.close()
 
-    def let_go(self, patience_s: float = PATIENCE_S) -> None:
+    def close_and_wait(self, patience_s: float = PATIENCE_S) -> None:
         """It may go, and is waited for; who takes too long is ended."""
-        self.dismiss()
+        self.close_pipes()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(patience_s)
             return
@@ -134,7 +134,7 @@ class Worker:
 
     def end(self) -> None:
         """It goes now."""
-        self.dismiss()
+        self.close_pipes()
         end([self._process])
 
 
@@ -144,7 +144,7 @@ class Worker:
 CLOSING_S = 10.0  # for the sockets of a capture that has ended
 
 
-class Capturing:
+class CaptureProcess:
     """Starts the capture process when it is first needed, and accounts for what it wrote."""
 
     def __init__(self, make: Callable[[], Worker]) -> None:
@@ -152,7 +152,7 @@ class Capturing:
         self._worker: Worker | None = None
         self._files: dict[str, Path] = {}  # by link
         self._deaths: list[str] = []  # of processes that were replaced
-        self._dismissed: list[Worker] = []
+        self._closing: list[Worker] = []
 
     @property
     def state(self) -> str | None:
@@ -167,7 +167,7 @@ class Capturing:
     def listen(self, orders: Sequence[dict[str, Any]]) -> None:
         """Hear these links, through a new process if the last one has died."""
         if self._worker is not None and not self._worker.running:
-            self._deaths.append(self._worker.obituary)
+            self._deaths.append(self._worker.death_report)
             self._worker.end()
             self._worker = None
         self.expect()
@@ -182,29 +182,29 @@ class Capturing:
             return {"links": {}}
         deaths, self._deaths = self._deaths, []
         files, self._files = self._files, {}
-        died = worker.obituary
+        died = worker.death_report
         try:
             answer = worker.ask({"do": "stop"})
         except WorkerError as error:
             links = {link: _written(path) for link, path in files.items()}
             answer = {"links": links, "error": died or error.message}
-        worker.dismiss()
-        self._dismissed.append(worker)  # the kernel may take seconds to close hundreds of sockets
+        worker.close_pipes()
+        self._closing.append(worker)  # the kernel may take seconds to close hundreds of sockets
         found = {key: value for key, value in answer.items() if key != "ok"}
         errors = [*deaths, *([found["error"]] if "error" in found else [])]
         return {**found, "error": "; ".join(errors)} if errors else found
 
     def reap(self) -> None:
         """Collect processes that have ended, and take note of when."""
-        self._dismissed = [worker for worker in self._dismissed if worker.running]
+        self._closing = [worker for worker in self._closing if worker.running]
         state_of(self._worker)
 
     def close(self) -> None:
         """Wait for what is left: many threads close the sockets side by side; were they killed, the kernel would take
         10 ms for one after the other."""
-        for worker in self._dismissed:
-            worker.let_go(CLOSING_S)
-        self._dismissed.clear()
+        for worker in self._closing:
+            worker.close_and_wait(CLOSING_S)
+        self._closing.clear()
 
 
 def state_of(worker: Worker | None) -> str | None:
@@ -226,7 +226,7 @@ def _written(path: Path) -> dict[str, int]:
 # The relay of a lab as one thing: its process is started when it is first needed, and anew after its death.
 
 
-class Relaying:
+class RelayProcess:
     """The user-space links; they are gone when the process is."""
 
     def __init__(self, make: Callable[[], Worker]) -> None:
@@ -243,7 +243,7 @@ class Relaying:
         """Whether its links carry anything."""
         return self.state == "running"
 
-    def add(self, links: Sequence[Access]) -> None:
+    def add(self, links: Sequence[Attachment]) -> None:
         """Both taps of each link, down; through a new process if there is none, or none any more."""
         if not self.serves:
             self.close()
@@ -266,7 +266,7 @@ class Relaying:
         shapes = [{"link": link["node"], "up": link["up"], "down": link["down"]} for link in links]
         self._ask({"do": "shape", "links": shapes, "seed": seed})
 
-    def remove(self, links: Sequence[Access]) -> None:
+    def remove(self, links: Sequence[Attachment]) -> None:
         """Taps go; those of a dead relay are left to whoever removes interfaces."""
         if links and self.serves:
             with suppress(WorkerError):
@@ -304,7 +304,7 @@ class Relaying:
 MONITOR_PATIENCE_S = 2.0
 
 
-class Monitoring:
+class MonitorProcess:
     """Starts the monitor when it is first needed; `make` starts a process that writes to the file."""
 
     def __init__(self, make: Callable[[Path], Worker]) -> None:
@@ -326,7 +326,7 @@ class Monitoring:
         """Watch from now on, unless somebody does already."""
         if self._worker is not None and self._worker.running:
             return
-        self._dismiss()
+        self._end_worker()
         with suppress(OSError):
             self._worker = self._make(run.machine)
 
@@ -335,7 +335,7 @@ class Monitoring:
         if self._worker is not None:
             with suppress(WorkerError, ValueError):
                 self._worker.ask({"do": "stop"}, MONITOR_PATIENCE_S)
-            self._dismiss()
+            self._end_worker()
 
     def close(self) -> None:
         """Also let go of the shared memory."""
@@ -347,9 +347,9 @@ class Monitoring:
     def reap(self) -> None:
         """Collect a process that has ended."""
         if self._worker is not None and not self._worker.running:
-            self._dismiss()
+            self._end_worker()
 
-    def _dismiss(self) -> None:
+    def _end_worker(self) -> None:
         worker, self._worker = self._worker, None
         if worker is not None:
             worker.end()

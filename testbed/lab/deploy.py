@@ -31,17 +31,17 @@ def plan_deployment(topology: Topology, inventory: Path) -> Deployment:
             f"lab {topology.name} has nodes on this machine, too, and the inventory no way between them and the boards",
             "set `testbed_uplink_interface` and `testbed_uplink_address` of the group `boards` (docs/boards.md)",
         )
-    _refuse_what_boards_cannot(topology)
+    _refuse_unsupported_actions(topology)
     return Deployment(inventory.resolve(), boards, uplink)
 
 
-def _refuse_what_boards_cannot(topology: Topology) -> None:
-    for happening in topology.scenario.actions:
-        to = dict(happening.details).get("to")
-        concerned = [*happening.nodes, *([to] if isinstance(to, str) else [])]
+def _refuse_unsupported_actions(topology: Topology) -> None:
+    for event in topology.scenario.actions:
+        to = dict(event.details).get("to")
+        concerned = [*event.nodes, *([to] if isinstance(to, str) else [])]
         there = [name for name in concerned if topology.node(name).on_board]
-        if there and (why := NOT_ON_BOARDS.get(happening.kind)):
-            raise InputError(f"`{happening.kind}` of {few(there)}: {why}", "leave it out here")
+        if there and (why := NOT_ON_BOARDS.get(event.kind)):
+            raise InputError(f"`{event.kind}` of {few(there)}: {why}", "leave it out here")
 
 
 def limited_to(deployment: Deployment, only: Sequence[str]) -> frozenset[str]:
@@ -86,7 +86,7 @@ def _choice(topology: Topology, asked: str | None) -> Callable[[str | None], Cho
     return choose
 
 
-def meant_boards(deployment: Deployment, only: Sequence[str]) -> list[Board]:
+def chosen_boards(deployment: Deployment, only: Sequence[str]) -> list[Board]:
     """The boards that are meant."""
     left_out = limited_to(deployment, only)
     return [board for board in deployment.boards if board.node not in left_out]

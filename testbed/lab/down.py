@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from testbed.backends.common.base import Backend
 from testbed.backends.common.names import BOARDS, has_boards
-from testbed.backends.docker.removal import clear_away
+from testbed.backends.docker.removal import remove_lab
 from testbed.backends.registry import Maker, make_backend
 from testbed.errors import InputError, TestbedError
 from testbed.lab.external_nodes import save_outputs
 from testbed.lab.journal import Journal
-from testbed.lab.run_record import record_happened
+from testbed.lab.run_record import record_publications
 from testbed.lab.status import NO_KEEPER, troubles
 from testbed.places import LabPlace
 from testbed.progress import Emit, Note, StageAdvanced, StageEnded, StageStarted, Warned
@@ -21,11 +21,11 @@ from testbed.records import (
     LabRecord,
     did_you_mean,
     extend_manifest,
-    forget_lab,
     lab_names,
     load_lab,
     locked,
     read_manifest,
+    remove_lab_folder,
     update_manifest,
 )
 from testbed.topology.model import NodeKind, Topology, from_json
@@ -33,7 +33,7 @@ from testbed.topology.model import NodeKind, Topology, from_json
 STAGE = "stopping nodes"
 NOT_COMPLETE = "the measurement is not complete"
 # A node that stops hands over what it has queued: whoever takes it must still be there.
-WITH_THE_STREAM = (NodeKind.SENSOR, NodeKind.BROKER, NodeKind.SUBSCRIBER, NodeKind.EXTERNAL)
+STOP_ORDER = (NodeKind.SENSOR, NodeKind.BROKER, NodeKind.SUBSCRIBER, NodeKind.EXTERNAL)
 # What damaged files, a full disk and a dying lab can raise; none of it may keep `down` from its work.
 OBSTACLES = (TestbedError, OSError, ValueError, KeyError, TypeError, AttributeError)
 
@@ -51,8 +51,8 @@ def bring_down(name: str, emit: Emit, make: Maker = make_backend) -> LabRecord |
                 emit(Warned(f"the lab did not end in order ({error}); it is removed all the same"))
         if record is not None and has_boards(record.backend):
             _clear_boards(place, record, emit)
-        removed = clear_away(place, record.backend if record else None)
-        forget_lab(place)
+        removed = remove_lab(place, record.backend if record else None)
+        remove_lab_folder(place)
     with suppress(InputError), locked(name, "playing"):
         pass  # the lock of a `play` that was killed goes, too
     if not existed and not removed:
@@ -108,7 +108,7 @@ def _finish_run(place: LabPlace, record: LabRecord, emit: Emit, make: Maker) -> 
     manifest = read_manifest(run)
     topology = from_json(manifest["topology"])
     backend = make(record.backend, place, run, topology, emit)
-    if not _lives(backend, record):
+    if not _is_alive(backend, record):
         save_outputs(record)
         if has_boards(record.backend):
             _save_boards(make(BOARDS, place, run, topology, emit), record, emit)
@@ -118,8 +118,8 @@ def _finish_run(place: LabPlace, record: LabRecord, emit: Emit, make: Maker) -> 
         return
     Journal(run.journal).write(step="stop", targets=[node.name for node in topology.nodes])
     _stop_in_order(backend, topology, emit)
-    _complete_the_manifest(backend, record, emit)
-    record_happened(run)
+    _complete_manifest(backend, record, emit)
+    record_publications(run)
 
 
 def _save_boards(boards: Backend, record: LabRecord, emit: Emit) -> None:
@@ -129,10 +129,10 @@ def _save_boards(boards: Backend, record: LabRecord, emit: Emit) -> None:
     update_manifest(record.run_place, capture={**known, **captured})
     if trouble:
         emit(Warned(f"{NOT_COMPLETE}: {trouble}"))
-    record_happened(record.run_place)
+    record_publications(record.run_place)
 
 
-def _lives(backend: Backend, record: LabRecord) -> bool:
+def _is_alive(backend: Backend, record: LabRecord) -> bool:
     """Whether there is something to end in order; if the engine cannot be asked, the keeper can still."""
     try:
         return backend.inspect().prepared
@@ -143,7 +143,7 @@ def _lives(backend: Backend, record: LabRecord) -> bool:
 def _stop_in_order(backend: Backend, topology: Topology, emit: Emit) -> None:
     emit(StageStarted(STAGE, len(topology.nodes) - len(topology.of_kind(NodeKind.ROUTER))))
     obstacles: dict[str, None] = {}
-    for kind in WITH_THE_STREAM:
+    for kind in STOP_ORDER:
         try:
             backend.stop(
                 topology.of_kind(kind), lambda node: emit(StageAdvanced(STAGE, detail=node))
@@ -155,7 +155,7 @@ def _stop_in_order(backend: Backend, topology: Topology, emit: Emit) -> None:
     emit(StageEnded(STAGE))
 
 
-def _complete_the_manifest(backend: Backend, record: LabRecord, emit: Emit) -> None:
+def _complete_manifest(backend: Backend, record: LabRecord, emit: Emit) -> None:
     run = record.run_place
     captured, trouble = backend.captured()
     manifest = read_manifest(run)

@@ -2,29 +2,29 @@
 
 from contextlib import suppress
 
-from testbed.backends.common.base import GuestState
+from testbed.backends.common.base import ExternalState
 from testbed.errors import InputError, TestbedError
 from testbed.places import LabPlace
 from testbed.records import LabRecord, read_manifest
 from testbed.topology.model import NodeKind, Topology, from_json
 
 
-def guest_states(place: LabPlace, topology: Topology) -> dict[str, GuestState]:
+def external_states(place: LabPlace, topology: Topology) -> dict[str, ExternalState]:
     """How each external node fares."""
     if not topology.of_kind(NodeKind.EXTERNAL):
         return {}
     from testbed.backends.docker import external_nodes
 
-    return external_nodes.guest_states(place, topology)
+    return external_nodes.external_states(place, topology)
 
 
-def idle_guests(place: LabPlace, topology: Topology) -> list[str]:
+def stopped_external_nodes(place: LabPlace, topology: Topology) -> list[str]:
     """Sentences on external nodes whose programs do not run; none where the engine does not tell."""
-    states: dict[str, GuestState] = {}
+    states: dict[str, ExternalState] = {}
     with suppress(TestbedError):
-        states = guest_states(place, topology)
+        states = external_states(place, topology)
     return [
-        f"the program of {name} does not run: {state.words}"
+        f"the program of {name} does not run: {state.status_text}"
         for name, state in states.items()
         if not state.running
     ]
@@ -39,8 +39,8 @@ def save_outputs(record: LabRecord) -> None:
         return
     if not topology.of_kind(NodeKind.EXTERNAL):
         return
-    from testbed.backends.docker.external_nodes import guests_of, save_output
+    from testbed.backends.docker.external_nodes import external_containers, save_output
 
     with suppress(TestbedError):
-        for guest in guests_of(LabPlace.of(record.name)):
-            save_output(guest, run)
+        for container in external_containers(LabPlace.of(record.name)):
+            save_output(container, run)

@@ -9,7 +9,7 @@ from nodes.protocol.wire import MAX_PAYLOAD_BYTES
 from testbed.control import request
 from testbed.errors import InputError
 from testbed.lab.run_record import INJECTED
-from testbed.lab.status import refuse_the_dead
+from testbed.lab.status import refuse_dead_lab
 from testbed.places import LabPlace
 from testbed.progress import Emit, Warned, ignore
 from testbed.records import LabRecord, did_you_mean, extend_manifest, read_manifest
@@ -41,8 +41,8 @@ def inject(
     _check_values(topology, values or {})
     if size > MAX_PAYLOAD_BYTES:
         raise InputError(f"a message has at most {SIZE.write(MAX_PAYLOAD_BYTES)}", "send several")
-    refuse_the_dead(record)
-    place, wanted = topology.place(node, values or {}), sorted(topology.wanted)
+    refuse_dead_lab(record)
+    place, wanted = topology.place(node, values or {}), sorted(topology.subscriptions)
     if topic not in wanted:
         emit(Warned(f"nobody subscribes to {topic!r}; {did_you_mean(topic, wanted)}"))
     elif not topology.receivers(topic, priority, place):

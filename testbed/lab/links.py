@@ -12,20 +12,20 @@ from testbed.errors import InputError, TestbedError
 from testbed.lab.journal import Journal
 from testbed.links.changes import (
     Action,
-    Link,
-    Order,
-    as_filed,
-    differing,
-    ordered,
-    sentence_on,
+    LinkOrder,
+    LinkState,
+    apply_order,
+    configured_links,
+    describe_differences,
+    find_differences,
     still_changed,
 )
 from testbed.places import LabPlace
 from testbed.progress import Emit, Note, ignore
-from testbed.records import LabRecord, extend_manifest, locked, read_manifest, the_lab
+from testbed.records import LabRecord, extend_manifest, find_lab, locked, read_manifest
 from testbed.topology.diagnostics.hints import did_you_mean, listing, quoted
 from testbed.topology.model import Profile, Topology, from_json
-from testbed.topology.parse.selectors import Members, SelectorError, Stretch, member, select
+from testbed.topology.parse.selectors import MemberRange, Members, SelectorError, member, select
 from testbed.topology.profiles import PROFILES
 
 # Which links are meant: by the names of their nodes, as in topology files; `all` means all of them. Pure.
@@ -56,7 +56,7 @@ def _meant(selector: str, members: Members) -> frozenset[str]:
         found = select(selector, members)
     except SelectorError as error:
         raise InputError(str(error), error.hint) from error
-    if isinstance(found, Stretch):
+    if isinstance(found, MemberRange):
         return frozenset(member(found.group, index) for index in found.indices)
     return frozenset() if found is None else frozenset({found})
 
@@ -72,8 +72,8 @@ class LinkView:
     name: str
     profile: str
     behind: str | None  # the router whose link it shares
-    filed: Link
-    now: Link | None
+    configured: LinkState
+    now: LinkState | None
     counts: Mapping[str, Mapping[str, int]]  # direction -> forwarded, dropped_queue, ...
 
 
@@ -98,13 +98,13 @@ def view_links(
     topology = topology_of(record)
     names = select_links(selectors or [ALL], topology)
     backend = _backend(record, topology, ignore, make)
-    now, counts, filed = backend.links(), backend.link_counts(), as_filed(topology)
+    now, counts, configured = backend.links(), backend.link_counts(), configured_links(topology)
     return tuple(
         LinkView(
             name,
             (node := topology.node(name)).profile,
             node.router,
-            filed[name],
+            configured[name],
             now.get(name),
             counts.get(name, {}),
         )
@@ -115,18 +115,18 @@ def view_links(
 def change_links(
     record: LabRecord,
     selectors: Sequence[str],
-    order: Order,
+    order: LinkOrder,
     emit: Emit,
     make: Maker = make_backend,
 ) -> dict[str, Any] | None:
     """Do it to all links meant, or to none; the entry in the manifest, or None if all were so already."""
     with locked(record.name, patience_s=PATIENCE_S):
-        record = the_lab(record.name)
+        record = find_lab(record.name)
         topology = topology_of(record)
         names = select_links(selectors, topology)
-        bench = LinkBench(record, topology, _backend(record, topology, emit, make))
-        change = bench.ready(names, order)
-        _say_what_stays(order, names, topology, emit)
+        changer = LinkChanger(record, topology, _backend(record, topology, emit, make))
+        change = changer.prepare(names, order)
+        _note_unchanged_mtu(order, names, topology, emit)
         if change is None:
             return None
         entry = change()
@@ -134,7 +134,7 @@ def change_links(
         return entry
 
 
-class LinkBench:
+class LinkChanger:
     """Changes are worked out and written down here; what is left to do when their time comes is the change itself.
 
     Whoever has one holds the lab's lock: between two changes nobody else may change a link.
@@ -145,7 +145,9 @@ class LinkBench:
         self._now = dict(backend.links())
         self._emulator = backend.emulator
 
-    def ready(self, names: Sequence[str], order: Order) -> Callable[[], dict[str, Any]] | None:
+    def prepare(
+        self, names: Sequence[str], order: LinkOrder
+    ) -> Callable[[], dict[str, Any]] | None:
         """What does it, and gives back the manifest's entry; None if all of these links are so already."""
         now = self._now
         if missing := [name for name in names if name not in now]:
@@ -154,7 +156,7 @@ class LinkBench:
                 f"`testbed status {self._record.name}` shows what is left of the lab; `testbed up` completes it",
             )
         before = {name: now[name] for name in names}
-        changed = ordered(order, before, as_filed(self._topology), self._emulator)
+        changed = apply_order(order, before, configured_links(self._topology), self._emulator)
         if not changed:
             return None
         entry = _entry(order, list(changed))
@@ -168,34 +170,38 @@ class LinkBench:
         return change
 
 
-def tell_of_changed(backend: Backend, topology: Topology, anew: frozenset[str], emit: Emit) -> None:
+def note_changed_links(
+    backend: Backend, topology: Topology, anew: frozenset[str], emit: Emit
+) -> None:
     """A note on changed links for an `up` that leaves them alone; not on those that it makes anew."""
     now = {name: link for name, link in backend.links().items() if name not in anew}
-    if sentence := sentence_on(differing(now, as_filed(topology))):
+    if sentence := describe_differences(find_differences(now, configured_links(topology))):
         emit(Note(f"{sentence}; `testbed link reset {topology.name} all` would undo that"))
 
 
-def record_made_anew(
+def record_remade_links(
     record: LabRecord, backend: Backend, topology: Topology, anew: frozenset[str]
 ) -> None:
     """Changed links that an `up` has made anew are as the file says again, as far as it got."""
     changed = still_changed(read_manifest(record.run_place).get(RECORD, []))
-    now, filed = backend.links(), as_filed(topology)
-    if back := [name for name in changed if name in anew and now.get(name) == filed[name]]:
-        _put_on_record(record, _entry(Order(Action.RESET), back))
+    now, configured = backend.links(), configured_links(topology)
+    if back := [name for name in changed if name in anew and now.get(name) == configured[name]]:
+        _put_on_record(record, _entry(LinkOrder(Action.RESET), back))
 
 
-def _say_what_stays(order: Order, names: Sequence[str], topology: Topology, emit: Emit) -> None:
+def _note_unchanged_mtu(
+    order: LinkOrder, names: Sequence[str], topology: Topology, emit: Emit
+) -> None:
     """The largest packet belongs to the interfaces, which stay."""
     if order.profile is None:
         return
     sizes = {topology.profile(topology.node(name).profile).mtu for name in names}
     if sizes != {order.profile.mtu}:
-        told = " or ".join(f"{size} bytes" for size in sorted(sizes))
-        emit(Note(f"the mtu stays as it is ({told}): it cannot change while the lab runs"))
+        allowed = " or ".join(f"{size} bytes" for size in sorted(sizes))
+        emit(Note(f"the mtu stays as it is ({allowed}): it cannot change while the lab runs"))
 
 
-def _entry(order: Order, links: list[str]) -> dict[str, Any]:
+def _entry(order: LinkOrder, links: list[str]) -> dict[str, Any]:
     entry: dict[str, Any] = {
         "action": order.action.value,
         "links": links,

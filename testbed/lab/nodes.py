@@ -9,12 +9,12 @@ from testbed.backends.registry import Maker, make_backend
 from testbed.errors import InputError, NodeFailure, TestbedError, few
 from testbed.lab.journal import Journal
 from testbed.lab.links import PATIENCE_S, select_links, topology_of
-from testbed.lab.preparation import made_ready
+from testbed.lab.preparation import prepare_start
 from testbed.lab.status import node_statuses
 from testbed.places import LabPlace
 from testbed.progress import Emit
 from testbed.recording.actions import ACTIONS
-from testbed.records import LabRecord, extend_manifest, locked, the_lab
+from testbed.records import LabRecord, extend_manifest, find_lab, locked
 from testbed.topology.model import ActionKind, Topology
 
 BY_HAND = {"by": "hand"}
@@ -29,7 +29,7 @@ def order_nodes(
 ) -> list[str]:
     """Let these nodes crash, stop or start; those to which it happened (who is so already is left alone)."""
     with locked(record.name, patience_s=PATIENCE_S):
-        record = the_lab(record.name)
+        record = find_lab(record.name)
         topology = topology_of(record)
         place = LabPlace.of(record.name)
         meant = _meant(selectors, topology)
@@ -68,7 +68,7 @@ def _do(
         backend.signal(names, signal.SIGKILL)
     elif kind is ActionKind.STOP:
         backend.stop([topology.node(name) for name in names], lambda _: None)
-    elif failed := made_ready(names, backend, topology, journal)():
+    elif failed := prepare_start(names, backend, topology, journal)():
         raise TestbedError("; ".join(failed), "`testbed logs` tells more")
 
 

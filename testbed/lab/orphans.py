@@ -13,7 +13,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from testbed.backends.docker.build_folder import abandoned_build_folders, remove_abandoned
-from testbed.backends.docker.containers import Box, all_boxes, remove_boxes
+from testbed.backends.docker.containers import Container, all_containers, remove_containers
 from testbed.errors import InputError, TestbedError
 from testbed.jsonfiles import read_json
 from testbed.keeper.processes import Process, all_marked, end_all
@@ -31,7 +31,7 @@ REMEDY = "testbed down --orphans"
 LOCK_NAME = re.compile(rf"\.{LAB_NAME.pattern}\.(changing|playing)")
 
 
-class What(StrEnum):
+class OrphanKind(StrEnum):
     """Kinds of orphans."""
 
     LAB = "lab"
@@ -46,7 +46,7 @@ class What(StrEnum):
 class Orphan:
     """One of them. `removable`: whether `testbed down --orphans` takes it away; runs hold captures and stay."""
 
-    what: What
+    what: OrphanKind
     name: str
     lab: str
     age_s: float
@@ -73,17 +73,17 @@ class Cleared:
 
 def find_orphans() -> Found:
     """Everything of this kind on this machine, whichever state folder its lab was in; nothing is changed."""
-    processes, (boxes, unseen) = all_marked(), _boxes_if_the_engine_answers()
+    processes, (containers, unseen) = all_marked(), _containers_if_engine_answers()
     orphans = (
-        *dead_labs(processes, boxes),
+        *dead_labs(processes, containers),
         *(_process(each) for each in orphan_processes(processes)),
-        *(_container(each) for each in orphan_boxes(boxes)),
+        *(_container(each) for each in orphan_containers(containers)),
         *(
-            Orphan(What.BUILD, str(folder), "", _age(folder), REMEDY)
+            Orphan(OrphanKind.BUILD, str(folder), "", _age(folder), REMEDY)
             for folder in abandoned_build_folders()
         ),
-        *(Orphan(What.LOCK, str(lock), "", _age(lock), REMEDY) for lock in stale_locks()),
-        *unfinished_runs(processes, boxes),
+        *(Orphan(OrphanKind.LOCK, str(lock), "", _age(lock), REMEDY) for lock in stale_locks()),
+        *unfinished_runs(processes, containers),
     )
     return Found(orphans, tuple(unseen))
 
@@ -98,11 +98,11 @@ def remove_orphans(below: Path | None = None) -> Cleared:
         f"ended {process.role} of {process.lab} (process {process.pid})" for process in ended
     ]
     left = [f"process {pid} is another user's: `sudo {REMEDY}`" for pid in refused]
-    boxes, unseen = _boxes_if_the_engine_answers()
-    if orphan_boxes(boxes, below):
+    containers, unseen = _containers_if_engine_answers()
+    if orphan_containers(containers, below):
         try:
-            removed += remove_boxes(
-                lambda: orphan_boxes(all_boxes(), below), "labs that are gone", REMEDY
+            removed += remove_containers(
+                lambda: orphan_containers(all_containers(), below), "labs that are gone", REMEDY
             )
         except TestbedError as error:
             left.append(f"{error.message}; {error.hint}")
@@ -121,35 +121,48 @@ def orphan_processes(processes: Iterable[Process], below: Path | None = None) ->
         process
         for process in processes
         if _within(process.lab, below)
-        and not _at_home(process.lab, process.run)
+        and not _lab_exists(process.lab, process.run)
         and _gone(Path(f"/proc/{process.pid}/root", *process.lab.parts[1:]), process.run)
     ]
 
 
-def orphan_boxes(boxes: Iterable[Box], below: Path | None = None) -> list[Box]:
+def orphan_containers(
+    containers: Iterable[Container], below: Path | None = None
+) -> list[Container]:
     """Containers, dead or alive, whose lab is gone."""
-    return [box for box in boxes if _within(box.lab, below) and not _at_home(box.lab, box.run)]
-
-
-def dead_labs(processes: Iterable[Process], boxes: Iterable[Box]) -> list[Orphan]:
-    """Labs whose folder is there and whose keeper is not, while no command is at work on them."""
-    processes, root = list(processes), state_root()
-    kept = {process.lab for process in processes if process.role == "keeper"}
-    own = {root / name for name in lab_names()}
-    named = {process.lab for process in processes} | {box.lab for box in boxes}
     return [
-        Orphan(What.LAB, folder.name, str(folder), _age(folder), _how_to_end(folder), folder in own)
-        for folder in sorted(own | {folder for folder in named if _mine(folder)})
-        if folder not in kept and not lock_is_held(lock_file(folder, "changing"))
+        container
+        for container in containers
+        if _within(container.lab, below) and not _lab_exists(container.lab, container.run)
     ]
 
 
-def unfinished_runs(processes: Iterable[Process], boxes: Iterable[Box]) -> list[Orphan]:
+def dead_labs(processes: Iterable[Process], containers: Iterable[Container]) -> list[Orphan]:
+    """Labs whose folder is there and whose keeper is not, while no command is at work on them."""
+    processes, root = list(processes), state_root()
+    with_keeper = {process.lab for process in processes if process.role == "keeper"}
+    own = {root / name for name in lab_names()}
+    named = {process.lab for process in processes} | {container.lab for container in containers}
+    return [
+        Orphan(
+            OrphanKind.LAB,
+            folder.name,
+            str(folder),
+            _age(folder),
+            _how_to_end(folder),
+            folder in own,
+        )
+        for folder in sorted(own | {folder for folder in named if _mine(folder)})
+        if folder not in with_keeper and not lock_is_held(lock_file(folder, "changing"))
+    ]
+
+
+def unfinished_runs(processes: Iterable[Process], containers: Iterable[Container]) -> list[Orphan]:
     """Run folders that say their lab is up, while nothing of it lives."""
     records = (load_lab(LabPlace.of(name)) for name in lab_names())
     living = {record.run for record in records if record is not None}
     living |= {process.run for process in processes}
-    living |= {box.run for box in boxes if box.state == "running"}
+    living |= {container.run for container in containers if container.state == "running"}
     found = []
     for manifest in sorted(captures_root().glob("*/run.json")):
         run, document = RunPlace(manifest.parent), read_json(manifest)
@@ -157,7 +170,9 @@ def unfinished_runs(processes: Iterable[Process], boxes: Iterable[Box]) -> list[
             continue
         if document.get("status") in UNFINISHED:
             lab, keep = str(document.get("lab", "")), f"captures stay; rm -r {run.folder}"
-            found.append(Orphan(What.RUN, run.run, lab, _age(manifest), keep, removable=False))
+            found.append(
+                Orphan(OrphanKind.RUN, run.run, lab, _age(manifest), keep, removable=False)
+            )
     return found
 
 
@@ -182,14 +197,14 @@ def _remove_lock(lock: Path) -> bool:
         return False
 
 
-def _boxes_if_the_engine_answers() -> tuple[list[Box], list[str]]:
+def _containers_if_engine_answers() -> tuple[list[Container], list[str]]:
     try:
-        return all_boxes(), []
+        return all_containers(), []
     except TestbedError as error:
         return [], [f"containers were not looked for: {error.message}"]
 
 
-def _at_home(folder: Path, run: str) -> bool:
+def _lab_exists(folder: Path, run: str) -> bool:
     """Whether the lab of this folder exists and is still this run's."""
     return not _gone(folder, run)
 
@@ -224,12 +239,15 @@ def _how_to_end(folder: Path) -> str:
 
 def _process(process: Process) -> Orphan:
     name = f"{process.role} ({process.pid})"
-    return Orphan(What.PROCESS, name, str(process.lab), process.age_s, REMEDY)
+    return Orphan(OrphanKind.PROCESS, name, str(process.lab), process.age_s, REMEDY)
 
 
-def _container(box: Box) -> Orphan:
-    name, age_s = f"{box.name} ({box.state})", max(0.0, time.time() - box.created_s)
-    return Orphan(What.CONTAINER, name, str(box.lab), age_s, REMEDY)
+def _container(container: Container) -> Orphan:
+    name, age_s = (
+        f"{container.name} ({container.state})",
+        max(0.0, time.time() - container.created_s),
+    )
+    return Orphan(OrphanKind.CONTAINER, name, str(container.lab), age_s, REMEDY)
 
 
 def _age(path: Path) -> float:

@@ -13,24 +13,24 @@ from testbed.backends.registry import Maker, make_backend
 from testbed.errors import InputError, TestbedError, few
 from testbed.keeper.client import Keeper
 from testbed.lab.actions import Actions, hand_out
-from testbed.lab.external_nodes import idle_guests
+from testbed.lab.external_nodes import stopped_external_nodes
 from testbed.lab.journal import Journal
 from testbed.lab.preparation import may_start
-from testbed.lab.run_record import injected_since, record_happened, record_hazard, shifts
-from testbed.lab.status import NodeStatus, how_to_repair, node_statuses, refuse_the_dead, troubles
+from testbed.lab.run_record import clock_offsets, injected_since, record_hazard, record_publications
+from testbed.lab.status import NodeStatus, how_to_repair, node_statuses, refuse_dead_lab, troubles
 from testbed.places import LabPlace, RunPlace
 from testbed.progress import Emit, StageAdvanced, StageEnded, StageStarted, Warned
 from testbed.recording.lateness import Lateness
 from testbed.recording.script import Script, compiled
 from testbed.records import LabRecord, extend_manifest, locked, read_manifest, update_manifest
 from testbed.scenario import (
-    Action,
     Downtimes,
-    expected_despite,
-    still_missing,
-    without_the_fallen,
+    Publication,
+    expected_with_downtimes,
+    missing_deliveries_text,
+    without_downtimes,
 )
-from testbed.scenario.schedule import Agenda
+from testbed.scenario.schedule import Schedule
 from testbed.topology import load_text
 from testbed.topology.addresses import keep_numbers
 from testbed.topology.model import NodeKind, Topology, from_json, to_json
@@ -67,26 +67,26 @@ def play(
     `script`: what is played instead of the topology's own scenario.
     """
     with locked(record.name, "playing"):
-        refuse_the_dead(record)
+        refuse_dead_lab(record)
         topology = from_json(read_manifest(record.run_place)["topology"])
         script = script or compiled(topology)
-        agenda = script.agenda(topology)
-        actions = Actions(record, topology, script.actions, agenda, emit, make)
+        schedule = script.schedule(topology)
+        actions = Actions(record, topology, script.publications, schedule, emit, make)
         played = _play(record, topology, script, actions, emit, overloaded)
-        _tell_what_died(record, agenda, emit)
+        _warn_of_failures(record, schedule, emit)
         return played
 
 
-def _tell_what_died(record: LabRecord, agenda: Agenda, emit: Emit) -> None:
+def _warn_of_failures(record: LabRecord, schedule: Schedule, emit: Emit) -> None:
     """To the user, and in the manifest: what was measured is of a lab that was not whole."""
     manifest = read_manifest(record.run_place)
     place, topology = LabPlace.of(record.name), from_json(manifest["topology"])
-    on_purpose = Downtimes(agenda.performed).down_at_the_end
+    on_purpose = Downtimes(schedule.performed).down_at_the_end
     found = _silent(node_statuses(place, topology.ours))
     silent = [name for name in found if name not in on_purpose]
     sentences = [
         *([f"no answer from {few(silent)}"] if silent else []),
-        *idle_guests(place, topology),
+        *stopped_external_nodes(place, topology),
         *troubles(record),
     ]
     texts = [f"while the scenario was played: {sentence}" for sentence in sentences]
@@ -105,8 +105,10 @@ def _play(
     overloaded: bool,
 ) -> Played:
     run, place = record.run_place, LabPlace.of(record.name)
-    with run.actions.open("w") as file:
-        file.writelines(json.dumps(asdict(action)) + "\n" for action in script.actions)
+    with run.planned.open("w") as file:
+        file.writelines(
+            json.dumps(asdict(publication)) + "\n" for publication in script.publications
+        )
     record_hazard(run, topology)
 
     before = _ask(record, topology)
@@ -117,35 +119,35 @@ def _play(
             "wait until `testbed status` shows no more publications, or take the lab down",
         )
     if (keeper := Keeper.connect(place)) is not None:
-        keeper.calm()  # an earlier scenario may have broken off
+        keeper.end_scenario()  # an earlier scenario may have broken off
         keeper.counters(
             restart=True
         )  # how late links were while nodes started does not matter here
     if may_start(script, topology):
         actions.expect_starts()
-    start_ns = _begin(place, script.actions, shifts(run))
+    start_ns = _begin(place, script.publications, clock_offsets(run))
     Journal(run.journal).write(step="play", start_ns=start_ns)
     try:
-        _watch_the_clock(script.lasts_s, start_ns, actions, emit)
+        _perform_until_end(script.lasts_s, start_ns, actions, emit)
     except BaseException as error:
         actions.end(start_ns)
         how = "was interrupted" if isinstance(error, KeyboardInterrupt) else "broke off"
         extend_manifest(run, warnings=[f"the scenario {how} while it was played"])
         raise
     actions.end(start_ns)
-    incidents = tuple(actions.agenda.performed)
+    performed = tuple(actions.schedule.performed)
     timeline = tuple(
-        action
-        for action in without_the_fallen(actions.timeline, incidents)
-        if action not in actions.skipped
+        publication
+        for publication in without_downtimes(actions.timeline, performed)
+        if publication not in actions.skipped
     )
-    counts = _Counts(run, asked_ns, before, Downtimes(incidents).concerned)
-    planned = expected_despite(topology, timeline, incidents)
+    counts = _Counts(run, asked_ns, before, Downtimes(performed).affected_nodes)
+    planned = expected_with_downtimes(topology, timeline, performed)
 
     def expect() -> Counter[str]:
         """Also what is injected by hand, until the last moment."""
         by_hand = injected_since(run, asked_ns, start_ns)
-        return planned + expected_despite(topology, by_hand, incidents)
+        return planned + expected_with_downtimes(topology, by_hand, performed)
 
     received, settled = _settle(place, topology, counts, expect, emit)
     update_manifest(
@@ -158,9 +160,9 @@ def _play(
             "overloaded": overloaded,
         },
     )
-    late, total = record_happened(run), expect().total()
+    late, total = record_publications(run), expect().total()
     if not settled and not overloaded:
-        emit(Warned(still_missing(total, received, topology.scenario.settle_s)))
+        emit(Warned(missing_deliveries_text(total, received, topology.scenario.settle_s)))
     published = len(timeline) + len(injected_since(run, asked_ns, start_ns))
     return Played(published, total, received, settled, late)
 
@@ -176,16 +178,16 @@ def _silent(statuses: dict[str, NodeStatus]) -> list[str]:
     return [name for name, status in statuses.items() if status.state == "silent"]
 
 
-def _begin(place: LabPlace, timeline: tuple[Action, ...], ahead: Mapping[str, int]) -> int:
+def _begin(place: LabPlace, timeline: tuple[Publication, ...], ahead: Mapping[str, int]) -> int:
     """Hand out the timeline; when the scenario starts."""
-    publishers = len({action.node for action in timeline})
+    publishers = len({publication.node for publication in timeline})
     head_start_s = HEAD_START_S + HEAD_START_PER_NODE_S * publishers
     start_ns = time.time_ns() + round(head_start_s * 1e9)
     hand_out(place, timeline, start_ns, ahead)
     return start_ns
 
 
-def _watch_the_clock(duration_s: float, start_ns: int, actions: Actions, emit: Emit) -> None:
+def _perform_until_end(duration_s: float, start_ns: int, actions: Actions, emit: Emit) -> None:
     emit(StageStarted(PLAYING, math.ceil(duration_s)))
     shown = 0
     while (elapsed_s := (time.time_ns() - start_ns) / 1e9) < duration_s:
@@ -193,7 +195,7 @@ def _watch_the_clock(duration_s: float, start_ns: int, actions: Actions, emit: E
         if due > shown:
             emit(StageAdvanced(PLAYING, due - shown, "seconds"))
             shown = due
-        actions.strike(start_ns)
+        actions.perform_due(start_ns)
         pause_s = min(POLL_S, duration_s - elapsed_s, actions.wait_s(elapsed_s))
         time.sleep(max(0.0, pause_s))
     emit(StageEnded(PLAYING))
@@ -237,16 +239,16 @@ class _Counts:
     """How many messages a receiver got in this scenario: one that was started again counts anew, its log does not."""
 
     def __init__(
-        self, run: RunPlace, since_ns: int, before: dict[str, NodeStatus], fallen: frozenset[str]
+        self, run: RunPlace, since_ns: int, before: dict[str, NodeStatus], restarted: frozenset[str]
     ) -> None:
         self._run = run
         self._since_ns = since_ns
         self._before = before
-        self._fallen = fallen
+        self._restarted = restarted
 
     def received(self, status: NodeStatus) -> int:
         """So many until now."""
-        if status.name not in self._fallen:
+        if status.name not in self._restarted:
             return status.received - self._before[status.name].received
         if not self._run.log(status.name).exists():
             return 0
@@ -264,7 +266,7 @@ class _Counts:
 PATIENCE_S = 5.0  # for another command that changes the lab at the same moment
 
 
-def take_scenario(record: LabRecord, file: Path) -> None:
+def replace_scenario(record: LabRecord, file: Path) -> None:
     """From now on this is what `play` plays; checked against the lab as it is, and refused if that cannot be."""
     with locked(record.name, patience_s=PATIENCE_S):
         run = record.run_place
@@ -311,7 +313,7 @@ def _refuse_other_nodes(record: LabRecord, file: Path, lab: Topology, asked: Top
 # Another speed for the scenario of a lab that is up already.
 
 
-def take_speed(record: LabRecord, speed: float) -> None:
+def set_speed(record: LabRecord, speed: float) -> None:
     """From now on `play` plays the scenario so many times as fast as it is written."""
     with locked(record.name, patience_s=PATIENCE_S):
         topology = from_json(read_manifest(record.run_place)["topology"])

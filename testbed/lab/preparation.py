@@ -18,7 +18,7 @@ from testbed.errors import NodeFailure, TestbedError
 from testbed.keeper.client import Keeper
 from testbed.lab.apply import apply
 from testbed.lab.journal import Journal
-from testbed.lab.links import LinkBench
+from testbed.lab.links import LinkChanger
 from testbed.links.scenario_orders import link_orders
 from testbed.places import LabPlace, RunPlace
 from testbed.plan import StepKind, batches, plan_up
@@ -26,15 +26,15 @@ from testbed.progress import Emit, ignore
 from testbed.recording.actions import FAILED
 from testbed.recording.script import Script
 from testbed.records import LabRecord, locked
-from testbed.scenario import Incident
+from testbed.scenario import TimedAction
 from testbed.scenario.model import NUMBER
-from testbed.topology.model import ActionKind, Happening, Topology
+from testbed.topology.model import ActionEvent, ActionKind, Topology
 
 # Commands that a scenario runs inside nodes: begun when it is time, and on record with how they ended.
 
 
 @dataclass(frozen=True, slots=True)
-class Running:
+class RunningCommand:
     """One that has not been seen to end."""
 
     node: str
@@ -48,21 +48,21 @@ class Commands:
     def __init__(self, run: RunPlace, topology: Topology) -> None:
         self._run = run
         self._topology = topology
-        self._running: list[Running] = []
+        self._running: list[RunningCommand] = []
         self._begun = 0
 
-    def begin(self, incident: Incident, backend: Backend) -> None:
+    def begin(self, action: TimedAction, backend: Backend) -> None:
         """In each of the nodes; what they write goes to files of the run."""
         self._run.outputs.mkdir(exist_ok=True)
-        for name in incident.nodes:
+        for name in action.nodes:
             self._begun += 1
             output = self._run.outputs / f"{self._begun}-{name}.txt"
-            ended = backend.execute(self._topology.node(name), incident.details["command"], output)
-            self._running.append(Running(name, f"{output.parent.name}/{output.name}", ended))
+            ended = backend.execute(self._topology.node(name), action.details["command"], output)
+            self._running.append(RunningCommand(name, f"{output.parent.name}/{output.name}", ended))
 
-    def ended(self, now_ns: int, *, over: bool = False) -> list[Incident]:
+    def ended(self, now_ns: int, *, over: bool = False) -> list[TimedAction]:
         """Marks on those that have ended since the last look; `over`: also on those that go on."""
-        told = []
+        marks = []
         for one in [*self._running]:
             code = one.ended()
             if code is None and not over:
@@ -71,8 +71,8 @@ class Commands:
             how = "goes on" if code is None else f"ended with {code}"
             details = {"name": f"exec in {one.node} {how}", "node": one.node}
             more: dict[str, Any] = {"exit_code": code, "output": one.output}
-            told.append(Incident(now_ns, ActionKind.MARK, (), {**details, **more}))
-        return told
+            marks.append(TimedAction(now_ns, ActionKind.MARK, (), {**details, **more}))
+        return marks
 
     def __bool__(self) -> bool:
         return bool(self._running)
@@ -84,7 +84,7 @@ class Commands:
 PATIENCE_S = 5.0  # for another command that changes the lab at the same moment
 
 
-class Hold:
+class SharedLock:
     """The first who needs it takes the lab's lock, the last gives it back."""
 
     def __init__(self, lab: str) -> None:
@@ -127,28 +127,28 @@ class Outcome:
 Act = Callable[[], Outcome]
 
 
-class Readying:
+class ActionPreparation:
     """For the incidents of one lab."""
 
     def __init__(self, record: LabRecord, topology: Topology, emit: Emit, make: Maker) -> None:
         self._record, self._topology = record, topology
-        self.hold = Hold(record.name)
+        self.lock = SharedLock(record.name)
         self._emit, self._make = emit, make
         self._place = LabPlace.of(record.name)
         self.commands = Commands(record.run_place, topology)
 
     @contextmanager
-    def ready(self, incidents: Sequence[Incident]) -> Iterator[list[Act]]:
+    def prepare(self, actions: Sequence[TimedAction]) -> Iterator[list[Act]]:
         """The act of each. Nobody else changes the lab's links meanwhile."""
         with ExitStack() as held:
-            bench: LinkBench | None = None
+            changer: LinkChanger | None = None
             acts = []
-            for incident in incidents:
+            for action in actions:
                 try:
-                    if incident.kind.of_links and bench is None:
-                        held.enter_context(self.hold.shared())
-                        bench = self._bench()
-                    acts.append(self._act(incident, bench))
+                    if action.kind.of_links and changer is None:
+                        held.enter_context(self.lock.shared())
+                        changer = self._changer()
+                    acts.append(self._act(action, changer))
                 except TestbedError as error:
                     acts.append(_failing(error))
             yield acts
@@ -158,53 +158,53 @@ class Readying:
         with suppress(TestbedError):
             self._backend().expect_starts()
 
-    def calm(self) -> None:
+    def end_scenario(self) -> None:
         """Nothing more is expected."""
         with suppress(TestbedError):
-            Keeper(self._place).calm()
+            Keeper(self._place).end_scenario()
 
-    def _bench(self) -> LinkBench:
-        return LinkBench(self._record, self._topology, self._backend())
+    def _changer(self) -> LinkChanger:
+        return LinkChanger(self._record, self._topology, self._backend())
 
     def _backend(self) -> Backend:
         run = self._record.run_place
         return self._make(self._record.backend, self._place, run, self._topology, self._emit)
 
-    def _act(self, incident: Incident, bench: LinkBench | None) -> Act:
-        if bench is not None and incident.kind.of_links:
-            orders = link_orders(incident, self._topology)
-            changes = [bench.ready(names, order) for order, names in orders]
+    def _act(self, action: TimedAction, changer: LinkChanger | None) -> Act:
+        if changer is not None and action.kind.of_links:
+            orders = link_orders(action, self._topology)
+            changes = [changer.prepare(names, order) for order, names in orders]
             return lambda: Outcome([change() for change in changes if change is not None])
-        if (number := SIGNALS.get(incident.kind)) is not None:
+        if (number := SIGNALS.get(action.kind)) is not None:
             end = self._backend()
-            return lambda: _signalled(end, incident, number)
-        if incident.kind is ActionKind.MARK:
+            return lambda: _signalled(end, action, number)
+        if action.kind is ActionKind.MARK:
             return Outcome
         backend = self._backend()
-        if incident.kind is ActionKind.LOAD:
+        if action.kind is ActionKind.LOAD:
             backend.expect_load()
-        return lambda: self._let(incident, backend)
+        return lambda: self._perform(action, backend)
 
-    def _let(self, incident: Incident, backend: Backend) -> Outcome:
+    def _perform(self, action: TimedAction, backend: Backend) -> Outcome:
         """What goes on for a while, and commands."""
-        details = incident.details
-        match incident.kind:
+        details = action.details
+        match action.kind:
             case ActionKind.PARTITION:
                 backend.part(details[NUMBER], details["sides"])
             case ActionKind.REUNITE:
                 backend.reunite(details[NUMBER])
             case ActionKind.LOAD:
                 to, rate_bps, size = details["to"], details["rate_bps"], details["size"]
-                backend.load(details[NUMBER], incident.nodes, to, rate_bps, size)
+                backend.load(details[NUMBER], action.nodes, to, rate_bps, size)
             case ActionKind.UNLOAD:
                 return Outcome(details=dict(backend.unload(details[NUMBER])))
             case ActionKind.EXEC:
-                self.commands.begin(incident, backend)
+                self.commands.begin(action, backend)
         return Outcome()
 
 
-def _signalled(backend: Backend, incident: Incident, number: int) -> Outcome:
-    backend.signal(incident.nodes, number)
+def _signalled(backend: Backend, action: TimedAction, number: int) -> Outcome:
+    backend.signal(action.nodes, number)
     return Outcome()
 
 
@@ -224,27 +224,27 @@ def _failing(error: TestbedError) -> Act:
 # Nodes that are started again beside the scenario: made a moment before, as far as their gates, which open in time.
 
 
-AT_ONCE = 4  # that are made ready side by side
+MAX_STARTS_AT_ONCE = 4  # that are made ready side by side
 SEEN_BY_OTHERS = (StepKind.CAPTURE, StepKind.START)  # a link that comes up, a gate that opens
 
 Start = Callable[[], list[str]]  # does what is left to do; sentences on what went wrong
-Ready = Callable[[Incident], AbstractContextManager[Start]]
+PrepareStart = Callable[[TimedAction], AbstractContextManager[Start]]
 
 
 def may_start(script: Script, topology: Topology) -> bool:
     """Whether nodes may be started again while this is played."""
     if script.awaits:  # who is down, and when, depends on what comes
-        return any(_starts(happening) for happening in topology.scenario.actions)
-    return any(incident.kind is ActionKind.START for incident in script.incidents)
+        return any(_starts(event) for event in topology.scenario.actions)
+    return any(action.kind is ActionKind.START for action in script.actions)
 
 
-def _starts(happening: Happening) -> bool:
-    if happening.kind in (ActionKind.CRASH, ActionKind.STOP):
-        return happening.for_s is not None
-    return happening.kind in (ActionKind.START, ActionKind.CHURN)
+def _starts(event: ActionEvent) -> bool:
+    if event.kind in (ActionKind.CRASH, ActionKind.STOP):
+        return event.for_s is not None
+    return event.kind in (ActionKind.START, ActionKind.CHURN)
 
 
-def made_ready(
+def prepare_start(
     names: Sequence[str], backend: Backend, topology: Topology, journal: Journal
 ) -> Start:
     """These nodes wait at their gates; nobody else in the lab notices until they are started."""
@@ -274,50 +274,50 @@ def made_ready(
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class StartResult:
     """How it went."""
 
-    incident: Incident
+    action: TimedAction
     t_ns: int
     more: dict[str, Any]  # for the record
     warnings: list[str]
 
 
-class Starting:
+class NodeStarts:
     """Those that are under way."""
 
-    def __init__(self, ready: Ready) -> None:
-        self._ready = ready
-        self._workers = ThreadPoolExecutor(max_workers=AT_ONCE)
-        self._under_way: list[tuple[Incident, Future[Started]]] = []
+    def __init__(self, prepare: PrepareStart) -> None:
+        self._prepare = prepare
+        self._workers = ThreadPoolExecutor(max_workers=MAX_STARTS_AT_ONCE)
+        self._under_way: list[tuple[TimedAction, Future[StartResult]]] = []
 
     @property
     def nodes(self) -> frozenset[str]:
         """Who is being started."""
-        return frozenset(name for incident, _ in self._under_way for name in incident.nodes)
+        return frozenset(name for action, _ in self._under_way for name in action.nodes)
 
-    def begin(self, incident: Incident, due_ns: int) -> None:
+    def begin(self, action: TimedAction, due_ns: int) -> None:
         """Make it ready; it is done at this moment (ns since 1970), or as soon as it is ready."""
-        self._under_way.append((incident, self._workers.submit(self._do, incident, due_ns)))
+        self._under_way.append((action, self._workers.submit(self._do, action, due_ns)))
 
-    def finished(self, nodes: Collection[str] = (), *, over: bool = False) -> list[Started]:
+    def finished(self, nodes: Collection[str] = (), *, over: bool = False) -> list[StartResult]:
         """Those that are done; those of these nodes, or when all is over all of them, are waited for."""
         done = []
         for one in [*self._under_way]:
-            incident, future = one
-            if future.done() or over or not set(nodes).isdisjoint(incident.nodes):
+            action, future = one
+            if future.done() or over or not set(nodes).isdisjoint(action.nodes):
                 self._under_way.remove(one)
                 done.append(future.result())
         if over:
             self._workers.shutdown()
         return done
 
-    def _do(self, incident: Incident, due_ns: int) -> Started:
+    def _do(self, action: TimedAction, due_ns: int) -> StartResult:
         try:
-            with self._ready(incident) as start:
+            with self._prepare(action) as start:
                 sleep_until(due_ns)
                 warnings = start()
-                return Started(incident, time.time_ns(), {}, warnings)
+                return StartResult(action, time.time_ns(), {}, warnings)
         except TestbedError as error:
             sleep_until(due_ns)
-            return Started(incident, time.time_ns(), {FAILED: error.message}, [])
+            return StartResult(action, time.time_ns(), {FAILED: error.message}, [])

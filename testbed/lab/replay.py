@@ -9,24 +9,24 @@ from testbed.backends.common.names import SIMULATED
 from testbed.errors import InputError, NameTaken
 from testbed.lab.down import bring_down
 from testbed.lab.play import play
-from testbed.lab.run_record import began_ns, happened_in
+from testbed.lab.run_record import began_ns, publications_in
 from testbed.lab.simulate import SERVICE_S, simulate
 from testbed.lab.up import bring_up
 from testbed.places import RunPlace
 from testbed.progress import Emit
-from testbed.recording.actions import incidents_of, link_incidents, recorded
+from testbed.recording.actions import actions_of, link_actions, recorded
 from testbed.recording.difference import Difference, difference
-from testbed.recording.publications import read_actions
+from testbed.recording.publications import read_planned_publications
 from testbed.recording.script import (
     Script,
     as_happened,
     compiled,
     lengthened,
-    refuse_strangers,
-    with_incidents,
+    refuse_unknown_nodes,
+    with_actions,
 )
 from testbed.records import lab_names, read_manifest, update_manifest
-from testbed.scenario import Action, without_the_fallen
+from testbed.scenario import Publication, without_downtimes
 from testbed.topology import load_text
 from testbed.topology.addresses import keep_numbers
 from testbed.topology.model import Topology, from_json
@@ -71,7 +71,7 @@ def replay_of(
     topology = _topology(run, manifest, overrides)
     topology = replace(topology, name=name or topology.name)
     script = _as_planned(run, manifest) if planned else _as_happened(run, manifest)
-    refuse_strangers(script, topology)
+    refuse_unknown_nodes(script, topology)
     about = {"of": run.run, "as": "planned" if planned else "happened"}
     return Replay(
         topology,
@@ -108,20 +108,20 @@ def play_again(replay: Replay, backend: str | None, emit: Emit) -> RunPlace:
     return record.run_place
 
 
-def played_otherwise(replay: Replay, run: RunPlace, within_ns: int) -> Difference:
+def replay_difference(replay: Replay, run: RunPlace, within_ns: int) -> Difference:
     """How what the new run published differs from what it was to publish; also on record there."""
-    wanted = replay.script.actions
+    wanted = replay.script.publications
     if replay.script.awaits:  # only now is known who was down when
         manifest = read_manifest(run)
         start_ns = began_ns(run, manifest) or 0
-        wanted = without_the_fallen(wanted, incidents_of(recorded(manifest), start_ns, as_due=True))
-    told = difference(wanted, [row.action for row in happened_in(run)], within_ns)
+        wanted = without_downtimes(wanted, actions_of(recorded(manifest), start_ns, as_due=True))
+    found = difference(wanted, [row.publication for row in publications_in(run)], within_ns)
     counts = {
         name: len(value) if isinstance(value, list) else value
-        for name, value in told.as_json().items()
+        for name, value in found.as_json().items()
     }
     update_manifest(run, **{RECORD: {**replay.about, "difference": counts}})
-    return told
+    return found
 
 
 def _topology(run: RunPlace, manifest: dict[str, Any], overrides: Sequence[str]) -> Topology:
@@ -151,7 +151,7 @@ def _topology(run: RunPlace, manifest: dict[str, Any], overrides: Sequence[str])
 
 
 def _as_happened(run: RunPlace, manifest: dict[str, Any]) -> Script:
-    rows, topology = happened_in(run), from_json(manifest["topology"])
+    rows, topology = publications_in(run), from_json(manifest["topology"])
     start_ns = began_ns(run, manifest)
     if not rows and start_ns is None:
         raise InputError(
@@ -162,8 +162,8 @@ def _as_happened(run: RunPlace, manifest: dict[str, Any]) -> Script:
     actions = recorded(manifest)
     over = bool(manifest.get("play"))
     lasts_s = topology.scenario.lasts_s if over else _last_s(actions, start_ns)
-    by_hand = link_incidents(manifest.get("link_changes", []), actions, start_ns)
-    return with_incidents(as_happened(rows, actions, start_ns, lasts_s), by_hand)
+    by_hand = link_actions(manifest.get("link_changes", []), actions, start_ns)
+    return with_actions(as_happened(rows, actions, start_ns, lasts_s), by_hand)
 
 
 def _last_s(actions: Sequence[Mapping[str, Any]], start_ns: int) -> float:
@@ -172,21 +172,23 @@ def _last_s(actions: Sequence[Mapping[str, Any]], start_ns: int) -> float:
 
 
 def _as_planned(run: RunPlace, manifest: dict[str, Any]) -> Script:
-    if not run.actions.exists():
+    if not run.planned.exists():
         raise InputError(
             f"no scenario was played in run {run.run}", "leave --as-planned out, or run it again"
         )
     topology, play_of = from_json(manifest["topology"]), manifest.get("play")
-    written = read_actions(run.actions.read_text().splitlines())
-    actions = tuple(sorted(written, key=lambda action: action.at_ns))  # triggers added at the end
+    written = read_planned_publications(run.planned.read_text().splitlines())
+    publications = tuple(
+        sorted(written, key=lambda publication: publication.at_ns)
+    )  # triggers added at the end
     if play_of is None:
-        return lengthened(_interrupted(topology, actions, again=RECORD in manifest))
-    incidents = incidents_of(recorded(manifest), play_of["start_ns"], as_due=True)
-    timeline = without_the_fallen(actions, incidents)
-    return lengthened(Script(timeline, incidents, topology.scenario.lasts_s))
+        return lengthened(_interrupted(topology, publications, again=RECORD in manifest))
+    actions = actions_of(recorded(manifest), play_of["start_ns"], as_due=True)
+    timeline = without_downtimes(publications, actions)
+    return lengthened(Script(timeline, actions, topology.scenario.lasts_s))
 
 
-def _interrupted(topology: Topology, written: tuple[Action, ...], *, again: bool) -> Script:
+def _interrupted(topology: Topology, written: tuple[Publication, ...], *, again: bool) -> Script:
     """What would have happened is known, but for triggers: they wait once more, and publish what they do.
 
     So what they had published already is left out. `again`: it was a replay, in which no trigger waits.
@@ -194,4 +196,4 @@ def _interrupted(topology: Topology, written: tuple[Action, ...], *, again: bool
     script = compiled(topology)
     if script.awaits and not again:
         return script
-    return replace(script, actions=written, awaits=False)
+    return replace(script, publications=written, awaits=False)

@@ -13,35 +13,35 @@ from typing import Any
 from testbed.hazards.record import record
 from testbed.jsonfiles import write_json
 from testbed.places import RunPlace
-from testbed.recording.actions import FAILED, incidents_of, recorded
+from testbed.recording.actions import FAILED, actions_of, recorded
 from testbed.recording.events import PLAY
 from testbed.recording.lateness import Lateness, lateness
 from testbed.recording.publications import (
     PUBLISHED,
-    Happened,
+    RecordedPublication,
     as_lines,
-    happened,
-    never_happened,
-    read_actions,
-    read_happened,
+    never_published,
+    read_planned_publications,
+    read_recorded_publications,
+    recorded_publications,
 )
 from testbed.records import UNFINISHED, read_manifest, update_manifest
-from testbed.scenario import Action, without_the_fallen
-from testbed.scenario.compile import hazard_stories
+from testbed.scenario import Publication, without_downtimes
+from testbed.scenario.compile import hazard_histories
 from testbed.topology.model import ActionKind, Topology
 
 # Boards whose clocks are wrong: they are told times by their own clocks, and what they tell is put right again.
 
 
-FILE = "clocks.jsonl"
-WORTH_IT_NS = (
+CLOCKS_FILE = "clocks.jsonl"
+MIN_OFFSET_NS = (
     5_000_000  # what is nearer than this is left alone: the scenario's times are not more exact
 )
 
 
-def shifts(run: RunPlace) -> dict[str, int]:
+def clock_offsets(run: RunPlace) -> dict[str, int]:
     """Node -> how far its clock was ahead when it was set up (ns), if that matters: the same all through the run."""
-    path = run.folder / FILE
+    path = run.folder / CLOCKS_FILE
     if not path.exists():
         return {}
     first: dict[str, int] = {}
@@ -49,13 +49,13 @@ def shifts(run: RunPlace) -> dict[str, int]:
         with suppress(ValueError, KeyError, TypeError):  # torn by a crash
             reading = json.loads(line)
             first.setdefault(str(reading["node"]), int(reading["offset_ns"]))
-    return {node: ahead for node, ahead in first.items() if abs(ahead) > WORTH_IT_NS}
+    return {node: ahead for node, ahead in first.items() if abs(ahead) > MIN_OFFSET_NS}
 
 
 INJECTED = "injected"  # of the manifest: what was published by hand
 
 
-def record_happened(run: RunPlace) -> Lateness | None:
+def record_publications(run: RunPlace) -> Lateness | None:
     """Write what has happened since the scenario began, or since the first publication if none was played.
 
     Called when a scenario is over, and again when the lab is down: by then more may have been injected.
@@ -66,22 +66,26 @@ def record_happened(run: RunPlace) -> Lateness | None:
     start_ns = began_ns(run, manifest)
     if start_ns is None:
         start_ns = min((line["t"] for line in lines), default=0)
-    planned = read_actions(run.actions.read_text().splitlines()) if run.actions.exists() else []
-    rows = happened(planned, lines, start_ns)
+    planned = (
+        read_planned_publications(run.planned.read_text().splitlines())
+        if run.planned.exists()
+        else []
+    )
+    rows = recorded_publications(planned, lines, start_ns)
     beside = run.happened.with_suffix(".new")
     beside.write_text("".join(as_lines(rows)))
     beside.replace(run.happened)
     late = lateness(row.late_ns for row in rows if row.late_ns is not None)
     if play:
-        incidents = incidents_of(recorded(manifest), start_ns, as_due=True)
-        due = without_the_fallen(planned, incidents)  # who is down when is known only now
+        actions = actions_of(recorded(manifest), start_ns, as_due=True)
+        due = without_downtimes(planned, actions)  # who is down when is known only now
         counts = {
             "planned": len(due),
             "published": len(rows),
             "unplanned": sum(not row.planned for row in rows),
-            "never_published": len(never_happened(due, rows)),
+            "never_published": len(never_published(due, rows)),
         }
-        struck = lateness(
+        action_lateness = lateness(
             entry["t_ns"] - entry["due_ns"]
             for entry in recorded(manifest)
             if entry["t_ns"] >= start_ns
@@ -89,12 +93,12 @@ def record_happened(run: RunPlace) -> Lateness | None:
             and entry["action"]
             != ActionKind.START  # holds when the node is there, not when ordered
         )
-        told = {
+        summary = {
             "lateness": asdict(late) if late else None,
-            "action_lateness": asdict(struck) if struck else None,
+            "action_lateness": asdict(action_lateness) if action_lateness else None,
             "publications": counts,
         }
-        update_manifest(run, play={**play, **told})
+        update_manifest(run, play={**play, **summary})
     return late
 
 
@@ -112,16 +116,16 @@ def began_ns(run: RunPlace, manifest: dict[str, Any]) -> int | None:
     return starts[-1] if starts else None
 
 
-def happened_in(run: RunPlace) -> list[Happened]:
+def publications_in(run: RunPlace) -> list[RecordedPublication]:
     """What the record says; of a run that goes on, or that has none (it was killed, or is old), what its logs say."""
     if not run.happened.exists() or read_manifest(run)["status"] in UNFINISHED:
-        record_happened(run)
-    return read_happened(run.happened.read_text().splitlines())
+        record_publications(run)
+    return read_recorded_publications(run.happened.read_text().splitlines())
 
 
 def _published(run: RunPlace) -> Iterator[dict[str, Any]]:
     """By this machine's clock."""
-    ahead = shifts(run)
+    ahead = clock_offsets(run)
     for path in sorted(run.logs.glob("*.jsonl")):
         for line in _objects(path, f'"{PUBLISHED}"'):
             yield {**line, "t": int(line["t"]) - ahead.get(path.stem, 0)}
@@ -136,10 +140,10 @@ def _objects(path: Path, mark: str) -> Iterator[dict[str, Any]]:
                     yield json.loads(line)
 
 
-def injected_since(run: RunPlace, since_ns: int, start_ns: int) -> tuple[Action, ...]:
+def injected_since(run: RunPlace, since_ns: int, start_ns: int) -> tuple[Publication, ...]:
     """What was published by hand from this moment on, at times that count from the scenario's start."""
     return tuple(
-        Action(
+        Publication(
             entry["t_ns"] - start_ns,
             entry["node"],
             entry["topic"],
@@ -161,5 +165,5 @@ def record_hazard(run: RunPlace, topology: Topology) -> None:
     if scenario.hazard is None:
         run.hazard.unlink(missing_ok=True)
         return
-    stories = hazard_stories(topology, scenario.hazard)
-    write_json(run.hazard, record(scenario.hazard, stories, scenario.duration_s, scenario.speed))
+    histories = hazard_histories(topology, scenario.hazard)
+    write_json(run.hazard, record(scenario.hazard, histories, scenario.duration_s, scenario.speed))

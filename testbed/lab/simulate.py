@@ -12,15 +12,15 @@ from pathlib import Path
 from testbed.backends.common.names import SIMULATED
 from testbed.backends.registry import Choice
 from testbed.errors import MissingCapability, few
-from testbed.lab.run_record import record_happened, record_hazard
+from testbed.lab.run_record import record_hazard, record_publications
 from testbed.lab.start.run_folder import Sources, begin_run
 from testbed.places import RunPlace
 from testbed.progress import Emit, Note, StageAdvanced, StageEnded, StageStarted, Warned
 from testbed.recording.actions import FAILED
 from testbed.recording.script import Script, compiled
 from testbed.records import new_run, update_manifest
-from testbed.scenario import still_missing
-from testbed.topology import doubts
+from testbed.scenario import missing_deliveries_text
+from testbed.topology import find_likely_mistakes
 from testbed.topology.model import ActionKind, Emulator, NodeKind, Topology
 
 STAGE = "simulating"
@@ -40,11 +40,11 @@ def simulate(
 
     `scenario` is its file, if it stands in one of its own; `script` is what is played instead of it.
     """
-    _refuse_guests(topology)
+    _refuse_external_nodes(topology)
     _refuse_commands(topology)
-    _say_what_is_different(topology, emit)
-    for doubt in doubts(topology):
-        emit(Warned(doubt))
+    _note_differences(topology, emit)
+    for mistake in find_likely_mistakes(topology):
+        emit(Warned(mistake))
     run = new_run(topology.name)
     try:
         played = script or compiled(topology)
@@ -55,10 +55,10 @@ def simulate(
     return run
 
 
-def _refuse_guests(topology: Topology) -> None:
-    if guests := [node.name for node in topology.of_kind(NodeKind.EXTERNAL)]:
+def _refuse_external_nodes(topology: Topology) -> None:
+    if externals := [node.name for node in topology.of_kind(NodeKind.EXTERNAL)]:
         raise MissingCapability(
-            f"{few(guests)}: external nodes are programs in containers, which cannot be simulated",
+            f"{few(externals)}: external nodes are programs in containers, which cannot be simulated",
             "use --backend docker, or leave them out",
         )
 
@@ -71,7 +71,7 @@ def _refuse_commands(topology: Topology) -> None:
         )
 
 
-def _say_what_is_different(topology: Topology, emit: Emit) -> None:
+def _note_differences(topology: Topology, emit: Emit) -> None:
     if any(node.platform or node.board for node in topology.nodes):
         emit(Note("platform and class are recorded only: all simulated nodes are equally fast"))
     if topology.emulator is Emulator.TBF:
@@ -105,8 +105,8 @@ def _simulate(
     counts = write_trace(lab, run.trace)
     for name, node in lab.nodes.items():
         run.log(name).write_text("".join(f"{line}\n" for line in node.log.lines))
-    with run.actions.open("w") as file:
-        file.writelines(json.dumps(asdict(action)) + "\n" for action in played.timeline)
+    with run.planned.open("w") as file:
+        file.writelines(json.dumps(asdict(publication)) + "\n" for publication in played.timeline)
     record_hazard(run, topology)
     update_manifest(
         run,
@@ -128,7 +128,7 @@ def _simulate(
         actions=[*played.actions],
         machine={},
     )
-    record_happened(run)
+    record_publications(run)
     for sentence in played.missed:
         emit(Warned(sentence))
     for each in played.actions:
@@ -136,7 +136,7 @@ def _simulate(
             emit(Warned(f"{each['action']} of {few(each['targets'])}: {reason}"))
     if not played.settled:
         settle_s = topology.scenario.settle_s
-        emit(Warned(still_missing(played.expected, played.received, settle_s)))
+        emit(Warned(missing_deliveries_text(played.expected, played.received, settle_s)))
 
 
 class Bar:

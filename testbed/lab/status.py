@@ -4,12 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from testbed.backends.common.base import GuestState
-from testbed.backends.common.names import BACKENDS, has_boards, here
+from testbed.backends.common.base import ExternalState
+from testbed.backends.common.names import BACKENDS, has_boards, local_backend
 from testbed.control import ControlError, request_all
 from testbed.errors import InputError, TestbedError
 from testbed.keeper.client import Keeper
-from testbed.lab.external_nodes import guest_states
+from testbed.lab.external_nodes import external_states
 from testbed.places import LabPlace
 from testbed.records import LabRecord, load_lab, lock_file, lock_is_held, read_manifest
 from testbed.topology.model import Node, Topology, from_json
@@ -26,7 +26,7 @@ DEAD_WORKERS = {
 
 def troubles(record: LabRecord) -> tuple[str, ...]:
     """Sentences on what has died; none if all is well."""
-    if here(record.backend) not in BACKENDS:
+    if local_backend(record.backend) not in BACKENDS:
         return ()
     keeper = Keeper.connect(LabPlace.of(record.name))
     if keeper is None:
@@ -35,10 +35,10 @@ def troubles(record: LabRecord) -> tuple[str, ...]:
         workers = keeper.status()["workers"]
     except ControlError:  # it has died since
         return (NO_KEEPER,)
-    return tuple(words for role, words in DEAD_WORKERS.items() if workers.get(role) == "dead")
+    return tuple(sentence for role, sentence in DEAD_WORKERS.items() if workers.get(role) == "dead")
 
 
-def refuse_the_dead(record: LabRecord) -> None:
+def refuse_dead_lab(record: LabRecord) -> None:
     """TestbedError if nothing would arrive, or nothing would be recorded."""
     if dead := troubles(record):
         raise TestbedError(
@@ -96,7 +96,7 @@ def lab_status(name: str) -> LabStatus:
     except InputError:
         return LabStatus(name, record.run, record.run_folder, record.backend, None, "damaged")
     topology = from_json(manifest["topology"])
-    found = {**_others(place, topology), **node_statuses(place, topology.ours)}
+    found = {**_other_statuses(place, topology), **node_statuses(place, topology.ours)}
     nodes = tuple(found[node.name] for node in topology.nodes)
     emulator = (manifest.get("emulator") or {}).get("name")
     at_work = lock_is_held(lock_file(place.folder, "changing"))
@@ -126,30 +126,32 @@ def _state(nodes: tuple[NodeStatus, ...], dead: tuple[str, ...], at_work: bool) 
     return "partly" if silent else "starting"
 
 
-def _others(place: LabPlace, topology: Topology) -> dict[str, NodeStatus]:
+def _other_statuses(place: LabPlace, topology: Topology) -> dict[str, NodeStatus]:
     """Those that cannot be asked themselves: routers are the keeper's, guests the engine's."""
     if len(topology.ours) == len(topology.nodes):
         return {}
     keeper = Keeper.connect(place)
     wired = frozenset(keeper.status()["wired"]) if keeper else frozenset()
     try:
-        guests = guest_states(place, topology)
+        externals = external_states(place, topology)
     except TestbedError:
-        guests = {}
+        externals = {}
     return {
-        node.name: _guest(node, guests.get(node.name)) if node.external else _router(node, wired)
+        node.name: _external_status(node, externals.get(node.name))
+        if node.external
+        else _router_status(node, wired)
         for node in topology.nodes
         if not node.ours
     }
 
 
-def _guest(node: Node, found: GuestState | None) -> NodeStatus:
+def _external_status(node: Node, found: ExternalState | None) -> NodeStatus:
     if found is None or not found.running:
         return NodeStatus(*_known(node), "silent")
     return NodeStatus(*_known(node), "running", ready=found.ready)
 
 
-def _router(node: Node, wired: frozenset[str]) -> NodeStatus:
+def _router_status(node: Node, wired: frozenset[str]) -> NodeStatus:
     forwards = node.name in wired
     return NodeStatus(*_known(node), "running" if forwards else "silent", ready=forwards)
 
@@ -162,10 +164,10 @@ def node_statuses(place: LabPlace, nodes: Sequence[Node]) -> dict[str, NodeStatu
     """Ask these nodes of ours, all at once."""
     controls = {node.name: place.node_control(node.name) for node in nodes}
     answers = request_all(controls, {"do": "status"})
-    return {node.name: _told(node, answers.get(node.name)) for node in nodes}
+    return {node.name: _status_of(node, answers.get(node.name)) for node in nodes}
 
 
-def _told(node: Node, answer: Mapping[str, Any] | None) -> NodeStatus:
+def _status_of(node: Node, answer: Mapping[str, Any] | None) -> NodeStatus:
     known = _known(node)
     if answer is None:
         return NodeStatus(*known, "silent")

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from testbed.backends.common.base import Backend, GuestState
+from testbed.backends.common.base import Backend, ExternalState
 from testbed.backends.field.boards import at_their_addresses
 from testbed.backends.field.deployment import Deployment
 from testbed.backends.registry import Choice, Maker, choose_backend, known_backend, make_backend
@@ -19,18 +19,18 @@ from testbed.errors import A_FEW, InputError, NodeFailure, TestbedError, few
 from testbed.keeper.children import UNKNOWN
 from testbed.keeper.client import Keeper
 from testbed.lab.apply import apply
-from testbed.lab.external_nodes import guest_states, save_outputs
+from testbed.lab.external_nodes import external_states, save_outputs
 from testbed.lab.journal import Journal
-from testbed.lab.links import record_made_anew, tell_of_changed
+from testbed.lab.links import note_changed_links, record_remade_links
 from testbed.lab.start.calibration import calibrated
 from testbed.lab.start.preconditions import (
+    note_board_nodes_here,
+    note_unenforced_limits,
     refuse_another_lab,
-    refuse_died_with_boards,
+    refuse_dead_lab_with_boards,
+    refuse_external_nodes_without_containers,
     refuse_foreign_platforms,
-    refuse_guests_without_containers,
     refuse_other_boards,
-    say_what_is_not_enforced,
-    say_who_stays_here,
 )
 from testbed.lab.start.run_folder import Sources, begin_run
 from testbed.places import LabPlace, RunPlace
@@ -40,15 +40,15 @@ from testbed.records import (
     UNFINISHED,
     LabRecord,
     extend_manifest,
-    forget_lab,
     load_lab,
     locked,
     new_run,
     read_manifest,
+    remove_lab_folder,
     save_lab,
     update_manifest,
 )
-from testbed.topology import doubts
+from testbed.topology import find_likely_mistakes
 from testbed.topology.addresses import keep_numbers, numbers_of
 from testbed.topology.model import Node, NodeKind, Topology, from_json, to_json
 
@@ -88,12 +88,16 @@ def wait_until_ready(
             look_at = time.monotonic() + _LOOK_EVERY_S
             dead = _dead(place)
             ended |= {node.name: dead[node.name] for node in waiting if node.name in dead}
-        guests = guest_states(place, topology) if any(node.external for node in waiting) else {}
-        ended |= {n.name: guests[n.name].words for n in waiting if _has_ended(n, guests)}
+        externals = (
+            external_states(place, topology) if any(node.external for node in waiting) else {}
+        )
+        ended |= {
+            n.name: externals[n.name].status_text for n in waiting if _has_ended(n, externals)
+        }
         waiting = [node for node in waiting if node.name not in ended]
         still, asked_at = [], time.monotonic()
         for node in waiting:
-            ready = guests[node.name].ready if node.external else is_ready(place, node.name)
+            ready = externals[node.name].ready if node.external else is_ready(place, node.name)
             if ready:
                 emit(StageAdvanced(STAGE, detail=node.name))
             else:
@@ -109,8 +113,8 @@ def wait_until_ready(
     emit(StageEnded(STAGE))
 
 
-def _has_ended(node: Node, guests: Mapping[str, GuestState]) -> bool:
-    return bool(node.external) and not guests[node.name].running
+def _has_ended(node: Node, externals: Mapping[str, ExternalState]) -> bool:
+    return bool(node.external) and not externals[node.name].running
 
 
 def _dead(place: LabPlace) -> dict[str, str]:
@@ -119,10 +123,10 @@ def _dead(place: LabPlace) -> dict[str, str]:
     if keeper is None:
         return {}
     nodes = keeper.status()["nodes"].items()
-    return {name: _how(node["exit_code"]) for name, node in nodes if not node["running"]}
+    return {name: _exit_text(node["exit_code"]) for name, node in nodes if not node["running"]}
 
 
-def _how(exit_code: int | None) -> str:
+def _exit_text(exit_code: int | None) -> str:
     known = exit_code not in (None, UNKNOWN)
     return f"exit code {exit_code}" if known else "its process is gone"
 
@@ -130,14 +134,16 @@ def _how(exit_code: int | None) -> str:
 def _failure(
     place: LabPlace, silent: list[str], ended: Mapping[str, str], patience_s: float
 ) -> NodeFailure:
-    told = [f"{name} has ended ({words})" for name, words in islice(ended.items(), A_FEW)]
+    phrases = [
+        f"{name} has ended ({status_text})" for name, status_text in islice(ended.items(), A_FEW)
+    ]
     if len(ended) > A_FEW:
-        told.append(f"{len(ended) - A_FEW} more have ended")
+        phrases.append(f"{len(ended) - A_FEW} more have ended")
     if silent:
-        told.append(f"not connected after {patience_s:.0f} s: {few(silent)}")
+        phrases.append(f"not connected after {patience_s:.0f} s: {few(silent)}")
     names = [*ended, *silent]
     hint = f"see `testbed logs {place.name} {names[0]}`; `testbed up` again retries"
-    return NodeFailure("; ".join(told), hint, names)
+    return NodeFailure("; ".join(phrases), hint, names)
 
 
 def is_ready(place: LabPlace, node: str) -> bool:
@@ -161,19 +167,19 @@ def repairs(steps: Sequence[Step], manifest: Mapping[str, Any]) -> str:
         kind: [s.target for s in steps if s.kind is kind and s.target in had - edited]
         for kind in (StepKind.CREATE, StepKind.WIRE, StepKind.CAPTURE, StepKind.START)
     }
-    told = []
+    phrases = []
     if died[StepKind.CREATE]:
-        told.append(f"made anew: {few(died[StepKind.CREATE])}")
+        phrases.append(f"made anew: {few(died[StepKind.CREATE])}")
     elif died[StepKind.WIRE]:
-        told.append(f"new links: {few(died[StepKind.WIRE])}")
+        phrases.append(f"new links: {few(died[StepKind.WIRE])}")
     elif died[StepKind.CAPTURE]:
-        told.append(f"captured anew: {few(died[StepKind.CAPTURE])}")
+        phrases.append(f"captured anew: {few(died[StepKind.CAPTURE])}")
     if ended := [name for name in died[StepKind.START] if name not in died[StepKind.CREATE]]:
-        told.append(f"started anew: {few(ended)}")
-    if not told:
+        phrases.append(f"started anew: {few(ended)}")
+    if not phrases:
         return ""
     when = time.strftime("%H:%M:%S")
-    return f"parts of the lab had died and were repaired at {when} ({'; '.join(told)})"
+    return f"parts of the lab had died and were repaired at {when} ({'; '.join(phrases)})"
 
 
 HUBS = (NodeKind.BROKER, NodeKind.ROUTER, NodeKind.EXTERNAL)  # others cannot connect without them
@@ -181,7 +187,7 @@ Chooser = Callable[[str | None], Choice]
 
 
 @dataclass(frozen=True, slots=True)
-class Undertaking:
+class UpRequest:
     """One `up`: what is wanted, from which files, where, and who listens."""
 
     topology: Topology
@@ -196,7 +202,7 @@ class Undertaking:
     def backend(self, name: str, run: RunPlace) -> Backend:
         return self.make(name, self.place, run, self.topology, self.emit)
 
-    def on(self, known: LabRecord) -> "Undertaking":
+    def for_running_lab(self, known: LabRecord) -> "UpRequest":
         """The same for a lab that runs."""
         return replace(self, topology=self.placed(as_numbered(self.topology, known)))
 
@@ -229,32 +235,32 @@ def bring_up(
     with locked(topology.name):
         place = LabPlace.of(topology.name)
         sources = Sources(source, scenario)
-        undertaking = Undertaking(
+        up_request = UpRequest(
             topology, sources, place, emit, make, thorough_s, deployment, left_out
         )
-        undertaking = replace(undertaking, topology=undertaking.placed(topology))
+        up_request = replace(up_request, topology=up_request.placed(topology))
         known = load_lab(place)
         if known is not None:
             refuse_another_lab(known, source, asked, deploying=deployment is not None)
             if deployment is not None:
                 refuse_other_boards(known, deployment, topology)
                 deployment.save(place)
-            backend = undertaking.backend(known.backend, known.run_place)
+            backend = up_request.backend(known.backend, known.run_place)
             if backend.inspect().prepared:
-                _bring_in_line(undertaking.on(known), known)
+                _update_lab(up_request.for_running_lab(known), known)
                 return known
-            refuse_died_with_boards(known)
+            refuse_dead_lab_with_boards(known)
             emit(Note(f"lab {topology.name} had died; its remains are cleared away"))
             save_outputs(known)
             backend.destroy()
-            _bury(known)
-        forget_lab(place)
+            _mark_died(known)
+        remove_lab_folder(place)
         if known is None:
-            return _start_anew(undertaking, choose(asked))
-        return _start_anew(undertaking, replace(choose(known.backend), reason="as before"))
+            return _start_new(up_request, choose(asked))
+        return _start_new(up_request, replace(choose(known.backend), reason="as before"))
 
 
-def _bury(known: LabRecord) -> None:
+def _mark_died(known: LabRecord) -> None:
     """The run of a lab that died has ended, and says so from now on."""
     with suppress(InputError):
         if read_manifest(known.run_place)["status"] in UNFINISHED:
@@ -266,73 +272,73 @@ def as_numbered(topology: Topology, known: LabRecord) -> Topology:
     return keep_numbers(topology, read_manifest(known.run_place)["numbers"])
 
 
-def _start_anew(undertaking: Undertaking, choice: Choice) -> LabRecord:
-    topology, emit = undertaking.topology, undertaking.emit
-    refuse_guests_without_containers(topology, choice.name, choice.reason)
+def _start_new(up_request: UpRequest, choice: Choice) -> LabRecord:
+    topology, emit = up_request.topology, up_request.emit
+    refuse_external_nodes_without_containers(topology, choice.name, choice.reason)
     refuse_foreign_platforms(topology, choice.name)
     emit(Note(f"backend {choice.name}: {choice.reason}"))
-    say_what_is_not_enforced(topology, choice, emit)
-    say_who_stays_here(topology, choice, emit)
-    for doubt in doubts(topology):
-        emit(Warned(doubt))
+    note_unenforced_limits(topology, choice, emit)
+    note_board_nodes_here(topology, choice, emit)
+    for mistake in find_likely_mistakes(topology):
+        emit(Warned(mistake))
     run = new_run(topology.name)
     record = LabRecord(
         name=topology.name,
         run=run.run,
         run_folder=str(run.folder),
         backend=choice.name,
-        source=str(undertaking.sources.topology.resolve()),
+        source=str(up_request.sources.topology.resolve()),
     )
     try:
-        undertaking.place.folder.mkdir(parents=True)
-        save_lab(undertaking.place, record)  # first of all: `down` must know of the run folder
-        if undertaking.deployment is not None:
-            undertaking.deployment.save(undertaking.place)
-        begin_run(topology, undertaking.sources, run, choice)
-        backend = undertaking.backend(choice.name, run)
-        _apply_and_wait(undertaking, run, backend, plan_up(topology, Actual()))
+        up_request.place.folder.mkdir(parents=True)
+        save_lab(up_request.place, record)  # first of all: `down` must know of the run folder
+        if up_request.deployment is not None:
+            up_request.deployment.save(up_request.place)
+        begin_run(topology, up_request.sources, run, choice)
+        backend = up_request.backend(choice.name, run)
+        _apply_and_wait(up_request, run, backend, plan_up(topology, Actual()))
     except NodeFailure:
         raise
     except BaseException:
-        _take_back(undertaking, undertaking.backend(choice.name, run), run)
+        _undo_start(up_request, up_request.backend(choice.name, run), run)
         raise
     return record
 
 
-def _take_back(undertaking: Undertaking, backend: Backend, run: RunPlace) -> None:
+def _undo_start(up_request: UpRequest, backend: Backend, run: RunPlace) -> None:
     """Everything a failed start has made. What cannot be removed now keeps its record, so that `down` can."""
     try:
         backend.destroy()
     except TestbedError as error:
-        undertaking.emit(Warned(f"{error.message}; {error.hint}"))
+        up_request.emit(Warned(f"{error.message}; {error.hint}"))
         return
-    forget_lab(undertaking.place)
+    remove_lab_folder(up_request.place)
     shutil.rmtree(run.folder, ignore_errors=True)
 
 
-def _bring_in_line(undertaking: Undertaking, known: LabRecord) -> None:
+def _update_lab(up_request: UpRequest, known: LabRecord) -> None:
     """Do what is missing. The manifest follows when it is done, so that it never promises what does not exist.
 
     Only the numbers come first: they are given for ever. If single nodes fail, the others are there all the same, and
     the manifest knows of them, as after a first `up`.
     """
-    topology, run = undertaking.topology, known.run_place
-    backend = undertaking.backend(known.backend, run)
-    refuse_guests_without_containers(topology, known.backend, "on which the lab is up")
+    topology, run = up_request.topology, known.run_place
+    backend = up_request.backend(known.backend, run)
+    refuse_external_nodes_without_containers(topology, known.backend, "on which the lab is up")
     refuse_foreign_platforms(topology, known.backend)
     actual = backend.inspect()
     steps = plan_up(topology, actual)
     manifest = read_manifest(run)
     anew = frozenset(step.target for step in steps if step.kind is StepKind.SHAPE)
-    tell_of_changed(backend, topology, anew, undertaking.emit)
+    note_changed_links(backend, topology, anew, up_request.emit)
     if repaired := repairs(steps, manifest):
-        undertaking.emit(Note(repaired))
+        up_request.emit(Note(repaired))
         extend_manifest(run, warnings=[repaired])
     update_manifest(run, numbers={**manifest["numbers"], **numbers_of(topology)})
     try:
-        _apply_and_wait(undertaking, run, backend, steps)
+        _apply_and_wait(up_request, run, backend, steps)
     except NodeFailure:
-        _follow_the_file(undertaking, run, steps)
+        _record_topology(up_request, run, steps)
         update_manifest(run, status="starting")
         raise
     except BaseException:
@@ -340,40 +346,40 @@ def _bring_in_line(undertaking: Undertaking, known: LabRecord) -> None:
         try:
             backend.remove(made, lambda _: None)
         except TestbedError as error:
-            undertaking.emit(Warned(f"{few(made)} could not be taken back: {error.message}"))
+            up_request.emit(Warned(f"{few(made)} could not be taken back: {error.message}"))
         raise
     finally:
         with suppress(TestbedError):
-            record_made_anew(known, backend, topology, anew)
-    changed = _follow_the_file(undertaking, run, steps)
+            record_remade_links(known, backend, topology, anew)
+    changed = _record_topology(up_request, run, steps)
     if not steps:
         what = "its scenario is now the file's" if changed else "nothing to do"
-        undertaking.emit(Note(f"lab {topology.name} is up already; {what}"))
+        up_request.emit(Note(f"lab {topology.name} is up already; {what}"))
 
 
-def _follow_the_file(undertaking: Undertaking, run: RunPlace, steps: tuple[Step, ...]) -> bool:
+def _record_topology(up_request: UpRequest, run: RunPlace, steps: tuple[Step, ...]) -> bool:
     """The run's topology is the file's from now on; whether that is another one."""
-    if from_json(read_manifest(run)["topology"]) == undertaking.topology:
+    if from_json(read_manifest(run)["topology"]) == up_request.topology:
         return False
-    undertaking.sources.copy_to(run)
-    update_manifest(run, topology=to_json(undertaking.topology), **undertaking.sources.resolved())
+    up_request.sources.copy_to(run)
+    update_manifest(run, topology=to_json(up_request.topology), **up_request.sources.resolved())
     if steps:  # what was published to other nodes than these is not measured with them
         update_manifest(run, measured_from_ns=time.time_ns())
     return True
 
 
 def _apply_and_wait(
-    undertaking: Undertaking, run: RunPlace, backend: Backend, steps: tuple[Step, ...]
+    up_request: UpRequest, run: RunPlace, backend: Backend, steps: tuple[Step, ...]
 ) -> None:
-    topology, emit = undertaking.topology, undertaking.emit
-    steps = tuple(step for step in steps if step.target not in undertaking.left_out)
+    topology, emit = up_request.topology, up_request.emit
+    steps = tuple(step for step in steps if step.target not in up_request.left_out)
     failures = apply(steps, backend, topology, Journal(run.journal), emit)
     _record_emulator(run, backend)
-    failed = {name for failure in failures for name in failure.nodes} | undertaking.left_out
+    failed = {name for failure in failures for name in failure.nodes} | up_request.left_out
     if failed.isdisjoint(node.name for node in topology.nodes if node.kind in HUBS):
         try:
-            with _calibration(undertaking, run, backend, steps):
-                wait_until_ready(undertaking.place, topology, emit, without=failed)
+            with _calibration(up_request, run, backend, steps):
+                wait_until_ready(up_request.place, topology, emit, without=failed)
         except NodeFailure as failure:
             failures.append(failure)
     if failures:
@@ -396,18 +402,18 @@ def _record_emulator(run: RunPlace, backend: Backend) -> None:
 
 
 def _calibration(
-    undertaking: Undertaking, run: RunPlace, backend: Backend, steps: tuple[Step, ...]
+    up_request: UpRequest, run: RunPlace, backend: Backend, steps: tuple[Step, ...]
 ) -> AbstractContextManager[None]:
     """Measured are links that are new, or that an `up` that failed has left; all of them if that was asked for."""
     measured = read_manifest(run).get("calibration")
     new = any(step.kind is StepKind.SHAPE for step in steps)
-    if undertaking.thorough_s is None and measured and not new:
+    if up_request.thorough_s is None and measured and not new:
         return nullcontext()
     return calibrated(
-        undertaking.place,
+        up_request.place,
         run,
-        undertaking.topology,
+        up_request.topology,
         backend.emulator,
-        undertaking.emit,
-        undertaking.thorough_s,
+        up_request.emit,
+        up_request.thorough_s,
     )

@@ -29,7 +29,7 @@ class Action(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class DirectionState:
     """One direction of a link as it is now."""
 
     shape: Shape
@@ -40,34 +40,34 @@ class Line:
         return {**asdict(self.shape), "cut": self.cut}
 
     @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> "Line":
+    def from_json(cls, value: Mapping[str, Any]) -> "DirectionState":
         """The inverse of `to_json`."""
         shape = {name: value[name] for name in value if name != "cut"}
         return cls(Shape(**shape), bool(value.get("cut", False)))
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class LinkState:
     """Both directions as they are now."""
 
-    up: Line
-    down: Line
+    up: DirectionState
+    down: DirectionState
 
     @classmethod
-    def of(cls, profile: Profile) -> "Link":
+    def of(cls, profile: Profile) -> "LinkState":
         """As the file says it."""
-        return cls(Line(profile.up), Line(profile.down))
+        return cls(DirectionState(profile.up), DirectionState(profile.down))
 
-    def line(self, direction: str) -> Line:
+    def direction_state(self, direction: str) -> DirectionState:
         """One of the two."""
         return self.up if direction == UP else self.down
 
 
-Links = Mapping[str, Link]
+LinkStates = Mapping[str, LinkState]
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class LinkOrder:
     """What is wanted of some links. With `set`: a profile's values, and single values (fields of Shape) before them."""
 
     action: Action
@@ -85,18 +85,20 @@ class Order:
         }
 
 
-def as_filed(topology: Topology) -> dict[str, Link]:
+def configured_links(topology: Topology) -> dict[str, LinkState]:
     """What the file says of each link."""
-    profiles = {profile.name: Link.of(profile) for profile in topology.profiles}
+    profiles = {profile.name: LinkState.of(profile) for profile in topology.profiles}
     return {node.name: profiles[node.profile] for node in topology.nodes}
 
 
-def ordered(order: Order, now: Links, filed: Links, emulator: str) -> dict[str, Link]:
+def apply_order(
+    order: LinkOrder, now: LinkStates, configured: LinkStates, emulator: str
+) -> dict[str, LinkState]:
     """What the order makes of the links in `now`; those that stay as they are are left out.
 
     InputError, before anything is done, if one of them would become what no link can be.
     """
-    after = {name: _after(order, link, filed[name]) for name, link in now.items()}
+    after = {name: _after(order, link, configured[name]) for name, link in now.items()}
     if order.action is Action.SET:
         _refuse_negative_delays(after, order.directions)
         if emulator == Emulator.TBF:
@@ -104,11 +106,11 @@ def ordered(order: Order, now: Links, filed: Links, emulator: str) -> dict[str, 
     return {name: link for name, link in after.items() if link != now[name]}
 
 
-def _after(order: Order, now: Link, filed: Link) -> Link:
+def _after(order: LinkOrder, now: LinkState, configured: LinkState) -> LinkState:
     shapes = order.shapes()
 
-    def line(direction: str) -> Line:
-        before = now.line(direction)
+    def direction_state(direction: str) -> DirectionState:
+        before = now.direction_state(direction)
         match order.action:
             case Action.SET:
                 return replace(before, shape=replace(before.shape, **shapes[direction]))
@@ -117,15 +119,15 @@ def _after(order: Order, now: Link, filed: Link) -> Link:
             case Action.RESTORE:
                 return replace(before, cut=False)
             case Action.RESET:
-                return filed.line(direction)
+                return configured.direction_state(direction)
 
-    return replace(now, **{direction: line(direction) for direction in order.directions})
+    return replace(now, **{direction: direction_state(direction) for direction in order.directions})
 
 
-def _refuse_negative_delays(links: Links, directions: Iterable[str]) -> None:
+def _refuse_negative_delays(links: LinkStates, directions: Iterable[str]) -> None:
     for name, link in links.items():
         for direction in directions:
-            shape = link.line(direction).shape
+            shape = link.direction_state(direction).shape
             if shape.jitter_s > shape.delay_s:
                 raise InputError(
                     f"{name} {direction}: a jitter of {DURATION.write(shape.jitter_s)} is larger than "
@@ -134,9 +136,11 @@ def _refuse_negative_delays(links: Links, directions: Iterable[str]) -> None:
                 )
 
 
-def _refuse_more_than_rates(links: Links, directions: Iterable[str]) -> None:
+def _refuse_more_than_rates(links: LinkStates, directions: Iterable[str]) -> None:
     """What `up` refuses is refused here as well."""
-    shapes = [link.line(direction).shape for link in links.values() for direction in directions]
+    shapes = [
+        link.direction_state(direction).shape for link in links.values() for direction in directions
+    ]
     try:
         choose(Emulator.TBF, shapes, _HAS_TBF)
     except InputError as error:
@@ -146,12 +150,12 @@ def _refuse_more_than_rates(links: Links, directions: Iterable[str]) -> None:
         ) from error
 
 
-def differing(now: Links, filed: Links) -> dict[str, str]:
+def find_differences(now: LinkStates, configured: LinkStates) -> dict[str, str]:
     """Links that are not as the file says: name -> `cut` or `changed`."""
     return {
         name: "cut" if link.up.cut or link.down.cut else "changed"
         for name, link in now.items()
-        if name in filed and link != filed[name]
+        if name in configured and link != configured[name]
     }
 
 
@@ -167,7 +171,7 @@ def still_changed(record: Iterable[Mapping[str, Any]]) -> list[str]:
     return list(links)
 
 
-def sentence_on(differences: Mapping[str, str]) -> str:
+def describe_differences(differences: Mapping[str, str]) -> str:
     """One sentence on links that are not as the file says; nothing if there are none."""
     if not differences:
         return ""

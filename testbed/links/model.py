@@ -29,7 +29,7 @@ class LinkModel:
     def __init__(self, shape: Shape, queue_bytes: int, random: Random) -> None:
         self._random = random
         self._free_at = 0  # the line is busy until then
-        self._on_line: deque[tuple[int, int]] = deque()  # accepted: (leaves the line at, size)
+        self._on_link: deque[tuple[int, int]] = deque()  # accepted: (leaves the line at, size)
         self._backlog = 0  # bytes in _on_line
         self._last_arrival = 0
         self.reshape(shape, queue_bytes)
@@ -45,7 +45,7 @@ class LinkModel:
     def clear(self) -> None:
         """Nothing waits, nothing is under way: the line was cut."""
         self._free_at = self._last_arrival = self._backlog = 0
-        self._on_line.clear()
+        self._on_link.clear()
 
     def reseed(self, random: Random) -> None:
         """Loss and jitter follow this randomness from now on."""
@@ -55,25 +55,25 @@ class LinkModel:
         """A frame of `size` bytes comes: when it arrives at the other end, or why it does not."""
         through = now
         if self._rate is not None:
-            self._clear_line(now)
-            if self._on_line and self._waiting() + size > self._queue_bytes:
+            self._clear_link(now)
+            if self._on_link and self._waiting() + size > self._queue_bytes:
                 return Drop.QUEUE
             through = max(now, self._free_at) + math.ceil(size * 8 * SECOND / self._rate)
             self._free_at = through
-            self._on_line.append((through, size))
+            self._on_link.append((through, size))
             self._backlog += size
         if self._loss and self._random.random() < self._loss:
             return Drop.LOSS
         self._last_arrival = max(self._last_arrival, through + self._travel())
         return self._last_arrival
 
-    def _clear_line(self, now: int) -> None:
-        while self._on_line and self._on_line[0][0] <= now:
-            self._backlog -= self._on_line.popleft()[1]
+    def _clear_link(self, now: int) -> None:
+        while self._on_link and self._on_link[0][0] <= now:
+            self._backlog -= self._on_link.popleft()[1]
 
     def _waiting(self) -> int:
         """Bytes behind the packet that is on the line."""
-        return self._backlog - self._on_line[0][1]
+        return self._backlog - self._on_link[0][1]
 
     def _travel(self) -> int:
         if not self._jitter:

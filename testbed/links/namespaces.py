@@ -33,28 +33,28 @@ def open_own() -> int:
 @contextmanager
 def inside(ns_fd: int) -> Iterator[None]:
     """Work inside another network namespace for a while (this thread only)."""
-    home = open_own()
+    own_fd = open_own()
     try:
         setns(ns_fd, CLONE_NEWNET)
         try:
             yield
         finally:
-            setns(home, CLONE_NEWNET)
+            setns(own_fd, CLONE_NEWNET)
     finally:
-        os.close(home)
+        os.close(own_fd)
 
 
 def make_network() -> int:
     """A new network namespace; it lives as long as the returned descriptor or a process in it."""
-    home = open_own()
+    own_fd = open_own()
     try:
         unshare(CLONE_NEWNET)
         try:
             made = open_own()
         finally:
-            setns(home, CLONE_NEWNET)
+            setns(own_fd, CLONE_NEWNET)
     finally:
-        os.close(home)
+        os.close(own_fd)
     silence(made)
     return made
 
@@ -101,7 +101,7 @@ def enter_core(unprivileged: bool) -> None:
         os.close(own)
 
 
-def way(as_root: bool) -> str:
+def privilege(as_root: bool) -> str:
     """How namespaces are made here."""
     return "as root" if as_root else "in a user namespace, without root"
 

@@ -26,7 +26,7 @@ _SOL_NETLINK = 270
 _NETLINK_CAP_ACK = 10  # errors do not repeat the whole request
 _AT_ONCE = 64  # requests in flight: their acknowledgements fit the socket's buffer
 _TIMEOUT_S = 30.0
-_DUMP_ROOM = 1 << 17
+_DUMP_BYTES = 1 << 17
 
 
 class NetlinkError(TestbedError):
@@ -90,7 +90,7 @@ class Netlink:
         length = _HEADER.size + len(body)
         self._socket.send(_HEADER.pack(length, kind, flags, self._sequence, 0) + body)
         while True:
-            for what, sequence, answer in _parts(self._socket.recv(_DUMP_ROOM)):
+            for what, sequence, answer in _parts(self._socket.recv(_DUMP_BYTES)):
                 if sequence != self._sequence:
                     continue
                 if what == _NLMSG_DONE:

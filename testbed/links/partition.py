@@ -13,35 +13,35 @@ _FIRST_TABLE = 1_000
 _TABLES_EACH = 1_000  # so many sides a partition can have
 
 
-def part(number: int, sides: Sequence[Sequence[str]]) -> None:
+def partition(number: int, groups: Sequence[Sequence[str]]) -> None:
     """Addresses of these sides reach each other no more."""
     with netlink() as core:
-        core.do([request for holes, _ in _requests(number, sides) for request in holes])
+        core.do([request for holes, _ in _requests(number, groups) for request in holes])
 
 
-def reunite(number: int, sides: Sequence[Sequence[str]]) -> None:
+def heal(number: int, groups: Sequence[Sequence[str]]) -> None:
     """They do again, as far as this partition is concerned."""
     with netlink() as core:
-        core.do([request for _, mended in _requests(number, sides) for request in mended])
+        core.do([request for _, mended in _requests(number, groups) for request in mended])
 
 
 def _requests(
-    number: int, sides: Sequence[Sequence[str]]
+    number: int, groups: Sequence[Sequence[str]]
 ) -> list[tuple[list[Request], list[Request]]]:
     """For each side what parts it from the others, and what ends that. Rules come last, and go first."""
     found = []
-    for place, side in enumerate(sides):
+    for place, group in enumerate(groups):
         table = _FIRST_TABLE + number * _TABLES_EACH + place
-        others = [address for other in sides if other is not side for address in other]
+        others = [address for other in groups if other is not group for address in other]
         found.append(
             (
                 [
-                    *(requests.swallow(address, table) for address in others),
-                    *(requests.look_up_first(address, table) for address in side),
+                    *(requests.add_blackhole(address, table) for address in others),
+                    *(requests.add_rule(address, table) for address in group),
                 ],
                 [
-                    *(requests.look_up_no_more(address, table) for address in side),
-                    *(requests.swallow_no_more(address, table) for address in others),
+                    *(requests.delete_rule(address, table) for address in group),
+                    *(requests.delete_blackhole(address, table) for address in others),
                 ],
             )
         )

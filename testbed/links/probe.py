@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 
 from testbed.errors import MissingCapability, TestbedError
 from testbed.links.emulator import Capabilities
-from testbed.links.namespaces import enter_core, inside, make_network, privileged, way
+from testbed.links.namespaces import enter_core, inside, make_network, privilege, privileged
 from testbed.links.netlink import NetlinkError, netlink
 from testbed.links.shaping import netem, tbf
 from testbed.links.tap import close_tap, open_tap
@@ -21,7 +21,7 @@ from testbed.topology.model import Shape
 
 
 @dataclass(frozen=True, slots=True)
-class Findings:
+class ProbeResult:
     """Whether namespaces can be made (else why not, with the way out), and with what links can be shaped."""
 
     namespaces: bool
@@ -67,7 +67,7 @@ def _taps(scratch: int) -> str:
     return ""
 
 
-def look() -> Findings:
+def probe_machine() -> ProbeResult:
     """Try everything in a process of its own."""
     tried = subprocess.run(
         [sys.executable, "-m", "testbed.links.probe"],
@@ -80,18 +80,18 @@ def look() -> Findings:
     if tried.returncode != 0:
         raise TestbedError(f"the probe failed: {tried.stderr.strip()[-500:]}")
     found = json.loads(tried.stdout)
-    return Findings(found["namespaces"], found["reason"], Capabilities(**found["capabilities"]))
+    return ProbeResult(found["namespaces"], found["reason"], Capabilities(**found["capabilities"]))
 
 
-def _try_everything() -> Findings:
+def _try_everything() -> ProbeResult:
     as_root = privileged()
     try:
         enter_core(unprivileged=not as_root)
         found = capabilities()
     except TestbedError as error:
-        nothing = Capabilities(netem=False, tbf=False, tun="no namespaces")
-        return Findings(False, f"{error.message}; {error.hint}", nothing)
-    return Findings(True, way(as_root), found)
+        no_capabilities = Capabilities(netem=False, tbf=False, tun="no namespaces")
+        return ProbeResult(False, f"{error.message}; {error.hint}", no_capabilities)
+    return ProbeResult(True, privilege(as_root), found)
 
 
 if __name__ == "__main__":

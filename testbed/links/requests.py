@@ -171,28 +171,28 @@ def delete_route(address: str) -> Request:
     return Request(f"forget the way to {address}", _DELROUTE, 0, body, frozenset({errno.ESRCH}))
 
 
-def look_up_first(source: str, table: int) -> Request:
+def add_rule(source: str, table: int) -> Request:
     """What comes from this address is looked up in this table before the others; it may be so already."""
     return Request(
         f"watch {source}", _NEWRULE, CREATE, _rule(source, table), frozenset({errno.EEXIST})
     )
 
 
-def look_up_no_more(source: str, table: int) -> Request:
+def delete_rule(source: str, table: int) -> Request:
     """The inverse; none is fine."""
     gone = frozenset({errno.ENOENT})
     return Request(f"watch {source} no more", _DELRULE, 0, _rule(source, table), gone)
 
 
-def swallow(address: str, table: int) -> Request:
+def add_blackhole(address: str, table: int) -> Request:
     """Packets to this address that are looked up in this table are lost, without a word."""
-    return Request(f"lose packets to {address}", _NEWROUTE, REPLACE, _hole(address, table))
+    return Request(f"lose packets to {address}", _NEWROUTE, REPLACE, _blackhole(address, table))
 
 
-def swallow_no_more(address: str, table: int) -> Request:
+def delete_blackhole(address: str, table: int) -> Request:
     """The inverse; none is fine."""
     gone = frozenset({errno.ESRCH})
-    return Request(f"let packets to {address} pass", _DELROUTE, 0, _hole(address, table), gone)
+    return Request(f"let packets to {address} pass", _DELROUTE, 0, _blackhole(address, table), gone)
 
 
 def _rule(source: str, table: int) -> bytes:
@@ -206,7 +206,7 @@ def _rule(source: str, table: int) -> bytes:
     )
 
 
-def _hole(address: str, table: int) -> bytes:
+def _blackhole(address: str, table: int) -> bytes:
     return b"".join(
         (
             m.about_route(_ONE, _UNSPECIFIED, _SCOPE_UNIVERSE, _BLACKHOLE),

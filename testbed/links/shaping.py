@@ -9,7 +9,7 @@ import socket
 import struct
 
 from testbed.links import netlink_messages as m
-from testbed.links.changes import Line
+from testbed.links.changes import DirectionState
 from testbed.links.model import ETHERNET_HEADER, queue_bytes, tbf_burst
 from testbed.links.netlink import Request
 from testbed.links.requests import CREATE, REPLACE
@@ -52,12 +52,12 @@ def first_band(handle: int) -> int:
     return handle | 1
 
 
-def police(index: int, name: str, parent: int, rate: int, room: int) -> list[Request]:
-    """Drop what does not fit into `room` bytes in front of a line of `rate` bytes a second, from now on."""
-    burst = min(_MOST, max(1, round(room * 1e9 / rate / _TICK_NS)))
+def police(index: int, name: str, parent: int, rate: int, limit_bytes: int) -> list[Request]:
+    """Drop what does not fit into `limit_bytes` bytes in front of a line of `rate` bytes a second, from now on."""
+    burst = min(_MAX_U32, max(1, round(limit_bytes * 1e9 / rate / _TICK_NS)))
     parameters = _POLICE.pack(
-        *(0, _DROP, 0, burst, _MOST),  # index, action, limit, burst, mtu
-        *(_ANY_CELL, _ETHERNET, 0, 0, 0, min(rate, _MOST)),  # struct tc_ratespec
+        *(0, _DROP, 0, burst, _MAX_U32),  # index, action, limit, burst, mtu
+        *(_ANY_CELL, _ETHERNET, 0, 0, 0, min(rate, _MAX_U32)),  # struct tc_ratespec
         *(0, 0, 0),
     )
     action = m.nest(
@@ -85,7 +85,7 @@ def police(index: int, name: str, parent: int, rate: int, room: int) -> list[Req
 
 
 _UNLIMITED_BPS = 100e9  # netem keeps packets in order only when it has a rate
-_MANY_PACKETS = 100_000  # netem's own limit; the queue is limited in bytes, in front of it
+_NETEM_PACKET_LIMIT = 100_000  # netem's own limit; the queue is limited in bytes, in front of it
 # A handle for each kind: the kernel refuses to make a discipline of one kind out of one of another.
 _HANDLES = {"tbf": 0x00010000, "netem": 0x00020000, "blackhole": 0x00030000, "prio": 0x00040000}
 _NEWQDISC, _DELQDISC = 36, 37
@@ -97,13 +97,13 @@ _ETHERNET = 1  # TC_LINKLAYER_ETHERNET
 _TBF_QOPT = struct.Struct("=xBHhHI12xIII")  # struct tc_tbf_qopt (linux/pkt_sched.h), no peak rate
 _NETEM_QOPT = struct.Struct("=IIIIII")  # struct tc_netem_qopt: latency, limit, loss, ...
 _NETEM_RATE_OPT = struct.Struct("=IiIi")  # struct tc_netem_rate
-_MOST = 0xFFFFFFFF
+_MAX_U32 = 0xFFFFFFFF
 
 
 def tbf(index: int, name: str, rate_bps: float, limit: int, burst: int) -> Request:
     """A token bucket; rate in bits a second, limit and burst in bytes."""
     rate = max(1, round(rate_bps / 8))
-    parameters = _TBF_QOPT.pack(_ETHERNET, 0, 0, 0, min(rate, _MOST), limit, 0, 0)
+    parameters = _TBF_QOPT.pack(_ETHERNET, 0, 0, 0, min(rate, _MAX_U32), limit, 0, 0)
     options = m.nest(
         _TCA_OPTIONS,
         m.attribute(_TBF_PARMS, parameters),
@@ -120,11 +120,11 @@ def netem(index: int, name: str, shape: Shape, mtu: int, seed: int = 0) -> list[
     return [
         _discipline(index, name, "prio", prio_options()),
         _discipline(index, name, "netem", _netem_options(shape, rate, seed), first_band(outer)),
-        *police(index, name, outer, rate, _room(shape, rate, mtu)),
+        *police(index, name, outer, rate, _queue_limit(shape, rate, mtu)),
     ]
 
 
-def _room(shape: Shape, rate: int, mtu: int) -> int:
+def _queue_limit(shape: Shape, rate: int, mtu: int) -> int:
     """Bytes for what waits and for the packet on the line."""
     if shape.rate_bps is None:
         return rate  # a second of a very fast line
@@ -132,10 +132,10 @@ def _room(shape: Shape, rate: int, mtu: int) -> int:
 
 
 def _netem_options(shape: Shape, rate: int, seed: int) -> bytes:
-    loss = round(shape.loss * _MOST)
+    loss = round(shape.loss * _MAX_U32)
     options = (
-        _NETEM_QOPT.pack(0, _MANY_PACKETS, loss, 0, 0, 0),
-        m.attribute(_NETEM_RATE, _NETEM_RATE_OPT.pack(min(rate, _MOST), 0, 0, 0)),
+        _NETEM_QOPT.pack(0, _NETEM_PACKET_LIMIT, loss, 0, 0, 0),
+        m.attribute(_NETEM_RATE, _NETEM_RATE_OPT.pack(min(rate, _MAX_U32), 0, 0, 0)),
         m.u64(_NETEM_RATE64, rate),
         m.s64(_NETEM_LATENCY64, round(shape.delay_s * 1e9)),
         m.s64(_NETEM_JITTER64, round(shape.jitter_s * 1e9)),
@@ -146,9 +146,9 @@ def _netem_options(shape: Shape, rate: int, seed: int) -> bytes:
 
 def unshaped(index: int, name: str) -> Request:
     """Back to the kernel's default; fine if nothing was set."""
-    nothing_there = frozenset({errno.ENOENT, errno.EINVAL})
+    not_present = frozenset({errno.ENOENT, errno.EINVAL})
     body = m.about_queueing(index, 0, _ROOT)
-    return Request(f"unshape {name}", _DELQDISC, 0, body, nothing_there)
+    return Request(f"unshape {name}", _DELQDISC, 0, body, not_present)
 
 
 def cut(index: int, name: str) -> Request:
@@ -157,11 +157,11 @@ def cut(index: int, name: str) -> Request:
 
 
 def shapers(
-    emulator: Emulator, index: int, name: str, line: Line, mtu: int, seed: int = 0
+    emulator: Emulator, index: int, name: str, state: DirectionState, mtu: int, seed: int = 0
 ) -> list[Request]:
     """The requests that make one direction behave as asked."""
-    shape = line.shape
-    if line.cut:
+    shape = state.shape
+    if state.cut:
         return [cut(index, name)]
     if emulator is Emulator.NETEM and shape != Shape(queue_bytes=shape.queue_bytes):
         return netem(index, name, shape, mtu, seed)

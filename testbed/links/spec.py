@@ -51,12 +51,12 @@ def _ends(address: str, prefix_length: int) -> tuple[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class Attachment:
     """A link and the namespace of its node; behind a router, also the router's own link."""
 
     spec: LinkSpec
     ns_fd: int
-    router: "Access | None" = None
+    router: "Attachment | None" = None
     is_router: bool = False
 
     @property
@@ -65,9 +65,9 @@ class Access:
         return None if self.router is None else self.router.ns_fd
 
 
-def by_far_end(links: Iterable[Access]) -> Iterator[tuple[int | None, list[Access]]]:
+def by_far_end(links: Iterable[Attachment]) -> Iterator[tuple[int | None, list[Attachment]]]:
     """The links that end in the core, then those of each router: whoever is nearer to the core comes first."""
-    groups: dict[int | None, list[Access]] = {}
+    groups: dict[int | None, list[Attachment]] = {}
     for link in links:
         groups.setdefault(link.far_fd, []).append(link)
     for far_fd in sorted(groups, key=lambda fd: fd is not None):

@@ -18,7 +18,7 @@ from testbed.topology.units import (
 )
 
 NONE = "none"  # no limit, or the default
-NOTHING = "-"
+EMPTY = "-"
 
 _FIELDS: Mapping[str, tuple[str, Callable[[object], float | int], Quantity]] = {
     "rate": ("rate_bps", parse_rate, RATE),
@@ -58,7 +58,7 @@ def _is_zero(quantity: Quantity, text: str) -> bool:
         return False
 
 
-def written(shape: Mapping[str, Any]) -> dict[str, str]:
+def format_values(shape: Mapping[str, Any]) -> dict[str, str]:
     """Option -> text, for those fields of a Shape that are there; `-` where there is nothing to speak of."""
     return {
         option: _write(option, quantity, shape[field])
@@ -69,5 +69,5 @@ def written(shape: Mapping[str, Any]) -> dict[str, str]:
 
 def _write(option: str, quantity: Quantity, value: float | int | None) -> str:
     if value is None or (value == 0 and option != "queue"):
-        return NOTHING
+        return EMPTY
     return quantity.write(value)

@@ -20,12 +20,12 @@ from pathlib import Path
 from testbed.errors import TestbedError
 from testbed.links import netlink_messages as m
 from testbed.links import requests
-from testbed.links.changes import Line
+from testbed.links.changes import DirectionState
 from testbed.links.model import direction_random
 from testbed.links.namespaces import inside
 from testbed.links.netlink import Netlink, Request, netlink
 from testbed.links.shaping import shapers
-from testbed.links.spec import GATEWAY_MAC, Access, LinkSpec, by_far_end
+from testbed.links.spec import GATEWAY_MAC, Attachment, LinkSpec, by_far_end
 from testbed.topology.model import Emulator
 
 # Whether interfaces can carry packets now: they are up, and so is the other end of their cable.
@@ -100,19 +100,19 @@ def make_core() -> None:
         core.do([requests.raise_link(_LOOPBACK)])
 
 
-def make_veths(links: Sequence[Access]) -> None:
+def make_veths(links: Sequence[Attachment]) -> None:
     """The kernel's own links: eth0 in the node's namespace, the other end in the core or the router, both down."""
     for far_fd, ending_there in by_far_end(links):
         with _at(far_fd) as far:
             far.do([_veth(link) for link in ending_there])
 
 
-def _veth(link: Access) -> Request:
+def _veth(link: Attachment) -> Request:
     spec = link.spec
     return requests.add_veth(spec.far_if, GATEWAY_MAC, NODE_IF, link.ns_fd, spec.mac, spec.mtu)
 
 
-def configure(links: Sequence[Access]) -> None:
+def configure(links: Sequence[Attachment]) -> None:
     """Addresses and aliases; offloads off. The links stay down."""
     with _at(None) as core:
         core.do(_gateway_addresses(links))
@@ -127,7 +127,7 @@ def configure(links: Sequence[Access]) -> None:
             node.do(_describe_node_end(link))
 
 
-def _gateway_addresses(links: Sequence[Access]) -> list[Request]:
+def _gateway_addresses(links: Sequence[Attachment]) -> list[Request]:
     """The core answers under this address: that a packet is too large, or that there is no such node."""
     loopback = socket.if_nametoindex(_LOOPBACK)
     found = {link.spec.gateway for link in links}
@@ -141,7 +141,7 @@ def _describe_far_end(spec: LinkSpec) -> list[Request]:
     return wanted
 
 
-def _describe_node_end(link: Access) -> list[Request]:
+def _describe_node_end(link: Attachment) -> list[Request]:
     spec = link.spec
     index = socket.if_nametoindex(NODE_IF)
     return [
@@ -151,10 +151,14 @@ def _describe_node_end(link: Access) -> list[Request]:
     ]
 
 
-def shape(emulator: Emulator, lines: Sequence[tuple[Access, Line, Line]], seed: int | None) -> None:
+def shape(
+    emulator: Emulator,
+    lines: Sequence[tuple[Attachment, DirectionState, DirectionState]],
+    seed: int | None,
+) -> None:
     """Up and down by the kernel: `up` where the node sends, `down` where the core or the router does."""
 
-    def wanted(spec: LinkSpec, ifname: str, line: Line, label: str) -> list[Request]:
+    def wanted(spec: LinkSpec, ifname: str, line: DirectionState, label: str) -> list[Request]:
         chance = direction_random(seed, spec.node, label).getrandbits(64)
         index = socket.if_nametoindex(ifname)
         return shapers(emulator, index, ifname, line, spec.mtu, chance)
@@ -170,26 +174,26 @@ def shape(emulator: Emulator, lines: Sequence[tuple[Access, Line, Line]], seed: 
             far.do(list(chain.from_iterable(all_wanted)))
 
 
-def raise_links(emulator: Emulator | None, links: Sequence[Access]) -> None:
+def raise_links(emulator: Emulator | None, links: Sequence[Attachment]) -> None:
     """Both ends up, with their routes, those nearer to the core first: from now on packets flow."""
     behind = [link for link in links if link.router is not None]
     _raise_at(None, emulator, [link for link in links if link.router is None])
     with _at(None) as core:
         core.do(
-            [_way_through_router(link.spec, link.router.spec) for link in behind if link.router]
+            [_route_through_router(link.spec, link.router.spec) for link in behind if link.router]
         )
     for far_fd, ending_there in by_far_end(behind):
         _raise_at(far_fd, emulator, ending_there)
 
 
-def _raise_at(far_fd: int | None, emulator: Emulator | None, links: Sequence[Access]) -> None:
+def _raise_at(far_fd: int | None, emulator: Emulator | None, links: Sequence[Attachment]) -> None:
     with _at(far_fd) as far:
         far.do([request for link in links for request in _open_far_end(link.spec)])
         for link in links:
             with _at(link.ns_fd) as node:
                 node.do(_open_node_end(link.spec))
         if emulator is not Emulator.RELAY:  # a tap has no cable
-            _wait_for_cables(far, [link.spec.far_if for link in links])
+            _wait_for_carrier(far, [link.spec.far_if for link in links])
 
 
 def _open_far_end(spec: LinkSpec) -> list[Request]:
@@ -201,7 +205,7 @@ def _open_far_end(spec: LinkSpec) -> list[Request]:
     ]
 
 
-def _way_through_router(spec: LinkSpec, router: LinkSpec) -> Request:
+def _route_through_router(spec: LinkSpec, router: LinkSpec) -> Request:
     """The core's route to a node behind a router."""
     index = socket.if_nametoindex(router.far_if)
     return requests.route_through(index, spec.address, 32, router.address)
@@ -217,7 +221,7 @@ def _open_node_end(spec: LinkSpec) -> list[Request]:
     ]
 
 
-def _wait_for_cables(kernel: Netlink, ifnames: Sequence[str]) -> None:
+def _wait_for_carrier(kernel: Netlink, ifnames: Sequence[str]) -> None:
     """Until the kernel has noticed that the other ends are up: before, it drops silently what is sent there.
 
     It does so in its own time, some milliseconds later; one first packet in ten was lost without this.
@@ -233,7 +237,7 @@ def _wait_for_cables(kernel: Netlink, ifnames: Sequence[str]) -> None:
         time.sleep(_PAUSE_S)
 
 
-def remove(links: Sequence[Access]) -> None:
+def remove(links: Sequence[Attachment]) -> None:
     """Routes and both ends; what is gone already is fine."""
     with _at(None) as core:
         behind = [link.spec for link in links if link.router is not None]

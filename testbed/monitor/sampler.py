@@ -14,7 +14,7 @@ from typing import Any
 
 from testbed.monitor import proc
 from testbed.monitor.proc import Limit, Ticks, Used
-from testbed.monitor.shared_counters import Board
+from testbed.monitor.shared_counters import SharedCounters
 
 # Many durations in a few numbers that can be added up: how many were at most so long.
 
@@ -48,7 +48,7 @@ PRESSURES = ("cpu", "memory", "io")
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Sample:
     """What is to be seen at one moment; None where this machine does not tell."""
 
     time_ns: int  # since 1970
@@ -67,7 +67,7 @@ class Look:
 
 
 def row(
-    before: Look, after: Look, delays_ns: Sequence[int], limit_cores: float | None = None
+    before: Sample, after: Sample, delays_ns: Sequence[int], limit_cores: float | None = None
 ) -> dict[str, Any]:
     """The time between two looks; `delays_ns` are those of the sleeper in it."""
     span_ns = max(1, after.monotonic_ns - before.monotonic_ns)
@@ -135,15 +135,17 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 4)
 
 
-_MOST = 1 << 16  # bytes; what is looked for stands in the first ones
+_READ_BYTES = 1 << 16  # bytes; what is looked for stands in the first ones
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
-class Eye:
+class Sampler:
     """Sees the machine that it runs on."""
 
-    def __init__(self, board: Board, limit: Limit | None, root: Path = Path("/proc")) -> None:
-        self._board = board
+    def __init__(
+        self, counters: SharedCounters, limit: Limit | None, root: Path = Path("/proc")
+    ) -> None:
+        self._counters = counters
         self._limit = limit
         names = (
             "stat",
@@ -157,11 +159,11 @@ class Eye:
             with suppress(OSError):  # pressure is not in every kernel
                 self._files[name] = os.open(root / name, os.O_RDONLY | os.O_CLOEXEC)
 
-    def look(self) -> Look:
+    def sample(self) -> Sample:
         """Now."""
         memory, swap = self._read("meminfo"), self._read("vmstat")
         running = proc.running(self._read("loadavg"))
-        return Look(
+        return Sample(
             time_ns=time.time_ns(),
             monotonic_ns=time.monotonic_ns(),
             ticks=proc.ticks(self._read("stat")),
@@ -174,9 +176,9 @@ class Eye:
             swapped_in_bytes=_bytes(proc.named(swap, b"pswpin")),
             swapped_out_bytes=_bytes(proc.named(swap, b"pswpout")),
             used=self._limit.used() if self._limit else None,
-            capture_dropped=self._board.capture_dropped,
-            relay_late=tuple(self._board.relay_late),
-            relay_peak_ns=self._board.take_relay_peak_ns(),
+            capture_dropped=self._counters.capture_dropped,
+            relay_late=tuple(self._counters.relay_late),
+            relay_peak_ns=self._counters.take_relay_peak_ns(),
         )
 
     def _read(self, name: str) -> bytes:
@@ -184,7 +186,7 @@ class Eye:
         if descriptor is None:
             return b""
         try:
-            return os.pread(descriptor, _MOST, 0)
+            return os.pread(descriptor, _READ_BYTES, 0)
         except OSError:  # the kernel may know a pressure and yet not tell it
             return b""
 

@@ -18,7 +18,7 @@ _CELL = 8
 _CELLS = 2 + LATE_BUCKETS
 
 
-class Board:
+class SharedCounters:
     """The cells, in memory that is shared or, if there is none, in this process only."""
 
     def __init__(self, cells: memoryview) -> None:
@@ -47,22 +47,22 @@ class Board:
         return peak
 
 
-def private_board() -> Board:
+def private_counters() -> SharedCounters:
     """One that nobody else sees."""
-    return Board(memoryview(bytearray(_CELLS * _CELL)).cast("q"))
+    return SharedCounters(memoryview(bytearray(_CELLS * _CELL)).cast("q"))
 
 
-def shared_board(environment: Mapping[str, str] = os.environ) -> Board:
+def open_shared_counters(environment: Mapping[str, str] = os.environ) -> SharedCounters:
     """The one of this process's keeper; without a keeper, a private one."""
     path = environment.get(VARIABLE)
     if path:
         with suppress(OSError, ValueError):  # the keeper is just ending
             descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
             try:
-                return Board(memoryview(mmap.mmap(descriptor, _CELLS * _CELL)).cast("q"))
+                return SharedCounters(memoryview(mmap.mmap(descriptor, _CELLS * _CELL)).cast("q"))
             finally:
                 os.close(descriptor)
-    return private_board()
+    return private_counters()
 
 
 def make_shared_memory() -> int:

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from testbed.monitor.proc import find_limit
-from testbed.monitor.sampler import Eye, row
-from testbed.monitor.shared_counters import shared_board
-from testbed.syscalls import wake_precisely
+from testbed.monitor.sampler import Sampler, row
+from testbed.monitor.shared_counters import open_shared_counters
+from testbed.syscalls import disable_timer_slack
 
 # How late an ordinary process is woken: it should be woken at fixed times, and sees when it really was.
 #
@@ -32,13 +32,13 @@ MOST_MISSED = 6000  # times; what was held up longer counts as this
 
 
 @dataclass(slots=True)
-class Sleeper:
+class WakeupTimer:
     """Times at a fixed distance; the clock is an argument."""
 
     due_ns: int  # when it wants to be woken next
     period_ns: int
 
-    def woke(self, now_ns: int) -> list[int]:
+    def on_wakeup(self, now_ns: int) -> list[int]:
         """The delays of all times that have passed, the oldest first; then it sleeps until the next."""
         passed = (now_ns - self.due_ns) // self.period_ns + 1
         if passed <= 0:
@@ -99,10 +99,10 @@ class Worker:
         limit = find_limit(len(os.sched_getaffinity(0)))
         self._limit_cores = limit.cores if limit else None
         self._file = RowFile(path)
-        self._eye = Eye(shared_board(), limit)
-        self._before = self._eye.look()
+        self._sampler = Sampler(open_shared_counters(), limit)
+        self._before = self._sampler.sample()
         self._delays: list[int] = []
-        self._typed = b""
+        self._partial_line = b""
         self._ended = False
         self._questions = select.poll()
         self._questions.register(_INPUT, select.POLLIN)
@@ -110,28 +110,28 @@ class Worker:
     def run(self) -> None:
         """Until told to stop, or nobody is left who could."""
         now = time.monotonic_ns()
-        sleeper = Sleeper(now + PERIOD_NS, PERIOD_NS)
+        wakeups = WakeupTimer(now + PERIOD_NS, PERIOD_NS)
         row_due = now + ROW_NS
         while not self._ended:
-            time.sleep(max(0, sleeper.due_ns - time.monotonic_ns()) / 1e9)
+            time.sleep(max(0, wakeups.due_ns - time.monotonic_ns()) / 1e9)
             now = time.monotonic_ns()
-            self._delays += sleeper.woke(now)
+            self._delays += wakeups.on_wakeup(now)
             if now >= row_due:
                 self._write_row()
                 row_due += ((now - row_due) // ROW_NS + 1) * ROW_NS
             if self._questions.poll(0):
-                self._hear()
+                self._read_requests()
 
     def _write_row(self) -> None:
-        after = self._eye.look()
+        after = self._sampler.sample()
         self._file.append(row(self._before, after, self._delays, self._limit_cores))
         self._before, self._delays = after, []
 
-    def _hear(self) -> None:
-        typed = os.read(_INPUT, 1 << 16)
-        if not typed:
+    def _read_requests(self) -> None:
+        data = os.read(_INPUT, 1 << 16)
+        if not data:
             self._end()
-        *lines, self._typed = (self._typed + typed).split(b"\n")
+        *lines, self._partial_line = (self._partial_line + data).split(b"\n")
         for line in lines:
             answer = json.dumps(self._answer(line)).encode() + b"\n"
             try:
@@ -146,13 +146,13 @@ class Worker:
             return {"ok": False, "error": f"not a line of JSON: {error}"}
         match question:
             case {"do": "stats"}:
-                return self._account()
+                return self._statistics()
             case {"do": "stop"}:
                 self._end()
-                return self._account()
+                return self._statistics()
         return {"ok": False, "error": f"unknown question {line.decode(errors='replace')!r}"}
 
-    def _account(self) -> dict[str, Any]:
+    def _statistics(self) -> dict[str, Any]:
         trouble = {"error": self._file.error} if self._file.error else {}
         return {"ok": True, "rows": self._file.rows, **trouble}
 
@@ -166,7 +166,7 @@ def main(arguments: list[str]) -> int:
     """Run the process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))  # whatever its keeper has
-    wake_precisely()
+    disable_timer_slack()
     Worker(Path(arguments[0])).run()
     return 0
 

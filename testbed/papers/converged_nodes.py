@@ -11,7 +11,7 @@ from nodes.overlay.topics.keys import Role, topic_key
 from nodes.overlay.topics.scribe.routing import node_key
 from nodes.protocol.skipgraph_messages import Contact
 from testbed.converged import Population, converge
-from testbed.converged.graph import NOBODY
+from testbed.converged.graph import NO_NODE
 
 
 def topic_name(topic: int) -> str:
@@ -31,7 +31,7 @@ class StandingGraph:
         self._owners = owners
         self._vectors = vectors
         self._key_of = key_of
-        self._place_of_node = np.full(len(vectors), NOBODY)
+        self._place_of_node = np.full(len(vectors), NO_NODE)
         self._place_of_node[owners] = np.arange(len(owners))
         self._left, self._right = converge(owners, vectors)
         self._contacts: dict[int, Contact] = {}
@@ -48,14 +48,14 @@ class StandingGraph:
     def place(self, node: int) -> KnownPlace | None:
         """Where a node stands; None if it does not."""
         at = int(self._place_of_node[node])
-        if at == NOBODY:
+        if at == NO_NODE:
             return None
         count = len(self._owners)
         behind = (self._contact((at + 2 + more) % count) for more in range(SUCCESSORS))
         levels = []
         sides = zip(self._left[1:, at].tolist(), self._right[1:, at].tolist(), strict=True)
         for left, right in sides:
-            if left == right == NOBODY:
+            if left == right == NO_NODE:
                 break
             levels.append((self._neighbour(left), self._neighbour(right)))
         return KnownPlace(
@@ -67,7 +67,7 @@ class StandingGraph:
         )
 
     def _neighbour(self, place: int) -> Contact | None:
-        return None if place == NOBODY else self._contact(place)
+        return None if place == NO_NODE else self._contact(place)
 
     def _contact(self, place: int) -> Contact:
         if place not in self._contacts:
@@ -76,21 +76,21 @@ class StandingGraph:
         return self._contacts[place]
 
 
-def all_topics_but(absent: int, people: Population) -> StandingGraph:
+def all_topics_but(absent: int, participants: Population) -> StandingGraph:
     """By keys of topics, without the members of the topic `absent`: they come by messages."""
-    first = absent * people.size
-    peers = np.delete(np.arange(len(people.owners)), np.s_[first : first + people.size])
+    first = absent * participants.size
+    peers = np.delete(np.arange(len(participants.owners)), np.s_[first : first + participants.size])
 
     def key_of(place: int) -> bytes:
         peer = int(peers[place])
-        topic, rank = divmod(peer, people.size)
-        role = Role.PUBLISHER if rank < people.publishers else Role.SUBSCRIBER
-        return topic_key(topic_name(topic), role, int(people.owners[peer]))
+        topic, rank = divmod(peer, participants.size)
+        role = Role.PUBLISHER if rank < participants.publishers else Role.SUBSCRIBER
+        return topic_key(topic_name(topic), role, int(participants.owners[peer]))
 
-    return StandingGraph(people.owners[peers], people.vectors, key_of)
+    return StandingGraph(participants.owners[peers], participants.vectors, key_of)
 
 
-def all_nodes(people: Population) -> StandingGraph:
+def all_nodes(participants: Population) -> StandingGraph:
     """By their numbers, whatever topics they are in, as in Scribe."""
-    numbers = np.arange(len(people.vectors), dtype=np.int32)
-    return StandingGraph(numbers, people.vectors, node_key)
+    numbers = np.arange(len(participants.vectors), dtype=np.int32)
+    return StandingGraph(numbers, participants.vectors, node_key)

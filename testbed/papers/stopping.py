@@ -123,16 +123,18 @@ class Setting:
     of_coming: Mapping[str, Any] = field(default_factory=dict)
 
 
-def setting(method: str, people: Population, topic: int, plan: Stopping, multicast: str) -> Setting:
+def setting(
+    method: str, participants: Population, topic: int, plan: Stopping, multicast: str
+) -> Setting:
     """Stopped publishers keep a publication for one interval, in case somebody is just coming (`sg.HOLD_S` is longer:
     what they send then was made when nobody was there).
     """
     if method == Scribe.method:
-        return Setting(method, all_nodes(people), of_standing={"idle_period_s": NO_CARE_S})
+        return Setting(method, all_nodes(participants), of_standing={"idle_period_s": NO_CARE_S})
     chosen = {"multicast": multicast, "hold_s": plan.interval_ms / 1000}
     return Setting(
         method,
-        all_topics_but(topic, people),
+        all_topics_but(topic, participants),
         of_standing={**chosen, "period_s": NEVER_S},
         of_coming={**chosen, "idle_period_s": PERIOD_S},
     )
@@ -147,14 +149,14 @@ NEVER = float("inf")
 STAY_MS = (
     900  # a part that was sent to one who has just left must find its way: up to 620 ms were seen
 )
-_WORDS = {number for number, (kind, _) in FORMS.items() if kind in (Carry, Tell, Multicast)}
+_MESSAGE_KINDS = {number for number, (kind, _) in FORMS.items() if kind in (Carry, Tell, Multicast)}
 
 
 def kind_of(message: Message) -> str:
     """A publication; a word about a topic (stop, go, join, leave, questions after them); or the graph's own care."""
     if message.kind is Kind.PUBLISH:
         return PUBLICATION
-    return WORD if message.payload[0] in _WORDS else CONTROL
+    return WORD if message.payload[0] in _MESSAGE_KINDS else CONTROL
 
 
 @dataclass(slots=True)
@@ -187,16 +189,16 @@ class Record:
         if (stays := self.stays.get(subscriber)) and stays[-1][1] == NEVER:
             stays[-1] = stays[-1][0], at_ms
 
-    def owed_and_lost(self) -> tuple[int, int]:
+    def due_and_lost(self) -> tuple[int, int]:
         """Deliveries to subscribers that were confirmed before it was made, and stayed long enough to get it."""
-        owed = lost = 0
+        due = lost = 0
         for publication in self.publications.values():
             until = publication.made + STAY_MS
             for subscriber, stays in self.stays.items():
                 if any(begin <= publication.made and until < end for begin, end in stays):
-                    owed += 1
+                    due += 1
                     lost += subscriber not in publication.receivers
-        return owed, lost
+        return due, lost
 
     def rows(self, method: str) -> Iterator[dict[str, Any]]:
         """A row for each kind and bin, empty ones too."""
@@ -215,7 +217,7 @@ class Record:
 
     def totals(self, method: str) -> dict[str, Any]:
         """One row for the run."""
-        owed, lost = self.owed_and_lost()
+        due, lost = self.due_and_lost()
         return {
             "method": method,
             "publishers": self.plan.publishers,
@@ -223,7 +225,7 @@ class Record:
             "trial": self.plan.trial,
             "publications": len(self.publications),
             "withheld": len(self.withheld),
-            "owed": owed,
+            "owed": due,
             "lost": lost,
         }
 
@@ -241,20 +243,22 @@ class TopicRun:
     """One run; `record` holds what was seen."""
 
     def __init__(self, method: str, plan: Stopping, multicast: str = "split") -> None:
-        people = population(
+        participants = population(
             plan.publishers, plan.subscribers, plan.nodes, plan.random("people").getrandbits(32)
         )
-        if people.topics < 2:
+        if participants.topics < 2:
             raise ValueError(
-                f"one topic is all of {plan.nodes:,} nodes: give at least {2 * people.size:,}"
+                f"one topic is all of {plan.nodes:,} nodes: give at least {2 * participants.size:,}"
             )
-        topic = people.topics // 2
-        members: list[int] = people.owners[topic * people.size :][: people.size].tolist()
+        topic = participants.topics // 2
+        members: list[int] = participants.owners[topic * participants.size :][
+            : participants.size
+        ].tolist()
         self._topic = topic_name(topic)
         self._members = members
         self._publishers = members[: plan.publishers]
         self._subscribers = members[plan.publishers :]
-        self._setting = setting(method, people, topic, plan, multicast)
+        self._setting = setting(method, participants, topic, plan, multicast)
         self._standing = self._setting.graph.standing
         self._plan = plan
         self._random = plan.random("nodes")
@@ -266,7 +270,7 @@ class TopicRun:
             lambda action: action.node if isinstance(action, Send) else None,
             plan.delay_ms * MS,
             self._notice,
-            watch=self._sent,
+            on_sent=self._sent,
         )
         self._begin = 0
         self._counters = dict.fromkeys(self._publishers, 0)
@@ -298,14 +302,14 @@ class TopicRun:
     # What nodes do
 
     def _advertise(self, node: int) -> None:
-        self.network.tell(node, lambda core, now: core.advertise(self._topic, now))
+        self.network.call(node, lambda core, now: core.advertise(self._topic, now))
 
     def _come(self, node: int) -> None:
-        self.network.tell(node, lambda core, now: core.subscribe(self._topic, now))
+        self.network.call(node, lambda core, now: core.subscribe(self._topic, now))
 
     def _go(self, node: int) -> None:
         self.record.left(node, self._now_ms)
-        self.network.tell(node, lambda core, now: core.unsubscribe(self._topic, now))
+        self.network.call(node, lambda core, now: core.unsubscribe(self._topic, now))
 
     def _publish(self, node: int) -> None:
         self._counters[node] += 1
@@ -314,7 +318,7 @@ class TopicRun:
             Kind.PUBLISH, 1, hops=0, origin=node, message_id=identity, topic=self._topic
         )
         self.record.made(identity, self._now_ms)
-        self.network.tell(node, partial(_publish, message))
+        self.network.call(node, partial(_publish, message))
 
     def _make(self, number: int) -> TopicNode:
         setting = self._setting

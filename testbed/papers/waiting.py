@@ -27,7 +27,7 @@ from testbed.topology.model import NodeKind
 
 
 TOPIC, OFFICE = "water", "office"
-LINES = ("3g-384k", "mvno-128k")  # in turn, from period to period
+LINK_SETTINGS = ("3g-384k", "mvno-128k")  # in turn, from period to period
 # The brokers form their graph, then gauges begin; a period is known from three readings, and keys change after that.
 BEGIN_S, PERIODS_TO_LEARN, CHANGING_S = 5, 3, 5
 SETTLE_S = 15
@@ -59,15 +59,15 @@ class WaitingLab:
         """As a topology file."""
         groups, events = [], []
         periods = range(1, self.longest_s + 1)
-        for line, profile in enumerate(LINES):
-            count = len(periods[line :: len(LINES)])
+        for line, profile in enumerate(LINK_SETTINGS):
+            count = len(periods[line :: len(LINK_SETTINGS)])
             groups += [
                 f"  lines-{line}: {{kind: router, count: {count}, link: {profile}}}",
                 f'  brokers-{line}: {{kind: broker, count: {count}, router: "lines-{line}[*]"}}',
                 f'  gauges-{line}: {{kind: sensor, count: {count}, router: "lines-{line}[*]"}}',
             ]
         for place, period in enumerate(periods):
-            site, line = divmod(place, len(LINES))
+            site, line = divmod(place, len(LINK_SETTINGS))
             published = (
                 f"from: 'gauges-{line}[{site}]', topic: {TOPIC}, size: 4B, period: {period}s"
             )
@@ -146,11 +146,11 @@ class _Bytes:
 
     def __init__(self, lab: SimulatedLab) -> None:
         lines = {node.name for node in lab.topology.of_kind(NodeKind.ROUTER)}
-        self._watches = [watch for watch in lab.watches if watch.link in lines]
+        self._captures = [capture for capture in lab.captures if capture.link in lines]
         self._after: dict[int, int] = {}
 
     def at(self, seconds: float) -> None:
-        self._after[round(seconds)] = sum(watch.wire_bytes for watch in self._watches)
+        self._after[round(seconds)] = sum(capture.wire_bytes for capture in self._captures)
 
     def between(self, since_s: int, until_s: int) -> int:
         return self._after[until_s] - self._after[since_s]
@@ -175,9 +175,9 @@ def _cost(lab: SimulatedLab, begin_ns: int, end_ns: int) -> dict[str, float]:
     """
     brokers = {node.name for node in lab.topology.of_kind(NodeKind.BROKER)}
     rows: dict[str, list[Any]] = {name: [] for name in MESSAGES.names}
-    for watch in lab.watches:
-        if watch.link in brokers and watch.direction == "up":
-            link_row(watch, {}, rows)
+    for capture in lab.captures:
+        if capture.link in brokers and capture.direction == "up":
+            link_row(capture, {}, rows)
     cost = {"messages": 0.0, "packets": 0.0, "bytes": 0}
     for values in zip(*rows.values(), strict=True):
         row = dict(zip(rows, values, strict=True))

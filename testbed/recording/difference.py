@@ -5,16 +5,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from testbed.scenario import Action
+from testbed.scenario import Publication
 
-What = tuple[str, str, int, int, tuple[int, ...]]  # node, topic, priority, size, place
+PublicationKey = tuple[str, str, int, int, tuple[int, ...]]  # node, topic, priority, size, place
 
 
 @dataclass(frozen=True, slots=True)
 class Moved:
     """The same publication at another time."""
 
-    action: Action  # as it was wanted
+    publication: Publication  # as it was wanted
     by_ns: int
 
 
@@ -23,8 +23,8 @@ class Difference:
     """Empty if all that was wanted came, within the limit, and nothing else did."""
 
     same: int
-    missing: tuple[Action, ...]
-    extra: tuple[Action, ...]
+    missing: tuple[Publication, ...]
+    extra: tuple[Publication, ...]
     moved: tuple[Moved, ...]
     within_ns: int
     farthest_ns: int  # of those that count as the same
@@ -40,22 +40,24 @@ class Difference:
             "same": self.same,
             "within_s": self.within_ns / 1e9,
             "farthest_s": self.farthest_ns / 1e9,
-            "missing": [_told(action) for action in self.missing],
-            "extra": [_told(action) for action in self.extra],
-            "moved": [{**_told(one.action), "by_s": one.by_ns / 1e9} for one in self.moved],
+            "missing": [_as_json(publication) for publication in self.missing],
+            "extra": [_as_json(publication) for publication in self.extra],
+            "moved": [{**_as_json(one.publication), "by_s": one.by_ns / 1e9} for one in self.moved],
         }
 
 
-def difference(wanted: Iterable[Action], found: Iterable[Action], within_ns: int) -> Difference:
+def difference(
+    wanted: Iterable[Publication], found: Iterable[Publication], within_ns: int
+) -> Difference:
     """Publications of the same node, topic, priority, size and place are held against each other in their order.
 
     Two are the same if their times are no farther apart than the limit. Of the others, as many as possible are the
     same thing at another time.
     """
-    one, two = _by_what(wanted), _by_what(found)
+    one, two = _by_key(wanted), _by_key(found)
     same = farthest = 0
-    missing: list[Action] = []
-    extra: list[Action] = []
+    missing: list[Publication] = []
+    extra: list[Publication] = []
     moved: list[Moved] = []
     for what in sorted({*one, *two}):
         left, right, apart = _matched(one.get(what, []), two.get(what, []), within_ns)
@@ -69,18 +71,18 @@ def difference(wanted: Iterable[Action], found: Iterable[Action], within_ns: int
         same,
         tuple(sorted(missing, key=_when)),
         tuple(sorted(extra, key=_when)),
-        tuple(sorted(moved, key=lambda one: _when(one.action))),
+        tuple(sorted(moved, key=lambda one: _when(one.publication))),
         within_ns,
         farthest,
     )
 
 
 def _matched(
-    one: list[Action], two: list[Action], within_ns: int
-) -> tuple[list[Action], list[Action], list[int]]:
+    one: list[Publication], two: list[Publication], within_ns: int
+) -> tuple[list[Publication], list[Publication], list[int]]:
     """What is left of each, and how far apart those are that are the same; no other matching finds more of them."""
-    left: list[Action] = []
-    right: list[Action] = []
+    left: list[Publication] = []
+    right: list[Publication] = []
     apart: list[int] = []
     i = j = 0
     while i < len(one) and j < len(two):
@@ -97,9 +99,9 @@ def _matched(
     return left + one[i:], right + two[j:], apart
 
 
-def _by_what(actions: Iterable[Action]) -> dict[What, list[Action]]:
-    found: defaultdict[What, list[Action]] = defaultdict(list)
-    for each in actions:
+def _by_key(publications: Iterable[Publication]) -> dict[PublicationKey, list[Publication]]:
+    found: defaultdict[PublicationKey, list[Publication]] = defaultdict(list)
+    for each in publications:
         what = (each.node, each.topic, each.priority, each.size, each.place)
         found[what].append(each)
     for row in found.values():
@@ -107,16 +109,16 @@ def _by_what(actions: Iterable[Action]) -> dict[What, list[Action]]:
     return found
 
 
-def _when(action: Action) -> tuple[int, str]:
-    return action.at_ns, action.node
+def _when(publication: Publication) -> tuple[int, str]:
+    return publication.at_ns, publication.node
 
 
-def _told(action: Action) -> dict[str, Any]:
+def _as_json(publication: Publication) -> dict[str, Any]:
     return {
-        "at_s": action.at_ns / 1e9,
-        "node": action.node,
-        "topic": action.topic,
-        "priority": action.priority,
-        "size": action.size,
-        **({"place": list(action.place)} if action.place else {}),
+        "at_s": publication.at_ns / 1e9,
+        "node": publication.node,
+        "topic": publication.topic,
+        "priority": publication.priority,
+        "size": publication.size,
+        **({"place": list(publication.place)} if publication.place else {}),
     }

@@ -17,7 +17,7 @@ CONNECTION, NODE, FAULT, LINK, MARK, RUN = "connection", "node", "fault", "link"
 KINDS = (PUBLICATION, RECEPTION, LOSS, FAULT, LINK, CONNECTION, MARK, NODE, RUN)
 LOST = "lost"
 PLAY = "play"  # step of the journal: a scenario begins
-TOLD_ELSEWHERE = frozenset({"link"})  # steps that the manifest tells more about
+IN_MANIFEST = frozenset({"link"})  # steps that the manifest tells more about
 _OF_LOGS = {
     "publish": PUBLICATION,
     "receive": RECEPTION,
@@ -32,24 +32,24 @@ _OF_LOGS = {
 _OF_ACTIONS = {ActionKind.MARK.value: MARK, ActionKind.LINK.value: LINK}
 
 
-def of_log(line: Mapping[str, Any]) -> Event:
+def log_event(line: Mapping[str, Any]) -> Event:
     """A line of a node's log; of which kind a node is, which its first line says, is its `role`."""
     own = {"role": line["kind"]} if "kind" in line else {}
     return {**line, **own, "kind": _OF_LOGS.get(line["event"], NODE)}
 
 
-def of_journal(line: Mapping[str, Any]) -> Event:
+def journal_event(line: Mapping[str, Any]) -> Event:
     """A step that somebody did to the lab; a scenario begins when its clock does."""
     rest = {name: value for name, value in line.items() if name not in ("t", "step")}
     t = rest.pop("start_ns", line["t"]) if line["step"] == PLAY else line["t"]
     return {"t": t, "kind": RUN, "event": line["step"], "node": None, **rest}
 
 
-class OfManifest:
+class ManifestEvents:
     """What a manifest tells that grows; each of it once."""
 
     def __init__(self) -> None:
-        self._told: dict[str, int] = {}
+        self._counts: dict[str, int] = {}
         self._ended: int | None = None
 
     def fresh(self, manifest: Mapping[str, Any], *, journalled: bool) -> Iterator[Event]:
@@ -69,9 +69,9 @@ class OfManifest:
             yield _event(play["end_ns"], RUN, "played", settled=play["settled"])
 
     def _new(self, name: str, entries: list[Any]) -> list[Any]:
-        told = self._told.get(name, 0)
-        self._told[name] = len(entries)
-        return entries[told:]
+        before = self._counts.get(name, 0)
+        self._counts[name] = len(entries)
+        return entries[before:]
 
 
 def _event(t: int, kind: str, event: str, **rest: Any) -> Event:
@@ -95,16 +95,18 @@ class Deliveries:
 
     def lost(self, t: int) -> Iterator[Event]:
         """What never came, told at the end."""
-        for identity, told in self._published.items():
-            place = tuple(told.get("place") or ())
-            for name in self.topology.receivers(told["topic"], told["priority"], place):
-                if name != told["node"] and (identity, name) not in self._received:
-                    about = {key: told[key] for key in ("id", "topic", "priority", "size")}
-                    published = {"origin": told["node"], "published_ns": told["t"]}
+        for identity, publication in self._published.items():
+            place = tuple(publication.get("place") or ())
+            for name in self.topology.receivers(
+                publication["topic"], publication["priority"], place
+            ):
+                if name != publication["node"] and (identity, name) not in self._received:
+                    about = {key: publication[key] for key in ("id", "topic", "priority", "size")}
+                    published = {"origin": publication["node"], "published_ns": publication["t"]}
                     yield {**_event(t, LOSS, LOST), "node": name, **about, **published}
 
 
-class InOrder:
+class EventQueue:
     """Events from several places that come a little late, put in the order of time."""
 
     def __init__(self) -> None:
@@ -123,7 +125,7 @@ class InOrder:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class EventFilter:
     """Which events are shown; an empty filter lets all pass."""
 
     kinds: frozenset[str] = frozenset()
@@ -135,10 +137,10 @@ class Wanted:
             return False
         if self.levels and event.get("priority") not in self.levels:
             return False
-        return not self.nodes or not self.nodes.isdisjoint(_concerned(event))
+        return not self.nodes or not self.nodes.isdisjoint(_names_in(event))
 
 
-def _concerned(event: Event) -> Iterator[str]:
+def _names_in(event: Event) -> Iterator[str]:
     """Whom it happened to."""
     for name in ("node", "peer", "target"):
         if isinstance(event.get(name), str):

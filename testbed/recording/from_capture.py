@@ -8,7 +8,7 @@ from nodes.protocol.interests import is_plain
 from nodes.protocol.wire import HIGHEST_PRIORITY, LOWEST_PRIORITY, MAX_PAYLOAD_BYTES
 from testbed.errors import InputError, few
 from testbed.recording.script import Script, lengthened
-from testbed.scenario import Action
+from testbed.scenario import Publication
 from testbed.topology.model import NodeKind, Topology
 from testbed.topology.names import topic_problem
 
@@ -16,7 +16,7 @@ BY_QOS = {0: 1, 1: 3, 2: 5}  # unless --priority says otherwise
 QOS = {f"qos{qos}": qos for qos in BY_QOS}
 
 
-class Spoken(Protocol):
+class CapturedMessage(Protocol):
     """What is known of a captured message (`analysis.protocols.application_messages`)."""
 
     @property
@@ -40,7 +40,7 @@ class Priorities:
     topics: tuple[tuple[str, int], ...] = ()  # MQTT's filters: alerts/#, +/tilt
     by_qos: Mapping[int, int] = field(default_factory=lambda: BY_QOS)
 
-    def of(self, message: Spoken) -> int:
+    def of(self, message: CapturedMessage) -> int:
         for wanted, level in self.topics:
             if matches(wanted, message.topic):
                 return level
@@ -78,8 +78,8 @@ def matches(wanted: str, topic: str) -> bool:
     return len(levels) == len(parts)
 
 
-def scripted(
-    messages: Sequence[Spoken], topology: Topology, priorities: Priorities
+def script_from_capture(
+    messages: Sequence[CapturedMessage], topology: Topology, priorities: Priorities
 ) -> tuple[Script, list[str]]:
     """What the lab's sensors publish, the first message at once; and what is to be said of it, as sentences.
 
@@ -95,58 +95,60 @@ def scripted(
         raise InputError(
             "the captures hold no message that a lab could publish", _why_not(messages)
         )
-    speakers = dict.fromkeys(one.origin for one in usable)
-    strangers = [name for name in speakers if name not in sensors]
-    cast = {name: name for name in speakers if name in sensors}
-    cast |= {name: sensors[place % len(sensors)] for place, name in enumerate(strangers)}
+    origins = dict.fromkeys(one.origin for one in usable)
+    unknown = [name for name in origins if name not in sensors]
+    publisher_of = {name: name for name in origins if name in sensors}
+    publisher_of |= {name: sensors[place % len(sensors)] for place, name in enumerate(unknown)}
     start_ns = usable[0].at_ns
-    actions = tuple(
-        Action(
+    publications = tuple(
+        Publication(
             one.at_ns - start_ns,
-            cast[one.origin],
+            publisher_of[one.origin],
             one.topic,
             priorities.of(one),
             one.size,
-            topology.place(cast[one.origin], {}),
+            topology.place(publisher_of[one.origin], {}),
         )
         for one in usable
     )
-    notes = _told(strangers, cast, messages, usable, topology, actions)
-    return lengthened(Script(actions, (), 0.0)), notes
+    notes = _notes(unknown, publisher_of, messages, usable, topology, publications)
+    return lengthened(Script(publications, (), 0.0)), notes
 
 
-def _problem(message: Spoken) -> str | None:
+def _problem(message: CapturedMessage) -> str | None:
     """Why it cannot be published."""
     if not message.topic or topic_problem(message.topic) or not is_plain(message.topic):
         return "its topic cannot be one of ours"
     return "it is too big" if message.size > MAX_PAYLOAD_BYTES else None
 
 
-def _why_not(messages: Sequence[Spoken]) -> str:
+def _why_not(messages: Sequence[CapturedMessage]) -> str:
     if not messages:
         return "are they of links on which our nodes, or MQTT without TLS, spoke?"
     return f"of the first, {_problem(messages[0])}"
 
 
-def _told(
-    strangers: list[str],
-    cast: Mapping[str, str],
-    messages: Sequence[Spoken],
-    usable: Sequence[Spoken],
+def _notes(
+    unknown: list[str],
+    publisher_of: Mapping[str, str],
+    messages: Sequence[CapturedMessage],
+    usable: Sequence[CapturedMessage],
     topology: Topology,
-    actions: Sequence[Action],
+    publications: Sequence[Publication],
 ) -> list[str]:
     notes = []
-    if strangers:
-        pairs = [f"{cast[name]} for {name}" for name in strangers]
+    if unknown:
+        pairs = [f"{publisher_of[name]} for {name}" for name in unknown]
         notes.append(f"publishers that the lab does not know are spoken for in turn: {few(pairs)}")
     if left_out := len(messages) - len(usable):
         notes.append(f"{left_out} messages are left out: their topic or size cannot be ours")
     if any(one.priority is None for one in usable):
         notes.append("MQTT has no priorities: levels are by --priority, else by QoS")
-    unheard = dict.fromkeys(
-        one.topic for one in actions if not topology.receivers(one.topic, one.priority, one.place)
+    unsubscribed = dict.fromkeys(
+        one.topic
+        for one in publications
+        if not topology.receivers(one.topic, one.priority, one.place)
     )
-    if unheard:
-        notes.append(f"nobody in the lab wants {few([*unheard])}")
+    if unsubscribed:
+        notes.append(f"nobody in the lab wants {few([*unsubscribed])}")
     return notes

@@ -34,8 +34,8 @@ def quantile(ordered: list[int], share: float) -> float:
 
 def sentence(late: Lateness | dict[str, Any], what: str = "publications") -> str:
     """For people."""
-    told = late if isinstance(late, dict) else {name: getattr(late, name) for name in FIELDS}
-    p50, p99, most = (told[name] * 1000 for name in FIELDS[1:])
+    values = late if isinstance(late, dict) else {name: getattr(late, name) for name in FIELDS}
+    p50, p99, most = (values[name] * 1000 for name in FIELDS[1:])
     return f"{what} began {p50:.1f} ms (p50), {p99:.1f} ms (p99), at most {most:.1f} ms after their time"
 
 

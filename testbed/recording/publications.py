@@ -7,13 +7,13 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from testbed.scenario import Action
+from testbed.scenario import Publication
 
 PUBLISHED = "publish"  # in a node's log
 
 
 @dataclass(frozen=True, slots=True)
-class Happened:
+class RecordedPublication:
     """One publication; times count from the scenario's start, but for `t_ns`, which counts from 1970.
 
     `due_ns` and `late_ns` are None for what had no time in the scenario, such as a message that was injected by hand.
@@ -32,14 +32,14 @@ class Happened:
     planned: bool
 
     @property
-    def action(self) -> Action:
+    def publication(self) -> Publication:
         """The same again, at the time when it really happened."""
-        return Action(self.at_ns, self.node, self.topic, self.priority, self.size, self.place)
+        return Publication(self.at_ns, self.node, self.topic, self.priority, self.size, self.place)
 
 
-def happened(
-    planned: Iterable[Action], logged: Iterable[Mapping[str, Any]], start_ns: int
-) -> list[Happened]:
+def recorded_publications(
+    planned: Iterable[Publication], logged: Iterable[Mapping[str, Any]], start_ns: int
+) -> list[RecordedPublication]:
     """All publications since the start, in the order of time; `logged`: lines of the nodes' logs, in any order.
 
     A node notes how late it was, so the time that a publication was planned for is known to the nanosecond.
@@ -54,18 +54,18 @@ def happened(
 
 
 def _row(
-    line: Mapping[str, Any], start_ns: int, waiting: Counter[Action]
-) -> tuple[int, str, Happened]:
+    line: Mapping[str, Any], start_ns: int, waiting: Counter[Publication]
+) -> tuple[int, str, RecordedPublication]:
     t_ns, late_ns = int(line["t"]), int(line.get("late_ns") or 0)
     at_ns = t_ns - start_ns
     place = tuple(line.get("place") or ())
     what = (line["node"], line["topic"], line["priority"], line["size"], place)
-    due = Action(at_ns - late_ns, *what)
+    due = Publication(at_ns - late_ns, *what)
     planned = waiting[due] > 0
     if planned:
         waiting[due] -= 1
     timed = planned or late_ns != 0
-    row = Happened(
+    row = RecordedPublication(
         at_ns,
         *what,
         id=line["id"],
@@ -77,35 +77,37 @@ def _row(
     return at_ns, row.id, row
 
 
-def never_happened(planned: Iterable[Action], rows: Iterable[Happened]) -> list[Action]:
+def never_published(
+    planned: Iterable[Publication], rows: Iterable[RecordedPublication]
+) -> list[Publication]:
     """What was planned, and is in nobody's log: a publisher was down, or the scenario was interrupted."""
     done = Counter(
-        Action(row.due_ns, row.node, row.topic, row.priority, row.size, row.place)
+        Publication(row.due_ns, row.node, row.topic, row.priority, row.size, row.place)
         for row in rows
         if row.planned and row.due_ns is not None
     )
     missing = []
-    for action in planned:
-        if done[action]:
-            done[action] -= 1
+    for publication in planned:
+        if done[publication]:
+            done[publication] -= 1
         else:
-            missing.append(action)
+            missing.append(publication)
     return missing
 
 
-def as_lines(rows: Sequence[Happened] | Sequence[Action]) -> Iterator[str]:
+def as_lines(rows: Sequence[RecordedPublication] | Sequence[Publication]) -> Iterator[str]:
     """One JSON object a line."""
     return (json.dumps(asdict(row)) + "\n" for row in rows)
 
 
-def read_happened(lines: Iterable[str]) -> list[Happened]:
+def read_recorded_publications(lines: Iterable[str]) -> list[RecordedPublication]:
     """The inverse of `as_lines`; a line that was cut off is left out."""
-    return [Happened(**_with_place(value)) for value in _values(lines)]
+    return [RecordedPublication(**_with_place(value)) for value in _values(lines)]
 
 
-def read_actions(lines: Iterable[str]) -> list[Action]:
+def read_planned_publications(lines: Iterable[str]) -> list[Publication]:
     """A compiled timeline, as `play` writes it."""
-    return [Action(**_with_place(value)) for value in _values(lines)]
+    return [Publication(**_with_place(value)) for value in _values(lines)]
 
 
 def _values(lines: Iterable[str]) -> Iterator[dict[str, Any]]:

@@ -5,16 +5,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from testbed.errors import InputError, few
-from testbed.recording.actions import incidents_of
-from testbed.recording.publications import Happened
+from testbed.recording.actions import actions_of
+from testbed.recording.publications import RecordedPublication
 from testbed.scenario import (
-    Action,
-    Incident,
-    compile_incidents,
+    Publication,
+    TimedAction,
+    compile_actions,
     compile_timeline,
-    without_the_fallen,
+    without_downtimes,
 )
-from testbed.scenario.schedule import Agenda, awaited
+from testbed.scenario.schedule import Schedule, waiting_events
 from testbed.topology.model import NodeKind, Topology
 
 TAIL_S = 0.1  # after the last publication, if it comes later than the scenario's end
@@ -27,14 +27,14 @@ class Script:
     `awaits`: more comes when what events of the topology's scenario wait for has come.
     """
 
-    actions: tuple[Action, ...]
-    incidents: tuple[Incident, ...]
+    publications: tuple[Publication, ...]
+    actions: tuple[TimedAction, ...]
     lasts_s: float
     awaits: bool = False
 
-    def agenda(self, topology: Topology) -> Agenda:
+    def schedule(self, topology: Topology) -> Schedule:
         """What is to happen beside the publications that are known."""
-        return Agenda(topology, None if self.awaits else self.incidents)
+        return Schedule(topology, None if self.awaits else self.actions)
 
 
 def compiled(topology: Topology) -> Script:
@@ -42,42 +42,45 @@ def compiled(topology: Topology) -> Script:
 
     Who will be down when is known only if nothing awaits a trigger, which may start a sensor again or stop it before.
     """
-    incidents, timeline = compile_incidents(topology), compile_timeline(topology)
-    awaits = bool(awaited(topology))
+    actions, timeline = compile_actions(topology), compile_timeline(topology)
+    awaits = bool(waiting_events(topology))
     if not awaits:
-        timeline = without_the_fallen(timeline, incidents)
-    return Script(timeline, incidents, topology.scenario.lasts_s, awaits)
+        timeline = without_downtimes(timeline, actions)
+    return Script(timeline, actions, topology.scenario.lasts_s, awaits)
 
 
 def as_happened(
-    rows: Sequence[Happened], actions: Iterable[Mapping[str, Any]], start_ns: int, lasts_s: float
+    rows: Sequence[RecordedPublication],
+    entries: Iterable[Mapping[str, Any]],
+    start_ns: int,
+    lasts_s: float,
 ) -> Script:
     """Publications and actions (entries of a manifest) at the times when they really happened."""
-    incidents = incidents_of(actions, start_ns)
-    return lengthened(Script(tuple(row.action for row in rows), incidents, lasts_s))
+    actions = actions_of(entries, start_ns)
+    return lengthened(Script(tuple(row.publication for row in rows), actions, lasts_s))
 
 
-def with_incidents(script: Script, more: Iterable[Incident]) -> Script:
+def with_actions(script: Script, more: Iterable[TimedAction]) -> Script:
     """These, too, in the order of time."""
-    both = sorted([*script.incidents, *more], key=lambda one: one.at_ns)
-    return replace(script, incidents=tuple(both))
+    both = sorted([*script.actions, *more], key=lambda one: one.at_ns)
+    return replace(script, actions=tuple(both))
 
 
 def lengthened(script: Script) -> Script:
     """Long enough for the last publication: one may have been injected after the scenario's end."""
-    last_s = max((action.at_ns for action in script.actions), default=0) / 1e9
+    last_s = max((publication.at_ns for publication in script.publications), default=0) / 1e9
     lasts_s = script.lasts_s if last_s < script.lasts_s else last_s + TAIL_S
     return replace(script, lasts_s=lasts_s)
 
 
-def refuse_strangers(script: Script, topology: Topology) -> None:
+def refuse_unknown_nodes(script: Script, topology: Topology) -> None:
     """InputError if somebody publishes or fails who is not there."""
     sensors = {node.name for node in topology.of_kind(NodeKind.SENSOR)}
     nodes = {node.name for node in topology.nodes}
-    publishers = dict.fromkeys(action.node for action in script.actions)
-    struck = dict.fromkeys(name for each in script.incidents for name in each.nodes)
+    publishers = dict.fromkeys(publication.node for publication in script.publications)
+    affected = dict.fromkeys(name for each in script.actions for name in each.nodes)
     missing = [name for name in publishers if name not in sensors]
-    missing += [name for name in struck if name not in nodes and name not in missing]
+    missing += [name for name in affected if name not in nodes and name not in missing]
     if missing:
         raise InputError(
             f"what is to be played needs {few(missing)}, and the lab has no such sensors or nodes",

@@ -2,23 +2,23 @@
 
 from testbed.scenario.compile import (
     Downtimes,
-    compile_incidents,
+    compile_actions,
     compile_timeline,
     expected_deliveries,
-    expected_despite,
-    still_missing,
-    without_the_fallen,
+    expected_with_downtimes,
+    missing_deliveries_text,
+    without_downtimes,
 )
-from testbed.scenario.model import Action, Incident
+from testbed.scenario.model import Publication, TimedAction
 
 __all__ = [
-    "Action",
     "Downtimes",
-    "Incident",
-    "compile_incidents",
+    "Publication",
+    "TimedAction",
+    "compile_actions",
     "compile_timeline",
     "expected_deliveries",
-    "expected_despite",
-    "still_missing",
-    "without_the_fallen",
+    "expected_with_downtimes",
+    "missing_deliveries_text",
+    "without_downtimes",
 ]

@@ -9,42 +9,42 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from nodes.overlay.reliability.promises import promises
+from nodes.overlay.reliability.settings import reliability_settings
 from testbed.errors import InputError
-from testbed.hazards.kinds import stories
+from testbed.hazards.kinds import site_histories
 from testbed.hazards.model import Hazard
-from testbed.hazards.sensors import said
-from testbed.hazards.sites import Story
-from testbed.scenario.actions.faults import Unfolding
-from testbed.scenario.model import Action, Incident, played_ns
-from testbed.topology.model import ActionKind, Publish, Topology
+from testbed.hazards.sensors import sensor_publications
+from testbed.hazards.sites import SiteHistory
+from testbed.scenario.actions.faults import PendingActions
+from testbed.scenario.model import Publication, TimedAction, played_ns
+from testbed.topology.model import ActionKind, PublishEvent, Topology
 from testbed.topology.names import filled
 from testbed.topology.publication_times import (
     MAX_PUBLICATIONS,
     SECOND_NS,
-    Rhythm,
+    PublicationSchedule,
     most_publications,
     nanoseconds,
-    rhythm,
+    publication_schedule,
 )
 
 # What a scenario's hazard comes to: publications like those of events, in the scenario's own time.
 
 
-def hazard_stories(topology: Topology, hazard: Hazard) -> tuple[Story, ...]:
+def hazard_histories(topology: Topology, hazard: Hazard) -> tuple[SiteHistory, ...]:
     """What happens at each site."""
     places = {name: topology.node(name).at for name in hazard.nodes}
-    return stories(hazard, places, topology.scenario.duration_s, topology.seed)
+    return site_histories(hazard, places, topology.scenario.duration_s, topology.seed)
 
 
 # When (ns), node, topic, priority, size, place: what an `Action` is made of.
-Publication = tuple[int, str, str, int, int, tuple[int, ...]]
+PublicationFields = tuple[int, str, str, int, int, tuple[int, ...]]
 
 
-def hazard_publications(topology: Topology) -> list[Publication]:
+def hazard_publications(topology: Topology) -> list[PublicationFields]:
     """All publications that follow from the hazard, in any order; InputError if there would be absurdly many."""
     hazard = topology.scenario.hazard
-    found: list[Publication] = []
+    found: list[PublicationFields] = []
     for publication in _publications(topology, hazard) if hazard else ():
         found.append(publication)
         if len(found) > MAX_PUBLICATIONS:
@@ -55,11 +55,11 @@ def hazard_publications(topology: Topology) -> list[Publication]:
     return found
 
 
-def _publications(topology: Topology, hazard: Hazard) -> Iterator[Publication]:
+def _publications(topology: Topology, hazard: Hazard) -> Iterator[PublicationFields]:
     alert_topics = {name: topic for topic, names in hazard.alerts.topics for name in names}
     duration_s = topology.scenario.duration_s
-    for story in hazard_stories(topology, hazard):
-        for one in said(hazard, story, duration_s, topology.seed):
+    for history in hazard_histories(topology, hazard):
+        for one in sensor_publications(hazard, history, duration_s, topology.seed):
             node = topology.node(one.sensor)
             template = alert_topics[one.sensor] if one.alert else hazard.readings.topic
             yield (
@@ -72,7 +72,7 @@ def _publications(topology: Topology, hazard: Hazard) -> Iterator[Publication]:
             )
 
 
-def compile_timeline(topology: Topology) -> tuple[Action, ...]:
+def compile_timeline(topology: Topology) -> tuple[Publication, ...]:
     """All publications in the order of time; InputError if there would be absurdly many."""
     scenario = topology.scenario
     total = sum(most_publications(event, scenario.duration_s) for event in scenario.publish)
@@ -82,33 +82,39 @@ def compile_timeline(topology: Topology) -> tuple[Action, ...]:
             "lengthen `period`, shorten `for`, or lower `count`",
         )
     timeline = [
-        action
+        publication
         for place, event in enumerate(scenario.publish)
         if event.when is None
-        for action in _of_event(topology, place, event)
+        for publication in _event_publications(topology, place, event)
     ]
-    timeline += [Action(*publication) for publication in hazard_publications(topology)]
+    timeline += [Publication(*publication) for publication in hazard_publications(topology)]
     return _in_order(topology, timeline)
 
 
-def publications_of(topology: Topology, place: int, event: Publish) -> tuple[Action, ...]:
+def publications_of(topology: Topology, place: int, event: PublishEvent) -> tuple[Publication, ...]:
     """Those of one event, the so-manieth of the scenario."""
-    return _in_order(topology, list(_of_event(topology, place, event)))
+    return _in_order(topology, list(_event_publications(topology, place, event)))
 
 
-def _in_order(topology: Topology, timeline: list[Action]) -> tuple[Action, ...]:
+def _in_order(topology: Topology, timeline: list[Publication]) -> tuple[Publication, ...]:
     """In the order of time, at the times at which they are played."""
     speed = topology.scenario.speed
-    timeline.sort(key=lambda action: (action.at_ns, topology.node(action.node).number))
-    return tuple(replace(action, at_ns=played_ns(action.at_ns, speed)) for action in timeline)
+    timeline.sort(
+        key=lambda publication: (publication.at_ns, topology.node(publication.node).number)
+    )
+    return tuple(
+        replace(publication, at_ns=played_ns(publication.at_ns, speed)) for publication in timeline
+    )
 
 
-def _of_event(topology: Topology, place: int, event: Publish) -> Iterator[Action]:
-    beat = rhythm(event, topology.scenario.duration_s)
-    for name in _chosen(event, f"{topology.seed}/{place}"):
-        yield from _played(
+def _event_publications(
+    topology: Topology, place: int, event: PublishEvent
+) -> Iterator[Publication]:
+    schedule = publication_schedule(event, topology.scenario.duration_s)
+    for name in _chosen_nodes(event, f"{topology.seed}/{place}"):
+        yield from _node_publications(
             event,
-            beat,
+            schedule,
             name,
             topology.node(name).group,
             topology.place(name, dict(event.values)),
@@ -116,17 +122,19 @@ def _of_event(topology: Topology, place: int, event: Publish) -> Iterator[Action
         )
 
 
-def expected_deliveries(topology: Topology, timeline: tuple[Action, ...]) -> Counter[str]:
+def expected_deliveries(topology: Topology, timeline: tuple[Publication, ...]) -> Counter[str]:
     """How many messages each subscriber should get."""
     expected: Counter[str] = Counter()
-    alike = Counter((action.topic, action.priority, action.place) for action in timeline)
+    alike = Counter(
+        (publication.topic, publication.priority, publication.place) for publication in timeline
+    )
     for (topic, priority, place), times in alike.items():
         for receiver in topology.receivers(topic, priority, place):
             expected[receiver] += times
     return expected
 
 
-def still_missing(expected: int, received: int, settle_s: float) -> str:
+def missing_deliveries_text(expected: int, received: int, settle_s: float) -> str:
     """A sentence for a scenario that was over before all had come."""
     return (
         f"{expected - received} of {expected} deliveries were still missing "
@@ -134,7 +142,7 @@ def still_missing(expected: int, received: int, settle_s: float) -> str:
     )
 
 
-def _chosen(event: Publish, chance: str) -> tuple[str, ...]:
+def _chosen_nodes(event: PublishEvent, chance: str) -> tuple[str, ...]:
     """The share of its nodes that publish; each draws for itself, so that others change little by a further one."""
     if event.share >= 1.0:
         return event.nodes
@@ -144,50 +152,54 @@ def _chosen(event: Publish, chance: str) -> tuple[str, ...]:
     return tuple(name for name in event.nodes if name in chosen)
 
 
-def _played(
-    event: Publish,
-    beat: Rhythm,
+def _node_publications(
+    event: PublishEvent,
+    schedule: PublicationSchedule,
     name: str,
     group: str | None,
     place: tuple[int, ...],
     chance: random.Random,
-) -> Iterator[Action]:
+) -> Iterator[Publication]:
     topic = filled(event.topic, name, group)
     # Always drawn, so that changing `spread` does not change which ticks are published.
     late_ns = int(chance.random() * event.spread_s * SECOND_NS)
-    for at_ns in beat.moments(late_ns):
+    for at_ns in schedule.moments(late_ns):
         if chance.random() < event.probability:
-            yield Action(at_ns, name, topic, event.priority, event.size, place)
+            yield Publication(at_ns, name, topic, event.priority, event.size, place)
 
 
 # What fails in a scenario, who is down when, and what can be expected all the same.
 
 
-_TURNS = {ActionKind.CRASH: True, ActionKind.STOP: True, ActionKind.START: False}  # down, or up
+_DOWN_AFTER = {
+    ActionKind.CRASH: True,
+    ActionKind.STOP: True,
+    ActionKind.START: False,
+}  # down, or up
 
 
-def compile_incidents(topology: Topology) -> tuple[Incident, ...]:
+def compile_actions(topology: Topology) -> tuple[TimedAction, ...]:
     """All that have a time, in its order; those that strike nobody, or wait for something, are left out."""
-    unfolding = Unfolding(topology)
-    for place, happening in enumerate(topology.scenario.actions):
-        if happening.when is None:
-            unfolding.add(place, happening)
+    pending = PendingActions(topology)
+    for place, event in enumerate(topology.scenario.actions):
+        if event.when is None:
+            pending.add(place, event)
     end_ns = played_ns(nanoseconds(topology.scenario.duration_s), topology.scenario.speed)
-    return (*unfolding.due(), *unfolding.closing(end_ns))
+    return (*pending.due(), *pending.closing(end_ns))
 
 
 class Downtimes:
     """Who is down when."""
 
-    def __init__(self, incidents: Iterable[Incident]) -> None:
+    def __init__(self, actions: Iterable[TimedAction]) -> None:
         self._turns: dict[str, list[tuple[int, bool]]] = {}  # node -> since when it is down, or up
-        for incident in incidents:
-            if (falls := _TURNS.get(incident.kind)) is not None:
-                for name in incident.nodes:
-                    self._turns.setdefault(name, []).append((incident.at_ns, falls))
+        for action in actions:
+            if (stops := _DOWN_AFTER.get(action.kind)) is not None:
+                for name in action.nodes:
+                    self._turns.setdefault(name, []).append((action.at_ns, stops))
 
     @property
-    def concerned(self) -> frozenset[str]:
+    def affected_nodes(self) -> frozenset[str]:
         """All who are down at some time."""
         return frozenset(self._turns)
 
@@ -198,30 +210,37 @@ class Downtimes:
 
     def down(self, name: str, at_ns: int) -> bool:
         """Whether this node is down then."""
-        before = [falls for since, falls in self._turns.get(name, ()) if since <= at_ns]
+        before = [stops for since, stops in self._turns.get(name, ()) if since <= at_ns]
         return bool(before) and before[-1]
 
 
-def without_the_fallen(
-    timeline: Iterable[Action], incidents: Iterable[Incident]
-) -> tuple[Action, ...]:
+def without_downtimes(
+    timeline: Iterable[Publication], actions: Iterable[TimedAction]
+) -> tuple[Publication, ...]:
     """The publications of those who are up when their time comes."""
-    times = Downtimes(incidents)
-    return tuple(action for action in timeline if not times.down(action.node, action.at_ns))
+    times = Downtimes(actions)
+    return tuple(
+        publication
+        for publication in timeline
+        if not times.down(publication.node, publication.at_ns)
+    )
 
 
-def expected_despite(
-    topology: Topology, timeline: tuple[Action, ...], incidents: tuple[Incident, ...]
+def expected_with_downtimes(
+    topology: Topology, timeline: tuple[Publication, ...], actions: tuple[TimedAction, ...]
 ) -> Counter[str]:
     """How many messages each subscriber should get: what it misses while it is down comes later only with custody."""
     expected = expected_deliveries(topology, timeline)
-    times = Downtimes(incidents)
-    kept = promises(topology.overlay.method, dict(topology.overlay.parameters)).custody
-    for name in times.concerned.intersection(expected):
+    times = Downtimes(actions)
+    has_custody = reliability_settings(
+        topology.overlay.method, dict(topology.overlay.parameters)
+    ).custody
+    for name in times.affected_nodes.intersection(expected):
         expected[name] -= sum(
-            not kept(action.priority)
-            and times.down(name, action.at_ns)
-            and name in topology.receivers(action.topic, action.priority, action.place)
-            for action in timeline
+            not has_custody(publication.priority)
+            and times.down(name, publication.at_ns)
+            and name
+            in topology.receivers(publication.topic, publication.priority, publication.place)
+            for publication in timeline
         )
     return expected

@@ -22,7 +22,7 @@ def scenario_ns(played: int, speed: float) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Action:
+class Publication:
     """One publication, `at_ns` after the scenario's start."""
 
     at_ns: int
@@ -38,7 +38,7 @@ NUMBER = "number"  # of what goes on until it is ended
 
 
 @dataclass(frozen=True, slots=True)
-class Incident:
+class TimedAction:
     """What happens to these nodes, or to their links, `at_ns` after the scenario's start."""
 
     at_ns: int

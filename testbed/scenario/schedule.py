@@ -6,85 +6,85 @@ Pure: whoever plays tells the time and what is seen, and does what comes out.
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 
-from testbed.scenario.actions.faults import ENDS, Unfolding
+from testbed.scenario.actions.faults import ENDS, PendingActions
 from testbed.scenario.compile import publications_of
-from testbed.scenario.model import NUMBER, Action, Incident, played_ns, scenario_ns
+from testbed.scenario.model import NUMBER, Publication, TimedAction, played_ns, scenario_ns
 from testbed.scenario.triggers import Reception, Triggers
-from testbed.topology.model import ActionKind, Happening, Publish, Topology, Trigger
+from testbed.topology.model import ActionEvent, ActionKind, PublishEvent, Topology, Trigger
 from testbed.topology.publication_times import nanoseconds
 
 FIRED, MISSED = "fired", "missed"  # of a mark that tells of a trigger
 
 
 @dataclass(frozen=True, slots=True)
-class Awaited:
+class WaitingEvent:
     """An event that waits for something."""
 
     place: int  # among the publications, or the actions, of the scenario
-    event: Publish | Happening
+    event: PublishEvent | ActionEvent
     trigger: Trigger
 
 
-def awaited(topology: Topology) -> tuple[Awaited, ...]:
+def waiting_events(topology: Topology) -> tuple[WaitingEvent, ...]:
     """All events that wait for something."""
-    rows: tuple[Sequence[Publish | Happening], ...] = (
+    rows: tuple[Sequence[PublishEvent | ActionEvent], ...] = (
         topology.scenario.publish,
         topology.scenario.actions,
     )
     return tuple(
-        Awaited(place, event, event.when)
+        WaitingEvent(place, event, event.when)
         for row in rows
         for place, event in enumerate(row)
         if event.when is not None
     )
 
 
-class Agenda:
+class Schedule:
     """Incidents to come, and publications that triggers add. Times are nanoseconds since the start, as played."""
 
-    def __init__(self, topology: Topology, incidents: Sequence[Incident] | None = None) -> None:
-        """`incidents`: all that is known beforehand, and nothing is waited for."""
+    def __init__(self, topology: Topology, actions: Sequence[TimedAction] | None = None) -> None:
+        """`actions`: all that is known beforehand, and nothing is waited for."""
         self._topology = topology
-        self._known = list(incidents or ())
-        self._unfolding = Unfolding(topology)
+        self._known = list(actions or ())
+        self._pending = PendingActions(topology)
         scenario = topology.scenario
         self._end_ns = played_ns(nanoseconds(scenario.duration_s), scenario.speed)
-        self._awaited = awaited(topology) if incidents is None else ()
-        if incidents is None:
-            for place, happening in enumerate(topology.scenario.actions):
-                if happening.when is None:
-                    self._unfolding.add(place, happening)
-        waited_for = {number: each.trigger for number, each in enumerate(self._awaited)}
+        self._waiting_events = waiting_events(topology) if actions is None else ()
+        if actions is None:
+            for place, event in enumerate(topology.scenario.actions):
+                if event.when is None:
+                    self._pending.add(place, event)
+        waited_for = {number: each.trigger for number, each in enumerate(self._waiting_events)}
         self.triggers = Triggers(waited_for, topology.scenario.speed)
-        self.performed: list[Incident] = []  # what was due until now
+        self.performed: list[TimedAction] = []  # what was due until now
 
     @property
     def next_ns(self) -> int | None:
         """When something is due; None: nothing that is known."""
         coming = [self._known[0].at_ns] if self._known else []
-        if (unfolding := self._unfolding.next_ns) is not None:
-            coming.append(unfolding)
+        if (pending := self._pending.next_ns) is not None:
+            coming.append(pending)
         return min(coming, default=None)
 
-    def due(self, now_ns: int) -> list[Incident]:
+    def due(self, now_ns: int) -> list[TimedAction]:
         """What is to be done now, in the order of time."""
         found = []
         while self._known and self._known[0].at_ns <= now_ns:
             found.append(self._known.pop(0))
-        found += self._unfolding.due(now_ns)
+        found += self._pending.due(now_ns)
         found.sort(key=lambda each: each.at_ns)
         self.performed += found
         return found
 
-    def on_receptions(self, seen: Sequence[Reception], now_ns: int) -> tuple[Action, ...]:
+    def on_receptions(self, seen: Sequence[Reception], now_ns: int) -> tuple[Publication, ...]:
         """Messages were received: what is to be published because of it. Incidents are due from now on."""
         return self._begin(self.triggers.on_receptions(seen), now_ns)
 
-    def on_overlay(self, described: Hashable, now_ns: int) -> tuple[Action, ...]:
+    def on_overlay(self, described: Hashable, now_ns: int) -> tuple[Publication, ...]:
         """The same for what brokers say of their places."""
         return self._begin(self.triggers.on_overlay(described, now_ns), now_ns)
 
-    def close(self, now_ns: int) -> list[Incident]:
+    def close(self, now_ns: int) -> list[TimedAction]:
         """The scenario is over: ends of what goes on; of one played again, also what was on record after its end."""
         begun = {each.details.get(NUMBER) for each in self.performed if each.kind in ENDS}
         ends = [
@@ -94,7 +94,7 @@ class Agenda:
             or (each.kind in ENDS.values() and each.details.get(NUMBER) in begun)
         ]
         self._known.clear()
-        ends += self._unfolding.closing(now_ns)
+        ends += self._pending.closing(now_ns)
         self.performed += ends
         return ends
 
@@ -103,22 +103,27 @@ class Agenda:
         numbers = self.triggers.left() if over else self.triggers.missed(now_ns)
         for number in numbers:
             self._mark(number, MISSED, now_ns)
-        return [f"never came: {self._awaited[number].trigger.told()}" for number in numbers]
+        return [
+            f"never came: {self._waiting_events[number].trigger.describe()}" for number in numbers
+        ]
 
-    def _begin(self, numbers: Sequence[int], now_ns: int) -> tuple[Action, ...]:
-        actions: list[Action] = []
+    def _begin(self, numbers: Sequence[int], now_ns: int) -> tuple[Publication, ...]:
+        publications: list[Publication] = []
         from_ns = scenario_ns(now_ns, self._topology.scenario.speed)
         for number in numbers:
             self._mark(number, FIRED, now_ns)
-            one = self._awaited[number]
-            if isinstance(one.event, Happening):
-                self._unfolding.add(one.place, one.event, from_ns)
+            one = self._waiting_events[number]
+            if isinstance(one.event, ActionEvent):
+                self._pending.add(one.place, one.event, from_ns)
             else:
                 begun = replace(one.event, at_s=from_ns / 1e9 + one.event.at_s, when=None)
-                actions += publications_of(self._topology, one.place, begun)
-        return tuple(actions)
+                publications += publications_of(self._topology, one.place, begun)
+        return tuple(publications)
 
     def _mark(self, number: int, what: str, now_ns: int) -> None:
-        details = {"name": f"{what}: {self._awaited[number].trigger.told()}", "trigger": what}
-        self._known.append(Incident(now_ns, ActionKind.MARK, (), details))
+        details = {
+            "name": f"{what}: {self._waiting_events[number].trigger.describe()}",
+            "trigger": what,
+        }
+        self._known.append(TimedAction(now_ns, ActionKind.MARK, (), details))
         self._known.sort(key=lambda each: each.at_ns)

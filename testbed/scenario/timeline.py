@@ -5,18 +5,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from testbed.hazards.record import SITES
-from testbed.scenario.compile import hazard_stories
-from testbed.topology.model import ActionKind, Happening, Publish, Topology
-from testbed.topology.publication_times import SECOND_NS, rhythm
+from testbed.scenario.compile import hazard_histories
+from testbed.topology.model import ActionEvent, ActionKind, PublishEvent, Topology
+from testbed.topology.publication_times import SECOND_NS, publication_schedule
 from testbed.topology.units import DURATION, RATE, SHARE, SIZE
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TimelineRow:
     """One thing that happens, maybe several times; times in seconds of the scenario."""
 
     what: str
-    told: str  # its values, in words
+    description: str  # its values, in words
     nodes: tuple[str, ...]
     share: float
     moments_s: tuple[float, ...]  # with `when`: how long after that
@@ -27,7 +27,7 @@ class Row:
         """For programs."""
         return {
             "what": self.what,
-            "told": self.told,
+            "told": self.description,
             "nodes": list(self.nodes),
             "share": self.share,
             "moments_s": list(self.moments_s),
@@ -36,57 +36,59 @@ class Row:
         }
 
 
-def outline(topology: Topology) -> tuple[Row, ...]:
+def timeline_rows(topology: Topology) -> tuple[TimelineRow, ...]:
     """All of it, in the order in which it begins; what waits for something comes last."""
-    found: dict[Row, list[float]] = {}
+    found: dict[TimelineRow, list[float]] = {}
     for row in _rows(topology):
         found.setdefault(replace(row, moments_s=()), []).extend(row.moments_s)
     rows = [replace(row, moments_s=tuple(sorted(moments))) for row, moments in found.items()]
     return tuple(sorted(rows, key=lambda row: (row.when is not None, row.moments_s[0])))
 
 
-def _rows(topology: Topology) -> Iterator[Row]:
+def _rows(topology: Topology) -> Iterator[TimelineRow]:
     duration_s = topology.scenario.duration_s
     for each in topology.scenario.publish:
-        when = None if each.when is None else each.when.told()
+        when = None if each.when is None else each.when.describe()
         lasts_s = _published_for(each, duration_s)
-        told = _publication(each)
-        yield Row("publish", told, each.nodes, each.share, (each.at_s,), lasts_s, when)
-    for happening in topology.scenario.actions:
-        when = None if happening.when is None else happening.when.told()
-        yield Row(
-            *(happening.kind.value, _values(happening), happening.nodes, happening.share),
-            *((happening.at_s,), happening.for_s, when),
+        description = _publication(each)
+        yield TimelineRow(
+            "publish", description, each.nodes, each.share, (each.at_s,), lasts_s, when
+        )
+    for event in topology.scenario.actions:
+        when = None if event.when is None else event.when.describe()
+        yield TimelineRow(
+            *(event.kind.value, _description(event), event.nodes, event.share),
+            *((event.at_s,), event.for_s, when),
         )
     yield from _hazard(topology)
 
 
-def _hazard(topology: Topology) -> Iterator[Row]:
+def _hazard(topology: Topology) -> Iterator[TimelineRow]:
     """The whole of it, and when its sites fail."""
     hazard = topology.scenario.hazard
     if hazard is None:
         return
-    kind, stories = hazard.kind.value, hazard_stories(topology, hazard)
-    sites = f"{len(stories)} {SITES[hazard.kind]}{'s' if len(stories) != 1 else ''}"
-    yield Row(kind, sites, hazard.nodes, 1.0, (0.0,), topology.scenario.duration_s)
-    failed = [story for story in stories if story.failed_s is not None]
+    kind, histories = hazard.kind.value, hazard_histories(topology, hazard)
+    sites = f"{len(histories)} {SITES[hazard.kind]}{'s' if len(histories) != 1 else ''}"
+    yield TimelineRow(kind, sites, hazard.nodes, 1.0, (0.0,), topology.scenario.duration_s)
+    failed = [history for history in histories if history.failed_s is not None]
     if failed:
-        moments_s = tuple(sorted(round(story.failed_s or 0.0, 1) for story in failed))
-        sensors = {name for story in failed for name in story.site.sensors}
+        moments_s = tuple(sorted(round(history.failed_s or 0.0, 1) for history in failed))
+        sensors = {name for history in failed for name in history.site.sensors}
         named = tuple(name for name in hazard.nodes if name in sensors)
-        yield Row(f"{kind}: level 5", "", named, 1.0, moments_s, None)
+        yield TimelineRow(f"{kind}: level 5", "", named, 1.0, moments_s, None)
 
 
-def _published_for(publish: Publish, duration_s: float) -> float | None:
+def _published_for(publish: PublishEvent, duration_s: float) -> float | None:
     """From the first message of a node to its last."""
-    beat = rhythm(publish, duration_s)
-    times = beat.ticks()
+    schedule = publication_schedule(publish, duration_s)
+    times = schedule.ticks()
     if times <= 1 or publish.when is not None:
         return None
-    return (beat.moment(times - 1) - beat.begin_ns) / SECOND_NS
+    return (schedule.moment(times - 1) - schedule.begin_ns) / SECOND_NS
 
 
-def _publication(publish: Publish) -> str:
+def _publication(publish: PublishEvent) -> str:
     words = [f"level {publish.priority}", publish.topic, SIZE.write(publish.size)]
     if publish.period_s is not None:
         each = DURATION.write(publish.period_s)
@@ -96,9 +98,9 @@ def _publication(publish: Publish) -> str:
     return " ".join(words)
 
 
-def _values(happening: Happening) -> str:
-    tell = _TOLD.get(happening.kind)
-    return "" if tell is None else tell(dict(happening.details))
+def _description(event: ActionEvent) -> str:
+    describe = _DESCRIPTIONS.get(event.kind)
+    return "" if describe is None else describe(dict(event.details))
 
 
 def _churn(details: dict[str, Any]) -> str:
@@ -126,7 +128,7 @@ def _link(details: dict[str, Any]) -> str:
     return " ".join(words)
 
 
-_TOLD: dict[ActionKind, Callable[[dict[str, Any]], str]] = {
+_DESCRIPTIONS: dict[ActionKind, Callable[[dict[str, Any]], str]] = {
     ActionKind.MARK: lambda one: str(one["name"]),
     ActionKind.FLAP: lambda one: (
         f"{DURATION.write(one['down_s'])} down, {DURATION.write(one['up_s'])} up"

@@ -48,7 +48,7 @@ def place_in_overlay(description: Mapping[str, Any]) -> Hashable:
     return repr({key: graph[key] for key in sorted(graph) if key not in _CHANGES_ALWAYS})
 
 
-class _Waiting:
+class _PendingTrigger:
     """One trigger that has not fired."""
 
     def __init__(self, trigger: Trigger, speed: float) -> None:
@@ -59,7 +59,7 @@ class _Waiting:
         self._quiet_ns = max(1, played_ns(nanoseconds(trigger.quiet_s), speed))
         self._above_ns = nanoseconds(trigger.above_s)  # links keep their pace, and so do delays
         self._count = 0
-        self._lately: deque[tuple[int, int]] = deque()  # when, delay
+        self._recent: deque[tuple[int, int]] = deque()  # when, delay
         self._delays: list[int] = []  # the same, by size
         self._overlay: Hashable = None
         self._since_ns = 0
@@ -80,10 +80,10 @@ class _Waiting:
 
     def _too_slow(self, seen: Reception) -> bool:
         """Whether the percentile (nearest rank) of what came lately is above the limit."""
-        self._lately.append((seen.at_ns, seen.delay_ns))
+        self._recent.append((seen.at_ns, seen.delay_ns))
         insort(self._delays, seen.delay_ns)
-        while self._lately[0][0] <= seen.at_ns - self._over_ns:
-            _, gone = self._lately.popleft()
+        while self._recent[0][0] <= seen.at_ns - self._over_ns:
+            _, gone = self._recent.popleft()
             del self._delays[bisect_left(self._delays, gone)]
         rank = max(1, ceil(self.trigger.percentile / 100 * len(self._delays)))
         return self._delays[rank - 1] > self._above_ns
@@ -101,7 +101,7 @@ class Triggers:
     """All that events wait for, each by the event's number; what has fired or was missed is waited for no more."""
 
     def __init__(self, awaited: Mapping[int, Trigger], speed: float) -> None:
-        self._waiting = {number: _Waiting(each, speed) for number, each in awaited.items()}
+        self._waiting = {number: _PendingTrigger(each, speed) for number, each in awaited.items()}
 
     def __bool__(self) -> bool:
         """Whether something is still waited for."""

@@ -20,7 +20,7 @@ class Task:
     """A cell and what its process is told."""
 
     number: int
-    told: dict[str, Any]
+    request: dict[str, Any]
 
 
 def run_tasks(
@@ -37,25 +37,25 @@ def run_tasks(
     """
     waiting = iter(tasks)
     with selectors.DefaultSelector() as ready, log.open("a") as errors:
-        crew = _Crew(runs, errors, ready, lock)
+        workers = _WorkerProcesses(runs, errors, ready, lock)
         try:
             for _ in range(jobs):
-                crew.give(waiting, None)
-            while crew.busy:
+                workers.assign(waiting, None)
+            while workers.busy:
                 for key, _events in ready.select():
                     process, task = key.data
                     line = process.stdout.readline()
                     if line:
                         done(task.number, json.loads(line))
-                        crew.give(waiting, process)
+                        workers.assign(waiting, process)
                     else:
-                        done(task.number, crew.lost(process, log))
-                        crew.give(waiting, None)
+                        done(task.number, workers.lost(process, log))
+                        workers.assign(waiting, None)
         finally:
-            crew.end()
+            workers.end()
 
 
-class _Crew:
+class _WorkerProcesses:
     """The processes that were started, and what each is busy with."""
 
     def __init__(
@@ -63,14 +63,14 @@ class _Crew:
     ) -> None:
         self._environment = {**os.environ, "TESTBED_CAPTURES": str(runs)}
         self._errors, self._ready = errors, ready
-        self._kept = () if lock is None else (lock,)
+        self._inherited_fds = () if lock is None else (lock,)
         self._processes: list[subprocess.Popen[str]] = []
 
     @property
     def busy(self) -> bool:
         return bool(self._ready.get_map())
 
-    def give(self, waiting: Iterator[Task], process: "subprocess.Popen[str] | None") -> None:
+    def assign(self, waiting: Iterator[Task], process: "subprocess.Popen[str] | None") -> None:
         """The next task to this process, or to a new one; if there is none, the process has done its duty."""
         if process is not None:
             self._ready.unregister(_pipe(process.stdout))
@@ -81,7 +81,7 @@ class _Crew:
         self._ready.register(_pipe(process.stdout), selectors.EVENT_READ, (process, task))
         with suppress(BrokenPipeError):  # it has died; that is read from its other pipe
             pipe = _pipe(process.stdin)
-            pipe.write(json.dumps(task.told) + "\n")
+            pipe.write(json.dumps(task.request) + "\n")
             pipe.flush()
 
     def lost(self, process: "subprocess.Popen[str]", log: Path) -> Outcome:
@@ -117,7 +117,7 @@ class _Crew:
             text=True,
             env=self._environment,
             start_new_session=True,
-            pass_fds=self._kept,
+            pass_fds=self._inherited_fds,
         )
         self._processes.append(process)
         return process

@@ -66,7 +66,7 @@ def load_text(
     )
 
 
-def doubts(topology: Topology) -> tuple[str, ...]:
+def find_likely_mistakes(topology: Topology) -> tuple[str, ...]:
     """What is allowed but hardly meant, as sentences: topics that do not meet, an overlay of one broker."""
     from testbed.topology import likely_mistakes
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from nodes.overlay.reliability.promises import STAR
+from nodes.overlay.reliability.settings import STAR
 from nodes.protocol.interests import Interest
 from testbed.topology.diagnostics.hints import listing, nearest, quoted
 from testbed.topology.model import NodeKind, Topology
@@ -17,26 +17,26 @@ def unmatched_topics(topology: Topology) -> tuple[str, ...]:
     Of an event whose topic differs from node to node, one subscribed topic is enough: to choose is what topics are for.
     A scenario that publishes nothing leaves no doubt: messages may come from `testbed inject`.
     """
-    if not topology.scenario.spoken:
+    if not topology.scenario.publish_events:
         return ()
     wanted = {  # topic -> who subscribes
         topic: list(dict.fromkeys(name for name, _ in interests))
-        for topic, interests in topology.wanted.items()
+        for topic, interests in topology.subscriptions.items()
     }
-    published, unheard = _published(topology, wanted.keys())
-    silent = [topic for topic in wanted if topic not in published]
+    published, unsubscribed = _published(topology, wanted.keys())
+    unpublished = [topic for topic in wanted if topic not in published]
     empty = _empty_areas(topology, published)
-    found = len(unheard) + len(silent) + len(empty)
+    found = len(unsubscribed) + len(unpublished) + len(empty)
     sentences = [
         f"nobody subscribes to {quoted(topic)}, which {_several(names)} publish{_es(names)}"
         f"{_instead(topic, wanted, 'subscribed topics')}"
-        for topic, names in list(unheard.items())[:MOST_SHOWN]
+        for topic, names in list(unsubscribed.items())[:MOST_SHOWN]
     ]
     sentences += [
         f"nobody publishes {quoted(topic)}, to which {_several(wanted[topic])} "
         f"subscribe{'s' if len(wanted[topic]) == 1 else ''}"
         f"{_instead(topic, published, 'published topics')}"
-        for topic in silent[: MOST_SHOWN - len(sentences)]
+        for topic in unpublished[: MOST_SHOWN - len(sentences)]
     ]
     sentences += empty[: MOST_SHOWN - len(sentences)]
     if found > len(sentences):
@@ -49,42 +49,47 @@ def _published(
 ) -> tuple[dict[str, None], dict[str, list[str]]]:
     """All published topics (in order); and, as they are written, those that nobody wants, with their publishers."""
     groups = {node.name: node.group for node in topology.nodes}
-    wishes = frozenset(wanted)
+    subscribed_topics = frozenset(wanted)
     published: dict[str, None] = {}
-    heard: set[str] = set()
+    subscribed: set[str] = set()
     publishers: dict[str, dict[str, None]] = {}
-    for event in topology.scenario.spoken:
+    for event in topology.scenario.publish_events:
         if "{" in event.topic:
             topics = dict.fromkeys(filled(event.topic, name, groups[name]) for name in event.nodes)
         else:
             topics = {event.topic: None}
         published.update(topics)
         publishers.setdefault(event.topic, {}).update(dict.fromkeys(event.nodes))
-        if not wishes.isdisjoint(topics):
-            heard.add(event.topic)
-    unheard = {topic: list(names) for topic, names in publishers.items() if topic not in heard}
-    return published, unheard
+        if not subscribed_topics.isdisjoint(topics):
+            subscribed.add(event.topic)
+    unsubscribed = {
+        topic: list(names) for topic, names in publishers.items() if topic not in subscribed
+    }
+    return published, unsubscribed
 
 
 def _empty_areas(topology: Topology, published: Mapping[str, object]) -> list[str]:
     """Of topics that are published, what is wanted of them and never comes: from that area, of that level."""
     wanting: dict[Interest, list[str]] = {}
     for topic in published:
-        for name, interest in topology.wanted.get(topic, ()):
+        for name, interest in topology.subscriptions.get(topic, ()):
             wanting.setdefault(interest, []).append(name)
-    said: dict[str, set[tuple[int, tuple[int, ...]]]] = {}  # topic -> levels and places
-    for event in topology.scenario.spoken:
+    published_values: dict[str, set[tuple[int, tuple[int, ...]]]] = {}  # topic -> levels and places
+    for event in topology.scenario.publish_events:
         values = dict(event.values)
         for name in event.nodes if wanting else ():
             topic = filled(event.topic, name, topology.node(name).group)
             place = topology.place(name, values)
-            said.setdefault(topic, set()).add((event.priority, place))
+            published_values.setdefault(topic, set()).add((event.priority, place))
     return [
         f"of {quoted(interest.topic)} nothing is published that {_several(names)} "
         f"want{'s' if len(names) == 1 else ''}: from {'its area' if interest.box else 'anywhere'}, "
         f"of level {interest.min_priority} or above"
         for interest, names in wanting.items()
-        if not any(interest.accepts(level, place) for level, place in said.get(interest.topic, ()))
+        if not any(
+            interest.accepts(level, place)
+            for level, place in published_values.get(interest.topic, ())
+        )
     ]
 
 

@@ -19,17 +19,17 @@ from testbed.hazards.model import from_json as hazard_from_json
 
 __all__ = [
     "PREFIX",
+    "ActionEvent",
     "ActionKind",
     "Capture",
     "Dimension",
     "Emulator",
     "External",
-    "Happening",
     "Method",
     "Node",
     "NodeKind",
     "Profile",
-    "Publish",
+    "PublishEvent",
     "Scenario",
     "Shape",
     "Topology",
@@ -131,7 +131,7 @@ class Node:
         return tuple(parse(text) for text in self.topics)
 
     @property
-    def wanted_topics(self) -> tuple[str, ...]:
+    def subscribed_topics(self) -> tuple[str, ...]:
         """The topics of which a subscriber wants something, each once."""
         return tuple(dict.fromkeys(interest.topic for interest in self.interests))
 
@@ -164,7 +164,7 @@ class Trigger:
     quiet_s: float = 3.0  # stable: no broker's place has changed for so long
     within_s: float | None = None  # since the scenario's start; None: until its end
 
-    def told(self) -> str:
+    def describe(self) -> str:
         """For people."""
         if self.kind is TriggerKind.STABLE:
             return f"the overlay is stable for {self.quiet_s:g} s"
@@ -178,7 +178,7 @@ class Trigger:
 
 
 @dataclass(frozen=True, slots=True)
-class Publish:
+class PublishEvent:
     """Messages that the named nodes publish, from `at_s` on.
 
     `period_s` None: once; else `per_period` times, evenly, in each period: two numbers keep 3/s exact, which no decimal
@@ -232,7 +232,7 @@ class ActionKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
+class ActionEvent:
     """Something that happens to nodes or their links at `at_s`; to this share of those named (seeded).
 
     What lasts is undone after `for_s`; None: never. `details` are the kind's own values.
@@ -270,16 +270,16 @@ class Scenario:
 
     duration_s: float = 0.0
     settle_s: float = 10.0  # at the end, wait at most this long for messages still under way
-    publish: tuple[Publish, ...] = ()
-    actions: tuple[Happening, ...] = ()
+    publish: tuple[PublishEvent, ...] = ()
+    actions: tuple[ActionEvent, ...] = ()
     speed: float = 1.0  # all times here but `settle_s` are divided by it when they are played
     expect: tuple[Expectation, ...] = ()
     hazard: Hazard | None = None  # from which further publications follow
 
     @property
-    def spoken(self) -> tuple[Publish, ...]:
+    def publish_events(self) -> tuple[PublishEvent, ...]:
         """Who publishes what: the events, and for what follows from the hazard one event a topic and level."""
-        return (*self.publish, *(_said_by(self.hazard) if self.hazard else ()))
+        return (*self.publish, *(_hazard_publish_events(self.hazard) if self.hazard else ()))
 
     @property
     def lasts_s(self) -> float:
@@ -324,13 +324,13 @@ class Topology:
         """The subscribers that should get a message of this topic and level from this place, in file order."""
         wanting = (
             name
-            for name, interest in self.wanted.get(topic, ())
+            for name, interest in self.subscriptions.get(topic, ())
             if interest.accepts(priority, place)
         )
         return tuple(dict.fromkeys(wanting))
 
     @cached_property
-    def wanted(self) -> dict[str, list[tuple[str, Interest]]]:
+    def subscriptions(self) -> dict[str, list[tuple[str, Interest]]]:
         """Topic -> which subscribers want what of it."""
         wanted: dict[str, list[tuple[str, Interest]]] = {}
         for node in self.of_kind(NodeKind.SUBSCRIBER):
@@ -363,7 +363,7 @@ class Topology:
         return tuple(n for n in self.nodes if not n.on_board or ip_address(n.address) in own)
 
     @property
-    def reaches_beyond(self) -> bool:
+    def has_boards(self) -> bool:
         """Whether some are on boards."""
         return len(self.here) < len(self.nodes)
 
@@ -389,14 +389,16 @@ class Topology:
         return {kind: tuple(node for node in self.nodes if node.kind is kind) for kind in NodeKind}
 
 
-def _said_by(hazard: Hazard) -> Iterator[Publish]:
+def _hazard_publish_events(hazard: Hazard) -> Iterator[PublishEvent]:
     readings, alerts = hazard.readings, hazard.alerts
     period_s = readings.periods_s[0]
     if hazard.nodes:
-        yield Publish(0.0, hazard.nodes, readings.topic, readings.priority, readings.size, period_s)
+        yield PublishEvent(
+            0.0, hazard.nodes, readings.topic, readings.priority, readings.size, period_s
+        )
     for topic, names in alerts.topics:
         for level in LEVELS if names else ():
-            yield Publish(0.0, names, topic, level, alerts.size)
+            yield PublishEvent(0.0, names, topic, level, alerts.size)
 
 
 def to_json(topology: Topology) -> dict[str, Any]:
@@ -440,9 +442,10 @@ def from_json(data: dict[str, Any]) -> Topology:
         scenario=Scenario(
             scenario["duration_s"],
             scenario["settle_s"],
-            tuple(_publish(value) for value in scenario["publish"]),
+            tuple(_publish_event(value) for value in scenario["publish"]),
             tuple(
-                _happening(value) for value in scenario.get("actions", scenario.get("faults", ()))
+                _action_event(value)
+                for value in scenario.get("actions", scenario.get("faults", ()))
             ),
             scenario.get("speed", 1.0),
             tuple(_expectation(value) for value in scenario.get("expect", ())),
@@ -456,10 +459,10 @@ def from_json(data: dict[str, Any]) -> Topology:
     )
 
 
-def _publish(value: dict[str, Any]) -> Publish:
+def _publish_event(value: dict[str, Any]) -> PublishEvent:
     values = tuple((name, each) for name, each in value.get("values", ()))
     nodes, when = tuple(value["nodes"]), _trigger(value.get("when"))
-    return Publish(**{**value, "nodes": nodes, "values": values, "when": when})
+    return PublishEvent(**{**value, "nodes": nodes, "values": values, "when": when})
 
 
 def _trigger(value: dict[str, Any] | None) -> Trigger | None:
@@ -469,11 +472,11 @@ def _trigger(value: dict[str, Any] | None) -> Trigger | None:
     return Trigger(**{**value, "kind": kind, "nodes": nodes})
 
 
-def _happening(value: dict[str, Any]) -> Happening:
+def _action_event(value: dict[str, Any]) -> ActionEvent:
     kind = ActionKind(FORMER_KINDS.get(value["kind"], value["kind"]))
     details = tuple((name, _frozen(each)) for name, each in value.get("details", ()))
     nodes, when = tuple(value["nodes"]), _trigger(value.get("when"))
-    return Happening(**{**value, "kind": kind, "nodes": nodes, "details": details, "when": when})
+    return ActionEvent(**{**value, "kind": kind, "nodes": nodes, "details": details, "when": when})
 
 
 def _frozen(value: Any) -> Any:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
-from testbed.topology.model import Publish
+from testbed.topology.model import PublishEvent
 
 MAX_PUBLICATIONS = 1_000_000
 SECOND_NS = 1_000_000_000
@@ -20,7 +20,7 @@ def nanoseconds(seconds: float) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Rhythm:
+class PublicationSchedule:
     """The moments at which each node of an event may publish."""
 
     begin_ns: int
@@ -50,20 +50,20 @@ class Rhythm:
         return (self.moment(tick, late_ns) for tick in range(self.ticks(late_ns)))
 
 
-def rhythm(publish: Publish, duration_s: float) -> Rhythm:
+def publication_schedule(publish: PublishEvent, duration_s: float) -> PublicationSchedule:
     """The rhythm of an event in a scenario of this length."""
     begin_ns, end_ns = nanoseconds(publish.at_s), nanoseconds(duration_s)
     if publish.for_s is not None:
         end_ns = min(end_ns, begin_ns + nanoseconds(publish.for_s))
-    return Rhythm(begin_ns, end_ns, _period_ns(publish), publish.count)
+    return PublicationSchedule(begin_ns, end_ns, _period_ns(publish), publish.count)
 
 
-def most_publications(publish: Publish, duration_s: float) -> int:
+def most_publications(publish: PublishEvent, duration_s: float) -> int:
     """No more than this many from all nodes of the event."""
-    return len(publish.nodes) * rhythm(publish, duration_s).ticks()
+    return len(publish.nodes) * publication_schedule(publish, duration_s).ticks()
 
 
-def _period_ns(publish: Publish) -> Fraction | None:
+def _period_ns(publish: PublishEvent) -> Fraction | None:
     if publish.period_s is None:
         return None
     return max(Fraction(1), _exact(publish.period_s) * SECOND_NS / publish.per_period)

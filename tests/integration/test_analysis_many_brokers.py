@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 from analysis.inputs.run_folder import read_run
-from analysis.inputs.subscriptions import wishes_of
+from analysis.inputs.subscriptions import subscriptions_of
 from analysis.metrics import (
     deliveries,
     hops,
@@ -86,7 +86,7 @@ def test_a_message_is_followed_through_several_brokers(spark):
     )
     dropped = spark.createDataFrame([("1", "b", "x")], "id string, dropper string, peer string")
     found = deliveries.deliveries(
-        published, crossed, said, dropped, wishes_of(wanted), ["a", "b", "c", "d"]
+        published, crossed, said, dropped, subscriptions_of(wanted), ["a", "b", "c", "d"]
     ).collect()
     assert {(row.id, row.receiver) for row in found} == {
         ("1", "town"),

@@ -17,7 +17,7 @@ import pytest
 from testbed.capture.records import read_records
 from testbed.keeper.processes import marked
 from testbed.links.emulator import choose
-from testbed.links.probe import look
+from testbed.links.probe import probe_machine
 from testbed.places import LabPlace, marks
 from testbed.topology.model import Emulator, Profile, Shape
 
@@ -174,7 +174,7 @@ def measure(places: Path, emulator: str, profile: Profile, *program: str) -> lis
 
 def test_a_link_that_is_not_as_asked_is_found(places: Path) -> None:
     shape = Shape(rate_bps=500_000, delay_s=0.05)
-    emulator, _ = choose(Emulator.AUTO, [shape], look().capabilities)
+    emulator, _ = choose(Emulator.AUTO, [shape], probe_machine().capabilities)
     up, down = measure(places, emulator, Profile("line", shape, shape), "-c", WRONG)
     assert not up["ok"]
     told_of_delay, told_of_rate = up["reasons"]

@@ -15,7 +15,7 @@ from analysis.pipeline import measure
 from nodes.protocol import wire
 from synthetic_runs import MS, START_NS, Captures, Host, Line, Passing, frame, manifest_of
 from testbed.backends.simulated.link_layer import Kind
-from testbed.backends.simulated.link_layer import Line as SimulatedLine
+from testbed.backends.simulated.link_layer import LinkDirection as SimulatedLine
 from testbed.lab import simulate
 from testbed.topology import load
 from written_metrics import rows

@@ -12,7 +12,7 @@ from websockets.sync.client import connect
 
 from link_pair import VARIANTS, title
 from loopback_lab import PATIENCE_S, Lab, RunningNode, introduce, received, until
-from nodes.protocol.labels import BITS, Letter
+from nodes.protocol.labels import BITS, DmpqLabel
 from nodes.protocol.wire import MAX_MESSAGE_BYTES, Kind, Message, encode
 from nodes.runtime.config import Method
 from nodes.runtime.label_extension import Offer, agreed
@@ -108,7 +108,7 @@ def test_guests_whose_chunks_are_none_are_shown_the_door_and_the_broker_goes_on(
     own = {"x1": in_bits, "x2": as_byte, "s1": in_bits, "c1": as_byte}
     broker = lab.node("broker", "b1", deliveries=own).go().ready()
     whole = encode(Message(Kind.PUBLISH, topic="alert"))
-    last = BITS[Letter.LAST]
+    last = BITS[DmpqLabel.LAST]
 
     assert "x1 must offer x-testbed-label" in ended(lab, "x1")
     assert "reserved bits must be 0" in ended(lab, "x2", (b"B" + whole, last))

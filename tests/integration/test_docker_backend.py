@@ -84,7 +84,7 @@ def test_the_details_name_the_images_without_asking_for_others(
     def refuse(*_: object) -> None:
         raise AssertionError("no image may be made for the details")
 
-    monkeypatch.setattr(docker_backend, "fit", refuse)
+    monkeypatch.setattr(docker_backend, "settings_for", refuse)
     details = backend.details()
     image = marked(LabPlace(places / "s" / "boxes"))[0].image
     (about,) = details["images"].values()

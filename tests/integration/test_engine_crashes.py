@@ -17,7 +17,7 @@ from crashing import Victim, wait_for
 from own_engine import OwnEngine
 from testbed.backends.docker.engine import engine as usual_engine
 from testbed.backends.docker.image_recipe import NodeImage
-from testbed.backends.docker.images import Workshop, ensure_image, own_platform
+from testbed.backends.docker.images import ImageOwner, ensure_image, own_platform
 from testbed.keeper.processes import marked as marked_processes
 from testbed.progress import ignore
 
@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.netns, pytest.mark.docker, pytest.mark.root]
 def engine() -> Iterator[OwnEngine]:
     """One of our own, with the node image of the usual one."""
     usual = usual_engine()
-    image = ensure_image(NodeImage(own_platform(usual)), Workshop(ignore))
+    image = ensure_image(NodeImage(own_platform(usual)), ImageOwner(ignore))
     own = OwnEngine()
     try:
         own.start()

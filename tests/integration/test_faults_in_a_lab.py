@@ -128,11 +128,11 @@ def test_a_nursery_that_is_kept_ready_may_die_and_goes_with_its_keeper(
         keeper.signal([name], signal.SIGKILL)
         wait_until(lambda: not keeper.status()["nodes"][name]["running"])
         stderr = folder / "logs" / f"{name}.stderr"
-        pids, failed = keeper.bear([NodeProcess(name, place.node_config(name), stderr)])
+        pids, failed = keeper.fork([NodeProcess(name, place.node_config(name), stderr)])
         assert (list(pids), failed) == ([name], {})
         assert keeper.status()["nodes"][name]["running"]
 
-    keeper.expect_births(place.node_config("gauges-0"))
+    keeper.expect_forks(place.node_config("gauges-0"))
     wait_until(nurseries)
     (first,) = nurseries()
     born_again("gauges-0")
@@ -141,10 +141,10 @@ def test_a_nursery_that_is_kept_ready_may_die_and_goes_with_its_keeper(
     os.kill(first, signal.SIGKILL)
     born_again("gauges-0")
     assert len(nurseries()) == 1
-    keeper.calm()
+    keeper.end_scenario()
     assert nurseries() == []
 
-    keeper.expect_births(place.node_config("gauges-0"))
+    keeper.expect_forks(place.node_config("gauges-0"))
     watch.processes()
     os.kill(keeper.status()["pid"], signal.SIGKILL)
     testbed_json("down", "again", codes=(0, 3))

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from testbed.backends.docker.engine import engine
-from testbed.backends.docker.external_nodes import guests_of
+from testbed.backends.docker.external_nodes import external_containers
 from testbed.backends.docker.image_recipe import NodeImage
-from testbed.backends.docker.images import Workshop, ensure_image, own_platform
+from testbed.backends.docker.images import ImageOwner, ensure_image, own_platform
 from testbed.keeper.processes import marked
 from testbed.places import LabPlace
 from testbed.progress import ignore
@@ -48,7 +48,7 @@ nodes:
 
 @pytest.fixture
 def file(places: Path) -> Path:
-    image = ensure_image(NodeImage(own_platform(engine())), Workshop(ignore)).name
+    image = ensure_image(NodeImage(own_platform(engine())), ImageOwner(ignore)).name
     path = places / "guests.yaml"
     (places / "index.txt").write_text("through two shaped links\n")
     path.write_text(FILE.format(image=image))
@@ -60,7 +60,9 @@ def output(testbed_json: Command, node: str) -> list[str]:
 
 
 def kill(places: Path, node: str) -> None:
-    (victim,) = (box for box in guests_of(LabPlace(places / "s" / "guests")) if box.node == node)
+    (victim,) = (
+        box for box in external_containers(LabPlace(places / "s" / "guests")) if box.node == node
+    )
     container = engine().containers.get(victim.id)
     container.kill()
     container.wait(timeout=30)
@@ -103,14 +105,14 @@ def test_an_edit_is_seen_by_the_guest_that_it_concerns_and_new_names_by_all(
     up = testbed_json("up", file, "--backend", "docker")
     wait_until(lambda: "from client" in output(testbed_json, "client"))
     lab = LabPlace(places / "s" / "guests")
-    before = {box.node: box.id for box in guests_of(lab)}
+    before = {box.node: box.id for box in external_containers(lab)}
 
     (places / "index.txt").write_text("another text\n")
     text = file.read_text()
     server = text[text.index("  server:") : text.index("  client:")]
     file.write_text(text + server.replace("server:", "late:"))
     testbed_json("up", file)
-    after = {box.node: box.id for box in guests_of(lab)}
+    after = {box.node: box.id for box in external_containers(lab)}
     assert after["client"] == before["client"], "nothing of it has changed"
     assert after["server"] != before["server"]
     client = engine().containers.get(after["client"])
@@ -161,7 +163,7 @@ def test_the_words_of_guests_outlive_a_lab_whose_keeper_was_killed(
 
 def test_a_guest_has_no_way_out_of_its_lab(file: Path, testbed_json: Command, places: Path) -> None:
     testbed_json("up", file, "--backend", "docker")
-    found = {box.node: box.id for box in guests_of(LabPlace(places / "s" / "guests"))}
+    found = {box.node: box.id for box in external_containers(LabPlace(places / "s" / "guests"))}
     client = engine().containers.get(found["client"])
     assert asked(client, "server") == "through two shaped links\n"
 

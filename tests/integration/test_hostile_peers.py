@@ -22,7 +22,7 @@ from websockets.uri import parse_uri
 
 from loopback_lab import PATIENCE_S, Lab, card
 from nodes.protocol.wire import HEADER, MAX_MESSAGE_BYTES, VERSION, Kind, Message, encode
-from nodes.runtime.broker import ROOM
+from nodes.runtime.broker import MAX_PENDING
 from nodes.runtime.handshake import Caller, new_nonce
 from under_attack import (
     MIB,
@@ -41,7 +41,7 @@ from under_attack import (
 # one queue (8 MB), one message that is on its way in and one that is on its way out.
 BOUND_WITHOUT_SECRET = 48 * MIB
 BOUND_WITH_SECRET = 96 * MIB
-CROWD = 2 * ROOM
+CROWD = 2 * MAX_PENDING
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from testbed.backends.docker import image_recipe, images
 from testbed.backends.docker.engine import engine
 from testbed.backends.docker.image_recipe import NodeImage, PackagesImage, RegistryImage
 from testbed.backends.docker.images import (
-    Workshop,
+    ImageOwner,
     chosen,
     ensure_image,
     ensure_images,
@@ -25,7 +25,7 @@ from testbed.backends.docker.images import (
     remove_images,
 )
 from testbed.backends.docker.platforms import Platform
-from testbed.backends.docker.removal import clear_away
+from testbed.backends.docker.removal import remove_lab
 from testbed.errors import InputError, MissingCapability
 from testbed.keeper.processes import marked
 from testbed.places import LabPlace
@@ -86,7 +86,7 @@ def test_without_a_registry_it_is_built_from_packages(
     monkeypatch.setattr(images, "PUBLISHED", NOBODY_ANSWERS)
     wanted = NodeImage(own_platform(client))
     events: list[Event] = []
-    made = ensure_image(wanted, Workshop(events.append, lab, "run"))
+    made = ensure_image(wanted, ImageOwner(events.append, lab, "run"))
     assert isinstance(events[0], StageStarted)
     assert StageEnded(events[0].stage) in events
     assert (made.name, made.platform) == (wanted.name, str(wanted.platform))
@@ -94,7 +94,7 @@ def test_without_a_registry_it_is_built_from_packages(
     assert made.size < SMALL
 
     again: list[Event] = []
-    assert ensure_image(wanted, Workshop(again.append, lab, "run")) == made
+    assert ensure_image(wanted, ImageOwner(again.append, lab, "run")) == made
     assert again == [], "an image that is there is used as it is"
 
     program = "import asyncio, json, socket, ssl, sys; print(sys.version_info >= (3, 11))"
@@ -106,7 +106,7 @@ def test_without_a_registry_it_is_built_from_packages(
 
 def test_an_image_of_packages_runs_their_programs(client: docker.DockerClient) -> None:
     wanted = PackagesImage(("mosquitto-clients",), own_platform(client))
-    made = ensure_image(wanted, Workshop(ignore))
+    made = ensure_image(wanted, ImageOwner(ignore))
     assert "mosquitto_pub version" in printed(
         client, made.name, "sh", "-c", "mosquitto_pub --help | head -n 3"
     )
@@ -117,7 +117,7 @@ def test_an_image_of_packages_runs_their_programs(client: docker.DockerClient) -
 def test_a_package_that_does_not_exist_is_the_files_mistake(client: docker.DockerClient) -> None:
     wanted = PackagesImage(("mosquittto",), own_platform(client))
     with pytest.raises(InputError, match="mosquittto") as refused:
-        ensure_image(wanted, Workshop(ignore))
+        ensure_image(wanted, ImageOwner(ignore))
     assert "apt-cache search" in refused.value.hint
 
 
@@ -131,7 +131,7 @@ def test_without_registry_and_packages_the_error_says_what_to_install(
     assert "neither be pulled" in reason
     assert "mmdebstrap is missing" in reason
     with pytest.raises(MissingCapability, match="mmdebstrap is missing") as refused:
-        ensure_image(NodeImage(own_platform(client)), Workshop(ignore, lab, "run"))
+        ensure_image(NodeImage(own_platform(client)), ImageOwner(ignore, lab, "run"))
     assert "make engine" in refused.value.hint
 
 
@@ -149,7 +149,7 @@ def test_where_a_registry_answers_the_image_for_the_platform_is_pulled(
         monkeypatch.setattr(images, "PUBLISHED", source)
         mine = client.images.pull(source, platform="linux/amd64")
         try:
-            made = ensure_image(NodeImage(ARM64), Workshop(ignore))
+            made = ensure_image(NodeImage(ARM64), ImageOwner(ignore))
             assert made.platform == "linux/arm64"
             assert client.images.get(source).id == mine.id, "the name means what it meant before"
         finally:
@@ -160,10 +160,10 @@ def test_somebodys_image_is_had_for_several_platforms_and_kept(client: docker.Do
     with registry(PUBLISHED_FOR) as address:
         name = f"{address}/their/broker:2"
         wanted = [RegistryImage(name, AMD64), RegistryImage(name, ARM64)]
-        first = ensure_images(wanted, Workshop(ignore))
+        first = ensure_images(wanted, ImageOwner(ignore))
     try:
         assert [first[its].platform for its in wanted] == ["linux/amd64", "linux/arm64"]
-        without_registry = ensure_images(wanted, Workshop(ignore))
+        without_registry = ensure_images(wanted, ImageOwner(ignore))
         assert [without_registry[its].id for its in wanted] == [first[its].id for its in wanted]
     finally:
         client.images.remove(name)
@@ -173,14 +173,14 @@ def test_a_platform_that_the_registry_lacks_is_said(client: docker.DockerClient)
     with registry(PUBLISHED_FOR) as address:
         wanted = RegistryImage(f"{address}/their/broker:2", ARMV7)
         with pytest.raises(MissingCapability, match="linux/arm/v7"):
-            ensure_image(wanted, Workshop(ignore))
+            ensure_image(wanted, ImageOwner(ignore))
         with pytest.raises(ImageNotFound):
             client.images.get(wanted.name)
 
 
 def test_an_image_that_nobody_has_comes_with_the_next_step() -> None:
     with pytest.raises(MissingCapability, match=NOBODY_ANSWERS) as refused:
-        ensure_image(RegistryImage(NOBODY_ANSWERS, AMD64), Workshop(ignore))
+        ensure_image(RegistryImage(NOBODY_ANSWERS, AMD64), ImageOwner(ignore))
     assert f"docker pull --platform linux/amd64 {NOBODY_ANSWERS}" in refused.value.hint
     assert "packages" in refused.value.hint
 
@@ -188,7 +188,7 @@ def test_an_image_that_nobody_has_comes_with_the_next_step() -> None:
 def test_only_ours_are_removed_and_those_in_use_are_named(client: docker.DockerClient) -> None:
     with registry(PUBLISHED_FOR) as address:
         name = f"{address}/their/broker:2"
-        made = ensure_image(RegistryImage(name, own_platform(client)), Workshop(ignore))
+        made = ensure_image(RegistryImage(name, own_platform(client)), ImageOwner(ignore))
     container = client.containers.create(made.id, ["/nothing"], labels={"testbed.lab": "valley"})
     try:
         assert name not in {ours.name for ours in our_images()}
@@ -215,7 +215,7 @@ from testbed.places import LabPlace
 images.PUBLISHED = sys.argv[2]
 image_recipe.REPOSITORY = "landslide-testbed-test"
 wanted = image_recipe.NodeImage(images.own_platform(engine()))
-images.ensure_images([wanted], images.Workshop(ignore, LabPlace(Path(sys.argv[1])), "run"))
+images.ensure_images([wanted], images.ImageOwner(ignore, LabPlace(Path(sys.argv[1])), "run"))
 """
 
 
@@ -249,7 +249,7 @@ def test_of_a_build_whose_command_is_killed_nothing_is_left(
 ) -> None:
     interrupted_build(lab, temporary, wait_until, signal.SIGKILL)
     (folder,) = temporary.iterdir()
-    assert f"folder {folder}" in clear_away(lab, "docker")
+    assert f"folder {folder}" in remove_lab(lab, "docker")
     assert marked(lab) == []
     assert not any(temporary.iterdir())
 

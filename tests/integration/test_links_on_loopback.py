@@ -79,10 +79,10 @@ def test_lost_answers_cost_time_and_nothing_else(lost: int) -> None:
     async def story() -> None:
         sent = [message for message in messages(3) if len(message.payload) <= 30_000]
         async with link_pair(variant) as (guest, broker):
-            answers = broker.link._answers
-            assert answers is not None
-            send = answers.send
-            answers.send = lambda number: None if number % lost == 0 else send(number)  # type: ignore[method-assign]
+            udp_acks = broker.link._udp_acks
+            assert udp_acks is not None
+            send = udp_acks.send
+            udp_acks.send = lambda number: None if number % lost == 0 else send(number)  # type: ignore[method-assign]
             offer(guest, sent)
             await until(lambda: len(broker.got) == len(sent))
             assert by_level(broker.got) == by_level(sent)

@@ -81,10 +81,10 @@ def test_a_run_that_is_damaged_does_not_keep_the_others_from_being_measured(anal
 def test_the_table_shows_all_runs_and_why_one_failed(analysed):
     from rich.console import Console
 
-    from testbed.cli.tables.summary import many_tables
+    from testbed.cli.tables.summary import batch_tables
 
     console = Console(width=250, record=True, file=StringIO())
-    for table in many_tables(analysed[1]):
+    for table in batch_tables(analysed[1]):
         console.print(table)
     told = console.export_text()
     assert "4 runs" in told

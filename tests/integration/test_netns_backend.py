@@ -166,7 +166,7 @@ def test_nodes_that_cannot_begin_are_named_with_their_last_words(folder: Path) -
 def test_a_node_that_does_not_heed_sigterm_is_ended(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("testbed.backends.common.local.POLITE_S", 0.2)
+    monkeypatch.setattr("testbed.backends.common.local.STOP_GRACE_S", 0.2)
     lab = Lab(folder)
     lab.up()
     pid = Keeper(lab.place).status()["nodes"]["town"]["pid"]
@@ -250,7 +250,7 @@ def test_a_node_that_cannot_read_its_file_fails_alone_with_its_own_words(folder:
         NodeProcess("town", bad, logs / "town.stderr"),
     ]
     keeper = Keeper(lab.place)
-    pids, failed = keeper.bear(asked)
+    pids, failed = keeper.fork(asked)
     assert pids.keys() == {"s1"}
     assert "Is a directory" in failed["town"]
     wait_for(lambda: not keeper.status()["nodes"]["s1"]["running"])

@@ -15,7 +15,7 @@ from analysis.report.figures import write_figures
 from analysis.report.report import write_report
 from machine_rows import machine_row, write_rows
 from synthetic_runs import START_NS, StarRun, publications
-from testbed.hazards.kinds import stories
+from testbed.hazards.kinds import site_histories
 from testbed.hazards.model import Hazard, HazardKind, Rain, Storm
 from testbed.hazards.record import record
 
@@ -41,7 +41,7 @@ def storm() -> dict[str, object]:
     places = {"a": (33.5, 133.5), "b": (33.51, 133.5), "c": (33.9, 133.5)}
     rain = Rain(storm=Storm(peak_mm_h=200.0), before_mm=150.0)
     hazard = Hazard(HazardKind.LANDSLIDE, tuple(places), rain)
-    return record(hazard, stories(hazard, places, 1_800.0, 3), 1_800.0, 20.0)
+    return record(hazard, site_histories(hazard, places, 1_800.0, 3), 1_800.0, 20.0)
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ import mqtt_writing as writing
 from analysis.inputs.run_folder import read_run
 from analysis.metrics import mqtt
 from analysis.pipeline import measure
-from mqtt_writing import Told
+from mqtt_writing import MqttMessage
 from synthetic_runs import MS, START_NS, Captures, Host, Line, frame, manifest_of
 from written_metrics import rows
 
@@ -53,10 +53,10 @@ def measured(spark, tmp_path_factory):
     truth = []
     for number, (topic, payload) in enumerate(zip(TOPICS, PAYLOADS, strict=True)):
         at_ns = START_NS + (1000 + 100 * number) * MS
-        told = Told(topic, payload, qos=1, packet_id=number + 1)
-        arrived = lines["ridge"].send(RIDGE, writing.publish(5, told), at_ns)
+        message = MqttMessage(topic, payload, qos=1, packet_id=number + 1)
+        arrived = lines["ridge"].send(RIDGE, writing.publish(5, message), at_ns)
         lines["ridge"].send(BROKER, writing.puback(number + 1), arrived)
-        again = Told(topic, payload, qos=0)
+        again = MqttMessage(topic, payload, qos=0)
         got = lines["town"].send(BROKER, writing.publish(5, again), arrived + 20 * MS)
         truth.append((topic, len(payload), at_ns + 5 * MS, got))
     compressed = Line(captures, HALL, BROKER, ports=(40009, 9000))
@@ -136,7 +136,7 @@ def packet(link: str, way: tuple[str, str], at: int, **more: object) -> dict[str
     """A PUBLISH on a link, as `mqtt` has it."""
     src, dst = way
     names = [part.split()[0] for part in mqtt.SCHEMA.split(",")]
-    told = {
+    message = {
         "link": link,
         "direction": "up" if link == src else "down",
         "src": src,
@@ -153,7 +153,7 @@ def packet(link: str, way: tuple[str, str], at: int, **more: object) -> dict[str
         "last_ns": at,
         "complete": True,
     }
-    return {**dict.fromkeys(names), **told, **more}
+    return {**dict.fromkeys(names), **message, **more}
 
 
 def paired(spark, packets):

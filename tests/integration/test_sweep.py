@@ -135,7 +135,7 @@ def test_a_cell_that_fails_does_not_keep_the_others_from_their_runs(
     monkeypatch.setattr("analysis.batch.open_session", lambda *_, **__: nullcontext(spark))
     (tmp_path / "valley.yaml").write_text(VALLEY)
     monkeypatch.setattr(
-        "testbed.cli.commands.sweep.Sweeping._told",
+        "testbed.cli.commands.sweep.Sweeping._task_request",
         lambda self, cell, texts: {
             "name": self._sweep.name_of(cell),
             "overrides": [*cell.overrides, *(["nonsense=1"] if cell.number == 1 else [])],

@@ -51,7 +51,7 @@ class RecordingCore:
         self.heard.append(("message", peer, message.message_id))
         return [Send(peer, message)] if self.answers else []
 
-    def on_life(self, peer: Peer, at: float) -> None:
+    def on_activity(self, peer: Peer, at: float) -> None:
         self.heard.append(("life", peer))
 
     def next_deadline(self) -> float | None:
@@ -74,7 +74,7 @@ class AtHome:
         self.life: asyncio.Task[None] | None = None
 
     async def go(self) -> "AtHome":
-        self.life = asyncio.create_task(self.broker.live())
+        self.life = asyncio.create_task(self.broker.run_until_stopped())
         self.broker.go()
         await until(lambda: self.broker.ready)
         return self

@@ -7,7 +7,7 @@ from typing import Any
 
 from nodes.overlay.collection.node import Collection
 from nodes.overlay.topics.base import Deliver, Place, Subscribed
-from nodes.protocol.joined import apart
+from nodes.protocol.joined import split
 from nodes.protocol.wire import Kind, Message, decode, encode, message_id
 from overlay_network import OverlayNetwork
 
@@ -101,7 +101,7 @@ class CollectionNetwork(OverlayNetwork):
         found = []
         for sender, receiver, message in self.passed[since:]:
             if message.kind is Kind.JOINED:
-                found.append((sender, receiver, apart(message)))
+                found.append((sender, receiver, split(message)))
             elif message.kind is Kind.PUBLISH:
                 found.append((sender, receiver, [message]))
         return found

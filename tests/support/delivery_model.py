@@ -42,13 +42,13 @@ class DeliveryModel(RuleBasedStateMachine):
         self.made += 1
         return self.made.to_bytes(4).ljust(size, b"x")
 
-    @initialize(room=st.sampled_from([60, 1440, 1444]))
-    def begin(self, room: int) -> None:
-        self.room = room
+    @initialize(packet_payload=st.sampled_from([60, 1440, 1444]))
+    def begin(self, packet_payload: int) -> None:
+        self.packet_payload = packet_payload
         self.connect()
 
     def connect(self) -> None:
-        self.scheduler.on_link_up(self.room, self.now)
+        self.scheduler.on_link_up(self.packet_payload, self.now)
         self.assembler = METHODS[self.method].assembler(self.parameters)
         self.up, self.kernel, self.handed = True, [], 0
 
@@ -126,7 +126,7 @@ class DeliveryModel(RuleBasedStateMachine):
     @precondition(lambda self: self.up and self.handed > 0)
     @rule(older=st.integers(0, 2))
     def answer(self, older: int) -> None:
-        self.scheduler.on_answer((self.handed - 1 - older) % 256, self.now)
+        self.scheduler.on_ack((self.handed - 1 - older) % 256, self.now)
 
     @rule(seconds=st.sampled_from([0.0001, 0.01, 0.3, 2.0]))
     def wait(self, seconds: float) -> None:
@@ -155,7 +155,7 @@ class DeliveryModel(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """In the end everything that was taken and not dropped has arrived."""
-        if not hasattr(self, "room"):
+        if not hasattr(self, "packet_payload"):
             return
         if not self.up:
             self.connect()

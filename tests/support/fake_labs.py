@@ -8,10 +8,10 @@ from testbed.lab import bring_up
 from testbed.places import LabPlace, RunPlace
 from testbed.progress import Emit, ignore
 from testbed.records import LabRecord
-from testbed.topology.model import Node, NodeKind, Profile, Publish, Scenario, Topology
+from testbed.topology.model import Node, NodeKind, Profile, PublishEvent, Scenario, Topology
 
 SIREN = Node("siren", 3, NodeKind.SUBSCRIBER, "lan", topics=("alerts",), address="10.77.0.3")
-LANDSLIDE = Publish(0.0, ("sensor",), "alerts", 5, 100, period_s=0.05, count=3)
+LANDSLIDE = PublishEvent(0.0, ("sensor",), "alerts", 5, 100, period_s=0.05, count=3)
 LAB = Topology(
     "valley",
     7,
@@ -36,7 +36,7 @@ class FakePlace:
     def __init__(self) -> None:
         self.backends: dict[str, FakeBackend] = {}
         self.failing: frozenset[str] = frozenset()
-        self.deaf: frozenset[str] = frozenset()
+        self.unreachable: frozenset[str] = frozenset()
 
     @property
     def backend(self) -> FakeBackend:
@@ -47,7 +47,7 @@ class FakePlace:
         self, name: str, lab: LabPlace, run: RunPlace, topology: Topology, emit: Emit
     ) -> FakeBackend:
         if lab.name not in self.backends:
-            nodes = FakeNodes(lab, topology, self.deaf)
+            nodes = FakeNodes(lab, topology, self.unreachable)
             self.backends[lab.name] = FakeBackend(topology, self.failing, nodes)
         self.backends[lab.name].topology = topology
         return self.backends[lab.name]

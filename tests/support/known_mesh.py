@@ -19,7 +19,7 @@ from dataclasses import replace
 from mesh_runs import MeshRun
 from nodes.protocol import skipgraph_codec
 from nodes.protocol.skipgraph_messages import Tell
-from nodes.protocol.topic_messages import Word, say
+from nodes.protocol.topic_messages import TopicControl, encode_control
 from nodes.protocol.wire import CUSTODY, REPEATED, Kind, Message
 from synthetic_runs import MS
 
@@ -76,8 +76,8 @@ def known_mesh() -> MeshRun:
 def _control(mesh: MeshRun) -> None:
     mesh.say("slope", "a", Message(Kind.ADVERTISE, topic="alert"), 1_100)
     mesh.say("a", "slope", Message(Kind.ADVERTISED, topic="alert"), 1_150)
-    for word in (Word.STOP, Word.GO, Word.GO):
-        told = skipgraph_codec.encode(Tell(say(word, "alert")))
+    for word in (TopicControl.STOP, TopicControl.GO, TopicControl.GO):
+        told = skipgraph_codec.encode(Tell(encode_control(word, "alert")))
         mesh.say("b", "a", Message(Kind.OVERLAY, payload=told), 1_200)
     mesh.say("a", "b", Message(Kind.BEAT, payload=b"?"), 1_300)
     mesh.say("b", "a", Message(Kind.BEAT), 1_320)

@@ -9,7 +9,7 @@ import numpy as np
 
 from analysis.streams.reassembly import Stream, reassemble
 from nodes.protocol import wire
-from nodes.protocol.labels import BITS, LENGTH_BYTES, LEVELLED, Form, Letter, levelled
+from nodes.protocol.labels import BITS, LENGTH_BYTES, LEVELLED, DmpqLabel, Form, levelled
 from synthetic_runs import frame
 
 STYLES = ("plain", "letters", "bits", "levels")
@@ -104,11 +104,11 @@ def _one(
         writer.chunk([(truth, content)], levelled(form, way))
         return
     if begins and ends:
-        letter = Letter.URGENT if way else Letter.WHOLE
+        letter = DmpqLabel.URGENT if way else DmpqLabel.WHOLE
     elif ends:
-        letter = Letter.URGENT_LAST if way else Letter.LAST
+        letter = DmpqLabel.URGENT_LAST if way else DmpqLabel.LAST
     else:
-        letter = Letter.URGENT_PIECE if way else Letter.PIECE
+        letter = DmpqLabel.URGENT_PIECE if way else DmpqLabel.PIECE
     if style == "bits":
         writer.chunk([(truth, content)], None, BITS[letter])
     else:

@@ -10,13 +10,13 @@ from websockets.asyncio.client import connect
 from websockets.asyncio.server import ServerConnection, serve
 
 from nodes.protocol.wire import Message
-from nodes.runtime.broker import GuestConnection
+from nodes.runtime.broker import IncomingConnection
 from nodes.runtime.config import Method
 from nodes.runtime.connection import NORMAL, SETTINGS, LinkConnection
 from nodes.runtime.dialing import DialledConnection
 from nodes.runtime.label_extension import Acceptance, Offer
 from nodes.runtime.link import Link, LinkMethod
-from nodes.runtime.udp_acks import Answers, AnswerSocket
+from nodes.runtime.udp_acks import AckSocket, LinkAcks
 
 VARIANTS = [
     Method("fifo", {}),
@@ -37,10 +37,10 @@ def title(variant: Method) -> str:
 class End:
     """One end of the pair: its link, and what came over it."""
 
-    def __init__(self, method: LinkMethod, connection: LinkConnection, answers: Answers | None):
+    def __init__(self, method: LinkMethod, connection: LinkConnection, udp_acks: LinkAcks | None):
         scheduler, assembler = method.scheduler(), method.assembler()
         connection.trust()
-        self.link = Link("peer", connection, scheduler, assembler, method.needs, answers)
+        self.link = Link("peer", connection, scheduler, assembler, method.needs, udp_acks)
         self.got: list[Message] = []
         self.refusals: list[str] = []
         self.link.begin()
@@ -57,15 +57,15 @@ class End:
 async def link_pair(variant: Method) -> AsyncIterator[tuple[End, End]]:
     """The guest's end and the broker's end."""
     method = LinkMethod(variant)
-    arrived: asyncio.Future[GuestConnection] = asyncio.get_running_loop().create_future()
+    arrived: asyncio.Future[IncomingConnection] = asyncio.get_running_loop().create_future()
     over = asyncio.Event()
 
     async def receive(connection: ServerConnection) -> None:
-        assert isinstance(connection, GuestConnection)
+        assert isinstance(connection, IncomingConnection)
         arrived.set_result(connection)
         await over.wait()
 
-    settings: dict[str, Any] = {**SETTINGS, "create_connection": GuestConnection}
+    settings: dict[str, Any] = {**SETTINGS, "create_connection": IncomingConnection}
     async with serve(receive, "127.0.0.1", 0, extensions=[Acceptance()], **settings) as server:
         (listening,) = server.sockets
         here = await connect(
@@ -76,7 +76,7 @@ async def link_pair(variant: Method) -> AsyncIterator[tuple[End, End]]:
         )
         assert isinstance(here, DialledConnection)
         ends = [
-            End(method, connection, _answers(connection) if method.needs.answers else None)
+            End(method, connection, _udp_acks(connection) if method.needs.udp_acks else None)
             for connection in (here, await arrived)
         ]
         yield ends[0], ends[1]
@@ -87,6 +87,6 @@ async def link_pair(variant: Method) -> AsyncIterator[tuple[End, End]]:
             await end.running
 
 
-def _answers(connection: LinkConnection) -> Answers:
-    assert connection.line.family == socket.AF_INET
-    return AnswerSocket(connection.local_address).with_peer(connection.remote_address, alone=True)
+def _udp_acks(connection: LinkConnection) -> LinkAcks:
+    assert connection.sock.family == socket.AF_INET
+    return AckSocket(connection.local_address).with_peer(connection.remote_address, alone=True)

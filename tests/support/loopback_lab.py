@@ -12,7 +12,7 @@ from typing import Any
 
 from websockets.sync.client import ClientConnection
 
-from nodes.runtime.handshake import Caller, Card, new_nonce
+from nodes.runtime.handshake import Caller, Identity, new_nonce
 from testbed.control import ControlError, request
 
 PATIENCE_S = 60
@@ -147,9 +147,9 @@ def received(node: RunningNode) -> list[str]:
     return [record["id"] for record in node.events("receive")]
 
 
-def card(name: str, secret: str = SECRET) -> Card:
+def card(name: str, secret: str = SECRET) -> Identity:
     """What a guest of the lab says of itself."""
-    return Card(name, 99, "slope", secret.encode())
+    return Identity(name, 99, "slope", secret.encode())
 
 
 def introduce(line: ClientConnection, name: str, broker: str = "b1") -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from nodes.overlay import METHODS
 from nodes.overlay.base import (
+    Acknowledged,
     Action,
     BrokerName,
     Deliver,
@@ -22,10 +23,9 @@ from nodes.overlay.base import (
     Refuse,
     Send,
     Station,
-    Taken,
 )
 from nodes.overlay.edge import Edge
-from nodes.overlay.reliability.promises import promises
+from nodes.overlay.reliability.settings import reliability_settings
 from nodes.protocol.wire import Kind, Message, decode, encode, message_id
 
 NOTICE_S = 0.3  # until a node knows that a link is gone
@@ -99,7 +99,7 @@ class MeshNetwork:
         self.homes[name] = list(homes)
         names = {broker.name: broker for broker in self.names}
         station = Station(name, number, tuple(names[home] for home in self.homes[name]))
-        edge = Edge(station, promises(self.method, self.parameters), tuple(topics))
+        edge = Edge(station, reliability_settings(self.method, self.parameters), tuple(topics))
         self._begin(name, edge)
         self._seek(name)
         return edge
@@ -219,7 +219,7 @@ class MeshNetwork:
                     self.delivered[name, message.message_id] += 1
                 case Duplicate():
                     self.duplicates += 1
-                case Taken(identity):
+                case Acknowledged(identity):
                     self.taken.add(identity)
                 case Drop(peer):
                     if (link := self.links[name].pop(peer, None)) is not None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class MqttMessage:
     """A publication. `alias`: the number that stands for its topic, sent along (version 5)."""
 
     topic: str
@@ -68,22 +68,22 @@ def user_property(name: str, value: str) -> bytes:
     return b"\x26" + text(name) + text(value)
 
 
-def properties_of(told: Told) -> bytes:
-    alias = b"\x23" + struct.pack("!H", told.alias) if told.alias else b""
-    return told.properties + alias
+def properties_of(message: MqttMessage) -> bytes:
+    alias = b"\x23" + struct.pack("!H", message.alias) if message.alias else b""
+    return message.properties + alias
 
 
-def publish(version: int, told: Told) -> bytes:
-    body = text("" if told.silent else told.topic)
-    if told.qos:
-        body += struct.pack("!H", told.packet_id or 0)
+def publish(version: int, message: MqttMessage) -> bytes:
+    body = text("" if message.silent else message.topic)
+    if message.qos:
+        body += struct.pack("!H", message.packet_id or 0)
     if version == 5:
-        properties = properties_of(told)
+        properties = properties_of(message)
         body += varying(len(properties)) + properties
-    first = 0x30 | (8 if told.dup else 0) | told.qos << 1 | int(told.retain)
-    return control(first, body + told.payload)
+    first = 0x30 | (8 if message.dup else 0) | message.qos << 1 | int(message.retain)
+    return control(first, body + message.payload)
 
 
-def conversation(version: int, sent: Iterable[Told]) -> bytes:
+def conversation(version: int, sent: Iterable[MqttMessage]) -> bytes:
     """All that a client sends."""
-    return connect(version) + b"".join(publish(version, told) for told in sent) + PING + BYE
+    return connect(version) + b"".join(publish(version, message) for message in sent) + PING + BYE

@@ -53,6 +53,8 @@ def computed(network: TopicNetwork, publishers: int) -> Distances:
         for number, role in enumerate(roles)
     ]
     vectors = np.array([peer.me.vector for peer in peers], dtype=np.uint64)
-    people = Population(1, publishers, size - publishers, np.arange(size, dtype=np.int32), vectors)
-    links = converge(people.owners, people.vectors)
-    return distances(people, links, slice(0, 1), {Strategy.SPLIT, Strategy.FLOOD})
+    participants = Population(
+        1, publishers, size - publishers, np.arange(size, dtype=np.int32), vectors
+    )
+    links = converge(participants.owners, participants.vectors)
+    return distances(participants, links, slice(0, 1), {Strategy.SPLIT, Strategy.FLOOD})

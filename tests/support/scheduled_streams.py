@@ -16,7 +16,7 @@ def chunks_of(
 ) -> list[Chunk]:
     """Offers so many messages at once, sends three chunks, offers as many again; until nothing is left."""
     scheduler = METHODS[method].scheduler(parameters)
-    answers = METHODS[method].needs(parameters).answers
+    udp_acks = METHODS[method].needs(parameters).udp_acks
     scheduler.on_link_up(ROOM, 0.0)
     waiting, chunks, now = list(messages), [], 0.0
     for turn in range(100_000):
@@ -34,8 +34,8 @@ def chunks_of(
         elif not waiting and (deadline := scheduler.next_deadline()) is not None:
             now = max(now, deadline)
         scheduler.on_progress(0, now)
-        if chunk is not None and answers:
-            scheduler.on_answer(len(chunks) - 1 & 0xFF, now)
+        if chunk is not None and udp_acks:
+            scheduler.on_ack(len(chunks) - 1 & 0xFF, now)
     raise AssertionError("the queue never became empty")
 
 

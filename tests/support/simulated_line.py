@@ -157,7 +157,7 @@ def drive(
     scheduler: Scheduler,
     line: SimulatedLine,
     until: float,
-    room: int = 1444,
+    packet_payload: int = 1444,
     offers: list[tuple[float, bytes, int]] | None = None,
     given_out: Callable[[int], None] | None = None,
 ) -> Run:
@@ -165,7 +165,7 @@ def drive(
     run = Run(line, [], 0, [])
     coming = sorted(offers or [], key=lambda offer: offer[0], reverse=True)
     now = 0.0
-    scheduler.on_link_up(room, now)
+    scheduler.on_link_up(packet_payload, now)
     while now < until:
         while coming and coming[-1][0] <= now:
             _, data, level = coming.pop()

@@ -23,7 +23,7 @@ from docker.models.networks import Network
 
 from stand_in_image import USER, ensure_board_image
 from testbed.backends.docker.engine import engine
-from testbed.backends.docker.platforms import Platform, judge, look
+from testbed.backends.docker.platforms import Platform, inspect_machine, judge
 
 OWNER_LABEL = "testbed.stand-in"
 BOOT_S = 120.0  # under qemu it takes a while
@@ -132,7 +132,7 @@ def stand_in_boards(names: Sequence[str], platform: str = "linux/amd64") -> Iter
         )
         gateway = network.attrs["IPAM"]["Config"][0]["Gateway"]
         # An emulated sudo gets no rights from the kernel (no flag C of binfmt_misc): there root itself logs in.
-        emulated = judge(Platform.parse(platform), look()).emulated
+        emulated = judge(Platform.parse(platform), inspect_machine()).emulated
         made = StandIns(boards, folder / "login", known, gateway, "root" if emulated else USER)
         for name in names:
             _wait_for_login(made, name)

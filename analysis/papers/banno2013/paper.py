@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from analysis.papers.banno2013 import stopping
 from analysis.papers.banno2013.figures import LOADS, OF_TOPIC, checks, figures
 from analysis.papers.methods import METHODS, OF_WAY, PATTERN, by_pattern, nodes_panels
-from analysis.papers.reproduction import Findings, Paper, Words
+from analysis.papers.reproduction import PageTexts, Paper, Results
 from analysis.papers.tables import means, read_table
 from analysis.report import interval_charts
 
@@ -54,7 +54,7 @@ def _load(cells: Sequence[Cell], name: str, label: str) -> str:
     return interval_charts.lines(points, list(METHODS.values()), axes, name, label)
 
 
-WORDS = Words(
+TEXTS = PageTexts(
     title="Banno 2013, reproduced",
     heading="Topic pub/sub on a Skip Graph, with Scribe beside it: Banno 2013, reproduced",
     notes=(
@@ -66,7 +66,7 @@ WORDS = Words(
 )
 
 
-def measure(spark: "SparkSession", folder: Path) -> Findings:
+def measure(spark: "SparkSession", folder: Path) -> Results:
     """Means over trials, by Spark; from them figures and checks."""
     topics = means(read_table(spark, folder, "topics"), (*OF_TOPIC, *OF_WAY), ("path", "forwards"))
     load = means(read_table(spark, folder, "load"), ("method", "node_rank_group"), LOADS)
@@ -76,10 +76,10 @@ def measure(spark: "SparkSession", folder: Path) -> Findings:
         ("correlation", "without_forwards"),
     )
     moments, stopped = stopping.read(spark, folder)
-    return Findings(
+    return Results(
         [*figures(topics, load, totals), stopping.figure(moments)],
         [*checks(topics, totals), *stopping.checks(moments, stopped)],
     )
 
 
-BANNO2013 = Paper("banno2013", WORDS, measure, drawings)
+BANNO2013 = Paper("banno2013", TEXTS, measure, drawings)

@@ -21,7 +21,7 @@ STATEMENT = {
     SG: "when nobody subscribes, SG-TBPS falls to no messages at all",
     SCRIBE: "Scribe never does: its publishers send to the root always",
 }
-WORDS = {SG: "stop, go and the like", SCRIBE: "joins, leaves, renewals"}
+MESSAGE_NAMES = {SG: "stop, go and the like", SCRIBE: "joins, leaves, renewals"}
 SOON_MS = 300  # the last one's leave, and the word to all publishers; the last one's join, and the way of publications
 NOBODY_MS = ((2_000, 3_000), (6_000, 7_000))
 ALL_MS, ALL_AGAIN_MS = (0, 1_000), (4_000, 5_000)
@@ -93,11 +93,11 @@ def _each_run(
         )
         for publishers, own in sorted(runs.items())
     }
-    told = "; ".join(
+    text = "; ".join(
         f"{publishers} publishers: {first:,.0f} with all subscribers, {none:,.0f} without, {back:,.0f} with all again"
         for publishers, (first, none, back) in counts.items()
     )
-    return check(name, all(holds(*count) for count in counts.values()), told)
+    return check(name, all(holds(*count) for count in counts.values()), text)
 
 
 def _sent(rows: Iterable[Row], times: Iterable[tuple[int, int]]) -> float:
@@ -108,8 +108,8 @@ def _sent(rows: Iterable[Row], times: Iterable[tuple[int, int]]) -> float:
 
 
 def _lost(totals: Sequence[Row], method: str) -> dict[str, Any]:
-    told = "loses nothing: who was confirmed before a publication and stays gets it"
-    name = f"{METHODS[method]} {told}"
+    text = "loses nothing: who was confirmed before a publication and stays gets it"
+    name = f"{METHODS[method]} {text}"
     if not totals:
         return check(name, None, NOT_MEASURED)
     owed = sum(row["owed"]["mean"] for row in totals)
@@ -122,7 +122,9 @@ def drawing(cells: Sequence[Row], label: str) -> str:
     shown = [(kind, method) for kind in KINDS[:2] for method in STATEMENT]
     points = [
         {
-            "way": METHODS[method] if kind == KINDS[0] else f"{METHODS[method]}: {WORDS[method]}",
+            "way": METHODS[method]
+            if kind == KINDS[0]
+            else f"{METHODS[method]}: {MESSAGE_NAMES[method]}",
             "at": cell["t_ms"],
             "panel": _panel(cell),
             **{side: cell["ours"][kind][side] for side in ("mean", "low", "high")},

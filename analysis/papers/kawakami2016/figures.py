@@ -167,7 +167,7 @@ def _grows(method: str, value: str) -> Callable[[Values], Verdict]:
     def judge(values: Values) -> Verdict:
         course = {nodes: row[method][value] for nodes, row in values.items()}
         ok = all(less < more for less, more in pairwise(course.values()))
-        return ok and len(course) > 1, _told(course)
+        return ok and len(course) > 1, _by_nodes(course)
 
     return judge
 
@@ -188,14 +188,14 @@ def _ranks(value: str, place: int, method: str) -> Callable[[Values], Verdict]:
             nodes: sorted(row, key=lambda name, row=row: row[name][value])[place]  # type: ignore[misc]
             for nodes, row in values.items()
         }
-        told = _told({nodes: row[method][value] for nodes, row in values.items()})
+        text = _by_nodes({nodes: row[method][value] for nodes, row in values.items()})
         others = {name for name in there.values() if name != method}
         instead = (
             f"; in its place {', '.join(METHODS[name] for name in sorted(others))}"
             if others
             else ""
         )
-        return not others, told + instead
+        return not others, text + instead
 
     return judge
 
@@ -204,16 +204,16 @@ def _close_by(values: Values) -> Verdict:
     ratios = {
         nodes: row[DESCENDING_JOINED]["load"] / row[SERVER]["load"] for nodes, row in values.items()
     }
-    return max(ratios.values()) <= CLOSE_BY, f"of Server's: {_told(ratios)}"
+    return max(ratios.values()) <= CLOSE_BY, f"of Server's: {_by_nodes(ratios)}"
 
 
 def _keeps(values: Values) -> Verdict:
     course = {nodes: row[DESCENDING_JOINED]["fairness"] for nodes, row in values.items()}
     first = next(iter(course.values()))
-    return min(course.values()) >= KEEPS * first, _told(course)
+    return min(course.values()) >= KEEPS * first, _by_nodes(course)
 
 
-def _told(course: Mapping[int, float]) -> str:
+def _by_nodes(course: Mapping[int, float]) -> str:
     """By number of nodes."""
     return ", ".join(
         f"{nodes}: {value:,.0f}" if abs(value) >= 1_000 else f"{nodes}: {value:.3g}"

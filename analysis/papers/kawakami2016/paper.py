@@ -12,7 +12,7 @@ from analysis.metrics.load import jain
 from analysis.papers.kawakami2016 import waiting
 from analysis.papers.kawakami2016.figures import FIGURES, OF_CELL, checks, figures, is_main
 from analysis.papers.methods import points
-from analysis.papers.reproduction import Findings, Paper, Words
+from analysis.papers.reproduction import PageTexts, Paper, Results
 from analysis.papers.tables import means, read_table
 from analysis.report import interval_charts
 
@@ -51,7 +51,7 @@ def drawings(figures: Iterable[Figure]) -> dict[str, str]:
     return drawn
 
 
-WORDS = Words(
+TEXTS = PageTexts(
     title="Kawakami 2016, reproduced",
     heading="Collecting periodic data over a Skip Graph: Kawakami 2016, reproduced",
     notes=(
@@ -69,7 +69,7 @@ WORDS = Words(
 )
 
 
-def measure(spark: "SparkSession", folder: Path) -> Findings:
+def measure(spark: "SparkSession", folder: Path) -> Results:
     """Means over trials, by Spark; from them figures and checks."""
     trials = read_table(spark, folder, "collection")
     rows = means(
@@ -78,11 +78,11 @@ def measure(spark: "SparkSession", folder: Path) -> Findings:
         [value for figure in FIGURES for value in figure.values],
     )
     waited = waiting.read(spark, folder)
-    return Findings(
+    return Results(
         [*figures(rows), *waiting.figures(waited)],
         [*checks(rows), *waiting.checks(waited)],
         {"runs": list(waited.runs)},
     )
 
 
-KAWAKAMI2016 = Paper("kawakami2016", WORDS, measure, drawings)
+KAWAKAMI2016 = Paper("kawakami2016", TEXTS, measure, drawings)

@@ -67,7 +67,7 @@ class Captured:
             for row in came.values()
         ]
 
-    def total(self, line_bytes: int) -> dict[str, Any]:
+    def total(self, link_bytes: int) -> dict[str, Any]:
         """What was published while readings count, and what it cost; of a joined message each reading has its part."""
         between = list(self._between_brokers())
         return {
@@ -77,7 +77,7 @@ class Captured:
             "messages": sum(1 / row["joined"] for row in between),
             "packets": sum(row["packets"] / row["joined"] for row in between),
             "bytes": sum(row[layer] for row in between for layer in LAYERS),
-            "line_bytes": line_bytes,
+            "line_bytes": link_bytes,
         }
 
     def lateness_s(self) -> list[float]:
@@ -143,7 +143,7 @@ def _add(labs: Labs, spark: "SparkSession", run: Run) -> None:
             table_path(Path(folder), "messages"), filters=[("kind", "=", "PUBLISH")]
         )
     seen, links = Captured(run, sightings.to_pylist()), scanned.totals.to_pylist()
-    readings, total = seen.readings(), seen.total(_line_bytes(spark, run, *seen.counts_ns))
+    readings, total = seen.readings(), seen.total(_link_bytes(spark, run, *seen.counts_ns))
     if not readings:
         raise AnalysisError(f"no reading came to the office in {run.name}", "")
     labs.readings += readings
@@ -158,13 +158,13 @@ def _add(labs: Labs, spark: "SparkSession", run: Run) -> None:
     )
 
 
-def _line_bytes(spark: "SparkSession", run: Run, begin_ns: int, end_ns: int) -> int:
+def _link_bytes(spark: "SparkSession", run: Run, begin_ns: int, end_ns: int) -> int:
     """Of all packets on the sites' lines in this time."""
     from pyspark.sql import functions as sf
 
-    lines = tuple(node for node in run.nodes if node.kind == "router")
+    lab_links = tuple(node for node in run.nodes if node.kind == "router")
     at = sf.col("ts_ns")
-    carried = packets(spark, replace(run, nodes=lines)).where((at >= begin_ns) & (at < end_ns))
+    carried = packets(spark, replace(run, nodes=lab_links)).where((at >= begin_ns) & (at < end_ns))
     (row,) = carried.agg(sf.sum("wirelen").alias("size")).collect()
     return int(row["size"] or 0)
 

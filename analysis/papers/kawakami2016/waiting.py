@@ -116,7 +116,7 @@ def checks(waited: Waited) -> list[dict[str, Any]]:
         check(every, not lost, f"{lost:g} missing"),
         check(later, *_changed(simulated, "delay_s", "s", 1)),
         check(fewer, *_changed(simulated, "messages", "messages", -1)),
-        _on_real_lines(real, waited),
+        _on_real_links(real, waited),
         _agreement(agree, waited),
     ]
 
@@ -129,13 +129,13 @@ def _ends(rows: Sequence[Row], lab: str) -> tuple[Row, Row]:
 
 def _changed(ends: tuple[Row, Row], value: str, unit: str, sign: int) -> tuple[bool, str]:
     (first, last), (before, after) = ends, (row[value]["mean"] for row in ends)
-    told = (
+    sentence = (
         f"{before:.3g} {unit} at {first['wait_ms']} ms, {after:.3g} {unit} at {last['wait_ms']} ms"
     )
-    return sign * (after - before) > 0, told
+    return sign * (after - before) > 0, sentence
 
 
-def _on_real_lines(name: str, waited: Waited) -> dict[str, Any]:
+def _on_real_links(name: str, waited: Waited) -> dict[str, Any]:
     if not any(row["lab"] == REAL for row in waited.rows):
         return check(name, None, waited.without or NOT_MEASURED)
     ends = _ends(waited.rows, REAL)
@@ -154,8 +154,8 @@ def _agreement(name: str, waited: Waited) -> dict[str, Any]:
             for value, word in (("delay_p50_s", "delay"), ("age_s", "age")):
                 ours, theirs = real[value]["mean"], twin[value]["mean"]
                 limit = max(AGREE_SHARE * theirs, AGREE_S)
-                told = f"{word} {ours:.3g} s for {theirs:.3g} s at {wait_ms} ms"
-                found.append((abs(ours - theirs) / limit, told))
+                sentence = f"{word} {ours:.3g} s for {theirs:.3g} s at {wait_ms} ms"
+                found.append((abs(ours - theirs) / limit, sentence))
     if not found:
         return check(name, None, waited.without or NOT_MEASURED)
     right = sum(far <= 1 for far, _ in found)

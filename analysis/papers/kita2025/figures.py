@@ -66,7 +66,7 @@ def _figure(name: str, title: str, cells: Iterable[dict[str, Any]]) -> dict[str,
     return {"figure": name, "title": title, "cells": list(cells)}
 
 
-def _said(statement: str | None) -> dict[str, str] | None:
+def _statement(statement: str | None) -> dict[str, str] | None:
     return None if statement is None else {"statement": statement}
 
 
@@ -99,7 +99,7 @@ def _paths(rows: Sequence[Row], priority: int) -> Iterator[dict[str, Any]]:
         plain = base.get((*place(row), row["strategy"]))
         yield {
             **_head(row, (*OF_TOPIC, *OF_WAY, "priority")),
-            "paper": _said(_of_path(row)),
+            "paper": _statement(_of_path(row)),
             "ours": {
                 "path": row["path"],
                 "starts": row["starts"]["mean"],
@@ -122,7 +122,7 @@ def _values(rows: Sequence[Row], value: str, priority: int, said: Any) -> Iterat
     for row in of_priority(rows, priority):
         yield {
             **_head(row, (*OF_TOPIC, *OF_WAY, "priority")),
-            "paper": _said(said(row)),
+            "paper": _statement(said(row)),
             "ours": {value: row[value]},
         }
 
@@ -137,7 +137,7 @@ def _tables(
     for row in rows:
         yield {
             **_head(row, (*OF_TABLES, "method", "priority")),
-            "paper": _said(said.get(row["method"])),
+            "paper": _statement(said.get(row["method"])),
             "ours": {value: row[value] for value in values},
         }
 
@@ -250,9 +250,9 @@ def _shorter_at_priority_5(rows: Sequence[Row]) -> dict[str, Any]:
         "at priority 5 paths are up to about 60 % shorter than with SG-TBPS: "
         "50 to 70 % in one reading of the text at least"
     )
-    told = "; ".join(f"{_reading(way)} {gain:.0%}" for way, gain in gains.items())
+    text = "; ".join(f"{_reading(way)} {gain:.0%}" for way, gain in gains.items())
     near = any(LEAST_GAIN <= gain <= MOST_GAIN for gain in gains.values())
-    return check(name, near if gains else None, told or NOT_MEASURED)
+    return check(name, near if gains else None, text or NOT_MEASURED)
 
 
 def _little_in_small_topics(rows: Sequence[Row]) -> dict[str, Any]:
@@ -261,7 +261,7 @@ def _little_in_small_topics(rows: Sequence[Row]) -> dict[str, Any]:
     name = (
         "where publishers help, topics of 10 nodes gain at most half of what topics of 1,000 gain"
     )
-    told = "; ".join(
+    text = "; ".join(
         f"{_reading(way)} {small[way]:.0%} of {gain:.0%}"
         for way, gain in large.items()
         if way in small
@@ -271,7 +271,7 @@ def _little_in_small_topics(rows: Sequence[Row]) -> dict[str, Any]:
         for way, gain in large.items()
         if way in small and SUPPORT_FROM in way
     ]
-    return check(name, all(judged) if judged else None, told or NOT_MEASURED)
+    return check(name, all(judged) if judged else None, text or NOT_MEASURED)
 
 
 def _reading(way: str) -> str:
@@ -287,12 +287,12 @@ def _more_messages(rows: Sequence[Row]) -> dict[str, Any]:
         for nodes in sizes
     }
     whole = {nodes: ratios for nodes, ratios in grow.items() if len(ratios) == len(LARGE)}
-    told = "; ".join(
+    text = "; ".join(
         f"{nodes:,} nodes: " + ", ".join(f"{ratio:.3g} x" for ratio in ratios)
         for nodes, ratios in whole.items()
     )
     ok = all(ratios == sorted(ratios) and ratios[0] > 1 for ratios in whole.values())
-    return check(name, ok if whole else None, told or NOT_MEASURED)
+    return check(name, ok if whole else None, text or NOT_MEASURED)
 
 
 def _one_hop(rows: Sequence[Row]) -> dict[str, Any]:

@@ -18,7 +18,9 @@ NAME = "mixed"
 TITLE = "Ours, not in the thesis: urgent and routine topics share a table of 60 entries"
 OF_CELL = ("subscribers", "nodes", "table_size", "topics_each", "method", "priority")
 VALUES = ("path", "one_hop")
-ROOM_UNTIL = 80  # subscribers: with more, neighbours fill the table, and no method has a choice
+SPARE_ENTRIES_UNTIL = (
+    80  # subscribers: with more, neighbours fill the table, and no method has a choice
+)
 NO_WORSE = 0.005  # of the path: less is chance
 
 
@@ -44,7 +46,7 @@ def figure(rows: Sequence[Row]) -> dict[str, Any]:
 
 def checks(rows: Sequence[Row]) -> list[dict[str, Any]]:
     """What priorities are for, and what they cost."""
-    whose = f"ours: where topics of up to {ROOM_UNTIL} subscribers share a table,"
+    whose = f"ours: where topics of up to {SPARE_ENTRIES_UNTIL} subscribers share a table,"
     return [
         all_hold(
             f"{whose} paths of urgent ones are shorter by PATM- than by ATM-TBPS",
@@ -65,7 +67,7 @@ def _of_atm(rows: Sequence[Row], urgent: bool) -> list[tuple[float, str]]:
     paths = {
         (row["method"], row["subscribers"]): row["path"]["mean"]
         for row in rows
-        if _urgent(row) == urgent and row["subscribers"] <= ROOM_UNTIL
+        if _urgent(row) == urgent and row["subscribers"] <= SPARE_ENTRIES_UNTIL
     }
     return [
         (path / paths[ATM, subscribers], f"{subscribers} subscribers")

@@ -28,7 +28,7 @@ from analysis.papers.methods import (
     titles,
     with_priority,
 )
-from analysis.papers.reproduction import Findings, Paper, Words
+from analysis.papers.reproduction import PageTexts, Paper, Results
 from analysis.papers.tables import means, read_table
 from analysis.report import interval_charts
 
@@ -121,7 +121,7 @@ def _ours(name: str, label: str, cells: Sequence[Cell]) -> str | None:
     return interval_charts.goals(found, limits, axes, name, label) if found else None
 
 
-WORDS = Words(
+TEXTS = PageTexts(
     title="Kita 2025, reproduced",
     heading="Urgent publications on a Skip Graph: Kita 2025, reproduced",
     notes=(
@@ -132,7 +132,7 @@ WORDS = Words(
 )
 
 
-def measure(spark: "SparkSession", folder: Path) -> Findings:
+def measure(spark: "SparkSession", folder: Path) -> Results:
     """Means over trials, by Spark; from them figures and checks."""
     topics = means(
         read_table(spark, folder, "topics"),
@@ -145,10 +145,10 @@ def measure(spark: "SparkSession", folder: Path) -> Findings:
         ("path", "forwards", "one_hop", "delay_ms"),
     )
     shared = mixed.read(spark, folder)
-    return Findings(
+    return Results(
         [*figures(topics, tables), mixed.figure(shared)],
         [*checks(topics, tables), *mixed.checks(shared)],
     )
 
 
-KITA2025 = Paper("kita2025", WORDS, measure, drawings)
+KITA2025 = Paper("kita2025", TEXTS, measure, drawings)

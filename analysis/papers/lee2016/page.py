@@ -121,9 +121,9 @@ def by_rate(
     import altair as alt
 
     shown = [key for key in titles if any(row["series"] == key for row in rows)]
-    told = [{**row, "title": titles[row["series"]]} for row in rows]
+    titled = [{**row, "title": titles[row["series"]]} for row in rows]
     drawn = (
-        of_rows(told)
+        of_rows(titled)
         .mark_line(strokeWidth=2, point={"size": 30})
         .encode(
             x=_rate_axis(),

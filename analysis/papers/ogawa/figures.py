@@ -20,7 +20,7 @@ READING = ("nodes", "rounds", *WORKLOAD, *RULE)
 SHARES = ("to_50", "above_250")
 VALUES = ("largest", "fairness", *SHARES, "from_500", "none_from_500", "load", "copies", "moves")
 OF_EFFECT = ("largest", "fairness", "from_500", "moves")
-SAID = {
+STATEMENTS = {
     BEFORE: "before levelling, more than half of the nodes have a load of 0 to 50, and very few one of more than 250",
     AFTER: "after levelling, no node has a load of 500 or more",
 }
@@ -68,7 +68,7 @@ def _by_node(rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
 def _histogram(rows: Sequence[Row]) -> Iterator[dict[str, Any]]:
     for row in _in_time(rows, "give", "when", "from_load"):
         head = {name: row[name] for name in ("give", "when", "from_load")}
-        yield {**head, "paper": _said(row["when"]), "ours": {"nodes_in": row["nodes_in"]}}
+        yield {**head, "paper": _statement(row["when"]), "ours": {"nodes_in": row["nodes_in"]}}
 
 
 def _levelled(rows: Sequence[Row], usual: Row) -> Iterator[dict[str, Any]]:
@@ -77,7 +77,7 @@ def _levelled(rows: Sequence[Row], usual: Row) -> Iterator[dict[str, Any]]:
             yield {
                 "give": row["give"],
                 "when": row["when"],
-                "paper": _said(row["when"]),
+                "paper": _statement(row["when"]),
                 "ours": {name: row[name] for name in VALUES},
             }
 
@@ -115,13 +115,13 @@ def _readings(rows: Sequence[Row], usual: Row) -> Iterator[dict[str, Any]]:
             yield {
                 "reading": f"{name.replace('_', ' ')} {row[name]}" if name else "the usual one",
                 "when": row["when"],
-                "paper": _said(row["when"]),
+                "paper": _statement(row["when"]),
                 "ours": {value: row[value] for value in (*OF_EFFECT, *SHARES)},
             }
 
 
-def _said(when: str) -> dict[str, str]:
-    return {"statement": SAID[when]}
+def _statement(when: str) -> dict[str, str]:
+    return {"statement": STATEMENTS[when]}
 
 
 def _in_time(rows: Iterable[Row], *names: str) -> list[Row]:
@@ -181,8 +181,8 @@ def _none_from_500(row: Row | None, give: str) -> dict[str, Any]:
     if row is None:
         return check(name, None, NOT_MEASURED)
     share = row["none_from_500"]["mean"]
-    told = f"{share:.0%} of {row['none_from_500']['trials']} trials; the largest is {row['largest']['mean']:,.0f}"
-    return check(name, share >= MOST_TRIALS, f"{told} in the mean")
+    text = f"{share:.0%} of {row['none_from_500']['trials']} trials; the largest is {row['largest']['mean']:,.0f}"
+    return check(name, share >= MOST_TRIALS, f"{text} in the mean")
 
 
 def _fairer(found: Mapping[tuple[str, str], Row]) -> dict[str, Any]:
@@ -202,16 +202,16 @@ def _as_well(found: Mapping[tuple[str, str], Row]) -> dict[str, Any]:
     if both is None or left is None:
         return check(name, None, NOT_MEASURED)
     fair = {give: row["fairness"]["mean"] for give, row in ((BOTH, both), (LEFT, left))}
-    told = ", ".join(f"{give} {value:.3f}" for give, value in fair.items())
+    text = ", ".join(f"{give} {value:.3f}" for give, value in fair.items())
     largest = f"largest load {both['largest']['mean']:,.0f} and {left['largest']['mean']:,.0f}"
-    return check(name, fair[LEFT] >= (1 - ALIKE) * fair[BOTH], f"{told}; {largest}")
+    return check(name, fair[LEFT] >= (1 - ALIKE) * fair[BOTH], f"{text}; {largest}")
 
 
 def _every_reading(totals: Sequence[Row]) -> dict[str, Any]:
     name = "levelling makes the load fairer by each reading of the text"
     before = {_reading(row): row for row in totals if row["when"] == BEFORE}
     values = [
-        (row["fairness"]["mean"] / before[place]["fairness"]["mean"], _told(row))
+        (row["fairness"]["mean"] / before[place]["fairness"]["mean"], _describe(row))
         for row in totals
         if row["when"] == AFTER and (place := _reading(row)) in before
     ]
@@ -222,6 +222,6 @@ def _reading(row: Row) -> tuple[Any, ...]:
     return tuple(row[name] for name in READING)
 
 
-def _told(row: Row) -> str:
+def _describe(row: Row) -> str:
     names = ("events_per_sensor", "scale", "side", "k", "e", "e_of", "give")
     return ", ".join(f"{name.replace('_', ' ')} {row[name]}" for name in names)

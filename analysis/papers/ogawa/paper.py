@@ -15,7 +15,7 @@ from analysis.papers.ogawa.figures import (
     figures,
     usual_reading,
 )
-from analysis.papers.reproduction import Findings, Paper, Words
+from analysis.papers.reproduction import PageTexts, Paper, Results
 from analysis.papers.tables import means, read_table
 from analysis.report import interval_charts
 
@@ -82,9 +82,9 @@ def _rounds(cells: Sequence[Cell], label: str) -> str:
 def _e(cells: Sequence[Cell], label: str) -> str:
     """Largest load and fairness, for each of the two things that e may be."""
     panels = {
-        (value, kind): f"{told}, {words}"
-        for value, told in {"largest": "largest load", "fairness": "fairness"}.items()
-        for kind, words in {"mean": "e x mean", "load": "e absolute"}.items()
+        (value, kind): f"{value_title}, {kind_title}"
+        for value, value_title in {"largest": "largest load", "fairness": "fairness"}.items()
+        for kind, kind_title in {"mean": "e x mean", "load": "e absolute"}.items()
     }
     return interval_charts.apart(
         [
@@ -118,7 +118,7 @@ def _point(cell: Cell, value: str, way: str, at: Any, panel: str) -> dict[str, A
     return {"way": way, "at": at, "panel": panel, **sides}
 
 
-WORDS = Words(
+TEXTS = PageTexts(
     title="Ogawa, Nakamura, Saito, reproduced",
     heading="A Publish/Subscribe map over Z-order keys, levelled by load: Ogawa, Nakamura, Saito, reproduced",
     notes=(
@@ -131,7 +131,7 @@ WORDS = Words(
 )
 
 
-def measure(spark: "SparkSession", folder: Path) -> Findings:
+def measure(spark: "SparkSession", folder: Path) -> Results:
     """Means over trials, by Spark; from them figures and checks."""
     totals = means(
         _with_clear_trials(read_table(spark, folder, "levelling")), (*READING, "when"), VALUES
@@ -151,7 +151,7 @@ def measure(spark: "SparkSession", folder: Path) -> Findings:
         (*READING, "round"),
         VALUES,
     )
-    return Findings(
+    return Results(
         figures(totals, nodes, histogram, moments), checks(totals, usual_reading(moments))
     )
 
@@ -163,4 +163,4 @@ def _with_clear_trials(frame: "DataFrame") -> "DataFrame":
     return frame.withColumn("none_from_500", (sf.col("from_500") == 0).cast("double"))
 
 
-OGAWA = Paper("ogawa", WORDS, measure, drawings)
+OGAWA = Paper("ogawa", TEXTS, measure, drawings)

@@ -47,14 +47,14 @@ def _links(names: Sequence[str]) -> str:
 
 def _values(entry: Mapping[str, Any]) -> str:
     """What was set: said once if it is the same in both directions."""
-    told = {
+    texts = {
         direction: ", ".join(_value(name, value) for name, value in shape.items())
         for direction, shape in (entry.get("shapes") or {}).items()
     }
-    if len(set(told.values())) == 1:
-        text = next(iter(told.values()))
+    if len(set(texts.values())) == 1:
+        text = next(iter(texts.values()))
     else:
-        text = "; ".join(f"{direction}: {values}" for direction, values in told.items())
+        text = "; ".join(f"{direction}: {values}" for direction, values in texts.items())
     profile = entry.get("profile")
     return f"{profile} ({text})" if profile else text
 
@@ -75,7 +75,7 @@ def _value(name: str, value: float | None) -> str:
             return f"{name} {value}"
 
 
-WORDS = {
+ACTION_TEXTS = {
     "crash": "crashed",
     "stop": "left in order",
     "start": "began again",
@@ -95,14 +95,14 @@ def fault_rows(manifest: Mapping[str, Any], start_ns: int) -> list[dict[str, Any
     return [
         {
             "when": f"{(action['t_ns'] - start_ns) / 1e9:.1f} s",
-            "what": _told(action),
+            "what": _describe(action),
             "nodes": ", ".join(action["targets"]),
         }
         for action in actions_of(manifest)
     ]
 
 
-def _told(action: Mapping[str, Any]) -> str:
+def _describe(action: Mapping[str, Any]) -> str:
     if action["action"] == "mark":
         return str(action["details"]["name"])
-    return WORDS.get(action["action"], str(action["action"]))
+    return ACTION_TEXTS.get(action["action"], str(action["action"]))

@@ -7,7 +7,7 @@ import numpy as np
 from markupsafe import Markup
 
 from analysis.captures.clock import Clock
-from analysis.formatting import NARROW, natural, plain, told
+from analysis.formatting import NARROW, natural, plain, seconds_with_error
 from analysis.inputs.clocks import WHEN, read_clocks
 from analysis.inputs.run_folder import Run
 from analysis.report.charts import WIDTH, of_rows, svg
@@ -126,7 +126,7 @@ def signed(offset: dict[str, float] | None) -> str:
     value, error = offset["offset_s"], offset["error_s"]
     if abs(value) <= error:
         return f"0 ± {plain(abs(value) + error)}"
-    return f"{'−' if value < 0 else '+'}{told(abs(value), error)}"
+    return f"{'−' if value < 0 else '+'}{seconds_with_error(abs(value), error)}"
 
 
 def curve(clock: Clock, start_ns: int, played: tuple[int, int] | None) -> list[dict[str, Any]]:

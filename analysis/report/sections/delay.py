@@ -20,7 +20,7 @@ from analysis.report.charts import (
     svg,
     wide,
 )
-from analysis.report.sections.headline import delay_told
+from analysis.report.sections.headline import delay_with_error
 from nodes.protocol.wire import LEVEL_NAMES
 
 MOST_POINTS = 800  # a level in a chart; more would not be told apart
@@ -39,7 +39,7 @@ def level_rows(summary: dict[str, Any]) -> list[dict[str, Any]]:
                 "meaning": LEVEL_NAMES[int(level)],
                 **count,
                 "delays": [
-                    delay_told(summary, level, q) if delay else "–"
+                    delay_with_error(summary, level, q) if delay else "–"
                     for q in ("p50", "p95", "p99", "max")
                 ],
                 "late_of": _late_of(count),

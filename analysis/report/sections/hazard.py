@@ -22,30 +22,30 @@ def draw(
     curves: list[dict[str, Any]],
     levels: list[dict[str, Any]],
     failures: list[float],
-    words: dict[str, Any],
+    texts: dict[str, Any],
     label: str,
 ) -> str:
     """`curves`: at, rain and index, each with most, median and least; `levels`: at, level, sites; `failures`: times.
 
-    `words`: titles, the end of time and the threshold; times in the unit that the axis names.
+    `texts`: titles, the end of time and the threshold; times in the unit that the axis names.
     """
     import altair as alt
 
     panels = []
     if any(row["rain"] for row in curves):
-        panels.append(_spread(curves, "rain", words["rain"], None, words))
-    panels.append(_spread(curves, "index", words["index"], words["threshold"], words))
-    panels.append(_levels(levels, failures, words))
+        panels.append(_spread(curves, "rain", texts["rain"], None, texts))
+    panels.append(_spread(curves, "index", texts["index"], texts["threshold"], texts))
+    panels.append(_levels(levels, failures, texts))
     together = alt.vconcat(*panels, spacing=20).resolve_scale(
         color="independent", strokeDash="independent"
     )
     return svg(together, "hazard", label, height=None)
 
 
-def _time(words: dict[str, Any], title: str | None = None) -> Any:
+def _time(texts: dict[str, Any], title: str | None = None) -> Any:
     import altair as alt
 
-    return alt.X("at:Q", title=title, scale=alt.Scale(domain=[0, words["end"]], nice=False))
+    return alt.X("at:Q", title=title, scale=alt.Scale(domain=[0, texts["end"]], nice=False))
 
 
 def _spread(
@@ -53,7 +53,7 @@ def _spread(
     name: str,
     title: str,
     threshold: float | None,
-    words: dict[str, Any],
+    texts: dict[str, Any],
 ) -> Any:
     """The most, the median and the least of all sites; where they are all one, one line."""
     import altair as alt
@@ -73,7 +73,7 @@ def _spread(
         of_rows(rows)
         .mark_line(strokeWidth=2, color="var(--accent)")
         .encode(
-            x=_time(words),
+            x=_time(texts),
             y=y.axis(tickCount=5),
             strokeDash=alt.StrokeDash("part:N")
             .scale(domain=[part for part, _ in parts], range=[dash for _, dash in parts])
@@ -81,9 +81,9 @@ def _spread(
         )
     )
     last = curves[-1]
-    ends = [{"at": words["end"], "value": last[name][part], "text": part} for part, _ in parts]
+    ends = [{"at": texts["end"], "value": last[name][part], "text": part} for part, _ in parts]
     named = ends if len(parts) > 1 and _apart(ends, rows) else []
-    layers = [drawn, _text(named, words)]
+    layers = [drawn, _text(named, texts)]
     if threshold is not None:
         rule = of_rows([{"value": threshold}])
         layers.append(
@@ -100,23 +100,23 @@ def _apart(ends: list[dict[str, Any]], rows: list[dict[str, Any]]) -> bool:
     return all(later - sooner > room for sooner, later in pairwise(heights))
 
 
-def _text(rows: list[dict[str, Any]], words: dict[str, Any]) -> Any:
+def _text(rows: list[dict[str, Any]], texts: dict[str, Any]) -> Any:
     import altair as alt
 
     return (
-        of_rows(rows).mark_text(**_BESIDE).encode(x=_time(words), y=alt.Y("value:Q"), text="text:N")
+        of_rows(rows).mark_text(**_BESIDE).encode(x=_time(texts), y=alt.Y("value:Q"), text="text:N")
     )
 
 
-def _levels(rows: list[dict[str, Any]], failures: list[float], words: dict[str, Any]) -> Any:
+def _levels(rows: list[dict[str, Any]], failures: list[float], texts: dict[str, Any]) -> Any:
     import altair as alt
 
-    y = alt.Y("sites:Q", title=None, scale=alt.Scale(domain=[0, words["sites"]], nice=False))
+    y = alt.Y("sites:Q", title=None, scale=alt.Scale(domain=[0, texts["sites"]], nice=False))
     lines = (
         of_rows(rows)
         .mark_line(interpolate="step-after", strokeWidth=2.5)
         .encode(
-            x=_time(words, words["time"]),
+            x=_time(texts, texts["time"]),
             y=y.axis(tickCount=5, format="d"),
             color=_by_level(alt.Color, [f"var(--level-{level})" for level in UPPER]),
             strokeDash=_by_level(alt.StrokeDash, list(DASHES[: len(UPPER)])),
@@ -125,10 +125,10 @@ def _levels(rows: list[dict[str, Any]], failures: list[float], words: dict[str, 
     marks = (
         of_rows([{"at": at} for at in failures])
         .mark_text(text="✕", fontSize=12, baseline="bottom", dy=-2, color="var(--level-5)")
-        .encode(x=_time(words, words["time"]), y=alt.value(0))
+        .encode(x=_time(texts, texts["time"]), y=alt.value(0))
     )
     chart = alt.layer(lines, marks) if failures else lines
-    return chart.properties(width=WIDTH - NAMES, height=SMALL_HEIGHT * 1.6, title=words["levels"])
+    return chart.properties(width=WIDTH - NAMES, height=SMALL_HEIGHT * 1.6, title=texts["levels"])
 
 
 def _by_level(channel: Any, values: list[Any]) -> Any:
@@ -149,27 +149,27 @@ def view(run: Run) -> dict[str, Any] | None:
     """None if the scenario had no hazard."""
     if not run.hazard.exists():
         return None
-    told = json.loads(run.hazard.read_text())
-    unit_s, unit = (60.0, "min") if told["duration_s"] >= MINUTES_FROM_S else (1.0, "s")
-    failures = [_failure(row, told, unit_s, unit) for row in told["failures"]]
+    hazard = json.loads(run.hazard.read_text())
+    unit_s, unit = (60.0, "min") if hazard["duration_s"] >= MINUTES_FROM_S else (1.0, "s")
+    failures = [_failure(row, hazard, unit_s, unit) for row in hazard["failures"]]
     return {
-        "kind": told["kind"],
-        "site": told["site"],
-        "sentence": sentence(told, unit_s, unit),
-        "speed": told["speed"],
-        "chart": Markup(_chart(told, unit_s, unit)),
+        "kind": hazard["kind"],
+        "site": hazard["site"],
+        "sentence": sentence(hazard, unit_s, unit),
+        "speed": hazard["speed"],
+        "chart": Markup(_chart(hazard, unit_s, unit)),
         "failures": failures[:MOST_SHOWN],
         "more_failures": failures[MOST_SHOWN:],
-        "index": told["index"],
+        "index": hazard["index"],
     }
 
 
-def sentence(told: dict[str, Any], unit_s: float = 60.0, unit: str = "min") -> str:
+def sentence(hazard: dict[str, Any], unit_s: float = 60.0, unit: str = "min") -> str:
     """What happened to how many."""
-    sites, site, failures = told["sites"], told["site"], told["failures"]
-    last = told["levels"][-1]["sites"]
-    high = max(sum(row["sites"][LEVEL_4 - 1 :]) for row in told["levels"])
-    watched = f"{told['sensors']} sensors watch {sites} {site}{'s' if sites != 1 else ''}"
+    sites, site, failures = hazard["sites"], hazard["site"], hazard["failures"]
+    last = hazard["levels"][-1]["sites"]
+    high = max(sum(row["sites"][LEVEL_4 - 1 :]) for row in hazard["levels"])
+    watched = f"{hazard['sensors']} sensors watch {sites} {site}{'s' if sites != 1 else ''}"
     if not failures:
         return f"{watched}. None failed; at most {high} were at level 4 or above at a time."
     first = failures[0]
@@ -181,9 +181,9 @@ def sentence(told: dict[str, Any], unit_s: float = 60.0, unit: str = "min") -> s
     )
 
 
-def level_rows(told: dict[str, Any], unit_s: float) -> list[dict[str, Any]]:
+def level_rows(hazard: dict[str, Any], unit_s: float) -> list[dict[str, Any]]:
     """How many sites are at each level or above, from when on; drawn to the end."""
-    rows = [*told["levels"], {**told["levels"][-1], "at_s": told["duration_s"]}]
+    rows = [*hazard["levels"], {**hazard["levels"][-1], "at_s": hazard["duration_s"]}]
     return [
         {"at": row["at_s"] / unit_s, "level": level, "sites": sum(row["sites"][int(level) - 1 :])}
         for level in UPPER
@@ -191,35 +191,37 @@ def level_rows(told: dict[str, Any], unit_s: float) -> list[dict[str, Any]]:
     ]
 
 
-def _chart(told: dict[str, Any], unit_s: float, unit: str) -> str:
+def _chart(hazard: dict[str, Any], unit_s: float, unit: str) -> str:
     curves = [
         {"at": row["at_s"] / unit_s, "rain": row["rain_mm_h"], "index": row["index"]}
-        for row in told["curves"]
+        for row in hazard["curves"]
     ]
-    index, speed = told["index"], told["speed"]
+    index, speed = hazard["index"], hazard["speed"]
     paced = "" if speed == 1 else f", played {speed:g} times as fast"
     in_unit = f", {index['unit']}" if index["unit"] else ""
-    words = {
+    texts = {
         "rain": "rain, mm/h",
-        "index": f"{index['name']}{in_unit}; dashed across: where level 4 begins for the median {told['site']}",
-        "levels": f"{told['site']}s at each level or above; ✕: one fails",
+        "index": f"{index['name']}{in_unit}; dashed across: where level 4 begins for the median {hazard['site']}",
+        "levels": f"{hazard['site']}s at each level or above; ✕: one fails",
         "time": f"{'minutes' if unit == 'min' else 'seconds'} of the scenario{paced}",
-        "threshold": told["threshold"]["median"] if told["threshold"] else None,
-        "end": told["duration_s"] / unit_s,
-        "sites": told["sites"],
+        "threshold": hazard["threshold"]["median"] if hazard["threshold"] else None,
+        "end": hazard["duration_s"] / unit_s,
+        "sites": hazard["sites"],
     }
-    label = f"Rain, {index['name']} and warning levels over time. {sentence(told, unit_s, unit)}"
-    failed = [row["at_s"] / unit_s for row in told["failures"]]
-    return draw(curves, level_rows(told, unit_s), failed, words, label)
+    label = f"Rain, {index['name']} and warning levels over time. {sentence(hazard, unit_s, unit)}"
+    failed = [row["at_s"] / unit_s for row in hazard["failures"]]
+    return draw(curves, level_rows(hazard, unit_s), failed, texts, label)
 
 
-def _failure(row: dict[str, Any], told: dict[str, Any], unit_s: float, unit: str) -> dict[str, str]:
+def _failure(
+    row: dict[str, Any], hazard: dict[str, Any], unit_s: float, unit: str
+) -> dict[str, str]:
     moved = row["moved_mm"]
     return {
         "when": f"{row['at_s'] / unit_s:.1f} {unit}",
-        "played": f"{row['at_s'] / told['speed']:.1f} s",
+        "played": f"{row['at_s'] / hazard['speed']:.1f} s",
         "site": row["site"],
         "sensors": ", ".join(row["sensors"]),
-        "threshold": f"{row['threshold']:.3g} {told['index']['unit']}".strip(),
+        "threshold": f"{row['threshold']:.3g} {hazard['index']['unit']}".strip(),
         "moved": "–" if moved is None else f"{moved:.2g} mm",
     }

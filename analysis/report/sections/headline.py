@@ -15,10 +15,10 @@ from analysis.report.sections.receivers import slowest
 from nodes.protocol.wire import LEVEL_NAMES
 
 
-def delay_told(summary: dict[str, Any], level: str, name: str) -> str:
+def delay_with_error(summary: dict[str, Any], level: str, name: str) -> str:
     """A quantile of a level's delay, in as many digits as the clocks leave."""
     error = clock_errors.error_of(summary, level, name)
-    return formatting.told(summary["delay_s"][level][name], error)
+    return formatting.seconds_with_error(summary["delay_s"][level][name], error)
 
 
 def headline_sentence(summary: dict[str, Any]) -> tuple[str, str]:
@@ -33,7 +33,7 @@ def headline_sentence(summary: dict[str, Any]) -> tuple[str, str]:
         return f"None of the {expected} {what} deliveries got through.", "bad"
     receiver = slowest(summary, level)
     where = f", at {receiver}," if receiver else ""
-    half, last = (delay_told(summary, level, name) for name in ("p50", "max"))
+    half, last = (delay_with_error(summary, level, name) for name in ("p50", "max"))
     speed = f"half within {half}, the slowest{where} after {last}"
     if delivered == expected:
         many = f"All {expected} {what} deliveries" if expected > 1 else f"The one {what} delivery"
@@ -45,19 +45,19 @@ def headline_sentence(summary: dict[str, Any]) -> tuple[str, str]:
 def sentences(summary: dict[str, Any]) -> list[str]:
     """What the headline leaves out: the tail, lateness, and what a byte of payload cost."""
     levels = summary["by_priority"]
-    told = []
+    parts = []
     if levels:
         level = max(levels)
         delay = summary["delay_s"].get(level)
         if delay:
-            most = delay_told(summary, level, "p99")
-            told.append(f"99{NARROW}% of those that came took at most {most}.")
-        told += _late(levels[level])
+            most = delay_with_error(summary, level, "p99")
+            parts.append(f"99{NARROW}% of those that came took at most {most}.")
+        parts += _late(levels[level])
     overhead = summary["overhead"]
     if overhead["payload_bytes"]:
         cost = overhead["wire_bytes"] / overhead["payload_bytes"]
-        told.append(f"A byte of payload cost {cost:.2f} bytes on the links, all levels together.")
-    return told
+        parts.append(f"A byte of payload cost {cost:.2f} bytes on the links, all levels together.")
+    return parts
 
 
 def _late(count: dict[str, Any]) -> list[str]:

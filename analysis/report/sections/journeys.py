@@ -20,7 +20,7 @@ from analysis.report.charts import TIME_LABEL, WIDTH, of_rows, svg
 
 
 ROW = 34  # pixels of a hop
-ROOM = 1.12  # the axis goes on beyond the end, for the last hop's number
+AXIS_MARGIN = 1.12  # the axis goes on beyond the end, for the last hop's number
 NAMES = 210  # pixels at most for the names of a hop
 STYLES: dict[str, dict[str, Any]] = {
     "waited": {"height": 5, "color": "var(--quiet)"},
@@ -56,7 +56,9 @@ def _panel(title: str, rows: list[dict[str, Any]]) -> Any:
     y = alt.Y("hop:N", title=None, sort=order).axis(
         domain=False, ticks=False, labelLimit=NAMES, minExtent=NAMES
     )
-    x = alt.X("begin_s:Q", title="after publication").scale(domain=[0, end * ROOM], nice=False)
+    x = alt.X("begin_s:Q", title="after publication").scale(
+        domain=[0, end * AXIS_MARGIN], nice=False
+    )
     x = x.axis(labelExpr=TIME_LABEL, tickCount=6)
     layers = [
         of_rows([row for row in rows if row["stage"] == stage])
@@ -64,8 +66,8 @@ def _panel(title: str, rows: list[dict[str, Any]]) -> Any:
         .encode(y=y, x=x, x2="end_s:Q")
         for stage, style in STYLES.items()
     ]
-    words = of_rows(_totals(rows)).mark_text(align="left", dx=7, fontSize=12)
-    layers.append(words.encode(y=y, x=alt.X("end_s:Q"), text="text:N"))
+    labels = of_rows(_totals(rows)).mark_text(align="left", dx=7, fontSize=12)
+    layers.append(labels.encode(y=y, x=alt.X("end_s:Q"), text="text:N"))
     size = {"width": WIDTH - NAMES, "height": len(order) * ROW}
     return alt.layer(*layers).properties(title=title, **size)
 
@@ -147,7 +149,9 @@ def on_path(
 def title(journey: Journey) -> str:
     """Which alert it is."""
     delivery = journey.delivery
-    took = formatting.told(delivery["delay_s"], delivery.get(clock_errors.COLUMN) or 0.0)
+    took = formatting.seconds_with_error(
+        delivery["delay_s"], delivery.get(clock_errors.COLUMN) or 0.0
+    )
     return f"the {journey.what} to {delivery['receiver']}, {took}"
 
 

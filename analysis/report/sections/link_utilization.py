@@ -47,8 +47,8 @@ def draw(rows: list[dict[str, Any]], peaks: dict[str, float], full: float, label
     dots = of_rows(middles).mark_point(
         shape="circle", size=9, filled=True, opacity=1, color="var(--paper)"
     )
-    words = [{"line": line, "text": percent(peak)} for line, peak in peaks.items()]
-    peak = of_rows(words).mark_text(align="left", fontSize=11)
+    labels = [{"line": line, "text": percent(peak)} for line, peak in peaks.items()]
+    peak = of_rows(labels).mark_text(align="left", fontSize=11)
     chart = alt.layer(
         cells,
         dots.encode(y=y, x=alt.X("from_s:Q")),
@@ -65,8 +65,8 @@ FULL = 0.9  # cells from this share on have a mark
 
 def view(run: Run, summary: dict[str, Any]) -> dict[str, Any] | None:
     """None if no link has a limit, nothing was seen, or the run was analysed before use was measured."""
-    told = summary.get("use")
-    if told is None:
+    measured = summary.get("use")
+    if measured is None:
         return None
     use = table(run, "use", ["link", "direction", "unit", "share"])
     cells, left_out, units = heat(use)
@@ -75,7 +75,7 @@ def view(run: Run, summary: dict[str, Any]) -> dict[str, Any] | None:
     peaks: dict[str, float] = {}
     for cell in cells:
         peaks[cell["line"]] = max(cell["share"], peaks.get(cell["line"], 0.0))
-    unit_s = told["unit_s"]
+    unit_s = measured["unit_s"]
     label = f"Share of its rate that each link carried over time; the fullest: {_fullest(peaks)}"
     rows = [
         {

@@ -24,16 +24,16 @@ MOST_ROWS = 12  # nodes in the table
 
 def view(run: Run, summary: dict[str, Any]) -> dict[str, Any] | None:
     """None if there were no messages, or the run was analysed before load was measured."""
-    told = summary.get("load")
-    if told is None or not told["all"]["load"]:
+    measured = summary.get("load")
+    if measured is None or not measured["all"]["load"]:
         return None
     kinds = {node.name: node.kind for node in run.nodes}
-    rows = [{"name": name, "kind": kinds[name], **own} for name, own in told["by_node"].items()]
+    rows = [{"name": name, "kind": kinds[name], **own} for name, own in measured["by_node"].items()]
     rows.sort(key=lambda row: -row["load"])
-    groups = [("all nodes", told["all"]), ("brokers", told["brokers"])]
+    groups = [("all nodes", measured["all"]), ("brokers", measured["brokers"])]
     return {
-        "sentence": sentence(told),
-        "unit_s": told["unit_s"],
+        "sentence": sentence(measured),
+        "unit_s": measured["unit_s"],
         "groups": [{"name": name, **spread} for name, spread in groups if spread],
         "nodes": rows[:MOST_ROWS],
         "chart": chart(rows[:MOST_BARS]),
@@ -41,14 +41,14 @@ def view(run: Run, summary: dict[str, Any]) -> dict[str, Any] | None:
     }
 
 
-def sentence(told: dict[str, Any]) -> str:
+def sentence(measured: dict[str, Any]) -> str:
     """The whole in a sentence or two."""
-    everybody = told["all"]
+    everybody = measured["all"]
     busiest, moment = everybody["largest"], everybody["momentary"]
     share = busiest["load"] / everybody["load"]
     return (
         f"{busiest['node']} had most to do, {share:.0%} of all messages received and sent. "
-        f"The busiest {_unit(told['unit_s'])} of a node had {moment['load']:,.0f} messages ({moment['node']})."
+        f"The busiest {_unit(measured['unit_s'])} of a node had {moment['load']:,.0f} messages ({moment['node']})."
     )
 
 

@@ -28,13 +28,13 @@ def layer_bars(rows: list[dict[str, Any]], order: dict[str, str], label: str) ->
         .scale(domain=names, range=tones)
         .legend(orient="bottom", columns=4, symbolType="square")
     )
-    words = (
+    labels = (
         of_rows([row for row in rows if row["text"]])
         .mark_text(fontSize=11, color="var(--on-layer)", clip=True)
         .encode(y=alt.Y("where:N", sort=None), x=alt.X("middle:Q"), text="text:N")
     )
     count = len({row["where"] for row in rows})
-    return svg(bars + words, "layers", label, height=count * 40)
+    return svg(bars + labels, "layers", label, height=count * 40)
 
 
 LAYERS = {

@@ -64,8 +64,8 @@ def hops_chart(rows: Sequence[dict[str, Any]], label: str) -> str:
         .scale(domain=levels, range=tones)
         .legend(orient="right", symbolType="square"),
     )
-    words = base.mark_text(fontSize=LETTERS, dy=-6, color="var(--quiet)").encode(text="level:N")
-    return svg(bars + words, "hops", label, height=HOPS_HEIGHT)
+    labels = base.mark_text(fontSize=LETTERS, dy=-6, color="var(--quiet)").encode(text="level:N")
+    return svg(bars + labels, "hops", label, height=HOPS_HEIGHT)
 
 
 MOST_BARS = 40  # brokers in a chart
@@ -74,40 +74,42 @@ MOST_ROWS = 25  # brokers in the table; the others are folded away
 
 def view(run: Run, summary: dict[str, Any], start_ns: int) -> dict[str, Any] | None:
     """None if there is no overlay to speak of, or the run was analysed before it was measured."""
-    told = summary.get("overlay")
-    if told is None or told["brokers"] < 2:
+    measured = summary.get("overlay")
+    if measured is None or measured["brokers"] < 2:
         return None
-    brokers = broker_rows(told)
+    brokers = broker_rows(measured)
     names = [row["name"] for row in brokers[:MOST_BARS]]
     return {
-        "sentence": sentence(told),
+        "sentence": sentence(measured),
         "brokers": brokers[:MOST_ROWS],
         "more_brokers": brokers[MOST_ROWS:],
-        "words": list(told["control"]["by_word"].items()),
-        "kinds": list(told["control"]["by_kind"].items()),
-        "repairs": [repair_row(row, start_ns) for row in told["repairs"]],
+        "words": list(measured["control"]["by_word"].items()),
+        "kinds": list(measured["control"]["by_kind"].items()),
+        "repairs": [repair_row(row, start_ns) for row in measured["repairs"]],
         "copies": _copies_chart(run, names),
         "control": _control_chart(run, names),
-        "hops": _hops_chart(told["paths"]),
+        "hops": _hops_chart(measured["paths"]),
         "left_out": max(0, len(brokers) - MOST_BARS),
     }
 
 
-def sentence(told: dict[str, Any]) -> str:
+def sentence(measured: dict[str, Any]) -> str:
     """The whole in a sentence or two."""
-    parts = [f"{told['brokers']} brokers, {told['method']}."]
-    if told["copies_per_publication"] is not None:
-        parts.append(f"A publication took {told['copies_per_publication']:.1f} copies on average.")
-    rate = told["control"]["bytes_per_s_per_broker"]
+    parts = [f"{measured['brokers']} brokers, {measured['method']}."]
+    if measured["copies_per_publication"] is not None:
+        parts.append(
+            f"A publication took {measured['copies_per_publication']:.1f} copies on average."
+        )
+    rate = measured["control"]["bytes_per_s_per_broker"]
     if rate is not None:
         per_s = size(rate)
         parts.append(f"Besides publications, a broker sent {per_s} a second, headers included.")
-    handled = sum(level["handled"] for level in told["forwards"].values())
-    relayed = sum(level["relayed"] for level in told["forwards"].values())
+    handled = sum(level["handled"] for level in measured["forwards"].values())
+    relayed = sum(level["relayed"] for level in measured["forwards"].values())
     if handled:
         share = percent(relayed / handled)
         parts.append(f"Of what brokers handled, {share} was of topics that they take no part in.")
-    stop_go = told["stop_go"]
+    stop_go = measured["stop_go"]
     if any(stop_go.values()):
         parts.append(
             f"Stop was said {stop_go['stop']} times, go {stop_go['go']} times; "
@@ -116,9 +118,9 @@ def sentence(told: dict[str, Any]) -> str:
     return " ".join(parts)
 
 
-def broker_rows(told: dict[str, Any]) -> list[dict[str, Any]]:
+def broker_rows(measured: dict[str, Any]) -> list[dict[str, Any]]:
     """Those that sent most first."""
-    rows = [{"name": name, **counts} for name, counts in told["by_broker"].items()]
+    rows = [{"name": name, **counts} for name, counts in measured["by_broker"].items()]
     return sorted(rows, key=lambda row: -row["copies"])
 
 
@@ -164,9 +166,9 @@ def _control_chart(run: Run, names: list[str]) -> Markup | None:
 
 def _hops_chart(paths: dict[str, Any]) -> Markup | None:
     rows = [
-        {"level": level, "hops": int(hops), "share": count / sum(told["hops"].values())}
-        for level, told in paths.items()
-        for hops, count in told["hops"].items()
+        {"level": level, "hops": int(hops), "share": count / sum(measured["hops"].values())}
+        for level, measured in paths.items()
+        for hops, count in measured["hops"].items()
     ]
     label = "How many hops deliveries took, by level"
     return Markup(hops_chart(rows, label)) if rows else None

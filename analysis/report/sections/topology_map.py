@@ -42,10 +42,10 @@ ARCS_APART, MOST_ARCS = 0.1, 5  # as a part of the outermost
 ROUTERS_AT = 0.42
 RING = 0.72  # of several brokers, as a part of the drawing
 BROKERS_APART = 52  # at least, where they have coordinates
-GUEST_AWAY = 60  # from its broker
-GUEST_NEAR = 38  # the same in a large lab
+CLIENT_DISTANCE = 60  # from its broker
+CLIENT_DISTANCE_LARGE_LAB = 38  # the same in a large lab
 STEEP = 0.4  # a line that falls less does not cross the name below its end
-ROOM_ABOVE = 48  # that a name and a profile need above a node
+SPACE_ABOVE = 48  # that a name and a profile need above a node
 FAN = math.pi * 0.8  # in which a broker on the ring has its guests
 SHAPES = {
     "broker": Markup('<rect class="node broker" x="-13" y="-13" width="26" height="26" rx="5"/>'),
@@ -95,7 +95,9 @@ def named_above(place: dict[str, tuple[float, float]], edges: Iterable[Edge]) ->
         for one, other in ((edge.one, edge.other), (edge.other, edge.one)):
             x, y = (place[other][axis] - place[one][axis] for axis in (0, 1))
             down.setdefault(one, []).append(y > abs(x) * STEEP)
-    return {name for name, ways in down.items() if ways == [True] and place[name][1] > ROOM_ABOVE}
+    return {
+        name for name, paths in down.items() if paths == [True] and place[name][1] > SPACE_ABOVE
+    }
 
 
 def framed(label: str, content: Markup) -> Markup:
@@ -241,31 +243,31 @@ def _around_each_broker(
             angle = 2 * math.pi * number / len(brokers) - math.pi / 2
             place[broker.name] = _on_ring(RING, angle)
             outward[broker.name] = angle
-    talked = _homes(edges, {broker.name for broker in brokers})
-    guests: dict[str | None, list[str]] = {}
+    talked = _broker_of_each(edges, {broker.name for broker in brokers})
+    clients: dict[str | None, list[str]] = {}
     for node in nodes:
         if node.name not in place:
-            guests.setdefault(talked.get(node.name), []).append(node.name)
-    away = GUEST_AWAY if len(nodes) <= MOST_LARGE else GUEST_NEAR
-    for home, names in guests.items():
-        middle = place.get(home or "", (WIDTH / 2, HEIGHT / 2))
+            clients.setdefault(talked.get(node.name), []).append(node.name)
+    away = CLIENT_DISTANCE if len(nodes) <= MOST_LARGE else CLIENT_DISTANCE_LARGE_LAB
+    for anchor, names in clients.items():
+        middle = place.get(anchor or "", (WIDTH / 2, HEIGHT / 2))
         for number, name in enumerate(names):
-            place[name] = _beside(middle, outward.get(home or ""), number, len(names), away)
+            place[name] = _beside(middle, outward.get(anchor or ""), number, len(names), away)
     return place
 
 
-def _homes(edges: Sequence[Edge], brokers: Collection[str]) -> dict[str, str]:
+def _broker_of_each(edges: Sequence[Edge], brokers: Collection[str]) -> dict[str, str]:
     """The first broker that each other node talked with."""
-    homes: dict[str, str] = {}
+    broker_of: dict[str, str] = {}
     for edge in edges:
         for one, other in ((edge.one, edge.other), (edge.other, edge.one)):
             if other in brokers and one not in brokers:
-                homes.setdefault(one, other)
-    return homes
+                broker_of.setdefault(one, other)
+    return broker_of
 
 
 def _beside(
-    home: tuple[float, float], outward: float | None, number: int, count: int, away: float
+    anchor: tuple[float, float], outward: float | None, number: int, count: int, away: float
 ) -> tuple[float, float]:
     """The place of a guest among the guests of a broker: outside of the ring, else all around it."""
     share = (number + 0.5) / count
@@ -273,8 +275,8 @@ def _beside(
     if count > 4:
         away *= 1 + 0.35 * (number % 2)
     return (
-        _within(home[0] + away * math.cos(angle), WIDTH, MARGIN / 4),
-        _within(home[1] + away * math.sin(angle), HEIGHT, MARGIN / 4),
+        _within(anchor[0] + away * math.cos(angle), WIDTH, MARGIN / 4),
+        _within(anchor[1] + away * math.sin(angle), HEIGHT, MARGIN / 4),
     )
 
 
@@ -303,18 +305,18 @@ def _line(
 def _node(node: RunNode, at: tuple[float, float], count: int, brokers: int, above: bool) -> Markup:
     shape = SHAPES.get(node.kind, SHAPES["subscriber"])
     title = Markup("<title>{} ({}, {})</title>").format(node.name, node.kind, node.profile)
-    words = Markup("")
+    labels = Markup("")
     if count <= MOST_LABELS or (node.kind == "broker" and brokers <= MOST_LABELS):
-        words = Markup('<text class="name" y="{}">{}</text>').format(
+        labels = Markup('<text class="name" y="{}">{}</text>').format(
             -34 if above else 27, node.name
         )
     if count <= MOST_LABELS:
-        words += Markup('<text class="profile" y="{}">{}</text>').format(
+        labels += Markup('<text class="profile" y="{}">{}</text>').format(
             -19 if above else 42, node.profile
         )
     if count > MOST_LARGE:
         size = SMALL if count <= MOST_SMALL else SMALLEST
         shape = Markup('<g transform="scale({})">{}</g>').format(size, shape)
     return Markup('<g transform="translate({:.1f},{:.1f})">{}{}{}</g>').format(
-        *at, title, shape, words
+        *at, title, shape, labels
     )

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from benchmarks.support.brokers.mqtt_protocol import MqttSpeech
-from benchmarks.support.brokers.our_protocol import OurSpeech
-from benchmarks.support.brokers.pair import Pair, Speech, Stuck
+from benchmarks.support.brokers.mqtt_protocol import MqttExchange
+from benchmarks.support.brokers.our_protocol import OurExchange
+from benchmarks.support.brokers.pair import Exchange, Pair, Stuck
 from benchmarks.support.delivery.contestant import MOSQUITTO
 from benchmarks.support.process_usage import processor_s
-from nodes.runtime.handshake import Card
+from nodes.runtime.handshake import Identity
 from testbed.control import ControlError, request
 from testbed.errors import TestbedError
 from testbed.keeper.client import environment
@@ -28,7 +28,7 @@ HOST, NAME, LAB, SECRET, NUMBER = "127.0.0.1", "broker", "forward", "benchmark",
 START_S = 30.0
 END_S = 10.0
 LOOK_S = 0.02
-CARD = Card(NAME, NUMBER, LAB, SECRET.encode())
+CARD = Identity(NAME, NUMBER, LAB, SECRET.encode())
 # Nothing is lost however much is under way, and nothing waits for a fuller packet.
 _MOSQUITTO = """\
 listener {port} {host}
@@ -76,7 +76,7 @@ def our_broker(folder: Path, method: str, delivery: str) -> Iterator[Lone]:
     }
     file.write_text(json.dumps(config))
     with _running([sys.executable, "-m", "nodes", str(file)], folder) as process:
-        _until(lambda: _says(control, "status"), process, folder)
+        _until(lambda: _control_answers(control, "status"), process, folder)
         request(control, {"do": "go"})
         _until(lambda: _listens(port), process, folder)
         yield Lone(process, port)
@@ -119,7 +119,7 @@ def _until(true: Callable[[], bool], process: "subprocess.Popen[bytes]", folder:
         time.sleep(LOOK_S)
 
 
-def _says(control: Path, do: str) -> bool:
+def _control_answers(control: Path, do: str) -> bool:
     try:
         return bool(request(control, {"do": do}))
     except ControlError:
@@ -151,7 +151,7 @@ class Way:
 
     name: str
     start: Callable[[Path], AbstractContextManager[Lone]]
-    talk: Callable[[Lone], AbstractContextManager[Speech]]
+    talk: Callable[[Lone], AbstractContextManager[Exchange]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,12 +168,12 @@ def ours(name: str, method: str, delivery: str, level: int, custody: bool) -> Wa
     """A broker of ours."""
 
     @contextmanager
-    def talk(lone: Lone) -> Iterator[Speech]:
-        speech = OurSpeech(lone.address, CARD, delivery, level, custody, PAYLOAD_BYTES)
+    def talk(lone: Lone) -> Iterator[Exchange]:
+        exchange = OurExchange(lone.address, CARD, delivery, level, custody, PAYLOAD_BYTES)
         try:
-            yield speech
+            yield exchange
         finally:
-            speech.close()
+            exchange.close()
 
     return Way(name, lambda folder: our_broker(folder, method, delivery), talk)
 
@@ -182,20 +182,20 @@ def theirs(name: str, qos: int) -> Way:
     """Mosquitto."""
 
     @contextmanager
-    def talk(lone: Lone) -> Iterator[Speech]:
-        speech = MqttSpeech(lone.address, qos, PAYLOAD_BYTES)
+    def talk(lone: Lone) -> Iterator[Exchange]:
+        exchange = MqttExchange(lone.address, qos, PAYLOAD_BYTES)
         try:
-            yield speech
+            yield exchange
         finally:
-            speech.close()
+            exchange.close()
 
     return Way(name, mosquitto, talk)
 
 
 def forwarded(way: Way, folder: Path, seconds: float, singles: int) -> Forwarded:
     """As fast as it goes for so many seconds; then so many single messages."""
-    with way.start(folder / way.name) as lone, way.talk(lone) as speech:
-        pair = Pair(speech)
+    with way.start(folder / way.name) as lone, way.talk(lone) as exchange:
+        pair = Pair(exchange)
         try:
             pair.blast(WARM_UP_S)
             before = processor_s(lone.pid)

@@ -50,7 +50,7 @@ def _head(data: bytes, at: int) -> tuple[int, int] | None:
     return None
 
 
-class MqttSpeech:
+class MqttExchange:
     """Both ends, with one quality of service."""
 
     def __init__(self, address: tuple[str, int], qos: int, size: int) -> None:
@@ -67,7 +67,7 @@ class MqttSpeech:
         topic = struct.pack("!H", len(TOPIC)) + TOPIC
         return packet(PUBLISH | self._qos << 1, topic + identity + self._payload)
 
-    def heard(self, data: bytes) -> int:
+    def received(self, data: bytes) -> int:
         """Publications; with QoS 1 each is answered."""
         count, answers = 0, []
         for kind, body in self._packets.whole(data):
@@ -87,16 +87,16 @@ class MqttSpeech:
 
 
 def _connected(address: tuple[str, int], name: bytes) -> socket.socket:
-    line = socket.create_connection(address, PATIENCE_S)
+    sock = socket.create_connection(address, PATIENCE_S)
     hello = struct.pack("!H4sBBHH", 4, b"MQTT", 4, CLEAN_SESSION, 0, len(name)) + name
-    line.sendall(packet(CONNECT, hello))
-    _await(line, CONNACK)
-    return line
+    sock.sendall(packet(CONNECT, hello))
+    _await(sock, CONNACK)
+    return sock
 
 
-def _await(line: socket.socket, kind: int) -> None:
+def _await(sock: socket.socket, kind: int) -> None:
     packets = Packets()
-    while data := line.recv(4096):
+    while data := sock.recv(4096):
         if any(found == kind for found, _ in packets.whole(data)):
             return
     raise TestbedError("mosquitto has closed the connection")

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from benchmarks.support.brokers.scene import (
     FAST,
-    LINE,
     OFFICES,
     SLOPES,
+    SLOW_LINK,
     Arrivals,
     Timelines,
     wanted,
@@ -39,7 +39,7 @@ class MqttValley:
 
     def posts(self) -> Sequence[Post]:
         """A star."""
-        return [Post(HUB, FAST), *(Post(guest, LINE) for guest in (*SLOPES, *OFFICES))]
+        return [Post(HUB, FAST), *(Post(client, SLOW_LINK) for client in (*SLOPES, *OFFICES))]
 
     def prepare(self, stage: Stage, sent: Timelines) -> list[Program | NodeProcess]:
         """Each client has a folder."""
@@ -57,11 +57,11 @@ class MqttValley:
             _folder(stage, office).mkdir()
         return [
             program(stage, HUB, MOSQUITTO, "-c", str(settings)),
-            *(self._guest(stage, slope, "publish") for slope in SLOPES),
-            *(self._guest(stage, office, "receive", *wanted(office)) for office in OFFICES),
+            *(self._client(stage, slope, "publish") for slope in SLOPES),
+            *(self._client(stage, office, "receive", *wanted(office)) for office in OFFICES),
         ]
 
-    def _guest(self, stage: Stage, role: str, what: str, *topics: str) -> Program:
+    def _client(self, stage: Stage, role: str, what: str, *topics: str) -> Program:
         host, connections = stage.addresses[HUB], "two" if self.two else "one"
         argv = (sys.executable, "-m", _MODULE, what, role, connections, host)
         return program(stage, role, *argv, str(_folder(stage, role)), *topics)
@@ -71,7 +71,7 @@ class MqttValley:
 
     def is_ready(self, stage: Stage) -> bool:
         """All clients say so."""
-        return all((_folder(stage, guest) / "ready").exists() for guest in (*SLOPES, *OFFICES))
+        return all((_folder(stage, client) / "ready").exists() for client in (*SLOPES, *OFFICES))
 
     def play(self, stage: Stage, start_ns: int, sent: Timelines) -> None:
         """Publishers wait for this file, whole."""

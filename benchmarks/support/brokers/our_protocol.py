@@ -11,9 +11,9 @@ import struct
 from benchmarks.support.brokers.pair import PATIENCE_S
 from nodes.delivery import METHODS
 from nodes.delivery.base import Chunk
-from nodes.overlay.reliability.custody import has_custody, taken
+from nodes.overlay.reliability.custody import acknowledgement, has_custody
 from nodes.protocol.wire import CUSTODY, Kind, Message, decode, encode, message_id
-from nodes.runtime.handshake import Caller, Card, new_nonce
+from nodes.runtime.handshake import Caller, Identity, new_nonce
 from testbed.errors import TestbedError
 
 BINARY = 0x82  # the only frame of its message (RFC 6455, 5.2)
@@ -21,7 +21,7 @@ MASKED = 0x80
 NO_MASK = bytes(4)
 TOPIC = "t"
 PUBLISHER, SUBSCRIBER = 101, 102  # numbers that no broker here has
-ROOM = 1444  # bytes of a chunk in one packet
+CHUNK_BYTES = 1444  # bytes of a chunk in one packet
 
 
 def frame(data: bytes) -> bytes:
@@ -60,46 +60,46 @@ class Frames:
         return found
 
 
-class Guest:
+class Client:
     """A connection to the broker of this card, after HELLO."""
 
-    def __init__(self, name: str, number: int, address: tuple[str, int], broker: Card) -> None:
-        self.line = socket.create_connection(address, PATIENCE_S)
+    def __init__(self, name: str, number: int, address: tuple[str, int], broker: Identity) -> None:
+        self.sock = socket.create_connection(address, PATIENCE_S)
         self._frames = Frames()
         self._unread: list[bytes] = []
         key = base64.b64encode(os.urandom(16)).decode()
-        self.line.sendall(
+        self.sock.sendall(
             f"GET / HTTP/1.1\r\nHost: {address[0]}:{address[1]}\r\nUpgrade: websocket\r\n"
             f"Connection: Upgrade\r\nSec-WebSocket-Key: {key}\r\n"
             "Sec-WebSocket-Version: 13\r\n\r\n".encode()
         )
-        with self.line.makefile("rb", buffering=0) as answer:
+        with self.sock.makefile("rb", buffering=0) as answer:
             while answer.readline() not in (b"\r\n", b""):
                 pass
-        caller = Caller(Card(name, number, broker.lab, broker.secret), broker.name, new_nonce())
-        self.line.sendall(frame(caller.first()))
-        self.line.sendall(frame(caller.answer(self.next())))
+        caller = Caller(Identity(name, number, broker.lab, broker.secret), broker.name, new_nonce())
+        self.sock.sendall(frame(caller.first()))
+        self.sock.sendall(frame(caller.answer(self.next())))
 
     def next(self) -> bytes:
         """The next chunk."""
         while not self._unread:
-            if not (data := self.line.recv(4096)):
+            if not (data := self.sock.recv(4096)):
                 raise TestbedError("the broker has closed the connection")
             self._unread = self._frames.whole(data)
         return self._unread.pop(0)
 
-    def heard(self, data: bytes) -> list[bytes]:
+    def received(self, data: bytes) -> list[bytes]:
         """The chunks that are complete with this."""
         return self._frames.whole(data)
 
 
-class OurSpeech:
+class OurExchange:
     """Both ends, with one delivery method and publications of one level."""
 
     def __init__(
         self,
         address: tuple[str, int],
-        broker: Card,
+        broker: Identity,
         delivery: str,
         level: int,
         custody: bool,
@@ -109,9 +109,9 @@ class OurSpeech:
         self._assembler = self._method.assembler({})
         self._level, self._flags = level, CUSTODY if custody else 0
         self._payload = bytes(size)
-        self._subscriber = Guest("subscriber", SUBSCRIBER, address, broker)
-        self._publisher = Guest("publisher", PUBLISHER, address, broker)
-        self.subscriber, self.publisher = self._subscriber.line, self._publisher.line
+        self._subscriber = Client("subscriber", SUBSCRIBER, address, broker)
+        self._publisher = Client("publisher", PUBLISHER, address, broker)
+        self.subscriber, self.publisher = self._subscriber.sock, self._publisher.sock
         self._ask(self._subscriber, Kind.SUBSCRIBE, Kind.SUBSCRIBED)
         self._ask(self._publisher, Kind.ADVERTISE, Kind.ADVERTISED)
         data = encode(self._message(0))
@@ -121,15 +121,15 @@ class OurSpeech:
         """Of the publisher's own making."""
         return frame(self._label + encode(self._message(number)))
 
-    def heard(self, data: bytes) -> int:
+    def received(self, data: bytes) -> int:
         """Publications; each with custody is answered."""
         count, answers = 0, []
-        for chunk in self._subscriber.heard(data):
+        for chunk in self._subscriber.received(data):
             for whole in self._assembler.on_chunk(Chunk(chunk)):
                 message = decode(whole)
                 count += message.kind is Kind.PUBLISH
                 if has_custody(message):
-                    answers.append(self._framed(taken(SUBSCRIBER, message)))
+                    answers.append(self._framed(acknowledgement(SUBSCRIBER, message)))
         if answers:
             self.subscriber.sendall(b"".join(answers))
         return count
@@ -150,11 +150,11 @@ class OurSpeech:
             payload=self._payload,
         )
 
-    def _ask(self, guest: Guest, question: Kind, answer: Kind) -> None:
+    def _ask(self, client: Client, question: Kind, answer: Kind) -> None:
         """Until the broker confirms it."""
-        guest.line.sendall(self._framed(Message(question, topic=TOPIC)))
+        client.sock.sendall(self._framed(Message(question, topic=TOPIC)))
         assembler = self._method.assembler({})
-        while not any(decode(w).kind is answer for w in assembler.on_chunk(Chunk(guest.next()))):
+        while not any(decode(w).kind is answer for w in assembler.on_chunk(Chunk(client.next()))):
             pass
 
     def _framed(self, message: Message) -> bytes:
@@ -163,7 +163,7 @@ class OurSpeech:
     def _chunk(self, data: bytes, priority: int, control: bool) -> bytes:
         """As the method sends a short message that is alone."""
         scheduler = self._method.scheduler({})
-        scheduler.on_link_up(ROOM, 0.0)
+        scheduler.on_link_up(CHUNK_BYTES, 0.0)
         scheduler.offer(data, priority, 0.0, control=control)
         chunk = scheduler.next_chunk(0.0)
         assert chunk is not None

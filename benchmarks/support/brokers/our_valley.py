@@ -13,10 +13,10 @@ from typing import Any
 from benchmarks.support.brokers.scene import (
     ALERTS,
     FAST,
-    LINE,
     OFFICES,
     PHOTOGRAPHS,
     SLOPES,
+    SLOW_LINK,
     Arrivals,
     Timelines,
     topic,
@@ -33,7 +33,7 @@ HALLS, SITES = "halls", "sites"
 IN_HALLS = 4  # brokers
 METHOD, DELIVERY = "fan-tbps", "preemptive"
 LEVELS = {ALERTS: 5, PHOTOGRAPHS: 1}
-GUESTS = (*SLOPES, *OFFICES)
+CLIENTS = (*SLOPES, *OFFICES)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,31 +54,31 @@ class OurValley:
         """Guests on 3G lines, brokers on fast ones; or both behind one line."""
         if self.layout == HALLS:
             brokers = [Post(name, FAST) for name in self._brokers]
-            return [*brokers, *(Post(guest, LINE) for guest in GUESTS)]
+            return [*brokers, *(Post(client, SLOW_LINK) for client in CLIENTS)]
         return [
             post
-            for guest, broker in zip(GUESTS, self._brokers, strict=True)
+            for client, broker in zip(CLIENTS, self._brokers, strict=True)
             for post in (
-                Post(_router(guest), LINE, router=True),
-                Post(broker, None, behind=_router(guest)),
-                Post(guest, None, behind=_router(guest)),
+                Post(_router(client), SLOW_LINK, router=True),
+                Post(broker, None, behind=_router(client)),
+                Post(client, None, behind=_router(client)),
             )
         ]
 
     @property
     def _brokers(self) -> list[str]:
-        count = IN_HALLS if self.layout == HALLS else len(GUESTS)
+        count = IN_HALLS if self.layout == HALLS else len(CLIENTS)
         return [f"broker{number}" for number in range(count)]
 
-    def _homes(self, guest: str) -> list[str]:
+    def _homes(self, client: str) -> list[str]:
         """Neighbours have different homes, so that all alerts cross the overlay."""
         brokers = self._brokers
-        first = GUESTS.index(guest) % len(brokers)
+        first = CLIENTS.index(client) % len(brokers)
         return brokers[first:] + brokers[:first]
 
     def prepare(self, stage: Stage, sent: Timelines) -> list[Program | NodeProcess]:
         """A node.json each."""
-        roles = [*self._brokers, *GUESTS]
+        roles = [*self._brokers, *CLIENTS]
         numbers = {role: number for number, role in enumerate(roles, start=1)}
         return [
             NodeProcess(
@@ -125,13 +125,13 @@ class OurValley:
 
     def begin(self, stage: Stage) -> None:
         """Through the gate, brokers first."""
-        for role in (*self._brokers, *GUESTS):
+        for role in (*self._brokers, *CLIENTS):
             request(stage.lab.node_control(stage.node(role)), {"do": "go"})
 
     def is_ready(self, stage: Stage) -> bool:
         """All nodes say so."""
         controls = {
-            role: stage.lab.node_control(stage.node(role)) for role in (*self._brokers, *GUESTS)
+            role: stage.lab.node_control(stage.node(role)) for role in (*self._brokers, *CLIENTS)
         }
         answers = request_all(controls, {"do": "status"})
         return len(answers) == len(controls) and all(a["ready"] for a in answers.values())
@@ -165,8 +165,8 @@ class OurValley:
         }
 
 
-def _router(guest: str) -> str:
-    return f"{guest}-line"
+def _router(client: str) -> str:
+    return f"{client}-line"
 
 
 def _log(stage: Stage, role: str) -> Path:

@@ -162,7 +162,7 @@ ANSWER_S = 30.0
 
 
 @dataclass(frozen=True, slots=True)
-class Formed:
+class Formation:
     """When all brokers stood where they should."""
 
     seconds: float  # since the first broker was ready to be called
@@ -170,14 +170,14 @@ class Formed:
     standing: Standing
 
 
-def formed(lab: BenchmarkLab, brokers: int) -> Formed:
+def measure_formation(lab: BenchmarkLab, brokers: int) -> Formation:
     """Bring the lab up, then look at its brokers until their graph is right.
 
     Not sooner: to tell its whole graph costs each broker time, which it needs to find its place.
     """
     up_s = lab.up()
     ended, found = _until_exact(lab, brokers)
-    return Formed(ended - _first_ready(lab, brokers), up_s, found)
+    return Formation(ended - _first_ready(lab, brokers), up_s, found)
 
 
 def _until_exact(lab: BenchmarkLab, brokers: int) -> tuple[float, Standing]:

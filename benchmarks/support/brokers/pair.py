@@ -18,7 +18,7 @@ APART_S = 0.005  # between single messages: all is idle again
 FIRST = 1  # the number of the first message
 
 
-class Speech(Protocol):
+class Exchange(Protocol):
     """How the two ends talk with a broker."""
 
     publisher: socket.socket
@@ -27,7 +27,7 @@ class Speech(Protocol):
     def publication(self, number: int) -> bytes:
         """What the publisher sends."""
 
-    def heard(self, data: bytes) -> int:
+    def received(self, data: bytes) -> int:
         """The subscriber has read this: how many publications are whole now. It answers them if it has to."""
 
 
@@ -38,24 +38,24 @@ class Stuck(Exception):
 class Pair:
     """Drives both ends of one broker."""
 
-    def __init__(self, speech: Speech) -> None:
-        self._speech = speech
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
         self._sent = 0
         self._received = 0
         self._poll = select.poll()
-        self._publisher, self._subscriber = speech.publisher, speech.subscriber
-        for line in (self._publisher, self._subscriber):
-            line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._poll.register(line, select.POLLIN)
+        self._publisher, self._subscriber = exchange.publisher, exchange.subscriber
+        for sock in (self._publisher, self._subscriber):
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            self._poll.register(sock, select.POLLIN)
 
     def blast(self, seconds: float) -> tuple[int, float]:
         """Send as fast as the broker passes on; how many messages that were, and the seconds until all arrived."""
         before, began = self._received, time.monotonic()
         while time.monotonic() < began + seconds:
-            room = min(AT_ONCE, WINDOW - (self._sent - self._received))
-            if room > AT_ONCE // 2:
-                self._send(room)
-            self._read(0.0 if room == AT_ONCE else PATIENCE_S)
+            window = min(AT_ONCE, WINDOW - (self._sent - self._received))
+            if window > AT_ONCE // 2:
+                self._send(window)
+            self._read(0.0 if window == AT_ONCE else PATIENCE_S)
         self._drain()
         return self._received - before, time.monotonic() - began
 
@@ -73,7 +73,7 @@ class Pair:
     def _send(self, count: int) -> None:
         first = FIRST + self._sent
         self._sent += count
-        frames = [self._speech.publication(number) for number in range(first, first + count)]
+        frames = [self._exchange.publication(number) for number in range(first, first + count)]
         self._publisher.sendall(b"".join(frames))
 
     def _drain(self) -> None:
@@ -84,12 +84,12 @@ class Pair:
         ready = self._poll.poll(patience_s * 1000)
         if not ready and patience_s:
             raise Stuck(f"{self._received} of {self._sent} messages arrived, and then none")
-        for line, _ in ready:
-            if line == self._publisher.fileno():
+        for sock, _ in ready:
+            if sock == self._publisher.fileno():
                 data = self._publisher.recv(READ_BYTES)  # answers, which nobody waits for
             else:
                 data = self._subscriber.recv(READ_BYTES)
-                self._received += self._speech.heard(data)
+                self._received += self._exchange.received(data)
             if not data:
                 raise Stuck("the broker has closed the connection")
 

@@ -14,7 +14,7 @@ from benchmarks.support.delivery.traffic import Due, at_rank
 SLOPES = tuple(f"slope{number}" for number in range(4))
 OFFICES = tuple(f"office{number}" for number in range(3))
 PHOTOGRAPHS_AT = OFFICES[0]
-LINE, FAST = "3g-384k", "lan"
+SLOW_LINK, FAST = "3g-384k", "lan"
 ALERTS, PHOTOGRAPHS = "alerts", "photographs"
 ALERT_BYTES, PHOTOGRAPH_BYTES = 300, 20_000
 PHOTOGRAPH_EVERY_S = 2.0  # 10 kB/s, where a line takes 8 kB/s up
@@ -56,7 +56,7 @@ def _timeline(seconds: float, chances: Random, backlog: bool) -> tuple[Due, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class Reception:
     """How late alerts were, in seconds; those that never came are infinitely late."""
 
     name: str
@@ -73,7 +73,7 @@ class Heard:
         return self.arrived == self.due and not self.photographs < 1
 
 
-def heard(name: str, sent: Timelines, start_ns: int, arrivals: Arrivals) -> Heard:
+def reception(name: str, sent: Timelines, start_ns: int, arrivals: Arrivals) -> Reception:
     """Of everything that was sent from `start_ns` on."""
     delays, photographs = [], []
     for slope, number, due in ((s, n, d) for s, all_ in sent.items() for n, d in enumerate(all_)):
@@ -87,7 +87,7 @@ def heard(name: str, sent: Timelines, start_ns: int, arrivals: Arrivals) -> Hear
             else:
                 photographs.append(at_ns is not None)
     delays.sort()
-    return Heard(
+    return Reception(
         name=name,
         due=len(delays),
         arrived=sum(map(math.isfinite, delays)),

@@ -8,7 +8,7 @@ from typing import Any
 from rich.table import Table
 
 from benchmarks.support.brokers.forwarding import Forwarded
-from benchmarks.support.brokers.scene import Heard
+from benchmarks.support.brokers.scene import Reception
 
 
 def forwarding(found: Sequence[Forwarded], direct_s: float) -> Table:
@@ -27,7 +27,7 @@ def forwarding(found: Sequence[Forwarded], direct_s: float) -> Table:
     return shown
 
 
-def alerts(title: str, found: Sequence[Heard]) -> Table:
+def alerts(title: str, found: Sequence[Reception]) -> Table:
     """How late level 5 was."""
     shown = _table(title, ("alerts", "p50 s", "p99 s", "largest s", "photographs"))
     for one in found:
@@ -38,7 +38,7 @@ def alerts(title: str, found: Sequence[Heard]) -> Table:
     return shown
 
 
-def plain(row: Heard | Forwarded) -> dict[str, Any]:
+def plain(row: Reception | Forwarded) -> dict[str, Any]:
     """For JSON, which has no infinity."""
     return {
         name: None if isinstance(value, float) and not math.isfinite(value) else value

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from benchmarks.support.brokers.scene import Arrivals, Heard, Timelines, heard
+from benchmarks.support.brokers.scene import Arrivals, Reception, Timelines, reception
 from benchmarks.support.delivery.contestant import Stage
-from benchmarks.support.delivery.links import last_words
+from benchmarks.support.delivery.links import stderr_tail
 from benchmarks.support.labs import BareCore
 from testbed.errors import TestbedError
 from testbed.keeper.client import NodeProcess, Program
@@ -105,7 +105,7 @@ class Valleys(BareCore):
             for entry in self._entries
             for process in entry.contestant.prepare(entry.stage, entry.sent)
         ]
-        _, unborn = self._keeper.bear([one for one in wanted if isinstance(one, NodeProcess)])
+        _, unborn = self._keeper.fork([one for one in wanted if isinstance(one, NodeProcess)])
         _, failed = self._keeper.spawn([one for one in wanted if isinstance(one, Program)])
         if lost := {**unborn, **failed}:
             raise TestbedError(f"not started: {lost}")
@@ -135,10 +135,12 @@ class Valleys(BareCore):
         while waiting := [e for e in waiting if not e.contestant.is_ready(e.stage)]:
             if time.monotonic() > deadline:
                 late = waiting[0]
-                raise TestbedError(f"{late.contestant.name} is not ready: {last_words(late.stage)}")
+                raise TestbedError(
+                    f"{late.contestant.name} is not ready: {stderr_tail(late.stage)}"
+                )
             time.sleep(LOOK_S)
 
-    def played(self, longest_s: float) -> dict[str, list[Heard]]:
+    def played(self, longest_s: float) -> dict[str, list[Reception]]:
         """Let all play, until everything has arrived or so long; what was heard, by title."""
         start_ns = time.time_ns() + round(BEFORE_START_S * 1e9)
         for entry in self._entries:
@@ -149,17 +151,17 @@ class Valleys(BareCore):
         time.sleep(max(0.0, start_ns + last_due_ns - time.time_ns()) / 1e9)
         print("all was sent; waiting for what is under way", file=sys.stderr)
         while time.time_ns() < start_ns + longest_s * 1e9:
-            if all(self._heard(entry, start_ns).complete for entry in self._entries):
+            if all(self._reception(entry, start_ns).complete for entry in self._entries):
                 break
             time.sleep(1.0)
-        found: dict[str, list[Heard]] = {}
+        found: dict[str, list[Reception]] = {}
         for entry in self._entries:
-            found.setdefault(entry.title, []).append(self._heard(entry, start_ns))
+            found.setdefault(entry.title, []).append(self._reception(entry, start_ns))
         return found
 
-    def _heard(self, entry: _Entry, start_ns: int) -> Heard:
+    def _reception(self, entry: _Entry, start_ns: int) -> Reception:
         contestant = entry.contestant
-        return heard(contestant.name, entry.sent, start_ns, contestant.arrivals(entry.stage))
+        return reception(contestant.name, entry.sent, start_ns, contestant.arrivals(entry.stage))
 
 
 def _shapes(post: Post) -> tuple[Shape, Shape]:

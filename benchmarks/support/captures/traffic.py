@@ -72,12 +72,12 @@ def _heads(
     seq, ack = np.zeros(count, np.int64), np.zeros(count, np.int64)
     for one in range(CONNECTIONS):
         mine = np.flatnonzero(flow == one)
-        for who in (0, 1):
-            its = sizes[mine] * (side[mine] == who)
-            before = sent[one, who] + np.cumsum(its) - its
-            seq[mine] += before * (side[mine] == who)
-            ack[mine] += before * (side[mine] != who)
-            sent[one, who] += its.sum()
+        for end in (0, 1):
+            its = sizes[mine] * (side[mine] == end)
+            before = sent[one, end] + np.cumsum(its) - its
+            seq[mine] += before * (side[mine] == end)
+            ack[mine] += before * (side[mine] != end)
+            sent[one, end] += its.sum()
     client = SERVER + 1 + flow
     heads["seconds"], heads["nanoseconds"] = (
         1_700_000_000 + number // 10_000,

@@ -28,7 +28,7 @@ LINE, NOISE, SINK = "line", "noise", "sink"
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class LinkKind:
     """A kind of line: `down` is toward the receiver."""
 
     name: str
@@ -42,7 +42,7 @@ class Line:
 class Entry:
     """A contestant on a line."""
 
-    line: Line
+    link: LinkKind
     contestant: Contestant
     timeline: Sequence[Due]
     stage: Stage
@@ -60,7 +60,7 @@ class Entry:
         return [self.stage.node(role) for role in self.contestant.far]
 
 
-class Lines(BareCore):
+class LinksUnderTest(BareCore):
     """A core with lines; use as a context manager, which ends all of it."""
 
     def __init__(self, folder: Path) -> None:
@@ -68,21 +68,21 @@ class Lines(BareCore):
         self._entries: list[Entry] = []
         self._number = 0
 
-    def add(self, line: Line, contestant: Contestant, timeline: Sequence[Due]) -> None:
+    def add(self, link: LinkKind, contestant: Contestant, timeline: Sequence[Due]) -> None:
         """One more line with a contestant of its own."""
         prefix = f"c{len(self._entries)}"
         near, far = list(contestant.near), list(contestant.far)
-        if line.noise:
+        if link.noise:
             near.append(NOISE)
             far.append(SINK)
-        router = self._link(f"{prefix}-{LINE}", line.mtu)
-        specs = {role: self._link(f"{prefix}-{role}", line.mtu) for role in near}
-        specs |= {role: self._link(f"{prefix}-{role}", line.mtu, router.node) for role in far}
+        router = self._link(f"{prefix}-{LINE}", link.mtu)
+        specs = {role: self._link(f"{prefix}-{role}", link.mtu) for role in near}
+        specs |= {role: self._link(f"{prefix}-{role}", link.mtu, router.node) for role in far}
         folder = self._folder / prefix
         folder.mkdir()
         addresses = {role: spec.address for role, spec in specs.items()}
         stage = Stage(prefix, self._place, folder, addresses)
-        self._entries.append(Entry(line, contestant, timeline, stage, [router, *specs.values()]))
+        self._entries.append(Entry(link, contestant, timeline, stage, [router, *specs.values()]))
 
     def _link(self, node: str, mtu: int, behind: str | None = None) -> LinkSpec:
         self._number += 1
@@ -99,7 +99,7 @@ class Lines(BareCore):
             wanted += _noise(entry)
         nodes = [process for process in wanted if isinstance(process, NodeProcess)]
         programs = [process for process in wanted if isinstance(process, Program)]
-        born, unborn = self._keeper.bear(nodes)
+        born, unborn = self._keeper.fork(nodes)
         started, failed = self._keeper.spawn(programs)
         if lost := {**unborn, **failed}:
             raise TestbedError(f"not started: {lost}")
@@ -118,7 +118,7 @@ class Lines(BareCore):
     def _wire(self) -> None:
         shapes = {link.node: (Shape(), Shape()) for entry in self._entries for link in entry.links}
         for entry in self._entries:
-            shapes[entry.stage.node(LINE)] = (entry.line.up, entry.line.down)
+            shapes[entry.stage.node(LINE)] = (entry.link.up, entry.link.down)
         lines = [shape for both in shapes.values() for shape in both]
         emulator, why = choose(Emulator.AUTO, lines, self._keeper.capabilities())
         print(f"{len(self._entries)} lines, {emulator}: {why}", file=sys.stderr)
@@ -134,7 +134,9 @@ class Lines(BareCore):
         while waiting := [e for e in waiting if not e.contestant.is_ready(e.stage)]:
             if time.monotonic() > deadline:
                 late = waiting[0]
-                raise TestbedError(f"{late.contestant.name} is not ready: {last_words(late.stage)}")
+                raise TestbedError(
+                    f"{late.contestant.name} is not ready: {stderr_tail(late.stage)}"
+                )
             time.sleep(LOOK_S)
 
     def played(self, longest_s: float, quiet_s: float) -> dict[str, list[Row]]:
@@ -159,7 +161,7 @@ class Lines(BareCore):
                 sum(counts[name]["bytes"] for name in entry.receivers),
                 ended - began,
             )
-            rows.setdefault(entry.line.name, []).append(found)
+            rows.setdefault(entry.link.name, []).append(found)
         return rows
 
     def _wait_for_the_end(self, start_ns: int, longest_s: float, quiet_s: float) -> None:
@@ -185,12 +187,12 @@ def _processor_s(entry: Entry) -> float:
     try:
         return processor_s(entry.sender_pid)
     except OSError as gone:
-        words = last_words(entry.stage)
+        words = stderr_tail(entry.stage)
         raise TestbedError(f"{entry.contestant.name} has ended before its time: {words}") from gone
 
 
 def _noise(entry: Entry) -> list[Program]:
-    rate = (entry.line.down.rate_bps or 0) / 8 * entry.line.noise
+    rate = (entry.link.down.rate_bps or 0) / 8 * entry.link.noise
     if not rate:
         return []
     stage, module = entry.stage, "benchmarks.support.delivery.noise"
@@ -201,7 +203,7 @@ def _noise(entry: Entry) -> list[Program]:
     ]
 
 
-def last_words(stage: Stage) -> str:
+def stderr_tail(stage: Stage) -> str:
     """What the programs of a contestant wrote on stderr last."""
     said = [
         path.read_text().strip().splitlines()[-1:] for path in sorted(stage.folder.glob("*.stderr"))

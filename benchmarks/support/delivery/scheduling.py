@@ -15,7 +15,7 @@ from benchmarks.support.delivery.traffic import Due
 from nodes.delivery import METHODS
 from nodes.protocol.wire import Kind, Message, encode
 
-ROOM = 1444  # a WebSocket message that fills one packet at MTU 1500
+PACKET_PAYLOAD = 1444  # a WebSocket message that fills one packet at MTU 1500
 PACKET, AROUND = 1448, 66
 ROUNDS = 5
 Call = tuple[str, tuple[Any, ...]]
@@ -32,7 +32,7 @@ class Cost:
     calls: int
 
 
-class ImaginedLine:
+class ModelLink:
     """Packets pass one after the other; acknowledgements come at once."""
 
     def __init__(self, rate: float) -> None:
@@ -73,8 +73,8 @@ def recorded(
 ) -> tuple[list[Call], int]:
     """All calls that the scheduler gets until everything was sent, and how many chunks there were."""
     scheduler: Any = METHODS[method].scheduler(parameters)
-    answers = METHODS[method].needs(parameters).answers
-    line = ImaginedLine(rate)
+    udp_acks = METHODS[method].needs(parameters).udp_acks
+    line = ModelLink(rate)
     calls: list[Call] = []
 
     def call(name: str, *arguments: Any) -> Any:
@@ -83,20 +83,20 @@ def recorded(
 
     now, answered, chunks = 0.0, 0, 0
     offers = deque((due.at_ns / 1e9, *_encoded(due)) for due in timeline)
-    call("on_link_up", ROOM, now)
+    call("on_link_up", PACKET_PAYLOAD, now)
     while offers or scheduler.queued.messages:
         while offers and offers[0][0] <= now:
             _, data, priority = offers.popleft()
             call("offer", data, priority, now)
-        while answers and answered < chunks and line.through[answered] <= now:
-            call("on_answer", answered % 256, now)
+        while udp_acks and answered < chunks and line.through[answered] <= now:
+            call("on_ack", answered % 256, now)
             answered += 1
         if (chunk := call("next_chunk", now)) is not None:
             line.take(len(chunk.data), now)
             chunks += 1
         else:  # as a link waits: for work, or for the time that the scheduler says
             times = [call("next_deadline"), offers[0][0] if offers else None]
-            times += [line.through[answered]] if answers and answered < chunks else []
+            times += [line.through[answered]] if udp_acks and answered < chunks else []
             now = max(now, min(at for at in times if at is not None))
         call("on_progress", line.unsent(now), now, 0.0)
     return calls, chunks

@@ -67,12 +67,12 @@ def receive(host: str, folder: Path) -> None:
     received = Received(folder)
     where = {"listen/endpoints": [], "connect/endpoints": [f"tcp/{host}:{PORT}"]}
     opened, _ = session(folder, where)
-    heard = [
+    subscriptions = [
         opened.declare_subscriber(key, lambda sample: received.note(sample.payload.to_bytes()))
         for key in (URGENT, ROUTINE)
     ]
     ready(folder, "receiver")
-    while heard:
+    while subscriptions:
         time.sleep(1)
 
 

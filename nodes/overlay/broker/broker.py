@@ -22,7 +22,7 @@ from nodes.overlay.broker.local import LocalBroker, earliest
 from nodes.overlay.broker.partition import Partition
 from nodes.overlay.broker.pending import PendingAck
 from nodes.overlay.reliability.heartbeat import FOUND
-from nodes.overlay.reliability.promises import promises
+from nodes.overlay.reliability.settings import reliability_settings
 from nodes.overlay.skipgraph.node import PERIOD_S
 from nodes.overlay.topics import base as topics
 from nodes.overlay.topics.base import TopicNodeFactory
@@ -53,7 +53,7 @@ class Broker:
         parameters: Mapping[str, Any],
         random: Random,
     ) -> None:
-        promised = promises(method, parameters)
+        promised = reliability_settings(method, parameters)
         self._numbers = {broker.name: broker.number for broker in station.brokers}
         self._names = {broker.number: broker.name for broker in station.brokers}
         self._node = topic_node(make_node, station, parameters, random)  # checks its parameters
@@ -116,9 +116,9 @@ class Broker:
             self._local.pending.on_link_broken(peer)
             self._local.links.ask(context, peer)
 
-    def on_life(self, peer: Peer, at: float) -> None:
+    def on_activity(self, peer: Peer, at: float) -> None:
         """Bytes came from the peer, or it acknowledged some: it lives, whether or not a whole message comes soon."""
-        self._local.links.heard(peer, at)
+        self._local.links.received(peer, at)
 
     def on_unreachable(self, peer: Peer, now: float) -> list[Action]:
         number = self._numbers.get(peer)
@@ -158,7 +158,7 @@ class Broker:
 
     def on_message(self, peer: Peer, message: Message, now: float) -> list[Action]:
         context = Context(now, self._handle)
-        self._local.links.heard(peer, now)
+        self._local.links.received(peer, now)
         try:
             if (number := self._numbers.get(peer)) is None:
                 self._local.on_message(context, peer, message)
@@ -207,8 +207,8 @@ class Broker:
             case topics.Restored(channel):
                 first = self._partition.after_repair(context.now)
                 self._local.recovery.on_restored(channel, first)
-            case topics.Doubted(number):
-                self._on_doubt(context, number, cause)
+            case topics.Suspected(number):
+                self._on_suspected(context, number, cause)
             case topics.Refuse(number, reason):
                 if (peer := self._names.get(number)) is not None:
                     context.refuse(peer, reason)
@@ -218,7 +218,7 @@ class Broker:
             case _:
                 self._local.handle(context, action, cause)
 
-    def _on_doubt(self, context: Context, number: int, cause: PendingAck | None) -> None:
+    def _on_suspected(self, context: Context, number: int, cause: PendingAck | None) -> None:
         """The topic method wants to know whether this broker lives: ask it over its link, or a new one."""
         if (peer := self._names.get(number)) is None:
             context.perform(self._node.on_peer_lost(number, context.now), cause)

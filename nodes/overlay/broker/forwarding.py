@@ -13,8 +13,8 @@ from nodes.overlay.broker.context import Context
 from nodes.overlay.broker.pending import Copy, PendingAck, PendingAcks, copy_of
 from nodes.overlay.broker.recovery import Recovery, Retained
 from nodes.overlay.broker.subscriptions import Clients
-from nodes.overlay.reliability.custody import has_custody, taken, taken_copy
-from nodes.overlay.reliability.dedup import Seen
+from nodes.overlay.reliability.custody import acknowledged_copy, acknowledgement, has_custody
+from nodes.overlay.reliability.dedup import DedupWindow
 from nodes.overlay.topics import base as topics
 from nodes.overlay.topics.base import TopicNode
 from nodes.protocol.wire import Message, WireError
@@ -40,7 +40,7 @@ class Forwarding:
         self._recovery = recovery
         self._retained = retained
         self._pending = pending
-        self._delivered = Seen()
+        self._delivered = DedupWindow()
         self._publishers: OrderedDict[int, Peer] = OrderedDict()  # message id -> client
         self._unadvertised: dict[str, list[tuple[Message, PendingAck]]] = {}  # by topic
 
@@ -110,7 +110,7 @@ class Forwarding:
         """Whether this copy came before; if it was acknowledged, it is acknowledged again at once."""
         copy = copy_of(peer, message)
         if self._pending.is_closed(copy):
-            context.send(peer, taken(self._number, message))
+            context.send(peer, acknowledgement(self._number, message))
             return True
         return self._pending.is_open(copy)
 
@@ -162,7 +162,7 @@ class Forwarding:
 
     def on_ack(self, peer: Peer, message: Message) -> None:
         """The peer acknowledges a copy; WireError if it does not say which."""
-        self._pending.on_ack(Copy(peer, message.message_id, taken_copy(message)))
+        self._pending.on_ack(Copy(peer, message.message_id, acknowledged_copy(message)))
 
     def acknowledge(self, context: Context) -> None:
         """Acknowledge the copies whose own copies have all been acknowledged."""

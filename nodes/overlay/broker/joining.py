@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 from nodes.overlay.base import Station
-from nodes.overlay.reliability.promises import PARAMETERS
+from nodes.overlay.reliability.settings import PARAMETERS
 from nodes.overlay.topics.base import Place, TopicNode, TopicNodeFactory
 from nodes.protocol.skipgraph_codec import decode
 from nodes.protocol.skipgraph_messages import Locate
@@ -30,7 +30,7 @@ def fallbacks(station: Station, random: Random) -> tuple[int, ...]:
 
 
 def node_parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """The parameters of a method that belong to the topic method, not to the broker (`promises`)."""
+    """The parameters of a method that belong to the topic method, not to the broker (`reliability`)."""
     return {name: value for name, value in parameters.items() if name not in PARAMETERS}
 
 

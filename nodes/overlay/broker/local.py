@@ -11,8 +11,14 @@ from nodes.overlay.broker.forwarding import Forwarding
 from nodes.overlay.broker.pending import PendingAck, PendingAcks
 from nodes.overlay.broker.recovery import Recovery, Retained
 from nodes.overlay.broker.subscriptions import ANCHOR_TOPIC, Clients
-from nodes.overlay.reliability.heartbeat import ANSWER, QUESTION, Beats, awaits_answer, beat
-from nodes.overlay.reliability.promises import Promises
+from nodes.overlay.reliability.heartbeat import (
+    ANSWER,
+    QUESTION,
+    Heartbeats,
+    awaits_answer,
+    heartbeat_message,
+)
+from nodes.overlay.reliability.settings import ReliabilitySettings
 from nodes.overlay.topics import base as topics
 from nodes.overlay.topics.base import TopicNode
 from nodes.protocol.interests import is_plain
@@ -22,10 +28,10 @@ from nodes.protocol.wire import REPEATED, Kind, Message, WireError
 class Links:
     """The links of a broker that are up, and their heartbeats."""
 
-    def __init__(self, number: int, promises: Promises) -> None:
+    def __init__(self, number: int, reliability: ReliabilitySettings) -> None:
         self.up: set[Peer] = set()
         self._number = number
-        self._heartbeats = Beats(promises)
+        self._heartbeats = Heartbeats(reliability)
 
     def on_up(self, peer: Peer, now: float) -> None:
         self.up.add(peer)
@@ -35,20 +41,20 @@ class Links:
         self.up.discard(peer)
         self._heartbeats.down(peer)
 
-    def heard(self, peer: Peer, at: float) -> None:
+    def received(self, peer: Peer, at: float) -> None:
         """Bytes came from the peer, or it acknowledged some: it lives, whether or not a whole message comes soon."""
-        self._heartbeats.heard(peer, at)
+        self._heartbeats.received(peer, at)
 
     def on_heartbeat(self, context: Context, peer: Peer, message: Message) -> None:
         """Answer a heartbeat that asks for an answer; WireError if it is neither question nor answer."""
         if message.payload not in (QUESTION, ANSWER):
             raise WireError("a BEAT that is neither question nor answer")
         if message.payload == QUESTION and self._heartbeats.must_answer(peer, context.now):
-            context.send(peer, beat(self._number, ANSWER))
+            context.send(peer, heartbeat_message(self._number, ANSWER))
 
     def ask(self, context: Context, peer: Peer) -> None:
         """Ask the peer for a sign of life; if it is a broker without a link, the shell makes one."""
-        context.send(peer, beat(self._number, QUESTION))
+        context.send(peer, heartbeat_message(self._number, QUESTION))
 
     def ask_silent(self, context: Context) -> tuple[Peer, ...]:
         """Ask silent peers for a sign of life; the peers that did not answer in time."""
@@ -72,13 +78,18 @@ class LocalBroker:
     """The parts that every broker has, and how clients use them."""
 
     def __init__(
-        self, number: int, node: TopicNode, promises: Promises, by_area: bool, linger_s: float
+        self,
+        number: int,
+        node: TopicNode,
+        reliability: ReliabilitySettings,
+        by_area: bool,
+        linger_s: float,
     ) -> None:
         self._node = node
         self.leaving = False
-        self.links = Links(number, promises)
-        self.pending = PendingAcks(number, promises.retain_s)
-        self.retained = Retained(promises.retain_s)
+        self.links = Links(number, reliability)
+        self.pending = PendingAcks(number, reliability.retain_s)
+        self.retained = Retained(reliability.retain_s)
         self.clients = Clients(number, node, by_area, linger_s)
         self.recovery = Recovery(node, self.clients, self.retained, self.pending)
         self.forwarding = Forwarding(

@@ -17,7 +17,7 @@ from nodes.overlay.base import BrokerName, Peer, Station
 from nodes.overlay.broker.context import Context
 from nodes.overlay.broker.local import LocalBroker, earliest
 from nodes.overlay.broker.pending import PendingAck
-from nodes.overlay.reliability.heartbeat import FOUND, beat
+from nodes.overlay.reliability.heartbeat import FOUND, heartbeat_message
 from nodes.overlay.topics.base import TopicNode
 
 NEAREST = 3  # brokers that are probed besides the seeds and the lost ones, if none can be reached
@@ -165,7 +165,7 @@ class Partition:
         """If the peer was lost, or all were, there may be two graphs, and each has missed something."""
         self._stopped.discard(peer)
         if self._lost.on_reached(peer, repaired_at := self.after_repair(context.now)):
-            context.send(peer, beat(self._number, FOUND))
+            context.send(peer, heartbeat_message(self._number, FOUND))
             self._reunite(context, peer, repaired_at)
 
     def on_found(self, context: Context, peer: Peer) -> None:

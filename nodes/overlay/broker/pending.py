@@ -16,7 +16,7 @@ from math import inf
 from typing import NamedTuple
 
 from nodes.overlay.base import Peer
-from nodes.overlay.reliability.custody import copy_mark, has_custody, taken
+from nodes.overlay.reliability.custody import acknowledgement, copy_checksum, has_custody
 from nodes.protocol.wire import Message
 
 RESEND_S = (
@@ -37,7 +37,7 @@ class Copy(NamedTuple):
 
 def copy_of(peer: Peer, message: Message) -> Copy:
     """The copy that this message to or from the peer is."""
-    return Copy(peer, message.message_id, copy_mark(message))
+    return Copy(peer, message.message_id, copy_checksum(message))
 
 
 @dataclass(slots=True)
@@ -106,7 +106,7 @@ class PendingAcks:
         if self.bytes + size > self._max_bytes:
             return None
         copy = None if peer is None else copy_of(peer, message)
-        ack = taken(self._number, message)
+        ack = acknowledgement(self._number, message)
         pending = PendingAck(message.message_id, copy, ack, now + self._keep_s, size)
         self.bytes += size
         self._by_id.setdefault(message.message_id, []).append(pending)

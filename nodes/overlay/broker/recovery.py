@@ -297,7 +297,7 @@ class Recovery:
     def answer(self, context: Context, peer: Peer, asked: topics.Asked) -> None:
         """Another broker asks for what it has missed."""
         try:
-            present, interest = digest.decode(asked.words), parse(asked.topic)
+            present, interest = digest.decode(asked.payload), parse(asked.topic)
         except WireError as error:
             context.refuse(peer, str(error))
             return

@@ -52,7 +52,7 @@ class Bundles:
         if bundle is not None and (
             bundle.size + size > MOST_BYTES or len(bundle.publications) == MOST_PARTS
         ):
-            out.append(self._taken(*place))
+            out.append(self._pop(*place))
             bundle = None
         if size > MOST_BYTES:
             return [*out, publication]
@@ -71,11 +71,11 @@ class Bundles:
             since = bundle.opened - self._wait_s
             if now >= until or not self._expecting(topic, bundle.origins, since, until, now):
                 ready.append((node, topic))
-        return [(node, self._taken(node, topic)) for node, topic in ready]
+        return [(node, self._pop(node, topic)) for node, topic in ready]
 
     def everything(self) -> list[tuple[int, Message]]:
         """All of it leaves now."""
-        return [(node, self._taken(node, topic)) for node, topic in list(self._open)]
+        return [(node, self._pop(node, topic)) for node, topic in list(self._open)]
 
     def give_back(self, node: int) -> list[Message]:
         """This node is gone: what was to go there."""
@@ -85,7 +85,7 @@ class Bundles:
     def next_deadline(self) -> float | None:
         return min((one.opened + self._wait_s for one in self._open.values()), default=None)
 
-    def _taken(self, node: int, topic: str) -> Message:
+    def _pop(self, node: int, topic: str) -> Message:
         publications = self._open.pop((node, topic)).publications
         return publications[0] if len(publications) == 1 else join(publications, self._number)
 
@@ -97,7 +97,7 @@ class Bundles:
 # publish at the same moment. One that keeps silent for several periods is not waited for any more.
 
 
-FORGIVEN = 3  # periods of silence
+SILENT_PERIODS = 3  # periods of silence
 ALIKE = 0.1  # two distances that differ by no more than this part are one period
 MOST_SENSORS = 4096
 NANOSECONDS = 1_000_000_000
@@ -117,13 +117,13 @@ class _Sensor:
         return min(self.distances, default=None)
 
 
-class Rhythm:
+class SensorSchedule:
     """Of all sensors whose readings of a topic come through a node; those heard of longest ago are forgotten first."""
 
     def __init__(self) -> None:
         self._sensors: OrderedDict[int, _Sensor] = OrderedDict()
 
-    def heard(self, sensor: int, published_ns: int, now: float) -> None:
+    def record(self, sensor: int, published_ns: int, now: float) -> None:
         """A reading of this sensor has come."""
         known = self._sensors.get(sensor)
         if known is None:
@@ -160,13 +160,13 @@ class Rhythm:
 
 def _is_silent(sensor: _Sensor, now: float) -> bool:
     period = sensor.period
-    return period is not None and now - sensor.came > FORGIVEN * period
+    return period is not None and now - sensor.came > SILENT_PERIODS * period
 
 
 # A topic whose readings are collected, at one node.
 
 
-MOST_KEPT = 64  # readings of a topic that wait for the collector's question
+MOST_PENDING = 64  # readings of a topic that wait for the collector's question
 MILLISECONDS = 1000
 
 
@@ -175,11 +175,13 @@ class Stream(Topic):
     """What a node knows of it."""
 
     order: Order = Order.DESCENDING
-    rhythm: Rhythm = field(default_factory=Rhythm)  # of all that comes through here
-    own: Rhythm = field(default_factory=Rhythm)  # of own clients
+    schedule: SensorSchedule = field(
+        default_factory=SensorSchedule
+    )  # of all that comes through here
+    own: SensorSchedule = field(default_factory=SensorSchedule)  # of own clients
     period: int = LONGEST_PERIOD  # of own clients, in milliseconds, as it stands in the key
     collector: int | None = None  # to whom readings go directly
-    kept: deque[Message] = field(default_factory=lambda: deque(maxlen=MOST_KEPT))
+    pending: deque[Message] = field(default_factory=lambda: deque(maxlen=MOST_PENDING))
 
     def key(self, role: Role, number: int) -> bytes:
         """Publishers stand by their period."""
@@ -198,10 +200,10 @@ class Stream(Topic):
         self.period = period
         return True
 
-    def take_kept(self) -> list[Message]:
+    def take_pending(self) -> list[Message]:
         """The readings that are kept here; they are not any more."""
-        readings = list(self.kept)
-        self.kept.clear()
+        readings = list(self.pending)
+        self.pending.clear()
         return readings
 
 

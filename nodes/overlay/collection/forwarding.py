@@ -18,10 +18,16 @@ from nodes.overlay.topics.keys import Role, edge, stands_in
 from nodes.overlay.topics.membership import Membership
 from nodes.overlay.topics.stop_go import StopGo
 from nodes.overlay.topics.topic_graph import Context, TopicGraph
-from nodes.protocol.collection_messages import Answer, ReadingWord, Toward, course_of, say
+from nodes.protocol.collection_messages import (
+    Answer,
+    ReadingControl,
+    Toward,
+    encode_control,
+    routing_section,
+)
 from nodes.protocol.skipgraph_messages import Contact, Multicast
 from nodes.protocol.skipgraph_messages import Way as Spreading
-from nodes.protocol.topic_messages import Word
+from nodes.protocol.topic_messages import TopicControl
 from nodes.protocol.wire import CUSTODY, Kind, Message
 
 ALONE_FROM = 4  # levels that never wait
@@ -62,7 +68,7 @@ class Departures:
         self, topic: str, there: Container[int], since: float, until: float, now: float
     ) -> bool:
         stream = stream_of(self._membership, topic)
-        return stream is not None and stream.rhythm.expects(there, since, until, now)
+        return stream is not None and stream.schedule.expects(there, since, until, now)
 
 
 class ReadingForwarding(Forwarding):
@@ -90,7 +96,7 @@ class ReadingForwarding(Forwarding):
         if travels_alone(message):
             self._multicast.send(message, context)
         elif self._way is Way.PULL and stream is not None and Role.SUBSCRIBER not in stream.keys:
-            stream.kept.append(message)  # until the collector asks
+            stream.pending.append(message)  # until the collector asks
         else:
             self.go_on(message, Toward(self._graph.number), context)
 
@@ -99,8 +105,8 @@ class ReadingForwarding(Forwarding):
 
     def find_way_again(self, message: Message, context: Context) -> None:
         """A reading, with its routing section, should have gone to a node that is dead."""
-        course = course_of(message)
-        origin = course.origin if isinstance(course, Toward) else self._graph.number
+        section = routing_section(message)
+        origin = section.origin if isinstance(section, Toward) else self._graph.number
         unsent = replace(message, routing=b"", hops=message.hops - 1)
         self.go_on(unsent, Toward(origin), context)
 
@@ -112,45 +118,45 @@ class ReadingForwarding(Forwarding):
     # Readings
 
     def on_reading(
-        self, sender: int, reading: Message, course: Toward | Answer, context: Context
+        self, sender: int, reading: Message, section: Toward | Answer, context: Context
     ) -> None:
         """A reading has come from another broker."""
-        origin = course.origin if isinstance(course, Toward) else sender
+        origin = section.origin if isinstance(section, Toward) else sender
         if self._way is Way.SERVER:
-            self._say_who_collects(sender, origin, reading.topic, context)
+            self._announce_collector(sender, origin, reading.topic, context)
         self.go_on(reading, Toward(origin), context)
 
-    def go_on(self, reading: Message, course: Toward, context: Context) -> None:
+    def go_on(self, reading: Message, section: Toward, context: Context) -> None:
         """The next step of a reading from here."""
         stream = stream_of(self._membership, reading.topic)
         if stream is None or not stream.keys or reading.hops > MOST_HOPS:
             self._multicast.send(reading, context)
             return
-        stream.rhythm.heard(reading.origin, reading.published_ns, context.now)
+        stream.schedule.record(reading.origin, reading.published_ns, context.now)
         if Role.SUBSCRIBER in stream.keys:
             self._multicast.send(reading, context)
             return
-        stop = self._next_stop(stream, course)
+        stop = self._next_stop(stream, section)
         if stop is not None:
-            self.pass_on(stop, reading, course, context)
+            self.pass_on(stop, reading, section, context)
         elif self._stop_go.has_subscribers(stream) is not False:
             self._multicast.send(reading, context)
-        elif course.origin == self._graph.number:
+        elif section.origin == self._graph.number:
             self._stop_go.look(stream, context)
         else:
-            self._stop_go.tell(course.origin, Word.STOP, reading.topic, context)
+            self._stop_go.notify(section.origin, TopicControl.STOP, reading.topic, context)
 
     def pass_on(
-        self, node: int, reading: Message, course: Toward | Answer, context: Context
+        self, node: int, reading: Message, section: Toward | Answer, context: Context
     ) -> None:
         """Send a reading to this broker."""
-        message = replace(reading.forwarded(), routing=course.written())
+        message = replace(reading.forwarded(), routing=section.written())
         self._departures.send(node, message, context)
 
-    def _next_stop(self, stream: Stream, course: Toward) -> int | None:
+    def _next_stop(self, stream: Stream, section: Toward) -> int | None:
         """The node to which a reading goes from here; None: no link leads on."""
         collector = stream.collector
-        if collector is not None and course.origin == self._graph.number:
+        if collector is not None and section.origin == self._graph.number:
             return collector
         peer = self._graph.node.peer(stream.keys[Role.PUBLISHER])
         if peer is None or not peer.in_ring:
@@ -168,20 +174,20 @@ class ReadingForwarding(Forwarding):
 
     # Directly to the collector
 
-    def _say_who_collects(self, sender: int, origin: int, topic: str, context: Context) -> None:
+    def _announce_collector(self, sender: int, origin: int, topic: str, context: Context) -> None:
         """To a broker whose reading has come the long way, or to the wrong one."""
         stream = stream_of(self._membership, topic)
         collects = stream is not None and Role.SUBSCRIBER in stream.keys
         if origin != self._graph.number and collects != (sender == origin):
-            word = ReadingWord.HERE if collects else ReadingWord.NOT_HERE
-            self._graph.tell(origin, say(word, topic), context)
+            control = ReadingControl.HERE if collects else ReadingControl.NOT_HERE
+            self._graph.notify(origin, encode_control(control, topic), context)
 
-    def on_collector(self, sender: int, word: ReadingWord, topic: str) -> None:
+    def on_collector(self, sender: int, control: ReadingControl, topic: str) -> None:
         """Another broker says whether it collects the topic."""
         stream = stream_of(self._membership, topic)
         if stream is None:
             return
-        if word is ReadingWord.HERE:
+        if control is ReadingControl.HERE:
             stream.collector = sender
-        elif word is ReadingWord.NOT_HERE and stream.collector == sender:
+        elif control is ReadingControl.NOT_HERE and stream.collector == sender:
             stream.collector = None

@@ -1,7 +1,7 @@
 """Readings of many sensors to one collector, over a Skip Graph in the order of their periods (Kawakami 2016).
 
 Rules. A broker stands among the publishers of a topic by the period of its clients, which it learns from what they
-publish (`stream`, `rhythm`); whoever subscribes stands behind them, and the first of those is the collector. Readings
+publish (`stream`, `schedule`); whoever subscribes stands behind them, and the first of those is the collector. Readings
 are sent as they come (`forwarding`), or when the collector asks for them (`pulling`). All else is as in SG-TBPS.
 """
 
@@ -24,8 +24,14 @@ from nodes.overlay.topics.stop_go import StopGo
 from nodes.overlay.topics.topic import Topic
 from nodes.overlay.topics.topic_graph import Context, TopicGraph
 from nodes.parameters import check_known
-from nodes.protocol.collection_messages import Answer, Toward, course_of, hear, is_reading_word
-from nodes.protocol.joined import apart
+from nodes.protocol.collection_messages import (
+    Answer,
+    Toward,
+    decode_control,
+    is_reading_control,
+    routing_section,
+)
+from nodes.protocol.joined import split
 from nodes.protocol.overlay_messages import read, written
 from nodes.protocol.skipgraph_messages import Multicast
 from nodes.protocol.wire import Kind, Message, WireError
@@ -57,7 +63,7 @@ class Collection(method.SkipGraphMethod):
         context = self._context(now)
         stream = stream_of(self.membership, message.topic)
         if stream is not None and stream.advertised and not travels_alone(message):
-            stream.own.heard(message.origin, message.published_ns, now)
+            stream.own.record(message.origin, message.published_ns, now)
             if stream.learn_period(now):
                 self._settle(stream, context)
         return [*context.actions, *super().publish(message, now)]
@@ -75,7 +81,7 @@ class Collection(method.SkipGraphMethod):
         return super().left and not self.departures.bundles
 
     def serve_again(self, message: Message, now: float) -> list[Action]:
-        if not isinstance(course_of(message), Toward | Answer):
+        if not isinstance(routing_section(message), Toward | Answer):
             return super().serve_again(message, now)
         context = self._context(now)
         self._readings.find_way_again(message, context)
@@ -87,7 +93,7 @@ class Collection(method.SkipGraphMethod):
         self._readings_at = now
         context = self._context(now, sender)
         try:
-            publications = apart(message) if message.kind is Kind.JOINED else [message]
+            publications = split(message) if message.kind is Kind.JOINED else [message]
             for publication in publications:
                 self._on_part(sender, publication, context)
         except WireError as error:
@@ -136,15 +142,15 @@ class Collection(method.SkipGraphMethod):
 
     def _on_part(self, sender: int, message: Message, context: Context) -> None:
         """A message has come, or a publication that came together with others."""
-        course = course_of(message)
-        if course is None:
+        section = routing_section(message)
+        if section is None:
             context.perform(self.graph.on_message(sender, read(message), context.now))
         elif travels_alone(message):
             raise WireError(f"a publication of level {message.priority} on a reading's way")
         else:
             reading = replace(message, routing=b"")
-            if not self._pulling.on_answer(sender, reading, course, context):
-                self._readings.on_reading(sender, reading, course, context)
+            if not self._pulling.on_answer(sender, reading, section, context):
+                self._readings.on_reading(sender, reading, section, context)
 
     def _on_action(self, action: graph.Action, context: Context) -> None:
         match action:
@@ -156,11 +162,11 @@ class Collection(method.SkipGraphMethod):
                 if isinstance(message, Multicast) and is_collect(message.body):
                     self._pulling.on_passed_on(message, node, context)
                 self.departures.send(node, written(message, self.number), context)
-            case graph.Told(sender, body) if is_reading_word(body):
-                word, what = hear(body)
+            case graph.Notified(sender, body) if is_reading_control(body):
+                control, what = decode_control(body)
                 if isinstance(what, Answer):
                     self._pulling.on_nothing(sender, what)
                 else:
-                    self._readings.on_collector(sender, word, what)
+                    self._readings.on_collector(sender, control, what)
             case _:
                 super()._on_action(action, context)

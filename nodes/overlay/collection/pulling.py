@@ -18,7 +18,14 @@ from nodes.overlay.topics.keys import Role, edge, stands_in
 from nodes.overlay.topics.membership import Membership
 from nodes.overlay.topics.topic import Topic
 from nodes.overlay.topics.topic_graph import Context, TopicGraph
-from nodes.protocol.collection_messages import Answer, ReadingWord, Toward, hear, say, say_nothing
+from nodes.protocol.collection_messages import (
+    Answer,
+    ReadingControl,
+    Toward,
+    decode_control,
+    encode_control,
+    encode_nothing,
+)
 from nodes.protocol.skipgraph_messages import Multicast
 from nodes.protocol.wire import Message
 
@@ -52,7 +59,7 @@ class Rounds:
         self._wait_s = wait_s
         self._rounds: OrderedDict[Answer, Round] = OrderedDict()
 
-    def heard(self, question: Answer, asker: int, now: float) -> None:
+    def record(self, question: Answer, asker: int, now: float) -> None:
         """The question has come from this node, for this one or on its way to others."""
         if question not in self._rounds:
             self._rounds[question] = Round(asker, now + self._wait_s)
@@ -103,7 +110,7 @@ class Rounds:
 
 def is_collect(body: object) -> bool:
     """Whether this is a collector's question."""
-    return isinstance(body, bytes) and body[:1] == bytes([ReadingWord.COLLECT])
+    return isinstance(body, bytes) and body[:1] == bytes([ReadingControl.COLLECT])
 
 
 class Pulling:
@@ -140,7 +147,7 @@ class Pulling:
     def leave(self, context: Context) -> None:
         """Everything that is kept or waits here goes on."""
         for stream in streams_of(self._membership):
-            self._send(stream.take_kept(), context)
+            self._send(stream.take_pending(), context)
         self._answer_all(self._rounds.complete(inf), context)
 
     # The collector
@@ -153,7 +160,7 @@ class Pulling:
             self._ask_at = context.now + self._pull_s
         stream = stream_of(self._membership, topic.name)
         if stream is not None:  # nobody asks one who stands among the subscribers
-            self._send(stream.take_kept(), context)
+            self._send(stream.take_pending(), context)
 
     def _collect(self, context: Context) -> None:
         """Ask for all topics of which this node is the first subscriber."""
@@ -166,8 +173,11 @@ class Pulling:
             left = peer.neighbour(0, False)
             if left is None or not stands_in(left.key, stream.name, Role.PUBLISHER):
                 continue  # another one is the first, or nobody publishes
-            low, body = edge(stream.name, Role.PUBLISHER), say(ReadingWord.COLLECT, stream.name)
-            self._graph.tell_all(low, key + b"\0", body, context)
+            low, body = (
+                edge(stream.name, Role.PUBLISHER),
+                encode_control(ReadingControl.COLLECT, stream.name),
+            )
+            self._graph.notify_all(low, key + b"\0", body, context)
         if subscribed:
             self._ask_at = context.now + self._pull_s
 
@@ -175,43 +185,43 @@ class Pulling:
 
     def on_question(self, multicast: Multicast, body: bytes, context: Context) -> None:
         """A collector's question has reached one of the node's keys."""
-        _, topic = hear(body)
+        _, topic = decode_control(body)
         if multicast.origin == self._graph.number or not isinstance(topic, str):
             return
         stream = stream_of(self._membership, topic)
-        own = [] if stream is None else stream.take_kept()
-        self._rounds.asked(self._heard(multicast, context), own)
+        own = [] if stream is None else stream.take_pending()
+        self._rounds.asked(self._record_question(multicast, context), own)
 
     def on_passed_on(self, multicast: Multicast, node: int, context: Context) -> None:
         """A collector's question leaves for this node."""
-        self._rounds.passed_on(self._heard(multicast, context), node)
+        self._rounds.passed_on(self._record_question(multicast, context), node)
 
-    def _heard(self, multicast: Multicast, context: Context) -> Answer:
+    def _record_question(self, multicast: Multicast, context: Context) -> Answer:
         """A question is here; the collector's own is answered by nobody here."""
         question = Answer(multicast.origin, multicast.identity)
         if multicast.origin != self._graph.number:
             asker = self._graph.number if context.sender is None else context.sender
-            self._rounds.heard(question, asker, context.now)
+            self._rounds.record(question, asker, context.now)
         return question
 
     # Answers on their way back
 
     def on_answer(
-        self, sender: int, reading: Message, course: Toward | Answer, context: Context
+        self, sender: int, reading: Message, section: Toward | Answer, context: Context
     ) -> bool:
         """Take a reading that answers a question; whether it is one, on its way to another node."""
         if (
-            isinstance(course, Toward)
-            or course.collector == self._graph.number
+            isinstance(section, Toward)
+            or section.collector == self._graph.number
             or reading.hops > MOST_HOPS
         ):
             return False
         try:
-            asker = self._rounds.answered(course, sender, [reading])
+            asker = self._rounds.answered(section, sender, [reading])
         except KeyError:
             return False
         if asker is not None:
-            self._forwarding.pass_on(asker, reading, course, context)
+            self._forwarding.pass_on(asker, reading, section, context)
         return True
 
     def on_nothing(self, sender: int, answer: Answer) -> None:
@@ -235,7 +245,7 @@ class Pulling:
                 else:
                     self._forwarding.pass_on(one.asker, reading, question, context)
             if not one.readings and one.asker != self._graph.number:
-                self._graph.tell(one.asker, say_nothing(question), context)
+                self._graph.notify(one.asker, encode_nothing(question), context)
             one.readings = []
 
     def _send(self, readings: list[Message], context: Context) -> None:

@@ -10,7 +10,7 @@ from zlib import crc32
 
 from nodes.protocol.wire import CUSTODY, FIELDS, HEADER, Kind, Message, WireError
 
-_MARK = struct.Struct("!I")
+_CHECKSUM = struct.Struct("!I")
 _KIND, _FLAGS = (
     next(place for place, field in enumerate(FIELDS) if field.name == name)
     for name in ("kind", "flags")
@@ -28,24 +28,24 @@ def encoded_with_custody(data: bytes) -> bool:
     return header[_KIND] == Kind.PUBLISH and bool(header[_FLAGS] & CUSTODY)
 
 
-def copy_mark(message: Message) -> int:
+def copy_checksum(message: Message) -> int:
     """What tells this copy of a publication from others."""
     return crc32(message.routing, message.hops)
 
 
-def taken(number: int, message: Message) -> Message:
+def acknowledgement(number: int, message: Message) -> Message:
     """The answer of the node of this number to this copy."""
     return Message(
         Kind.TAKEN,
         origin=number,
         message_id=message.message_id,
-        payload=_MARK.pack(copy_mark(message)),
+        payload=_CHECKSUM.pack(copy_checksum(message)),
     )
 
 
-def taken_copy(answer: Message) -> int:
+def acknowledged_copy(ack: Message) -> int:
     """The mark of the copy that a TAKEN means; WireError if it does not say."""
-    if len(answer.payload) != _MARK.size:
-        raise WireError(f"TAKEN with {len(answer.payload)} bytes of payload; it has {_MARK.size}")
-    mark: int = _MARK.unpack(answer.payload)[0]
-    return mark
+    if len(ack.payload) != _CHECKSUM.size:
+        raise WireError(f"TAKEN with {len(ack.payload)} bytes of payload; it has {_CHECKSUM.size}")
+    checksum: int = _CHECKSUM.unpack(ack.payload)[0]
+    return checksum

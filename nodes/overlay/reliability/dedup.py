@@ -14,7 +14,7 @@ WINDOW = 1024
 MAX_ORIGINS = 4096  # about 1.5 MiB
 
 
-class Seen:
+class DedupWindow:
     """A memory of message ids."""
 
     def __init__(self) -> None:
@@ -50,10 +50,10 @@ class Seen:
 # others have been published since. So these are remembered one by one, whatever their age, as far as there is room.
 
 
-MAX_HEARD = 8192
+MAX_RECENT_DELIVERIES = 8192
 
 
-class Heard(NamedTuple):
+class DeliveryRecord(NamedTuple):
     """A publication that was handed to the application."""
 
     message_id: int
@@ -62,26 +62,26 @@ class Heard(NamedTuple):
     at: float
 
 
-class HeardLately:
+class RecentDeliveries:
     """The newest of them."""
 
     def __init__(self) -> None:
-        self._heard: OrderedDict[int, Heard] = OrderedDict()
+        self._deliveries: OrderedDict[int, DeliveryRecord] = OrderedDict()
 
     def __contains__(self, message_id: int) -> bool:
-        return message_id in self._heard
+        return message_id in self._deliveries
 
-    def add(self, heard: Heard) -> None:
+    def add(self, delivery: DeliveryRecord) -> None:
         """Remember it as the newest."""
-        self._heard[heard.message_id] = heard
-        self._heard.move_to_end(heard.message_id)
-        if len(self._heard) > MAX_HEARD:
-            self._heard.popitem(last=False)
+        self._deliveries[delivery.message_id] = delivery
+        self._deliveries.move_to_end(delivery.message_id)
+        if len(self._deliveries) > MAX_RECENT_DELIVERIES:
+            self._deliveries.popitem(last=False)
 
     def since(self, when: float, topics: Iterable[str]) -> dict[str, list[int]]:
         """The ids of what was heard on each of these topics since then, the newest first."""
         found: dict[str, list[int]] = {topic: [] for topic in topics}
-        for heard in reversed(self._heard.values()):
-            if heard.at >= when and heard.topic in found:
-                found[heard.topic].append(heard.message_id)
+        for delivery in reversed(self._deliveries.values()):
+            if delivery.at >= when and delivery.topic in found:
+                found[delivery.topic].append(delivery.message_id)
         return found

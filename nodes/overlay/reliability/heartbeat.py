@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from nodes.overlay.base import Peer
 from nodes.overlay.reliability.custody import has_custody
-from nodes.overlay.reliability.promises import Promises
+from nodes.overlay.reliability.settings import ReliabilitySettings
 from nodes.protocol.wire import Kind, Message
 
 QUESTION, ANSWER = b"?", b""  # the payload of a BEAT
@@ -26,7 +26,7 @@ EXCHANGE_COST = (28 + 1 + 6 + FRAME) + (28 + 6 + FRAME) + FRAME
 QUESTIONS = 2  # without an answer, then the peer is dead
 
 
-def beat(number: int, payload: bytes) -> Message:
+def heartbeat_message(number: int, payload: bytes) -> Message:
     """A question, an answer or FOUND from the node of this number."""
     return Message(Kind.BEAT, origin=number, payload=payload)
 
@@ -45,21 +45,21 @@ class Due(NamedTuple):
 
 @dataclass(slots=True)
 class _Silence:
-    heard_at: float
+    received_at: float
     next_at: float  # when something is due, if nothing is heard
     asked: int = 0  # questions since it was last heard
     sent_at: float | None = None
     awaited_from: float | None = None  # since then an answer is due, and nothing was heard
 
 
-class Beats:
+class Heartbeats:
     """The links of one node."""
 
-    def __init__(self, promises: Promises) -> None:
-        self._beat_s = promises.beat_s
-        self._budget = promises.beat_budget
+    def __init__(self, reliability: ReliabilitySettings) -> None:
+        self._beat_s = reliability.beat_s
+        self._budget = reliability.beat_budget
         self._links: dict[Peer, _Silence] = {}
-        self._look_at: float | None = None  # nothing is due before
+        self._next_check_at: float | None = None  # nothing is due before
 
     @property
     def interval(self) -> float:
@@ -79,13 +79,13 @@ class Beats:
         """There is none any more."""
         self._links.pop(peer, None)
         if not self._links:
-            self._look_at = None
+            self._next_check_at = None
 
-    def heard(self, peer: Peer, at: float) -> None:
+    def received(self, peer: Peer, at: float) -> None:
         """Something came from the peer, whatever it was; also correct when told late or twice."""
         silence = self._links.get(peer)
-        if silence is not None and at > silence.heard_at:
-            silence.heard_at = at
+        if silence is not None and at > silence.received_at:
+            silence.received_at = at
             silence.asked = 0
             self._ask_at(silence, at + self.interval)
             if silence.awaited_from is not None and silence.awaited_from <= at:
@@ -107,8 +107,8 @@ class Beats:
 
     def _ask_at(self, silence: _Silence, at: float) -> None:
         silence.next_at = at
-        if self._look_at is None or at < self._look_at:
-            self._look_at = at
+        if self._next_check_at is None or at < self._next_check_at:
+            self._next_check_at = at
 
     def must_answer(self, peer: Peer, now: float) -> bool:
         """Whether a question that came just now needs an answer of its own."""
@@ -119,11 +119,11 @@ class Beats:
 
     def next_deadline(self) -> float | None:
         """When `due` wants to be asked; nothing is due before, and perhaps nothing then."""
-        return self._look_at
+        return self._next_check_at
 
     def due(self, now: float) -> Due:
         """Whom to ask now, and who is dead; the dead are no longer watched."""
-        if self._look_at is None or self._beat_s is None or now < self._look_at:
+        if self._next_check_at is None or self._beat_s is None or now < self._next_check_at:
             return Due()
         ask, dead = [], []
         for peer, silence in self._links.items():
@@ -137,5 +137,5 @@ class Beats:
                 silence.next_at = now + self._beat_s
         for peer in dead:
             del self._links[peer]
-        self._look_at = min((each.next_at for each in self._links.values()), default=None)
+        self._next_check_at = min((each.next_at for each in self._links.values()), default=None)
         return Due(tuple(ask), tuple(dead))

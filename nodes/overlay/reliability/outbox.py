@@ -11,8 +11,10 @@ from typing import NamedTuple
 
 from nodes.protocol.wire import MAX_MESSAGE_BYTES, Message
 
-AGAIN_S = 60.0  # what nobody takes is sent again after this time, then after twice as long
-MAX_OWED_BYTES = MAX_MESSAGE_BYTES  # as in a queue: the largest message fits, if nothing else waits
+RETRY_S = 60.0  # what nobody takes is sent again after this time, then after twice as long
+MAX_OUTBOX_BYTES = (
+    MAX_MESSAGE_BYTES  # as in a queue: the largest message fits, if nothing else waits
+)
 OVERHEAD = 400  # bytes that a message takes besides its topic and payload
 MAX_REPEATED = 64
 MAX_REPEATED_BYTES = 64 * 1024  # of all; they go over a narrow line before new ones
@@ -25,104 +27,104 @@ def size_of(message: Message) -> int:
 
 
 @dataclass(slots=True)
-class _Waiting:
+class _Pending:
     message: Message
-    again_at: float = inf
-    wait: float = AGAIN_S
+    retry_at: float = inf
+    wait: float = RETRY_S
 
 
-class Kept(NamedTuple):
+class Admission(NamedTuple):
     """Whether a message was kept, and which others had to go for it."""
 
-    kept: bool
-    gone: tuple[Message, ...] = ()
+    stored: bool
+    evicted: tuple[Message, ...] = ()
 
 
-class Owed:
+class Outbox:
     """Publications that nobody has taken yet."""
 
-    def __init__(self, limit: int = MAX_OWED_BYTES + OVERHEAD) -> None:
+    def __init__(self, limit: int = MAX_OUTBOX_BYTES + OVERHEAD) -> None:
         self._limit = limit
         self._bytes = 0
-        self._waiting: dict[int, _Waiting] = {}  # in the order of publishing
-        self._look_at = inf  # nothing is sent again before
+        self._pending: dict[int, _Pending] = {}  # in the order of publishing
+        self._next_check_at = inf  # nothing is sent again before
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self._pending)
 
     def __contains__(self, message_id: int) -> bool:
-        return message_id in self._waiting
+        return message_id in self._pending
 
-    def add(self, message: Message) -> Kept:
+    def add(self, message: Message) -> Admission:
         """Keep a message until somebody takes it."""
-        if message.message_id in self._waiting:
-            return Kept(True)
+        if message.message_id in self._pending:
+            return Admission(True)
         too_much = self._bytes + size_of(message) - self._limit
-        gone = self._less_urgent(message.priority, too_much) if too_much > 0 else []
-        if sum(map(size_of, gone)) < too_much:
-            return Kept(False)
-        for other in gone:
+        evicted = self._less_urgent(message.priority, too_much) if too_much > 0 else []
+        if sum(map(size_of, evicted)) < too_much:
+            return Admission(False)
+        for other in evicted:
             self.remove(other.message_id)
-        self._waiting[message.message_id] = _Waiting(message)
+        self._pending[message.message_id] = _Pending(message)
         self._bytes += size_of(message)
-        return Kept(True, tuple(gone))
+        return Admission(True, tuple(evicted))
 
     def remove(self, message_id: int) -> Message | None:
         """Somebody has taken it; None if it was not owed."""
-        waiting = self._waiting.pop(message_id, None)
-        if waiting is None:
+        pending = self._pending.pop(message_id, None)
+        if pending is None:
             return None
-        self._bytes -= size_of(waiting.message)
-        return waiting.message
+        self._bytes -= size_of(pending.message)
+        return pending.message
 
     def sent(self, message_id: int, now: float) -> None:
         """It was sent over a link that was not there before, or for the first time."""
-        waiting = self._waiting[message_id]
-        waiting.wait = AGAIN_S
-        waiting.again_at = now + AGAIN_S
-        self._look_at = min(self._look_at, waiting.again_at)
+        pending = self._pending[message_id]
+        pending.wait = RETRY_S
+        pending.retry_at = now + RETRY_S
+        self._next_check_at = min(self._next_check_at, pending.retry_at)
 
     def link_lost(self) -> None:
         """What was sent may be lost; nothing is sent again before there is a link."""
-        for waiting in self._waiting.values():
-            waiting.again_at = inf
-        self._look_at = inf
+        for pending in self._pending.values():
+            pending.retry_at = inf
+        self._next_check_at = inf
 
     def most_urgent_first(self) -> list[Message]:
         """All of them; those of a level in the order of publishing."""
-        messages = [waiting.message for waiting in self._waiting.values()]
+        messages = [pending.message for pending in self._pending.values()]
         return sorted(messages, key=lambda message: -message.priority)
 
     def next_deadline(self) -> float | None:
         """When `due` wants to be asked; perhaps nothing is due then."""
-        return None if self._look_at == inf else self._look_at
+        return None if self._next_check_at == inf else self._next_check_at
 
     def due(self, now: float) -> list[Message]:
         """What is to be sent again, although the link is there: it may have been dropped on the way."""
-        if now < self._look_at:
+        if now < self._next_check_at:
             return []
-        again = [each for each in self._waiting.values() if each.again_at <= now]
-        for waiting in again:
-            waiting.wait *= 2
-            waiting.again_at = now + waiting.wait
-        self._look_at = min((each.again_at for each in self._waiting.values()), default=inf)
-        return [waiting.message for waiting in again]
+        retried = [each for each in self._pending.values() if each.retry_at <= now]
+        for pending in retried:
+            pending.wait *= 2
+            pending.retry_at = now + pending.wait
+        self._next_check_at = min((each.retry_at for each in self._pending.values()), default=inf)
+        return [pending.message for pending in retried]
 
     def _less_urgent(self, level: int, too_much: int) -> list[Message]:
         """Enough to make room, if there is enough: the lowest level first, the newest of it first."""
-        below = [each.message for each in self._waiting.values() if each.message.priority < level]
-        gone = []
+        below = [each.message for each in self._pending.values() if each.message.priority < level]
+        evicted = []
         below.reverse()
         below.sort(key=lambda message: message.priority)
         for message in below:
             if too_much <= 0:
                 break
             too_much -= size_of(message)
-            gone.append(message)
-        return gone
+            evicted.append(message)
+        return evicted
 
 
-class TakenLately:
+class RecentlyAcknowledged:
     """Publications that others have taken; a broker that comes new may want to remember them, too."""
 
     def __init__(self, retain_s: float) -> None:

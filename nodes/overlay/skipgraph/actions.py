@@ -42,7 +42,7 @@ class Restored:
 
 
 @dataclass(frozen=True, slots=True)
-class Doubted:
+class Suspected:
     """This node does not answer, or does not check as it should: the layer above is to find out whether it lives."""
 
     node: int
@@ -89,7 +89,7 @@ class Carried:
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Notified:
     """Another node's layer above speaks to ours."""
 
     sender: int
@@ -110,13 +110,13 @@ Event = (
     | Removed
     | Moved
     | Restored
-    | Doubted
+    | Suspected
     | Delivered
     | Repeated
     | Missed
     | Exhausted
     | Carried
-    | Told
+    | Notified
     | Result
 )
 Action = Send | Event

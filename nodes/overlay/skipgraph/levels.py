@@ -119,22 +119,22 @@ class Levels:
                 return
         self._set(peer, found.level, found.rightwards, contact, step)
 
-    def mourn(self, peer: Peer, dead: Contact, step: Step) -> None:
+    def peer_dead(self, peer: Peer, dead: Contact, step: Step) -> None:
         """The right neighbour of the peer in the ring died, and another has taken its place: tell all who knew it."""
         for at, rightwards in ((peer.me, False), (peer.right, True)):
             step.send(at.node, m.Mourn(at.key, dead, 1, rightwards))
 
-    def on_mourn(self, mourn: m.Mourn, step: Step) -> None:
-        peer = self._table.peers.get(mourn.at)
+    def on_peer_dead(self, peer_dead: m.Mourn, step: Step) -> None:
+        peer = self._table.peers.get(peer_dead.at)
         if peer is None or not peer.in_ring:
             return
-        level = max(1, mourn.level)
-        while level <= VECTOR_BITS and peer.me.shares(mourn.dead, level):
+        level = max(1, peer_dead.level)
+        while level <= VECTOR_BITS and peer.me.shares(peer_dead.dead, level):
             level += 1
-        self._forget(lambda contact: contact == mourn.dead, step)
-        onward = peer.neighbour(level - 1, mourn.rightwards)
+        self._forget(lambda contact: contact == peer_dead.dead, step)
+        onward = peer.neighbour(level - 1, peer_dead.rightwards)
         if onward is not None and level <= VECTOR_BITS:
-            message = m.Mourn(onward.key, mourn.dead, level, mourn.rightwards)
+            message = m.Mourn(onward.key, peer_dead.dead, level, peer_dead.rightwards)
             step.send(onward.node, message)
 
     def on_bye(self, bye: m.Bye, step: Step) -> None:
@@ -158,14 +158,14 @@ class Levels:
                         if level <= len(peer.levels):
                             self._find(peer, level, rightwards, step)
 
-    def farewell(self, peer: Peer, step: Step) -> None:
+    def announce_leave(self, peer: Peer, step: Step) -> None:
         """The peer has left the ring; its neighbours above level 0 are told."""
         above = {contact.key: contact for sides in peer.levels for contact in _both(sides)}
         for contact in above.values():
             step.send(contact.node, m.Bye(peer.me))
         self._fit_height(step)
 
-    def look_after(self, peers: list[Peer], step: Step) -> None:
+    def refresh(self, peers: list[Peer], step: Step) -> None:
         """One level of each of these peers, two soon after a change; if there was none for long, of one in all."""
         for peer in peers:
             height = len(peer.levels)

@@ -74,14 +74,14 @@ class Multicaster:
         """It came here; questions, if the peer it was meant for is gone."""
         peer = self._table.peers.get(multicast.at)
         if peer is None:
-            step.tell(Missed(multicast.at, multicast))
+            step.notify(Missed(multicast.at, multicast))
         begins = multicast.by == multicast.at
         here = peer is not None and (peer.in_ring if begins else peer.reachable)
         questions: list[m.Locate] = []
         if multicast.way is m.Way.FLOOD:
             served = self._flood(multicast, step)
             if not served and here:
-                step.tell(Repeated(multicast))
+                step.notify(Repeated(multicast))
             for each in served:
                 questions += self._beside(each, multicast, step)
         elif peer is not None and here:
@@ -154,9 +154,9 @@ class Multicaster:
         self, peer: Peer, multicast: m.Multicast, neighbours: list[Contact], step: Step
     ) -> None:
         if multicast.low <= peer.key < multicast.high:
-            step.tell(Delivered(peer.key, multicast))
+            step.notify(Delivered(peer.key, multicast))
         elif not any(peer.key < contact.key < multicast.high for contact in neighbours):
-            step.tell(Exhausted(peer.key, multicast))
+            step.notify(Exhausted(peer.key, multicast))
 
     def _neighbours(self, peer: Peer) -> Iterator[Contact]:
         """Those that are worth sending to."""
@@ -235,8 +235,8 @@ def _has_custody(multicast: m.Multicast) -> bool:
 
 
 def _is_new(peer: Peer, multicast: m.Multicast) -> bool:
-    seen = peer.seen_words if isinstance(multicast.body, bytes) else peer.seen
-    return seen.add(multicast.identity)
+    dedup = peer.dedup_control if isinstance(multicast.body, bytes) else peer.dedup
+    return dedup.add(multicast.identity)
 
 
 def parts(

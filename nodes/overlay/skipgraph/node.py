@@ -9,7 +9,7 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from nodes.overlay.skipgraph.actions import Action, Carried, Result, Told
+from nodes.overlay.skipgraph.actions import Action, Carried, Notified, Result
 from nodes.overlay.skipgraph.levels import Levels
 from nodes.overlay.skipgraph.multicast import Multicaster
 from nodes.overlay.skipgraph.ring import Links, Places, Ring
@@ -95,8 +95,8 @@ class SkipGraphNode:
             m.Declined: self._places.on_declined,
             m.Gone: links.on_gone,
             m.Recheck: links.on_recheck,
-            m.Doubt: self._places.on_doubt,
-            m.Mourn: self._levels.on_mourn,
+            m.Doubt: self._places.on_suspect,
+            m.Mourn: self._levels.on_peer_dead,
             m.Find: self._levels.on_find,
             m.Found: self._levels.on_found,
             m.Bye: self._levels.on_bye,
@@ -216,7 +216,7 @@ class SkipGraphNode:
         """Whether parts of this publication wait, because the first peer of each is not known yet."""
         return self._multicaster.holds(message_id)
 
-    def tell(self, node: int, body: bytes, now: float) -> list[Action]:
+    def notify(self, node: int, body: bytes, now: float) -> list[Action]:
         """Say something to the layer above of another node. It may get lost."""
         step = Step(self.number)
         step.send(node, m.Tell(body))
@@ -250,7 +250,7 @@ class SkipGraphNode:
         step = Step(self.number)
         if self._due is not None and now >= self._due:
             self._due = None
-            self._levels.look_after(self._ring.tick(step), step)
+            self._levels.refresh(self._ring.tick(step), step)
             self._ask(self._multicaster.tick(step), step)
         return self._done(step, now)
 
@@ -265,7 +265,7 @@ class SkipGraphNode:
             case m.Noted():
                 self._places.on_noted(sender, message, step)
             case m.Tell():
-                step.tell(Told(sender, message.body))
+                step.notify(Notified(sender, message.body))
             case _:
                 self._handlers[type(message)](message, step)
 
@@ -326,13 +326,13 @@ class SkipGraphNode:
             step.send(hop.to.node, replace(seek, hops=hop.hops))
 
     def _on_sought(self, sought: m.Sought, step: Step) -> None:
-        step.tell(Result(sought.ticket, sought.contact, sought.hops))
+        step.notify(Result(sought.ticket, sought.contact, sought.hops))
 
     def _on_carry(self, carry: m.Carry, step: Step) -> None:
         table = self._table
         end = holder(table, carry.key)
         if end is not None:
-            step.tell(Carried(end.key, carry.asker, carry.body))
+            step.notify(Carried(end.key, carry.asker, carry.body))
             return
         hop = next_hop(table, carry.key, carry.hops)
         if hop is not None:

@@ -30,7 +30,7 @@ peers, counts time and deals with nodes that are silent or dead.
 from collections import Counter
 from dataclasses import replace
 
-from nodes.overlay.skipgraph.actions import Doubted, Inserted, Moved, Removed, Restored
+from nodes.overlay.skipgraph.actions import Inserted, Moved, Removed, Restored, Suspected
 from nodes.overlay.skipgraph.levels import Levels
 from nodes.overlay.skipgraph.routing import AROUND, between, holder, next_hop
 from nodes.overlay.skipgraph.table import SLACK, SUSPECTED_TICKS, Peer, Standing, Step, Table
@@ -41,7 +41,7 @@ from nodes.protocol.skipgraph_messages import Contact
 
 
 SUCCESSORS = 4
-UNHEARD = 4  # ticks after a check was due, then a peer looks for its place again
+UNCHECKED = 4  # ticks after a check was due, then a peer looks for its place again
 
 
 class Links:
@@ -59,7 +59,7 @@ class Links:
         if peer is None or not peer.in_ring:
             step.send(check.left.node, m.Gone(check.left.key, check.at, check.number))
             return
-        lost = peer.unheard >= UNHEARD or not table.alive(peer.left)
+        lost = peer.unchecked >= UNCHECKED or not table.alive(peer.left)
         if check.left.key == peer.left.key or check.number > peer.left_number:
             self.set_left(peer, check.left, max(check.number, peer.left_number), step)
         elif lost:
@@ -69,12 +69,12 @@ class Links:
             step.send(check.left.node, answer)
             self._recheck(peer, step)
             return
-        peer.unheard = 1 - check.pause - check.pause // SLACK
+        peer.unchecked = 1 - check.pause - check.pause // SLACK
         self._confirm_check(peer, step)
 
     def _recheck(self, peer: Peer, step: Step) -> None:
         """Somebody else would be the left neighbour: is the one that was known still there?"""
-        peer.unheard = max(peer.unheard, 0)
+        peer.unchecked = max(peer.unchecked, 0)
         peer.pace.wake()
         step.send(peer.left.node, m.Recheck(peer.left.key, peer.key))
 
@@ -97,10 +97,10 @@ class Links:
         peer.successors = answer.successors
         if peer.unsure:
             peer.unsure = False
-            step.tell(Moved(peer.key))
-        if peer.mourned is not None and peer.right != peer.me:
-            self._levels.mourn(peer, peer.mourned, step)
-        peer.mourned = None
+            step.notify(Moved(peer.key))
+        if peer.dead_right is not None and peer.right != peer.me:
+            self._levels.peer_dead(peer, peer.dead_right, step)
+        peer.dead_right = None
         # Multicasts never cross the end of the line: there, the right neighbour need not be settled.
         if answer.settled or peer.right.key <= peer.key:
             self.settle(peer, step)
@@ -110,7 +110,7 @@ class Links:
         if peer.settled or peer.unwanted or peer.standing is not Standing.LINKED:
             return
         peer.settled = True
-        step.tell(Inserted(peer.key))
+        step.notify(Inserted(peer.key))
         self._confirm_check(peer, step)
 
     def on_gone(self, answer: m.Gone, step: Step) -> None:
@@ -125,7 +125,7 @@ class Links:
     def replace_right(self, peer: Peer, step: Step) -> None:
         """The right neighbour is no more: take the nearest one that is known, in the end oneself."""
         if peer.right != peer.me:
-            peer.mourned = peer.right
+            peer.dead_right = peer.right
         nearest = peer.me
         out = {peer.right.key, *peer.gone}
         for contact in self._table.known():
@@ -141,7 +141,7 @@ class Links:
         peer.standing = Standing.LINKED
         peer.claim, peer.ticket, peer.tries = None, 0, 0
         peer.left, peer.left_number = left, max(peer.left_number, number)
-        peer.unheard = 0
+        peer.unchecked = 0
         self.changed(peer, step)
         self.check(peer, step)
 
@@ -155,7 +155,7 @@ class Links:
     def set_left(self, peer: Peer, left: Contact, number: int, step: Step) -> None:
         """One that leaves asks its new left neighbour, too: the old one may be gone, and the question with it."""
         changed = peer.left != left
-        peer.left, peer.left_number, peer.unheard = left, number, 0
+        peer.left, peer.left_number, peer.unchecked = left, number, 0
         if changed:
             self.changed(peer, step)
             if peer.standing is Standing.LEAVING:
@@ -169,7 +169,7 @@ class Links:
     def changed(self, peer: Peer, step: Step) -> None:
         """A neighbour at level 0 is another one now."""
         peer.pace.wake()
-        step.tell(Moved(peer.key))
+        step.notify(Moved(peer.key))
         self._levels.changed(peer, 0, step)
 
     def check(self, peer: Peer, step: Step) -> None:
@@ -205,7 +205,7 @@ class Places:
             peer.again = peer.standing is Standing.LEAVING
             return
         me = Contact(key, table.number, table.vector)
-        table.peers[key] = Peer(me, table.birth(), me, me)
+        table.peers[key] = Peer(me, table.first_number(), me, me)
         self._asked.clear()
         self.look_for_place(table.peers[key], step)
 
@@ -265,12 +265,12 @@ class Places:
             if peer is None:
                 self.pass_on(question.key, question, step)
 
-    def on_doubt(self, doubt: m.Doubt, step: Step) -> None:
+    def on_suspect(self, suspicion: m.Doubt, step: Step) -> None:
         """Somebody has lost the peer of this key."""
-        peer = holder(self._table, doubt.key)
+        peer = holder(self._table, suspicion.key)
         if peer is None:
-            self.pass_on(doubt.key, doubt, step)
-        elif peer.right.key == doubt.key and not peer.unanswered:
+            self.pass_on(suspicion.key, suspicion, step)
+        elif peer.right.key == suspicion.key and not peer.unanswered:
             peer.pace.wake()
             self._links.check(peer, step)
 
@@ -346,7 +346,7 @@ class Places:
 
     def _rejoin(self, peer: Peer, gap: m.Gap, step: Step) -> None:
         """A peer in the ring has looked for its place: is there a better one?"""
-        lost = peer.unheard >= UNHEARD or not self._table.alive(peer.left)
+        lost = peer.unchecked >= UNCHECKED or not self._table.alive(peer.left)
         if peer.key in (gap.right.key, gap.left.key):
             return
         if lost or self._is_closer(peer, gap):
@@ -396,7 +396,7 @@ class Places:
             self._links.linked(peer, answer.left, answer.number, step)
         elif peer.standing is Standing.LINKED and peer.claim.left == answer.left:
             gap, peer.claim = peer.claim, None
-            step.tell(Restored(peer.key))
+            step.notify(Restored(peer.key))
             self._links.set_left(peer, answer.left, max(answer.number, peer.left_number), step)
             if gap.right == peer.right:
                 peer.right_number = max(peer.right_number, gap.number + 1)
@@ -432,7 +432,7 @@ class Places:
 
 UNANSWERED = 3  # checks, then the right neighbour counts as dead
 SILENT = 8  # ticks, then the left neighbour of a peer counts as dead
-FAREWELLS = 8  # tries to leave in order
+LEAVE_TRIES = 8  # tries to leave in order
 LONGEST_WAIT = 8  # ticks between them
 LOOK_AROUND = 5  # ticks between two looks through another node, while something changes
 ALONE = 20  # the same for a peer that is alone in its ring, always
@@ -473,7 +473,7 @@ class Ring:
     def _ask_to_leave(self, peer: Peer, step: Step) -> None:
         peer.wait = min(2 << peer.tries, LONGEST_WAIT)
         peer.tries += 1
-        if peer.right == peer.me or peer.tries > FAREWELLS:
+        if peer.right == peer.me or peer.tries > LEAVE_TRIES:
             self._finish(peer, step)
         else:
             self._links.request_unlink(peer, step)
@@ -500,10 +500,10 @@ class Ring:
     def _finish(self, peer: Peer, step: Step) -> None:
         table = self._table
         del table.peers[peer.key]
-        self._levels.farewell(peer, step)
+        self._levels.announce_leave(peer, step)
         for message in peer.held:
             step.send(peer.left.node, message)
-        step.tell(Removed(peer.key))
+        step.notify(Removed(peer.key))
         if peer.again:
             self._places.insert(peer.key, step)
 
@@ -521,7 +521,7 @@ class Ring:
                 continue
             peer.pace.wake()
             if peer.left.node == node:
-                peer.unheard = max(peer.unheard, UNHEARD)
+                peer.unchecked = max(peer.unchecked, UNCHECKED)
             if peer.right.node == node:
                 known.discard(peer.right.key)
                 if peer.standing is Standing.LINKED:
@@ -529,16 +529,16 @@ class Ring:
             others |= known
         self._levels.forget_node(node, step)
         for key in sorted(others) if news and table.in_ring() else ():
-            self._places.on_doubt(
+            self._places.on_suspect(
                 m.Doubt(key, AROUND), step
             )  # from the left, not over the dead one
 
-    def _doubt(self, node: int, step: Step) -> None:
+    def _suspect(self, node: int, step: Step) -> None:
         """It is silent: dead, unless somebody else knows better."""
         if not self._table.watched:
             self.suspect(node, step)
-        elif Doubted(node) not in step.actions and node != self._table.number:
-            step.tell(Doubted(node))
+        elif Suspected(node) not in step.actions and node != self._table.number:
+            step.notify(Suspected(node))
 
     def found(self, node: int, step: Step) -> None:
         """The node was lost and is there again, or this one was: there may be two rings now."""
@@ -590,7 +590,7 @@ class Ring:
         if peer.unwanted and peer.standing is Standing.LINKED:
             self._leave(peer, step)
         if peer.right == peer.me:
-            peer.left, peer.unheard = peer.me, 0
+            peer.left, peer.unchecked = peer.me, 0
             if peer.unsure:  # its last left neighbour kept it from being sure that it is alone
                 self._links.check(peer, step)
         else:
@@ -599,21 +599,21 @@ class Ring:
             self._ask_to_leave(peer, step)
 
     def _tick_neighbours(self, peer: Peer, look: bool, step: Step) -> None:
-        peer.unheard += 1
+        peer.unchecked += 1
         if not self._ticks % SILENT:
             peer.gone.clear()
         if look:
             peer.unanswered += 1
             silent = peer.unanswered > UNANSWERED and peer.standing is Standing.LINKED
             if silent and (peer.unanswered == UNANSWERED + 1 or not self._ticks % SILENT):
-                self._doubt(peer.right.node, step)
+                self._suspect(peer.right.node, step)
             if not silent or self._table.watched:
                 self._links.check(peer, step)
-        again = self._table.watched and peer.unheard > 0 and not peer.unheard % SILENT
-        if peer.unheard == SILENT or again:
-            self._doubt(peer.left.node, step)
+        again = self._table.watched and peer.unchecked > 0 and not peer.unchecked % SILENT
+        if peer.unchecked == SILENT or again:
+            self._suspect(peer.left.node, step)
         if peer.standing is Standing.LINKED:
-            if peer.unheard < UNHEARD:
+            if peer.unchecked < UNCHECKED:
                 peer.tries = 0
             elif peer.wait <= 0:
                 self._places.look_for_place(peer, step)

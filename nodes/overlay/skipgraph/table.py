@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from random import Random
 
-from nodes.overlay.reliability.dedup import Seen
+from nodes.overlay.reliability.dedup import DedupWindow
 from nodes.overlay.skipgraph.actions import Action, Event, Send
 from nodes.protocol.skipgraph_messages import Contact, Gap, GraphMessage
 
@@ -84,7 +84,7 @@ class Peer:
     right_number: int = 0
     standing: Standing = Standing.JOINING
     settled: bool = False
-    unheard: int = 0  # ticks since the left neighbour should have checked
+    unchecked: int = 0  # ticks since the left neighbour should have checked
     unanswered: int = 0  # checks of the right neighbour
     unsure: bool = False  # the right neighbour replaced a dead one: others may stand before it
     gone: set[bytes] = field(default_factory=set)  # who turned out to be no more, lately
@@ -92,7 +92,9 @@ class Peer:
     levels: list[Sides] = field(default_factory=list)  # from level 1 on
     turn: int = 0  # whose level is looked after next
     pace: Pace = field(default_factory=Pace)
-    mourned: Contact | None = None  # the right neighbour that died, until all who knew it are told
+    dead_right: Contact | None = (
+        None  # the right neighbour that died, until all who knew it are told
+    )
     claim: Gap | None = None  # the place that was asked for
     ticket: int = 0  # of the question that is open; 0: none
     abroad: int = 0  # the same, if it was put to a node that was lost and is there again
@@ -101,8 +103,10 @@ class Peer:
     unwanted: bool = False  # to be removed as soon as it is known where it stands
     again: bool = False  # to be inserted anew when it has left
     held: list[GraphMessage] = field(default_factory=list)
-    seen: Seen = field(default_factory=Seen)  # publications that came by flood
-    seen_words: Seen = field(default_factory=Seen)  # the same for words of the layer above
+    dedup: DedupWindow = field(default_factory=DedupWindow)  # publications that came by flood
+    dedup_control: DedupWindow = field(
+        default_factory=DedupWindow
+    )  # the same for words of the layer above
 
     @property
     def key(self) -> bytes:
@@ -167,7 +171,7 @@ class Step:
         else:
             self.actions.append(Send(node, message))
 
-    def tell(self, event: Event) -> None:
+    def notify(self, event: Event) -> None:
         """Report to the layer above."""
         self.actions.append(event)
 
@@ -195,7 +199,7 @@ class Table:
         self.watched = watched  # the layer above finds out who is dead
         self.peers: dict[bytes, Peer] = {}
         self.suspects: dict[int, int] = {}  # node -> ticks left
-        self._births = incarnation
+        self._first_numbers = incarnation
         self._tickets = 0
 
     def ticket(self) -> int:
@@ -203,10 +207,10 @@ class Table:
         self._tickets = self._tickets % 0xFFFFFFFF + 1
         return self._tickets
 
-    def birth(self) -> int:
+    def first_number(self) -> int:
         """Where the link numbers of a new peer begin: above all that an earlier peer of this key can have had."""
-        self._births += 1
-        return (self._births & 0xFFFFFFFF) << 32
+        self._first_numbers += 1
+        return (self._first_numbers & 0xFFFFFFFF) << 32
 
     def alive(self, contact: Contact) -> bool:
         return contact.node not in self.suspects
@@ -266,7 +270,7 @@ def stand(table: Table, places: Iterable[KnownPlace]) -> None:
             Standing.LINKED,
             settled=True,
             successors=place.successors,
-            unheard=-idle - idle // SLACK,
+            unchecked=-idle - idle // SLACK,
             levels=[Sides(left, right) for left, right in place.levels],
             pace=Pace(idle, table.random.randint(1, idle), LONG_CALM),
         )

@@ -90,11 +90,11 @@ class Asked:
 
     sender: int
     topic: str
-    words: bytes
+    payload: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Doubted:
+class Suspected:
     """The node of this number should have said something: find out whether it lives, and if not call `on_peer_lost`."""
 
     node: int
@@ -116,7 +116,7 @@ Action = (
     | Advertised
     | Refuse
     | Asked
-    | Doubted
+    | Suspected
     | Restored
 )
 
@@ -139,7 +139,7 @@ class TopicNode(Protocol):
     def publish(self, message: Message, now: float) -> list[Action]:
         """Send to all subscribers of the message's topic, which must be advertised (ValueError)."""
 
-    def ask(self, topic: str, words: bytes, now: float) -> list[Action]:
+    def ask(self, topic: str, payload: bytes, now: float) -> list[Action]:
         """Put the words before the nodes that publish on the topic, once; Scribe: also before the topic's root."""
 
     def leave(self, now: float) -> list[Action]:

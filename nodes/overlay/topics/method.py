@@ -13,7 +13,7 @@ from dataclasses import replace
 from math import inf
 from typing import Any, ClassVar
 
-from nodes.overlay.reliability.dedup import Seen
+from nodes.overlay.reliability.dedup import DedupWindow
 from nodes.overlay.skipgraph import actions as graph
 from nodes.overlay.topics import forwarding as forwardings
 from nodes.overlay.topics import stop_go as stopping
@@ -23,11 +23,11 @@ from nodes.overlay.topics.base import (
     Advertised,
     Asked,
     Deliver,
-    Doubted,
     Duplicate,
     Refuse,
     Send,
     Subscribed,
+    Suspected,
 )
 from nodes.overlay.topics.forwarding import WAYS, Forwarding
 from nodes.overlay.topics.keys import Role, edge
@@ -39,7 +39,7 @@ from nodes.overlay.topics.topic_graph import Context, TopicGraph
 from nodes.protocol.overlay_messages import read, written
 from nodes.protocol.skipgraph_codec import with_publication
 from nodes.protocol.skipgraph_messages import Multicast
-from nodes.protocol.topic_messages import hear_question, is_question, say_question
+from nodes.protocol.topic_messages import decode_question, encode_question, is_question
 from nodes.protocol.wire import Message, WireError
 
 PARAMETERS = (*forwardings.PARAMETERS, *topic_graph.PARAMETERS, *stopping.PARAMETERS)
@@ -69,7 +69,7 @@ class SkipGraphMethod:
         self.stop_go = stop_go
         self.participants = participants
         self._topic_graph = graph
-        self._seen = Seen()
+        self._seen = DedupWindow()
 
     # What the node wants
 
@@ -117,11 +117,11 @@ class SkipGraphMethod:
             state.waiting.append(message, now)
         return self._done(context)
 
-    def ask(self, topic: str, words: bytes, now: float) -> list[Action]:
+    def ask(self, topic: str, payload: bytes, now: float) -> list[Action]:
         """To the whole stretch of the topic: who publishes and subscribes stands among the subscribers."""
         context = self._context(now)
         low, high = edge(topic, Role.PUBLISHER), edge(topic, Role.SUBSCRIBER + 1)
-        self._topic_graph.tell_all(low, high, say_question(topic, words), context)
+        self._topic_graph.notify_all(low, high, encode_question(topic, payload), context)
         return self._done(context)
 
     def leave(self, now: float) -> list[Action]:
@@ -214,8 +214,8 @@ class SkipGraphMethod:
                 context.do(Send(action.node, written(action.message, self.number)))
             case graph.Inserted():
                 self._on_inserted(action.key, context)
-            case graph.Doubted():
-                context.do(Doubted(action.node))
+            case graph.Suspected():
+                context.do(Suspected(action.node))
             case graph.Restored():
                 self.membership.on_restored(action.key, context)
             case graph.Delivered(_, Multicast(body=Message() as publication)):
@@ -253,7 +253,7 @@ class SkipGraphMethod:
         context.do(Deliver(publication) if new else Duplicate(publication))
 
     def _on_question(self, sender: int, body: bytes, context: Context) -> None:
-        name, words = hear_question(body)
+        name, payload = decode_question(body)
         topic = self.membership.get(name)
         if topic is not None and topic.advertised and sender != self.number:
-            context.do(Asked(sender, name, words))
+            context.do(Asked(sender, name, payload))

@@ -20,7 +20,12 @@ from nodes.overlay.topics.topic import Topic
 from nodes.overlay.topics.topic_graph import NEVER_S, Context, TopicGraph
 from nodes.parameters import seconds
 from nodes.protocol.skipgraph_messages import Contact, Multicast
-from nodes.protocol.topic_messages import RosterWord, hear_contacts, is_roster_word, say_contacts
+from nodes.protocol.topic_messages import (
+    RosterControl,
+    decode_contacts,
+    encode_contacts,
+    is_roster_control,
+)
 from nodes.protocol.wire import Message
 
 LATE_S = 10.0  # messages do not take longer: an older PRESENT may come in such a time after ABSENT
@@ -162,7 +167,7 @@ class KnownParticipants(Participants):
             topics = list(self._membership)
             self._present_at = context.now + self._present_s if topics else None
             for topic in topics:
-                self._say_present(topic, context)
+                self._announce_present(topic, context)
 
     def on_publication(self, message: Message) -> None:
         self._rosters.on_publication(message)
@@ -181,18 +186,18 @@ class KnownParticipants(Participants):
         self._present_at = self._present_at or context.now + self._present_s
         if Role.PUBLISHER in topic.keys:
             self._ask_for_roster(topic, context)
-        self._say_present(topic, context)
+        self._announce_present(topic, context)
         self._rosters.on_keys()
 
     def on_event(self, event: graph.Event, context: Context) -> bool:
         match event:
-            case graph.Told(_, body) if is_roster_word(body):
+            case graph.Notified(_, body) if is_roster_control(body):
                 self._on_control(body, context)
-            case graph.Delivered(_, Multicast(body=bytes() as body)) if is_roster_word(body):
+            case graph.Delivered(_, Multicast(body=bytes() as body)) if is_roster_control(body):
                 self._on_control(body, context)
             case graph.Removed(key):
                 own = Contact(key, self._graph.number, 0)
-                self._tell_publishers(topic_of(key), RosterWord.ABSENT, own, context)
+                self._notify_publishers(topic_of(key), RosterControl.ABSENT, own, context)
             case graph.Moved(key):
                 self._look_right(key, context)
                 return False
@@ -204,14 +209,14 @@ class KnownParticipants(Participants):
         peer = self._graph.node.peer(topic.keys[Role.PUBLISHER])
         if peer is None:
             return
-        (body,) = say_contacts(RosterWord.ROSTER, [peer.me])
+        (body,) = encode_contacts(RosterControl.ROSTER, [peer.me])
         beside = [peer.neighbour(0, rightwards) for rightwards in (False, True)]
         publishers = [c for c in beside if c and stands_in(c.key, topic.name, Role.PUBLISHER)]
         for contact in publishers:
-            self._graph.tell(contact.node, body, context)
+            self._graph.notify(contact.node, body, context)
         if not publishers:
             low, high = edge(topic.name, Role.SUBSCRIBER), edge(topic.name, Role.SUBSCRIBER + 1)
-            self._graph.tell_all(low, high, body, context)
+            self._graph.notify_all(low, high, body, context)
 
     def _look_right(self, key: bytes, context: Context) -> None:
         """Who finds his right neighbour dead tells the publishers."""
@@ -224,22 +229,22 @@ class KnownParticipants(Participants):
             return
         topic = topic_of(key)
         if any(stands_in(before.key, topic, role) for role in Role):
-            self._tell_publishers(topic, RosterWord.ABSENT, before, context)
+            self._notify_publishers(topic, RosterControl.ABSENT, before, context)
 
     def _on_control(self, body: bytes, context: Context) -> None:
-        word, contacts = hear_contacts(body)
+        control, contacts = decode_contacts(body)
         for contact in contacts:
             topic = topic_of(contact.key)
-            if word is RosterWord.ROSTER:
+            if control is RosterControl.ROSTER:
                 self._answer(topic, contact.node, context)
             if self._membership.published(topic) is None:
                 continue
-            if word is RosterWord.ABSENT:
+            if control is RosterControl.ABSENT:
                 new = self._rosters.of(topic).drop(contact, context.now)
             else:
                 new = self._rosters.of(topic).add(contact, context.now)
             if new:
-                self._pass_on(topic, word, contact, context)
+                self._pass_on(topic, control, contact, context)
 
     def _answer(self, topic: str, asker: int, context: Context) -> None:
         """A new publisher gets what is known here, and for a while what is heard of later."""
@@ -248,27 +253,29 @@ class KnownParticipants(Participants):
         if self._membership.published(topic) is not None:
             known = self._rosters.of(topic).known(context.now)
             self._asked[topic, asker] = context.now + LATE_S
-        for body in say_contacts(RosterWord.PRESENT, known):
-            self._graph.tell(asker, body, context)
+        for body in encode_contacts(RosterControl.PRESENT, known):
+            self._graph.notify(asker, body, context)
 
-    def _pass_on(self, topic: str, word: RosterWord, contact: Contact, context: Context) -> None:
+    def _pass_on(
+        self, topic: str, control: RosterControl, contact: Contact, context: Context
+    ) -> None:
         self._asked = {asker: until for asker, until in self._asked.items() if until >= context.now}
-        kind = RosterWord.ABSENT if word is RosterWord.ABSENT else RosterWord.PRESENT
+        kind = RosterControl.ABSENT if control is RosterControl.ABSENT else RosterControl.PRESENT
         for name, asker in self._asked:
             if name == topic and asker != contact.node:
-                for body in say_contacts(kind, [contact]):
-                    self._graph.tell(asker, body, context)
+                for body in encode_contacts(kind, [contact]):
+                    self._graph.notify(asker, body, context)
 
-    def _say_present(self, topic: Topic, context: Context) -> None:
+    def _announce_present(self, topic: Topic, context: Context) -> None:
         own = self._membership.contact(topic.name)
         if own is not None:
             if Role.PUBLISHER in topic.keys:
                 self._rosters.of(topic.name).add(own, context.now)
-            self._tell_publishers(topic.name, RosterWord.PRESENT, own, context)
+            self._notify_publishers(topic.name, RosterControl.PRESENT, own, context)
 
-    def _tell_publishers(
-        self, topic: str, word: RosterWord, contact: Contact, context: Context
+    def _notify_publishers(
+        self, topic: str, control: RosterControl, contact: Contact, context: Context
     ) -> None:
         low, high = edge(topic, Role.PUBLISHER), edge(topic, Role.SUBSCRIBER)
-        for body in say_contacts(word, [contact]):
-            self._graph.tell_all(low, high, body, context)
+        for body in encode_contacts(control, [contact]):
+            self._graph.notify_all(low, high, body, context)

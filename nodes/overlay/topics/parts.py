@@ -27,7 +27,7 @@ from nodes.overlay.topics.forwarding import Forwarding, RangeMulticast
 from nodes.overlay.topics.keys import node_of
 from nodes.overlay.topics.topic_graph import Context, TopicGraph
 from nodes.protocol.skipgraph_messages import VECTOR_BITS, Contact, Multicast, Way
-from nodes.protocol.topic_messages import RosterWord, say_contacts
+from nodes.protocol.topic_messages import RosterControl, encode_contacts
 from nodes.protocol.wire import CUSTODY, Message
 
 KEEP_S = 30.0
@@ -194,8 +194,8 @@ class PartMulticast(Forwarding):
         match event:
             case graph.Missed(key, Multicast(body=Message()) as multicast):
                 own = Contact(key, self._graph.number, 0)
-                for body in say_contacts(RosterWord.ABSENT, [own]):
-                    self._graph.tell(multicast.origin, body, context)
+                for body in encode_contacts(RosterControl.ABSENT, [own]):
+                    self._graph.notify(multicast.origin, body, context)
                 return True
             case _:
                 return False

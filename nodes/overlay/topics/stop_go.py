@@ -25,7 +25,14 @@ from nodes.overlay.topics.topic import Topic
 from nodes.overlay.topics.topic_graph import NEVER_S, Context, TopicGraph
 from nodes.parameters import seconds
 from nodes.protocol.skipgraph_messages import Multicast
-from nodes.protocol.topic_messages import Word, hear, hear_timed, is_timed, say, say_timed
+from nodes.protocol.topic_messages import (
+    TopicControl,
+    decode_control,
+    decode_timed,
+    encode_control,
+    encode_timed,
+    is_timed,
+)
 from nodes.protocol.wire import Message
 
 HOLD_S = 10.0
@@ -114,10 +121,10 @@ class StopGo:
                 own = self._membership.published(publication.topic)
                 # It may be a part of the range only that is empty: the rendezvous point looks for itself.
                 if own is not None and self.has_subscribers(own) is False:  # repair 1
-                    self.tell(multicast.origin, Word.STOP, publication.topic, context)
-            case graph.Carried(_, sender, body) | graph.Told(sender, body) if is_timed(body):
+                    self.notify(multicast.origin, TopicControl.STOP, publication.topic, context)
+            case graph.Carried(_, sender, body) | graph.Notified(sender, body) if is_timed(body):
                 self._on_timed(sender, body, context)
-            case graph.Carried(_, sender, body) | graph.Told(sender, body):
+            case graph.Carried(_, sender, body) | graph.Notified(sender, body):
                 self._on_control(sender, body, context)
             case graph.Delivered(_, Multicast(origin=sender, body=bytes() as body)):
                 self._on_control(sender, body, context)
@@ -147,7 +154,7 @@ class StopGo:
             peer = self._graph.node.peer(topic.keys[Role.PUBLISHER])
             left = None if peer is None else peer.neighbour(0, False)
             if left is not None and stands_in(left.key, topic.name, Role.PUBLISHER):
-                self.tell(left.node, Word.ASK, topic.name, context)
+                self.notify(left.node, TopicControl.ASK, topic.name, context)
 
     def _announce(self, topic: Topic, context: Context) -> None:
         seen = self.has_subscribers(topic)
@@ -155,14 +162,14 @@ class StopGo:
             return
         self._set(topic, seen, context)
         low, high = edge(topic.name, Role.PUBLISHER), edge(topic.name, Role.SUBSCRIBER)
-        body = say(Word.GO if seen else Word.STOP, topic.name)
-        self._graph.tell_all(low, high, body, context)
+        body = encode_control(TopicControl.GO if seen else TopicControl.STOP, topic.name)
+        self._graph.notify_all(low, high, body, context)
 
     # Publishers among themselves
 
-    def tell(self, node: int, word: Word, topic: str, context: Context) -> None:
+    def notify(self, node: int, control: TopicControl, topic: str, context: Context) -> None:
         """Send a control message about the topic to this node."""
-        self._graph.tell(node, say(word, topic), context)
+        self._graph.notify(node, encode_control(control, topic), context)
 
     def _set(self, topic: Topic, going: bool, context: Context) -> None:
         flow = topic.flow
@@ -178,7 +185,7 @@ class StopGo:
         peer = self._graph.node.peer(topic.keys[Role.PUBLISHER])
         right = None if peer is None else peer.neighbour(0, True)
         if right is not None and stands_in(right.key, topic.name, Role.PUBLISHER):
-            self.tell(right.node, Word.ASK, topic.name, context)
+            self.notify(right.node, TopicControl.ASK, topic.name, context)
 
     def _ask_soon(self, context: Context) -> None:
         """Something has changed."""
@@ -187,22 +194,22 @@ class StopGo:
         self._ask_at = soon if self._ask_at is None else min(self._ask_at, soon)
 
     def _on_control(self, sender: int, body: bytes, context: Context) -> None:
-        word, name = hear(body)
+        control, name = decode_control(body)
         topic = self._membership.published(name)
         if topic is None:
             return
-        match word:
-            case Word.LOOK:
+        match control:
+            case TopicControl.LOOK:
                 self._announce(topic, context)
-            case Word.ASK if topic.flow.sure:
-                answer = Word.GOING if topic.flow.going else Word.STOPPED
-                self.tell(sender, answer, name, context)
-            case Word.STOP | Word.GO if self.has_subscribers(topic) is None:
-                self._set(topic, word is Word.GO, context)
-            case Word.STOP | Word.GO:
+            case TopicControl.ASK if topic.flow.sure:
+                answer = TopicControl.GOING if topic.flow.going else TopicControl.STOPPED
+                self.notify(sender, answer, name, context)
+            case TopicControl.STOP | TopicControl.GO if self.has_subscribers(topic) is None:
+                self._set(topic, control is TopicControl.GO, context)
+            case TopicControl.STOP | TopicControl.GO:
                 self.look(topic, context)  # the rendezvous point believes only its own eyes
-            case Word.STOPPED | Word.GOING:
-                self._compare(topic, word is Word.GOING, context)
+            case TopicControl.STOPPED | TopicControl.GOING:
+                self._compare(topic, control is TopicControl.GOING, context)
 
     def _compare(self, topic: Topic, going: bool, context: Context) -> None:
         """A neighbour has told its state."""
@@ -214,7 +221,7 @@ class StopGo:
             self._set(topic, going, context)
         elif topic.flow.going != going:
             self._ask_soon(context)
-            self._ask_rendezvous(topic, say(Word.LOOK, topic.name), context)
+            self._ask_rendezvous(topic, encode_control(TopicControl.LOOK, topic.name), context)
 
     def _ask_rendezvous(self, topic: Topic, body: bytes, context: Context) -> None:
         self._graph.carry(edge(topic.name, Role.SUBSCRIBER), body, context)
@@ -234,20 +241,20 @@ class StopGo:
         self._held_at = later if self._held_at is None else min(self._held_at, later)
         if flow.held.last_custody > flow.unwanted and now >= flow.asked_at + self._ask_s:
             flow.asked_at = now
-            self._ask_rendezvous(topic, say_timed(Word.WANTED, now, topic.name), context)
+            self._ask_rendezvous(topic, encode_timed(TopicControl.WANTED, now, topic.name), context)
 
     def _on_timed(self, sender: int, body: bytes, context: Context) -> None:
-        word, moment, name = hear_timed(body)
+        control, moment, name = decode_timed(body)
         topic = self._membership.published(name)
         if topic is None:
             return
-        if word is Word.UNWANTED:
+        if control is TopicControl.UNWANTED:
             if topic.flow.unwanted < moment <= context.now:
                 topic.flow.unwanted = moment
                 self._forget_held(topic, context)
             return
         seen = self.has_subscribers(topic)
         if seen:
-            self.tell(sender, Word.GO, name, context)
+            self.notify(sender, TopicControl.GO, name, context)
         elif seen is False:
-            self._graph.tell(sender, say_timed(Word.UNWANTED, moment, name), context)
+            self._graph.notify(sender, encode_timed(TopicControl.UNWANTED, moment, name), context)

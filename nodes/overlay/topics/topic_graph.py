@@ -85,15 +85,15 @@ class TopicGraph:
 
     # Control messages
 
-    def tell(self, node: int, body: bytes, context: Context) -> None:
+    def notify(self, node: int, body: bytes, context: Context) -> None:
         """Send a control message to one node."""
-        context.perform(self.node.tell(node, body, context.now))
+        context.perform(self.node.notify(node, body, context.now))
 
     def carry(self, key: bytes, body: bytes, context: Context) -> None:
         """Send a control message to the node that has this key in its gap."""
         context.perform(self.node.carry(key, body, context.now))
 
-    def tell_all(
+    def notify_all(
         self, low: bytes, high: bytes, body: bytes, context: Context, way: Way = Way.SPLIT
     ) -> None:
         """Send a control message to all keys in [low, high)."""

@@ -8,17 +8,17 @@ custody the oldest are forgotten when there are too many. Of those that wait, th
 from dataclasses import replace
 from typing import NamedTuple
 
-from nodes.overlay.reliability.dedup import Seen
+from nodes.overlay.reliability.dedup import DedupWindow
 from nodes.overlay.topics.base import Deliver, Duplicate, Send
 from nodes.overlay.topics.topic_graph import Context
-from nodes.overlay.zorder_map.keys import Ground
+from nodes.overlay.zorder_map.keys import CurveSpace
 from nodes.overlay.zorder_map.levelling import Levelling
 from nodes.overlay.zorder_map.member import Member
 from nodes.overlay.zorder_map.ownership import Areas, Holdings
-from nodes.overlay.zorder_map.registration import Registering
+from nodes.overlay.zorder_map.registration import OwnInterests
 from nodes.overlay.zorder_map.registry import Registry
 from nodes.protocol.wire import CUSTODY, Message
-from nodes.protocol.zorder_map_messages import Course, Toward, course_of
+from nodes.protocol.zorder_map_messages import RoutingSection, Toward, routing_section
 
 MOST_WAITING = 256  # without custody
 
@@ -27,7 +27,7 @@ class _Waiting(NamedTuple):
     """A publication, and where it goes."""
 
     message: Message
-    course: Course
+    section: RoutingSection
 
 
 class Traffic:
@@ -36,22 +36,22 @@ class Traffic:
     def __init__(
         self,
         member: Member,
-        ground: Ground,
+        space: CurveSpace,
         areas: Areas,
         holdings: Holdings,
         registry: Registry,
-        own: Registering,
+        own: OwnInterests,
         levelling: Levelling,
     ) -> None:
         self._member = member
-        self._ground = ground
+        self._space = space
         self._areas = areas
         self._holdings = holdings
         self._registry = registry
         self._own = own
         self._levelling = levelling
-        self._seen = Seen()
-        self._published = Seen()
+        self._dedup_window = DedupWindow()
+        self._published = DedupWindow()
         self._waiting: list[_Waiting] = []
 
     def __bool__(self) -> bool:
@@ -65,25 +65,25 @@ class Traffic:
         """One of this broker's own."""
         attempt = 0 if self._published.add(message.message_id) else self._attempt()
         if message.place:
-            self._go(message, Course(Toward.PLACE, 0, attempt), context)
-        self._go(message, Course(Toward.HOME, 0, attempt), context)
+            self._go(message, RoutingSection(Toward.PLACE, 0, attempt), context)
+        self._go(message, RoutingSection(Toward.TOPIC, 0, attempt), context)
 
     def on_publication(self, message: Message, context: Context) -> bool:
         """One has come; False: nobody here wants it. WireError if it does not say where it goes."""
-        course = course_of(message)
+        section = routing_section(message)
         unsent = replace(message, routing=b"")
-        if course.toward is Toward.SUBSCRIBER:
+        if section.toward is Toward.SUBSCRIBER:
             return self._deliver(unsent, context)
-        if course.toward is Toward.HOME or message.place:
-            self._go(unsent, course, context)
+        if section.toward is Toward.TOPIC or message.place:
+            self._go(unsent, section, context)
         return True
 
     def serve_again(self, message: Message, context: Context) -> None:
         """It was sent to a node that is dead: by another way. A subscriber that is dead needs it no more."""
-        course = course_of(message)
-        if course.toward is not Toward.SUBSCRIBER:
+        section = routing_section(message)
+        if section.toward is not Toward.SUBSCRIBER:
             unsent = replace(message, routing=b"", hops=max(message.hops - 1, 0))
-            self._go(unsent, Course(course.toward, 0, self._attempt()), context)
+            self._go(unsent, RoutingSection(section.toward, 0, self._attempt()), context)
 
     def _attempt(self) -> int:
         return self._member.next_number() & 0xFFFFFFFF
@@ -92,19 +92,19 @@ class Traffic:
         """With what waits: the map may have changed."""
         waiting, self._waiting = self._waiting, []
         for each in sorted(waiting, key=lambda each: -each.message.priority):
-            self._go(each.message, each.course, context)
+            self._go(each.message, each.section, context)
 
-    def _go(self, message: Message, course: Course, context: Context) -> None:
-        point = self._ground.point(message, course.toward)
+    def _go(self, message: Message, section: RoutingSection, context: Context) -> None:
+        point = self._space.point(message, section.toward)
         if point in self._holdings.served:
-            self._serve(message, course.toward, point, context)
+            self._serve(message, section.toward, point, context)
             return
-        hop = self._areas.hop_to(point, course.hops)
+        hop = self._areas.hop_to(point, section.hops)
         if hop is None:
-            self._wait(message, course._replace(hops=0))
+            self._wait(message, section._replace(hops=0))
         else:
             node, hops = hop
-            self._send(node, message, course._replace(hops=hops), context)
+            self._send(node, message, section._replace(hops=hops), context)
 
     def _serve(self, message: Message, toward: Toward, point: int, context: Context) -> None:
         self._levelling.served(point, context.now)
@@ -112,20 +112,20 @@ class Traffic:
             if broker == self._member.number:
                 self._deliver(message, context)
             else:
-                self._send(broker, message, Course(Toward.SUBSCRIBER), context)
+                self._send(broker, message, RoutingSection(Toward.SUBSCRIBER), context)
 
     def _deliver(self, message: Message, context: Context) -> bool:
         if not self._own.wants(message):
             return False
-        new = self._seen.add(message.message_id)
+        new = self._dedup_window.add(message.message_id)
         context.do(Deliver(message) if new else Duplicate(message))
         return True
 
-    def _send(self, node: int, message: Message, course: Course, context: Context) -> None:
-        context.do(Send(node, replace(message.forwarded(), routing=course.written())))
+    def _send(self, node: int, message: Message, section: RoutingSection, context: Context) -> None:
+        context.do(Send(node, replace(message.forwarded(), routing=section.written())))
 
-    def _wait(self, message: Message, course: Course) -> None:
-        self._waiting.append(_Waiting(message, course))
+    def _wait(self, message: Message, section: RoutingSection) -> None:
+        self._waiting.append(_Waiting(message, section))
         plain = [each for each in self._waiting if not each.message.flags & CUSTODY]
         if len(plain) > MOST_WAITING:
             self._waiting.remove(plain[0])

@@ -51,7 +51,7 @@ class Keys:
         bits = 8 * NUMBER_BYTES
         return int(f"{number:0{bits}b}"[::-1], 2) << (self.bits - bits)
 
-    def home(self, topic: str) -> int:
+    def topic_point(self, topic: str) -> int:
         """The point at which publications meet those who want the topic wherever it happens."""
         return self._hashed(b"topic" + encode_topic(topic))
 
@@ -74,7 +74,7 @@ class Keys:
 REMEMBERED = 4096  # interests whose stretches are
 
 
-class Ground:
+class CurveSpace:
     """The space of a map; a box is known on at most `most` stretches."""
 
     def __init__(self, keys: Keys, most: int) -> None:
@@ -86,13 +86,13 @@ class Ground:
         """Whose owner a publication goes to."""
         if toward is Toward.PLACE:
             return interleave(self._fitted(message.place), COORDINATE_BITS)
-        return self.keys.home(message.topic)
+        return self.keys.topic_point(message.topic)
 
     def _spans(self, interest: Interest) -> Spans:
         """Where the interest must be known."""
         if interest.box is None:
-            home = self.keys.home(interest.topic)
-            return Spans([(home, home)])
+            topic_point = self.keys.topic_point(interest.topic)
+            return Spans([(topic_point, topic_point)])
         box = Box(self._fitted(interest.box.low), self._fitted(interest.box.high))
         return Spans(intervals(box, COORDINATE_BITS, self._most))
 

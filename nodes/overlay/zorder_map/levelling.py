@@ -96,20 +96,20 @@ class Levelling:
         for ticket in tickets:
             self.on_sample(Sample(self._member.number, ticket, STEPS), context)
 
-    def on_sample(self, word: Sample, context: Context) -> None:
+    def on_sample(self, message: Sample, context: Context) -> None:
         neighbours = self._member.neighbours()
-        if word.steps and neighbours:
-            onward = Sample(word.asker, word.ticket, word.steps - 1)
-            self._member.tell(self._random.choice(neighbours), onward, context)
+        if message.steps and neighbours:
+            onward = Sample(message.asker, message.ticket, message.steps - 1)
+            self._member.notify(self._random.choice(neighbours), onward, context)
         else:
-            answer = Load(word.ticket, self.load(context.now))
-            self._member.tell(word.asker, answer, context)
+            answer = Load(message.ticket, self.load(context.now))
+            self._member.notify(message.asker, answer, context)
 
-    def on_load(self, sender: int, word: Load, context: Context) -> None:
-        if self._round is None or word.ticket not in self._round.tickets:
+    def on_load(self, sender: int, message: Load, context: Context) -> None:
+        if self._round is None or message.ticket not in self._round.tickets:
             return
-        self._round.tickets.discard(word.ticket)
-        self._round.loads[sender] = word.load
+        self._round.tickets.discard(message.ticket)
+        self._round.loads[sender] = message.load
         if not self._round.tickets:
             self._decide(context)
 
@@ -122,15 +122,15 @@ class Levelling:
         heavy = max(loads, key=lambda node: loads[node])
         light = min(loads, key=lambda node: loads[node])
         if loads[heavy] > mean * (1 + self._e) and loads[light] < mean * (1 - self._e):
-            self._member.tell(light, Relieve(heavy, loads[heavy]), context)
+            self._member.notify(light, Relieve(heavy, loads[heavy]), context)
 
     # Moves
 
-    def on_relieve(self, word: Relieve, context: Context) -> None:
+    def on_relieve(self, message: Relieve, context: Context) -> None:
         """Help a heavy broker, which this one may do; unless it has become about as heavy."""
-        if word.heavy != self._member.number and 2 * self.load(context.now) < word.load:
-            self._asked = word.heavy, context.now + ANSWER_PERIODS * self._period_s
-            self._member.tell(word.heavy, Offer(), context)
+        if message.heavy != self._member.number and 2 * self.load(context.now) < message.load:
+            self._asked = message.heavy, context.now + ANSWER_PERIODS * self._period_s
+            self._member.notify(message.heavy, Offer(), context)
 
     def on_offer(self, sender: int, first: int, area: Spans, context: Context) -> None:
         """Somebody would take half of this area, which begins at `first`."""
@@ -140,13 +140,13 @@ class Levelling:
         at = self._cut(first, area, now)
         if at is not None:
             self._locked_until = now + LOCKED_PERIODS * self._period_s
-            self._member.tell(sender, Cut(at), context)
+            self._member.notify(sender, Cut(at), context)
 
-    def on_cut(self, sender: int, word: Cut, now: float) -> int | None:
+    def on_cut(self, sender: int, message: Cut, now: float) -> int | None:
         """A heavy broker has cut its area; where to move to, None if it was not asked, or long ago."""
         asked, self._asked = self._asked, None
         right = asked is not None and asked[0] == sender and now <= asked[1]
-        return word.at if right else None
+        return message.at if right else None
 
     def _cut(self, first: int, area: Spans, now: float) -> int | None:
         """Where the second half begins; None if it cannot be cut."""

@@ -6,15 +6,15 @@ from nodes.overlay.skipgraph.node import SkipGraphNode
 from nodes.overlay.topics.base import Place
 from nodes.overlay.topics.topic_graph import Context
 from nodes.overlay.zorder_map.keys import Keys
-from nodes.overlay.zorder_map.registry import LIFE_BITS
+from nodes.overlay.zorder_map.registry import INCARNATION_BITS
 from nodes.overlay.zorder_map.settings import Settings
 from nodes.protocol.skipgraph_messages import VECTOR_BITS
 from nodes.protocol.wire import message_id
-from nodes.protocol.zorder_map_messages import MapWord, Register, say
+from nodes.protocol.zorder_map_messages import MapMessage, Register, encode_message
 
 
 class Member:
-    """What the parts of a broker share: its place in the graph. `life` is below all numbers of this life."""
+    """What the parts of a broker share: its place in the graph. `incarnation` is below all numbers of this life."""
 
     def __init__(self, place: Place, settings: Settings, random: Random) -> None:
         self.number = place.number
@@ -30,16 +30,16 @@ class Member:
             place.watched,
             place.fallbacks,
         )
-        self.life = (place.incarnation & 0xFFFFFFFF) << LIFE_BITS
+        self.incarnation = (place.incarnation & 0xFFFFFFFF) << INCARNATION_BITS
         self._random = random
-        self._numbers = self.life
+        self._numbers = self.incarnation
 
     def next_number(self) -> int:
         """For versions, tickets and messages to all; it goes on growing, also from one life to the next."""
         self._numbers += 1
         return self._numbers
 
-    def wavering(self, seconds: float) -> float:
+    def jittered(self, seconds: float) -> float:
         """About so many, so that not all brokers do the same at the same time."""
         return seconds * (0.9 + 0.2 * self._random.random())
 
@@ -61,17 +61,19 @@ class Member:
 
     # Control messages
 
-    def tell(self, node: int, word: MapWord, context: Context) -> None:
+    def notify(self, node: int, message: MapMessage, context: Context) -> None:
         """Send a control message to one broker."""
-        context.perform(self.graph.tell(node, say(word), context.now))
+        context.perform(self.graph.notify(node, encode_message(message), context.now))
 
     def carry(self, walk: Register, context: Context) -> None:
         """Send a walk to the owner of its next point."""
         key = self.keys.sought(walk.first)
-        context.perform(self.graph.carry(key, say(walk), context.now))
+        context.perform(self.graph.carry(key, encode_message(walk), context.now))
 
-    def tell_all(self, word: MapWord, context: Context) -> None:
+    def notify_all(self, message: MapMessage, context: Context) -> None:
         """Send a control message to all brokers."""
         identity = message_id(self.number, self.next_number())
         end = self.keys.sought((1 << self.keys.bits) - 1)
-        context.perform(self.graph.multicast(b"", end, identity, say(word), context.now))
+        context.perform(
+            self.graph.multicast(b"", end, identity, encode_message(message), context.now)
+        )

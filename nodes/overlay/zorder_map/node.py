@@ -31,17 +31,17 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import Any, ClassVar
 
-from nodes.overlay.reliability.dedup import Seen
+from nodes.overlay.reliability.dedup import DedupWindow
 from nodes.overlay.skipgraph import actions as graph
-from nodes.overlay.topics.base import Action, Advertised, Asked, Doubted, Place, Refuse, Send
+from nodes.overlay.topics.base import Action, Advertised, Asked, Place, Refuse, Send, Suspected
 from nodes.overlay.topics.keys import Role, edge
 from nodes.overlay.topics.topic_graph import Context
 from nodes.overlay.zorder_map.forwarding import Traffic
-from nodes.overlay.zorder_map.keys import Ground
+from nodes.overlay.zorder_map.keys import CurveSpace
 from nodes.overlay.zorder_map.levelling import Levelling
 from nodes.overlay.zorder_map.member import Member
 from nodes.overlay.zorder_map.ownership import Areas, Holdings
-from nodes.overlay.zorder_map.registration import Registering, Walks
+from nodes.overlay.zorder_map.registration import OwnInterests, Walks
 from nodes.overlay.zorder_map.registry import Registry
 from nodes.overlay.zorder_map.settings import Settings
 from nodes.protocol import zorder_map_messages
@@ -52,7 +52,7 @@ from nodes.protocol.skipgraph_codec import decode
 from nodes.protocol.skipgraph_messages import Multicast
 from nodes.protocol.wire import Kind, Message, WireError
 
-FAREWELLS = 8  # periods for telling others that nothing is wanted any more
+LEAVE_PERIODS = 8  # periods for telling others that nothing is wanted any more
 SOON_S = 5.0  # after a change, interests are said again
 FORGET_AFTER = 3  # renewals without a message
 
@@ -75,26 +75,26 @@ class ZorderMap:
         self.first_key = self.keys.key(
             self.keys.first_start(place.number, settings.start), place.number
         )
-        ground = Ground(self.keys, settings.stretches)
+        space = CurveSpace(self.keys, settings.stretches)
         areas = Areas(self.keys, self.graph)
-        self.registry = Registry(ground, FORGET_AFTER * settings.renew_s)
+        self.registry = Registry(space, FORGET_AFTER * settings.renew_s)
         self.holdings = Holdings(member, areas, self.registry, settings.recover_s, place.watched)
-        self.own = Registering(member, ground)
+        self.own = OwnInterests(member, space)
         self._member = member
         self._walks = Walks(member, self.holdings, self.registry)
         self._levelling = Levelling(member, settings, self.registry, random)
         self._traffic = Traffic(
-            member, ground, areas, self.holdings, self.registry, self.own, self._levelling
+            member, space, areas, self.holdings, self.registry, self.own, self._levelling
         )
         self._handlers = self._handling()
-        self._inbox: deque[tuple[int, zorder_map_messages.MapWord]] = deque()
-        self._heard = Seen()  # messages to all
+        self._inbox: deque[tuple[int, zorder_map_messages.MapMessage]] = deque()
+        self._dedup_window = DedupWindow()  # messages to all
         self._advertised: set[str] = set()
         self._confirmed: set[str] = set()  # of these
         self._begun = False
         self._leaving = False
-        self._farewells = 0
-        self._restless = False  # the map may have changed
+        self._leave_periods = 0
+        self._map_changed = False  # the map may have changed
         self._period_s, self._renew_s = settings.period_s, settings.renew_s
         self._tick_at: float | None = None
         self._renew_pause = self._renew_s
@@ -135,9 +135,9 @@ class ZorderMap:
         self._traffic.publish(message, context)
         return self._done(context)
 
-    def ask(self, topic: str, words_: bytes, now: float) -> list[Action]:
+    def ask(self, topic: str, payload: bytes, now: float) -> list[Action]:
         context = self._begin(now)
-        self._member.tell_all(zorder_map_messages.Question(topic, words_), context)
+        self._member.notify_all(zorder_map_messages.Question(topic, payload), context)
         return self._done(context)
 
     def leave(self, now: float) -> list[Action]:
@@ -182,7 +182,9 @@ class ZorderMap:
             if message.kind is Kind.OVERLAY:
                 context.perform(self.graph.on_message(sender, decode(message.payload), now))
             elif not self._traffic.on_publication(message, context):
-                self._member.tell(sender, zorder_map_messages.Forget(self._member.life), context)
+                self._member.notify(
+                    sender, zorder_map_messages.Forget(self._member.incarnation), context
+                )
         except WireError as error:
             context.do(Refuse(sender, str(error)))
         return self._done(context)
@@ -199,7 +201,7 @@ class ZorderMap:
         context = self._begin(now)
         context.perform(self.graph.on_peer_found(number, now))
         everywhere = Spans([(0, (1 << self.keys.bits) - 1)])
-        self._member.tell(number, zorder_map_messages.RollCall(everywhere), context)
+        self._member.notify(number, zorder_map_messages.RollCall(everywhere), context)
         self._renew_soon(context)
         return self._done(context)
 
@@ -218,8 +220,8 @@ class ZorderMap:
         context = self._begin(now)
         if self._tick_at is not None and now >= self._tick_at:
             self._tick_at = None
-            self._restless = True
-            self._farewells += self._leaving
+            self._map_changed = True
+            self._leave_periods += self._leaving
             self.holdings.tick(context)
             self.own.tick(context)
         if self._renew_at is not None and now >= self._renew_at:
@@ -245,26 +247,26 @@ class ZorderMap:
     def _done(self, context: Context) -> list[Action]:
         """Handle what has come, and what follows from it."""
         self._go(context)
-        while self._inbox or self._restless:
+        while self._inbox or self._map_changed:
             self._handle_all(context)
-            if self._restless:
-                self._restless = False
+            if self._map_changed:
+                self._map_changed = False
                 self._walks.go_on(context)
                 self._traffic.go_on(context)
             self._go(context)
         busy = self.holdings or self.own.busy or self._walks or self._traffic or self._leaving
         if self._tick_at is None and busy and not self.left:
-            self._tick_at = context.now + self._member.wavering(self._period_s)
+            self._tick_at = context.now + self._member.jittered(self._period_s)
         if self._renew_at is None and (len(self.own) or len(self.registry)):
-            self._renew_at = context.now + self._member.wavering(self._renew_pause)
+            self._renew_at = context.now + self._member.jittered(self._renew_pause)
         return context.actions
 
     def _handle_all(self, context: Context) -> None:
         """The control messages that have come."""
         while self._inbox:
-            sender, word = self._inbox.popleft()
+            sender, message = self._inbox.popleft()
             try:
-                self._handlers[type(word)](sender, word, context)
+                self._handlers[type(message)](sender, message, context)
             except WireError as error:
                 context.do(Refuse(sender, str(error)))
 
@@ -272,7 +274,7 @@ class ZorderMap:
         """Who leaves says first that it wants nothing, then gives up its area."""
         if not self._leaving:
             return
-        if self._farewells >= FAREWELLS or not self.graph.stands:
+        if self._leave_periods >= LEAVE_PERIODS or not self.graph.stands:
             self.own.give_up()
         if not self.own.leaving:
             for key in self.graph.own_keys():
@@ -285,12 +287,12 @@ class ZorderMap:
         self.own.renew(context)
         self.registry.tidy(self.holdings.concerned(), context.now)
         self._renew_pause = min(2 * self._renew_pause, self._renew_s)
-        self._renew_at = context.now + self._member.wavering(self._renew_pause)
+        self._renew_at = context.now + self._member.jittered(self._renew_pause)
 
     def _renew_soon(self, context: Context) -> None:
         """Something has changed: others may not know any more what is wanted here."""
         self._renew_pause = min(SOON_S, self._renew_s)
-        at = context.now + self._member.wavering(self._renew_pause)
+        at = context.now + self._member.jittered(self._renew_pause)
         self._renew_at = at if self._renew_at is None else min(at, self._renew_at)
 
     # The ring
@@ -298,22 +300,26 @@ class ZorderMap:
     def _on_graph(self, actions: list[graph.Action], context: Context) -> None:
         if any(isinstance(action, graph.Moved | graph.Removed) for action in actions):
             self.holdings.settle(context)
-            self._restless = True
+            self._map_changed = True
         for action in actions:
             match action:
                 case graph.Send():
                     context.do(Send(action.node, written(action.message, self.number)))
-                case graph.Told(sender, body) | graph.Carried(_, sender, body):
-                    self._inbox.append((sender, zorder_map_messages.hear(body, self.keys.bits)))
+                case graph.Notified(sender, body) | graph.Carried(_, sender, body):
+                    self._inbox.append(
+                        (sender, zorder_map_messages.decode_message(body, self.keys.bits))
+                    )
                 case graph.Delivered(_, Multicast(origin=sender, body=bytes() as body) as to_all):
-                    if self._heard.add(to_all.identity):
-                        self._inbox.append((sender, zorder_map_messages.hear(body, self.keys.bits)))
+                    if self._dedup_window.add(to_all.identity):
+                        self._inbox.append(
+                            (sender, zorder_map_messages.decode_message(body, self.keys.bits))
+                        )
                 case graph.Inserted(key):
                     self._on_inserted(key, context)
                 case graph.Restored():
                     self._renew_soon(context)
-                case graph.Doubted(node):
-                    context.do(Doubted(node))
+                case graph.Suspected(node):
+                    context.do(Suspected(node))
 
     def _on_inserted(self, key: bytes, context: Context) -> None:
         """The newest key is the one that counts; those from before a move go."""
@@ -342,26 +348,28 @@ class ZorderMap:
     def _handling(self) -> Handlers:
         holdings, levelling, own = self.holdings, self._levelling, self.own
         return {
-            zorder_map_messages.Register: lambda _, word, context: self._walks.on_register(
-                word, context
+            zorder_map_messages.Register: lambda _, message, context: self._walks.on_register(
+                message, context
             ),
-            zorder_map_messages.Registered: lambda _, word, context: own.on_registered(
-                word, context
+            zorder_map_messages.Registered: lambda _, message, context: own.on_registered(
+                message, context
             ),
             zorder_map_messages.Handover: self._on_handover,
-            zorder_map_messages.Received: lambda sender, word, _: holdings.on_received(
-                sender, word.ticket
+            zorder_map_messages.Received: lambda sender, message, _: holdings.on_received(
+                sender, message.ticket
             ),
             zorder_map_messages.Want: holdings.on_want,
             zorder_map_messages.Patience: self._on_patience,
-            zorder_map_messages.RollCall: lambda _, word, context: own.on_roll_call(
-                word.spans, context
+            zorder_map_messages.RollCall: lambda _, message, context: own.on_roll_call(
+                message.spans, context
             ),
-            zorder_map_messages.Forget: lambda sender, word, _: self.registry.forget_before(
-                sender, word.version
+            zorder_map_messages.Forget: lambda sender, message, _: self.registry.forget_before(
+                sender, message.version
             ),
             zorder_map_messages.Question: self._on_question,
-            zorder_map_messages.Sample: lambda _, word, context: levelling.on_sample(word, context),
+            zorder_map_messages.Sample: lambda _, message, context: levelling.on_sample(
+                message, context
+            ),
             zorder_map_messages.Load: levelling.on_load,
             zorder_map_messages.Relieve: self._on_relieve,
             zorder_map_messages.Offer: self._on_offer,
@@ -369,33 +377,33 @@ class ZorderMap:
         }
 
     def _on_handover(
-        self, sender: int, word: zorder_map_messages.Handover, context: Context
+        self, sender: int, message: zorder_map_messages.Handover, context: Context
     ) -> None:
-        self.holdings.on_handover(sender, word, context)
-        self._restless = True
+        self.holdings.on_handover(sender, message, context)
+        self._map_changed = True
 
     def _on_patience(
-        self, sender: int, word: zorder_map_messages.Patience, context: Context
+        self, sender: int, message: zorder_map_messages.Patience, context: Context
     ) -> None:
-        self.holdings.on_patience(sender, word, context)
-        self._restless = True
+        self.holdings.on_patience(sender, message, context)
+        self._map_changed = True
 
-    def _on_relieve(self, _: int, word: zorder_map_messages.Relieve, context: Context) -> None:
+    def _on_relieve(self, _: int, message: zorder_map_messages.Relieve, context: Context) -> None:
         if self._may_move:
-            self._levelling.on_relieve(word, context)
+            self._levelling.on_relieve(message, context)
 
     def _on_offer(self, sender: int, _: zorder_map_messages.Offer, context: Context) -> None:
         if self._may_move:
             first = self.keys.start(self.graph.own_keys()[0])
             self._levelling.on_offer(sender, first, self.holdings.served, context)
 
-    def _on_cut(self, sender: int, word: zorder_map_messages.Cut, context: Context) -> None:
-        point = self._levelling.on_cut(sender, word, context.now)
+    def _on_cut(self, sender: int, message: zorder_map_messages.Cut, context: Context) -> None:
+        point = self._levelling.on_cut(sender, message, context.now)
         if point is not None:
             self._begin_move(point, context)
 
     def _on_question(
-        self, sender: int, word: zorder_map_messages.Question, context: Context
+        self, sender: int, message: zorder_map_messages.Question, context: Context
     ) -> None:
-        if sender != self.number and parse(word.text).topic in self._advertised:
-            context.do(Asked(sender, word.text, word.words))
+        if sender != self.number and parse(message.text).topic in self._advertised:
+            context.do(Asked(sender, message.text, message.payload))

@@ -24,12 +24,12 @@ from typing import NamedTuple
 
 from nodes.overlay.skipgraph.node import SkipGraphNode
 from nodes.overlay.skipgraph.routing import MAX_HOPS, between
-from nodes.overlay.topics.base import Doubted
+from nodes.overlay.topics.base import Suspected
 from nodes.overlay.topics.topic_graph import Context
 from nodes.overlay.zorder_map.keys import Keys
 from nodes.overlay.zorder_map.member import Member
 from nodes.overlay.zorder_map.registry import Registry
-from nodes.protocol.regions import NOTHING, Spans
+from nodes.protocol.regions import EMPTY, Spans
 from nodes.protocol.skipgraph_messages import Contact
 from nodes.protocol.zorder_map_messages import Entry, Handover, Patience, Received, RollCall, Want
 
@@ -50,11 +50,11 @@ class Areas:
         self._keys = keys
         self._graph = graph
         self._edges: dict[bytes, Edge] = {}
-        self._heir: int | None = None  # who has the place that was left last
+        self._successor: int | None = None  # who has the place that was left last
 
     def owned(self) -> Spans:
         """The points that are this node's. While the ring is being mended beside a key, as it was last."""
-        spans = NOTHING
+        spans = EMPTY
         for key in self._graph.own_keys():
             if (edge := self._edge(key, self._edges)) is not None:
                 spans |= self.between(key, edge.right.key)
@@ -64,7 +64,7 @@ class Areas:
         """The area that begins with this key, if that is the next one to the right."""
         first, behind = self._keys.start(key), self._keys.start(right)
         if first == behind and key < right:
-            return NOTHING
+            return EMPTY
         return Spans.around(first, behind, self._keys.bits)
 
     def look(self) -> dict[bytes, tuple[Edge | None, Edge | None]]:
@@ -75,7 +75,7 @@ class Areas:
                 self._edges[key] = edge
         for key, edge in before.items():
             if key not in self._edges:
-                self._heir = edge.left.node
+                self._successor = edge.left.node
         return {key: (before.get(key), self._edges.get(key)) for key in {**before, **self._edges}}
 
     def _edge(self, key: bytes, before: dict[bytes, Edge]) -> Edge | None:
@@ -93,8 +93,8 @@ class Areas:
             return None if hop is None else (hop.to.node, hop.hops)
         if self._graph.own_keys():
             return None  # it is coming, and will know soon
-        known = self._heir is not None and not self._graph.suspects(self._heir)
-        node = self._heir if known else self._graph.guide()
+        known = self._successor is not None and not self._graph.suspects(self._successor)
+        node = self._successor if known else self._graph.guide()
         return None if node is None or hops >= MAX_HOPS else (node, hops + 1)
 
     def _comes_here(self, point: int) -> bool:
@@ -120,7 +120,7 @@ MOST_ASKED = (
 
 
 @dataclass(frozen=True, slots=True)
-class _Parcel:
+class _Transfer:
     """Points on their way, with what is known there."""
 
     spans: Spans
@@ -161,10 +161,10 @@ class Holdings:
         self._recover_s = recover_s
         self._silent = SILENT_WATCHED if watched else SILENT
         self._watched = watched
-        self.served = NOTHING
+        self.served = EMPTY
         self._recovering: list[_Recovering] = []
-        self._sent: dict[int, _Parcel] = {}  # by ticket, until they are received
-        self._resting: list[_Parcel] = []  # nobody knows whose they are just now
+        self._sent: dict[int, _Transfer] = {}  # by ticket, until they are received
+        self._resting: list[_Transfer] = []  # nobody knows whose they are just now
         self._expected: list[_Expected] = []
         self._received: OrderedDict[tuple[int, int], None] = OrderedDict()
 
@@ -208,8 +208,8 @@ class Holdings:
                 self._give(lost, to, context)
         self._give((self.served | self._collecting()) - owned, None, context)
         resting, self._resting = self._resting, []
-        for parcel in resting:
-            self._take(replace(parcel, hops=0), context)
+        for transfer in resting:
+            self._take(replace(transfer, hops=0), context)
         for key, (before, after) in changes.items():
             if after is not None:
                 area = self._areas.between(key, after.right.key)
@@ -232,11 +232,11 @@ class Holdings:
         """Points that are served here, and no longer owned."""
         for unsure, mine in ((False, self.served & spans), (True, self._collecting() & spans)):
             if mine:
-                parcel = _Parcel(mine, self._registry.meeting(mine), unsure)
+                transfer = _Transfer(mine, self._registry.meeting(mine), unsure)
                 if to is None or to == self._graph.number:
-                    self._resting.append(parcel)
+                    self._resting.append(transfer)
                 else:
-                    self._send(parcel, to, context)
+                    self._send(transfer, to, context)
         self._forget(spans)
 
     def _forget(self, spans: Spans) -> None:
@@ -254,71 +254,73 @@ class Holdings:
     def _coming(self) -> Spans:
         """What is expected, or waits for the ring to be mended."""
         expected = _all(each.spans for each in self._expected)
-        return expected | _all(parcel.spans for parcel in self._resting)
+        return expected | _all(transfer.spans for transfer in self._resting)
 
     # Parcels
 
-    def on_handover(self, sender: int, word: Handover, context: Context) -> None:
-        self._member.tell(sender, Received(word.ticket), context)
-        if (sender, word.ticket) in self._received:
+    def on_handover(self, sender: int, message: Handover, context: Context) -> None:
+        self._member.notify(sender, Received(message.ticket), context)
+        if (sender, message.ticket) in self._received:
             return
-        self._received[sender, word.ticket] = None
+        self._received[sender, message.ticket] = None
         if len(self._received) > MOST_RECEIVED:
             self._received.popitem(last=False)
-        self._registry.merge(word.entries, context.now)
-        self._take(_Parcel(word.spans, word.entries, word.unsure, word.hops), context)
+        self._registry.merge(message.entries, context.now)
+        self._take(_Transfer(message.spans, message.entries, message.unsure, message.hops), context)
 
     def on_received(self, sender: int, ticket: int) -> None:
         if ticket in self._sent and self._sent[ticket].to == sender:
             del self._sent[ticket]
 
-    def _take(self, parcel: _Parcel, context: Context) -> None:
+    def _take(self, transfer: _Transfer, context: Context) -> None:
         for each in self._expected:
-            each.spans -= parcel.spans
+            each.spans -= transfer.spans
         self._expected = [each for each in self._expected if each.spans]
-        mine = parcel.spans & self._areas.owned()
-        if parcel.unsure:
+        mine = transfer.spans & self._areas.owned()
+        if transfer.unsure:
             self._recover(mine - self.accepts, context)
         else:
             self.served |= mine
             self._recovered(mine)
-        if rest := parcel.spans - mine:
-            self._pass_on(replace(parcel, spans=rest), context)
+        if rest := transfer.spans - mine:
+            self._pass_on(replace(transfer, spans=rest), context)
 
-    def _pass_on(self, parcel: _Parcel, context: Context) -> None:
-        hop = self._areas.hop_to(parcel.spans.first)
-        if hop is None or parcel.hops >= MOST_HOPS:
-            self._resting.append(parcel)
+    def _pass_on(self, transfer: _Transfer, context: Context) -> None:
+        hop = self._areas.hop_to(transfer.spans.first)
+        if hop is None or transfer.hops >= MOST_HOPS:
+            self._resting.append(transfer)
         else:
-            self._send(parcel, hop[0], context)
+            self._send(transfer, hop[0], context)
 
-    def _send(self, parcel: _Parcel, to: int, context: Context) -> None:
+    def _send(self, transfer: _Transfer, to: int, context: Context) -> None:
         ticket = self._member.next_number()
-        self._sent[ticket] = replace(parcel, to=to, hops=parcel.hops + 1)
-        self._say(ticket, context)
+        self._sent[ticket] = replace(transfer, to=to, hops=transfer.hops + 1)
+        self._send_handover(ticket, context)
 
-    def _say(self, ticket: int, context: Context) -> None:
-        parcel = self._sent[ticket]
-        word = Handover(ticket, min(parcel.hops, 255), parcel.unsure, parcel.spans, parcel.entries)
-        self._member.tell(parcel.to, word, context)
+    def _send_handover(self, ticket: int, context: Context) -> None:
+        transfer = self._sent[ticket]
+        message = Handover(
+            ticket, min(transfer.hops, 255), transfer.unsure, transfer.spans, transfer.entries
+        )
+        self._member.notify(transfer.to, message, context)
 
     # Points that do not come
 
-    def on_want(self, sender: int, word: Want, context: Context) -> None:
+    def on_want(self, sender: int, message: Want, context: Context) -> None:
         expected = _all(each.spans for each in self._expected if each.node != sender)
-        parcels = (*self._sent.values(), *self._resting)
-        known = self.accepts | expected | _all(parcel.spans for parcel in parcels)
-        self._member.tell(sender, Patience(word.spans - known), context)
+        transfers = (*self._sent.values(), *self._resting)
+        known = self.accepts | expected | _all(transfer.spans for transfer in transfers)
+        self._member.notify(sender, Patience(message.spans - known), context)
 
-    def on_patience(self, sender: int, word: Patience, context: Context) -> None:
+    def on_patience(self, sender: int, message: Patience, context: Context) -> None:
         for each in self._expected:
             if each.node == sender:
                 each.in_vain = 0
-        self._make_anew(sender, word.unknown, context)
+        self._make_anew(sender, message.unknown, context)
 
     def lose(self, number: int, context: Context) -> None:
         """The node is dead: what it was sent and has not received goes elsewhere, what it should have sent is lost."""
-        lost = [ticket for ticket, parcel in self._sent.items() if parcel.to == number]
+        lost = [ticket for ticket, transfer in self._sent.items() if transfer.to == number]
         for ticket in lost:
             self._resting.append(replace(self._sent.pop(ticket), hops=0))
         self.settle(context)
@@ -329,7 +331,7 @@ class Holdings:
         """A period has gone by: everything is said again."""
         self.settle(context)
         for ticket in list(self._sent):
-            self._say(ticket, context)
+            self._send_handover(ticket, context)
         for each in list(self._expected):
             each.asked += 1
             each.in_vain += 1
@@ -337,8 +339,8 @@ class Holdings:
                 self._make_anew(each.node, each.spans, context)
                 continue
             if each.in_vain > SILENT and self._watched:
-                context.do(Doubted(each.node))
-            self._member.tell(each.node, Want(each.spans), context)
+                context.do(Suspected(each.node))
+            self._member.notify(each.node, Want(each.spans), context)
         over = [each for each in self._recovering if each.until <= context.now]
         self._recovering = [each for each in self._recovering if each.until > context.now]
         for recovered in over:
@@ -353,12 +355,12 @@ class Holdings:
         """The right to serve these points, as far as they were expected from this node."""
         lost = spans & _all(each.spans for each in self._expected if each.node == node)
         if lost:
-            self._take(_Parcel(lost, (), unsure=True), context)
+            self._take(_Transfer(lost, (), unsure=True), context)
 
     def _recover(self, spans: Spans, context: Context) -> None:
         if spans:
             self._recovering.append(_Recovering(spans, context.now + self._recover_s))
-            self._member.tell_all(RollCall(spans), context)
+            self._member.notify_all(RollCall(spans), context)
 
 
 def _all(several: Iterable[Spans]) -> Spans:

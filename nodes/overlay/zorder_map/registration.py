@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from nodes.overlay.topics.base import Restored, Subscribed
 from nodes.overlay.topics.topic_graph import Context
-from nodes.overlay.zorder_map.keys import Ground
+from nodes.overlay.zorder_map.keys import CurveSpace
 from nodes.overlay.zorder_map.member import Member
 from nodes.overlay.zorder_map.ownership import Holdings
 from nodes.overlay.zorder_map.registry import Registry
@@ -32,7 +32,7 @@ class _Walk:
 
 
 @dataclass(slots=True)
-class _Own:
+class _OwnInterest:
     """One interest of this broker."""
 
     interest: Interest
@@ -43,13 +43,13 @@ class _Own:
     walks: dict[Interval, _Walk] = field(default_factory=dict)
 
 
-class Registering:
+class OwnInterests:
     """All interests of a broker."""
 
-    def __init__(self, member: Member, ground: Ground) -> None:
+    def __init__(self, member: Member, space: CurveSpace) -> None:
         self._member = member
-        self._ground = ground
-        self._own: dict[str, _Own] = {}
+        self._space = space
+        self._own: dict[str, _OwnInterest] = {}
 
     def __len__(self) -> int:
         return len(self._own)
@@ -73,7 +73,7 @@ class Registering:
             if own.confirmed:
                 context.do(Subscribed(own.text))
             return
-        self._own[interest.text] = _Own(interest, interest.text, self._member.next_number())
+        self._own[interest.text] = _OwnInterest(interest, interest.text, self._member.next_number())
         self._walk_all(self._own[interest.text], context)
 
     def unsubscribe(self, text: str, context: Context) -> None:
@@ -105,17 +105,17 @@ class Registering:
     def on_roll_call(self, spans: Spans, context: Context) -> None:
         """Somebody must learn anew what is wanted at these points."""
         for own in self._own.values():
-            for stretch in (self._ground.spans(own.interest) & spans) if own.wanted else ():
+            for stretch in (self._space.spans(own.interest) & spans) if own.wanted else ():
                 own.walks[stretch] = _Walk()
                 self._walk(own, stretch, context)
 
-    def on_registered(self, word: Registered, context: Context) -> None:
+    def on_registered(self, message: Registered, context: Context) -> None:
         for own in list(self._own.values()):
-            if own.version != word.version:
+            if own.version != message.version:
                 continue
-            if own.walks.pop((word.begin, word.last), None) is None:
+            if own.walks.pop((message.begin, message.last), None) is None:
                 return
-            if word.late and own.confirmed:
+            if message.late and own.confirmed:
                 context.do(Restored(own.text))
             if own.walks:
                 return
@@ -135,12 +135,12 @@ class Registering:
                     walk.left = walk.wait
                     self._walk(own, stretch, context)
 
-    def _walk_all(self, own: _Own, context: Context) -> None:
-        own.walks = {stretch: _Walk() for stretch in self._ground.spans(own.interest)}
+    def _walk_all(self, own: _OwnInterest, context: Context) -> None:
+        own.walks = {stretch: _Walk() for stretch in self._space.spans(own.interest)}
         for stretch in list(own.walks):
             self._walk(own, stretch, context)
 
-    def _walk(self, own: _Own, stretch: Interval, context: Context) -> None:
+    def _walk(self, own: _OwnInterest, stretch: Interval, context: Context) -> None:
         entry = Entry(self._member.number, own.version, own.wanted, own.text)
         self._member.carry(Register(stretch[0], *stretch, False, entry), context)
 
@@ -178,7 +178,7 @@ class Walks:
         if walk.last <= stretch[1]:
             entry = walk.entry
             answer = Registered(walk.begin, walk.last, entry.version, late)
-            self._member.tell(entry.broker, answer, context)
+            self._member.notify(entry.broker, answer, context)
         else:
             self._member.carry(replace(walk, first=stretch[1] + 1, late=late), context)
 

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Generic, NamedTuple, TypeVar
 
 from nodes.overlay.zorder_map.curve import Cell, cells, interleave
-from nodes.overlay.zorder_map.keys import COORDINATE_BITS, Ground
+from nodes.overlay.zorder_map.keys import COORDINATE_BITS, CurveSpace
 from nodes.protocol.interests import Interest, parse
 from nodes.protocol.regions import Box, Point, Spans
 from nodes.protocol.wire import Message
@@ -31,17 +31,17 @@ MOST_CELLS = 32
 # and only as long as a cell holds more that is foreign than the box has points, or than this share of the space.
 FOREIGN_SHARE = 2**-11
 
-Who = TypeVar("Who", bound=Hashable)
+Subscriber = TypeVar("Subscriber", bound=Hashable)
 
 
-class _Table(NamedTuple, Generic[Who]):
+class _Table(NamedTuple, Generic[Subscriber]):
     """The cells of one size, by prefix: who fills one, and who only reaches into it, with the corners of its box."""
 
-    filling: dict[int, dict[Who, None]]
-    reaching: dict[int, dict[Who, int]]
+    filling: dict[int, dict[Subscriber, None]]
+    reaching: dict[int, dict[Subscriber, int]]
 
 
-class Matching(Generic[Who]):
+class Matching(Generic[Subscriber]):
     """Who has subscribed to which box of a space; each has one."""
 
     def __init__(self, dimensions: int, bits: int, most_cells: int = MOST_CELLS) -> None:
@@ -51,11 +51,11 @@ class Matching(Generic[Who]):
         self._spare = int(FOREIGN_SHARE * 2 ** (dimensions * bits))
         self._width = (bits + 1) * dimensions
         self._spares = sum(1 << (bits + 1) * each + bits for each in range(dimensions))
-        self._boxes: dict[Who, Box] = {}
-        self._tables: dict[int, _Table[Who]] = {}  # shift ->
+        self._boxes: dict[Subscriber, Box] = {}
+        self._tables: dict[int, _Table[Subscriber]] = {}  # shift ->
 
     @property
-    def boxes(self) -> Mapping[Who, Box]:
+    def boxes(self) -> Mapping[Subscriber, Box]:
         """All subscriptions."""
         return MappingProxyType(self._boxes)
 
@@ -64,45 +64,49 @@ class Matching(Generic[Who]):
         """How many cells somebody has: what the index takes of memory goes with them."""
         return sum(len(table) for tables in self._tables.values() for table in tables)
 
-    def add(self, who: Who, box: Box) -> None:
+    def add(self, subscriber: Subscriber, box: Box) -> None:
         """Subscribe to a box, instead of the one subscribed to before."""
         corners = (self._packed(box.high) | self._spares) - (self._packed(box.low) << self._width)
         covered = self._covered(box)
-        if who in self._boxes:
-            self.remove(who)
-        self._boxes[who] = box
+        if subscriber in self._boxes:
+            self.remove(subscriber)
+        self._boxes[subscriber] = box
         for shift, prefix, inside in covered:
             table = self._tables.get(shift) or self._tables.setdefault(shift, _Table({}, {}))
             if inside:
-                table.filling.setdefault(prefix, {})[who] = None
+                table.filling.setdefault(prefix, {})[subscriber] = None
             else:
-                table.reaching.setdefault(prefix, {})[who] = corners
+                table.reaching.setdefault(prefix, {})[subscriber] = corners
 
-    def remove(self, who: Who) -> None:
+    def remove(self, subscriber: Subscriber) -> None:
         """Subscribe no longer; KeyError if there is no subscription."""
-        for shift, prefix, inside in self._covered(self._boxes.pop(who)):
+        for shift, prefix, inside in self._covered(self._boxes.pop(subscriber)):
             table = self._tables[shift]
             by_prefix = table.filling if inside else table.reaching
-            del by_prefix[prefix][who]
+            del by_prefix[prefix][subscriber]
             if not by_prefix[prefix]:
                 del by_prefix[prefix]
             if not (table.filling or table.reaching):
                 del self._tables[shift]
 
-    def match(self, point: Point) -> list[Who]:
+    def match(self, point: Point) -> list[Subscriber]:
         """Whose boxes hold the point: each once, in no order."""
         z = interleave(point, self._bits)
         here = self._packed(point)
         around = ((here | self._spares) << self._width) - here
         spares = self._spares << self._width | self._spares
-        found: list[Who] = []
+        found: list[Subscriber] = []
         for shift, (filling, reaching) in self._tables.items():
             prefix = z >> shift
             if prefix in filling:
                 found += filling[prefix]
             if prefix in reaching:
                 near = reaching[prefix].items()
-                found += [who for who, corners in near if (around + corners) & spares == spares]
+                found += [
+                    subscriber
+                    for subscriber, corners in near
+                    if (around + corners) & spares == spares
+                ]
         return found
 
     def _covered(self, box: Box) -> list[Cell]:
@@ -122,7 +126,7 @@ class Matching(Generic[Who]):
 
 UNWANTED_S = 60.0  # so long it is remembered that something is wanted no more
 _Name = tuple[int, str]  # of an interest: its broker and its text
-LIFE_BITS = 32  # of a version: those of one life of a broker; above them stands the life
+INCARNATION_BITS = 32  # of a version: those of one life of a broker; above them stands the life
 
 
 @dataclass(slots=True)
@@ -137,8 +141,8 @@ class _Known:
 class Registry:
     """Of one broker; an interest that is not renewed is forgotten after `keep_s` seconds."""
 
-    def __init__(self, ground: Ground, keep_s: float) -> None:
-        self._ground = ground
+    def __init__(self, space: CurveSpace, keep_s: float) -> None:
+        self._space = space
         self._keep_s = keep_s
         self._topics: dict[str, dict[_Name, _Known]] = {}
         self._boxes: dict[tuple[str, int], Matching[_Name]] = {}  # of a topic, with so many sides
@@ -154,13 +158,13 @@ class Registry:
     def note(self, entry: Entry, now: float) -> bool:
         """Whether it is news that the interest is wanted; WireError if there is no such interest."""
         interest = parse(entry.text)
-        life = entry.version >> LIFE_BITS
-        if life > self._lives.get(entry.broker, -1):
-            self._lives[entry.broker] = life
-            self.forget_before(entry.broker, life << LIFE_BITS)
+        incarnation = entry.version >> INCARNATION_BITS
+        if incarnation > self._lives.get(entry.broker, -1):
+            self._lives[entry.broker] = incarnation
+            self.forget_before(entry.broker, incarnation << INCARNATION_BITS)
         before = self._topics.get(interest.topic, {}).get((entry.broker, entry.text))
         newer = before is not None and before.entry.version > entry.version
-        if newer or life < self._lives[entry.broker]:
+        if newer or incarnation < self._lives[entry.broker]:
             return False
         until = now + (self._keep_s if entry.wanted else UNWANTED_S)
         name = entry.broker, entry.text
@@ -192,7 +196,7 @@ class Registry:
     def meeting(self, spans: Spans) -> tuple[Entry, ...]:
         """What must be known at these points."""
         return tuple(
-            known.entry for known in self._all() if self._ground.spans(known.interest).meets(spans)
+            known.entry for known in self._all() if self._space.spans(known.interest).meets(spans)
         )
 
     def forget(self, broker: int) -> None:
@@ -206,7 +210,7 @@ class Registry:
     def tidy(self, spans: Spans, now: float) -> None:
         """Forget what is old, and what need not be known at any of these points."""
         self._keep(
-            lambda known: known.until > now and self._ground.spans(known.interest).meets(spans)
+            lambda known: known.until > now and self._space.spans(known.interest).meets(spans)
         )
 
     def _keep(self, wanted: Callable[[_Known], bool]) -> None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from testbed.links.changes import Link
+from testbed.links.changes import LinkState
 from testbed.plan import Actual
 from testbed.topology.model import Node, Topology
 
@@ -18,12 +18,12 @@ Ended = Callable[[], int | None]  # a command's exit code; None while it runs
 
 
 @dataclass(frozen=True, slots=True)
-class GuestState:
+class ExternalState:
     """How somebody else's program fares."""
 
     running: bool
     ready: bool
-    words: str  # of the engine: running, exited (1), ...
+    status_text: str  # of the engine: running, exited (1), ...
 
 
 class Backend(Protocol):
@@ -71,10 +71,10 @@ class Backend(Protocol):
     def remove(self, names: Sequence[str], done: Done) -> None:
         """Take away the nodes of these names and their links; no topology may know them any more."""
 
-    def links(self) -> dict[str, Link]:
+    def links(self) -> dict[str, LinkState]:
         """The links that there are, as they are now: changed ones, too."""
 
-    def change_links(self, links: Mapping[str, Link], before: Mapping[str, Link]) -> None:
+    def change_links(self, links: Mapping[str, LinkState], before: Mapping[str, LinkState]) -> None:
         """Shapes and cuts of these links from now on; as they were before, if one cannot be done."""
 
     def part(self, number: int, sides: Sequence[Sequence[str]]) -> None:

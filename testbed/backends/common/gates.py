@@ -13,12 +13,12 @@ _READY_S = 2.0
 _READY_PAUSE_S = 0.01
 _LOOK_EVERY_S = 1.0  # how often it is checked whether the waited-for still live
 
-Lives = Callable[[], frozenset[str]]
+RunningNodes = Callable[[], frozenset[str]]
 Done = Callable[[str], None]
 
 
 def open_brokers_first(
-    lab: LabPlace, nodes: Sequence[Node], lives: Lives, patience_s: float, done: Done
+    lab: LabPlace, nodes: Sequence[Node], running_nodes: RunningNodes, patience_s: float, done: Done
 ) -> dict[str, str]:
     """All gates: who finds no broker listening waits before it tries again. Reasons of those that failed."""
     failed: dict[str, str] = {}
@@ -28,18 +28,18 @@ def open_brokers_first(
             for node in nodes
             if (node.kind is NodeKind.BROKER) is brokers
         }
-        failed |= open_gates(controls, lives, patience_s, done)
+        failed |= open_gates(controls, running_nodes, patience_s, done)
         if brokers:
             wait_for_ready({n: at for n, at in controls.items() if n not in failed})
     return failed
 
 
 def open_gates(
-    controls: dict[str, Path], lives: Lives, patience_s: float, done: Done
+    controls: dict[str, Path], running_nodes: RunningNodes, patience_s: float, done: Done
 ) -> dict[str, str]:
     """Say `go` to each node as soon as it listens; what went wrong, by node.
 
-    `lives` tells which nodes still run: nobody waits for the dead.
+    `running_nodes` tells which nodes still run: nobody waits for the dead.
     """
     waiting = dict(controls)
     failed: dict[str, str] = {}
@@ -47,13 +47,13 @@ def open_gates(
     deadline, look_at = now + patience_s, now + _LOOK_EVERY_S
     pause_s = _FIRST_PAUSE_S
     while waiting:
-        for name in _gone_through(waiting):
+        for name in _opened(waiting):
             del waiting[name]
             done(name)
         now = time.monotonic()
         if waiting and now >= look_at:
             look_at = now + _LOOK_EVERY_S
-            alive = lives()
+            alive = running_nodes()
             for name in [name for name in waiting if name not in alive]:
                 del waiting[name]
                 failed[name] = "it has ended"
@@ -66,11 +66,11 @@ def open_gates(
     return failed
 
 
-def _gone_through(waiting: dict[str, Path]) -> list[str]:
-    return [name for name, control in waiting.items() if _says(control, "go")]
+def _opened(waiting: dict[str, Path]) -> list[str]:
+    return [name for name, control in waiting.items() if _accepts(control, "go")]
 
 
-def _says(control: Path, do: str) -> bool:
+def _accepts(control: Path, do: str) -> bool:
     try:
         request(control, {"do": do})
     except ControlError:
@@ -89,7 +89,7 @@ def wait_for_ready(controls: Mapping[str, Path], patience_s: float = _READY_S) -
         time.sleep(_READY_PAUSE_S if waiting else 0.0)
 
 
-def past_their_gate(controls: Mapping[str, Path]) -> frozenset[str]:
+def nodes_past_gate(controls: Mapping[str, Path]) -> frozenset[str]:
     """The nodes that run."""
     answers = request_all(controls, {"do": "status"})
     return frozenset(name for name, answer in answers.items() if answer.get("state") == "running")

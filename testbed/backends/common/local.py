@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from testbed.backends.common.base import Done, Ended
-from testbed.backends.common.gates import open_brokers_first, past_their_gate
+from testbed.backends.common.gates import nodes_past_gate, open_brokers_first
 from testbed.backends.common.node_config import link_spec, stored_fingerprint, write_node_files
 from testbed.control import ControlError
 from testbed.errors import InputError, NodeFailure, few
 from testbed.keeper.client import MAX_SOCKET_PATH, Keeper
-from testbed.keeper.processes import POLITE_S, end_marked
-from testbed.links.changes import Link
+from testbed.keeper.processes import STOP_GRACE_S, end_marked
+from testbed.links.changes import LinkState
 from testbed.links.emulator import choose
 from testbed.places import LabPlace, RunPlace
 from testbed.plan import Actual, Fingerprints
@@ -107,7 +107,7 @@ class LocalBackend(ABC):
 
     def start(self, nodes: Sequence[Node], done: Done) -> None:
         """Open the gates."""
-        self._complain("did not start", self._open_gates(nodes, done))
+        self._raise_failures("did not start", self._open_gates(nodes, done))
 
     def _open_gates(self, nodes: Sequence[Node], done: Done) -> dict[str, str]:
         patience_s = _START_S + _START_EACH_S * len(nodes)
@@ -121,11 +121,11 @@ class LocalBackend(ABC):
             self._keeper()
             raise
 
-    def links(self) -> dict[str, Link]:
+    def links(self) -> dict[str, LinkState]:
         """As the keeper shaped them last."""
         return self._keeper().links()
 
-    def change_links(self, links: Mapping[str, Link], before: Mapping[str, Link]) -> None:
+    def change_links(self, links: Mapping[str, LinkState], before: Mapping[str, LinkState]) -> None:
         """From now on; if the kernel refuses one in the middle, all are put back as they were."""
         keeper = Keeper(self._lab)  # it need not be asked first whether it lives: time is short
         try:
@@ -222,7 +222,7 @@ class LocalBackend(ABC):
 
     def _started(self, created: frozenset[str]) -> frozenset[str]:
         """Those past their gate."""
-        return past_their_gate({name: self._lab.node_control(name) for name in created})
+        return nodes_past_gate({name: self._lab.node_control(name) for name in created})
 
     def _linkable(self, status: Mapping[str, Any], created: frozenset[str]) -> frozenset[str]:
         """The nodes whose links can be of use: where the keeper made the namespaces, also those of the dead."""
@@ -236,7 +236,7 @@ class LocalBackend(ABC):
     def _end(self, names: Iterable[str], done: Done) -> dict[str, str]:
         """Ask the nodes' processes to end, then make them; reasons of those that live on."""
         ending = set(names)
-        for number, patience_s in ((signal.SIGTERM, POLITE_S), (signal.SIGKILL, _KILL_S)):
+        for number, patience_s in ((signal.SIGTERM, STOP_GRACE_S), (signal.SIGKILL, _KILL_S)):
             ending = self._end_by(number, ending, patience_s, done)
         return dict.fromkeys(sorted(ending), "it survived SIGKILL")
 
@@ -247,8 +247,8 @@ class LocalBackend(ABC):
         keeper.signal(sorted(ending & known), number)
         deadline, pause_s = time.monotonic() + patience_s, _FIRST_PAUSE_S
         while ending:
-            kept = keeper.status()["nodes"]
-            gone = {name for name in ending if name not in kept or not kept[name]["running"]}
+            entries = keeper.status()["nodes"]
+            gone = {name for name in ending if name not in entries or not entries[name]["running"]}
             for name in sorted(gone):
                 done(name)
             ending = ending - gone
@@ -287,14 +287,14 @@ class LocalBackend(ABC):
         shapes = [shape for profile in profiles for shape in (profile.up, profile.down)]
         return choose(self._topology.emulator, shapes, keeper.capabilities())
 
-    def _complain(self, what: str, failed: Mapping[str, str]) -> None:
+    def _raise_failures(self, what: str, failed: Mapping[str, str]) -> None:
         """One error that names all nodes that failed, with the first one's last words."""
         if not failed:
             return
         first, reason = next(iter(failed.items()))
-        words = last_words(self._run.logs / f"{first}.stderr")
+        last_line = last_log_line(self._run.logs / f"{first}.stderr")
         raise NodeFailure(
-            f"{few(list(failed))} {what} ({first}: {reason}{'; ' + words if words else ''})",
+            f"{few(list(failed))} {what} ({first}: {reason}{'; ' + last_line if last_line else ''})",
             f"see `testbed logs {self._lab.name} {first}`; `testbed up` again retries",
             failed,
         )
@@ -311,7 +311,7 @@ def check_socket_paths(lab: LabPlace, topology: Topology) -> None:
         )
 
 
-def last_words(log: Path) -> str:
+def last_log_line(log: Path) -> str:
     """The last line that a node wrote before it died."""
     try:
         lines = log.read_text(errors="replace").strip().splitlines()

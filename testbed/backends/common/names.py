@@ -12,6 +12,6 @@ def has_boards(name: str) -> bool:
     return name.split("+", maxsplit=1)[0] == BOARDS
 
 
-def here(name: str) -> str | None:
+def local_backend(name: str) -> str | None:
     """The backend of this machine's nodes; None: all are on boards."""
     return name.partition("+")[2] or None if has_boards(name) else name

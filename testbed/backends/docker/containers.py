@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 from docker.errors import APIError, NotFound
 
 from testbed.backends.docker.engine import (
+    ENGINE_ERRORS,
     LOOK_TIMEOUT_S,
-    TROUBLE,
     engine,
-    engine_talk,
-    in_its_words,
+    engine_errors,
+    engine_message,
 )
 from testbed.errors import TestbedError
 from testbed.places import LabPlace, RunPlace
@@ -24,7 +24,7 @@ LAB_DIR_LABEL = "testbed.lab_dir"
 NODE_LABEL = "testbed.node"
 RUN_LABEL = "testbed.run"
 ROLE_LABEL = "testbed.role"
-GUEST = "guest"  # the role of a container that runs somebody else's program
+EXTERNAL_ROLE = "guest"  # the role of a container that runs somebody else's program
 AT_ONCE = 8  # more workers do not make the engine faster
 NOT_RUN = 126  # the exit code of a command that could not be run, as in a shell
 QUIET_S = 0.5  # a creation that was under way when its command died shows up within this time
@@ -45,7 +45,7 @@ def labels_of(node: str, lab: LabPlace, run: RunPlace) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class Container:
     """A container of some lab, as the engine lists it."""
 
     id: str
@@ -56,25 +56,25 @@ class Box:
     created_s: float  # seconds since 1970
     node: str = ""
     role: str = ""
-    words: str = ""  # the engine's own: Up 3 seconds, Exited (1) 2 minutes ago, ...
+    status_text: str = ""  # the engine's own: Up 3 seconds, Exited (1) 2 minutes ago, ...
 
 
-def all_boxes() -> list[Box]:
+def all_containers() -> list[Container]:
     """The containers of all labs, running or not."""
-    return _boxes([LAB_DIR_LABEL])
+    return _containers([LAB_DIR_LABEL])
 
 
-def boxes(lab: LabPlace, role: str | None = None) -> list[Box]:
+def lab_containers(lab: LabPlace, role: str | None = None) -> list[Container]:
     """The containers of one lab (of one role), running or not. One question to the engine, however many there are."""
     whose = f"{LAB_DIR_LABEL}={lab.folder}"
-    return _boxes([whose] if role is None else [whose, f"{ROLE_LABEL}={role}"])
+    return _containers([whose] if role is None else [whose, f"{ROLE_LABEL}={role}"])
 
 
-@engine_talk()
-def _boxes(labels: Sequence[str]) -> list[Box]:
+@engine_errors()
+def _containers(labels: Sequence[str]) -> list[Container]:
     listed = engine(LOOK_TIMEOUT_S).api.containers(all=True, filters={"label": list(labels)})
     return [
-        Box(
+        Container(
             id=found["Id"],
             name=found["Names"][0].lstrip("/") if found["Names"] else found["Id"][:12],
             lab=Path(found["Labels"][LAB_DIR_LABEL]),
@@ -82,7 +82,7 @@ def _boxes(labels: Sequence[str]) -> list[Box]:
             node=found["Labels"].get(NODE_LABEL, ""),
             role=found["Labels"].get(ROLE_LABEL, ""),
             state=found["State"],
-            words=found.get("Status", ""),
+            status_text=found.get("Status", ""),
             created_s=float(found["Created"]),
         )
         for found in listed
@@ -91,21 +91,23 @@ def _boxes(labels: Sequence[str]) -> list[Box]:
 
 def remove_marked(lab: LabPlace) -> list[str]:
     """Remove the lab's containers; what was removed, as sentences."""
-    return remove_boxes(lambda: boxes(lab), f"lab {lab.name}", f"testbed down {lab.name}")
+    return remove_containers(
+        lambda: lab_containers(lab), f"lab {lab.name}", f"testbed down {lab.name}"
+    )
 
 
-def remove_boxes(find: Callable[[], list[Box]], whose: str, again: str) -> list[str]:
+def remove_containers(find: Callable[[], list[Container]], whose: str, again: str) -> list[str]:
     """Remove what `find` finds until two looks in a row find nothing; what was removed, as sentences."""
     removed: dict[str, str] = {}
     failed: dict[str, str] = {}
     failures = empty = 0
-    found: Mapping[str, Box] = {}
+    found: Mapping[str, Container] = {}
     for _ in range(MOST_ROUNDS):
-        found = {box.name: box for box in find()}
+        found = {container.name: container for container in find()}
         empty = 0 if found else empty + 1
         if empty == 2:
             return list(removed.values())
-        _, failed = in_parallel(found, remove)
+        _, failed = in_parallel(found, remove_container)
         failures += bool(failed)
         if failures == MOST_FAILURES:
             break
@@ -120,10 +122,10 @@ def remove_boxes(find: Callable[[], list[Box]], whose: str, again: str) -> list[
     )
 
 
-def remove(box: Box) -> None:
+def remove_container(container: Container) -> None:
     """Remove a container, whatever it does; that somebody else does so already is fine."""
     try:
-        engine(LOOK_TIMEOUT_S).api.remove_container(box.id, force=True, v=True)
+        engine(LOOK_TIMEOUT_S).api.remove_container(container.id, force=True, v=True)
     except NotFound:
         return
     except APIError as error:
@@ -131,14 +133,16 @@ def remove(box: Box) -> None:
             raise
 
 
-def run_inside(box: Box, command: Sequence[str], output: Path) -> Callable[[], int | None]:
+def run_inside(
+    container: Container, command: Sequence[str], output: Path
+) -> Callable[[], int | None]:
     """Begin a command in a container; what it writes goes to the file. Its exit code; None while it runs."""
     codes: list[int] = []
 
     def run() -> None:
-        with engine_talk():
+        with engine_errors():
             api = engine().api
-            made = api.exec_create(box.id, list(command))["Id"]
+            made = api.exec_create(container.id, list(command))["Id"]
             output.write_bytes(api.exec_start(made) or b"")
             codes.append(int(api.exec_inspect(made)["ExitCode"]))
 
@@ -171,8 +175,8 @@ def in_parallel(
                 name = futures[future]
                 try:
                     results[name] = future.result()
-                except TROUBLE as error:
-                    failed[name] = in_its_words(error)
+                except ENGINE_ERRORS as error:
+                    failed[name] = engine_message(error)
                 else:
                     finished(name, results[name])
         except BaseException:

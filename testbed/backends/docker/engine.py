@@ -20,7 +20,7 @@ NO_ENGINE_HINT = "`make engine` installs and starts one; or --backend netns"
 LOOK_TIMEOUT_S = 30  # for looking at containers and ending them
 WORK_TIMEOUT_S = 120  # for making them, and images
 # The SDK hands on what its layers raise: refusals of the engine, broken connections, broken streams.
-TROUBLE = (DockerException, RequestException, HTTPError)
+ENGINE_ERRORS = (DockerException, RequestException, HTTPError)
 
 
 class EngineError(TestbedError):
@@ -28,18 +28,18 @@ class EngineError(TestbedError):
 
 
 @contextmanager
-def engine_talk() -> Iterator[None]:
+def engine_errors() -> Iterator[None]:
     """Whatever goes wrong while the engine is asked becomes an EngineError."""
     try:
         yield
-    except TROUBLE as error:
+    except ENGINE_ERRORS as error:
         raise EngineError(
-            f"the Docker engine failed: {in_its_words(error)}",
+            f"the Docker engine failed: {engine_message(error)}",
             "see whether `docker ps` answers; `make engine` starts an engine; or use --backend netns",
         ) from error
 
 
-def in_its_words(error: Exception) -> str:
+def engine_message(error: Exception) -> str:
     """What the engine said, without the request that failed."""
     if isinstance(error, ConnectionBroken) and not isinstance(error, Timeout):
         return "the connection to the engine broke"
@@ -56,7 +56,7 @@ def engine_answers() -> tuple[bool, str]:
             version = client.version()["Version"]
         finally:
             client.close()
-    except (*TROUBLE, OSError):
+    except (*ENGINE_ERRORS, OSError):
         return False, "no Docker engine answers"
     return True, f"Docker engine {version} answers"
 
@@ -66,10 +66,10 @@ def _socket_listens() -> bool:
     address = os.environ.get("DOCKER_HOST") or DEFAULT_ADDRESS
     if not address.startswith("unix://"):
         return True
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as line:
-        line.settimeout(ANSWER_TIMEOUT_S)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(ANSWER_TIMEOUT_S)
         try:
-            line.connect(address.removeprefix("unix://"))
+            connection.connect(address.removeprefix("unix://"))
         except OSError:
             return False
     return True
@@ -81,5 +81,5 @@ def engine(timeout_s: int = WORK_TIMEOUT_S) -> docker.DockerClient:
     answers, reason = engine_answers()
     if not answers:
         raise MissingCapability(reason, NO_ENGINE_HINT)
-    with engine_talk():
+    with engine_errors():
         return docker.from_env(timeout=timeout_s)

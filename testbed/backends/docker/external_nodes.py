@@ -12,9 +12,15 @@ from typing import Any
 from docker.errors import NotFound
 from docker.types import LogConfig, Mount
 
-from testbed.backends.common.base import GuestState
-from testbed.backends.docker.containers import GUEST, ROLE_LABEL, Box, boxes, labels_of
-from testbed.backends.docker.engine import LOOK_TIMEOUT_S, engine, engine_talk
+from testbed.backends.common.base import ExternalState
+from testbed.backends.docker.containers import (
+    EXTERNAL_ROLE,
+    ROLE_LABEL,
+    Container,
+    lab_containers,
+    labels_of,
+)
+from testbed.backends.docker.engine import LOOK_TIMEOUT_S, engine, engine_errors
 from testbed.errors import TestbedError
 from testbed.places import LabPlace, RunPlace
 from testbed.topology.model import External, Node, Topology
@@ -25,20 +31,20 @@ from testbed.topology.model import External, Node, Topology
 _STAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?Z ")
 
 
-@engine_talk()
-def save_output(guest: Box, run: RunPlace) -> None:
+@engine_errors()
+def save_output(container: Container, run: RunPlace) -> None:
     """What the container has written so far; what another one of its node wrote before stays."""
-    output = engine(LOOK_TIMEOUT_S).api.logs(guest.id, timestamps=True).decode(errors="replace")
-    path = run.log(guest.node)
+    output = engine(LOOK_TIMEOUT_S).api.logs(container.id, timestamps=True).decode(errors="replace")
+    path = run.log(container.node)
     path.parent.mkdir(parents=True, exist_ok=True)
     before = path.read_bytes().decode(errors="replace") if path.exists() else ""
-    path.write_bytes(continued(before, list(output_lines(guest.node, output))).encode())
+    path.write_bytes(continued(before, list(output_lines(container.node, output))).encode())
 
 
-@engine_talk()
-def last_line(guest: Box) -> str:
+@engine_errors()
+def last_line(container: Container) -> str:
     """The last line that the container has written."""
-    output = engine(LOOK_TIMEOUT_S).api.logs(guest.id, tail=1).decode(errors="replace")
+    output = engine(LOOK_TIMEOUT_S).api.logs(container.id, tail=1).decode(errors="replace")
     return output.strip()
 
 
@@ -101,7 +107,7 @@ def holder_container(image: str, node: Node, lab: LabPlace, run: RunPlace) -> di
     }
 
 
-def guest_container(
+def external_container(
     image: str, node: Node, holder: str, lab: LabPlace, run: RunPlace
 ) -> dict[str, Any]:
     """The program itself: with the rights that its image expects, but without any way out of the lab."""
@@ -121,18 +127,18 @@ def guest_container(
         "security_opt": ["no-new-privileges"],
         "log_config": LogConfig(type=LogConfig.types.JSON, config=_LOGS_KEPT),
         "mounts": mounts,
-        "labels": {**labels_of(node.name, lab, run), ROLE_LABEL: GUEST},
+        "labels": {**labels_of(node.name, lab, run), ROLE_LABEL: EXTERNAL_ROLE},
     }
 
 
-def write_guest_files(lab: LabPlace, node: Node) -> None:
+def write_external_files(lab: LabPlace, node: Node) -> None:
     """The files that the topology gives to the guest."""
     contents = dict(external_of(node).files)
     for inside, path in _files(lab, node).items():
         _write(path, contents[inside])
 
 
-def tell_names(lab: LabPlace, topology: Topology) -> None:
+def write_hosts_files(lab: LabPlace, topology: Topology) -> None:
     """Every guest knows all nodes by name; those that run learn of nodes that came later."""
     lines = [f"{node.address} {node.name}\n" for node in topology.nodes]
     names = "".join(["127.0.0.1 localhost\n", *lines])
@@ -170,18 +176,18 @@ _LOOPBACK = re.compile(
 )  # its addresses: 127.x.x.x, ::1
 
 
-def guests_of(lab: LabPlace) -> list[Box]:
+def external_containers(lab: LabPlace) -> list[Container]:
     """The lab's containers that run somebody else's program."""
-    return boxes(lab, GUEST)
+    return lab_containers(lab, EXTERNAL_ROLE)
 
 
-def guest_states(lab: LabPlace, topology: Topology) -> dict[str, GuestState]:
+def external_states(lab: LabPlace, topology: Topology) -> dict[str, ExternalState]:
     """All external nodes, asked from the engine; a guest that listens where its node says is ready.
 
     Called by way of `testbed.lab.external_nodes`, so that labs without guests need not load the engine's client.
     """
     wanted = {node.name: node.external for node in topology.nodes if node.external}
-    found = {box.node: box for box in guests_of(lab)}
+    found = {container.node: container for container in external_containers(lab)}
     return {name: _state(found.get(name), external.port) for name, external in wanted.items()}
 
 
@@ -190,7 +196,7 @@ def wait_for_ports(lab: LabPlace, nodes: Sequence[Node], patience_s: float = 20.
     deadline = time.monotonic() + patience_s
     waiting = {node.name: external_of(node).port for node in nodes}
     while waiting and time.monotonic() < deadline:
-        found = {box.node: box for box in guests_of(lab)}
+        found = {container.node: container for container in external_containers(lab)}
         states = {name: _state(found.get(name), port) for name, port in waiting.items()}
         waiting = {n: p for n, p in waiting.items() if states[n].running and not states[n].ready}
         time.sleep(_PAUSE_S if waiting else 0.0)
@@ -216,25 +222,25 @@ def is_loopback(address: str) -> bool:
     return _LOOPBACK.fullmatch(address) is not None
 
 
-def _state(guest: Box | None, port: int | None) -> GuestState:
-    if guest is None:
-        return GuestState(False, False, "not started")
-    if guest.state != "running":
-        return GuestState(False, False, _how_it_ended(guest))
-    return GuestState(True, port is None or _listens(guest, port), guest.words)
+def _state(container: Container | None, port: int | None) -> ExternalState:
+    if container is None:
+        return ExternalState(False, False, "not started")
+    if container.state != "running":
+        return ExternalState(False, False, _how_it_ended(container))
+    return ExternalState(True, port is None or _listens(container, port), container.status_text)
 
 
-def _how_it_ended(guest: Box) -> str:
-    said = ""
+def _how_it_ended(container: Container) -> str:
+    last_output = ""
     with suppress(TestbedError):  # it has gone meanwhile
-        said = last_line(guest)
-    return f"{guest.words}: {said}" if said else guest.words
+        last_output = last_line(container)
+    return f"{container.status_text}: {last_output}" if last_output else container.status_text
 
 
-@engine_talk()
-def _listens(guest: Box, port: int) -> bool:
+@engine_errors()
+def _listens(container: Container, port: int) -> bool:
     try:
-        about = engine(LOOK_TIMEOUT_S).api.inspect_container(guest.id)
+        about = engine(LOOK_TIMEOUT_S).api.inspect_container(container.id)
     except NotFound:  # it has gone meanwhile
         return False
     return listens(int(about["State"]["Pid"]), port)

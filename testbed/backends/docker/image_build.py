@@ -24,7 +24,7 @@ from testbed.progress import Emit, Note, StageAdvanced
 
 BUILD_TIMEOUT_S = 600
 PATIENCE_S = 10  # with a build that was told to end
-LOOK_EVERY_S = 0.1
+POLL_S = 0.1
 _INDEXES = ("apt-get", "indextargets", "--format")
 _SOURCE = "$(ARCHITECTURE) deb $(REPO_URI) $(RELEASE) $(COMPONENT)"
 
@@ -46,18 +46,18 @@ class Job:
     emit: Emit
     stop: threading.Event
 
-    def tell(self, detail: str) -> None:
+    def report(self, detail: str) -> None:
         self.emit(StageAdvanced(self.stage, 0, detail))
 
 
 def build(client: docker.DockerClient, image: Built, job: Job) -> None:
     """Make it and load it; the layer and the archive are files without names, which go with this process."""
-    job.tell("building from this machine's packages")
+    job.report("building from this machine's packages")
     with tempfile.TemporaryFile() as layer, tempfile.TemporaryFile() as archive:
         _make_layer(image, job, layer)
         created = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         write_archive(image, layer, archive, created.replace("+00:00", "Z"))
-        job.tell("loading")
+        job.report("loading")
         archive.seek(0)
         if not is_present(client, image.name):  # somebody else may have been faster
             client.images.load(archive)
@@ -82,33 +82,33 @@ def _make_layer(image: Built, job: Job, layer: IO[bytes]) -> None:
     of_release = [line for line in sources if line.split()[2] == suite]
     try:
         _run_mmdebstrap(image, suite, sources, job, layer)
-    except _NotMade as error:
+    except _BuildFailed as error:
         if error.final or of_release in ([], sources):
             raise _refusal(image, error) from error
         layer.seek(0)
         layer.truncate()
         try:
             _run_mmdebstrap(image, suite, of_release, job, layer)
-        except _NotMade as again:
+        except _BuildFailed as again:
             raise _refusal(image, again) from again
         job.emit(
             Note(f"image for {image.platform}: without updates, which the mirror does not have")
         )
 
 
-class _NotMade(Exception):
+class _BuildFailed(Exception):
     """mmdebstrap's last words; `final`: fewer sources will not change it."""
 
     def __init__(self, stderr: str) -> None:
         lines = [line.strip() for line in stderr.strip().splitlines()] or ["no reason given"]
-        said = [line.removeprefix(PREFIX) for line in lines if line.startswith(PREFIX)]
+        own_lines = [line.removeprefix(PREFIX) for line in lines if line.startswith(PREFIX)]
         wrong = [line.removeprefix("E: ") for line in lines if line.startswith("E: ")]
-        super().__init__((said or wrong or lines[-1:])[0])
+        super().__init__((own_lines or wrong or lines[-1:])[0])
         self.unknown = "Unable to locate package" in str(self)
-        self.final = bool(said) or self.unknown
+        self.final = bool(own_lines) or self.unknown
 
 
-def _refusal(image: Built, error: _NotMade) -> Exception:
+def _refusal(image: Built, error: _BuildFailed) -> Exception:
     what = "the node image" if isinstance(image, NodeImage) else f"an image of {image.content}"
     if error.unknown and not isinstance(image, NodeImage):
         return InputError(
@@ -125,19 +125,19 @@ def _run_mmdebstrap(
     image: Built, suite: str, sources: list[str], job: Job, layer: IO[bytes]
 ) -> None:
     deadline = time.monotonic() + BUILD_TIMEOUT_S
-    with tempfile.TemporaryFile() as words, tempfile.TemporaryFile() as listed:
+    with tempfile.TemporaryFile() as errors, tempfile.TemporaryFile() as listed:
         listed.write("".join(f"{line}\n" for line in sources).encode())
         listed.seek(0)
         process = subprocess.Popen(
             build_command(image, suite, sys.executable),
             stdin=listed,
             stdout=layer,
-            stderr=words,
+            stderr=errors,
             env={**os.environ, **job.environment, "LC_ALL": "C.UTF-8"},
         )
         try:
             while process.poll() is None and time.monotonic() < deadline:
-                if job.stop.wait(LOOK_EVERY_S):
+                if job.stop.wait(POLL_S):
                     raise InterruptedError("the build was given up")
             ended = process.poll()
         finally:
@@ -148,8 +148,8 @@ def _run_mmdebstrap(
                 "try `apt-get update` to see whether the package servers answer",
             )
         if ended:
-            words.seek(0)
-            raise _NotMade(words.read().decode(errors="replace"))
+            errors.seek(0)
+            raise _BuildFailed(errors.read().decode(errors="replace"))
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

@@ -26,7 +26,7 @@ USERS = "root:x:0:0:root:/:/bin/sh\nnobody:x:65534:65534:nobody:/:/bin/false\n"
 GROUPS = "root:x:0:\nnogroup:x:65534:\n"
 
 
-def furnish(root: Path) -> None:
+def complete_root(root: Path) -> None:
     """A shell, users and empty folders where the packages bring none; compiled modules if there is a Python."""
     for folder in ("usr/local/bin", "proc", "sys", "tmp", "run"):
         (root / folder).mkdir(parents=True, exist_ok=True)
@@ -78,7 +78,7 @@ def main(root: Path, needs_python: bool) -> str:
     if needs_python and (version is None or version < OLDEST_PYTHON):
         found = f"Python 3.{version}" if version is not None else "no Python"
         return f"among these packages is {found}; nodes need 3.{OLDEST_PYTHON} or later"
-    furnish(root)
+    complete_root(root)
     if version is not None:
         compile_modules(root, version)
     return ""

@@ -17,11 +17,11 @@ from docker.models.images import Image as EngineImage
 from testbed.backends.docker import image_recipe
 from testbed.backends.docker.build_folder import build_folder
 from testbed.backends.docker.engine import (
+    ENGINE_ERRORS,
     LOOK_TIMEOUT_S,
-    TROUBLE,
     engine,
-    engine_talk,
-    in_its_words,
+    engine_errors,
+    engine_message,
 )
 from testbed.backends.docker.image_build import Job, build, cannot_build, is_present
 from testbed.backends.docker.image_recipe import (
@@ -55,7 +55,7 @@ class Image:
 
 
 @dataclass(frozen=True, slots=True)
-class Workshop:
+class ImageOwner:
     """For whom images are made: a lab's processes carry its mark; without a lab they belong to the command."""
 
     emit: Emit
@@ -75,23 +75,23 @@ def own_platform(client: docker.DockerClient) -> Platform:
     return Platform.parse(f"linux/{client.version()['Arch']}")
 
 
-@engine_talk()
-def ensure_images(wanted: Iterable[Wanted], workshop: Workshop) -> dict[Wanted, Image]:
+@engine_errors()
+def ensure_images(wanted: Iterable[Wanted], owner: ImageOwner) -> dict[Wanted, Image]:
     """All of these, which the engine has when this returns; those that are missing are made side by side."""
     client = engine()
     every = list(dict.fromkeys(wanted))
-    found = {image: there for image in every if (there := _there(client, image))}
+    found = {image: there for image in every if (there := _existing(client, image))}
     missing = [image for image in every if image not in found]
     if not missing:
         return found
-    with build_folder(workshop.lab) as folder:
-        made = side_by_side(
-            missing, lambda image, stop: _obtain(client, image, workshop.job(folder, image, stop))
+    with build_folder(owner.lab) as folder:
+        made = obtain_in_parallel(
+            missing, lambda image, stop: _obtain(client, image, owner.job(folder, image, stop))
         )
     return {image: {**found, **made}[image] for image in every}
 
 
-def side_by_side(
+def obtain_in_parallel(
     wanted: list[Wanted], obtain: Callable[[Wanted, threading.Event], Image]
 ) -> dict[Wanted, Image]:
     """As soon as one fails, or somebody interrupts, the others are given up."""
@@ -106,15 +106,15 @@ def side_by_side(
             raise
 
 
-def ensure_image(wanted: Wanted, workshop: Workshop) -> Image:
+def ensure_image(wanted: Wanted, owner: ImageOwner) -> Image:
     """One of them."""
-    return ensure_images([wanted], workshop)[wanted]
+    return ensure_images([wanted], owner)[wanted]
 
 
 def image_obtainable() -> tuple[bool, str]:
     """Whether the node image can be had as far as one can tell without doing it, and a phrase that says so."""
     try:
-        with engine_talk():
+        with engine_errors():
             return _obtainable(engine())
     except TestbedError as error:
         return False, error.message
@@ -132,7 +132,7 @@ def _obtainable(client: docker.DockerClient) -> tuple[bool, str]:
     return False, f"the node image can neither be pulled ({refusal}) nor built ({lacking})"
 
 
-def _there(client: docker.DockerClient, wanted: Wanted) -> Image | None:
+def _existing(client: docker.DockerClient, wanted: Wanted) -> Image | None:
     """The image if the engine has it; somebody's by their name first, if that is for this platform now."""
     names = (wanted.image, wanted.name) if isinstance(wanted, RegistryImage) else (wanted.name,)
     for name in names:
@@ -160,7 +160,7 @@ def _obtain(client: docker.DockerClient, wanted: Wanted, job: Job) -> Image:
     job.emit(StageStarted(job.stage))
     try:
         if isinstance(wanted, RegistryImage):
-            _pull_theirs(client, wanted, job)
+            _pull_registry_image(client, wanted, job)
         else:
             _pull_or_build(client, wanted, job)
     finally:
@@ -168,7 +168,7 @@ def _obtain(client: docker.DockerClient, wanted: Wanted, job: Job) -> Image:
     return _described(client.images.get(wanted.name), wanted.name)
 
 
-def _pull_theirs(client: docker.DockerClient, wanted: RegistryImage, job: Job) -> None:
+def _pull_registry_image(client: docker.DockerClient, wanted: RegistryImage, job: Job) -> None:
     refusal = _pull(client, wanted.image, wanted, job)
     if refusal:
         raise MissingCapability(
@@ -199,12 +199,12 @@ def _pull(client: docker.DockerClient, source: str, wanted: Wanted, job: Job) ->
     refusal = _registry_refusal(source)
     if refusal:
         return refusal
-    job.tell(f"pulling {source}")
+    job.report(f"pulling {source}")
     with _PULLING:
         before = _get(client, source)
         try:
             pulled = client.images.pull(source, platform=str(wanted.platform))
-        except TROUBLE as error:
+        except ENGINE_ERRORS as error:
             return _reason(error)
         if platform_of(pulled) != wanted.platform:
             return f"the registry has it only for {platform_of(pulled)}"
@@ -226,14 +226,14 @@ def _registry_refusal(image: str) -> str:
     """Why the image cannot be pulled; nothing if it can. A pull itself would wait without end."""
     try:
         engine(REGISTRY_TIMEOUT_S).images.get_registry_data(image)
-    except TROUBLE as error:
+    except ENGINE_ERRORS as error:
         return _reason(error)
     return ""
 
 
 def _reason(error: Exception) -> str:
     """The engine's own words, without the request that failed."""
-    return f"the registry does not answer: {in_its_words(error).rsplit(': ', 1)[-1]}"
+    return f"the registry does not answer: {engine_message(error).rsplit(': ', 1)[-1]}"
 
 
 # The images that are ours: which the engine has, who uses them, and taking them away.
@@ -257,7 +257,7 @@ class OurImage:
     used_by: tuple[str, ...]  # labs, or containers of somebody else
 
 
-@engine_talk()
+@engine_errors()
 def our_images() -> list[OurImage]:
     """All that bear a name of ours, by name."""
     client = engine(LOOK_TIMEOUT_S)
@@ -330,15 +330,15 @@ def _means(image: OurImage, name: str) -> bool:
     )
 
 
-@engine_talk()
+@engine_errors()
 def remove_images(images: Iterable[OurImage]) -> tuple[list[OurImage], list[OurImage]]:
     """Those that were removed, and those that stay because something uses them."""
     client = engine()
     removed: list[OurImage] = []
-    kept: list[OurImage] = []
+    in_use: list[OurImage] = []
     for image in images:
         if image.used_by:
-            kept.append(image)
+            in_use.append(image)
             continue
         try:
             client.images.remove(image.name)
@@ -347,7 +347,7 @@ def remove_images(images: Iterable[OurImage]) -> tuple[list[OurImage], list[OurI
         except APIError as error:
             if error.status_code != CONFLICT:
                 raise
-            kept.append(image)
+            in_use.append(image)
         else:
             removed.append(image)
-    return removed, kept
+    return removed, in_use

@@ -10,7 +10,7 @@ from typing import Any
 from testbed.backends.docker import core_speed
 from testbed.backends.docker.board_classes import BOARDS, Limits, limits
 from testbed.backends.docker.containers import LAB_DIR_LABEL, NODE_LABEL
-from testbed.backends.docker.engine import LOOK_TIMEOUT_S, engine, engine_talk
+from testbed.backends.docker.engine import LOOK_TIMEOUT_S, engine, engine_errors
 from testbed.backends.docker.image_recipe import (
     REPOSITORY,
     NodeImage,
@@ -18,7 +18,13 @@ from testbed.backends.docker.image_recipe import (
     RegistryImage,
     Wanted,
 )
-from testbed.backends.docker.images import Image, Workshop, ensure_images, own_platform, platform_of
+from testbed.backends.docker.images import (
+    Image,
+    ImageOwner,
+    ensure_images,
+    own_platform,
+    platform_of,
+)
 from testbed.backends.docker.platforms import Platform
 from testbed.places import LabPlace
 from testbed.progress import Note, Warned
@@ -32,7 +38,7 @@ NEEDED = {"MemoryLimit": "memory", "CpuCfsQuota": "processor time"}
 
 
 @dataclass(frozen=True, slots=True)
-class Fittings:
+class ContainerSettings:
     """Found once for a batch of nodes."""
 
     own: Platform
@@ -56,10 +62,10 @@ class Fittings:
         """For a container that only holds a namespace."""
         return self._image(NodeImage(self.own))
 
-    def guest(self, node: Node) -> dict[str, Any]:
+    def external(self, node: Node) -> dict[str, Any]:
         """For somebody else's program."""
         platform = platform_for(node, self.own)
-        return {**self._image(_guest_image(node, platform)), **self._limits(node, platform)}
+        return {**self._image(_external_image(node, platform)), **self._limits(node, platform)}
 
     def _image(self, wanted: Wanted) -> dict[str, Any]:
         image = self.images[wanted]
@@ -90,7 +96,7 @@ def _in_containers(nodes: Iterable[Node]) -> list[Node]:
     return [node for node in nodes if node.ours or node.external]
 
 
-def _guest_image(node: Node, platform: Platform) -> Wanted:
+def _external_image(node: Node, platform: Platform) -> Wanted:
     assert node.external is not None, f"{node.name} is no external node"
     if node.external.image:
         return RegistryImage(node.external.image, platform)
@@ -102,37 +108,37 @@ def _wanted(nodes: Iterable[Node], own: Platform) -> list[Wanted]:
     for node in nodes:
         platform = platform_for(node, own)
         if node.external:
-            wanted += [NodeImage(own), _guest_image(node, platform)]
+            wanted += [NodeImage(own), _external_image(node, platform)]
         if node.ours or (node.external and node.board):  # in it the platform's speed is measured
             wanted.append(NodeImage(platform))
     return list(dict.fromkeys(wanted))
 
 
-@engine_talk()
-def fit(nodes: Iterable[Node], workshop: Workshop) -> Fittings:
+@engine_errors()
+def settings_for(nodes: Iterable[Node], owner: ImageOwner) -> ContainerSettings:
     """All images that these nodes need, made if need be, and the limits of their classes, measured."""
     nodes = _in_containers(nodes)
     own = own_platform(engine())
-    images = ensure_images(_wanted(nodes, own), workshop)
+    images = ensure_images(_wanted(nodes, own), owner)
     classes = dict.fromkeys(
         (node.board, platform_for(node, own)) for node in nodes if node.board is not None
     )
     platforms = list(dict.fromkeys(platform for _, platform in classes))
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        measured = pool.map(lambda its: _speed(images[NodeImage(its)], its, workshop), platforms)
+        measured = pool.map(lambda its: _speed(images[NodeImage(its)], its, owner), platforms)
         speeds = dict(zip(platforms, measured, strict=True))
     found = {(name, its): limits(BOARDS[name], speeds[its]) for name, its in classes}
     for (name, platform), limit in found.items():
-        workshop.emit(Note(f"class {name} on {platform}: {limit.in_words()}"))
+        owner.emit(Note(f"class {name} on {platform}: {limit.in_words()}"))
     if found:
-        _warn_of_limits_without_effect(workshop)
-    return Fittings(own, images, found)
+        _warn_of_limits_without_effect(owner)
+    return ContainerSettings(own, images, found)
 
 
-def _speed(image: Image, platform: Platform, workshop: Workshop) -> float:
+def _speed(image: Image, platform: Platform, owner: ImageOwner) -> float:
     """How fast a core runs Python here for nodes of this platform, whether it is emulated or not."""
-    marks = {LAB_DIR_LABEL: str(workshop.lab.folder), NODE_LABEL: NO_NODE} if workshop.lab else {}
-    said = engine().containers.run(
+    marks = {LAB_DIR_LABEL: str(owner.lab.folder), NODE_LABEL: NO_NODE} if owner.lab else {}
+    output = engine().containers.run(
         image.id,
         ["python3", "-c", Path(core_speed.__file__).read_text()],
         network_mode="none",
@@ -140,21 +146,21 @@ def _speed(image: Image, platform: Platform, workshop: Workshop) -> float:
         labels=marks,
         platform=str(platform),
     )
-    return float(said)
+    return float(output)
 
 
-def _warn_of_limits_without_effect(workshop: Workshop) -> None:
+def _warn_of_limits_without_effect(owner: ImageOwner) -> None:
     able = engine().info()
     lacking = [what for ability, what in NEEDED.items() if not able.get(ability)]
     if lacking:
-        workshop.emit(
+        owner.emit(
             Warned(
                 f"this engine cannot limit {' and '.join(lacking)}: nodes with a class run without"
             )
         )
 
 
-@engine_talk()
+@engine_errors()
 def details(lab: LabPlace) -> dict[str, Any]:
     """What the lab's containers run and are limited to, as the engine knows it."""
     client = engine(LOOK_TIMEOUT_S)

@@ -122,7 +122,7 @@ def _to_register(wanted: Platform, machine: Machine) -> str:
     return " && ".join(steps)
 
 
-def look() -> Machine:
+def inspect_machine() -> Machine:
     """Ask this machine."""
     own = Platform.parse(f"linux/{_MACHINES.get(platform.machine(), platform.machine())}")
     mounted = (BINFMT / "status").exists()
@@ -155,13 +155,13 @@ def _runs_32_bit() -> bool:
 
 def platform_verdicts() -> dict[str, Verdict]:
     """All platforms that a topology may ask for."""
-    machine = look()
+    machine = inspect_machine()
     return {name: judge(Platform.parse(name), machine) for name in PLATFORMS}
 
 
 def refuse_foreign(wanted: Mapping[str, Platform]) -> None:
     """MissingCapability if nodes (given by name) are for platforms whose programs do not run here."""
-    machine = look()
+    machine = inspect_machine()
     messages, fixes = [], []
     for asked in sorted(set(wanted.values())):
         verdict = judge(asked, machine)

@@ -1,20 +1,20 @@
 """Removing everything that carries a lab's mark, whichever backend made it and whatever state it is in."""
 
-from testbed.backends.common.names import here
+from testbed.backends.common.names import local_backend
 from testbed.backends.docker.build_folder import remove_build_folder
 from testbed.errors import MissingCapability, TestbedError
 from testbed.keeper.processes import end_marked
 from testbed.places import LabPlace
 
 
-def clear_away(lab: LabPlace, backend: str | None) -> list[str]:
+def remove_lab(lab: LabPlace, backend: str | None) -> list[str]:
     """Processes by their environment, then containers by their label; what was removed, as sentences.
 
     `backend` is what the lab's record says, None if it has none. An error means that containers may be left: keep
     the lab's folder, so that another `down` can look again.
     """
     removed = end_marked(lab) + remove_build_folder(lab)
-    if backend is not None and here(backend) != "docker":
+    if backend is not None and local_backend(backend) != "docker":
         return removed
     from testbed.backends.docker.containers import remove_marked
     from testbed.backends.docker.engine import EngineError

@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from testbed.backends.common.base import Done, Ended
-from testbed.backends.common.gates import open_brokers_first, past_their_gate
+from testbed.backends.common.gates import nodes_past_gate, open_brokers_first
 from testbed.backends.field import clocks, collection, watcher
-from testbed.backends.field.board_files import BoardFiles, described, link_of
+from testbed.backends.field.board_files import BoardFiles, board_facts, link_of
 from testbed.backends.field.boards import Board
-from testbed.backends.field.connections import Connections, tried
-from testbed.backends.field.deployment import Deployed, Deployment, OnBoard, folder, load
-from testbed.backends.field.provisioning import SettingUp
+from testbed.backends.field.connections import Connections, failures_by_node
+from testbed.backends.field.deployment import BoardPaths, Deployed, Deployment, folder, load
+from testbed.backends.field.provisioning import BoardSetup
 from testbed.control import request_all
 from testbed.errors import NodeFailure, TestbedError, few
-from testbed.links.changes import Line, Link
+from testbed.links.changes import DirectionState, LinkState
 from testbed.places import LabPlace, RunPlace
 from testbed.plan import Actual, Fingerprints
 from testbed.progress import Emit, Warned
@@ -41,7 +41,7 @@ class BoardsBackend:
 
     def __init__(self, lab: LabPlace, run: RunPlace, topology: Topology, emit: Emit) -> None:
         self._lab, self._run, self._topology, self._emit = lab, run, topology, emit
-        self._on_board = OnBoard(lab.name)
+        self._board_paths = BoardPaths(lab.name)
         self._deployed = Deployed(lab)
         self._fingerprints = Fingerprints(topology)
         self.connections = Connections(lab, run.run)
@@ -66,7 +66,7 @@ class BoardsBackend:
             wired=there,
             shaped=there,
             captured=there,
-            started=past_their_gate(here),
+            started=nodes_past_gate(here),
             fingerprints={name: each["fingerprint"] for name, each in deployed.items()},
         )
 
@@ -83,39 +83,39 @@ class BoardsBackend:
                 if known.get(node.name, {}).get("fingerprint") == self._fingerprints.of(node)
             ]
         )
-        lacking = tried(self._see_what_serves, as_filed)
+        lacking = failures_by_node(self._check_units, as_filed)
         again = [board for board in as_filed if board.node not in lacking]
         anew = [board for board in self._boards(nodes) if board not in again]
         for board in (*again, *anew):  # from now on it has what is not here
             self._deployed.attempt(board.node)
-            here = any(at.exists() for at in collection.homes(self._run, board.node).values())
+            here = any(at.exists() for at in collection.run_files(self._run, board.node).values())
             state = collection.PARTIAL if here else collection.NOTHING
-            told = {**described(board, {}), collection.COLLECTED: state, "missing": ""}
-            collection.note_board(self._run, board.node, told)
+            facts = {**board_facts(board, {}), collection.COLLECTED: state, "missing": ""}
+            collection.note_board(self._run, board.node, facts)
         failed = self._start_units(again)
         if anew:
             failed |= self._set_up(anew)
         failed |= self.connections.open([b for b in (*again, *anew) if b.node not in failed])
         ready = [board for board in anew if board.node not in failed]
-        clocks.measure(self.connections, ready, self._on_board, self._run, "before")
+        clocks.measure(self.connections, ready, self._board_paths, self._run, "before")
         for board in (*again, *anew):
             if board.node not in failed:
                 done(board.node)
-        self._complain("could not be set up", failed)
+        self._raise_failures("could not be set up", failed)
 
-    def _see_what_serves(self, board: Board) -> None:
+    def _check_units(self, board: Board) -> None:
         """BoardError unless shaping and capture are as they were: a board that lost its power has neither."""
-        units = [self._on_board.links_unit] if board.shape else []
+        units = [self._board_paths.links_unit] if board.shape else []
         if board.capture and self._topology.capture.enabled:
-            units.append(self._on_board.capture_unit)
+            units.append(self._board_paths.capture_unit)
         asked = " && ".join(f"systemctl is-active --quiet {unit}" for unit in units)
         self.connections.command(board, ("sh", "-c", asked or "true"))
 
     def _set_up(self, boards: Sequence[Board]) -> dict[str, str]:
-        setting_up = SettingUp(
+        setup = BoardSetup(
             self._lab, self._run, self._topology, self.deployment, self.connections, self._emit
         )
-        failed = setting_up.do(boards)
+        failed = setup.apply(boards)
         for board in boards:
             if board.node not in failed:
                 node = self._topology.node(board.node)
@@ -126,9 +126,11 @@ class BoardsBackend:
     def _start_units(self, boards: Sequence[Board]) -> dict[str, str]:
         """Again, after a crash or a loss of power."""
         failed = self.connections.open(boards)
-        words = ("systemctl", "start", self._on_board.node_unit)
+        words = ("systemctl", "start", self._board_paths.node_unit)
         able = [board for board in boards if board.node not in failed]
-        return failed | tried(lambda b: self.connections.command(b, words, as_root=True), able)
+        return failed | failures_by_node(
+            lambda b: self.connections.command(b, words, as_root=True), able
+        )
 
     def wire(self, nodes: Sequence[Node], done: Done) -> None:
         """They have lines of their own."""
@@ -147,62 +149,64 @@ class BoardsBackend:
         watcher.begin(self._lab, self._run)
         boards = self._boards(nodes)
 
-        def lives() -> frozenset[str]:
+        def running_nodes() -> frozenset[str]:
             """By systemd: a small board loads Python for seconds before the node itself answers."""
-            words = ("systemctl", "is-active", "--quiet", self._on_board.node_unit)
-            dead = tried(lambda board: self.connections.command(board, words), boards)
+            words = ("systemctl", "is-active", "--quiet", self._board_paths.node_unit)
+            dead = failures_by_node(lambda board: self.connections.command(board, words), boards)
             return frozenset(board.node for board in boards if board.node not in dead)
 
-        failed = open_brokers_first(self._lab, nodes, lives, START_S, done)
-        self._complain("did not start", failed)
+        failed = open_brokers_first(self._lab, nodes, running_nodes, START_S, done)
+        self._raise_failures("did not start", failed)
 
     def stop(self, nodes: Sequence[Node], done: Done) -> None:
         """systemd asks politely, then insists."""
-        words = ("systemctl", "stop", self._on_board.node_unit)
+        words = ("systemctl", "stop", self._board_paths.node_unit)
 
         def end(board: Board) -> None:
             self.connections.command(board, words, as_root=True, timeout_s=STOP_S)
             done(board.node)
 
-        self._complain("did not end", tried(end, self._boards(nodes)))
+        self._raise_failures("did not end", failures_by_node(end, self._boards(nodes)))
 
     def signal(self, nodes: Sequence[str], number: int) -> None:
         """To the nodes' processes."""
-        words = ("systemctl", "kill", f"--signal={number}", self._on_board.node_unit)
+        words = ("systemctl", "kill", f"--signal={number}", self._board_paths.node_unit)
         boards = [self.deployment.board(name) for name in nodes]
-        self._complain(
+        self._raise_failures(
             f"did not get {signal.Signals(number).name}",
-            tried(lambda b: self.connections.command(b, words, as_root=True), boards),
+            failures_by_node(lambda b: self.connections.command(b, words, as_root=True), boards),
         )
 
     def remove(self, names: Sequence[str], done: Done) -> None:
         """Their units end; what is made anew is set up again, the rest goes with the lab."""
         known = {board.node: board for board in self.deployment.boards}
-        words = ("systemctl", "stop", self._on_board.node_unit)
+        words = ("systemctl", "stop", self._board_paths.node_unit)
         boards = [known[name] for name in names if name in known]
-        tried(lambda b: self.connections.command(b, words, as_root=True, timeout_s=STOP_S), boards)
+        failures_by_node(
+            lambda b: self.connections.command(b, words, as_root=True, timeout_s=STOP_S), boards
+        )
         for name in names:
             self._deployed.outdate(name)
             done(name)
 
-    def links(self) -> dict[str, Link]:
+    def links(self) -> dict[str, LinkState]:
         """As they were shaped last; real lines are none of ours."""
         deployed = self._deployed.all()
         return {name: _link(each["link"]) for name, each in deployed.items() if each["link"]}
 
-    def change_links(self, links: Mapping[str, Link], before: Mapping[str, Link]) -> None:
+    def change_links(self, links: Mapping[str, LinkState], before: Mapping[str, LinkState]) -> None:
         """On the boards themselves; as they were, if one refuses."""
         failed = self._shape(links)
         if failed:
             self._shape({name: before[name] for name in links})
-            self._complain("did not shape its line", failed)
+            self._raise_failures("did not shape its line", failed)
         for name, link in links.items():
             known = self._deployed.all()[name]
             self._deployed.note(name, known["fingerprint"], _as_json(link))
 
-    def _shape(self, links: Mapping[str, Link]) -> dict[str, str]:
+    def _shape(self, links: Mapping[str, LinkState]) -> dict[str, str]:
         files = BoardFiles(folder(self._lab), self._lab, self._run, self._topology)
-        file, program = self._on_board.links, self._on_board.nodes_pyz
+        file, program = self._board_paths.links, self._board_paths.nodes_pyz
         words = ("sh", "-c", f"cat > {file} && exec python3 {program} board shape {file}")
         interfaces = collection.known_boards(self._run)
 
@@ -211,7 +215,7 @@ class BoardsBackend:
             wanted = files.links(board, interface, links[board.node])
             self.connections.command(board, words, given=json.dumps(wanted).encode(), as_root=True)
 
-        return tried(shape, [self.deployment.board(name) for name in links])
+        return failures_by_node(shape, [self.deployment.board(name) for name in links])
 
     def part(self, number: int, sides: Sequence[Sequence[str]]) -> None:
         """Boards have no core to divide."""
@@ -250,7 +254,7 @@ class BoardsBackend:
         boards = self.deployment.boards
         failed = self.connections.open(boards)
         able = [board for board in boards if board.node not in failed]
-        clocks.measure(self.connections, able, self._on_board, self._run, "after")
+        clocks.measure(self.connections, able, self._board_paths, self._run, "after")
         watcher.end(self._lab)
         return collection.collect(
             self.connections, self.deployment, self._lab, self._run, self._emit, stop=True
@@ -275,7 +279,7 @@ class BoardsBackend:
     def _boards(self, nodes: Sequence[Node]) -> list[Board]:
         return [self.deployment.board(node.name) for node in nodes]
 
-    def _complain(self, what: str, failed: Mapping[str, str]) -> None:
+    def _raise_failures(self, what: str, failed: Mapping[str, str]) -> None:
         if not failed:
             return
         first, reason = next(iter(failed.items()))
@@ -293,12 +297,12 @@ def _cannot(what: str) -> TestbedError:
     )
 
 
-def _as_json(link: Link) -> dict[str, Any]:
+def _as_json(link: LinkState) -> dict[str, Any]:
     return {"up": link.up.to_json(), "down": link.down.to_json()}
 
 
-def _link(data: Mapping[str, Any]) -> Link:
-    return Link(Line.from_json(data["up"]), Line.from_json(data["down"]))
+def _link(data: Mapping[str, Any]) -> LinkState:
+    return LinkState(DirectionState.from_json(data["up"]), DirectionState.from_json(data["down"]))
 
 
 def _all_done(nodes: Sequence[Node], done: Callable[[str], None]) -> None:

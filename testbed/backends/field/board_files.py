@@ -9,9 +9,9 @@ from testbed.backends.common import zipapp
 from testbed.backends.common.node_config import lab_secret, node_config
 from testbed.backends.field.boards import Board, Uplink
 from testbed.backends.field.capture_zipapp import build as build_capture
-from testbed.backends.field.deployment import OnBoard
+from testbed.backends.field.deployment import BoardPaths
 from testbed.jsonfiles import write_json
-from testbed.links.changes import Link
+from testbed.links.changes import LinkState
 from testbed.places import LabPlace, RunPlace
 from testbed.topology.model import PREFIX, Node, Topology
 
@@ -24,7 +24,7 @@ class BoardFiles:
     def __init__(self, folder: Path, lab: LabPlace, run: RunPlace, topology: Topology) -> None:
         self.folder = folder
         self._lab, self._run, self._topology = lab, run, topology
-        self._on_board = OnBoard(lab.name)
+        self._board_paths = BoardPaths(lab.name)
 
     def write_programs(self) -> None:
         """The same for all boards."""
@@ -48,13 +48,13 @@ class BoardFiles:
 
     def _config(self, node: Node) -> dict[str, Any]:
         """The journal is on the board's disk: what a sensor has not handed over survives a loss of power."""
-        on_board = self._on_board
+        on_board = self._board_paths
         config = node_config(
             self._topology, node, self._run, on_board.control, on_board.log, lab_secret(self._lab)
         )
         return {**config, "journal": on_board.journal if config["journal"] else None}
 
-    def links(self, board: Board, interface: str, link: Link) -> dict[str, Any]:
+    def links(self, board: Board, interface: str, link: LinkState) -> dict[str, Any]:
         """links.json: only what goes to and comes from other nodes is shaped."""
         others = [node for node in self._topology.nodes if node.name != board.node]
         here = [self._topology.prefix] if any(not node.on_board for node in others) else []
@@ -66,9 +66,9 @@ class BoardFiles:
         }
 
 
-def link_of(topology: Topology, node: Node) -> Link:
+def link_of(topology: Topology, node: Node) -> LinkState:
     """As the file says."""
-    return Link.of(topology.profile(node.profile))
+    return LinkState.of(topology.profile(node.profile))
 
 
 def host_variables(
@@ -108,7 +108,7 @@ def write_inventory(path: Path, hosts: Mapping[str, Mapping[str, Any]]) -> Path:
     return path
 
 
-def described(board: Board, facts: Mapping[str, Any]) -> dict[str, Any]:
+def board_facts(board: Board, facts: Mapping[str, Any]) -> dict[str, Any]:
     """As the run's folder tells of a board; nothing of keys and options."""
-    told = {name: asdict(board)[name] for name in ("node", "host", "address", "shape", "capture")}
-    return {**told, **facts}
+    own = {name: asdict(board)[name] for name in ("node", "host", "address", "shape", "capture")}
+    return {**own, **facts}

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 
 from testbed.backends.field.boards import Board
-from testbed.backends.field.connections import BoardError, Connections, side_by_side
-from testbed.backends.field.deployment import OnBoard
+from testbed.backends.field.connections import BoardError, Connections, for_each_board
+from testbed.backends.field.deployment import BoardPaths
 from testbed.places import RunPlace
 
 QUESTIONS = 10
@@ -40,44 +40,48 @@ def compared(node: str, when: str, asked: Sequence[tuple[int, int, int]]) -> Rea
 def read(
     connections: Connections,
     board: Board,
-    on_board: OnBoard,
+    board_paths: BoardPaths,
     when: str,
     now: Callable[[], int] = time.time_ns,
 ) -> Reading:
     """Ask a board some times; BoardError if it does not answer."""
-    argv = connections.argv(board, ("python3", on_board.nodes_pyz, "board", "clock"))
+    argv = connections.argv(board, ("python3", board_paths.nodes_pyz, "board", "clock"))
     asked = []
     with subprocess.Popen(
         argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0
-    ) as line:
-        assert line.stdin is not None
-        assert line.stdout is not None
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
         try:
             for _ in range(QUESTIONS):
                 left = now()
-                line.stdin.write(b"\n")
-                answer = line.stdout.readline()
+                process.stdin.write(b"\n")
+                answer = process.stdout.readline()
                 asked.append((left, int(answer), now()))
-            line.stdin.close()
-            line.wait(_PATIENCE_S)
+            process.stdin.close()
+            process.wait(_PATIENCE_S)
         except (OSError, ValueError, subprocess.TimeoutExpired):
-            line.kill()
+            process.kill()
             raise BoardError(f"{board.host} does not tell its time") from None
     return compared(board.node, when, asked)
 
 
 def measure(
-    connections: Connections, boards: Sequence[Board], on_board: OnBoard, run: RunPlace, when: str
+    connections: Connections,
+    boards: Sequence[Board],
+    board_paths: BoardPaths,
+    run: RunPlace,
+    when: str,
 ) -> list[Reading]:
     """All boards at once, on record in the run's folder; who does not answer is left out."""
 
     def attempt(board: Board) -> Reading | None:
         try:
-            return read(connections, board, on_board, when)
+            return read(connections, board, board_paths, when)
         except BoardError:
             return None
 
-    readings = [reading for reading in side_by_side(attempt, boards) if reading is not None]
+    readings = [reading for reading in for_each_board(attempt, boards) if reading is not None]
     with (run.folder / "clocks.jsonl").open("a") as file:
         file.writelines(json.dumps(asdict(reading)) + "\n" for reading in readings)
     return readings

@@ -10,8 +10,13 @@ from typing import Any
 from testbed.backends.field import playbooks
 from testbed.backends.field.board_files import connection_variables, write_inventory
 from testbed.backends.field.boards import Board
-from testbed.backends.field.connections import BoardError, Connections, side_by_side, tried
-from testbed.backends.field.deployment import NOT_YET, Deployed, Deployment, OnBoard, folder
+from testbed.backends.field.connections import (
+    BoardError,
+    Connections,
+    failures_by_node,
+    for_each_board,
+)
+from testbed.backends.field.deployment import NOT_YET, BoardPaths, Deployed, Deployment, folder
 from testbed.jsonfiles import read_json, write_json
 from testbed.places import LabPlace, RunPlace
 from testbed.progress import Emit, StageAdvanced, StageEnded, StageStarted
@@ -37,7 +42,7 @@ def note_board(run: RunPlace, node: str, facts: Mapping[str, Any]) -> None:
     write_json(run.folder / "boards.json", known)
 
 
-def homes(run: RunPlace, node: str) -> dict[str, Path]:
+def run_files(run: RunPlace, node: str) -> dict[str, Path]:
     """A board's files, and where they belong in the run's folder."""
     return {
         LOG: run.log(node),
@@ -71,25 +76,27 @@ def collect(
     )
     failed |= refused
     able = [board for board in able if board.node not in failed]
-    on_board = OnBoard(lab.name)
+    board_paths = BoardPaths(lab.name)
 
-    def bring(board: Board) -> str:
+    def collect_board(board: Board) -> str:
         was_there = there[board.node]["fingerprint"] != NOT_YET
         lost = was_there and not sums[board.host]
         trouble = f"{board.host} has nothing of this lab any more" if lost else ""
         for entry in sums[board.host]:
             try:
-                fetch(connections, board, on_board, entry, homes(run, board.node))
+                fetch(connections, board, board_paths, entry, run_files(run, board.node))
             except BoardError as error:
                 trouble = error.message
         emit(StageAdvanced(STAGE, detail=board.host))
         return trouble
 
     (run.folder / "boards").mkdir(exist_ok=True)
-    cut_off = {b.node: why for b, why in zip(able, side_by_side(bring, able), strict=True) if why}
+    cut_off = {
+        b.node: why for b, why in zip(able, for_each_board(collect_board, able), strict=True) if why
+    }
     for board in boards:
         why = failed.get(board.node) or cut_off.get(board.node) or ""
-        here = any(path.exists() for path in homes(run, board.node).values())
+        here = any(path.exists() for path in run_files(run, board.node).values())
         whole = stop and not why  # while the node runs, more will come
         state = COMPLETE if whole else PARTIAL if here else NOTHING
         note_board(run, board.node, {COLLECTED: state, "missing": why})
@@ -117,51 +124,51 @@ def _sums(
         run.folder / "ansible",
         lambda host, task: emit(StageAdvanced(STAGE, 0, f"{host}: {task}")),
     )
-    told = {host: facts.get("testbed_collected", []) for host, facts in outcome.facts.items()}
+    listed = {host: facts.get("testbed_collected", []) for host, facts in outcome.facts.items()}
     by_host = {board.host: board.node for board in boards}
     refused = {by_host[host]: why for host, why in outcome.reasons.items() if host in by_host}
-    return {host: told.get(host, []) for host in hosts}, refused
+    return {host: listed.get(host, []) for host in hosts}, refused
 
 
 def _sums_meanwhile(
     connections: Connections, lab: LabPlace, boards: Sequence[Board]
 ) -> tuple[dict[str, list[dict[str, Any]]], dict[str, str]]:
     """The same while nodes run: of each file as much as there is now. Logs that are copied anyway are left to that."""
-    on_board = OnBoard(lab.name)
+    board_paths = BoardPaths(lab.name)
     found: dict[str, list[dict[str, Any]]] = {}
 
     def ask(board: Board) -> None:
-        words = ("python3", on_board.nodes_pyz, "board", "sums", on_board.data)
-        told = json.loads(connections.command(board, words, as_root=True, timeout_s=SUMS_S))
+        words = ("python3", board_paths.nodes_pyz, "board", "sums", board_paths.data)
+        listed = json.loads(connections.command(board, words, as_root=True, timeout_s=SUMS_S))
         found[board.host] = [
-            {**entry, "name": entry["file"], "path": f"{on_board.data}/{entry['file']}"}
-            for entry in told
+            {**entry, "name": entry["file"], "path": f"{board_paths.data}/{entry['file']}"}
+            for entry in listed
             if not (board.shape and entry["file"] == LOG)
         ]
 
-    return found, tried(ask, boards)
+    return found, failures_by_node(ask, boards)
 
 
 def fetch(
     connections: Connections,
     board: Board,
-    on_board: OnBoard,
+    board_paths: BoardPaths,
     entry: Mapping[str, Any],
-    at_home: Mapping[str, Path],
+    targets: Mapping[str, Path],
 ) -> None:
     """One file, from where an earlier attempt ended; BoardError if it is not whole afterwards."""
     name, size = str(entry["name"]), int(entry["size"])
-    target = at_home.get(name)
+    target = targets.get(name)
     if target is None:
         return
     path, have = str(entry["path"]), _size(target)
     if have <= size:
-        _append(connections, board, path, on_board, target, have, size)
+        _append(connections, board, path, board_paths, target, have, size)
         if _sum(target) == entry["sha256"]:
             return
     anew = target.with_name(f".{target.name}.anew")  # what is here may be all that there will be
     try:
-        _append(connections, board, path, on_board, anew, 0, size)
+        _append(connections, board, path, board_paths, anew, 0, size)
         if _sum(anew) != entry["sha256"]:
             raise BoardError(f"{board.host}: {name} is not whole ({_size(anew)} of {size} bytes)")
         anew.replace(target)
@@ -173,27 +180,27 @@ def _append(
     connections: Connections,
     board: Board,
     path: str,
-    on_board: OnBoard,
+    board_paths: BoardPaths,
     target: Path,
     offset: int,
     size: int,
 ) -> None:
     """What follows the offset, up to the size that the sum is of: a file that still grows is taken as it was."""
-    words = ("python3", on_board.nodes_pyz, "board", "read", path, str(offset))
+    words = ("python3", board_paths.nodes_pyz, "board", "read", path, str(offset))
     argv = connections.argv(board, words, as_root=True)
     with (
         target.open("r+b" if target.exists() else "w+b") as file,
         subprocess.Popen(
             argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-        ) as line,
+        ) as process,
     ):
-        assert line.stdout is not None
+        assert process.stdout is not None
         file.seek(offset)
         file.truncate()
-        while offset < size and (block := line.stdout.read(min(_BLOCK, size - offset))):
+        while offset < size and (block := process.stdout.read(min(_BLOCK, size - offset))):
             file.write(block)
             offset += len(block)
-        line.stdout.close()
+        process.stdout.close()
 
 
 def _sum(path: Path) -> str:
@@ -208,10 +215,10 @@ def _size(path: Path) -> int:
 def _counts(run: RunPlace, boards: Sequence[Board]) -> dict[str, dict[str, int]]:
     counts = {}
     for board in boards:
-        account = read_json(homes(run, board.node)["capture.json"])
-        if isinstance(account, dict):
+        statistics = read_json(run_files(run, board.node)["capture.json"])
+        if isinstance(statistics, dict):
             counts[board.node] = {
-                name: int(account.get(name, 0)) for name in ("packets", "bytes", "dropped")
+                name: int(statistics.get(name, 0)) for name in ("packets", "bytes", "dropped")
             }
     return counts
 

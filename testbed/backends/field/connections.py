@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from testbed.backends.field.boards import Board
-from testbed.backends.field.deployment import OnBoard
+from testbed.backends.field.deployment import BoardPaths
 from testbed.errors import TestbedError
 from testbed.places import LabPlace, marks
 
@@ -45,7 +45,7 @@ class Connections:
 
     def __init__(self, lab: LabPlace, run: str) -> None:
         self._lab, self._run = lab, run
-        self._on_board = OnBoard(lab.name)
+        self._board_paths = BoardPaths(lab.name)
         self.folder = lab.folder / "b"
 
     def open(self, boards: Sequence[Board]) -> dict[str, str]:
@@ -53,7 +53,7 @@ class Connections:
         self.folder.mkdir(mode=0o700, exist_ok=True)
         return {
             board.node: reason
-            for board, reason in zip(boards, side_by_side(self._open, boards), strict=True)
+            for board, reason in zip(boards, for_each_board(self._open, boards), strict=True)
             if reason
         }
 
@@ -66,7 +66,7 @@ class Connections:
         log = self._log(board)
         argv = [
             *self._ssh(board),
-            *("-M", "-N", "-L", f"{local}:{self._on_board.control}"),
+            *("-M", "-N", "-L", f"{local}:{self._board_paths.control}"),
             board.target,
         ]
         with log.open("wb") as words:
@@ -133,8 +133,8 @@ class Connections:
                 f"{board.host}: {words[0]} had not ended after {timeout_s:.0f} s"
             ) from None
         if done.returncode:
-            said = done.stderr.decode(errors="replace").strip().splitlines()
-            reason = said[-1] if said else f"exit code {done.returncode}"
+            errors = done.stderr.decode(errors="replace").strip().splitlines()
+            reason = errors[-1] if errors else f"exit code {done.returncode}"
             raise BoardError(f"{board.host}: {reason}")
         return done.stdout
 
@@ -157,7 +157,7 @@ class Connections:
         return self.folder / f"{board.node}.log"
 
 
-def side_by_side(do: Callable[[Board], Result], boards: Sequence[Board]) -> list[Result]:
+def for_each_board(do: Callable[[Board], Result], boards: Sequence[Board]) -> list[Result]:
     """The same for many boards at once, in their order."""
     if not boards:
         return []
@@ -165,7 +165,7 @@ def side_by_side(do: Callable[[Board], Result], boards: Sequence[Board]) -> list
         return list(pool.map(do, boards))
 
 
-def tried(do: Callable[[Board], object], boards: Sequence[Board]) -> dict[str, str]:
+def failures_by_node(do: Callable[[Board], object], boards: Sequence[Board]) -> dict[str, str]:
     """Do it to each; reasons of those that failed, by node."""
 
     def attempt(board: Board) -> str:
@@ -176,7 +176,7 @@ def tried(do: Callable[[Board], object], boards: Sequence[Board]) -> dict[str, s
         return ""
 
     reasons: Mapping[str, str] = dict(
-        zip((board.node for board in boards), side_by_side(attempt, boards), strict=True)
+        zip((board.node for board in boards), for_each_board(attempt, boards), strict=True)
     )
     return {node: reason for node, reason in reasons.items() if reason}
 

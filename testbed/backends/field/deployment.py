@@ -94,7 +94,7 @@ class Deployed:
 
 
 @dataclass(frozen=True, slots=True)
-class OnBoard:
+class BoardPaths:
     """The places of one lab on a board."""
 
     lab: str

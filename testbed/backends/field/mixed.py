@@ -11,7 +11,7 @@ from testbed.backends.field.backend import BoardsBackend
 from testbed.backends.field.boards import Uplink
 from testbed.errors import InputError, MissingCapability, NodeFailure, TestbedError
 from testbed.keeper.client import Keeper
-from testbed.links.changes import Link
+from testbed.links.changes import LinkState
 from testbed.links.namespaces import inside, privileged
 from testbed.places import LabPlace
 from testbed.plan import Actual
@@ -72,9 +72,9 @@ def _ip(*words: str) -> None:
 def _run(argv: Sequence[str]) -> None:
     done = subprocess.run(argv, capture_output=True, check=False, timeout=_COMMAND_S)
     if done.returncode:
-        said = done.stderr.decode(errors="replace").strip()
+        errors = done.stderr.decode(errors="replace").strip()
         raise TestbedError(
-            f"the way to the boards could not be made: {' '.join(argv)}: {said}",
+            f"the way to the boards could not be made: {' '.join(argv)}: {errors}",
             "`ip -br address` shows this machine's interfaces; the address must be a free one",
         )
 
@@ -85,26 +85,26 @@ class MixedBackend:
     def __init__(
         self, here: Backend, field: BoardsBackend, lab: LabPlace, topology: Topology
     ) -> None:
-        self._here, self._field, self._lab, self._topology = here, field, lab, topology
+        self._local, self._boards, self._lab, self._topology = here, field, lab, topology
 
     @property
     def name(self) -> str:
         """Both names."""
-        return f"{self._field.name}+{self._here.name}"
+        return f"{self._boards.name}+{self._local.name}"
 
     @property
     def emulator(self) -> str:
         """Of the links here; boards shape their own."""
-        return self._here.emulator
+        return self._local.emulator
 
     @property
     def emulator_reason(self) -> str:
         """As the backend here says."""
-        return f"{self._here.emulator_reason}; {self._field.emulator_reason}"
+        return f"{self._local.emulator_reason}; {self._boards.emulator_reason}"
 
     def inspect(self, names: Collection[str] | None = None) -> Actual:
         """Both parts."""
-        here, there = self._here.inspect(names), self._field.inspect(names)
+        here, there = self._local.inspect(names), self._boards.inspect(names)
         return Actual(
             prepared=here.prepared and there.prepared,
             created=here.created | there.created,
@@ -117,9 +117,9 @@ class MixedBackend:
 
     def prepare(self, topology: Topology) -> None:
         """The core, and its way to the boards' network."""
-        self._here.prepare(topology)
-        self._field.prepare(topology)
-        uplink = self._field.deployment.uplink
+        self._local.prepare(topology)
+        self._boards.prepare(topology)
+        uplink = self._boards.deployment.uplink
         assert uplink is not None
         connect(self._lab, uplink)
 
@@ -143,80 +143,82 @@ class MixedBackend:
 
     def signal(self, nodes: Sequence[str], number: int) -> None:
         """Each place its own."""
-        there, here = self._divided(nodes)
+        there, here = self._split_by_place(nodes)
         if here:
-            self._here.signal(here, number)
+            self._local.signal(here, number)
         if there:
-            self._field.signal(there, number)
+            self._boards.signal(there, number)
 
     def remove(self, names: Sequence[str], done: Done) -> None:
         """Each place what it knows."""
-        on_boards = {board.node for board in self._field.deployment.boards}
-        self._field.remove([name for name in names if name in on_boards], done)
-        self._here.remove([name for name in names if name not in on_boards], done)
+        on_boards = {board.node for board in self._boards.deployment.boards}
+        self._boards.remove([name for name in names if name in on_boards], done)
+        self._local.remove([name for name in names if name not in on_boards], done)
 
-    def links(self) -> dict[str, Link]:
-        return {**self._here.links(), **self._field.links()}
+    def links(self) -> dict[str, LinkState]:
+        return {**self._local.links(), **self._boards.links()}
 
-    def change_links(self, links: Mapping[str, Link], before: Mapping[str, Link]) -> None:
+    def change_links(self, links: Mapping[str, LinkState], before: Mapping[str, LinkState]) -> None:
         """The boards' first: they may refuse, and then nothing was changed here."""
-        there, here = self._divided([*links])
+        there, here = self._split_by_place([*links])
         if there:
-            self._field.change_links({name: links[name] for name in there}, before)
+            self._boards.change_links({name: links[name] for name in there}, before)
         if here:
             try:
-                self._here.change_links({name: links[name] for name in here}, before)
+                self._local.change_links({name: links[name] for name in here}, before)
             except TestbedError:
                 if there:
-                    self._field.change_links({name: before[name] for name in there}, links)
+                    self._boards.change_links({name: before[name] for name in there}, links)
                 raise
 
     def part(self, number: int, sides: Sequence[Sequence[str]]) -> None:
         """In the core, if it is between nodes of this machine only."""
         backend = (
-            self._field if self._divided([n for side in sides for n in side])[0] else self._here
+            self._boards
+            if self._split_by_place([n for side in sides for n in side])[0]
+            else self._local
         )
         backend.part(number, sides)
 
     def reunite(self, number: int) -> None:
-        self._here.reunite(number)
+        self._local.reunite(number)
 
     def expect_starts(self) -> None:
-        self._here.expect_starts()
+        self._local.expect_starts()
 
     def expect_load(self) -> None:
-        self._here.expect_load()
+        self._local.expect_load()
 
     def load(self, number: int, nodes: Sequence[str], to: str, rate_bps: float, size: int) -> None:
         """Between nodes of this machine only."""
-        backend = self._field if self._divided([*nodes, to])[0] else self._here
+        backend = self._boards if self._split_by_place([*nodes, to])[0] else self._local
         backend.load(number, nodes, to, rate_bps, size)
 
     def unload(self, number: int) -> dict[str, int]:
-        return self._here.unload(number)
+        return self._local.unload(number)
 
     def execute(self, node: Node, command: Sequence[str], output: Path) -> Ended:
-        return (self._field if node.on_board else self._here).execute(node, command, output)
+        return (self._boards if node.on_board else self._local).execute(node, command, output)
 
     def link_counts(self) -> dict[str, dict[str, dict[str, int]]]:
-        return {**self._here.link_counts(), **self._field.link_counts()}
+        return {**self._local.link_counts(), **self._boards.link_counts()}
 
     def captured(self) -> tuple[dict[str, dict[str, int]], str]:
         """What one place cannot tell is no reason not to ask the other."""
-        there, missing = self._field.captured()
-        here, trouble = self._here.captured()
+        there, missing = self._boards.captured()
+        here, trouble = self._local.captured()
         return {**here, **there}, "; ".join(filter(None, [trouble, missing]))
 
     def details(self) -> dict[str, Any]:
-        return {**self._here.details(), **self._field.details()}
+        return {**self._local.details(), **self._boards.details()}
 
     def destroy(self) -> list[str]:
-        return self._field.destroy() + self._here.destroy()
+        return self._boards.destroy() + self._local.destroy()
 
     def _both(self, do: Callable[[Backend, Sequence[Node]], None], nodes: Sequence[Node]) -> None:
         """This machine's part, then the boards'; failures of both as one."""
         failures = []
-        for backend, on_board in ((self._here, False), (self._field, True)):
+        for backend, on_board in ((self._local, False), (self._boards, True)):
             part = [node for node in nodes if node.on_board is on_board]
             if not part:
                 continue
@@ -227,6 +229,6 @@ class MixedBackend:
         if failures:
             raise NodeFailure.of(failures)
 
-    def _divided(self, names: Sequence[str]) -> tuple[list[str], list[str]]:
+    def _split_by_place(self, names: Sequence[str]) -> tuple[list[str], list[str]]:
         there = [name for name in names if self._topology.node(name).on_board]
         return there, [name for name in names if name not in there]

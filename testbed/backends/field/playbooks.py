@@ -49,7 +49,7 @@ def read_hosts(inventory: Path) -> dict[str, dict[str, Any]]:
             f"there is no inventory {inventory}", "`testbed inventory FILE` writes one"
         )
     with _commands_found(), tempfile.TemporaryDirectory(prefix="testbed-ansible-") as folder:
-        told, said = ansible_runner.get_inventory(
+        listing, errors = ansible_runner.get_inventory(
             "list",
             [str(inventory.resolve())],
             response_format="json",
@@ -58,19 +58,19 @@ def read_hosts(inventory: Path) -> dict[str, dict[str, Any]]:
             envvars=_environment(),
             settings={"suppress_env_files": True},
         )
-    variables = told.get("_meta", {}).get("hostvars", {}) if isinstance(told, dict) else {}
-    names = _members(told, "boards") or _members(told, "all") if variables else []
+    variables = listing.get("_meta", {}).get("hostvars", {}) if isinstance(listing, dict) else {}
+    names = _members(listing, "boards") or _members(listing, "all") if variables else []
     if not names:
         raise InputError(
-            f"{inventory} names no hosts{': ' + _last_line(said) if said.strip() else ''}",
+            f"{inventory} names no hosts{': ' + _last_line(errors) if errors.strip() else ''}",
             "it is an Ansible inventory with a group `boards`; `testbed inventory FILE` writes one",
         )
     return {name: dict(variables.get(name, {})) for name in names}
 
 
-def _members(told: Mapping[str, Any], group: str) -> list[str]:
-    entry = told.get(group, {})
-    deeper = [name for child in entry.get("children", ()) for name in _members(told, child)]
+def _members(listing: Mapping[str, Any], group: str) -> list[str]:
+    entry = listing.get(group, {})
+    deeper = [name for child in entry.get("children", ()) for name in _members(listing, child)]
     return [*dict.fromkeys([*entry.get("hosts", ()), *deeper])]
 
 
@@ -99,7 +99,7 @@ def play(
         arguments = f"--extra-vars @{extra} --forks {FORKS}" + (" --check" if check else "")
         ident = f"{path.stem}-{number}"
         try:
-            with _told_to_end() as ended:
+            with _signals_deferred() as ended:
                 runner = ansible_runner.run(
                     private_data_dir=folder,
                     playbook=str(path),
@@ -162,23 +162,23 @@ def _last_line(text: str) -> str:
 
 
 @contextmanager
-def _told_to_end() -> Iterator[list[int]]:
+def _signals_deferred() -> Iterator[list[int]]:
     """An interrupt ends the playbook first, and is heard again afterwards; the runner would keep it for itself."""
-    heard: list[int] = []
+    received: list[int] = []
     if threading.current_thread() is not threading.main_thread():
-        yield heard
+        yield received
         return
     before = {
-        number: signal.signal(number, lambda number, _: heard.append(number))
+        number: signal.signal(number, lambda number, _: received.append(number))
         for number in (signal.SIGINT, signal.SIGTERM)
     }
     try:
-        yield heard
+        yield received
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        if heard:
-            signal.raise_signal(heard[0])
+        if received:
+            signal.raise_signal(received[0])
 
 
 @contextmanager

@@ -9,14 +9,14 @@ from typing import Any
 from testbed.backends.field import playbooks
 from testbed.backends.field.board_files import (
     BoardFiles,
+    board_facts,
     connection_variables,
-    described,
     host_variables,
     write_inventory,
 )
 from testbed.backends.field.boards import Board
 from testbed.backends.field.collection import note_board
-from testbed.backends.field.connections import BoardError, Connections, tried
+from testbed.backends.field.connections import BoardError, Connections, failures_by_node
 from testbed.backends.field.deployment import Deployment, folder
 from testbed.places import LabPlace, RunPlace
 from testbed.progress import Emit, StageAdvanced
@@ -26,7 +26,7 @@ STAGE = "creating nodes"
 DEPLOY = "deploy.yml"
 
 
-class SettingUp:
+class BoardSetup:
     """For one lab."""
 
     def __init__(
@@ -41,16 +41,16 @@ class SettingUp:
         self._lab, self._run, self._topology = lab, run, topology
         self._deployment, self._connections, self._emit = deployment, connections, emit
 
-    def do(self, boards: Sequence[Board]) -> dict[str, str]:
+    def apply(self, boards: Sequence[Board]) -> dict[str, str]:
         """Each has its node, waiting at its gate; reasons of those that could not be set up."""
         failed, outcome = self._play(boards, check=False)
         for board in boards:
             if board.node not in failed:
-                told = outcome.facts.get(board.host, {})
-                clock = told.get("testbed_clock")
+                answer = outcome.facts.get(board.host, {})
+                clock = answer.get("testbed_clock")
                 interface = self._interfaces[board.node]
                 facts = {"interface": interface, "clock": clock}
-                note_board(self._run, board.node, described(board, facts))
+                note_board(self._run, board.node, board_facts(board, facts))
         # Whoever logged in before the group `testbed` was there is no member of it yet.
         self._connections.close(board for board in boards if outcome.changed.get(board.host))
         return failed
@@ -67,8 +67,10 @@ class SettingUp:
         failed = self._connections.open(boards)
         able = [board for board in boards if board.node not in failed]
         self._interfaces: dict[str, str] = {}
-        failed |= tried(self._find_interface, able)
-        failed |= tried(self._see_sudo, [board for board in able if board.node not in failed])
+        failed |= failures_by_node(self._find_interface, able)
+        failed |= failures_by_node(
+            self._check_sudo, [board for board in able if board.node not in failed]
+        )
         able = [board for board in able if board.node not in failed]
         if not able:
             return failed, playbooks.Outcome()
@@ -99,7 +101,7 @@ class SettingUp:
         }
         return write_inventory(folder(self._lab) / "lab-inventory.json", hosts)
 
-    def _see_sudo(self, board: Board) -> None:
+    def _check_sudo(self, board: Board) -> None:
         """Later commands have nobody to ask for a password."""
         try:
             self._connections.command(board, ("true",), as_root=True)
@@ -113,8 +115,8 @@ class SettingUp:
         if board.interface:
             self._interfaces[board.node] = board.interface
             return
-        told = self._connections.command(board, ("ip", "-json", "-4", "address", "show"))
-        found = interface_with(board.address, json.loads(told))
+        answer = self._connections.command(board, ("ip", "-json", "-4", "address", "show"))
+        found = interface_with(board.address, json.loads(answer))
         if found is None:
             raise BoardError(
                 f"{board.host} has no interface with {board.address}: set testbed_address or testbed_interface"

@@ -28,12 +28,12 @@ def clear_boards(
     known = known_boards(run)
     states = {b.host: known.get(b.node, {}).get(COLLECTED, NOTHING) for b in boards}
     begun = {b.host for b in boards if there[b.node]["fingerprint"] != NOT_YET}
-    kept = {
+    uncollected = {
         host: state
         for host, state in states.items()
         if not discard and host in begun and state != COMPLETE
     }
-    hosts = {b.host: connection_variables(b) for b in boards if b.host not in kept}
+    hosts = {b.host: connection_variables(b) for b in boards if b.host not in uncollected}
     own = write_inventory(folder(lab) / "clean-inventory.json", hosts)
     inventories = deployment.inventories(own)
     artifacts = run.folder / "ansible"
@@ -45,7 +45,7 @@ def clear_boards(
     waiting = f"`testbed collect {run.run} -i {deployment.inventory}` brings it home, then {again}"
     left += [
         f"board {host} still has what was not collected ({what} of it is here); {waiting}"
-        for host, what in kept.items()
+        for host, what in uncollected.items()
     ]
     return removed, left
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from testbed.backends.field import clocks
 from testbed.backends.field.boards import Board
 from testbed.backends.field.connections import Connections
-from testbed.backends.field.deployment import Deployed, OnBoard, load
+from testbed.backends.field.deployment import BoardPaths, Deployed, load
 from testbed.keeper.processes import end_all, marked
 from testbed.places import LabPlace, RunPlace, marks
 
@@ -27,7 +27,7 @@ class Watcher:
 
     def __init__(self, lab: LabPlace, run: RunPlace) -> None:
         self._run = run
-        self._on_board = OnBoard(lab.name)
+        self._board_paths = BoardPaths(lab.name)
         self._lab = lab
         self._connections = Connections(lab, run.run)
         self._over = threading.Event()
@@ -47,7 +47,7 @@ class Watcher:
                     threading.Thread(target=self._copy, args=(board,), daemon=True).start()
             if pause_s:
                 self._connections.open(boards)
-                clocks.measure(self._connections, boards, self._on_board, self._run, "during")
+                clocks.measure(self._connections, boards, self._board_paths, self._run, "during")
             pause_s = EVERY_S
         for copy in [*self._copies.values()]:
             copy.terminate()
@@ -62,7 +62,7 @@ class Watcher:
         target = self._run.log(board.node)
         while not self._over.is_set():
             have = target.stat().st_size if target.exists() else 0
-            words = ("tail", "-c", f"+{have + 1}", "-F", self._on_board.log)
+            words = ("tail", "-c", f"+{have + 1}", "-F", self._board_paths.log)
             with target.open("ab") as file:
                 argv = self._connections.argv(board, words, as_root=True)
                 self._copies[board.node] = copy = subprocess.Popen(

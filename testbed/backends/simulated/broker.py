@@ -11,13 +11,13 @@ from nodes.runtime.broker import STOPS
 from nodes.runtime.config import NodeConfig
 from nodes.runtime.connection import GOING_AWAY, NORMAL, POLICY_VIOLATION
 from nodes.runtime.dialing import OTHER_WAY
-from nodes.runtime.handshake import FIXED_NONCES, Card, Host
+from nodes.runtime.handshake import FIXED_NONCES, Host, Identity
 from nodes.runtime.link import LinkMethod
 from testbed.backends.simulated.connection import RESPONSE, Connect, Ending, Side
 from testbed.backends.simulated.link import SimulatedLink
 from testbed.backends.simulated.loop import SECOND, Loop
 from testbed.backends.simulated.node import EPOCH_NS, SimulatedLog, SimulatedNode
-from testbed.backends.simulated.peer_links import SimulatedSwitchboard
+from testbed.backends.simulated.peer_links import SimulatedPeerLinks
 
 
 class SimulatedBroker(SimulatedNode):
@@ -32,7 +32,7 @@ class SimulatedBroker(SimulatedNode):
         super().__init__(log, loop, config, core, service_ns)
         self._default = LinkMethod(config.delivery)
         self._methods = {peer: LinkMethod(chosen) for peer, chosen in config.deliveries.items()}
-        self._board = SimulatedSwitchboard(self, connect)
+        self._peer_links = SimulatedPeerLinks(self, connect)
         self._listens = False
 
     @property
@@ -53,23 +53,23 @@ class SimulatedBroker(SimulatedNode):
 
     def link_up(self, link: SimulatedLink) -> None:
         super().link_up(link)
-        self._board.on_up(link)
+        self._peer_links.on_up(link)
 
     def link_down(self, link: SimulatedLink, ending: Ending) -> None:
         if ending.orderly and self.links.get(link.peer) is link and self.alive:
-            self._board.carry_on(link)
+            self._peer_links.carry_on(link)
         super().link_down(link, ending)
-        self._board.on_down(link, orderly=ending.orderly)
+        self._peer_links.on_down(link, orderly=ending.orderly)
 
     def queue_message(self, peer: str, message: Message, data: bytes) -> tuple[Dropped, ...]:
         link = self.links.get(peer)
-        if link is not None and not link.parting:
-            link.use.note(message, self.loop.seconds)
+        if link is not None and not link.closing_orderly:
+            link.activity.note(message, self.loop.seconds)
             return link.offer(
                 data, message.priority, control=message.control, upkeep=message.upkeep
             )
-        if self._board.knows(peer):
-            return self._board.queue(peer, message, data)
+        if self._peer_links.knows(peer):
+            return self._peer_links.queue(peer, message, data)
         return (Dropped(data, message.priority, f"there is no link to {peer}"),)
 
     def unreachable(self, peer: str, reason: str) -> None:
@@ -80,21 +80,21 @@ class SimulatedBroker(SimulatedNode):
 
     # Who comes
 
-    def receive_guest(self, side: Side, response_size: int) -> None:
+    def accept(self, side: Side, response_size: int) -> None:
         """Somebody connects; the rest follows from what comes."""
-        host = Host(Card.of(self.config), FIXED_NONCES[1])
-        greeted = False
+        host = Host(Identity.of(self.config), FIXED_NONCES[1])
+        hello_received = False
 
         def take(item: Any) -> None:
-            nonlocal greeted
+            nonlocal hello_received
             if isinstance(item, str):
-                side.say(RESPONSE, response_size)
-            elif not greeted:
-                greeted = True
+                side.send_http(RESPONSE, response_size)
+            elif not hello_received:
+                hello_received = True
                 peer, answer = host.answer(item.data)
                 if self._wants(side, peer, proven=False):
-                    self._board.at_door(peer, side)
-                    side.greet(answer)
+                    self._peer_links.add_pending(peer, side)
+                    side.send_hello(answer)
             else:
                 self._admit(side, host.admit(item.data))
 
@@ -104,15 +104,15 @@ class SimulatedBroker(SimulatedNode):
         if not self._wants(side, peer, proven=True):
             return
         self.end_link(peer, "replaced by a newer connection", POLICY_VIOLATION)
-        queue = self._board.adopt(peer)
+        queue = self._peer_links.adopt(peer)
         method = self._methods.get(peer, self._default)
         side.open(peer, method, method.scheduler() if queue is None else queue)
 
     def _wants(self, side: Side, peer: str, *, proven: bool) -> bool:
         """Whether a link with this peer is wanted now; if not, it is told."""
-        if self._board.declines(peer, proven=proven):
+        if self._peer_links.declines(peer, proven=proven):
             side.close(OTHER_WAY, NORMAL)
-        elif self.leaving and not self._board.knows(peer):
+        elif self.leaving and not self._peer_links.knows(peer):
             side.close(STOPS, GOING_AWAY)
         return not side.ended
 
@@ -120,7 +120,7 @@ class SimulatedBroker(SimulatedNode):
 
     def crash(self) -> None:
         super().crash()
-        self._board.close()
+        self._peer_links.close()
 
     def quiet(self) -> None:
         self.perform(self.core.leave(self.loop.seconds))
@@ -129,10 +129,10 @@ class SimulatedBroker(SimulatedNode):
     def handed_over(self) -> bool:
         """Guests may go when they have what is queued for them; other brokers are needed until the core has left."""
         for peer, link in list(self.links.items()):
-            if link.idle and not self._board.knows(peer):
+            if link.idle and not self._peer_links.knows(peer):
                 self.end_link(peer, STOPS, GOING_AWAY)
-        return super().handed_over and not self._board.queued
+        return super().handed_over and not self._peer_links.queued
 
     def end(self) -> None:
         super().end()
-        self._board.close()
+        self._peer_links.close()

@@ -13,20 +13,20 @@ from testbed.backends.simulated.link_layer import (
 from testbed.backends.simulated.loop import SECOND
 
 
-class StreamSeen:
+class CapturedStream:
     """The segments of one stream, in the order in which they passed."""
 
     def __init__(self) -> None:
         self.starts, self.lengths, self.times = array("q"), array("q"), array("q")
 
 
-class Watch:
+class DirectionCapture:
     """One direction of a link."""
 
     def __init__(self, link: str, direction: str) -> None:
         self.link = link
         self.direction = direction
-        self.streams: dict[Flow, StreamSeen] = {}
+        self.streams: dict[Flow, CapturedStream] = {}
         self.packets, self.wire_bytes, self.tcp_bytes = 0, 0, 0
         self.tcp_packets, self.answers, self.acks, self.repeated_openings = 0, 0, 0, 0
         self.datagrams, self.datagram_bytes = 0, 0  # of the background
@@ -53,7 +53,7 @@ class Watch:
         if kind is Kind.DATA:
             seen = self.streams.get(packet.flow)
             if seen is None:
-                seen = self.streams[packet.flow] = StreamSeen()
+                seen = self.streams[packet.flow] = CapturedStream()
             seen.starts.append(packet.start)
             seen.lengths.append(packet.length)
             seen.times.append(now)

@@ -15,10 +15,10 @@ from websockets.uri import parse_uri
 from nodes.delivery.base import Chunk, Scheduler
 from nodes.protocol.wire import Message
 from nodes.runtime import label_extension
-from nodes.runtime.config import BrokerPlace, NodeConfig
-from nodes.runtime.connection import GOING_AWAY, NORMAL, NOT_USED, PART_WITHIN_S
+from nodes.runtime.config import BrokerAddress, NodeConfig
+from nodes.runtime.connection import GOING_AWAY, NORMAL, NOT_USED, ORDERLY_CLOSE_S
 from nodes.runtime.dialing import ANSWER_WITHIN_S, OTHER_WAY
-from nodes.runtime.handshake import FIXED_NONCES, Caller, Card
+from nodes.runtime.handshake import FIXED_NONCES, Caller, Identity
 from nodes.runtime.link import LinkMethod
 from testbed.backends.simulated.link import SimulatedLink, write
 from testbed.backends.simulated.link_layer import Flow
@@ -27,10 +27,10 @@ from testbed.backends.simulated.stream_contents import frame_head
 from testbed.backends.simulated.tcp import END, Endpoint
 
 REQUEST, RESPONSE = "request", "response"
-LOOK_WHETHER_ALL_HAS_ARRIVED = SECOND // 100
+ARRIVAL_CHECK_INTERVAL = SECOND // 100
 
 
-class Farewell(NamedTuple):
+class CloseFrame(NamedTuple):
     """A WebSocket's close frame."""
 
     code: int
@@ -42,8 +42,8 @@ class Farewell(NamedTuple):
         return 2 + len(self.reason.encode())
 
     def __str__(self) -> str:
-        said = Close(self.code, self.reason)
-        return f"received {said}; then sent {said}"
+        close = Close(self.code, self.reason)
+        return f"received {close}; then sent {close}"
 
 
 class Ending(NamedTuple):
@@ -96,12 +96,12 @@ class Side:
         endpoint.on_vanished = lambda: self.lose("the peer has vanished")
         owner.sides[self] = None
 
-    def say(self, item: str, size: int) -> None:
+    def send_http(self, item: str, size: int) -> None:
         """A message of HTTP."""
         self._outgoing.ledger.note_protocol(self.endpoint.sender.written, size)
         self.endpoint.write(size, item)
 
-    def greet(self, hello: bytes) -> None:
+    def send_hello(self, hello: bytes) -> None:
         """HELLO."""
         write(self.endpoint, self._outgoing, Chunk(hello))
 
@@ -129,8 +129,8 @@ class Side:
             item, self._arrived = come
             if self.ended:
                 return
-            if isinstance(item, Farewell):
-                self._on_farewell(item)
+            if isinstance(item, CloseFrame):
+                self._on_close_frame(item)
             elif item is END:
                 self.endpoint.finish()
                 self._over(Ending("no close frame received or sent"))
@@ -145,17 +145,17 @@ class Side:
         """This side ends it, and the other hears of it as soon as what was written before has come."""
         if not self.ended:
             if not self._left:
-                self._say(Farewell(code, reason))
+                self._send_close(CloseFrame(code, reason))
             self.endpoint.finish()
             self._over(Ending(reason))
 
     def part(self) -> None:
         """Close it in order, since it is not used: what the peer has sent until it hears of that is still taken."""
-        if self.ended or self.link is None or self.link.parting:
+        if self.ended or self.link is None or self.link.closing_orderly:
             return
-        self.link.parting = True
-        self._say(Farewell(NORMAL, NOT_USED))
-        self._give_up_if_nothing_moves(lambda: self.endpoint.receiver.up_to)
+        self.link.closing_orderly = True
+        self._send_close(CloseFrame(NORMAL, NOT_USED))
+        self._give_up_without_progress(lambda: self.endpoint.receiver.up_to)
 
     def cut(self, reason: str) -> None:
         """End it at once, without a word: the peer does not listen."""
@@ -177,54 +177,54 @@ class Side:
             self.link.end()
         self.endpoint.finish()
 
-    def _on_farewell(self, farewell: Farewell) -> None:
+    def _on_close_frame(self, close_frame: CloseFrame) -> None:
         link = self.link
-        parting = link is not None and link.parting
-        if not parting:
-            self._say(farewell)
+        closing_orderly = link is not None and link.closing_orderly
+        if not closing_orderly:
+            self._send_close(close_frame)
         self.endpoint.finish()
-        if link is not None and not parting and farewell == (NORMAL, NOT_USED):
-            link.hush()
+        if link is not None and not closing_orderly and close_frame == (NORMAL, NOT_USED):
+            link.stop_sending()
             self._left = True
-            self._end_when_all_has_arrived(Ending(str(farewell), orderly=True))
+            self._end_when_all_has_arrived(Ending(str(close_frame), orderly=True))
             return
         self._over(
             Ending(
-                NOT_USED if parting else str(farewell),
-                orderly=parting,
-                sent_away=farewell.code == GOING_AWAY,
-                other_way=farewell.reason == OTHER_WAY,
+                NOT_USED if closing_orderly else str(close_frame),
+                orderly=closing_orderly,
+                sent_away=close_frame.code == GOING_AWAY,
+                other_way=close_frame.reason == OTHER_WAY,
             )
         )
 
     def _end_when_all_has_arrived(self, ending: Ending) -> None:
-        def look(_: None = None) -> None:
+        def check(_: None = None) -> None:
             if self.ended:
                 return
             if self.endpoint.sender.unacknowledged:
-                self.owner.loop.at(self.owner.loop.now + LOOK_WHETHER_ALL_HAS_ARRIVED, look)
+                self.owner.loop.at(self.owner.loop.now + ARRIVAL_CHECK_INTERVAL, check)
             else:
                 self._over(ending)
 
-        self._give_up_if_nothing_moves(lambda: self.endpoint.sender.unacknowledged)
-        look()
+        self._give_up_without_progress(lambda: self.endpoint.sender.unacknowledged)
+        check()
 
-    def _give_up_if_nothing_moves(self, state: Callable[[], int]) -> None:
+    def _give_up_without_progress(self, state: Callable[[], int]) -> None:
         before = state()
 
-        def look(_: None) -> None:
+        def check(_: None) -> None:
             if state() == before:
                 self.lose(NOT_USED)
             elif not self.ended:
-                self._give_up_if_nothing_moves(state)
+                self._give_up_without_progress(state)
 
-        patience = round(PART_WITHIN_S * SECOND)
-        self.owner.loop.at(self.owner.loop.now + patience, look)
+        patience = round(ORDERLY_CLOSE_S * SECOND)
+        self.owner.loop.at(self.owner.loop.now + patience, check)
 
-    def _say(self, farewell: Farewell) -> None:
-        size = farewell.size + frame_head(farewell.size, masked=self.endpoint.client)
+    def _send_close(self, close_frame: CloseFrame) -> None:
+        size = close_frame.size + frame_head(close_frame.size, masked=self.endpoint.client)
         self._outgoing.ledger.note_protocol(self.endpoint.sender.written, size)
-        self.endpoint.write(size, farewell)
+        self.endpoint.write(size, close_frame)
 
     def _over(self, ending: Ending) -> None:
         self.ended = True
@@ -265,7 +265,7 @@ class Dial:
 
     def __init__(
         self,
-        broker: BrokerPlace,
+        broker: BrokerAddress,
         method: LinkMethod,
         queue: Scheduler,
         connect: Connect,
@@ -282,12 +282,12 @@ class Dial:
         self.answered = False  # the other side speaks: the connection will stand in a moment
         self._method = method
         self._before_proof = before_proof
-        self._caller = Caller(Card.of(side.owner.config), broker.name, FIXED_NONCES[0])
+        self._caller = Caller(Identity.of(side.owner.config), broker.name, FIXED_NONCES[0])
         self._loop = side.owner.loop
         self._patience = Timer(self._loop, lambda: side.lose("timed out"))
         side.on_failed = lambda ending: self._fail(ending, on_failed)
         side.receive_with(self._take)
-        side.endpoint.on_open = lambda: side.say(REQUEST, request_size)
+        side.endpoint.on_open = lambda: side.send_http(REQUEST, request_size)
         side.endpoint.on_refused = lambda: side.lose(
             REFUSED.format(host=broker.at.host, port=broker.at.port)
         )
@@ -311,7 +311,7 @@ class Dial:
         self.answered = True
         if isinstance(item, str):
             self._wait()
-            self.side.greet(self._caller.first())
+            self.side.send_hello(self._caller.first())
             return
         self._patience.set(None)
         proof = self._caller.answer(item.data)
@@ -319,7 +319,7 @@ class Dial:
 
     def _prove(self, proof: bytes) -> None:
         if not self.side.ended:
-            self.side.greet(proof)
+            self.side.send_hello(proof)
             self.side.open(self.broker.name, self._method, self.queue)
 
     def _fail(self, ending: Ending, on_failed: Callable[["Dial", Ending], None]) -> None:

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from nodes.delivery.base import Dropped
 from nodes.overlay.edge import Edge
 from nodes.overlay.reliability.custody import encoded_with_custody
-from nodes.overlay.reliability.dedup import Heard
+from nodes.overlay.reliability.dedup import DeliveryRecord
 from nodes.overlay.reliability.outbox import MAX_REPEATED
-from nodes.overlay.reliability.promises import promises
+from nodes.overlay.reliability.settings import reliability_settings
 from nodes.protocol.wire import Message
-from nodes.runtime.broker_selection import Backoff, Homes
+from nodes.runtime.broker_selection import Backoff, BrokerSelection
 from nodes.runtime.config import NodeConfig
 from nodes.runtime.link import LinkMethod
 from nodes.runtime.log import about_published
@@ -28,9 +28,9 @@ class Disk:
     """What a node finds again when it is started again."""
 
     published: int = 0  # how many messages it has made
-    owed: dict[int, Message] = field(default_factory=dict)  # its journal: what nobody has taken,
-    taken: dict[int, Message] = field(default_factory=dict)  # and what was taken lately
-    to_come: list[Moment] = field(default_factory=list)  # what it is to publish
+    outbox: dict[int, Message] = field(default_factory=dict)  # its journal: what nobody has taken,
+    acknowledged: dict[int, Message] = field(default_factory=dict)  # and what was taken lately
+    scheduled: list[Moment] = field(default_factory=list)  # what it is to publish
 
 
 class SimulatedEdge(SimulatedNode):
@@ -47,7 +47,7 @@ class SimulatedEdge(SimulatedNode):
         connect: Connect,
         disk: Disk,
     ) -> None:
-        promised = promises(config.overlay.method, config.overlay.parameters)
+        promised = reliability_settings(config.overlay.method, config.overlay.parameters)
         again = bool(log.lines)
         super().__init__(
             log, loop, config, Edge(config.station(), promised, config.topics), service_ns
@@ -57,13 +57,15 @@ class SimulatedEdge(SimulatedNode):
         self._queue = self._method.scheduler()
         self._connect_to = connect
         self._dial: Dial | None = None
-        self._homes = Homes(config.brokers, Backoff(config.random("reconnect")))
+        self._broker_selection = BrokerSelection(
+            config.brokers, Backoff(config.random("reconnect"))
+        )
         self._problems: dict[str, str] = {}  # broker: why it could not be reached the last time
         self._up_since = 0
         self._disk = disk
         self._publisher = Publisher(config.number, disk.published)
         if again and promised.custody_from is not None:
-            self._remember()
+            self._restore_dedup_window()
 
     @property
     def ready(self) -> bool:
@@ -72,20 +74,22 @@ class SimulatedEdge(SimulatedNode):
     def go(self) -> None:
         now = self.loop.seconds
         oldest_ns = EPOCH_NS + round((now - self._promises.retain_s) * SECOND)
-        taken = [each for each in self._disk.taken.values() if each.published_ns >= oldest_ns]
-        self.core.repeat(taken, now)
-        self.perform(self.core.restore(self._disk.owed.values(), now))
+        acknowledged = [
+            each for each in self._disk.acknowledged.values() if each.published_ns >= oldest_ns
+        ]
+        self.core.repeat(acknowledged, now)
+        self.perform(self.core.restore(self._disk.outbox.values(), now))
         self._connect()
         self._play()
 
     def play(self, moments: list[Moment]) -> None:
         """Publish at these moments, in the order of time; one that is started again goes on with the rest."""
-        self._disk.to_come = moments
+        self._disk.scheduled = moments
         self._play()
 
     def play_more(self, moments: list[Moment]) -> None:
         """Publish at these moments, too; one that is down does so when it is started again in time."""
-        self._disk.to_come = sorted([*self._disk.to_come, *moments], key=lambda one: one[0])
+        self._disk.scheduled = sorted([*self._disk.scheduled, *moments], key=lambda one: one[0])
         if self.alive and not self.leaving:
             self._begin(moments)
 
@@ -108,12 +112,16 @@ class SimulatedEdge(SimulatedNode):
         if self.alive:
             lived_s = (self.loop.now - self._up_since) / SECOND
             leave = ending.sent_away or ending.silent
-            self._connect_after(self._homes.on_link_lost(lived_s, leave=leave))
+            self._connect_after(self._broker_selection.on_link_lost(lived_s, leave=leave))
 
     def _connect(self, _: None = None) -> None:
         if self.alive:
             self._dial = Dial(
-                self._homes.next, self._method, self._queue, self._connect_to, self._on_failed
+                self._broker_selection.next,
+                self._method,
+                self._queue,
+                self._connect_to,
+                self._on_failed,
             )
 
     def _on_failed(self, dial: Dial, ending: Ending) -> None:
@@ -121,7 +129,7 @@ class SimulatedEdge(SimulatedNode):
         if problem != self._problems.get(peer):  # one that is away for long: one line
             self.log.write("unreachable", peer=peer, reason=problem)
         self._problems[peer] = problem
-        self._connect_after(self._homes.on_unreachable())
+        self._connect_after(self._broker_selection.on_unreachable())
 
     def _connect_after(self, wait_s: float) -> None:
         self.loop.at(self.loop.now + round(wait_s * SECOND), self._connect)
@@ -129,14 +137,14 @@ class SimulatedEdge(SimulatedNode):
     # Publishing
 
     def forget(self, message_id: int) -> None:
-        if (message := self._disk.owed.pop(message_id, None)) is not None:
-            self._disk.taken[message_id] = message
-            while len(self._disk.taken) > MAX_REPEATED:
-                del self._disk.taken[next(iter(self._disk.taken))]
+        if (message := self._disk.outbox.pop(message_id, None)) is not None:
+            self._disk.acknowledged[message_id] = message
+            while len(self._disk.acknowledged) > MAX_REPEATED:
+                del self._disk.acknowledged[next(iter(self._disk.acknowledged))]
 
     def _play(self) -> None:
-        moments = [moment for moment in self._disk.to_come if moment[0] >= self.loop.now]
-        self._disk.to_come = moments
+        moments = [moment for moment in self._disk.scheduled if moment[0] >= self.loop.now]
+        self._disk.scheduled = moments
         self._begin(moments)
 
     def _begin(self, moments: list[Moment]) -> None:
@@ -157,25 +165,25 @@ class SimulatedEdge(SimulatedNode):
         message = self._publisher.make(what, EPOCH_NS + self.loop.now)
         self._disk.published += 1
         if self._promises.custody(message.priority):
-            self._disk.owed[message.message_id] = message
+            self._disk.outbox[message.message_id] = message
         self.log.write("publish", **about_published(message, late_ns=0))
         self.published += 1
         self.later(self.perform, self.core.publish(message, self.loop.seconds))
 
     # The time before
 
-    def _remember(self) -> None:
+    def _restore_dedup_window(self) -> None:
         """What it was handed before it was started again stands in its log."""
-        told = [json.loads(line) for line in self.log.lines]
-        if any(line["event"] == "ready" for line in told):
+        records = [json.loads(line) for line in self.log.lines]
+        if any(line["event"] == "ready" for line in records):
             self.core.resume(
-                Heard(
+                DeliveryRecord(
                     int(line["id"], 16),
                     line["topic"],
                     line["priority"],
                     (line["t"] - EPOCH_NS) / SECOND,
                 )
-                for line in told
+                for line in records
                 if line["event"] == "receive"
             )
 

@@ -9,25 +9,32 @@ from nodes.runtime.publisher import publication
 from testbed.backends.common.names import SIMULATED
 from testbed.backends.common.node_config import node_config
 from testbed.backends.simulated.broker import SimulatedBroker
-from testbed.backends.simulated.capture import Watch
+from testbed.backends.simulated.capture import DirectionCapture
 from testbed.backends.simulated.connection import Side
 from testbed.backends.simulated.edge import Disk, SimulatedEdge
-from testbed.backends.simulated.link_layer import DATAGRAM_BYTES, Divide, Flow, Kind, Line, Packet
+from testbed.backends.simulated.link_layer import (
+    DATAGRAM_BYTES,
+    Flow,
+    Kind,
+    LinkDirection,
+    Packet,
+    Partitions,
+)
 from testbed.backends.simulated.loop import SECOND, Loop
 from testbed.backends.simulated.node import SimulatedLog, SimulatedNode
 from testbed.backends.simulated.tcp import Endpoint
-from testbed.links.changes import BOTH, DOWN, UP, Link, as_filed, ordered
+from testbed.links.changes import BOTH, DOWN, UP, LinkState, apply_order, configured_links
 from testbed.links.model import LinkModel, direction_random, queue_bytes
 from testbed.links.scenario_orders import link_orders
 from testbed.places import RunPlace
-from testbed.scenario import Action, Incident
+from testbed.scenario import Publication, TimedAction
 from testbed.scenario.model import NUMBER
 from testbed.topology.model import ActionKind, Node, NodeKind, Topology
 
 # Background traffic in virtual time: datagrams at a steady rate, which cross the lines and are nobody's.
 
 
-class Load:
+class BackgroundTraffic:
     """Datagrams from one node to another until it is ended."""
 
     def __init__(self, loop: Loop, flow: Flow, rate_bps: float, size: int) -> None:
@@ -55,20 +62,21 @@ class Load:
 MakeFlow = Callable[[str, str], Flow]
 
 
-class Loads:
+class BackgroundTraffics:
     """All that go on."""
 
     def __init__(self, loop: Loop, make_flow: MakeFlow) -> None:
         self._loop = loop
         self._make_flow = make_flow
-        self._on: dict[int, list[Load]] = {}
+        self._on: dict[int, list[BackgroundTraffic]] = {}
 
     def begin(
         self, number: int, nodes: tuple[str, ...], to: str, rate_bps: float, size: int
     ) -> None:
         """From each of these nodes."""
         self._on[number] = [
-            Load(self._loop, self._make_flow(name, to), rate_bps, size) for name in nodes
+            BackgroundTraffic(self._loop, self._make_flow(name, to), rate_bps, size)
+            for name in nodes
         ]
 
     def end(self, number: int) -> None:
@@ -83,16 +91,18 @@ class SimulatedLab:
     def __init__(self, topology: Topology, run: RunPlace, service_ns: int) -> None:
         self.topology = topology
         self.loop = Loop()
-        self.watches = [
-            Watch(node.name, direction) for node in topology.nodes for direction in BOTH
+        self.captures = [
+            DirectionCapture(node.name, direction) for node in topology.nodes for direction in BOTH
         ]
         self.lines = {
-            (watch.link, watch.direction): self._line(watch, as_filed(topology)[watch.link])
-            for watch in self.watches
+            (watch.link, watch.direction): self._make_direction(
+                watch, configured_links(topology)[watch.link]
+            )
+            for watch in self.captures
         }
-        self.links = as_filed(topology)
-        self.divide = Divide()
-        self.loads = Loads(
+        self.links = configured_links(topology)
+        self.partitions = Partitions()
+        self.loads = BackgroundTraffics(
             self.loop, lambda near, far: self._flow(topology.node(near), topology.node(far))
         )
         self._run, self._service_ns = run, service_ns
@@ -114,30 +124,30 @@ class SimulatedLab:
 
     # What happens to it
 
-    def strike(self, incident: Incident) -> None:
+    def apply(self, action: TimedAction) -> None:
         """Nodes or links fail, or are mended, now."""
-        match incident.kind:
+        match action.kind:
             case ActionKind.CRASH:
-                for name in incident.nodes:
+                for name in action.nodes:
                     self.nodes[name].crash()
             case ActionKind.STOP:
-                for name in incident.nodes:
+                for name in action.nodes:
                     self.nodes[name].terminate()
             case ActionKind.START:
-                for name in incident.nodes:
+                for name in action.nodes:
                     self._restart(name)
             case ActionKind.PARTITION:
-                self.divide.part(incident.details[NUMBER], incident.details["sides"])
+                self.partitions.part(action.details[NUMBER], action.details["sides"])
             case ActionKind.REUNITE:
-                self.divide.reunite(incident.details[NUMBER])
+                self.partitions.heal(action.details[NUMBER])
             case ActionKind.LOAD:
-                rate_bps, size = incident.details["rate_bps"], incident.details["size"]
-                number, to = incident.details[NUMBER], incident.details["to"]
-                self.loads.begin(number, incident.nodes, to, rate_bps, size)
+                rate_bps, size = action.details["rate_bps"], action.details["size"]
+                number, to = action.details[NUMBER], action.details["to"]
+                self.loads.begin(number, action.nodes, to, rate_bps, size)
             case ActionKind.UNLOAD:
-                self.loads.end(incident.details[NUMBER])
-            case _ if incident.kind.of_links:
-                self._change(incident)
+                self.loads.end(action.details[NUMBER])
+            case _ if action.kind.of_links:
+                self._change(action)
 
     def _restart(self, name: str) -> None:
         old = self.nodes[name]
@@ -148,41 +158,41 @@ class SimulatedLab:
         node.on_received = self._on_received.get(name, node.on_received)
         node.go()
 
-    def _change(self, incident: Incident) -> None:
-        filed = as_filed(self.topology)
-        for order, names in link_orders(incident, self.topology):
+    def _change(self, action: TimedAction) -> None:
+        configured = configured_links(self.topology)
+        for order, names in link_orders(action, self.topology):
             now = {name: self.links[name] for name in names}
-            self.change_links(ordered(order, now, filed, SIMULATED))
+            self.change_links(apply_order(order, now, configured, SIMULATED))
 
-    def change_links(self, links: Mapping[str, Link]) -> None:
+    def change_links(self, links: Mapping[str, LinkState]) -> None:
         """Shapes and cuts of these links from now on."""
         for name, link in links.items():
             self.links[name] = link
             mtu = self._mtu(self.topology.node(name))
             for direction in BOTH:
-                now, line = link.line(direction), self.lines[name, direction]
-                line.model.reshape(now.shape, queue_bytes(now.shape, mtu))
-                line.set_cut(now.cut)
+                now, direction_state = link.direction_state(direction), self.lines[name, direction]
+                direction_state.model.reshape(now.shape, queue_bytes(now.shape, mtu))
+                direction_state.set_cut(now.cut)
 
     def go(self) -> None:
         """All nodes begin."""
         for node in self.nodes.values():
             node.go()
 
-    def play(self, timeline: tuple[Action, ...], start: int, *, more: bool = False) -> None:
+    def play(self, timeline: tuple[Publication, ...], start: int, *, more: bool = False) -> None:
         """Every publisher gets its part; `more`: besides what it has already."""
-        by_node = sorted(timeline, key=lambda action: action.node)  # each part stays in order
-        for name, part in groupby(by_node, key=lambda action: action.node):
+        by_node = sorted(timeline, key=lambda planned: planned.node)  # each part stays in order
+        for name, part in groupby(by_node, key=lambda planned: planned.node):
             publisher = self.nodes[name]
             assert isinstance(publisher, SimulatedEdge)  # only sensors publish
             play = publisher.play_more if more else publisher.play
             play(
                 [
                     (
-                        start + action.at_ns,
-                        publication(action.topic, action.priority, action.size, action.place),
+                        start + planned.at_ns,
+                        publication(planned.topic, planned.priority, planned.size, planned.place),
                     )
-                    for action in part
+                    for planned in part
                 ]
             )
 
@@ -195,11 +205,11 @@ class SimulatedLab:
         for node in self.nodes.values():
             node.stop()
 
-    def _line(self, watch: Watch, link: Link) -> Line:
-        shape = link.line(watch.direction).shape
-        room = queue_bytes(shape, self._mtu(self.topology.node(watch.link)))
+    def _make_direction(self, watch: DirectionCapture, link: LinkState) -> LinkDirection:
+        shape = link.direction_state(watch.direction).shape
+        limit_bytes = queue_bytes(shape, self._mtu(self.topology.node(watch.link)))
         chance = direction_random(self.topology.seed, watch.link, watch.direction)
-        return Line(self.loop, LinkModel(shape, room, chance), watch)
+        return LinkDirection(self.loop, LinkModel(shape, limit_bytes, chance), watch)
 
     def _node(self, node: Node) -> SimulatedNode:
         config: NodeConfig = parse(
@@ -231,7 +241,7 @@ class SimulatedLab:
             assert isinstance(host, SimulatedBroker)
             if not met and host.listens:
                 met.append(Side(host, server, back))
-                host.receive_guest(met[0], response_size)
+                host.accept(met[0], response_size)
             return bool(met)
 
         server.admits = admits
@@ -240,9 +250,9 @@ class SimulatedLab:
     def _flow(self, near: Node, far: Node) -> Flow:
         apart = near.router is None or near.router != far.router
         core = (1 if near.router is None else 2) if apart else -1
-        return Flow(near.name, far.name, self._route(near, far), self.divide, core)
+        return Flow(near.name, far.name, self._route(near, far), self.partitions, core)
 
-    def _route(self, near: Node, far: Node) -> tuple[Line, ...]:
+    def _route(self, near: Node, far: Node) -> tuple[LinkDirection, ...]:
         """Up to the core, or to the router that both are behind, and down again."""
         if near.router is not None and near.router == far.router:
             return self.lines[near.name, UP], self.lines[far.name, DOWN]

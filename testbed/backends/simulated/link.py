@@ -8,7 +8,7 @@ from math import ceil
 from nodes.delivery.base import Chunk, Dropped, Needs, Scheduler
 from nodes.protocol.wire import Message, decode
 from nodes.runtime.link import LinkMethod
-from nodes.runtime.link_eviction import Use
+from nodes.runtime.link_eviction import LinkActivity
 from testbed.backends.simulated.link_layer import Flow
 from testbed.backends.simulated.loop import SECOND, Loop, Timer
 from testbed.backends.simulated.stream_contents import frame_head
@@ -36,9 +36,9 @@ class SimulatedLink:
         self.peer = peer
         self.scheduler = scheduler
         self.endpoint = endpoint
-        self.use = Use(loop.seconds)
+        self.activity = LinkActivity(loop.seconds)
         self.carried = False  # what was queued in the end waits for the next link
-        self.parting = False  # whether this side is closing it in order
+        self.closing_orderly = False  # whether this side is closing it in order
         self._loop = loop
         self._outgoing = outgoing
         self._needs: Needs = method.needs
@@ -48,7 +48,7 @@ class SimulatedLink:
         self._writing = False  # a chunk is given out, and the kernel has no room for it
         self._chunks_received = 0
         self._woken = False
-        self._hushed = False
+        self._sending_stopped = False
         self._ended = False
         self._timer = Timer(loop, self._wake)
 
@@ -56,9 +56,9 @@ class SimulatedLink:
         """The connection is this link's from now on; to be called before anything is offered."""
         if self._needs.prompt_acks:
             self.endpoint.receiver.put_off_ns = self._read_after_ns
-        self.endpoint.on_answer = self._on_answer
-        self.endpoint.sender.on_room = self._on_room
-        self.scheduler.on_link_up(self.endpoint.packet_room, self._loop.seconds)
+        self.endpoint.on_ack = self._on_answer
+        self.endpoint.sender.on_writable = self._on_writable
+        self.scheduler.on_link_up(self.endpoint.packet_payload, self._loop.seconds)
         self._work()
 
     @property
@@ -85,9 +85,9 @@ class SimulatedLink:
         self._work()
         return dropped
 
-    def hush(self) -> None:
+    def stop_sending(self) -> None:
         """Begin nothing new: the peer is closing it in order."""
-        self._hushed = True
+        self._sending_stopped = True
         self._timer.set(None)
 
     def end(self, *, orderly: bool = False) -> None:
@@ -100,12 +100,12 @@ class SimulatedLink:
 
     def on_chunk(self, chunk: Chunk) -> None:
         """All bytes of a chunk have come."""
-        if self._needs.answers:
+        if self._needs.udp_acks:
             self.endpoint.answer(self._chunks_received % 256)
             self._chunks_received += 1
         messages = self._assembler.on_chunk(chunk)
         if not messages:  # a piece of a long one
-            self.use.last = self._loop.seconds
+            self.activity.last = self._loop.seconds
         for whole in messages:
             self._handle(self, decode(whole))
 
@@ -117,7 +117,7 @@ class SimulatedLink:
 
     def _wake(self, _: None = None) -> None:
         self._woken = False
-        if not self._writing and not self._ended and not self._hushed:
+        if not self._writing and not self._ended and not self._sending_stopped:
             self._progress()
             self._send()
 
@@ -126,7 +126,7 @@ class SimulatedLink:
         scheduler, loop = self.scheduler, self._loop
         while (chunk := scheduler.next_chunk(loop.seconds)) is not None:
             self._write(chunk)
-            if not self.endpoint.sender.has_room:
+            if not self.endpoint.sender.can_write:
                 self._writing = True
                 self._timer.set(None)
                 return
@@ -140,11 +140,11 @@ class SimulatedLink:
     def _write(self, chunk: Chunk) -> None:
         write(self.endpoint, self._outgoing, chunk)
 
-    def _on_room(self) -> None:
+    def _on_writable(self) -> None:
         if self._writing and not self._ended:
             self._writing = False
             self._progress()
-            if not self._hushed:
+            if not self._sending_stopped:
                 self._send()
 
     def _progress(self) -> None:
@@ -156,7 +156,7 @@ class SimulatedLink:
     def _on_answer(self, number: int) -> None:
         if self._ended:
             return
-        self.scheduler.on_answer(number, self._loop.seconds)
+        self.scheduler.on_ack(number, self._loop.seconds)
         self._work()
 
 

@@ -17,25 +17,25 @@ from testbed.links.model import Drop, LinkModel
 # The core in virtual time: where links meet, and packets between the sides of a partition are lost.
 
 
-class Divide:
+class Partitions:
     """Who cannot reach whom at present."""
 
     def __init__(self) -> None:
-        self.partitions: dict[int, dict[str, int]] = {}  # number -> node -> side
+        self.active: dict[int, dict[str, int]] = {}  # number -> node -> side
 
     def part(self, number: int, sides: Sequence[Sequence[str]]) -> None:
         """These sides are apart from now on."""
-        self.partitions[number] = {name: side for side, names in enumerate(sides) for name in names}
+        self.active[number] = {name: side for side, names in enumerate(sides) for name in names}
 
-    def reunite(self, number: int) -> None:
+    def heal(self, number: int) -> None:
         """They are so no more."""
-        self.partitions.pop(number, None)
+        self.active.pop(number, None)
 
     def between(self, one: str, other: str) -> bool:
         """Whether these two are apart."""
         return any(
             one in side_of and other in side_of and side_of[one] != side_of[other]
-            for side_of in self.partitions.values()
+            for side_of in self.active.values()
         )
 
 
@@ -137,51 +137,51 @@ class Flow:
         self,
         source: str,
         target: str,
-        route: "tuple[Line, ...]",
-        divide: Divide | None = None,
+        route: "tuple[LinkDirection, ...]",
+        partitions: Partitions | None = None,
         core: int = -1,
     ) -> None:
         self.source = source
         self.target = target
         self.route = route
-        self.divide = divide
+        self.partitions = partitions
         self.core = core  # behind so many lines it crosses the core; -1: never
         self.ledger = Ledger()
         self.items: deque[tuple[int, Any]] = deque()
-        self.deliver: Callable[[Packet], None] = _nobody
+        self.deliver: Callable[[Packet], None] = _discard
 
     @property
-    def parted(self) -> bool:
+    def partitioned(self) -> bool:
         """Whether the core lets nothing of it pass."""
-        return self.divide is not None and self.divide.between(self.source, self.target)
+        return self.partitions is not None and self.partitions.between(self.source, self.target)
 
     def send(self, packet: Packet) -> None:
         """Put it on the first line."""
         self.route[0].send(packet)
 
 
-def _nobody(_: Packet) -> None:
+def _discard(_: Packet) -> None:
     """The connection has ended at the other side."""
 
 
-PARTED = "parted"  # why a packet is dropped: it wants to the other side of a partition
+PARTITIONED = "parted"  # why a packet is dropped: it wants to the other side of a partition
 
 
-class Watcher(Protocol):
+class PacketObserver(Protocol):
     """Sees each packet where captures see it: behind the line."""
 
     def see(self, packet: Packet, now: int) -> None:
         """It has arrived."""
 
 
-class Line:
+class LinkDirection:
     """Takes packets, and hands each to the next line of its way, or to its receiver."""
 
-    def __init__(self, loop: Loop, model: LinkModel, watcher: Watcher) -> None:
+    def __init__(self, loop: Loop, model: LinkModel, observer: PacketObserver) -> None:
         self.model = model
         self.dropped: Counter[str] = Counter()  # by reason
         self._loop = loop
-        self._watcher = watcher
+        self._observer = observer
         self._cut = False
         self._epoch = 0  # counts the cuts
 
@@ -208,11 +208,11 @@ class Line:
         if packet.epoch != self._epoch:
             self.dropped[Drop.CUT] += 1
             return
-        self._watcher.see(packet, self._loop.now)
+        self._observer.see(packet, self._loop.now)
         packet.place += 1
         flow = packet.flow
-        if packet.place == flow.core and flow.parted:
-            self.dropped[PARTED] += 1
+        if packet.place == flow.core and flow.partitioned:
+            self.dropped[PARTITIONED] += 1
             return
         if packet.place < len(flow.route):
             flow.route[packet.place].send(packet)

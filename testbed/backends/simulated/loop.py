@@ -60,16 +60,16 @@ class Timer:
         self._loop = loop
         self._call = call
         self._due: int | None = None
-        self._planned: int | None = None  # the earliest moment at which `_look` will be called
+        self._planned: int | None = None  # the earliest moment at which `_on_due` will be called
 
     def set(self, due: int | None) -> None:
         """When it is to happen; None: not at all."""
         self._due = due
         if due is not None and (self._planned is None or due < self._planned):
             self._planned = max(due, self._loop.now)
-            self._loop.at(self._planned, self._look, self._planned)
+            self._loop.at(self._planned, self._on_due, self._planned)
 
-    def _look(self, planned: int) -> None:
+    def _on_due(self, planned: int) -> None:
         if planned == self._planned:
             self._planned = None
         if self._due is None:

@@ -31,7 +31,7 @@ class Core(Protocol):
         """The time has come; actions."""
 
 
-Order = Callable[[Any, float], Iterable[Any]]  # core, now: actions
+NodeCall = Callable[[Any, float], Iterable[Any]]  # core, now: actions
 
 
 class Network:
@@ -40,7 +40,7 @@ class Network:
     `destination_of(action)` is the number of the node that gets `action.message`, or None if the action sends nothing.
     `make_node(number)` makes a core. `delay_ns` is the time under way, or a function (sender, receiver) of it.
     Who sends to a node that is gone hears of it `lost_after_ns` after the message would have arrived; None: never.
-    `watch` is told of each message as it is sent.
+    `on_sent` is told of each message as it is sent.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Network:
         delay_ns: int | Callable[[int, int], int],
         notice: Callable[[int, Any, float], object] | None = None,
         lost_after_ns: int | None = None,
-        watch: Callable[[Any], object] | None = None,
+        on_sent: Callable[[Any], object] | None = None,
     ) -> None:
         self.loop = loop
         self.nodes: dict[int, Core] = {}
@@ -62,7 +62,7 @@ class Network:
         self._delay_ns = delay_ns
         self._notice = notice
         self._lost_after_ns = lost_after_ns
-        self._watch = watch
+        self._on_sent = on_sent
         self._timers: dict[int, Timer] = {}
         self._gone: set[int] = set()
 
@@ -72,7 +72,7 @@ class Network:
             self.nodes[number] = self._make_node(number)
         return self.nodes[number]
 
-    def tell(self, number: int, order: Order) -> None:
+    def call(self, number: int, order: NodeCall) -> None:
         """Something that a node is to do now, from outside; it is done at once."""
         if number not in self._gone:
             self._perform(number, order(self.node(number), self.loop.seconds))
@@ -94,8 +94,8 @@ class Network:
             to = self._destination_of(action)
             if to is not None:
                 self.sent += 1
-                if self._watch is not None:
-                    self._watch(action.message)
+                if self._on_sent is not None:
+                    self._on_sent(action.message)
                 took = delay if isinstance(delay, int) else delay(number, to)
                 loop.at(loop.now + took, self._arrive, (number, to, action.message))
             elif self._notice is not None:
@@ -110,9 +110,9 @@ class Network:
             return
         self.lost += 1
         if self._lost_after_ns is not None:
-            self.loop.at(self.loop.now + self._lost_after_ns, self._tell_lost, (sender, to))
+            self.loop.at(self.loop.now + self._lost_after_ns, self._report_lost, (sender, to))
 
-    def _tell_lost(self, link: tuple[int, int]) -> None:
+    def _report_lost(self, link: tuple[int, int]) -> None:
         sender, gone = link
         if sender in self.nodes and gone in self._gone:
             self._perform(sender, self.nodes[sender].on_peer_lost(gone, self.loop.seconds))

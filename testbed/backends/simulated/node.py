@@ -12,6 +12,7 @@ from typing import Any
 
 from nodes.delivery.base import Dropped
 from nodes.overlay.base import (
+    Acknowledged,
     Action,
     Deliver,
     Drop,
@@ -20,7 +21,6 @@ from nodes.overlay.base import (
     Overlay,
     Refuse,
     Send,
-    Taken,
 )
 from nodes.protocol.wire import Message, encode
 from nodes.runtime.config import NodeConfig
@@ -32,7 +32,9 @@ from testbed.backends.simulated.link import SimulatedLink
 from testbed.backends.simulated.loop import SECOND, Loop, Timer
 
 EPOCH_NS = 10**18  # what virtual time calls its beginning: ns since 1970, a date in 2001
-HANDED_OVER_LOOK = SECOND // 50  # how often a node that stops looks whether all is handed over
+HAND_OVER_CHECK_INTERVAL = (
+    SECOND // 50
+)  # how often a node that stops looks whether all is handed over
 
 
 class SimulatedLog:
@@ -118,7 +120,7 @@ class SimulatedNode(ABC):
         if not self.leaving:
             self._leaves_until = self.loop.now + round(HAND_OVER_S * SECOND)
             self.quiet()
-            self._look_whether_all_is_handed_over()
+            self._check_handed_over()
 
     def quiet(self) -> None:  # noqa: B027 - a node without plans has nothing to give up
         """Begin nothing new: the node is about to stop."""
@@ -128,12 +130,12 @@ class SimulatedNode(ABC):
         """Whether nothing is left to be done for others."""
         return self.core.left and all(link.idle for link in self.links.values())
 
-    def _look_whether_all_is_handed_over(self, _: None = None) -> None:
+    def _check_handed_over(self, _: None = None) -> None:
         assert self._leaves_until is not None
         if not self.alive:
             return
         if not self.handed_over and self.loop.now < self._leaves_until:
-            self.loop.at(self.loop.now + HANDED_OVER_LOOK, self._look_whether_all_is_handed_over)
+            self.loop.at(self.loop.now + HAND_OVER_CHECK_INTERVAL, self._check_handed_over)
             return
         self.end()
 
@@ -176,7 +178,7 @@ class SimulatedNode(ABC):
     def handle(self, link: SimulatedLink, message: Message, arrived: int) -> None:
         """A message came in."""
         if self.links.get(link.peer) is link:
-            link.use.note(message, self.loop.seconds)
+            link.activity.note(message, self.loop.seconds)
             self.perform(self.core.on_message(link.peer, message, self.loop.seconds), arrived)
             self.note_readiness()
 
@@ -208,7 +210,7 @@ class SimulatedNode(ABC):
                     self.end_link(peer, reason, PROTOCOL_ERROR)
                 case Drop(peer, reason):
                     self._cut_link(peer, reason)
-                case Taken(message_id):
+                case Acknowledged(message_id):
                     self.forget(message_id)
                 case Note(event, details):
                     self.log.write(event, **details)
@@ -253,7 +255,7 @@ class SimulatedNode(ABC):
 
     def _on_timer(self) -> None:
         for peer, link in self.links.items():
-            self.core.on_life(peer, link.endpoint.lived_s)
+            self.core.on_activity(peer, link.endpoint.lived_s)
         self.perform(self.core.on_deadline(self.loop.seconds))
         self.note_readiness()
 

@@ -9,23 +9,25 @@ from collections.abc import Callable
 from typing import Protocol
 
 from nodes.delivery.base import Dropped, Scheduler
-from nodes.overlay.reliability.promises import promises
+from nodes.overlay.reliability.settings import reliability_settings
 from nodes.protocol.wire import Message
 from nodes.runtime.broker_selection import Backoff
 from nodes.runtime.config import NodeConfig
 from nodes.runtime.connection import NORMAL
 from nodes.runtime.dialing import ANSWER_WITHIN_S, OTHER_WAY
 from nodes.runtime.link import LinkMethod
-from nodes.runtime.link_eviction import surplus
-from nodes.runtime.peer_links import HOLD_BACK_S, LOOK_AGAIN_S
+from nodes.runtime.link_eviction import links_to_evict
+from nodes.runtime.peer_links import HOLD_BACK_S, RECHECK_S
 from testbed.backends.simulated.connection import Connect, Dial, Ending, Side
 from testbed.backends.simulated.link import SimulatedLink
 from testbed.backends.simulated.loop import SECOND, Loop, Timer
 
-LOOK_AT_DOOR = SECOND // 100  # how often it is looked whether who stands there has proven it
+PENDING_CHECK_INTERVAL = (
+    SECOND // 100
+)  # how often it is looked whether who stands there has proven it
 
 
-class Desk(Protocol):
+class PeerLinkOwner(Protocol):
     """The broker whose links these are."""
 
     loop: Loop
@@ -40,7 +42,7 @@ class Desk(Protocol):
         """No link to this broker can be made."""
 
 
-class Call:
+class OutgoingCall:
     """One attempt to get a link, and what waits for it."""
 
     def __init__(self, queue: Scheduler) -> None:
@@ -49,23 +51,25 @@ class Call:
         self.given_up = False
 
 
-class SimulatedSwitchboard:
+class SimulatedPeerLinks:
     """What one broker has of this."""
 
-    def __init__(self, desk: Desk, connect: Connect) -> None:
-        config = desk.config
-        self._desk = desk
-        self._loop = desk.loop
+    def __init__(self, owner: PeerLinkOwner, connect: Connect) -> None:
+        config = owner.config
+        self._owner = owner
+        self._loop = owner.loop
         self._connect = connect
         self._brokers = {broker.name: broker for broker in config.brokers}
         self._method = LinkMethod(config.delivery)
-        self._most = promises(config.overlay.method, config.overlay.parameters).max_links
-        self._calls: dict[str, Call] = {}
-        self._at_door: dict[str, Side] = {}
+        self._most = reliability_settings(
+            config.overlay.method, config.overlay.parameters
+        ).max_links
+        self._calls: dict[str, OutgoingCall] = {}
+        self._pending: dict[str, Side] = {}
         self._made: dict[str, tuple[SimulatedLink, int]] = {}  # links of this side's own, and when
         self._backoffs: dict[str, Backoff] = {}
         self._not_before: dict[str, int] = {}
-        self._look = Timer(desk.loop, self.trim)
+        self._trim_timer = Timer(owner.loop, self.trim)
 
     def knows(self, peer: str) -> bool:
         """Whether this is a broker that can be called."""
@@ -79,8 +83,8 @@ class SimulatedSwitchboard:
     def queue(self, peer: str, message: Message, data: bytes) -> tuple[Dropped, ...]:
         """There is no link to this broker: keep the message until there is one; what was dropped because of it."""
         if (call := self._calls.get(peer)) is None:
-            call = self._calls[peer] = Call(self._method.scheduler())
-            if peer not in self._desk.links:  # else one is being closed in order: `on_down` calls
+            call = self._calls[peer] = OutgoingCall(self._method.scheduler())
+            if peer not in self._owner.links:  # else one is being closed in order: `on_down` calls
                 self._call_soon(peer, call)
         now = self._loop.seconds
         return call.queue.offer(
@@ -93,30 +97,30 @@ class SimulatedSwitchboard:
         One that has given its proof stands already for the other side, and what follows may have been sent.
         """
         broker = self._brokers.get(peer)
-        if broker is None or broker.number < self._desk.config.number:
+        if broker is None or broker.number < self._owner.config.number:
             return False
         if (call := self._calls.get(peer)) is not None:
             return call.dial is not None and call.dial.answered and not proven
         link, since = self._made.get(peer, (None, 0))
         return link is not None and self._loop.now - since < ANSWER_WITHIN_S * SECOND
 
-    def at_door(self, peer: str, side: Side) -> None:
+    def add_pending(self, peer: str, side: Side) -> None:
         """Somebody says that it is this broker, and has not proven it yet."""
-        self._at_door[peer] = side
+        self._pending[peer] = side
 
     def _hold_back(self, peer: str, go_on: Callable[[], None]) -> None:
         end = self._loop.now + round(HOLD_BACK_S * SECOND)
 
-        def look(_: None = None) -> None:
-            side = self._at_door.get(peer)
+        def check(_: None = None) -> None:
+            side = self._pending.get(peer)
             waits = side is not None and not side.ended and side.link is None
             if waits and self._loop.now < end:
-                self._loop.at(self._loop.now + LOOK_AT_DOOR, look)
+                self._loop.at(self._loop.now + PENDING_CHECK_INTERVAL, check)
             else:
                 go_on()
 
-        lower = self._brokers[peer].number < self._desk.config.number
-        (look if lower else go_on)()
+        lower = self._brokers[peer].number < self._owner.config.number
+        (check if lower else go_on)()
 
     def adopt(self, peer: str) -> Scheduler | None:
         """This broker's own connection stands: call it no more; what waits for it."""
@@ -138,7 +142,7 @@ class SimulatedSwitchboard:
         """A link was closed in order: what is still queued on it waits for the next one."""
         if link.scheduler.queued.messages and self.knows(link.peer):
             link.end(orderly=True)
-            call = self._calls.setdefault(link.peer, Call(link.scheduler))
+            call = self._calls.setdefault(link.peer, OutgoingCall(link.scheduler))
             link.carried = call.queue is link.scheduler
 
     def on_down(self, link: SimulatedLink, *, orderly: bool) -> None:
@@ -155,15 +159,15 @@ class SimulatedSwitchboard:
 
     def trim(self) -> None:
         """If there are too many links, close those in order that are not used; look again if that did not do."""
-        if not self._desk.alive:
+        if not self._owner.alive:
             return
-        between = (link for peer, link in self._desk.links.items() if peer in self._brokers)
-        unused, too_many = surplus(between, self._most, self._loop.seconds)
+        between = (link for peer, link in self._owner.links.items() if peer in self._brokers)
+        unused, too_many = links_to_evict(between, self._most, self._loop.seconds)
         for link in unused:
-            if (side := self._desk.side_of(link.peer)) is not None:
+            if (side := self._owner.side_of(link.peer)) is not None:
                 side.part()
         if too_many:
-            self._look.set(self._loop.now + round(LOOK_AGAIN_S * SECOND))
+            self._trim_timer.set(self._loop.now + round(RECHECK_S * SECOND))
 
     def close(self) -> None:
         """Call nobody any more."""
@@ -173,9 +177,9 @@ class SimulatedSwitchboard:
                 call.dial.abandon()
         self._calls.clear()
 
-    def _call_soon(self, peer: str, call: Call) -> None:
+    def _call_soon(self, peer: str, call: OutgoingCall) -> None:
         def begin(_: None) -> None:
-            if self._desk.alive and not call.given_up:
+            if self._owner.alive and not call.given_up:
                 call.dial = Dial(
                     self._brokers[peer],
                     self._method,
@@ -193,22 +197,22 @@ class SimulatedSwitchboard:
         if call is None or call.dial is not dial:
             return
 
-        def tell(_: None = None) -> None:
-            if self._calls.get(peer) is call and self._desk.alive:
+        def report_unreachable(_: None = None) -> None:
+            if self._calls.get(peer) is call and self._owner.alive:
                 del self._calls[peer]
                 self._wait_a_little(peer)
-                self._desk.unreachable(peer, ending.reason)
+                self._owner.unreachable(peer, ending.reason)
 
         if ending.other_way:
             call.dial = None
             # `adopt` ends the waiting
-            self._loop.at(self._loop.now + round(ANSWER_WITHIN_S * SECOND), tell)
+            self._loop.at(self._loop.now + round(ANSWER_WITHIN_S * SECOND), report_unreachable)
         else:
-            tell()
+            report_unreachable()
 
     def _backoff(self, peer: str) -> Backoff:
         if peer not in self._backoffs:
-            self._backoffs[peer] = Backoff(self._desk.config.random(f"calling {peer}"))
+            self._backoffs[peer] = Backoff(self._owner.config.random(f"calling {peer}"))
         return self._backoffs[peer]
 
     def _wait_a_little(self, peer: str) -> None:

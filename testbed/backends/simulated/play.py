@@ -11,91 +11,94 @@ from testbed.backends.simulated.lab import SimulatedLab
 from testbed.backends.simulated.loop import SECOND, Timer
 from testbed.backends.simulated.node import EPOCH_NS
 from testbed.errors import NodeFailure, TestbedError, few
-from testbed.recording.actions import FAILED, entry
+from testbed.recording.actions import FAILED, action_entry
 from testbed.recording.script import Script, compiled
 from testbed.scenario import (
-    Action,
-    Incident,
-    expected_despite,
-    without_the_fallen,
+    Publication,
+    TimedAction,
+    expected_with_downtimes,
+    without_downtimes,
 )
-from testbed.scenario.schedule import Agenda
+from testbed.scenario.schedule import Schedule
 from testbed.scenario.triggers import Reception, place_in_overlay, reception
 from testbed.topology.model import NodeKind
 
 # What happens in a lab in virtual time beside publications that are known: at its time, or when that has come.
 
 
-LOOK = SECOND // 50  # how often logs are looked at, as in a real lab
-ASK = SECOND  # how often brokers are asked
+LOG_CHECK_INTERVAL = SECOND // 50  # how often logs are looked at, as in a real lab
+OVERLAY_CHECK_INTERVAL = SECOND  # how often brokers are asked
 _MARK = '"receive"'
 
 
-class Acting:
+class TimelinePlayer:
     """Lets incidents happen, and keeps what came of them."""
 
-    def __init__(self, lab: SimulatedLab, start: int, agenda: Agenda, end: int) -> None:
+    def __init__(self, lab: SimulatedLab, start: int, schedule: Schedule, end: int) -> None:
         self._lab = lab
         self._start = start
         self._end = end
-        self._agenda = agenda
+        self._schedule = schedule
         self._read = {name: len(node.log.lines) for name, node in lab.nodes.items()}
-        self._asked = start - ASK
+        self._asked = start - OVERLAY_CHECK_INTERVAL
         self.done: list[dict[str, Any]] = []
         self.missed: list[str] = []  # sentences on what never came
-        self.published: list[Action] = []  # because of what has come
+        self.published: list[Publication] = []  # because of what has come
         self._timer = Timer(lab.loop, self._on_time)
-        if agenda.triggers:
-            lab.loop.at(start + LOOK, self._look, None)
+        if schedule.triggers:
+            lab.loop.at(start + LOG_CHECK_INTERVAL, self._on_check, None)
         self._wait()
 
     def give_up(self) -> None:
         """The scenario is over."""
         now_ns = self._lab.loop.now - self._start
-        self.missed += self._agenda.give_up(now_ns, over=True)
-        self._strike_due()
-        for incident in self._agenda.close(now_ns):
-            self._strike(incident)
+        self.missed += self._schedule.give_up(now_ns, over=True)
+        self._apply_due()
+        for action in self._schedule.close(now_ns):
+            self._apply(action)
 
     def _wait(self) -> None:
         """For the next incident."""
-        if (next_ns := self._agenda.next_ns) is not None:
+        if (next_ns := self._schedule.next_ns) is not None:
             self._timer.set(max(self._lab.loop.now, self._start + next_ns))
 
     def _on_time(self) -> None:
         if self._lab.loop.now < self._end:
-            self._strike_due()
+            self._apply_due()
             self._wait()
 
-    def _strike_due(self) -> None:
-        for incident in self._agenda.due(self._lab.loop.now - self._start):
-            self._strike(incident)
+    def _apply_due(self) -> None:
+        for action in self._schedule.due(self._lab.loop.now - self._start):
+            self._apply(action)
 
-    def _strike(self, incident: Incident) -> None:
+    def _apply(self, action: TimedAction) -> None:
         """Now; one that cannot be done has its reason on record, and the scenario goes on."""
         more = {}
         try:
-            self._lab.strike(incident)
+            self._lab.apply(action)
         except TestbedError as error:
             more[FAILED] = error.message
         now = EPOCH_NS + self._lab.loop.now
-        self.done.append(entry(incident, EPOCH_NS + self._start, now, **more))
+        self.done.append(action_entry(action, EPOCH_NS + self._start, now, **more))
 
-    def _look(self, _: None) -> None:
+    def _on_check(self, _: None) -> None:
         """Whether something has come that is waited for."""
-        lab, agenda = self._lab, self._agenda
+        lab, schedule = self._lab, self._schedule
         now_ns = lab.loop.now - self._start
-        more = agenda.on_receptions(self._receptions(), now_ns)
-        if agenda.triggers.watches_overlay and lab.loop.now - self._asked >= ASK:
+        more = schedule.on_receptions(self._receptions(), now_ns)
+        if (
+            schedule.triggers.watches_overlay
+            and lab.loop.now - self._asked >= OVERLAY_CHECK_INTERVAL
+        ):
             self._asked = lab.loop.now
-            more += agenda.on_overlay(self._overlay(), now_ns)
+            more += schedule.on_overlay(self._overlay(), now_ns)
         if more:
             self.published += more
             lab.play(more, self._start, more=True)
-        self.missed += agenda.give_up(now_ns)
+        self.missed += schedule.give_up(now_ns)
         self._on_time()
-        if agenda.triggers and lab.loop.now + LOOK < self._end:
-            lab.loop.at(lab.loop.now + LOOK, self._look, None)
+        if schedule.triggers and lab.loop.now + LOG_CHECK_INTERVAL < self._end:
+            lab.loop.at(lab.loop.now + LOG_CHECK_INTERVAL, self._on_check, None)
 
     def _receptions(self) -> list[Reception]:
         found = []
@@ -115,18 +118,18 @@ class Acting:
 
 
 PATIENCE_S = 60  # for connecting
-LOOK_NS = SECOND // 100  # how often it is looked whether all are connected
+CONNECT_CHECK_INTERVAL = SECOND // 100  # how often it is looked whether all are connected
 PAUSE_S = 1  # between the last node's readiness and the scenario
 SLICE_S = 1  # how often it is told how far the time is
 
-Tell = Callable[[float], None]  # seconds of the scenario that are over
+ReportProgress = Callable[[float], None]  # seconds of the scenario that are over
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class PlayResult:
     """How it went; moments of the loop."""
 
-    timeline: tuple[Action, ...]
+    timeline: tuple[Publication, ...]
     start: int
     end: int
     expected: int
@@ -139,33 +142,33 @@ class Played:
         return self.received >= self.expected
 
 
-def play(lab: SimulatedLab, tell: Tell, script: Script | None = None) -> Played:
+def play(lab: SimulatedLab, report: ReportProgress, script: Script | None = None) -> PlayResult:
     """Connect, publish, settle; NodeFailure if some cannot connect. `script`: instead of the topology's scenario."""
     script = script or compiled(lab.topology)
     _connect(lab)
     start = -(-lab.loop.now // SECOND) * SECOND + PAUSE_S * SECOND
-    agenda = script.agenda(lab.topology)
-    acting = Acting(lab, start, agenda, start + round(script.lasts_s * SECOND))
-    lab.play(script.actions, start)
-    _advance(lab, start, script.lasts_s, tell)
-    acting.give_up()
-    incidents = tuple(agenda.performed)
-    timeline = without_the_fallen((*script.actions, *acting.published), incidents)
-    expected = expected_despite(lab.topology, timeline, incidents)
+    schedule = script.schedule(lab.topology)
+    player = TimelinePlayer(lab, start, schedule, start + round(script.lasts_s * SECOND))
+    lab.play(script.publications, start)
+    _advance(lab, start, script.lasts_s, report)
+    player.give_up()
+    actions = tuple(schedule.performed)
+    timeline = without_downtimes((*script.publications, *player.published), actions)
+    expected = expected_with_downtimes(lab.topology, timeline, actions)
     _settle(lab, expected)
     end = lab.loop.now
     _hand_over(lab)
     lab.stop()
-    arrived = sum(min(lab.received(name), many) for name, many in expected.items())
-    return Played(
-        timeline, start, end, expected.total(), arrived, tuple(acting.done), tuple(acting.missed)
+    arrived = sum(min(lab.received(name), count) for name, count in expected.items())
+    return PlayResult(
+        timeline, start, end, expected.total(), arrived, tuple(player.done), tuple(player.missed)
     )
 
 
 def _connect(lab: SimulatedLab) -> None:
     lab.go()
     while (silent := lab.not_ready()) and lab.loop.now < PATIENCE_S * SECOND:
-        lab.loop.run(lab.loop.now + LOOK_NS)
+        lab.loop.run(lab.loop.now + CONNECT_CHECK_INTERVAL)
     if silent:
         raise NodeFailure(
             f"not connected after {PATIENCE_S} s of virtual time: {few(silent)}",
@@ -174,16 +177,16 @@ def _connect(lab: SimulatedLab) -> None:
         )
 
 
-def _advance(lab: SimulatedLab, start: int, duration_s: float, tell: Tell) -> None:
+def _advance(lab: SimulatedLab, start: int, duration_s: float, report: ReportProgress) -> None:
     end = start + round(duration_s * SECOND)
     while lab.loop.now < end:
         lab.loop.run(min(end, max(lab.loop.now, start) + SLICE_S * SECOND))
-        tell(max(0, lab.loop.now - start) / SECOND)
+        report(max(0, lab.loop.now - start) / SECOND)
 
 
 def _settle(lab: SimulatedLab, expected: Counter[str]) -> None:
     """Until all have what they should, at most so long as the scenario says."""
-    waiting = {name for name, many in expected.items() if lab.received(name) < many}
+    waiting = {name for name, count in expected.items() if lab.received(name) < count}
 
     def on_received(name: str) -> None:
         if lab.received(name) >= expected[name]:

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from nodes.delivery.base import Chunk
 from nodes.protocol import skipgraph_codec
-from nodes.protocol.joined import apart
-from nodes.protocol.labels import LENGTH_BYTES, LETTERS, Form, Letter, form_and_level
+from nodes.protocol.joined import split
+from nodes.protocol.labels import DMPQ_LABELS, LENGTH_BYTES, DmpqLabel, Form, form_and_level
 from nodes.protocol.wire import (
     FIELDS,
     HEADER,
@@ -44,12 +44,12 @@ class Part(Enum):
 
 
 _LETTERS = {
-    Letter.URGENT: (Part.WHOLE, "urgent"),
-    Letter.WHOLE: (Part.WHOLE, "standard"),
-    Letter.PIECE: (Part.PIECE, "standard"),
-    Letter.LAST: (Part.LAST, "standard"),
-    Letter.URGENT_PIECE: (Part.PIECE, "urgent"),
-    Letter.URGENT_LAST: (Part.LAST, "urgent"),
+    DmpqLabel.URGENT: (Part.WHOLE, "urgent"),
+    DmpqLabel.WHOLE: (Part.WHOLE, "standard"),
+    DmpqLabel.PIECE: (Part.PIECE, "standard"),
+    DmpqLabel.LAST: (Part.LAST, "standard"),
+    DmpqLabel.URGENT_PIECE: (Part.PIECE, "urgent"),
+    DmpqLabel.URGENT_LAST: (Part.LAST, "urgent"),
 }
 _FORMS = {Form.WHOLE: Part.WHOLE, Form.PIECE: Part.PIECE, Form.LAST: Part.LAST}
 
@@ -76,8 +76,8 @@ class Written:
     header: Message | None = None  # without payload; None until all of it is written
     size: int = 0
     finished: bool = False
-    word: int | None = None  # of an OVERLAY message: which one it is
-    saying: int | None = None  # and what the layer above says in it
+    message_type: int | None = None  # of an OVERLAY message: which one it is
+    inner_type: int | None = None  # and what the layer above says in it
     runs: list[Run] = field(default_factory=list)
     _head: bytes = b""
     _body: bytearray | None = None  # of a JOINED message: all of it
@@ -112,7 +112,7 @@ class Written:
         except WireError:
             return  # it goes on in the next piece
         if header.kind is Kind.OVERLAY:
-            self.word, self.saying = _words(header.payload)
+            self.message_type, self.inner_type = _message_types(header.payload)
         elif header.kind is Kind.JOINED:
             self._body = bytearray(self._head[len(encode(replace(header, payload=b""))) :])
             self._body += data[used:]
@@ -123,10 +123,10 @@ class Written:
         """The publications of a JOINED message that is all there; else none."""
         if self.header is None or self._body is None or not self.finished:
             return []
-        return apart(replace(self.header, payload=bytes(self._body)))
+        return split(replace(self.header, payload=bytes(self._body)))
 
 
-def _words(payload: bytes) -> tuple[int | None, int | None]:
+def _message_types(payload: bytes) -> tuple[int | None, int | None]:
     """The number of a word of the Skip Graph, and the first byte of what the layer above says in it."""
     if not payload:
         return None, None
@@ -176,14 +176,14 @@ class Ledger:
 def _read(chunk: Chunk) -> tuple[Part, object, int]:
     """What it is, on which way, and how long its label is."""
     if chunk.bits:
-        return *_LETTERS[LETTERS[chunk.bits]], 0
+        return *_LETTERS[DMPQ_LABELS[chunk.bits]], 0
     first = chunk.data[0]
     if first == VERSION:
         return Part.WHOLE, None, 0
     if first & 0x80:
         form, level = form_and_level(first)
         return _FORMS[form], level, LABEL_BYTES
-    return *_LETTERS[Letter(first)], LABEL_BYTES
+    return *_LETTERS[DmpqLabel(first)], LABEL_BYTES
 
 
 def _several(data: bytes) -> Iterator[tuple[int, bytes]]:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from nodes.runtime.connection import PROBE_AFTER_S, PROBE_EVERY_S, VANISHED_AFTER_S
-from nodes.runtime.tcp_info import segment_room
+from nodes.runtime.tcp_info import segment_payload
 from testbed.backends.simulated.link_layer import (
     IP_BYTES,
     NOTHING_YET,
@@ -102,7 +102,7 @@ class Window:
         if not limited or rate >= self._rate():
             self._remember(rate)
         if begins and not limited and not self._filled:
-            self._look_for_growth()
+            self._check_growth()
         most = GAIN * self._rate() * shortest_ns / self._segment + SPARE_PACKETS
         grown = self.packets + packets
         if self._filled:
@@ -132,7 +132,7 @@ class Window:
         while rates[0][0] < self._round - REMEMBERED_ROUNDS:
             rates.popleft()
 
-    def _look_for_growth(self) -> None:
+    def _check_growth(self) -> None:
         if self._rate() >= GROWING * self._best:
             self._best, self._poor_rounds = self._rate(), 0
             return
@@ -191,7 +191,7 @@ class Sender:
     def __init__(self, loop: Loop, flow: Flow, segment: int) -> None:
         self.written = 0
         self.round_trips = RoundTrips()
-        self.on_room: Callable[[], None] = _ignore
+        self.on_writable: Callable[[], None] = _ignore
         self.on_vanished: Callable[[], None] = _ignore
         self.received: Callable[[], Ack] = lambda: NOTHING_YET  # acknowledged by what is sent
         self._loop = loop
@@ -210,7 +210,7 @@ class Sender:
         self._delivered, self._delivered_at = 0, 0
         self._backoff = 1
         self._progress_at = 0
-        self._heard_at = 0  # or since when there is something to hear of
+        self._received_at = 0  # or since when there is something to hear of
         self._probed = False
         self._timed_out_at: int | None = None
         self._judge_at: int | None = None  # then those sent before an arrived one are lost
@@ -222,7 +222,7 @@ class Sender:
         return self.written - self._acknowledged
 
     @property
-    def has_room(self) -> bool:
+    def can_write(self) -> bool:
         """Whether the kernel takes more."""
         window = max(self._window.packets, FIRST_PACKETS)
         return self.unacknowledged < BUFFER_WINDOWS * window * self._segment
@@ -265,14 +265,14 @@ class Sender:
             newest = apart
         if ack > self._acknowledged or newest is not None:
             self._acknowledged = max(ack, self._acknowledged)
-            self._progress_at = self._heard_at = self._loop.now
+            self._progress_at = self._received_at = self._loop.now
             self._backoff, self._probed = 1, False
         if newest is not None:
             self._learn(newest, arrived, echo)
         self._judge()
         self._push()
-        if self.has_room:
-            self.on_room()
+        if self.can_write:
+            self.on_writable()
 
     def _arrived(self, segment: Segment) -> int:
         if not segment.lost:
@@ -348,7 +348,7 @@ class Sender:
     def _send(self, segment: Segment) -> None:
         now = self._loop.now
         if len(self._segments) == 1 and not segment.again:  # there was nothing to hear of before
-            self._delivered_at = self._progress_at = self._heard_at = now
+            self._delivered_at = self._progress_at = self._received_at = now
         self._orders += 1
         segment.order, segment.sent_at = self._orders, now
         segment.delivered, segment.delivered_at = self._delivered, self._delivered_at
@@ -399,7 +399,7 @@ class Sender:
         self._set_timer()
 
     def _time_out(self) -> None:
-        if self._loop.now - self._heard_at > VANISHED_AFTER:
+        if self._loop.now - self._received_at > VANISHED_AFTER:
             self.on_vanished()
             return
         self._backoff *= 2
@@ -445,16 +445,16 @@ class Receiver:
         self._beyond: dict[int, int] = {}  # start -> length
         self._items_up_to = 0  # all before this was handed to the program
         self._came = 0
-        self._owed = 0  # packets not acknowledged
+        self._pending_acks = 0  # packets not acknowledged
         self._echo = -1  # the time stamp of the first of them
         self._timer = Timer(loop, self._acknowledge)
 
     def on_data(self, packet: Packet) -> None:
         """A segment came."""
         self._came += 1
-        self._owed += 1
+        self._pending_acks += 1
         in_order = packet.start == self.up_to
-        if self._owed == 1 and packet.start <= self.up_to:
+        if self._pending_acks == 1 and packet.start <= self.up_to:
             self._echo = packet.stamp
         whole_before = not self._beyond
         if in_order:
@@ -464,7 +464,7 @@ class Receiver:
         elif packet.start > self.up_to:
             self._beyond[packet.start] = packet.length
         ordinary = in_order and whole_before
-        if not ordinary or self._owed > 1 or self._came <= FIRST_AT_ONCE:
+        if not ordinary or self._pending_acks > 1 or self._came <= FIRST_AT_ONCE:
             self._acknowledge(packet.start if packet.start > self.up_to else -1)
         else:
             self._timer.set(self._loop.now + self.put_off_ns)
@@ -480,7 +480,7 @@ class Receiver:
 
     def acknowledged(self) -> Ack:
         """What a packet that leaves now says, so that no other has to."""
-        self._owed = 0
+        self._pending_acks = 0
         self._timer.set(None)
         return Ack(self.up_to, -1, self._echo)
 
@@ -489,7 +489,7 @@ class Receiver:
         self._timer.set(None)
 
     def _acknowledge(self, sack: int = -1) -> None:
-        self._owed = 0
+        self._pending_acks = 0
         self._timer.set(None)
         ack = Ack(self.up_to, sack, self._echo)
         self._outgoing.send(Packet(self._outgoing, Kind.ACK, ack=ack))
@@ -512,23 +512,23 @@ class Endpoint:
         self.on_vanished: Callable[[], None] = _ignore
         self.on_refused: Callable[[], None] = _ignore
         self.admits: Callable[[], bool] = lambda: True  # whether somebody listens here
-        self.on_answer: Callable[[int], None] = lambda number: None
+        self.on_ack: Callable[[int], None] = lambda number: None
         self.sender.on_vanished = self._vanish
-        self.packet_room = segment_room(segment, masked=client)
+        self.packet_payload = segment_payload(segment, masked=client)
         self.client = client
         self._loop = loop
         self._outgoing = outgoing
         self._open, self._finished, self._gone = False, False, False
         self._opened_at = 0
         self._tries = 0
-        self._heard_at, self._lived_at = 0, 0
+        self._received_at, self._lived_at = 0, 0
         self._timer = Timer(loop, self.connect)
         self._silence = Timer(loop, self._on_silence)
         incoming.deliver = self._receive
 
     def connect(self) -> None:
         """Begin to open the connection, again and again if nobody answers (RFC 6298: after 1 s, 2 s, 4 s, ...)."""
-        self._say(Kind.SYN)
+        self._send_opening(Kind.SYN)
         self._timer.set(self._loop.now + (SECOND << min(self._tries - 1, 6)))
 
     def write(self, size: int, item: Any) -> None:
@@ -573,7 +573,7 @@ class Endpoint:
         self.sender.stop()
         self.receiver.stop()
 
-    def _say(self, kind: Kind) -> None:
+    def _send_opening(self, kind: Kind) -> None:
         self._tries += 1
         self._opened_at = self._loop.now
         self._outgoing.send(Packet(self._outgoing, kind))
@@ -584,11 +584,11 @@ class Endpoint:
             if kind is not Kind.RESET and kind is not Kind.ANSWER:
                 self._outgoing.send(Packet(self._outgoing, Kind.RESET))
             return
-        self._heard_at = self._loop.now
+        self._received_at = self._loop.now
         if kind is Kind.ANSWER:
-            self.on_answer(packet.start)
+            self.on_ack(packet.start)
         elif kind is Kind.SYN:
-            self._say(Kind.SYN_ACK if self.admits() else Kind.RESET)
+            self._send_opening(Kind.SYN_ACK if self.admits() else Kind.RESET)
         elif kind is Kind.RESET:
             self.stop()
             (self.on_vanished if self._open else self.on_refused)()
@@ -618,9 +618,9 @@ class Endpoint:
 
     def _on_silence(self) -> None:
         """The keepalive: a peer that has not been heard of for a minute is asked, one of two minutes given up."""
-        silent = self._loop.now - self._heard_at
+        silent = self._loop.now - self._received_at
         if silent < PROBE_AFTER_S * SECOND:
-            self._silence.set(self._heard_at + PROBE_AFTER_S * SECOND)
+            self._silence.set(self._received_at + PROBE_AFTER_S * SECOND)
         elif silent < VANISHED_AFTER_S * SECOND:
             self._outgoing.send(Packet(self._outgoing, Kind.PROBE))
             self._silence.set(self._loop.now + PROBE_EVERY_S * SECOND)

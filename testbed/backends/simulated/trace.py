@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from nodes.protocol.joined import LENGTH, shares
 from nodes.protocol.wire import Kind, Message, encode
 from nodes.runtime.log import hex_id
-from testbed.backends.simulated.capture import StreamSeen, Watch
+from testbed.backends.simulated.capture import CapturedStream, DirectionCapture
 from testbed.backends.simulated.lab import SimulatedLab
 from testbed.backends.simulated.link_layer import Flow
 from testbed.backends.simulated.loop import SECOND
@@ -68,10 +68,10 @@ def write_trace(lab: SimulatedLab, folder: Path) -> dict[str, dict[str, int]]:
     folder.mkdir()
     origins = {node.number: node.name for node in lab.topology.nodes}
     rows: dict[str, list[Any]] = {name: [] for name in MESSAGES.names}
-    links = [link_row(watch, origins, rows) for watch in lab.watches]
+    links = [link_row(capture, origins, rows) for capture in lab.captures]
     pq.write_table(pa.table(rows, schema=MESSAGES), folder / "messages.parquet", compression="zstd")
     pq.write_table(pa.Table.from_pylist(links, LINKS), folder / "links.parquet", compression="zstd")
-    use = [row for watch in lab.watches for row in use_rows(watch)]
+    use = [row for capture in lab.captures for row in use_rows(capture)]
     pq.write_table(pa.Table.from_pylist(use, USE), folder / "use.parquet", compression="zstd")
     counted = {node.name: {"packets": 0, "bytes": 0, "dropped": 0} for node in lab.topology.nodes}
     for row in links:
@@ -81,34 +81,34 @@ def write_trace(lab: SimulatedLab, folder: Path) -> dict[str, dict[str, int]]:
 
 
 def link_row(
-    watch: Watch, origins: Mapping[int, str], rows: dict[str, list[Any]]
+    capture: DirectionCapture, origins: Mapping[int, str], rows: dict[str, list[Any]]
 ) -> dict[str, Any]:
     """What one direction of a link carried; the messages in it are added to the rows' columns."""
-    totals = dict.fromkeys(COUNTS, 0) | watch.counts()
-    for flow, seen in watch.streams.items():
-        _Stream(watch, flow, seen).add_to(rows, totals, origins)
-    return {"link": watch.link, "direction": watch.direction, **totals}
+    totals = dict.fromkeys(COUNTS, 0) | capture.counts()
+    for flow, seen in capture.streams.items():
+        _Stream(capture, flow, seen).add_to(rows, totals, origins)
+    return {"link": capture.link, "direction": capture.direction, **totals}
 
 
-def use_rows(watch: Watch) -> list[dict[str, Any]]:
+def use_rows(capture: DirectionCapture) -> list[dict[str, Any]]:
     """What one direction of a link carried in each second in which anything passed."""
     return [
         {
-            "link": watch.link,
-            "direction": watch.direction,
+            "link": capture.link,
+            "direction": capture.direction,
             "from_ns": EPOCH_NS + second * SECOND,
             "packets": packets,
             "bytes": size,
         }
-        for second, (packets, size) in sorted(watch.by_second.items())
+        for second, (packets, size) in sorted(capture.by_second.items())
     ]
 
 
 class _Stream:
     """One stream as it was seen at one place; each byte counts when it first passed."""
 
-    def __init__(self, watch: Watch, flow: Flow, seen: StreamSeen) -> None:
-        self._watch, self._flow = watch, flow
+    def __init__(self, capture: DirectionCapture, flow: Flow, seen: CapturedStream) -> None:
+        self._capture, self._flow = capture, flow
         starts, lengths, times = (
             np.frombuffer(column, np.int64) for column in (seen.starts, seen.lengths, seen.times)
         )
@@ -171,8 +171,8 @@ class _Stream:
         self._read(totals, "label_bytes", label_bytes)
         final = self._segment(min(runs[-1].end, self._end) - 1)
         whole = {
-            "link": self._watch.link,
-            "direction": self._watch.direction,
+            "link": self._capture.link,
+            "direction": self._capture.direction,
             "src": self._flow.source,
             "dst": self._flow.target,
             "first_ns": self._seen[self._segment(runs[0].at)],
@@ -181,8 +181,8 @@ class _Stream:
             "frames": len(runs),
             "pieces": len(runs),
             "packets": self._packets(runs),
-            "word": written.word,
-            "saying": written.saying,
+            "word": written.message_type,
+            "saying": written.inner_type,
             "joined": max(1, len(parts)),
             "stalled_ns": self._stalled[final],
             "repeated_ns": self._repeated[final],

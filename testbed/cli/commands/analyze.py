@@ -13,18 +13,18 @@ from testbed.cli.measurement import (
     fail_if_unmet,
     judge_again,
     read_expected,
-    say_doubts,
     stages,
     warn_if_up,
+    warn_of_doubts,
     write_run_report,
 )
 from testbed.cli.options import HERE, AsJson, chosen_master
-from testbed.cli.tables.summary import many_tables
+from testbed.cli.tables.summary import batch_tables
 from testbed.cli.terminal import Terminal
 from testbed.errors import InputError
 from testbed.places import RunPlace
 from testbed.progress import Emit, Event, StageAdvanced, StageEnded, StageStarted, Warned
-from testbed.records import the_run
+from testbed.records import find_run
 from testbed.topology.units import parse_duration
 
 if TYPE_CHECKING:
@@ -88,10 +88,10 @@ def analyze(
         expected = read_expected(expect)
         refuse_target(to)
         named: list[str | None] = [*runs] if runs else [None]
-        places = list(dict.fromkeys(the_run(name) for name in named))
+        places = list(dict.fromkeys(find_run(name) for name in named))
         measuring = Measuring(chosen_master(master), due, expected)
         if len(places) > 1:
-            _analyze_many(places, measuring, to, terminal)
+            _analyze_batch(places, measuring, to, terminal)
             return
         (place,) = places
         analyze_and_show(place, terminal, measuring, lambda: _only(place, to))
@@ -119,7 +119,7 @@ def refuse_target(to: Path | None) -> None:
         raise InputError(f"--to {to} is a file", "name a folder, or one that is not there yet")
 
 
-def _analyze_many(
+def _analyze_batch(
     places: list[RunPlace], measuring: Measuring, to: Path | None, terminal: Terminal
 ) -> None:
     from analysis.batch import analyze_runs
@@ -163,13 +163,13 @@ def _analyze_many(
         "dataset": str(to) if to is not None and trials else None,
     }
     terminal.document(document)
-    terminal.show(*many_tables(document))
+    terminal.show(*batch_tables(document))
     for row in rows:
         if row["summary"]:
             terminal.show(*expectation_tables(row["summary"], f"expected of {row['run']}"))
     for row in rows:
         if row["summary"]:
-            say_doubts(row["summary"], terminal, row["run"])
+            warn_of_doubts(row["summary"], terminal, row["run"])
     if len(measured) < len(rows):
         raise typer.Exit(FAILED)
     fail_if_unmet([row["summary"] for row in rows], terminal)
@@ -197,7 +197,7 @@ def _write(to: Path, trials: "list[Trial]", found: list[dict[str, Any]]) -> None
 def _of_run(name: str, emit: Emit) -> Emit:
     """Stages with the name of their run: each run goes through the same ones."""
 
-    def told(event: Event) -> None:
+    def forward(event: Event) -> None:
         match event:
             case StageStarted(stage, total) if name:
                 emit(StageStarted(f"{name}: {stage}", total))
@@ -210,4 +210,4 @@ def _of_run(name: str, emit: Emit) -> Emit:
             case _:
                 emit(event)
 
-    return told
+    return forward

@@ -19,7 +19,7 @@ from testbed.errors import InputError, TestbedError
 from testbed.jsonfiles import read_json
 from testbed.places import RunPlace
 from testbed.progress import Note
-from testbed.records import did_you_mean, the_run
+from testbed.records import did_you_mean, find_run
 
 EXCEEDED = 1  # exit code
 
@@ -96,7 +96,7 @@ def distinct(names: list[str]) -> list[list[RunPlace]]:
     for side in names:
         sides.append([])
         for name in _trials(side):
-            place = the_run(name)
+            place = find_run(name)
             if place in named:
                 raise InputError(
                     f"{name!r} is run {place.run}, which was named already",

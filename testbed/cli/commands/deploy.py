@@ -20,18 +20,18 @@ from testbed.cli.options import (
 from testbed.cli.terminal import Terminal
 from testbed.errors import InputError, NodeFailure
 from testbed.lab import lab_status
-from testbed.lab.deploy import deploy, meant_boards, plan_deployment
+from testbed.lab.deploy import chosen_boards, deploy, plan_deployment
 from testbed.lab.down import NOT_COMPLETE
 from testbed.lab.links import PATIENCE_S
 from testbed.places import LabPlace, RunPlace
 from testbed.progress import StageEnded, StageStarted, Warned
 from testbed.records import (
+    find_lab,
+    find_run,
     lab_names,
     load_lab,
     locked,
     read_manifest,
-    the_lab,
-    the_run,
     update_manifest,
 )
 from testbed.topology import load
@@ -115,9 +115,9 @@ def _check(
     """In a state folder of its own, which goes with the command."""
     from testbed.backends.field.boards import at_their_addresses
     from testbed.backends.field.connections import Connections
-    from testbed.backends.field.provisioning import SettingUp
+    from testbed.backends.field.provisioning import BoardSetup
 
-    meant = meant_boards(deployment, limit)
+    meant = chosen_boards(deployment, limit)
     stage = "asking boards"
     with tempfile.TemporaryDirectory(prefix="testbed-check-") as folder:
         lab, run = LabPlace(Path(folder) / topology.name), RunPlace(Path(folder) / "run")
@@ -132,7 +132,7 @@ def _check(
         connections = Connections(lab, run.run)
         terminal.emit(StageStarted(stage, len(meant)))
         try:
-            setting_up = SettingUp(lab, run, placed, deployment, connections, terminal.emit)
+            setting_up = BoardSetup(lab, run, placed, deployment, connections, terminal.emit)
             changes, failed = setting_up.check(meant)
         finally:
             connections.close(meant)
@@ -168,7 +168,7 @@ def collect(
 
     with Terminal(as_json) as terminal:
         if name in lab_names() or (name is None and lab_names()):
-            record = the_lab(name)
+            record = find_lab(name)
             place, run = LabPlace.of(record.name), record.run_place
             with locked(record.name, patience_s=PATIENCE_S):
                 deployment = known_deployment(place)
@@ -176,7 +176,7 @@ def collect(
                     Connections(place, run.run), deployment, place, run, terminal.emit, stop=False
                 )
         else:
-            run = the_run(name)
+            run = find_run(name)
             counts, missing = _collect_later(run, boards, terminal)
         known = collection.known_boards(run)
         terminal.document({"run": run.run, "packets": counts, "boards": known})
@@ -195,7 +195,7 @@ def _collect_later(
     """After the lab has gone: boards that were out of reach may be back."""
     from testbed.backends.field import collection
     from testbed.backends.field.connections import Connections
-    from testbed.lab.run_record import record_happened
+    from testbed.lab.run_record import record_publications
     from testbed.topology.model import from_json
 
     if inventory is None:
@@ -227,7 +227,7 @@ def _collect_later(
     still = [f"{NOT_COMPLETE}: {missing}"] if missing else []
     capture = {**(manifest["capture"] or {}), **counts}
     update_manifest(run, capture=capture, warnings=[*told, *still])
-    record_happened(run)
+    record_publications(run)
     return counts, missing
 
 

@@ -60,7 +60,7 @@ def _fix(before: tuple[Check, ...], terminal: Terminal, yes: bool) -> None:
         )
         after = examine(java_check())
     changes = compare(could.values(), after)
-    document = {**as_json(after), "repairs": _as_documents(done), "changes": _told(changes)}
+    document = {**as_json(after), "repairs": _as_documents(done), "changes": _change_rows(changes)}
     if not done:
         terminal.show(_table(after), "there is nothing that could be fixed from here")
     else:
@@ -97,7 +97,7 @@ def _as_documents(done: Sequence[Done]) -> list[dict[str, object]]:
     ]
 
 
-def _told(changes: Sequence[Change]) -> list[dict[str, object]]:
+def _change_rows(changes: Sequence[Change]) -> list[dict[str, object]]:
     return [
         {"name": each.name, "before": asdict(each.before), "after": asdict(each.after)}
         for each in changes

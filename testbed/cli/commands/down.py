@@ -15,7 +15,7 @@ from testbed.lab import bring_down
 from testbed.lab.down import Ended, bring_all_down
 from testbed.places import state_root
 from testbed.progress import Note, Warned
-from testbed.records import lab_names, the_run
+from testbed.records import find_run, lab_names
 
 EPILOG = "Example: testbed down demo; testbed down --all; testbed down --orphans"
 
@@ -62,16 +62,16 @@ def down(
         if boards is not None and name is None:
             raise InputError("--inventory goes with a lab's name", "testbed down LAB -i INVENTORY")
         if name is not None:
-            _one(name, terminal)
+            _down_one(name, terminal)
             if boards is not None:
                 _clear(name, boards, terminal, discard=discard)
         elif every:
-            _many(lab_names(), terminal, of_all_users=False)
+            _down_several(lab_names(), terminal, of_all_users=False)
         else:
-            _many(_dead_labs(), terminal, of_all_users=True)
+            _down_several(_dead_labs(), terminal, of_all_users=True)
 
 
-def _one(name: str, terminal: Terminal) -> None:
+def _down_one(name: str, terminal: Terminal) -> None:
     terminal.if_interrupted = f"interrupted; `testbed down {name}` again ends the rest"
     record = bring_down(name, terminal.emit)
     terminal.document({"lab": name, "run_folder": record.run_folder if record else None})
@@ -87,7 +87,7 @@ def _clear(name: str, inventory: Path, terminal: Terminal, *, discard: bool) -> 
     from testbed.backends.field.removal import clean
 
     hosts = read_hosts(inventory)
-    kept = {} if discard else _not_home(name, hosts)
+    kept = {} if discard else _uncollected(name, hosts)
     going = {host: each for host, each in hosts.items() if host not in kept}
     with tempfile.TemporaryDirectory(prefix="testbed-clean-") as folder:
         own = write_inventory(Path(folder) / "inventory.json", {host: {} for host in going})
@@ -100,12 +100,12 @@ def _clear(name: str, inventory: Path, terminal: Terminal, *, discard: bool) -> 
         terminal.emit(Warned(f"board {host} was not cleared ({why})"))
 
 
-def _not_home(name: str, hosts: Iterable[str]) -> dict[str, str]:
+def _uncollected(name: str, hosts: Iterable[str]) -> dict[str, str]:
     """Boards that have, or may have, what is not in the newest run's folder; the reason, by host."""
     from testbed.backends.field.collection import COLLECTED, COMPLETE, NOTHING, known_boards
 
     try:
-        run = the_run(name)
+        run = find_run(name)
     except NoSuchRun:
         why = "no run of this lab is here; --discard clears it all the same"
         return dict.fromkeys(hosts, why)
@@ -115,13 +115,13 @@ def _not_home(name: str, hosts: Iterable[str]) -> dict[str, str]:
 
 
 def _dead_labs() -> list[str]:
-    from testbed.lab.orphans import What, find_orphans
+    from testbed.lab.orphans import OrphanKind, find_orphans
 
     found = find_orphans().orphans
-    return [orphan.name for orphan in found if orphan.what is What.LAB and orphan.removable]
+    return [orphan.name for orphan in found if orphan.what is OrphanKind.LAB and orphan.removable]
 
 
-def _many(names: Sequence[str], terminal: Terminal, *, of_all_users: bool) -> None:
+def _down_several(names: Sequence[str], terminal: Terminal, *, of_all_users: bool) -> None:
     from testbed.lab.orphans import remove_orphans
 
     terminal.if_interrupted = "interrupted; the same command again ends the rest"

@@ -13,24 +13,24 @@ from testbed.errors import InputError, few
 from testbed.lab.external_nodes import save_outputs
 from testbed.places import RunPlace
 from testbed.recording.events import (
+    IN_MANIFEST,
     KINDS,
     PLAY,
-    TOLD_ELSEWHERE,
     Deliveries,
     Event,
-    InOrder,
-    OfManifest,
-    Wanted,
-    of_journal,
-    of_log,
+    EventFilter,
+    EventQueue,
+    ManifestEvents,
+    journal_event,
+    log_event,
 )
 from testbed.records import (
     did_you_mean,
+    find_lab,
+    find_run,
+    is_run_unfinished,
     lab_names,
     read_manifest,
-    run_goes_on,
-    the_lab,
-    the_run,
 )
 from testbed.topology.model import from_json
 
@@ -81,30 +81,30 @@ def events(
         terminal.if_interrupted = "interrupted; the lab goes on"
         place = _the_place(name)
         wanted = _wanted(place, kind or [], node or [], level or [])
-        for event in happening(place, follow=follow):
+        for event in read_events(place, follow=follow):
             if event in wanted:
                 terminal.line(event)
                 terminal.show(render(event))
 
 
-def happening(place: RunPlace, *, follow: bool) -> Iterator[Event]:
+def read_events(place: RunPlace, *, follow: bool) -> Iterator[Event]:
     """All events of a run so far; with `follow`, also those to come, each when nothing earlier can come any more."""
-    tail, told, row = logs.Tail(), OfManifest(), InOrder()
+    tail, manifest_events, row = logs.Tail(), ManifestEvents(), EventQueue()
     deliveries = Deliveries(from_json(read_manifest(place)["topology"]))
     journalled, last_ns = False, 0
     while True:
-        goes_on = run_goes_on(place)  # before the look: what came until the end is seen
+        goes_on = is_run_unfinished(place)  # before the look: what came until the end is seen
         manifest = read_manifest(place)
         now_ns = time.time_ns()
         steps = tail.fresh([place.journal])
         journalled |= any(step["step"] == PLAY for step in steps)
-        row.add(of_journal(step) for step in steps if step["step"] not in TOLD_ELSEWHERE)
-        lines = [of_log(line) for line in tail.fresh(logs.files_of(place.logs, None))]
+        row.add(journal_event(step) for step in steps if step["step"] not in IN_MANIFEST)
+        lines = [log_event(line) for line in tail.fresh(logs.files_of(place.logs, None))]
         for line in lines:
             deliveries.note(line)
             last_ns = max(last_ns, int(line["t"]))
         row.add(lines)
-        row.add(told.fresh(manifest, journalled=journalled))
+        row.add(manifest_events.fresh(manifest, journalled=journalled))
         if not goes_on:
             row.add(deliveries.lost(_end_ns(manifest, last_ns)))
         if not goes_on or not follow:
@@ -123,13 +123,13 @@ def _end_ns(manifest: dict[str, Any], last_ns: int) -> int:
 def _the_place(name: str | None) -> RunPlace:
     labs = lab_names()
     if name in labs or (name is None and labs):
-        lab = the_lab(name)
+        lab = find_lab(name)
         save_outputs(lab)
         return lab.run_place
-    return the_run(name)
+    return find_run(name)
 
 
-def _wanted(place: RunPlace, kinds: list[str], nodes: list[str], levels: list[int]) -> Wanted:
+def _wanted(place: RunPlace, kinds: list[str], nodes: list[str], levels: list[int]) -> EventFilter:
     for kind in kinds:
         if kind not in KINDS:
             raise InputError(f"no events are called {kind!r}", did_you_mean(kind, [*KINDS]))
@@ -139,7 +139,7 @@ def _wanted(place: RunPlace, kinds: list[str], nodes: list[str], levels: list[in
             raise InputError(
                 f"no node named {node!r} in run {place.run}", did_you_mean(node, known)
             )
-    return Wanted(frozenset(kinds), frozenset(nodes), frozenset(levels))
+    return EventFilter(frozenset(kinds), frozenset(nodes), frozenset(levels))
 
 
 def render(event: Event) -> Text:

@@ -18,40 +18,40 @@ from testbed.topology.diagnostics.hints import did_you_mean
 from testbed.topology.model import NodeKind, Topology
 
 if TYPE_CHECKING:
-    from testbed.graphs.brokers import Asked
-    from testbed.graphs.scenario import Company
-    from testbed.graphs.simulate import Formed, Hop
-    from testbed.graphs.topology_tree import Twig
+    from testbed.graphs.brokers import Selection
+    from testbed.graphs.scenario import Scenario
+    from testbed.graphs.simulate import Hop, SimulatedOverlay
+    from testbed.graphs.topology_tree import TreeEntry
     from testbed.topology.model import Topology
 
 
 # Drawings as tables and trees for the terminal.
 
 
-def levels_table(formed: "Formed") -> Table:
+def levels_table(simulated: "SimulatedOverlay") -> Table:
     """Who is linked with whom."""
     from testbed.graphs.overlay_svg import lists
 
-    names = _names(formed)
+    names = _names(simulated)
     table = Table("level", "bits", "list", title="the Skip Graph", title_justify="left")
-    for level in reversed(range(formed.levels)):
-        for bits, members in lists(formed.peers, level):
-            told = " - ".join(names[peer.number] for peer in members)
-            table.add_row(str(level), bits, escape(told))
+    for level in reversed(range(simulated.levels)):
+        for bits, members in lists(simulated.peers, level):
+            text = " - ".join(names[peer.number] for peer in members)
+            table.add_row(str(level), bits, escape(text))
     return table
 
 
-def hops_table(formed: "Formed") -> Table:
+def hops_table(simulated: "SimulatedOverlay") -> Table:
     """The publication hop by hop."""
-    names = _names(formed)
-    asked = formed.company.publication
-    topic = f" on {asked.topic}" if formed.company.names else ""
+    names = _names(simulated)
+    asked = simulated.scenario.publication
+    topic = f" on {asked.topic}" if simulated.scenario.names else ""
     title = f"a publication by {names[asked.publisher]}{topic}"
     table = Table("hop", "messages", title=escape(title), title_justify="left")
-    for number in sorted({hop.number for hop in formed.hops}):
+    for number in sorted({hop.number for hop in simulated.hops}):
         ways = [
             f"{names[hop.src]} → {names[hop.dst]}{_toward(hop)}"
-            for hop in formed.hops
+            for hop in simulated.hops
             if hop.number == number
         ]
         table.add_row(str(number), escape(", ".join(ways)))
@@ -63,26 +63,26 @@ def _toward(hop: "Hop") -> str:
     return f" (to its {hop.toward})" if hop.toward in ("place", "home") else ""
 
 
-def _names(formed: "Formed") -> dict[int, str]:
+def _names(simulated: "SimulatedOverlay") -> dict[int, str]:
     from testbed.graphs.describe import short
 
-    own = formed.company.names
-    return {peer.number: own.get(peer.number, short(peer)) for peer in formed.peers}
+    own = simulated.scenario.names
+    return {peer.number: own.get(peer.number, short(peer)) for peer in simulated.peers}
 
 
 def plain_tree(topology: "Topology") -> Tree:
     """The core, and what hangs on it."""
-    from testbed.graphs.topology_tree import CORE, twigs
+    from testbed.graphs.topology_tree import CORE, tree_entries
 
     tree = Tree(f"{topology.name}: {CORE}")
-    _grow(tree, twigs(topology))
+    _add_entries(tree, tree_entries(topology))
     return tree
 
 
-def _grow(tree: Tree, hanging: Sequence["Twig"]) -> None:
-    for twig in hanging:
-        told = f"{twig.named} ({twig.about}) on {twig.profile}"
-        _grow(tree.add(escape(told)), twig.behind)
+def _add_entries(tree: Tree, hanging: Sequence["TreeEntry"]) -> None:
+    for entry in hanging:
+        text = f"{entry.named} ({entry.about}) on {entry.profile}"
+        _add_entries(tree.add(escape(text)), entry.behind)
 
 
 def profiles_table(topology: "Topology") -> Table:
@@ -90,8 +90,8 @@ def profiles_table(topology: "Topology") -> Table:
     from testbed.graphs.topology_tree import profiles_in_use
 
     table = Table("profile", "link", title="links", title_justify="left")
-    for name, told in profiles_in_use(topology).items():
-        table.add_row(name, told)
+    for name, text in profiles_in_use(topology).items():
+        table.add_row(name, text)
     return table
 
 
@@ -178,8 +178,8 @@ def graph(
         made_up = {"publishers": publishers, "subscribers": subscribers, "seed": seed}
         if file is None:
             _refuse(of_brokers, "is for the brokers of a topology file", "name the file")
-            company = _made_up(overlay, publishers, subscribers, priority, seed, parameter)
-            _show_overlay(company, output, terminal)
+            scenario = _example(overlay, publishers, subscribers, priority, seed, parameter)
+            _show_overlay(scenario, output, terminal)
             return
         _refuse(made_up, "is for overlays that are made up", f"{file} says all of it")
         topology = load(file)
@@ -201,10 +201,12 @@ def graph(
                 f"{topology.name} has no two brokers between which an overlay {overlay} could be",
                 f"`testbed graph --overlay {overlay}` makes some up",
             )
-        from testbed.graphs.brokers import Asked
+        from testbed.graphs.brokers import Selection
 
-        company = _of_brokers(topology, overlay, parameter, Asked(topic, sensor, priority))
-        _show_overlay(company, output, terminal)
+        scenario = _broker_scenario(
+            topology, overlay, parameter, Selection(topic, sensor, priority)
+        )
+        _show_overlay(scenario, output, terminal)
 
 
 def _refuse(options: dict[str, Any], why: str, hint: str) -> None:
@@ -216,14 +218,14 @@ def _refuse(options: dict[str, Any], why: str, hint: str) -> None:
 # What is drawn
 
 
-def _made_up(
+def _example(
     method: str | None,
     publishers: int | None,
     subscribers: int | None,
     priority: int | None,
     seed: int | None,
     parameter: list[str] | None,
-) -> "Company":
+) -> "Scenario":
     from testbed.graphs.scenario import Example
 
     if method is None:
@@ -239,19 +241,19 @@ def _made_up(
         priority or PRIORITY,
         SEED if seed is None else seed,
         _parameters(parameter or []),
-    ).company()
+    ).scenario()
 
 
-def _of_brokers(
-    topology: Topology, overlay: str | None, parameter: list[str] | None, asked: "Asked"
-) -> "Company":
-    from testbed.graphs.brokers import brokers_of, chosen
+def _broker_scenario(
+    topology: Topology, overlay: str | None, parameter: list[str] | None, asked: "Selection"
+) -> "Scenario":
+    from testbed.graphs.brokers import broker_scenario, choose_publication
 
     method = overlay or topology.overlay.method
     _check_method(method)
     own = dict(topology.overlay.parameters) if method == topology.overlay.method else {}
     parameters = {**own, **_parameters(parameter or [])}
-    return brokers_of(topology, chosen(topology, asked), method, parameters)
+    return broker_scenario(topology, choose_publication(topology, asked), method, parameters)
 
 
 def _check_method(method: str) -> None:
@@ -278,28 +280,28 @@ def _parameters(given: list[str]) -> dict[str, Any]:
 # How it is shown
 
 
-def _show_overlay(company: "Company", output: Path | None, terminal: Terminal) -> None:
+def _show_overlay(scenario: "Scenario", output: Path | None, terminal: Terminal) -> None:
     from testbed.graphs.describe import document, outcome
     from testbed.graphs.overlay_svg import svg
-    from testbed.graphs.simulate import form
+    from testbed.graphs.simulate import simulate
 
-    if len(company.wishes) > MOST_NODES:
+    if len(scenario.topics) > MOST_NODES:
         raise InputError(
-            f"{len(company.wishes)} nodes cannot be drawn; at most {MOST_NODES}",
+            f"{len(scenario.topics)} nodes cannot be drawn; at most {MOST_NODES}",
             "`--plain` draws them as groups"
-            if company.names
+            if scenario.names
             else "fewer --publishers or --subscribers",
         )
     try:
-        formed = form(company)
+        simulated = simulate(scenario)
     except ValueError as error:
         raise InputError(
             str(error), "docs/overlays.md lists the parameters of each method"
         ) from error
-    _write(output, svg(formed))
-    terminal.document(document(formed))
-    terminal.show(levels_table(formed), hops_table(formed), outcome(formed))
-    _say_where(output, terminal)
+    _write(output, svg(simulated))
+    terminal.document(document(simulated))
+    terminal.show(levels_table(simulated), hops_table(simulated), outcome(simulated))
+    _print_path(output, terminal)
 
 
 def _show_plain(topology: Topology, output: Path | None, terminal: Terminal) -> None:
@@ -308,7 +310,7 @@ def _show_plain(topology: Topology, output: Path | None, terminal: Terminal) -> 
     _write(output, plain_svg(topology))
     terminal.document(document(topology))
     terminal.show(plain_tree(topology), profiles_table(topology))
-    _say_where(output, terminal)
+    _print_path(output, terminal)
 
 
 def _write(output: Path | None, drawing: str) -> None:
@@ -322,6 +324,6 @@ def _write(output: Path | None, drawing: str) -> None:
         ) from error
 
 
-def _say_where(output: Path | None, terminal: Terminal) -> None:
+def _print_path(output: Path | None, terminal: Terminal) -> None:
     if output is not None:
         terminal.show(f"drawn: {output}")

@@ -51,15 +51,15 @@ def build(platform: Platforms = None, as_json: AsJson = False) -> None:
     """Make the image of our nodes: from a registry where one answers, else from Debian's packages."""
     from testbed.backends.docker.engine import engine
     from testbed.backends.docker.image_recipe import NodeImage
-    from testbed.backends.docker.images import Workshop, ensure_images, own_platform
-    from testbed.backends.docker.platforms import Platform, judge, look
+    from testbed.backends.docker.images import ImageOwner, ensure_images, own_platform
+    from testbed.backends.docker.platforms import Platform, inspect_machine, judge
 
     with Terminal(as_json) as terminal:
         terminal.if_interrupted = "interrupted; nothing half-made is left"
         asked = [Platform.parse(name) for name in _platforms(platform or [])]
         wanted = [NodeImage(its) for its in asked or [own_platform(engine())]]
-        images = ensure_images(wanted, Workshop(terminal.emit))
-        machine = look()
+        images = ensure_images(wanted, ImageOwner(terminal.emit))
+        machine = inspect_machine()
         verdicts = {its: judge(its.platform, machine) for its in wanted}
         rows = [
             {**asdict(images[its]), "runs": verdict.runs, "how": verdict.how, "fix": verdict.fix}

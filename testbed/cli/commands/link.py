@@ -12,10 +12,10 @@ from testbed.cli.terminal import Terminal
 from testbed.errors import InputError
 from testbed.lab import LinkView, change_links, known_profile, view_links
 from testbed.lab.links import members_of, topology_of
-from testbed.links.changes import BOTH, DOWN, UP, Action, Order
-from testbed.links.values import NONE, NOTHING, read_values, written
+from testbed.links.changes import BOTH, DOWN, UP, Action, LinkOrder
+from testbed.links.values import EMPTY, NONE, format_values, read_values
 from testbed.progress import Note
-from testbed.records import LabRecord, lab_names, the_lab
+from testbed.records import LabRecord, find_lab, lab_names
 from testbed.topology.diagnostics.hints import did_you_mean, listing, nearest, quoted
 
 Words = Annotated[
@@ -97,14 +97,14 @@ def set_values(
             )
         record, selectors = lab_and_selectors(words)
         chosen = None if profile is None else known_profile(record, profile)
-        order = Order(Action.SET, _directions(up, down), chosen, values)
+        order = LinkOrder(Action.SET, _directions(up, down), chosen, values)
         _change(record, selectors, order, terminal)
 
 
 def cut(words: Words, up: OnlyUp = False, down: OnlyDown = False, as_json: AsJson = False) -> None:
     """Let no packet pass, silently, as when a line breaks. Its shape stays for `restore`."""
     with Terminal(as_json) as terminal:
-        _change(*lab_and_selectors(words), Order(Action.CUT, _directions(up, down)), terminal)
+        _change(*lab_and_selectors(words), LinkOrder(Action.CUT, _directions(up, down)), terminal)
 
 
 def restore(
@@ -112,7 +112,7 @@ def restore(
 ) -> None:
     """End a cut. What was set before holds again."""
     with Terminal(as_json) as terminal:
-        order = Order(Action.RESTORE, _directions(up, down))
+        order = LinkOrder(Action.RESTORE, _directions(up, down))
         _change(*lab_and_selectors(words), order, terminal)
 
 
@@ -121,10 +121,12 @@ def reset(
 ) -> None:
     """End cuts and go back to what the file says."""
     with Terminal(as_json) as terminal:
-        _change(*lab_and_selectors(words), Order(Action.RESET, _directions(up, down)), terminal)
+        _change(*lab_and_selectors(words), LinkOrder(Action.RESET, _directions(up, down)), terminal)
 
 
-def _change(record: LabRecord, selectors: Sequence[str], order: Order, terminal: Terminal) -> None:
+def _change(
+    record: LabRecord, selectors: Sequence[str], order: LinkOrder, terminal: Terminal
+) -> None:
     if not selectors:
         raise InputError(
             f"which links of lab {record.name}?",
@@ -142,19 +144,21 @@ def sentence(entry: dict[str, Any]) -> str:
     """What was done, in words: `cut siren (up and down)`, `set s-0 (up) to rate 64kbit/s`."""
     which = " and ".join(entry["directions"])
     done = f"{_DONE.get(entry['action'], entry['action'])} {listing(entry['links'])} ({which})"
-    told = {direction: _values(shape) for direction, shape in entry.get("shapes", {}).items()}
-    if len(set(told.values())) == 1:
-        values = next(iter(told.values()))
+    by_direction = {
+        direction: _values(shape) for direction, shape in entry.get("shapes", {}).items()
+    }
+    if len(set(by_direction.values())) == 1:
+        values = next(iter(by_direction.values()))
     else:
-        values = "; ".join(f"{direction}: {values}" for direction, values in told.items())
+        values = "; ".join(f"{direction}: {values}" for direction, values in by_direction.items())
     if profile := entry.get("profile"):
         return f"{done} to {profile} ({values})"
     return f"{done} to {values}" if values else done
 
 
 def _values(shape: dict[str, Any]) -> str:
-    texts = written(shape).items()
-    return ", ".join(f"{name} {NONE if text == NOTHING else text}" for name, text in texts)
+    texts = format_values(shape).items()
+    return ", ".join(f"{name} {NONE if text == EMPTY else text}" for name, text in texts)
 
 
 def _document(view: LinkView, directions: Sequence[str]) -> dict[str, Any]:
@@ -169,11 +173,11 @@ def _document(view: LinkView, directions: Sequence[str]) -> dict[str, Any]:
 def _line(view: LinkView, direction: str) -> dict[str, Any] | None:
     if view.now is None:
         return None
-    line = view.now.line(direction)
+    direction_state = view.now.direction_state(direction)
     return {
-        **asdict(line.shape),
-        "cut": line.cut,
-        "changed": line.shape != view.filed.line(direction).shape,
+        **asdict(direction_state.shape),
+        "cut": direction_state.cut,
+        "changed": direction_state.shape != view.configured.direction_state(direction).shape,
         "counts": dict(view.counts.get(direction, {})) or None,
     }
 
@@ -186,13 +190,13 @@ def lab_and_selectors(words: Sequence[str]) -> tuple[LabRecord, list[str]]:
     """The first word is the lab if one of that name is up; else the only lab is meant."""
     labs = lab_names()
     if words and words[0] in labs:
-        return the_lab(words[0]), list(words[1:])
+        return find_lab(words[0]), list(words[1:])
     if len(labs) != 1:
         near = nearest(words[0], labs) if words else None
-        return the_lab(words[0] if near else None), list(
+        return find_lab(words[0] if near else None), list(
             words
         )  # raises: no such lab, or which one?
-    record = the_lab(None)
+    record = find_lab(None)
     if words:
         _check_first(words[0], record)
     return record, list(words)

@@ -17,7 +17,7 @@ from testbed.cli.terminal import Terminal
 from testbed.errors import InputError
 from testbed.lab.external_nodes import save_outputs
 from testbed.progress import Note
-from testbed.records import did_you_mean, lab_names, the_lab, the_run
+from testbed.records import did_you_mean, find_lab, find_run, lab_names
 
 POLL_S = 0.2
 
@@ -37,7 +37,7 @@ def files_of(folder: Path, node: str | None) -> list[Path]:
 
 def read(files: list[Path]) -> list[dict[str, Any]]:
     """All lines of all files, by time. A last line that is still being written is left out."""
-    lines = [line for file in files for line in (*_logged(file), *_last_words(file))]
+    lines = [line for file in files for line in (*_logged(file), *_stderr_lines(file))]
     return sorted(lines, key=lambda line: line["t"])
 
 
@@ -45,7 +45,7 @@ def _logged(log: Path) -> list[dict[str, Any]]:
     return _whole_lines(log.read_text()) if log.exists() else []
 
 
-def _last_words(log: Path) -> list[dict[str, Any]]:
+def _stderr_lines(log: Path) -> list[dict[str, Any]]:
     """What the node wrote to its standard error: nothing, unless it could not go on."""
     errors = log.with_suffix(".stderr")
     try:
@@ -112,10 +112,10 @@ def _rest(line: dict[str, Any]) -> str:
     """What somebody's program wrote stands as it is; of a reception, its delay by the nodes' own clocks."""
     if set(line) == _TEXT:
         return str(line["text"])
-    told = {key: value for key, value in line.items() if key not in _LEADING}
-    if line["event"] == "receive" and "published_ns" in told:
-        told["delay"] = f"{(line['t'] - told.pop('published_ns')) / 1e6:.1f}ms"
-    return " ".join(f"{key}={value}" for key, value in told.items())
+    fields = {key: value for key, value in line.items() if key not in _LEADING}
+    if line["event"] == "receive" and "published_ns" in fields:
+        fields["delay"] = f"{(line['t'] - fields.pop('published_ns')) / 1e6:.1f}ms"
+    return " ".join(f"{key}={value}" for key, value in fields.items())
 
 
 _LEADING = {"t", "node", "event"}
@@ -155,7 +155,7 @@ def logs(
 def _logs_folder(name: str | None) -> Path:
     labs = lab_names()
     if name in labs or (name is None and labs):
-        lab = the_lab(name)
+        lab = find_lab(name)
         save_outputs(lab)
         return lab.run_place.logs
-    return the_run(name).logs
+    return find_run(name).logs

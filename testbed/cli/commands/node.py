@@ -40,24 +40,24 @@ def register(app: typer.Typer) -> None:
     app.add_typer(node, name="node")
 
 
-def crash(words: Words, as_json: AsJson = False) -> None:
+def crash(arguments: Words, as_json: AsJson = False) -> None:
     """End a node at once, without a word (SIGKILL)."""
-    _order(words, ActionKind.CRASH, as_json)
+    _order(arguments, ActionKind.CRASH, as_json)
 
 
-def stop(words: Words, as_json: AsJson = False) -> None:
+def stop(arguments: Words, as_json: AsJson = False) -> None:
     """Ask a node to leave in order (SIGTERM)."""
-    _order(words, ActionKind.STOP, as_json)
+    _order(arguments, ActionKind.STOP, as_json)
 
 
-def start(words: Words, as_json: AsJson = False) -> None:
+def start(arguments: Words, as_json: AsJson = False) -> None:
     """Start a node that has crashed or was stopped."""
-    _order(words, ActionKind.START, as_json)
+    _order(arguments, ActionKind.START, as_json)
 
 
-def _order(words: Sequence[str], kind: ActionKind, as_json: bool) -> None:
+def _order(arguments: Sequence[str], kind: ActionKind, as_json: bool) -> None:
     with Terminal(as_json) as terminal:
-        record, selectors = lab_and_selectors(words)
+        record, selectors = lab_and_selectors(arguments)
         names = order_nodes(record, selectors, kind, terminal.emit)
         terminal.document({"lab": record.name, "action": kind.value, "nodes": names})
         if names:

@@ -18,17 +18,17 @@ from testbed.places import LabPlace
 from testbed.plan import Actual, Step, batches, plan_up
 from testbed.progress import ignore
 from testbed.records import load_lab
-from testbed.scenario.timeline import Row, outline
+from testbed.scenario.timeline import TimelineRow, timeline_rows
 from testbed.topology import load
 from testbed.topology.model import Topology
 from testbed.topology.units import DURATION
 
 WIDTH = 40  # characters of the line of time
 SHOWN_NODES = 3
-FewWords = Callable[[Sequence[str], Topology], Mapping[str, int]]
+Abbreviate = Callable[[Sequence[str], Topology], Mapping[str, int]]
 
 
-def timeline_table(topology: Topology, few_words: FewWords) -> Table:
+def timeline_table(topology: Topology, few_words: Abbreviate) -> Table:
     """What happens when; `few_words` names nodes briefly."""
     scenario = topology.scenario
     title = f"what happens, in {DURATION.write(scenario.duration_s)}"
@@ -39,12 +39,12 @@ def timeline_table(topology: Topology, few_words: FewWords) -> Table:
     table.add_column("what")
     table.add_column("whom")
     table.add_column(axis(scenario.duration_s), width=WIDTH)
-    for row in outline(topology):
-        what = Text(row.what, style="bold").append(f" {row.told}", style="not bold")
+    for row in timeline_rows(topology):
+        what = Text(row.what, style="bold").append(f" {row.description}", style="not bold")
         table.add_row(
             _begin(row),
             what,
-            Text(_whom(row, topology, few_words)),
+            Text(_targets(row, topology, few_words)),
             Text(drawn(row, scenario.duration_s)),
         )
     return table
@@ -56,7 +56,7 @@ def axis(duration_s: float) -> Text:
     return Text("0s" + end.rjust(WIDTH - 2))
 
 
-def drawn(row: Row, duration_s: float) -> str:
+def drawn(row: TimelineRow, duration_s: float) -> str:
     """Where on the line of time it is: a block while it lasts, a dot for a moment."""
     if row.when is not None:
         return f"when {row.when}"
@@ -76,14 +76,14 @@ def _place(at_s: float, duration_s: float) -> int:
     return min(WIDTH - 1, int(at_s / duration_s * WIDTH)) if duration_s else 0
 
 
-def _begin(row: Row) -> str:
+def _begin(row: TimelineRow) -> str:
     first = DURATION.write(row.moments_s[0]) if row.moments_s[0] else "0s"
     if row.when is not None:
         return f"+{first}" if row.moments_s[0] else ""
     return first if len(row.moments_s) == 1 else f"{first}, {len(row.moments_s)} times"
 
 
-def _whom(row: Row, topology: Topology, few_words: FewWords) -> str:
+def _targets(row: TimelineRow, topology: Topology, few_words: Abbreviate) -> str:
     named = list(few_words(row.nodes, topology))
     more = len(named) - SHOWN_NODES
     shown = ", ".join(named[:SHOWN_NODES]) + (f", … {more} more" if more > 0 else "")
@@ -129,7 +129,7 @@ def show_plan(topology: Topology, file: Path, asked: str | None, terminal: Termi
         {
             "lab": topology.name,
             "steps": [{"kind": s.kind, "target": s.target, "reason": s.reason} for s in steps],
-            "timeline": [row.to_json() for row in outline(topology)],
+            "timeline": [row.to_json() for row in timeline_rows(topology)],
         }
     )
     terminal.show(
@@ -138,7 +138,7 @@ def show_plan(topology: Topology, file: Path, asked: str | None, terminal: Termi
         else f"lab {topology.name} is as the file asks; nothing to do"
     )
     if topology.scenario.publish or topology.scenario.actions:
-        terminal.show(timeline_table(topology, in_few_words))
+        terminal.show(timeline_table(topology, abbreviate))
 
 
 def plan_table(steps: tuple[Step, ...], topology: Topology) -> Table:
@@ -147,14 +147,14 @@ def plan_table(steps: tuple[Step, ...], topology: Topology) -> Table:
     for kind, batch in batches(steps):
         for reason in dict.fromkeys(step.reason for step in batch):
             targets = [step.target for step in batch if step.reason == reason]
-            named = in_few_words(targets, topology)
+            named = abbreviate(targets, topology)
             more = sum(named[name] for name in list(named)[SHOWN_TARGETS:])
             shown = ", ".join([*list(named)[:SHOWN_TARGETS], *([f"… {more} more"] if more else [])])
             table.add_row(kind, str(len(targets)), escape(shown), reason)
     return table
 
 
-def in_few_words(targets: Sequence[str], topology: Topology) -> dict[str, int]:
+def abbreviate(targets: Sequence[str], topology: Topology) -> dict[str, int]:
     """Names, and for how many nodes each stands: `sensors[*] (200)` for a whole group of more than two."""
     members = defaultdict(list)
     for node in topology.nodes:

@@ -14,9 +14,9 @@ from testbed.cli.options import (
 from testbed.cli.terminal import Terminal
 from testbed.errors import InputError
 from testbed.lab import inject, play
-from testbed.lab.play import take_scenario, take_speed
+from testbed.lab.play import replace_scenario, set_speed
 from testbed.recording.lateness import sentence
-from testbed.records import the_lab
+from testbed.records import find_lab
 from testbed.topology.units import parse_size
 
 
@@ -35,11 +35,11 @@ def play_scenario(
 ) -> None:
     """Play the topology's scenario, or one from a file, on a lab that is up."""
     with Terminal(as_json) as terminal:
-        record = the_lab(name)
+        record = find_lab(name)
         if scenario is not None:
-            take_scenario(record, scenario)
+            replace_scenario(record, scenario)
         if speed is not None:
-            take_speed(record, speed)
+            set_speed(record, speed)
         terminal.if_interrupted = (
             f"interrupted; the nodes go on with the scenario until `testbed down {record.name}`"
         )
@@ -68,7 +68,7 @@ def inject_message(
 ) -> None:
     """Let a sensor publish one message now, where it stands."""
     with Terminal(as_json) as terminal:
-        record = the_lab(name)
+        record = find_lab(name)
         try:
             payload = parse_size(size)
         except ValueError as error:

@@ -14,7 +14,7 @@ from testbed.cli.terminal import Terminal
 from testbed.errors import InputError
 from testbed.jsonfiles import read_json
 from testbed.progress import Note
-from testbed.records import the_run
+from testbed.records import find_run
 
 Question = Annotated[
     str, typer.Argument(metavar="SQL", help="What to ask; SHOW VIEWS lists the tables.")
@@ -62,7 +62,7 @@ def _ask(sql: str, runs: list[str] | None, most: int, terminal: Terminal) -> dic
     from analysis.query import ask_runs, check_question
 
     named: list[str | None] = [*runs] if runs else [None]
-    places = list(dict.fromkeys(the_run(name) for name in named))
+    places = list(dict.fromkeys(find_run(name) for name in named))
     try:
         check_question(sql)
         for place in places:

@@ -20,19 +20,19 @@ from testbed.cli.commands.compare import (
     read_worse,
     refuse_unjudged,
 )
-from testbed.cli.measurement import analyze_run, say_doubts, write_run_report
+from testbed.cli.measurement import analyze_run, warn_of_doubts, write_run_report
 from testbed.cli.options import AsJson, Overrides, RunName
 from testbed.cli.tables.comparison import comparison_tables
 from testbed.cli.tables.summary import summary_tables
 from testbed.cli.terminal import Terminal
 from testbed.errors import InputError
 from testbed.jsonfiles import read_json
-from testbed.lab.replay import Replay, play_again, played_otherwise, replay_of
+from testbed.lab.replay import Replay, play_again, replay_difference, replay_of
 from testbed.places import RunPlace
 from testbed.progress import Note, StageEnded, StageStarted, Warned
 from testbed.recording.difference import Difference
-from testbed.recording.from_capture import read_priorities, scripted
-from testbed.records import read_manifest, the_run
+from testbed.recording.from_capture import read_priorities, script_from_capture
+from testbed.records import find_run, read_manifest
 from testbed.topology import load
 from testbed.topology.model import Scenario
 from testbed.topology.units import parse_duration
@@ -67,7 +67,7 @@ def captured_replay(
     except AnalysisError as error:
         raise InputError(error.message, error.hint) from error
     terminal.emit(StageEnded(STAGE))
-    script, notes = scripted(found.messages, topology, levels)
+    script, notes = script_from_capture(found.messages, topology, levels)
     for note in notes:
         terminal.emit(Note(note))
     if found.incomplete:
@@ -75,7 +75,12 @@ def captured_replay(
             Warned(f"{found.incomplete} messages are left out: no capture has all of them")
         )
     scenario = Scenario(duration_s=script.lasts_s, settle_s=topology.scenario.settle_s)
-    about = {"of": [*captures], "as": "captured", "messages": len(script.actions), "notes": notes}
+    about = {
+        "of": [*captures],
+        "as": "captured",
+        "messages": len(script.publications),
+        "notes": notes,
+    }
     return Replay(replace(topology, scenario=scenario), script, file, None, about)
 
 
@@ -168,20 +173,26 @@ def replay(
             raise InputError(
                 "--on and --priority belong to --from-capture", "leave them out, or add it"
             )
-        first = the_run(run)
+        first = find_run(run)
         what = replay_of(first, overrides or (), planned=as_planned, name=name)
-        again, told, _ = played(what, backend or _own_backend(first), within_ns, terminal)
+        again, difference, _ = played(what, backend or _own_backend(first), within_ns, terminal)
         document = compared([[first], [again]], terminal)
         refuse_unjudged(document, limits, asked)
         document |= judged(document, limits, asked)
         path = write_run_report(again, terminal.emit)
-        document |= {"replay": what.about, "publications": told.as_json(), "report": str(path)}
-        document["ok"] = document["ok"] and told.empty
+        document |= {
+            "replay": what.about,
+            "publications": difference.as_json(),
+            "report": str(path),
+        }
+        document["ok"] = document["ok"] and difference.empty
         terminal.document(document)
-        terminal.show(*difference_tables(told), *comparison_tables(document), f"report: {path}")
+        terminal.show(
+            *difference_tables(difference), *comparison_tables(document), f"report: {path}"
+        )
         for sentence in (failed := exceeded(document)):
             terminal.emit(Note(sentence))
-        if failed or not told.empty:
+        if failed or not difference.empty:
             raise typer.Exit(EXCEEDED)
 
 
@@ -196,12 +207,12 @@ def _refuse_with_captures(run: str | None, as_planned: bool, judged: bool) -> No
 
 
 def _replay_captured(what: Replay, backend: str | None, within_ns: int, terminal: Terminal) -> None:
-    again, told, summary = played(what, backend, within_ns, terminal)
+    again, difference, summary = played(what, backend, within_ns, terminal)
     path = write_run_report(again, terminal.emit)
-    document = {"replay": what.about, "publications": told.as_json(), "ok": told.empty}
+    document = {"replay": what.about, "publications": difference.as_json(), "ok": difference.empty}
     terminal.document({**summary, **document, "report": str(path)})
-    terminal.show(*difference_tables(told), *summary_tables(summary), f"report: {path}")
-    if not told.empty:
+    terminal.show(*difference_tables(difference), *summary_tables(summary), f"report: {path}")
+    if not difference.empty:
         raise typer.Exit(EXCEEDED)
 
 
@@ -214,10 +225,10 @@ def played(
     terminal.if_interrupted = (
         f"interrupted; the captures in {again.folder} are complete: `testbed analyze {again.run}`"
     )
-    told = played_otherwise(what, again, within_ns)
+    difference = replay_difference(what, again, within_ns)
     summary = analyze_run(again, terminal.emit)
-    say_doubts(summary, terminal)
-    return again, told, summary
+    warn_of_doubts(summary, terminal)
+    return again, difference, summary
 
 
 def _nanoseconds(text: str) -> int:
@@ -233,18 +244,18 @@ def _own_backend(run: RunPlace) -> str | None:
     return name if name == SIMULATED or name in BACKENDS else None
 
 
-def difference_tables(told: Difference) -> list[Table | str]:
+def difference_tables(difference: Difference) -> list[Table | str]:
     """For people: one sentence if nothing differs."""
-    limit = f"within {told.within_ns / 1e6:g} ms"
-    if told.empty:
+    limit = f"within {difference.within_ns / 1e6:g} ms"
+    if difference.empty:
         return [
-            f"publications: all {told.same} again, {limit} of their times "
-            f"(at most {told.farthest_ns / 1e6:.1f} ms off), and no others"
+            f"publications: all {difference.same} again, {limit} of their times "
+            f"(at most {difference.farthest_ns / 1e6:.1f} ms off), and no others"
         ]
-    document = told.as_json()
+    document = difference.as_json()
     rows = [(kind, one) for kind in ("moved", "missing", "extra") for one in document[kind]]
     table = Table(
-        title=f"publications that differ ({told.same} are the same, {limit})",
+        title=f"publications that differ ({difference.same} are the same, {limit})",
         caption=f"and {len(rows) - SHOWN} more: --json has them all" if len(rows) > SHOWN else None,
     )
     for column in ("", "at", "node", "topic", "level", "size", "by"):

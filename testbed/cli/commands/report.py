@@ -10,7 +10,7 @@ from testbed.cli.measurement import (
     expectation_tables,
     fail_if_unmet,
     judge_again,
-    say_doubts,
+    warn_of_doubts,
     write_run_report,
 )
 from testbed.cli.options import (
@@ -22,7 +22,7 @@ from testbed.errors import InputError
 from testbed.jsonfiles import read_json
 from testbed.places import RunPlace
 from testbed.progress import Emit, StageEnded, StageStarted
-from testbed.records import the_run
+from testbed.records import find_run
 
 
 def register(app: typer.Typer) -> None:
@@ -44,21 +44,23 @@ def report(
     with Terminal(as_json) as terminal:
         if to is not None and not figures:
             raise InputError("--to names the folder for figures", "add --figures")
-        place = the_run(name)
+        place = find_run(name)
         if not read_json(place.folder / "summary.json"):
             analyze_run(place, terminal.emit)
         summary = judge_again(place)
         path = write_run_report(place, terminal.emit)
         drawn = _write_figures(place, to, terminal.emit) if figures else []
-        told = {"figures": drawn} if figures else {}
+        figure_paths = {"figures": drawn} if figures else {}
         verdicts = summary["expectations"]
-        terminal.document({"run": place.run, "report": str(path), **told, "expectations": verdicts})
+        terminal.document(
+            {"run": place.run, "report": str(path), **figure_paths, "expectations": verdicts}
+        )
         terminal.show(
             *expectation_tables(summary),
             f"report: {path}",
             *(f"figure: {figure}" for figure in drawn),
         )
-        say_doubts(summary, terminal)
+        warn_of_doubts(summary, terminal)
         fail_if_unmet([summary], terminal)
 
 

@@ -14,7 +14,7 @@ from testbed.errors import InputError
 from testbed.lab import LabStatus, lab_status
 from testbed.lab.status import NodeStatus, how_to_repair
 from testbed.progress import Note
-from testbed.records import lab_names, the_lab
+from testbed.records import find_lab, lab_names
 
 EPILOG = "Example: testbed status demo --json; testbed status --orphans"
 _COUNTS = ("to publish", "published", "received", "queued")
@@ -40,7 +40,7 @@ def status(
         if orphans:
             _orphans(terminal)
             return
-        names = [the_lab(name).name] if name else lab_names()
+        names = [find_lab(name).name] if name else lab_names()
         labs = [lab_status(each) for each in names]
         terminal.document({"labs": [asdict(lab) for lab in labs]})
         if not labs:
@@ -48,7 +48,7 @@ def status(
         elif name:
             terminal.show(nodes_table(labs[0]), *labs[0].troubles)
             if labs[0].state in ("partly", "dead"):
-                terminal.show(how_to_repair(the_lab(name)))
+                terminal.show(how_to_repair(find_lab(name)))
         else:
             terminal.show(labs_table(labs))
 

@@ -77,11 +77,11 @@ class Sweeping:
             emit(StageAdvanced(RUNNING, 1))
 
         texts = digest_of([folder.topology, folder.scenario if self._scenario else None])
-        tasks = (Task(cell.number, self._told(cell, texts)) for cell in left.values())
+        tasks = (Task(cell.number, self._task_request(cell, texts)) for cell in left.values())
         run_tasks(tasks, min(jobs, len(left)), folder.runs, folder.log, ended, lock)
         emit(StageEnded(RUNNING))
 
-    def _told(self, cell: Cell, texts: str) -> dict[str, Any]:
+    def _task_request(self, cell: Cell, texts: str) -> dict[str, Any]:
         """The user's own files are used: paths inside them begin where they are. They must be as they were."""
         return {
             "name": self._sweep.name_of(cell),

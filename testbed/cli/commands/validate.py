@@ -10,7 +10,7 @@ from testbed.cli.options import AsJson, Overrides, ScenarioFile
 from testbed.cli.terminal import Terminal
 from testbed.progress import Warned
 from testbed.scenario import compile_timeline
-from testbed.topology import TopologyErrors, doubts, load
+from testbed.topology import TopologyErrors, find_likely_mistakes, load
 from testbed.topology.diagnostics.hints import counted
 from testbed.topology.model import NodeKind, Topology
 
@@ -38,7 +38,7 @@ def validate(
                 terminal.show(Text(str(errors), style="red"))
             else:
                 terminal.show(Text(f"{file}: {summary_line(topology)}"))
-                for doubt in doubts(topology):
+                for doubt in find_likely_mistakes(topology):
                     warnings.append({"file": str(file), "message": doubt})
                     terminal.emit(Warned(f"{file}: {doubt}"))
         terminal.document({"valid": not problems, "errors": problems, "warnings": warnings})

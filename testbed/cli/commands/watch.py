@@ -13,7 +13,7 @@ from testbed.cli.terminal import Terminal
 from testbed.errors import InputError, TestbedError
 from testbed.places import RunPlace
 from testbed.progress import Note
-from testbed.records import read_manifest, run_goes_on, the_run
+from testbed.records import find_run, is_run_unfinished, read_manifest
 
 if TYPE_CHECKING:
     from analysis.live.run import WatchedRun
@@ -51,12 +51,14 @@ def watch(
     """
     with Terminal(as_json) as terminal:
         terminal.if_interrupted = "watching was interrupted; the run goes on"
-        place = the_run(run)
+        place = find_run(run)
         watched = _open(place)
         with terminal.screen() as show:
             while True:
                 began = time.monotonic()
-                goes_on = run_goes_on(place)  # before the look: what came until the end is seen
+                goes_on = is_run_unfinished(
+                    place
+                )  # before the look: what came until the end is seen
                 _look(watched, final=not goes_on)
                 levels = watched.levels(time.time_ns(), overdue if goes_on else 0.0)
                 terminal.line(document(watched, levels, goes_on))

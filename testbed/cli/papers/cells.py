@@ -96,9 +96,9 @@ class CellPaper:
         from testbed.papers.cells import measure
 
         cells = [cell.as_plain() for cell in extent.heaviest_first()]
-        told, begun = stages(terminal.emit), time.monotonic()
+        report_stage, begun = stages(terminal.emit), time.monotonic()
         terminal.emit(Note(f"{self.name}, {extent.name}: {len(cells)} cells on {master}"))
-        tables = fan_out(spark, measure, cells, lambda done, of: told(COMPUTING, done, of))
+        tables = fan_out(spark, measure, cells, lambda done, of: report_stage(COMPUTING, done, of))
         sheet = {
             "paper": self.name,
             "extent": extent.name,
@@ -130,11 +130,11 @@ def _session(master: str, terminal: Terminal) -> "Iterator[Any]":
     from analysis.errors import AnalysisError
     from analysis.spark.session import open_session
 
-    told = stages(terminal.emit)
-    told(STARTING, 0, 1)
+    report_stage = stages(terminal.emit)
+    report_stage(STARTING, 0, 1)
     try:
         with open_session(master, short=True) as spark:
-            told(STARTING, 1, 1)
+            report_stage(STARTING, 1, 1)
             yield spark
     except AnalysisError as error:
         raise TestbedError(error.message, error.hint) from error

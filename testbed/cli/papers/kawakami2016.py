@@ -15,7 +15,7 @@ from testbed.cli.papers.labs import PaperLab, refuse_those_that_are_up, run_side
 from testbed.cli.terminal import Terminal
 from testbed.errors import TestbedError
 from testbed.jsonfiles import write_json
-from testbed.links.probe import Findings, look
+from testbed.links.probe import ProbeResult, probe_machine
 from testbed.progress import Note, Warned
 
 if TYPE_CHECKING:
@@ -64,8 +64,8 @@ def waiting_table(result: Result) -> Table:
     rows: dict[tuple[int, str], dict[str, str]] = {}
     for name in waiting.FIGURES:
         for cell in cells_of(result, name):
-            told = {value: number(ours["mean"]) for value, ours in cell["ours"].items()}
-            rows.setdefault((cell["wait_ms"], cell["lab"]), {}).update(told)
+            means = {value: number(ours["mean"]) for value, ours in cell["ours"].items()}
+            rows.setdefault((cell["wait_ms"], cell["lab"]), {}).update(means)
     table = Table(title="Waiting for others' readings, on 3G and MVNO lines", title_justify="left")
     for column in ("wait, ms", "lab", *(value.replace("_", " ") for value in values)):
         table.add_column(column, justify="left" if column == "lab" else "right")
@@ -90,7 +90,10 @@ def anew(asked: Asked, folder: Path, terminal: Terminal) -> Result:
 
 
 def run_labs(
-    wanted: "Extent", folder: Path, terminal: Terminal, look: Callable[[], Findings] = look
+    wanted: "Extent",
+    folder: Path,
+    terminal: Terminal,
+    look: Callable[[], ProbeResult] = probe_machine,
 ) -> None:
     """Side by side; the folder knows their runs, or why there are none. The rest does not depend on them."""
     from analysis.papers.kawakami2016.real_labs import NAMES

@@ -32,7 +32,7 @@ def comparison_tables(document: dict[str, Any]) -> list[Table | Text]:
 
 def _side_by_side(document: dict[str, Any]) -> Table:
     runs, ratios = document["runs"], document["ratios"]
-    unsure = any("error_s" in told for run in runs for told in run["levels"].values())
+    unsure = any("error_s" in figures for run in runs for figures in run["levels"].values())
     caption = "× is the multiple of the first run"
     caption += "; ≈: the clocks could not show a difference" if unsure else ""
     table = Table(title="runs side by side", caption=caption)
@@ -50,7 +50,7 @@ def _side_by_side(document: dict[str, Any]) -> Table:
         table.add_section()
         here, times = _of_level(runs, level), _of_level(ratios, level)
         title = f"level {level} {LEVEL_NAMES[int(level)]}: lost"
-        table.add_row(title, *(_lost(told) for told in here), style="bold")
+        table.add_row(title, *(_lost(figures) for figures in here), style="bold")
         for name, title in DELAYS.items():
             table.add_row(f"  {title}", *_delays(here, times, name))
         for name, title in HOPS.items():
@@ -74,20 +74,20 @@ def _effects(document: dict[str, Any]) -> list[Table]:
     for column in ("p50", "p95", "p99", "mean", "lost", "Cliff's delta"):
         table.add_column(column, justify="right")
     for one in found:
-        for level, told in one["levels"].items():
+        for level, figures in one["levels"].items():
             table.add_row(
                 one["run"],
                 level,
-                *(_within(told[name], _times) for name in ("p50", "p95", "p99", "mean")),
-                _within(told["lost_share"], lambda share: f"{share:+.2%}"),
-                _within(told["cliffs_delta"], lambda delta: f"{delta:+.2f}"),
+                *(_within(figures[name], _times) for name in ("p50", "p95", "p99", "mean")),
+                _within(figures["lost_share"], lambda share: f"{share:+.2%}"),
+                _within(figures["cliffs_delta"], lambda delta: f"{delta:+.2f}"),
             )
     return [table]
 
 
-def _within(told: dict[str, float | None], write: Callable[[float], str]) -> str:
-    value, low, high = (told[name] for name in ("value", "low", "high"))
-    unsure = " ≈" if told.get("within_clock_error") else ""
+def _within(figures: dict[str, float | None], write: Callable[[float], str]) -> str:
+    value, low, high = (figures[name] for name in ("value", "low", "high"))
+    unsure = " ≈" if figures.get("within_clock_error") else ""
     if value is None or low is None or high is None:
         return NONE + unsure
     return f"{write(value)}{unsure}\n{write(low)} to {write(high)}"
@@ -121,19 +121,19 @@ def _cells(
     write: Callable[[float], str],
 ) -> list[str]:
     """The value of each run, and of all but the first its ratio."""
-    told = [_value(value.get(name), write) for value in values]
+    figures = [_value(value.get(name), write) for value in values]
     times = [ratio.get(name) for ratio in ratios]
-    return told[:1] + [
+    return figures[:1] + [
         cell if ratio is None else f"{cell}  {_times(ratio)}"
-        for cell, ratio in zip(told[1:], times, strict=True)
+        for cell, ratio in zip(figures[1:], times, strict=True)
     ]
 
 
 def _delays(values: list[dict[str, Any]], ratios: list[dict[str, Any]], name: str) -> list[str]:
     """As cells, in no more digits than clocks leave; what they could not tell apart has no ratio."""
-    told = [_delay(value, name) for value in values]
-    cells = told[:1]
-    for cell, ratio in zip(told[1:], ratios, strict=True):
+    figures = [_delay(value, name) for value in values]
+    cells = figures[:1]
+    for cell, ratio in zip(figures[1:], ratios, strict=True):
         times = ratio.get(name)
         if name in ratio.get("within_clock_error", ()):
             cells.append(f"{cell}  ≈")
@@ -142,13 +142,13 @@ def _delays(values: list[dict[str, Any]], ratios: list[dict[str, Any]], name: st
     return cells
 
 
-def _delay(told: dict[str, Any], name: str) -> str:
-    error = told.get("error_s", {}).get(name, 0.0)
-    return _value(told.get(name), lambda delay: seconds(delay, error))
+def _delay(figures: dict[str, Any], name: str) -> str:
+    error = figures.get("error_s", {}).get(name, 0.0)
+    return _value(figures.get(name), lambda delay: seconds(delay, error))
 
 
-def _lost(told: dict[str, Any]) -> str:
-    return f"{told['lost']} of {told['expected']}" if told else NONE
+def _lost(figures: dict[str, Any]) -> str:
+    return f"{figures['lost']} of {figures['expected']}" if figures else NONE
 
 
 def _value(value: Any, write: Callable[[Any], str]) -> str:
@@ -168,13 +168,13 @@ def _plain(value: float) -> str:
 def _pairs(document: dict[str, Any]) -> list[Table | Text]:
     first = document["runs"][0]["run"]
     compared = [one for one in document["pairs"] if not one.get("reason")]
-    told: list[Table | Text] = [
+    figures: list[Table | Text] = [
         Text(f"{one['run']} is of another scenario than {first}: {one['reason']}")
         for one in document["pairs"]
         if one.get("reason")
     ]
     if not compared:
-        return told
+        return figures
     table = Table(
         title=f"the same message at the same receiver, beside {first}",
         caption="delays as multiples of the first run's, message by message",
@@ -193,7 +193,7 @@ def _pairs(document: dict[str, Any]) -> list[Table | Text]:
             times = [_times(delay[name]) if delay else NONE for name in ("p05", "p50", "p95")]
             table.add_row(*counts, level, *times)
             counts = [""] * len(counts)
-    return [table, *told]
+    return [table, *figures]
 
 
 def _share(one: dict[str, Any], name: str) -> str:

@@ -9,8 +9,8 @@ from rich.table import Table
 
 from testbed.cli.terminal import Fitting, what_is_missing
 from testbed.lab import LinkView
-from testbed.links.changes import Line
-from testbed.links.values import written
+from testbed.links.changes import DirectionState
+from testbed.links.values import format_values
 from testbed.topology.units import RATE
 
 _VALUES = ("rate", "delay", "jitter", "loss", "queue")
@@ -60,14 +60,17 @@ def _cells(view: LinkView, direction: str) -> dict[str, str]:
 def _values(view: LinkView, direction: str) -> dict[str, str]:
     if view.now is None:
         return {"state": "no link"}
-    line = view.now.line(direction)
-    return {**written(asdict(line.shape)), "state": state(line, view.filed.line(direction))}
+    direction_state = view.now.direction_state(direction)
+    return {
+        **format_values(asdict(direction_state.shape)),
+        "state": state(direction_state, view.configured.direction_state(direction)),
+    }
 
 
-def state(line: Line, filed: Line) -> str:
+def state(direction_state: DirectionState, configured: DirectionState) -> str:
     """Beside the file: as it says (filed), changed, cut."""
-    changed = line.shape != filed.shape
-    if line.cut:
+    changed = direction_state.shape != configured.shape
+    if direction_state.cut:
         return "cut, changed" if changed else "cut"
     return "changed" if changed else "as filed"
 

@@ -7,7 +7,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from analysis.formatting import told as with_error
+from analysis.formatting import seconds_with_error as with_error
 from nodes.protocol.wire import LEVEL_NAMES
 from testbed.backends.common.names import SIMULATED
 from testbed.recording.lateness import sentence
@@ -17,7 +17,7 @@ MOST_RECEIVERS = 10
 
 def summary_tables(summary: dict[str, Any]) -> list[Table | Text]:
     """Delay and hops by level, who heard of the most urgent, then messages, overhead and the verdict."""
-    return [_delays(summary), *_methods(summary), *_receivers(summary), _facts(summary)]
+    return [_delays(summary), *_methods(summary), *_receivers(summary), _properties(summary)]
 
 
 def _delays(summary: dict[str, Any]) -> Table | Text:
@@ -86,7 +86,7 @@ def _outcomes(title: str, of: str, rows: list[tuple[str, dict[str, Any]]]) -> Ta
     return table
 
 
-def _facts(summary: dict[str, Any]) -> Table:
+def _properties(summary: dict[str, Any]) -> Table:
     messages, overhead = summary["messages"], summary["overhead"]
     fidelity = summary["fidelity"]
     payload, wire = overhead["payload_bytes"], overhead["wire_bytes"]
@@ -187,7 +187,7 @@ NONE = "–"
 SHOWN = ("p50", "p95", "p99", "mean")
 
 
-def many_tables(document: dict[str, Any]) -> list[Table | str]:
+def batch_tables(document: dict[str, Any]) -> list[Table | str]:
     """All runs, then experiments of several trials with their intervals, then where the dataset is."""
     shown: list[Table | str] = [_runs(document["runs"])]
     shown += [_experiment(one) for one in document["experiments"]]

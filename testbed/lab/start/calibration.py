@@ -91,18 +91,18 @@ class Calibrator:
 
     def results(
         self,
-        told: Callable[[dict[str, Any]], None] = lambda _: None,
+        on_progress: Callable[[dict[str, Any]], None] = lambda _: None,
         patience_s: float = PATIENCE_S,
     ) -> list[Result]:
-        """Wait for what was asked; `told` hears how far it is."""
+        """Wait for what was asked; `on_progress` hears how far it is."""
         while True:
-            words = json.loads(self._line(patience_s))
-            if "ok" not in words:
-                told(words)
+            message = json.loads(self._line(patience_s))
+            if "ok" not in message:
+                on_progress(message)
                 continue
-            if not words["ok"]:
-                raise CalibrationFailed(words["error"])
-            results: list[Result] = words["results"]
+            if not message["ok"]:
+                raise CalibrationFailed(message["error"])
+            results: list[Result] = message["results"]
             return results
 
     def _line(self, patience_s: float) -> bytes:
@@ -122,7 +122,7 @@ class Calibrator:
 STAGE = "calibrating links"
 SKIP_S = 1.0  # at the beginning of each stream: TCP has to find the rate first
 PAUSE_S = 0.3  # before another look
-LOOKS = 3  # quick ones: a machine that was busy for a moment gets another chance
+ATTEMPTS = 3  # quick ones: a machine that was busy for a moment gets another chance
 
 
 @contextmanager
@@ -148,12 +148,12 @@ def calibrated(
         yield
         try:
             if thorough_s is None:
-                results = look_quickly(calibrator, profiles, emit)
+                results = measure_quickly(calibrator, profiles, emit)
             else:
-                results = look_fully(calibrator, profiles, emit, thorough_s)
+                results = measure_fully(calibrator, profiles, emit, thorough_s)
         except CalibrationFailed as error:
             results = []
-            _say_that_nothing_is_known(run, error, emit)
+            _warn_not_calibrated(run, error, emit)
     update_manifest(run, calibration=results)
     _warn_of(results, emit)
 
@@ -166,8 +166,8 @@ class Profiles:
         self._all = [profile for profile in topology.profiles if profile.name in used]
         self._names: dict[tuple[Shape, Shape, int], list[str]] = {}
         for profile in self._all:
-            self._names.setdefault(_likeness(profile), []).append(profile.name)
-        self.distinct = [p for p in self._all if self._names[_likeness(p)][0] == p.name]
+            self._names.setdefault(_shape_key(profile), []).append(profile.name)
+        self.distinct = [p for p in self._all if self._names[_shape_key(p)][0] == p.name]
 
     def spread(self, results: Sequence[Result]) -> list[Result]:
         """A result for each name."""
@@ -177,15 +177,15 @@ class Profiles:
         ]
 
 
-def _likeness(profile: Profile) -> tuple[Shape, Shape, int]:
+def _shape_key(profile: Profile) -> tuple[Shape, Shape, int]:
     return profile.up, profile.down, profile.mtu
 
 
-def look_quickly(calibrator: Calibrator, profiles: Profiles, emit: Emit) -> list[Result]:
+def measure_quickly(calibrator: Calibrator, profiles: Profiles, emit: Emit) -> list[Result]:
     """The answer to a question that was asked before; what is not as asked is looked at again."""
     emit(StageStarted(STAGE, len(profiles.distinct)))
     found = {key(result): result for result in calibrator.results()}
-    for _ in range(LOOKS - 1):
+    for _ in range(ATTEMPTS - 1):
         off = {result["profile"] for result in found.values() if not result["ok"]}
         if not off:
             break
@@ -197,22 +197,22 @@ def look_quickly(calibrator: Calibrator, profiles: Profiles, emit: Emit) -> list
     return profiles.spread(list(found.values()))
 
 
-def look_fully(
+def measure_fully(
     calibrator: Calibrator, profiles: Profiles, emit: Emit, seconds: float
 ) -> list[Result]:
     """Seconds of TCP in each direction, and the rest."""
     begun = False
 
-    def told(words: dict[str, Any]) -> None:
+    def on_progress(message: dict[str, Any]) -> None:
         nonlocal begun
         if not begun:
-            emit(StageStarted(STAGE, words["of"]))
+            emit(StageStarted(STAGE, message["of"]))
             begun = True
-        emit(StageAdvanced(STAGE, detail=words["what"]))
+        emit(StageAdvanced(STAGE, detail=message["what"]))
 
     effort = {"seconds": seconds, "skip_s": min(SKIP_S, seconds / 5)}
     calibrator.ask("full", profiles.distinct, effort=effort)
-    found = calibrator.results(told, PATIENCE_S + seconds)
+    found = calibrator.results(on_progress, PATIENCE_S + seconds)
     emit(StageEnded(STAGE))
     return profiles.spread(found)
 
@@ -234,7 +234,7 @@ def _warn_of(results: Sequence[Result], emit: Emit) -> None:
             )
 
 
-def _say_that_nothing_is_known(run: RunPlace, error: CalibrationFailed, emit: Emit) -> None:
+def _warn_not_calibrated(run: RunPlace, error: CalibrationFailed, emit: Emit) -> None:
     text = f"the links could not be calibrated: {error.message}"
     extend_manifest(run, warnings=[text])
     emit(Warned(f"{text}; {error.hint}" if error.hint else text))

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from testbed.backends.common.names import has_boards, here
+from testbed.backends.common.names import has_boards, local_backend
 from testbed.backends.field.boards import is_mixed
 from testbed.backends.field.deployment import Deployed, Deployment, load
 from testbed.backends.registry import Choice
@@ -41,7 +41,7 @@ def refuse_other_boards(known: LabRecord, deployment: Deployment, topology: Topo
     before = {board.node: board.host for board in load(place).boards}
     now = {board.node: board.host for board in deployment.boards}
     moved = [node for node in Deployed(place).all() if now.get(node) != before.get(node)]
-    mixed_before = here(known.backend) is not None
+    mixed_before = local_backend(known.backend) is not None
     if moved or is_mixed(topology) is not mixed_before:
         what = few(moved) if moved else "some nodes"
         raise InputError(
@@ -50,7 +50,7 @@ def refuse_other_boards(known: LabRecord, deployment: Deployment, topology: Topo
         )
 
 
-def refuse_died_with_boards(known: LabRecord) -> None:
+def refuse_dead_lab_with_boards(known: LabRecord) -> None:
     """What its boards have written must come home before anything is made anew."""
     if has_boards(known.backend):
         raise TestbedError(
@@ -59,23 +59,23 @@ def refuse_died_with_boards(known: LabRecord) -> None:
         )
 
 
-def refuse_guests_without_containers(topology: Topology, backend: str, reason: str) -> None:
+def refuse_external_nodes_without_containers(topology: Topology, backend: str, reason: str) -> None:
     """Somebody else's program comes as an image; `reason` says why the lab is on this backend."""
-    guests = [node.name for node in topology.of_kind(NodeKind.EXTERNAL)]
-    if guests and here(backend) != "docker":
+    externals = [node.name for node in topology.of_kind(NodeKind.EXTERNAL)]
+    if externals and local_backend(backend) != "docker":
         raise MissingCapability(
-            f"{few(guests)}: external nodes are containers, and the {backend} backend "
+            f"{few(externals)}: external nodes are containers, and the {backend} backend "
             f"({reason}) has none",
             "use --backend docker; `make engine` installs and starts an engine",
         )
 
 
-def say_what_is_not_enforced(topology: Topology, choice: Choice, emit: Emit) -> None:
+def note_unenforced_limits(topology: Topology, choice: Choice, emit: Emit) -> None:
     """Only containers have a processor and memory of their own: say so rather than pretend."""
     elsewhere = has_boards(choice.name)
     staying = [node for node in topology.nodes if not (elsewhere and node.on_board)]
     boards = [node for node in staying if node.platform or node.board]
-    if boards and here(choice.name) != "docker":
+    if boards and local_backend(choice.name) != "docker":
         emit(
             Note(
                 f"platform and class are recorded only: under the {choice.name} backend {len(boards)} nodes "
@@ -84,7 +84,7 @@ def say_what_is_not_enforced(topology: Topology, choice: Choice, emit: Emit) -> 
         )
 
 
-def say_who_stays_here(topology: Topology, choice: Choice, emit: Emit) -> None:
+def note_board_nodes_here(topology: Topology, choice: Choice, emit: Emit) -> None:
     """`up` takes nobody to a board."""
     elsewhere = sum(node.on_board for node in topology.nodes)
     if elsewhere and not has_boards(choice.name):
@@ -98,7 +98,7 @@ def say_who_stays_here(topology: Topology, choice: Choice, emit: Emit) -> None:
 
 def refuse_foreign_platforms(topology: Topology, backend: str) -> None:
     """Before anything is made: a node's platform must run here, natively or through qemu."""
-    if here(backend) == "docker":
+    if local_backend(backend) == "docker":
         from testbed.backends.docker.platforms import Platform, refuse_foreign
 
         refuse_foreign(

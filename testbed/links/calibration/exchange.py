@@ -27,7 +27,7 @@ _SO_RCVBUFFORCE = 33
 _SOL_PACKET = 263
 _PACKET_IGNORE_OUTGOING = 23
 _PACKET_STATISTICS = 6
-_ROOM = 16 << 20
+_BUFFER_BYTES = 16 << 20
 _SNAP = 96  # bytes read of a frame
 _TIME = struct.Struct("qq")
 
@@ -36,7 +36,7 @@ def udp(address: str) -> socket.socket:
     """For probes. It need not be read: it is there so that no probe is answered with `port unreachable`."""
     sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 0)
-    _make_room(sock, socket.SO_SNDBUF, _SO_SNDBUFFORCE)
+    _enlarge_buffer(sock, socket.SO_SNDBUF, _SO_SNDBUFFORCE)
     sock.setblocking(False)
     sock.bind((address, DISCARD))
     return sock
@@ -63,12 +63,12 @@ def listening_socket(ifname: str) -> socket.socket:
     sock.setblocking(False)
     sock.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
     sock.setsockopt(_SOL_PACKET, _PACKET_IGNORE_OUTGOING, 1)
-    _make_room(sock, socket.SO_RCVBUF, _SO_RCVBUFFORCE)
+    _enlarge_buffer(sock, socket.SO_RCVBUF, _SO_RCVBUFFORCE)
     sock.bind((ifname, _ETH_P_IP))
     return sock
 
 
-def hear(sock: socket.socket) -> tuple[int, bytes]:
+def receive_frame(sock: socket.socket) -> tuple[int, bytes]:
     """When the next frame came, and its beginning; BlockingIOError if there is none."""
     frame, ancillary, _, _ = sock.recvmsg(_SNAP, 64)
     seconds, nanoseconds = _TIME.unpack(ancillary[0][2])
@@ -77,23 +77,23 @@ def hear(sock: socket.socket) -> tuple[int, bytes]:
 
 def missed(sock: socket.socket) -> int:
     """Frames that found no room in an ear's buffer since this was last asked."""
-    told = sock.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8)
-    dropped: int = struct.unpack("=II", told)[1]
+    statistics = sock.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8)
+    dropped: int = struct.unpack("=II", statistics)[1]
     return dropped
 
 
-def _make_room(sock: socket.socket, option: int, as_root: int) -> None:
+def _enlarge_buffer(sock: socket.socket, option: int, as_root: int) -> None:
     """A large buffer; in a user namespace as large as the system lets everybody have it."""
-    sock.setsockopt(socket.SOL_SOCKET, option, _ROOM)
+    sock.setsockopt(socket.SOL_SOCKET, option, _BUFFER_BYTES)
     with suppress(PermissionError):
-        sock.setsockopt(socket.SOL_SOCKET, as_root, _ROOM)
+        sock.setsockopt(socket.SOL_SOCKET, as_root, _BUFFER_BYTES)
 
 
 # From packets that were sent and heard to rate and delay. Pure; times in nanoseconds, sizes of Ethernet frames.
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class Arrival:
     """A probe that arrived: its place in its stream, its size, when it was sent and when it came."""
 
     index: int
@@ -111,24 +111,24 @@ class Frame:
     carries: bool = True
 
 
-def delay_s(heard: Sequence[Heard], serialisation_s: float) -> float | None:
+def delay_s(arrivals: Sequence[Arrival], serialisation_s: float) -> float | None:
     """The median time under way, less that on the line."""
-    if not heard:
+    if not arrivals:
         return None
-    return median(one.came_ns - one.sent_ns for one in heard) / 1e9 - serialisation_s
+    return median(one.came_ns - one.sent_ns for one in arrivals) / 1e9 - serialisation_s
 
 
 def train_rate_bps(
-    heard: Sequence[Heard], credit_bytes: int = 0, *, lost_on_line: bool = True
+    arrivals: Sequence[Arrival], credit_bytes: int = 0, *, lost_on_link: bool = True
 ) -> float | None:
     """The rate of a line from how a train of equal packets, sent all at once, was spread out on it.
 
     A straight line through arrival against bytes; single packets that jitter moved weigh little. What a token bucket
-    let pass on stored credit says nothing of the rate and is left out. `lost_on_line`: a lost packet counts with its
+    let pass on stored credit says nothing of the rate and is left out. `lost_on_link`: a lost packet counts with its
     bytes, as it was on the line before it was lost.
     """
-    in_order = sorted(heard, key=lambda one: one.index)
-    placed = [(one.index if lost_on_line else rank, one) for rank, one in enumerate(in_order)]
+    in_order = sorted(arrivals, key=lambda one: one.index)
+    placed = [(one.index if lost_on_link else rank, one) for rank, one in enumerate(in_order)]
     paced = [(place, one) for place, one in placed if (place + 1) * one.size > credit_bytes]
     if len(paced) < 2:
         return None
@@ -174,7 +174,7 @@ class Send:
 
 
 @dataclass(slots=True)
-class Ear:
+class Listener:
     """Where one direction of a lane is heard; `frames` collects those of TCP while there is a stream."""
 
     sock: socket.socket
@@ -188,7 +188,7 @@ class Lane:
     address: str
     ns_fd: int
     sender: socket.socket
-    ears: dict[str, Ear]
+    listeners: dict[str, Listener]
 
 
 class Exchange:
@@ -198,38 +198,38 @@ class Exchange:
         self.gateway = gateway
         self.lanes: dict[str, Lane] = {}
         self._core = udp(gateway)
-        self._ears: dict[int, Ear] = {}
+        self._listeners: dict[int, Listener] = {}
         self._others: dict[int, Callable[[], None]] = {}
-        self._heard: dict[int, list[Heard]] = defaultdict(list)
+        self._arrivals: dict[int, list[Arrival]] = defaultdict(list)
         self._epoll = select.epoll()
 
     def open(self, lane: str, address: str, ns_fd: int, core_if: str) -> None:
         """Make a link known that exists and is up."""
-        up = Ear(listening_socket(core_if))
+        up = Listener(listening_socket(core_if))
         with inside(ns_fd):
-            down = Ear(listening_socket(NODE_IF))
+            down = Listener(listening_socket(NODE_IF))
             sender = udp(address)
         self.lanes[lane] = Lane(address, ns_fd, sender, {UP: up, DOWN: down})
-        for ear in (up, down):
-            self._ears[ear.sock.fileno()] = ear
-            self._epoll.register(ear.sock, select.EPOLLIN)
+        for listener in (up, down):
+            self._listeners[listener.sock.fileno()] = listener
+            self._epoll.register(listener.sock, select.EPOLLIN)
 
     def close(self) -> None:
         """All sockets."""
         for lane in self.lanes.values():
             lane.sender.close()
-        for ear in self._ears.values():
-            ear.sock.close()
+        for listener in self._listeners.values():
+            listener.sock.close()
         self._core.close()
         self._epoll.close()
 
-    def probe(self, sends: Sequence[Send], settle_s: float) -> dict[int, list[Heard]]:
+    def probe(self, sends: Sequence[Send], settle_s: float) -> dict[int, list[Arrival]]:
         """Send all at their times; what was heard, by stream, until all came or `settle_s` after the last."""
         waiting = deque(sorted(sends, key=lambda send: send.at_s))
-        self._heard.clear()
+        self._arrivals.clear()
         begin = time.monotonic()
         deadline = begin + (waiting[-1].at_s if waiting else 0.0) + settle_s
-        while sum(map(len, self._heard.values())) < len(sends):
+        while sum(map(len, self._arrivals.values())) < len(sends):
             now = time.monotonic()
             if now > deadline:
                 break
@@ -237,7 +237,7 @@ class Exchange:
                 self._send(waiting.popleft())
             next_at = begin + waiting[0].at_s if waiting else deadline
             self.turn(max(0.0, next_at - time.monotonic()))
-        return dict(self._heard)
+        return dict(self._arrivals)
 
     def _send(self, send: Send) -> None:
         lane = self.lanes[send.lane]
@@ -263,21 +263,21 @@ class Exchange:
     def turn(self, timeout_s: float) -> None:
         """Deal with what happens now, or soon."""
         for fd, _ in self._epoll.poll(timeout_s):
-            if (ear := self._ears.get(fd)) is not None:
-                self._hear(ear)
+            if (listener := self._listeners.get(fd)) is not None:
+                self._receive_frames(listener)
             elif (ready := self._others.get(fd)) is not None:
                 ready()
 
-    def _hear(self, ear: Ear) -> None:
+    def _receive_frames(self, listener: Listener) -> None:
         with suppress(BlockingIOError):
             for _ in range(_AT_ONCE):
-                came_ns, frame = hear(ear.sock)
+                came_ns, frame = receive_frame(listener.sock)
                 size = 14 + int.from_bytes(frame[16:18])
                 if frame[23] == _UDP and len(frame) >= HEADERS + _PROBE.size:
                     sent_ns, stream, index = _PROBE.unpack_from(frame, HEADERS)
-                    self._heard[stream].append(Heard(index, size, sent_ns, came_ns))
-                elif frame[23] == _TCP and ear.frames is not None:
-                    ear.frames.append(Frame(came_ns, size, _carries(frame, size)))
+                    self._arrivals[stream].append(Arrival(index, size, sent_ns, came_ns))
+                elif frame[23] == _TCP and listener.frames is not None:
+                    listener.frames.append(Frame(came_ns, size, _carries(frame, size)))
 
 
 def _carries(frame: bytes, size: int) -> bool:

@@ -20,7 +20,14 @@ from testbed.links.calibration.exchange import (
     stream_rate_bps,
     tcp,
 )
-from testbed.links.calibration.probes import Line, Lone, Purpose, Train, train_times, under_way_s
+from testbed.links.calibration.probes import (
+    Lone,
+    ProbedDirection,
+    Purpose,
+    Train,
+    train_times,
+    under_way_s,
+)
 from testbed.links.calibration.verdict import (
     DELAY_S,
     DELAY_SHARE,
@@ -42,42 +49,42 @@ def lanes_for_quick(profile: Profile) -> int:
     return 1 + max(probes.quick_lone(shape).lanes for shape in (profile.up, profile.down))
 
 
-def quick(exchange: Exchange, lines: Sequence[Line]) -> list[Calibrated]:
+def quick(exchange: Exchange, directions: Sequence[ProbedDirection]) -> list[Calibrated]:
     """Rate and delay of each line; not its loss, which needs many packets."""
-    lone = {line.number: probes.quick_lone(line.shape) for line in lines}
-    trains = trains_of(lines)
-    departs = train_times(trains, lines)
-    sends = [send for line in lines for send in line.scattered(lone[line.number])]
-    for line in lines:
-        if line.number in departs:
-            sends += line.back_to_back(trains[line.number], departs[line.number])
-    heard = exchange.probe(sends, under_way_s(lines, trains) + _SETTLE_S)
+    lone = {probed.number: probes.quick_lone(probed.shape) for probed in directions}
+    trains = trains_of(directions)
+    departs = train_times(trains, directions)
+    sends = [send for probed in directions for send in probed.scattered(lone[probed.number])]
+    for probed in directions:
+        if probed.number in departs:
+            sends += probed.back_to_back(trains[probed.number], departs[probed.number])
+    arrivals = exchange.probe(sends, under_way_s(directions, trains) + _SETTLE_S)
     found = []
-    for line in lines:
-        alone = line.heard(heard, Purpose.DELAY)
-        rate_bps = line.train_rate_bps(line.heard(heard, Purpose.TRAIN))
+    for probed in directions:
+        alone = probed.arrivals(arrivals, Purpose.DELAY)
+        rate_bps = probed.train_rate_bps(probed.arrivals(arrivals, Purpose.TRAIN))
         evidence = Evidence(
-            lone_sent=lone[line.number].count,
+            lone_sent=lone[probed.number].count,
             lone_heard=len(alone),
-            **length_of(line, trains.get(line.number)),
+            **length_of(probed, trains.get(probed.number)),
         )
-        achieved = Numbers(rate_bps, line.delay_s(alone))
-        name, way = line.profile.name, line.direction
-        found.append(judge(name, way, Method.QUICK, line.shape, achieved, evidence))
+        achieved = Numbers(rate_bps, probed.delay_s(alone))
+        name, way = probed.profile.name, probed.direction
+        found.append(judge(name, way, Method.QUICK, probed.shape, achieved, evidence))
     return found
 
 
-def trains_of(lines: Sequence[Line]) -> dict[int, Train]:
+def trains_of(directions: Sequence[ProbedDirection]) -> dict[int, Train]:
     """By the line's number, where there can be one."""
-    found = ((line.number, line.train()) for line in lines)
+    found = ((probed.number, probed.train()) for probed in directions)
     return {number: train for number, train in found if train is not None}
 
 
-def length_of(line: Line, train: Train | None) -> dict[str, Any]:
+def length_of(probed: ProbedDirection, train: Train | None) -> dict[str, Any]:
     """A train as evidence."""
-    if train is None or line.shape.rate_bps is None:
+    if train is None or probed.shape.rate_bps is None:
         return {}
-    return {"train_packets": train.count, "train_s": train.lasts_s(line.shape.rate_bps)}
+    return {"train_packets": train.count, "train_s": train.lasts_s(probed.shape.rate_bps)}
 
 
 # TCP streams that fill directions of scratch links.
@@ -92,19 +99,19 @@ _TURN_S = 0.05
 class Stream:
     """One of them: from its end of the lane to the other, as fast as TCP goes."""
 
-    def __init__(self, exchange: Exchange, line: LaneDirection, seconds: float) -> None:
+    def __init__(self, exchange: Exchange, probed: LaneDirection, seconds: float) -> None:
         self.frames: list[Frame] = []
         self.missed = 0
         self._exchange = exchange
         self._seconds = seconds
         self._began = time.monotonic()
         self._ends_at: float | None = None  # known once its first data came
-        lane = exchange.lanes[line[0]]
-        self._ear = lane.ears[line[1]]
+        lane = exchange.lanes[probed[0]]
+        self._listener = lane.listeners[probed[1]]
         own = open_own()
         try:
             ends = ((own, exchange.gateway), (lane.ns_fd, lane.address))
-            receiving, sending = ends if line[1] == UP else ends[::-1]
+            receiving, sending = ends if probed[1] == UP else ends[::-1]
             with inside(receiving[0]):
                 self._listening = tcp(receiving[1])
                 self._listening.listen()
@@ -113,8 +120,8 @@ class Stream:
         finally:
             os.close(own)
         self._receiver: socket.socket | None = None
-        missed(self._ear.sock)  # what it missed before is not ours
-        self._ear.frames = self.frames
+        missed(self._listener.sock)  # what it missed before is not ours
+        self._listener.frames = self.frames
         exchange.watch(self._listening, select.EPOLLIN, self._accept)
         exchange.watch(self._sender, select.EPOLLOUT, self._send)
         with suppress(BlockingIOError):
@@ -131,9 +138,9 @@ class Stream:
 
     def close(self) -> None:
         """Cut it off."""
-        if self._ear.frames is self.frames:
-            self._ear.frames = None
-            self.missed = missed(self._ear.sock)
+        if self._listener.frames is self.frames:
+            self._listener.frames = None
+            self.missed = missed(self._listener.sock)
         for sock in (self._sender, self._listening, self._receiver):
             if sock is not None and sock.fileno() >= 0:
                 self._exchange.forget(sock)
@@ -163,8 +170,8 @@ def run_streams(
     """All at once, each for its seconds from its first data on."""
     streams: dict[LaneDirection, Stream] = {}
     try:
-        for line, seconds in wanted.items():
-            streams[line] = Stream(exchange, line, seconds)
+        for probed, seconds in wanted.items():
+            streams[probed] = Stream(exchange, probed, seconds)
         going: Sequence[Stream] = list(streams.values())
         while going:
             exchange.turn(_TURN_S)
@@ -216,52 +223,56 @@ def lanes_for_full(profile: Profile, effort: Effort) -> int:
     return 1 + max(alone, lossy)
 
 
-def units(lines: Sequence[Line]) -> int:
+def units(directions: Sequence[ProbedDirection]) -> int:
     """How many times the progress will be told."""
-    return 3 + sum(tcp_fills(line) for line in lines)
+    return 3 + sum(tcp_fills(probed) for probed in directions)
 
 
 def full(
-    exchange: Exchange, lines: Sequence[Line], effort: Effort, progress: Progress
+    exchange: Exchange, directions: Sequence[ProbedDirection], effort: Effort, progress: Progress
 ) -> list[Calibrated]:
     """Rate, delay, loss and the lone kilobyte of each line."""
-    found = {line.number: (Numbers(), Evidence(by_train=False)) for line in lines}
+    found = {probed.number: (Numbers(), Evidence(by_train=False)) for probed in directions}
     for step in (_delays, _losses, _trains):
-        step(exchange, lines, effort, found)
+        step(exchange, directions, effort, found)
         progress(step.__name__.strip("_"))
-    _streams(exchange, lines, effort, found, progress)
+    _streams(exchange, directions, effort, found, progress)
     return [
-        judge(line.profile.name, line.direction, Method.FULL, line.shape, *found[line.number])
-        for line in lines
+        judge(
+            probed.profile.name, probed.direction, Method.FULL, probed.shape, *found[probed.number]
+        )
+        for probed in directions
     ]
 
 
 Found = dict[int, tuple[Numbers, Evidence]]
 
 
-def _delays(exchange: Exchange, lines: Sequence[Line], effort: Effort, found: Found) -> None:
+def _delays(
+    exchange: Exchange, directions: Sequence[ProbedDirection], effort: Effort, found: Found
+) -> None:
     """Lone packets, small ones and of 1 kB. Where nothing should be lost, they also tell that nothing was."""
     sends = []
-    for line in lines:
-        sends += line.scattered(effort.lone_of(line.shape))
-        if probes.serialisation_s(line.emulator, line.shape, probes.KILOBYTE):
-            sends += line.kilobytes(_kilobytes(line.shape))
-    heard = exchange.probe(sends, under_way_s(lines, {}) + _FULL_SETTLE_S)
-    for line in lines:
-        alone, sent = line.heard(heard, Purpose.DELAY), effort.lone_of(line.shape).count
-        large = line.heard(heard, Purpose.KILOBYTE)
-        on_line_s = probes.serialisation_s(line.emulator, line.shape, probes.KILOBYTE)
-        kilobyte_s = line.delay_s(large)
-        achieved, evidence = found[line.number]
-        if on_line_s and kilobyte_s is not None:
+    for probed in directions:
+        sends += probed.scattered(effort.lone_of(probed.shape))
+        if probes.serialisation_s(probed.emulator, probed.shape, probes.KILOBYTE):
+            sends += probed.kilobytes(_kilobytes(probed.shape))
+    arrivals = exchange.probe(sends, under_way_s(directions, {}) + _FULL_SETTLE_S)
+    for probed in directions:
+        alone, sent = probed.arrivals(arrivals, Purpose.DELAY), effort.lone_of(probed.shape).count
+        large = probed.arrivals(arrivals, Purpose.KILOBYTE)
+        on_link_s = probes.serialisation_s(probed.emulator, probed.shape, probes.KILOBYTE)
+        kilobyte_s = probed.delay_s(large)
+        achieved, evidence = found[probed.number]
+        if on_link_s and kilobyte_s is not None:
             evidence = replace(
                 evidence,
-                kilobyte_asked_s=line.shape.delay_s + on_line_s,
-                kilobyte_achieved_s=kilobyte_s + on_line_s,
+                kilobyte_asked_s=probed.shape.delay_s + on_link_s,
+                kilobyte_achieved_s=kilobyte_s + on_link_s,
                 kilobytes_heard=len(large),
             )
-        found[line.number] = (
-            replace(achieved, delay_s=line.delay_s(alone), loss=(sent - len(alone)) / sent),
+        found[probed.number] = (
+            replace(achieved, delay_s=probed.delay_s(alone), loss=(sent - len(alone)) / sent),
             replace(
                 evidence,
                 lone_sent=sent,
@@ -278,46 +289,52 @@ def _kilobytes(shape: Shape) -> Lone:
     return replace(wanted, lanes=1)
 
 
-def _losses(exchange: Exchange, lines: Sequence[Line], effort: Effort, found: Found) -> None:
+def _losses(
+    exchange: Exchange, directions: Sequence[ProbedDirection], effort: Effort, found: Found
+) -> None:
     """Many packets where some should be lost."""
-    lossy = {line: probes.losses(line.shape) for line in lines if line.shape.loss}
-    sends = [send for line, lone in lossy.items() for send in line.scattered(lone, Purpose.LOSS)]
-    heard = exchange.probe(sends, under_way_s(lines, {}) + _FULL_SETTLE_S)
-    for line, lone in lossy.items():
-        arrived = len(line.heard(heard, Purpose.LOSS))
-        achieved, evidence = found[line.number]
-        found[line.number] = (
+    lossy = {probed: probes.losses(probed.shape) for probed in directions if probed.shape.loss}
+    sends = [
+        send for probed, lone in lossy.items() for send in probed.scattered(lone, Purpose.LOSS)
+    ]
+    arrivals = exchange.probe(sends, under_way_s(directions, {}) + _FULL_SETTLE_S)
+    for probed, lone in lossy.items():
+        arrived = len(probed.arrivals(arrivals, Purpose.LOSS))
+        achieved, evidence = found[probed.number]
+        found[probed.number] = (
             replace(achieved, loss=(lone.count - arrived) / lone.count),
             replace(evidence, loss_sent=lone.count, loss_heard=arrived),
         )
 
 
-def tcp_fills(line: Line) -> bool:
+def tcp_fills(probed: ProbedDirection) -> bool:
     """Whether TCP can be expected to keep this line busy: little loss, and a queue that suits the round trip."""
-    shape = line.shape
-    if shape.rate_bps is None or shape.loss > _MOST_LOSS or line.back.loss > _MOST_LOSS:
+    shape = probed.shape
+    if shape.rate_bps is None or shape.loss > _MOST_LOSS or probed.back.loss > _MOST_LOSS:
         return False
-    under_way = shape.rate_bps / 8 * (shape.delay_s + line.back.delay_s)
-    return queue_bytes(shape, line.profile.mtu) >= _LEAST_QUEUE * under_way
+    under_way = shape.rate_bps / 8 * (shape.delay_s + probed.back.delay_s)
+    return queue_bytes(shape, probed.profile.mtu) >= _LEAST_QUEUE * under_way
 
 
-def _trains(exchange: Exchange, lines: Sequence[Line], effort: Effort, found: Found) -> None:
+def _trains(
+    exchange: Exchange, directions: Sequence[ProbedDirection], effort: Effort, found: Found
+) -> None:
     """For the lines that TCP would not fill."""
-    short = [line for line in lines if not tcp_fills(line)]
+    short = [probed for probed in directions if not tcp_fills(probed)]
     trains = trains_of(short)
     departs = train_times(trains, short)
     sends = [
         send
-        for line in short
-        if line.number in departs
-        for send in line.back_to_back(trains[line.number], departs[line.number])
+        for probed in short
+        if probed.number in departs
+        for send in probed.back_to_back(trains[probed.number], departs[probed.number])
     ]
-    heard = exchange.probe(sends, under_way_s(short, trains) + _FULL_SETTLE_S)
-    for line in short:
-        achieved, evidence = found[line.number]
-        length = length_of(line, trains.get(line.number))
-        rate_bps = line.train_rate_bps(line.heard(heard, Purpose.TRAIN))
-        found[line.number] = (
+    arrivals = exchange.probe(sends, under_way_s(short, trains) + _FULL_SETTLE_S)
+    for probed in short:
+        achieved, evidence = found[probed.number]
+        length = length_of(probed, trains.get(probed.number))
+        rate_bps = probed.train_rate_bps(probed.arrivals(arrivals, Purpose.TRAIN))
+        found[probed.number] = (
             replace(achieved, rate_bps=rate_bps),
             replace(evidence, by_train=True, **length),
         )
@@ -325,47 +342,47 @@ def _trains(exchange: Exchange, lines: Sequence[Line], effort: Effort, found: Fo
 
 def _streams(
     exchange: Exchange,
-    lines: Sequence[Line],
+    directions: Sequence[ProbedDirection],
     effort: Effort,
     found: Found,
     progress: Progress,
 ) -> None:
     """One direction after the other: what is measured shall not wait behind the other's acknowledgements."""
     for way in (UP, DOWN):
-        wanted = [line for line in lines if line.direction == way and tcp_fills(line)]
+        wanted = [probed for probed in directions if probed.direction == way and tcp_fills(probed)]
         for together in side_by_side(wanted):
-            lasts = {line: _lasts_s(line, effort) for line in together}
+            lasts = {probed: _lasts_s(probed, effort) for probed in together}
             streams = run_streams(
-                exchange, {(line.lanes[0], way): lasts[line] for line in together}
+                exchange, {(probed.lanes[0], way): lasts[probed] for probed in together}
             )
-            for line in together:
-                stream = streams[line.lanes[0], way]
+            for probed in together:
+                stream = streams[probed.lanes[0], way]
                 rate_bps = stream_rate_bps(stream.frames, effort.skip_s, stream.missed)
-                achieved, evidence = found[line.number]
-                found[line.number] = (
+                achieved, evidence = found[probed.number]
+                found[probed.number] = (
                     replace(achieved, rate_bps=rate_bps),
-                    replace(evidence, train_packets=len(stream.frames) or 1, train_s=lasts[line]),
+                    replace(evidence, train_packets=len(stream.frames) or 1, train_s=lasts[probed]),
                 )
-                progress(f"{line.profile.name} {way}")
+                progress(f"{probed.profile.name} {way}")
 
 
-def _lasts_s(line: Line, effort: Effort) -> float:
+def _lasts_s(probed: ProbedDirection, effort: Effort) -> float:
     """As asked, or a few frames on very slow lines."""
-    assert line.shape.rate_bps is not None
-    frame = line.profile.mtu + ETHERNET_HEADER
-    return max(effort.seconds, _FEWEST_FRAMES * frame * 8 / line.shape.rate_bps)
+    assert probed.shape.rate_bps is not None
+    frame = probed.profile.mtu + ETHERNET_HEADER
+    return max(effort.seconds, _FEWEST_FRAMES * frame * 8 / probed.shape.rate_bps)
 
 
-def side_by_side(lines: Sequence[Line]) -> list[list[Line]]:
+def side_by_side(directions: Sequence[ProbedDirection]) -> list[list[ProbedDirection]]:
     """Slow lines at the same time, fast ones alone."""
-    groups: list[list[Line]] = []
+    groups: list[list[ProbedDirection]] = []
     load = 0.0
-    for line in sorted(lines, key=lambda line: line.shape.rate_bps or 0.0):
-        rate_bps = line.shape.rate_bps or 0.0
+    for probed in sorted(directions, key=lambda probed: probed.shape.rate_bps or 0.0):
+        rate_bps = probed.shape.rate_bps or 0.0
         if groups and load + rate_bps <= AT_ONCE_BPS:
-            groups[-1].append(line)
+            groups[-1].append(probed)
             load += rate_bps
         else:
-            groups.append([line])
+            groups.append([probed])
             load = rate_bps
     return groups

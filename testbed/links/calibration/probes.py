@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from enum import IntEnum
 from statistics import median
 
-from testbed.links.calibration.exchange import DOWN, UP, Heard, Send, delay_s, train_rate_bps
+from testbed.links.calibration.exchange import DOWN, UP, Arrival, Send, delay_s, train_rate_bps
 from testbed.links.model import ETHERNET_HEADER, queue_bytes, tbf_burst
 from testbed.topology.model import Emulator, Profile, Shape
 
@@ -25,7 +25,7 @@ _LONGEST_TRAIN = 400  # packets
 _GOOD_TRAIN = 40  # packets, where there is room for so many
 _SHORTEST_TRAIN = 5
 _SMALLEST_IN_TRAIN = 100  # bytes
-_ROOM_USED = 0.9  # of the queue
+_QUEUE_SHARE_USED = 0.9  # of the queue
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +75,8 @@ def credit_bytes(emulator: Emulator, shape: Shape, mtu: int) -> int:
 
 def lone(shape: Shape, count: int, within_s: float, size: int = SMALL) -> Lone:
     """So many lone packets, on as many links as it takes to be done in time."""
-    on_line_s = size * 8 / shape.rate_bps if shape.rate_bps else 0.0
-    gap_s = max(_SHORTEST_GAP_S, 2 * on_line_s, 2 * shape.jitter_s)
+    on_link_s = size * 8 / shape.rate_bps if shape.rate_bps else 0.0
+    gap_s = max(_SHORTEST_GAP_S, 2 * on_link_s, 2 * shape.jitter_s)
     lanes = min(MOST_LANES, max(1, math.ceil(count * gap_s / within_s)))
     return Lone(count, size, gap_s, lanes)
 
@@ -91,8 +91,8 @@ def quick_lone(shape: Shape) -> Lone:
 
 def losses(shape: Shape) -> Lone:
     """Many small packets at half the rate or less; they need not arrive one by one."""
-    on_line_s = SMALL * 8 / shape.rate_bps if shape.rate_bps else 0.0
-    gap_s = max(_SHORTEST_GAP_S / 2, 2 * on_line_s)
+    on_link_s = SMALL * 8 / shape.rate_bps if shape.rate_bps else 0.0
+    gap_s = max(_SHORTEST_GAP_S / 2, 2 * on_link_s)
     lanes = min(MOST_LANES, max(1, math.ceil(LOSS_PACKETS * gap_s / LOSS_S)))
     return Lone(LOSS_PACKETS, SMALL, gap_s, lanes)
 
@@ -102,8 +102,8 @@ def packet_train(emulator: Emulator, shape: Shape, mtu: int) -> Train | None:
     if shape.rate_bps is None:
         return None
     credit = credit_bytes(emulator, shape, mtu)
-    room = _ROOM_USED * queue_bytes(shape, mtu)
-    budget = min(room, shape.rate_bps / 8 * QUICK_S) + credit
+    queue_limit = _QUEUE_SHARE_USED * queue_bytes(shape, mtu)
+    budget = min(queue_limit, shape.rate_bps / 8 * QUICK_S) + credit
     size = min(mtu + ETHERNET_HEADER, max(_SMALLEST_IN_TRAIN, int(budget / _GOOD_TRAIN)))
     count = min(_LONGEST_TRAIN, int(budget / size))
     usable = count - credit // size
@@ -134,7 +134,7 @@ class Purpose(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ProbedDirection:
     """A direction of a profile, with its lanes."""
 
     number: int
@@ -152,7 +152,7 @@ class Line:
         """The other direction."""
         return self.profile.down if self.direction == UP else self.profile.up
 
-    def heard(self, by_stream: Mapping[int, list[Heard]], purpose: Purpose) -> list[Heard]:
+    def arrivals(self, by_stream: Mapping[int, list[Arrival]], purpose: Purpose) -> list[Arrival]:
         """What was heard of this line's probes of one purpose."""
         return by_stream.get(self._stream(purpose), [])
 
@@ -188,37 +188,42 @@ class Line:
         """The train that suits this line."""
         return packet_train(self.emulator, self.shape, self.profile.mtu)
 
-    def train_rate_bps(self, heard: Sequence[Heard]) -> float | None:
+    def train_rate_bps(self, arrivals: Sequence[Arrival]) -> float | None:
         """From how trains were spread out; of several the median, as one may have met a busy moment."""
         credit = credit_bytes(self.emulator, self.shape, self.profile.mtu)
-        trains: dict[int, list[Heard]] = {}
-        for one in heard:
+        trains: dict[int, list[Arrival]] = {}
+        for one in arrivals:
             number, index = divmod(one.index, _APART)
             trains.setdefault(number, []).append(replace(one, index=index))
         rates = [
-            train_rate_bps(train, credit, lost_on_line=self.emulator is Emulator.RELAY)
+            train_rate_bps(train, credit, lost_on_link=self.emulator is Emulator.RELAY)
             for train in trains.values()
         ]
         found = [rate for rate in rates if rate is not None]
         return median(found) if found else None
 
-    def delay_s(self, heard: Sequence[Heard]) -> float | None:
+    def delay_s(self, arrivals: Sequence[Arrival]) -> float | None:
         """Of lone packets, without their time on the line."""
-        if not heard:
+        if not arrivals:
             return None
-        on_line_s = serialisation_s(self.emulator, self.shape, heard[0].size)
-        return delay_s(heard, on_line_s)
+        on_link_s = serialisation_s(self.emulator, self.shape, arrivals[0].size)
+        return delay_s(arrivals, on_link_s)
 
 
-def lines_of(
+def probed_directions(
     emulator: Emulator, lanes: Sequence[tuple[Profile, tuple[str, ...]]]
-) -> tuple[Line, ...]:
+) -> tuple[ProbedDirection, ...]:
     """Both directions of each profile."""
     ways = [(profile, way, own) for profile, own in lanes for way in (UP, DOWN)]
-    return tuple(Line(n, emulator, profile, way, own) for n, (profile, way, own) in enumerate(ways))
+    return tuple(
+        ProbedDirection(n, emulator, profile, way, own)
+        for n, (profile, way, own) in enumerate(ways)
+    )
 
 
-def train_times(trains: Mapping[int, Train], lines: Sequence[Line]) -> dict[int, list[float]]:
+def train_times(
+    trains: Mapping[int, Train], directions: Sequence[ProbedDirection]
+) -> dict[int, list[float]]:
     """When each line's trains depart: slow ones shortly after one another, fast ones each after the one before.
 
     Fast lines have short trains, which one busy moment of the machine can spoil: they have several.
@@ -226,26 +231,26 @@ def train_times(trains: Mapping[int, Train], lines: Sequence[Line]) -> dict[int,
     times: dict[int, list[float]] = {}
     slow_at = 0.0
     fast_at = _SLOT_S * len(trains)
-    for line in lines:
-        train, rate_bps = trains.get(line.number), line.shape.rate_bps
+    for probed in directions:
+        train, rate_bps = trains.get(probed.number), probed.shape.rate_bps
         if train is None or rate_bps is None:
             continue
         if rate_bps < FAST_BPS:
-            times[line.number] = [slow_at]
+            times[probed.number] = [slow_at]
             slow_at += _SLOT_S
             continue
-        lasts_s = train.lasts_s(rate_bps) + line.shape.jitter_s + _SLOT_S
+        lasts_s = train.lasts_s(rate_bps) + probed.shape.jitter_s + _SLOT_S
         count = _SHORT_TRAINS if lasts_s < _SHORT_S else 1
-        times[line.number] = [fast_at + number * lasts_s for number in range(count)]
+        times[probed.number] = [fast_at + number * lasts_s for number in range(count)]
         fast_at += count * lasts_s
     return times
 
 
-def under_way_s(lines: Sequence[Line], trains: Mapping[int, Train]) -> float:
+def under_way_s(directions: Sequence[ProbedDirection], trains: Mapping[int, Train]) -> float:
     """How long the last packets may take to arrive."""
     longest = 0.0
-    for line in lines:
-        shape, train = line.shape, trains.get(line.number)
-        on_line_s = train.lasts_s(shape.rate_bps) if train and shape.rate_bps else 0.0
-        longest = max(longest, shape.delay_s + shape.jitter_s + on_line_s)
+    for probed in directions:
+        shape, train = probed.shape, trains.get(probed.number)
+        on_link_s = train.lasts_s(shape.rate_bps) if train and shape.rate_bps else 0.0
+        longest = max(longest, shape.delay_s + shape.jitter_s + on_link_s)
     return longest

@@ -157,8 +157,8 @@ def judge(
         _of_loss(shape, achieved, evidence),
         _of_kilobyte(shape, evidence),
     )
-    told = tuple(reason for reason in reasons if reason)
-    return Calibrated(profile, direction, method, asked_of(shape), achieved, evidence, told)
+    given = tuple(reason for reason in reasons if reason)
+    return Calibrated(profile, direction, method, asked_of(shape), achieved, evidence, given)
 
 
 def delay_tolerance_s(shape: Shape, packets: int) -> float:

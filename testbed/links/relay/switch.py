@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from testbed.links.changes import Line
+from testbed.links.changes import DirectionState
 from testbed.links.model import Drop, LinkModel, direction_random, queue_bytes
 from testbed.links.tap import close_tap
-from testbed.monitor.shared_counters import LATE_BUCKETS, Board, private_board
+from testbed.monitor.shared_counters import LATE_BUCKETS, SharedCounters, private_counters
 from testbed.syscalls import Timer
 from testbed.topology.model import Shape
 
@@ -36,27 +36,34 @@ class Tally:
 class Counters:
     """Sums over all links; a packet is late by the time between its due moment and its delivery."""
 
-    board: Board = field(default_factory=private_board)  # on which the monitor sees the lateness
+    shared: SharedCounters = field(
+        default_factory=private_counters
+    )  # on which the monitor sees the lateness
     total: Tally = field(default_factory=Tally)
     undelivered: int = 0  # the interface was down or gone
     late_max_ns: int = 0
-    _told: list[int] = field(default_factory=lambda: [0] * LATE_BUCKETS)  # before the last restart
+    _before_restart: list[int] = field(
+        default_factory=lambda: [0] * LATE_BUCKETS
+    )  # before the last restart
 
     def delivered(self, late_ns: int) -> None:
         """One packet handed over."""
         self.total.forwarded += 1
         self.late_max_ns = max(self.late_max_ns, late_ns)
-        self.board.relay_late[min((late_ns // 1000).bit_length(), LATE_BUCKETS - 1)] += 1
-        self.board.relay_peak_ns[0] = max(self.board.relay_peak_ns[0], late_ns)
+        self.shared.relay_late[min((late_ns // 1000).bit_length(), LATE_BUCKETS - 1)] += 1
+        self.shared.relay_peak_ns[0] = max(self.shared.relay_peak_ns[0], late_ns)
 
     def restart_lateness(self) -> None:
         """From now on, only packets to come count as late; the packets' own counts go on."""
         self.late_max_ns = 0
-        self._told = list(self.board.relay_late)
+        self._before_restart = list(self.shared.relay_late)
 
     def late_ns(self, share: float) -> int:
         """This share of all packets was at most so late (an upper bound, to a power of two)."""
-        counts = [now - told for now, told in zip(self.board.relay_late, self._told, strict=True)]
+        counts = [
+            now - before
+            for now, before in zip(self.shared.relay_late, self._before_restart, strict=True)
+        ]
         wanted = share * sum(counts)
         seen = 0
         for bucket, count in enumerate(counts):
@@ -86,7 +93,7 @@ class Direction:
 
     source: int
     target: int
-    room: int  # largest frame
+    max_frame: int  # largest frame
     model: LinkModel
     tally: Tally = field(default_factory=Tally)
     cut: bool = False
@@ -94,7 +101,7 @@ class Direction:
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class RelayedLink:
     """Both directions of one node's access link."""
 
     mtu: int
@@ -107,7 +114,7 @@ class Switch:
 
     def __init__(self, counters: Counters | None = None) -> None:
         self.counters = counters or Counters()
-        self._links: dict[str, Link] = {}
+        self._links: dict[str, RelayedLink] = {}
         self._by_fd: dict[int, Direction] = {}
         self._others: dict[int, Callable[[], None]] = {}
         self._due: list[tuple[int, int, Direction, bytes]] = []
@@ -124,11 +131,11 @@ class Switch:
 
     def add(self, name: str, node: int, far: int, mtu: int) -> None:
         """A link between two taps, which are this switch's from now on; unlimited until shaped."""
-        room = mtu + _FRAME_EXTRA
+        max_frame = mtu + _FRAME_EXTRA
         free = Shape()
-        up = Direction(node, far, room, LinkModel(free, queue_bytes(free, mtu), Random(0)))
-        down = Direction(far, node, room, LinkModel(free, queue_bytes(free, mtu), Random(0)))
-        self._links[name] = Link(mtu, up, down)
+        up = Direction(node, far, max_frame, LinkModel(free, queue_bytes(free, mtu), Random(0)))
+        down = Direction(far, node, max_frame, LinkModel(free, queue_bytes(free, mtu), Random(0)))
+        self._links[name] = RelayedLink(mtu, up, down)
         for direction in (up, down):
             self._by_fd[direction.source] = direction
             self._epoll.register(direction.source, select.EPOLLIN)
@@ -147,22 +154,24 @@ class Switch:
         if self._by_fd.pop(direction.source, None) is not None:
             self._epoll.unregister(direction.source)
 
-    def shape(self, lines: Mapping[str, tuple[Line, Line]], seed: int | None) -> None:
+    def shape(
+        self, states: Mapping[str, tuple[DirectionState, DirectionState]], seed: int | None
+    ) -> None:
         """Link -> up and down from now on; a seed starts their randomness anew. Nothing if one link is unknown."""
         cut: dict[int, Direction] = {}
-        for name, link in {name: self._links[name] for name in lines}.items():
-            up, down = lines[name]
-            for label, direction, line in (("up", link.up, up), ("down", link.down, down)):
-                direction.model.reshape(line.shape, queue_bytes(line.shape, link.mtu))
+        for name, link in {name: self._links[name] for name in states}.items():
+            up, down = states[name]
+            for label, direction, state in (("up", link.up, up), ("down", link.down, down)):
+                direction.model.reshape(state.shape, queue_bytes(state.shape, link.mtu))
                 if seed is not None:
                     direction.model.reseed(direction_random(seed, name, label))
-                if line.cut and not direction.cut:
+                if state.cut and not direction.cut:
                     cut[id(direction)] = direction
-                direction.cut = line.cut
+                direction.cut = state.cut
         if cut:
-            self._lose_what_is_under_way(cut)
+            self._drop_in_flight(cut)
 
-    def _lose_what_is_under_way(self, cut: Mapping[int, Direction]) -> None:
+    def _drop_in_flight(self, cut: Mapping[int, Direction]) -> None:
         """In these directions (by their ids): looked for once, however many there are."""
         staying = []
         for entry in self._due:
@@ -187,7 +196,7 @@ class Switch:
         for fd, _ in self._epoll.poll():
             direction = self._by_fd.get(fd)
             if direction is not None:
-                self._take_in(direction)
+                self._read_frames(direction)
             elif fd == self._timer.fd:
                 self._timer.clear()
                 self._timer_at = None
@@ -195,10 +204,10 @@ class Switch:
                 self._others[fd]()
         self._deliver_due()
 
-    def _take_in(self, direction: Direction) -> None:
+    def _read_frames(self, direction: Direction) -> None:
         for _ in range(_READS_AT_ONCE):
             try:
-                frame = os.read(direction.source, direction.room)
+                frame = os.read(direction.source, direction.max_frame)
             except BlockingIOError:
                 return
             except OSError:  # somebody removed the interface; epoll would report that for ever

@@ -19,12 +19,12 @@ import sys
 from typing import Any
 
 from testbed.errors import TestbedError
-from testbed.links.changes import Line
+from testbed.links.changes import DirectionState
 from testbed.links.namespaces import inside
 from testbed.links.relay.switch import Counters, Switch
 from testbed.links.tap import close_tap, open_tap
-from testbed.monitor.shared_counters import shared_board
-from testbed.syscalls import come_first, wake_precisely
+from testbed.monitor.shared_counters import open_shared_counters
+from testbed.syscalls import disable_timer_slack, use_realtime_priority
 
 _STDIN, _STDOUT = 0, 1
 
@@ -33,24 +33,24 @@ class Worker:
     """Answers questions while the switch works."""
 
     def __init__(self) -> None:
-        board = shared_board()
-        board.begin_relay()
-        self._switch = Switch(Counters(board))
+        shared = open_shared_counters()
+        shared.begin_relay()
+        self._switch = Switch(Counters(shared))
         self._buffer = b""
         self._ended = False
         os.set_blocking(_STDIN, False)
-        self._switch.watch(_STDIN, self._hear)
+        self._switch.watch(_STDIN, self._read_requests)
 
     def run(self) -> None:
         """Until told to stop, or nobody is left who could."""
         while not self._ended:
             self._switch.turn()
 
-    def _hear(self) -> None:
-        heard = os.read(_STDIN, 1 << 16)
-        if not heard:
+    def _read_requests(self) -> None:
+        data = os.read(_STDIN, 1 << 16)
+        if not data:
             self._ended = True
-        *lines, self._buffer = (self._buffer + heard).split(b"\n")
+        *lines, self._buffer = (self._buffer + data).split(b"\n")
         for line in lines:
             try:
                 answer = {"ok": True, **self._answer(json.loads(line))}
@@ -65,7 +65,10 @@ class Worker:
                 self._add(question["links"])
             case "shape":
                 lines = {
-                    link["link"]: (Line.from_json(link["up"]), Line.from_json(link["down"]))
+                    link["link"]: (
+                        DirectionState.from_json(link["up"]),
+                        DirectionState.from_json(link["down"]),
+                    )
                     for link in question["links"]
                 }
                 self._switch.shape(lines, question.get("seed"))
@@ -127,8 +130,8 @@ def _sentence(error: Exception) -> str:
 def main() -> None:
     """The process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    wake_precisely()
-    come_first()  # on a busy machine, a late relay would distort what is measured
+    disable_timer_slack()
+    use_realtime_priority()  # on a busy machine, a late relay would distort what is measured
     gc.disable()  # frames are freed by reference counting; a collection would only add lateness
     Worker().run()
 

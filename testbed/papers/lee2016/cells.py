@@ -34,7 +34,7 @@ class Cell:
     @property
     def node(self) -> str:
         """The name of its subscriber."""
-        return f"{word(self.experiment)}-{self.series.key}-{self.rate_kbps}"
+        return f"{short_name(self.experiment)}-{self.series.key}-{self.rate_kbps}"
 
     @property
     def rate(self) -> float:
@@ -42,7 +42,7 @@ class Cell:
         return float(self.rate_kbps * THOUSAND)
 
 
-def word(experiment: Experiment) -> str:
+def short_name(experiment: Experiment) -> str:
     """As nodes and topics name it."""
     return experiment.name.lower()
 

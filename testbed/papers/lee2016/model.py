@@ -32,8 +32,8 @@ class Series:
     def delivery(self, scale: int) -> Mapping[str, Any]:
         """As a topology file has it. Where time is scaled, so is the longest time of one piece of ours."""
         paced = {"piece_s": PIECE_S / scale} if self.method == preemptive.METHOD else {}
-        room = {"limit_bytes": QUEUE_BYTES}
-        return {"method": self.method, **dict(self.parameters), **paced, **room}
+        payload_bytes = {"limit_bytes": QUEUE_BYTES}
+        return {"method": self.method, **dict(self.parameters), **paced, **payload_bytes}
 
 
 def _divided(dv: int, ack: str = "udp") -> Series:
@@ -62,7 +62,7 @@ FEW = (DEFAULT, PQ_PC, DMPQ_10000, DMPQ_1443, DMPQ_1000, PREEMPTIVE)
 PM_BYTES, SM_BYTES = 1_000, 100_000
 PM_PERIOD_S, PM_PROBABILITY = 1.0, 0.1
 SM_PERIOD_S = 10.0
-FRAME_ROOM = 1_443  # of a segment of 1,448 bytes: without WebSocket header and label
+FRAME_PAYLOAD = 1_443  # of a segment of 1,448 bytes: without WebSocket header and label
 PACKET_HEADERS = 66  # Ethernet 14, IP 20, TCP with time stamps 32
 
 
@@ -94,7 +94,7 @@ def bound(series: Series, rate: float) -> Bound | None:
 
 def load(rate: float) -> float:
     """What is offered, headers included, of what the line takes; above 1, delays of `default` grow without bound."""
-    standard = SM_BYTES + _ceil(SM_BYTES, FRAME_ROOM) * PACKET_HEADERS
+    standard = SM_BYTES + _ceil(SM_BYTES, FRAME_PAYLOAD) * PACKET_HEADERS
     urgent = PM_BYTES + PACKET_HEADERS
     return (standard / SM_PERIOD_S + urgent * PM_PROBABILITY / PM_PERIOD_S) / rate
 
@@ -109,9 +109,9 @@ def packets_of_standard(series: Series) -> int | None:
     if series.method == "preemptive":
         return None
     if series.dv is None:
-        return _ceil(SM_BYTES, FRAME_ROOM)
+        return _ceil(SM_BYTES, FRAME_PAYLOAD)
     whole, rest = divmod(SM_BYTES, series.dv)
-    return _ceil(series.dv, FRAME_ROOM) * whole + _ceil(rest, FRAME_ROOM)
+    return _ceil(series.dv, FRAME_PAYLOAD) * whole + _ceil(rest, FRAME_PAYLOAD)
 
 
 def _ceil(size: int, part: int) -> int:

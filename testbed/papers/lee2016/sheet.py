@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from testbed.papers.lee2016 import model
-from testbed.papers.lee2016.cells import Cell, Lab, word
+from testbed.papers.lee2016.cells import Cell, Lab, short_name
 from testbed.papers.lee2016.model import ALL, DEFAULT, DMPQ_1443, DMPQ_10000, PQ_PC
 from testbed.papers.lee2016.topology_text import MESSAGES, urgent_topic
 
@@ -58,7 +58,7 @@ def sheet(lab: Lab) -> dict[str, Any]:
 def _cell(cell: Cell) -> dict[str, Any]:
     bound = model.bound(cell.series, cell.rate)
     return {
-        "experiment": word(cell.experiment),
+        "experiment": short_name(cell.experiment),
         "rate_kBps": cell.rate_kbps,
         "series": cell.series.key,
         "method": cell.series.method,

@@ -9,7 +9,7 @@ from random import Random
 from typing import Any
 
 from nodes.protocol.wire import HEADER_SIZE
-from testbed.papers.lee2016.cells import THOUSAND, Cell, Experiment, Lab, word
+from testbed.papers.lee2016.cells import THOUSAND, Cell, Experiment, Lab, short_name
 from testbed.papers.lee2016.model import (
     PM_BYTES,
     PM_PERIOD_S,
@@ -51,12 +51,12 @@ class Event:
 
 def urgent_topic(experiment: Experiment, way: Series) -> str:
     """What the PMs for a way of sending are published under."""
-    return f"{word(experiment)}/{way.key}/pm"
+    return f"{short_name(experiment)}/{way.key}/pm"
 
 
 def standard_topic(experiment: Experiment, way: Series) -> str:
     """What its SMs are published under."""
-    return f"{word(experiment)}/{way.key}/sm"
+    return f"{short_name(experiment)}/{way.key}/sm"
 
 
 def urgent_moments(seconds: int) -> list[float]:

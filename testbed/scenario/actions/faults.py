@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from testbed.scenario.model import NUMBER, ONLY, Incident, played_ns
-from testbed.topology.model import ActionKind, Happening, Topology
+from testbed.scenario.model import NUMBER, ONLY, TimedAction, played_ns
+from testbed.topology.model import ActionEvent, ActionKind, Topology
 from testbed.topology.publication_times import nanoseconds
 
 # Who is down, cut or changed, and by which stroke: the end of one stroke leaves alone what another has done since.
@@ -21,7 +21,7 @@ from testbed.topology.publication_times import nanoseconds
 Changes = Mapping[str, Any]  # details of a `link` action
 
 
-class Broken:
+class BrokenNodes:
     """Nodes that are down, or whose links are cut: each by one stroke."""
 
     def __init__(self) -> None:
@@ -35,13 +35,13 @@ class Broken:
         """From now on they are."""
         self._by.update(dict.fromkeys(names, by))
 
-    def mend(self, names: Iterable[str]) -> None:
+    def repair(self, names: Iterable[str]) -> None:
         """From now on they are not."""
         for name in names:
             self._by.pop(name, None)
 
 
-class Changed:
+class ChangedLinks:
     """Nodes whose links have other values: each by one stroke or several, of which the later goes first."""
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class Changed:
             }
             self._by[name] = {**kept, by: changes}
 
-    def mend(self, names: Iterable[str], by: int | None = None) -> None:
+    def repair(self, names: Iterable[str], by: int | None = None) -> None:
         """They are as the file says; `by`: but for what other strokes have made of them."""
         for name in names:
             held = self._by.pop(name, {})
@@ -83,12 +83,12 @@ class Changed:
 
 
 ENDS = {ActionKind.PARTITION: ActionKind.REUNITE, ActionKind.LOAD: ActionKind.UNLOAD}
-_FALLS = (ActionKind.CRASH, ActionKind.STOP)
+_STOPS_A_NODE = (ActionKind.CRASH, ActionKind.STOP)
 _EARLIER, _NORMAL = 0, 1  # what ends comes before what begins at the same moment
 
 
 @dataclass(frozen=True, slots=True)
-class Stroke:
+class PendingAction:
     """Something that is to happen to some of these nodes; whom it strikes is seen when its time comes."""
 
     kind: ActionKind
@@ -101,37 +101,39 @@ class Stroke:
     undoes: int | None = None  # the stroke that it ends; None: whatever is broken, it is mended
 
 
-class Unfolding:
+class PendingActions:
     """What is still to happen. Times are those of the scenario; incidents come with the times at which it is played."""
 
     def __init__(self, topology: Topology) -> None:
         self._seed = topology.seed
         self._speed = topology.scenario.speed
         self._end_ns = nanoseconds(topology.scenario.duration_s)
-        self._to_come: list[tuple[int, int, int, Stroke]] = []
+        self._to_come: list[tuple[int, int, int, PendingAction]] = []
         self._number = 0
-        self._strokes = 0  # that have struck somebody, or are about to
-        self._down, self._cut, self._changed = Broken(), Broken(), Changed()
-        self._open: dict[int, Stroke] = {}  # what goes on, by its number: what ends it
+        self._last_id = 0  # that have struck somebody, or are about to
+        self._down, self._cut, self._changed = BrokenNodes(), BrokenNodes(), ChangedLinks()
+        self._open: dict[int, PendingAction] = {}  # what goes on, by its number: what ends it
         self._begun = 0
 
-    def add(self, place: int, happening: Happening, from_ns: int = 0) -> None:
+    def add(self, place: int, event: ActionEvent, from_ns: int = 0) -> None:
         """A happening of the file, the so-manieth; its times count from this moment of the scenario."""
-        at_ns = from_ns + nanoseconds(happening.at_s)
-        lasts_ns = None if happening.for_s is None else nanoseconds(happening.for_s)
-        details = dict(happening.details)
+        at_ns = from_ns + nanoseconds(event.at_s)
+        lasts_ns = None if event.for_s is None else nanoseconds(event.for_s)
+        details = dict(event.details)
         chance = f"{self._seed}/fault/{place}"
         wanted = None
-        if happening.share < 1.0:
-            wanted = max(1, round(happening.share * len(happening.nodes)))
-        match happening.kind:
+        if event.share < 1.0:
+            wanted = max(1, round(event.share * len(event.nodes)))
+        match event.kind:
             case ActionKind.FLAP:
-                self._flap(at_ns, lasts_ns or 0, happening.nodes, details, chance, wanted)
+                self._flap(at_ns, lasts_ns or 0, event.nodes, details, chance, wanted)
             case ActionKind.CHURN:
-                self._churn(at_ns, lasts_ns or 0, happening.nodes, details, chance)
+                self._churn(at_ns, lasts_ns or 0, event.nodes, details, chance)
             case kind:
-                stroke = Stroke(kind, happening.nodes, details, chance, wanted, lasts_ns=lasts_ns)
-                self._push(at_ns, stroke)
+                action = PendingAction(
+                    kind, event.nodes, details, chance, wanted, lasts_ns=lasts_ns
+                )
+                self._push(at_ns, action)
 
     @property
     def next_ns(self) -> int | None:
@@ -140,49 +142,53 @@ class Unfolding:
             return None
         return played_ns(self._to_come[0][0], self._speed)
 
-    def due(self, now_ns: int | None = None) -> Iterator[Incident]:
+    def due(self, now_ns: int | None = None) -> Iterator[TimedAction]:
         """What happens until now, as it is played (None: until the end); those that strike nobody are left out."""
         while (next_ns := self.next_ns) is not None and (now_ns is None or next_ns <= now_ns):
-            at_ns, _, _, stroke = heapq.heappop(self._to_come)
-            yield from self._happen(stroke, at_ns, next_ns)
+            at_ns, _, _, action = heapq.heappop(self._to_come)
+            yield from self._perform(action, at_ns, next_ns)
 
-    def closing(self, now_ns: int) -> list[Incident]:
+    def closing(self, now_ns: int) -> list[TimedAction]:
         """The scenario is over: ends of what was to last a while, or what no command could end."""
-        found: list[Incident] = []
-        for at_ns, rank, _, stroke in sorted(self._to_come, key=lambda one: one[:3]):
+        found: list[TimedAction] = []
+        for at_ns, rank, _, action in sorted(self._to_come, key=lambda one: one[:3]):
             if rank == _EARLIER:
-                found += self._happen(stroke, at_ns, now_ns)
-        found += [Incident(now_ns, one.kind, one.nodes, one.details) for one in self._open.values()]
+                found += self._perform(action, at_ns, now_ns)
+        found += [
+            TimedAction(now_ns, one.kind, one.nodes, one.details) for one in self._open.values()
+        ]
         self._to_come.clear()
         self._open.clear()
         return found
 
-    def _happen(self, stroke: Stroke, at_ns: int, played: int) -> Iterator[Incident]:
-        self._strokes += 1
-        struck = self._struck(stroke)
-        if not struck and stroke.nodes:
+    def _perform(self, action: PendingAction, at_ns: int, played: int) -> Iterator[TimedAction]:
+        self._last_id += 1
+        affected = self._apply(action)
+        if not affected and action.nodes:
             return
-        stroke = self._numbered(stroke, struck)
-        if stroke.lasts_ns is not None and (undo := self._undone(stroke, struck)) is not None:
-            self._push(at_ns + stroke.lasts_ns, undo, _EARLIER)
-        yield Incident(played, stroke.kind, struck, stroke.details)
-        if stroke.undoes is not None and stroke.details.get(ONLY) == ActionKind.LINK.value:
-            for names, changes in self._changed.left(struck):  # what others have made of them
-                yield Incident(played, ActionKind.LINK, names, changes)
+        action = self._numbered(action, affected)
+        if action.lasts_ns is not None and (undo := self._undone(action, affected)) is not None:
+            self._push(at_ns + action.lasts_ns, undo, _EARLIER)
+        yield TimedAction(played, action.kind, affected, action.details)
+        if action.undoes is not None and action.details.get(ONLY) == ActionKind.LINK.value:
+            for names, changes in self._changed.left(affected):  # what others have made of them
+                yield TimedAction(played, ActionKind.LINK, names, changes)
 
-    def _numbered(self, stroke: Stroke, struck: tuple[str, ...]) -> Stroke:
+    def _numbered(self, action: PendingAction, affected: tuple[str, ...]) -> PendingAction:
         """What goes on gets a number, by which it is ended."""
-        if stroke.kind in ENDS:
+        if action.kind in ENDS:
             self._begun += 1
-            numbered = replace(stroke, details={**stroke.details, NUMBER: self._begun})
-            self._open[self._begun] = Stroke(ENDS[stroke.kind], struck, {NUMBER: self._begun})
+            numbered = replace(action, details={**action.details, NUMBER: self._begun})
+            self._open[self._begun] = PendingAction(
+                ENDS[action.kind], affected, {NUMBER: self._begun}
+            )
             return numbered
-        self._open.pop(stroke.details.get(NUMBER, 0), None)
-        return stroke
+        self._open.pop(action.details.get(NUMBER, 0), None)
+        return action
 
-    def _push(self, at_ns: int, stroke: Stroke, rank: int = _NORMAL) -> None:
+    def _push(self, at_ns: int, action: PendingAction, rank: int = _NORMAL) -> None:
         if at_ns < self._end_ns or rank == _EARLIER:
-            heapq.heappush(self._to_come, (at_ns, rank, self._number, stroke))
+            heapq.heappush(self._to_come, (at_ns, rank, self._number, action))
             self._number += 1
 
     def _flap(
@@ -197,7 +203,9 @@ class Unfolding:
         down_ns, up_ns = nanoseconds(details["down_s"]), nanoseconds(details["up_s"])
         for begin in range(at_ns, min(at_ns + lasts_ns, self._end_ns), down_ns + up_ns):
             rest = min(down_ns, at_ns + lasts_ns - begin)
-            cut = Stroke(ActionKind.CUT, nodes, {}, chance, wanted, steady=True, lasts_ns=rest)
+            cut = PendingAction(
+                ActionKind.CUT, nodes, {}, chance, wanted, steady=True, lasts_ns=rest
+            )
             self._push(begin, cut)
 
     def _churn(
@@ -217,71 +225,71 @@ class Unfolding:
             passed_s = drawn.expovariate(per_s) if per_s else float("inf")
             turn = 0
             while passed_s < lasts_ns / 1e9:
-                stroke = Stroke(kind, nodes, {}, f"{chance}/{kind}/{turn}", wanted=1)
-                self._push(at_ns + round(passed_s * 1e9), stroke)
+                action = PendingAction(kind, nodes, {}, f"{chance}/{kind}/{turn}", wanted=1)
+                self._push(at_ns + round(passed_s * 1e9), action)
                 passed_s += drawn.expovariate(per_s)
                 turn += 1
 
-    def _struck(self, stroke: Stroke) -> tuple[str, ...]:
+    def _apply(self, action: PendingAction) -> tuple[str, ...]:
         """Whom it strikes; from now on they are as it makes them."""
-        named = stroke.nodes
-        if stroke.steady:
-            named = _drawn(named, stroke)
-        able = tuple(name for name in named if self._able(stroke, name))
-        if not stroke.steady:
-            able = _drawn(able, stroke)
-        match stroke.kind:
+        named = action.nodes
+        if action.steady:
+            named = _drawn(named, action)
+        able = tuple(name for name in named if self._applies(action, name))
+        if not action.steady:
+            able = _drawn(able, action)
+        match action.kind:
             case ActionKind.CRASH | ActionKind.STOP:
-                self._down.add(able, self._strokes)
+                self._down.add(able, self._last_id)
             case ActionKind.START:
-                self._down.mend(able)
+                self._down.repair(able)
             case ActionKind.CUT:
-                self._cut.add(able, self._strokes)
+                self._cut.add(able, self._last_id)
             case ActionKind.LINK:
-                lasting = stroke.lasts_ns is None
-                self._changed.add(able, self._strokes, stroke.details, lasting=lasting)
+                lasting = action.lasts_ns is None
+                self._changed.add(able, self._last_id, action.details, lasting=lasting)
             case ActionKind.RESTORE:
-                only = stroke.details.get(ONLY)
+                only = action.details.get(ONLY)
                 if only != ActionKind.LINK.value:
-                    self._cut.mend(able)
+                    self._cut.repair(able)
                 if only != ActionKind.CUT.value:
-                    self._changed.mend(able, stroke.undoes)
+                    self._changed.repair(able, action.undoes)
         return able
 
-    def _able(self, stroke: Stroke, name: str) -> bool:
-        match stroke.kind:
+    def _applies(self, action: PendingAction, name: str) -> bool:
+        match action.kind:
             case ActionKind.CRASH | ActionKind.STOP:
                 return not self._down.holds(name)
             case ActionKind.START:
-                return self._down.holds(name, stroke.undoes)
+                return self._down.holds(name, action.undoes)
             case ActionKind.CUT:
                 return not self._cut.holds(name)
             case ActionKind.RESTORE:
-                broken: dict[str, Broken | Changed] = {
+                broken: dict[str, BrokenNodes | ChangedLinks] = {
                     ActionKind.CUT.value: self._cut,
                     ActionKind.LINK.value: self._changed,
                 }
-                only = stroke.details.get(ONLY)
+                only = action.details.get(ONLY)
                 return any(
-                    each.holds(name, stroke.undoes)
+                    each.holds(name, action.undoes)
                     for what, each in broken.items()
                     if only in (None, what)
                 )
             case _:
                 return True
 
-    def _undone(self, stroke: Stroke, struck: tuple[str, ...]) -> Stroke | None:
-        if stroke.kind in _FALLS:
-            return Stroke(ActionKind.START, struck, {}, undoes=self._strokes)
-        if stroke.kind in (ActionKind.CUT, ActionKind.LINK):
-            only = {ONLY: stroke.kind.value}
-            return Stroke(ActionKind.RESTORE, struck, only, undoes=self._strokes)
-        return self._open.get(stroke.details.get(NUMBER, 0))
+    def _undone(self, action: PendingAction, affected: tuple[str, ...]) -> PendingAction | None:
+        if action.kind in _STOPS_A_NODE:
+            return PendingAction(ActionKind.START, affected, {}, undoes=self._last_id)
+        if action.kind in (ActionKind.CUT, ActionKind.LINK):
+            only = {ONLY: action.kind.value}
+            return PendingAction(ActionKind.RESTORE, affected, only, undoes=self._last_id)
+        return self._open.get(action.details.get(NUMBER, 0))
 
 
-def _drawn(names: tuple[str, ...], stroke: Stroke) -> tuple[str, ...]:
+def _drawn(names: tuple[str, ...], action: PendingAction) -> tuple[str, ...]:
     """So many of them as are wanted, by chance, in their order."""
-    if stroke.wanted is None or stroke.wanted >= len(names):
+    if action.wanted is None or action.wanted >= len(names):
         return names
-    chosen = set(random.Random(stroke.chance).sample(names, stroke.wanted))
+    chosen = set(random.Random(action.chance).sample(names, action.wanted))
     return tuple(name for name in names if name in chosen)

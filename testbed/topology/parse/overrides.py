@@ -164,7 +164,7 @@ class _Setting:
 
     def _made(self, container: Any, path: Path, steps: list[str | int], here: Place) -> Any:
         """A section that the file leaves out; built-in profiles are there without being written."""
-        _refuse_the_unnamed(container, path)
+        _refuse_unknown_name(container, path)
         if path[:-1] == LINK_PROFILES and path[-1] in PROFILES:
             container[path[-1]] = _built_in(PROFILES[str(path[-1])])
             self._built_in.add(path)
@@ -186,7 +186,7 @@ class _Setting:
 
     def _put(self, container: Any, path: Path, value: Any, here: Place) -> None:
         self._check_item(container, path)
-        _refuse_the_unnamed(container, path)
+        _refuse_unknown_name(container, path)
         container[path[-1]] = value
         for places in (self._keys, self._values):
             for below in [known for known in places if known[: len(path)] == path]:
@@ -210,7 +210,7 @@ class _Setting:
                     written[way].pop(key, None)
 
 
-def _refuse_the_unnamed(container: Any, path: Path) -> None:
+def _refuse_unknown_name(container: Any, path: Path) -> None:
     """A group, node or link profile that nobody has named before is hardly meant."""
     if kind := _NAMED.get(path[:-1]):
         name = str(path[-1])
@@ -239,13 +239,13 @@ def _built_in(profile: Profile) -> dict[str, Any]:
 
 
 def _as_written(shape: Shape) -> dict[str, str]:
-    said: dict[str, str] = {}
+    values: dict[str, str] = {}
     if shape.rate_bps is not None:
-        said["rate"] = units.RATE.write(shape.rate_bps)
+        values["rate"] = units.RATE.write(shape.rate_bps)
     for key, seconds in (("delay", shape.delay_s), ("jitter", shape.jitter_s)):
-        said[key] = units.DURATION.write(seconds)
-    said["loss"] = units.SHARE.write(shape.loss)
+        values[key] = units.DURATION.write(seconds)
+    values["loss"] = units.SHARE.write(shape.loss)
     for key, size in (("queue", shape.queue_bytes), ("burst", shape.burst_bytes)):
         if size is not None:
-            said[key] = units.SIZE.write(size)
-    return said
+            values[key] = units.SIZE.write(size)
+    return values

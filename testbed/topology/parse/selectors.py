@@ -29,7 +29,7 @@ class Members:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class MemberRange:
     """Members of a group that stand side by side. Not their names: thousands of selectors may mean thousands each."""
 
     group: str
@@ -41,7 +41,7 @@ def member(group: str, index: int) -> str:
     return f"{group}-{index}"
 
 
-def select(selector: str, members: Members) -> str | Stretch | None:
+def select(selector: str, members: Members) -> str | MemberRange | None:
     """The node or nodes meant; None if the group's count is not known; SelectorError if there are none."""
     if "[" not in selector and "]" not in selector:
         return _single(selector, members)
@@ -73,19 +73,23 @@ def select(selector: str, members: Members) -> str | Stretch | None:
             if count > 1
             else f"it has only {group}[0]",
         )
-    return Stretch(group, range(count) if every else range(first, last + 1))
+    return MemberRange(group, range(count) if every else range(first, last + 1))
 
 
-def merged(stretches: Iterable[Stretch]) -> list[Stretch]:
+def merged(member_ranges: Iterable[MemberRange]) -> list[MemberRange]:
     """The same members, none of them twice."""
-    result: list[Stretch] = []
-    for stretch in sorted(stretches, key=lambda s: (s.group, s.indices.start)):
+    result: list[MemberRange] = []
+    for member_range in sorted(member_ranges, key=lambda s: (s.group, s.indices.start)):
         last = result[-1] if result else None
-        if last and last.group == stretch.group and stretch.indices.start <= last.indices.stop:
-            stop = max(last.indices.stop, stretch.indices.stop)
-            result[-1] = Stretch(last.group, range(last.indices.start, stop))
+        if (
+            last
+            and last.group == member_range.group
+            and member_range.indices.start <= last.indices.stop
+        ):
+            stop = max(last.indices.stop, member_range.indices.stop)
+            result[-1] = MemberRange(last.group, range(last.indices.start, stop))
         else:
-            result.append(stretch)
+            result.append(member_range)
     return result
 
 

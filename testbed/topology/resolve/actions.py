@@ -5,12 +5,12 @@ from typing import Any
 
 from testbed.topology.diagnostics.hints import quoted, with_article
 from testbed.topology.diagnostics.source_map import Path
-from testbed.topology.model import ActionKind, Happening, Node, NodeKind, Scenario
+from testbed.topology.model import ActionEvent, ActionKind, Node, NodeKind, Scenario
 from testbed.topology.publication_times import nanoseconds
 from testbed.topology.resolve.checking import Checking
 from testbed.topology.resolve.links import LinkProfiles
 from testbed.topology.resolve.selection import Objection, Selection, Targets
-from testbed.topology.resolve.timing import MAX_TIMES, Timing, Waits, timing
+from testbed.topology.resolve.timing import MAX_TIMES, Timing, TriggerReader, timing
 from testbed.topology.schema.sections import (
     RawChurn,
     RawEvent,
@@ -91,14 +91,14 @@ _UNDONE = {  # by what it is mended -> by what it comes about, and how that is c
         "has a link that was cut or changed",
     ),
 }
-_AT_ONCE = (  # they last no time
+_INSTANT = (  # they last no time
     *(ActionKind.START, ActionKind.RESTORE),
     *(ActionKind.EXEC, ActionKind.MARK),
 )
 MAX_DATAGRAM = 1_472  # what fits a packet of 1,500 bytes
 DATAGRAM_HEADERS = 14 + 20 + 8  # Ethernet, IPv4, UDP: they count for the rate
 MAX_DATAGRAMS_PER_S = 100_000  # of each sender
-_BY_THEMSELVES = (ActionKind.FLAP, ActionKind.CHURN)  # they repeat
+_REPEATING = (ActionKind.FLAP, ActionKind.CHURN)  # they repeat
 _SHAPE = {  # key of the file -> field of Shape
     "rate": "rate_bps",
     "delay": "delay_s",
@@ -113,16 +113,20 @@ class Actions:
     """The actions of one file, gathered event by event."""
 
     def __init__(
-        self, checking: Checking, nodes: tuple[Node, ...], profiles: LinkProfiles, waits: Waits
+        self,
+        checking: Checking,
+        nodes: tuple[Node, ...],
+        profiles: LinkProfiles,
+        trigger_reader: TriggerReader,
     ) -> None:
         self._checking = checking
-        self._waits = waits
+        self._trigger_reader = trigger_reader
         self._profiles = profiles
-        self._nodes = Targets(checking, nodes, _no_process)
+        self._nodes = Targets(checking, nodes, _refuse_foreign_process)
         self._links = Targets(checking, nodes)
-        self._ends = Targets(checking, nodes, _only_passes_on)
-        self._sides = Sides(checking, nodes, _only_passes_on)
-        self._found: list[tuple[Path, Happening]] = []
+        self._ends = Targets(checking, nodes, _refuse_router)
+        self._sides = Sides(checking, nodes, _refuse_router)
+        self._found: list[tuple[Path, ActionEvent]] = []
         self._details: dict[ActionKind, Callable[[Path, Any], Details]] = {
             ActionKind.FLAP: self._flap,
             ActionKind.CHURN: self._churn,
@@ -136,7 +140,7 @@ class Actions:
         kind = next(kind for kind in KINDS if getattr(event, kind) is not None)
         raw = getattr(event, kind)
         inner = (*path, kind.value)
-        when = timing(self._checking, path, event, duration_s, self._waits)
+        when = timing(self._checking, path, event, duration_s, self._trigger_reader)
         self._check_length(path, kind, event)
         names: tuple[str, ...] = ()
         details: Details = (("name", raw),) if kind is ActionKind.MARK else ()
@@ -153,20 +157,20 @@ class Actions:
             hint = "choose another node"
             self._checking.value((*inner, "to"), f"{to} would send to itself", hint)
         for_s = _length(kind, when, duration_s)
-        if kind in _BY_THEMSELVES and when.clear and self._checking.shaped.sound(*inner):
+        if kind in _REPEATING and when.clear and self._checking.shaped.sound(*inner):
             self._check_times(inner, kind, for_s or 0.0, dict(details))
         for moment in when.moments_s:
-            happening = Happening(
+            resolved = ActionEvent(
                 moment, kind, names, 1.0 if share is None else share, for_s, details, when.when
             )
-            self._found.append((inner, happening))
+            self._found.append((inner, resolved))
 
     def _targets(self, kind: ActionKind) -> Targets:
         if kind.of_links:
             return self._links
         return self._ends if kind in (ActionKind.LOAD, ActionKind.EXEC) else self._nodes
 
-    def in_order(self) -> tuple[Happening, ...]:
+    def in_order(self) -> tuple[ActionEvent, ...]:
         """All of them in the order of time; to mend what was never broken is a problem."""
         self._found.sort(key=lambda found: found[1].at_s)
         broken: dict[ActionKind, set[str]] = {kind: set() for kind in ActionKind}
@@ -175,7 +179,7 @@ class Actions:
             ever[each.kind].update(each.nodes)
             if each.when is not None:  # it may come at any time
                 broken[each.kind].update(each.nodes)
-        told: set[Path] = set()
+        reported: set[Path] = set()
         for path, each in self._found:
             broken[each.kind].update(each.nodes)
             if each.kind not in _UNDONE or not self._checking.shaped.sound("scenario"):
@@ -185,8 +189,8 @@ class Actions:
             if each.when is not None:  # so may what mends: after anything in the file
                 known, moment = ever, "in this scenario"
             before = set().union(*(known[cause] for cause in causes))
-            if each.nodes and before.isdisjoint(each.nodes) and path not in told:
-                told.add(path)
+            if each.nodes and before.isdisjoint(each.nodes) and path not in reported:
+                reported.add(path)
                 self._checking.key(
                     path,
                     f"none of these nodes {how} {moment}",
@@ -195,11 +199,11 @@ class Actions:
         return tuple(each for _, each in self._found)
 
     def _check_length(self, path: Path, kind: ActionKind, event: RawEvent) -> None:
-        if kind in _BY_THEMSELVES and event.every is not None:
+        if kind in _REPEATING and event.every is not None:
             hint = "`for` or `until` says how long it goes on"
             self._checking.key((*path, "every"), f"`{kind}` repeats by itself", hint)
         ends = [key for key, given in (("for", event.length), ("until", event.until)) if given]
-        if kind in _AT_ONCE and event.every is None:
+        if kind in _INSTANT and event.every is None:
             for key in ends:
                 message = f"`{kind}` is over at once: `{key}` means nothing here"
                 self._checking.key((*path, key), message, "remove it, or add `every: 10s`")
@@ -271,20 +275,20 @@ def profiles_of(scenario: Scenario) -> set[str]:
 
 def _length(kind: ActionKind, when: Timing, duration_s: float) -> float | None:
     """What repeats by itself goes on to the scenario's end if nothing else is said; what is over at once never does."""
-    if kind in _AT_ONCE:
+    if kind in _INSTANT:
         return None
-    if kind in _BY_THEMSELVES and when.for_s is None:
+    if kind in _REPEATING and when.for_s is None:
         return max(0.0, duration_s - when.moments_s[0])
     return when.for_s
 
 
-def _only_passes_on(node: Node) -> tuple[str, str] | None:
+def _refuse_router(node: Node) -> tuple[str, str] | None:
     if node.kind is not NodeKind.ROUTER:
         return None
     return f"{node.name} is a router, which only passes on", "name the nodes behind it"
 
 
-def _no_process(node: Node) -> tuple[str, str] | None:
+def _refuse_foreign_process(node: Node) -> tuple[str, str] | None:
     if node.ours:
         return None
     return (

@@ -5,7 +5,7 @@ from dataclasses import replace
 from hashlib import blake2b
 from math import ceil
 
-from nodes.overlay.reliability.promises import STAR
+from nodes.overlay.reliability.settings import STAR
 from nodes.protocol.kinds import EDGE
 from testbed.earth import distance_m
 from testbed.topology.diagnostics.hints import quoted, with_article
@@ -22,10 +22,10 @@ from testbed.topology.resolve.selection import Selection
 # Orders that follow from names change little when a broker comes or goes: most nodes need not be told anything new.
 
 
-MOST_HOMES = 4  # brokers that a node at the edge is told of
+MAX_BROKERS_PER_CLIENT = 4  # brokers that a node at the edge is told of
 
 
-def homes_of(
+def select_brokers(
     nodes: Sequence[Node], chosen: Mapping[str, tuple[str, ...]]
 ) -> dict[str, tuple[str, ...]]:
     """For each sensor and subscriber the names of its brokers; `chosen` are those that the file names."""
@@ -33,20 +33,24 @@ def homes_of(
     edges = [node for node in nodes if node.kind in EDGE]
     if not brokers:
         return {}
-    placeless = [node for node in edges if not _has_a_way(node, brokers, chosen)]
-    room = dict.fromkeys((broker.name for broker in brokers), ceil(len(placeless) / len(brokers)))
+    unplaced = [node for node in edges if not _nearest_is_known(node, brokers, chosen)]
+    capacity = dict.fromkeys(
+        (broker.name for broker in brokers), ceil(len(unplaced) / len(brokers))
+    )
     homes = {}
     for node in edges:
         order = _order(node, brokers)
         first = list(chosen.get(node.name, ()))
-        if not _has_a_way(node, brokers, chosen):
-            first = [next(name for name in order if room[name])]
-            room[first[0]] -= 1
-        homes[node.name] = tuple(dict.fromkeys([*first, *order]))[:MOST_HOMES]
+        if not _nearest_is_known(node, brokers, chosen):
+            first = [next(name for name in order if capacity[name])]
+            capacity[first[0]] -= 1
+        homes[node.name] = tuple(dict.fromkeys([*first, *order]))[:MAX_BROKERS_PER_CLIENT]
     return homes
 
 
-def _has_a_way(node: Node, brokers: Sequence[Node], chosen: Mapping[str, tuple[str, ...]]) -> bool:
+def _nearest_is_known(
+    node: Node, brokers: Sequence[Node], chosen: Mapping[str, tuple[str, ...]]
+) -> bool:
     """Whether something says which broker is nearest."""
     return (
         bool(chosen.get(node.name))
@@ -59,21 +63,21 @@ def _order(node: Node, brokers: Sequence[Node]) -> list[str]:
     def far(broker: Node) -> tuple[bool, float, bytes]:
         beside = node.router is not None and broker.router == node.router
         distance = distance_m(node.at, broker.at) if node.at and broker.at else float("inf")
-        return not beside, distance, _lot(node.name, broker.name)
+        return not beside, distance, _spreading_hash(node.name, broker.name)
 
     return [broker.name for broker in sorted(brokers, key=far)]
 
 
-def _lot(node: str, broker: str) -> bytes:
+def _spreading_hash(node: str, broker: str) -> bytes:
     return blake2b(f"{node}/{broker}".encode(), digest_size=8).digest()
 
 
 _KEY = "home"
 
 
-def place_at_homes(checking: Checking, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+def with_brokers(checking: Checking, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
     """Every sensor and subscriber with the names of its brokers, the nearest first."""
-    selection = Selection(checking, nodes, _no_broker)
+    selection = Selection(checking, nodes, _refuse_other_kinds)
     of_path: dict[Path, tuple[str, ...]] = {}
     for section, raws in (("groups", checking.file.groups), ("nodes", checking.file.nodes)):
         for name, raw in raws.items():
@@ -81,15 +85,15 @@ def place_at_homes(checking: Checking, nodes: tuple[Node, ...]) -> tuple[Node, .
                 path = (section, name, _KEY)
                 _check_kind(checking, path, raw.kind)
                 found = selection.in_order(path, raw.home)
-                if len(found) > MOST_HOMES:
+                if len(found) > MAX_BROKERS_PER_CLIENT:
                     checking.value(
                         path,
-                        f"{len(found)} brokers; a node is told of at most {MOST_HOMES}",
+                        f"{len(found)} brokers; a node is told of at most {MAX_BROKERS_PER_CLIENT}",
                         "name the nearest ones",
                     )
                 of_path[section, name] = tuple(broker.name for broker in found)
     chosen = {node.name: of_path.get(_origin(node), ()) for node in nodes}
-    homes = homes_of(nodes, chosen)
+    homes = select_brokers(nodes, chosen)
     return tuple(replace(node, homes=homes.get(node.name, ())) for node in nodes)
 
 
@@ -106,7 +110,7 @@ def _check_kind(checking: Checking, path: Path, kind: str) -> None:
         )
 
 
-def _no_broker(node: Node) -> tuple[str, str] | None:
+def _refuse_other_kinds(node: Node) -> tuple[str, str] | None:
     if node.kind is NodeKind.BROKER:
         return None
     return (

@@ -4,20 +4,20 @@ from dataclasses import replace
 
 from nodes.protocol.wire import MAX_PAYLOAD_BYTES
 from testbed.topology.diagnostics.source_map import Path
-from testbed.topology.model import Node, Publish, Scenario
+from testbed.topology.model import Node, PublishEvent, Scenario
 from testbed.topology.publication_times import (
     MAX_PUBLICATIONS,
-    Rhythm,
+    PublicationSchedule,
     most_publications,
     nanoseconds,
-    rhythm,
+    publication_schedule,
 )
 from testbed.topology.resolve.actions import KINDS, Actions
 from testbed.topology.resolve.checking import Checking
 from testbed.topology.resolve.interests import check_values
 from testbed.topology.resolve.links import LinkProfiles
 from testbed.topology.resolve.selection import Publishers
-from testbed.topology.resolve.timing import LONGER, Timing, Waits, ends, timing, written
+from testbed.topology.resolve.timing import LONGER, Timing, TriggerReader, ends, timing, written
 from testbed.topology.schema.sections import RawEvent, RawPublish
 from testbed.topology.units import SIZE
 
@@ -27,17 +27,19 @@ from testbed.topology.units import SIZE
 class Publications:
     """Those of one file, gathered event by event."""
 
-    def __init__(self, checking: Checking, nodes: tuple[Node, ...], waits: Waits) -> None:
+    def __init__(
+        self, checking: Checking, nodes: tuple[Node, ...], trigger_reader: TriggerReader
+    ) -> None:
         self._checking = checking
-        self._waits = waits
+        self._trigger_reader = trigger_reader
         self._publishers = Publishers(checking, nodes)
-        self.found: list[Publish] = []
+        self.found: list[PublishEvent] = []
         self._volume = 0
 
     def add(self, path: Path, event: RawEvent, raw: RawPublish, duration_s: float) -> bool:
         """What this event comes to; False if it is too much for one scenario."""
         checking, inner = self._checking, (*path, "publish")
-        when = timing(checking, path, event, duration_s, self._waits)
+        when = timing(checking, path, event, duration_s, self._trigger_reader)
         named = self._publishers.of(inner, raw)
         raw = _with_length(checking, path, raw, when)
         _check_repetition(checking, inner, raw)
@@ -89,14 +91,14 @@ def _check_repetition(checking: Checking, path: Path, raw: RawPublish) -> None:
 
 
 def _check_times(
-    checking: Checking, path: Path, raw: RawPublish, publish: Publish, duration_s: float
+    checking: Checking, path: Path, raw: RawPublish, publish: PublishEvent, duration_s: float
 ) -> None:
     """Nothing may be cut off silently by the scenario's end, and every event must publish something."""
     if not checking.shaped.sound("scenario", "duration") or not checking.shaped.sound(*path):
         return
     inner = (*path, "publish")
-    beat = rhythm(publish, duration_s)
-    begin, end, spread = beat.begin_ns, nanoseconds(duration_s), nanoseconds(raw.spread)
+    schedule = publication_schedule(publish, duration_s)
+    begin, end, spread = schedule.begin_ns, nanoseconds(duration_s), nanoseconds(raw.spread)
     length = None if raw.length is None else nanoseconds(raw.length)
     most_spread = end - begin if length is None else length
     if length == 0:
@@ -112,22 +114,22 @@ def _check_times(
             f"a spread of {written(spread)} is longer than the event itself",
             f"at most {written(most_spread)}",
         )
-    elif length is None and (last := _last_moment(beat, spread)) >= end:
+    elif length is None and (last := _last_moment(schedule, spread)) >= end:
         message = f"the last message would be published at {written(last)}, but {ends(end, last)}"
         checking.value((*inner, "count"), message, LONGER.format("end"))
 
 
-def _last_moment(beat: Rhythm, spread_ns: int) -> int:
+def _last_moment(schedule: PublicationSchedule, spread_ns: int) -> int:
     """When the last of the messages that were counted may be published; without a count, the first one."""
     latest_start = max(0, spread_ns - 1)  # a spread's end is excluded, too
-    return beat.moment((beat.most or 1) - 1, latest_start)
+    return schedule.moment((schedule.most or 1) - 1, latest_start)
 
 
-def _publish(at_s: float, raw: RawPublish, nodes: tuple[str, ...]) -> Publish:
+def _publish(at_s: float, raw: RawPublish, nodes: tuple[str, ...]) -> PublishEvent:
     period_s, per_period = raw.period or None, 1
     if period_s is None and raw.rate is not None:
         period_s, per_period = float(raw.rate.numerator), raw.rate.denominator
-    return Publish(
+    return PublishEvent(
         at_s=at_s,
         nodes=nodes,
         topic=raw.topic,
@@ -144,7 +146,7 @@ def _publish(at_s: float, raw: RawPublish, nodes: tuple[str, ...]) -> Publish:
     )
 
 
-THINGS = ("publish", *KINDS)
+EVENT_KINDS = ("publish", *KINDS)
 
 
 def scenario(checking: Checking, nodes: tuple[Node, ...], profiles: LinkProfiles) -> Scenario:
@@ -152,12 +154,12 @@ def scenario(checking: Checking, nodes: tuple[Node, ...], profiles: LinkProfiles
     raw = checking.file.scenario
     if raw is None:
         return Scenario()
-    waits = Waits(checking, nodes)
-    publications = Publications(checking, nodes, waits)
-    actions = Actions(checking, nodes, profiles, waits)
+    trigger_reader = TriggerReader(checking, nodes)
+    publications = Publications(checking, nodes, trigger_reader)
+    actions = Actions(checking, nodes, profiles, trigger_reader)
     for place, event in zip(checking.shaped.events, raw.events, strict=True):
         path: Path = ("scenario", "events", place)
-        if not _is_one_thing(checking, path, event):
+        if not _has_one_kind(checking, path, event):
             continue
         if event.publish is None:
             actions.add(path, event, raw.duration)
@@ -168,13 +170,13 @@ def scenario(checking: Checking, nodes: tuple[Node, ...], profiles: LinkProfiles
     )
 
 
-def _is_one_thing(checking: Checking, path: Path, event: RawEvent) -> bool:
+def _has_one_kind(checking: Checking, path: Path, event: RawEvent) -> bool:
     """Each event is about one thing, so that it is clear what comes first."""
-    written = [name for name in THINGS if getattr(event, name) is not None]
+    written = [name for name in EVENT_KINDS if getattr(event, name) is not None]
     if len(written) == 1:
         return True
     if not written and checking.shaped.sound(*path):
-        checking.value(path, "nothing happens here", f"add one of {', '.join(THINGS)}")
+        checking.value(path, "nothing happens here", f"add one of {', '.join(EVENT_KINDS)}")
     for name in written[1:]:
         checking.key(
             (*path, name), f"`{written[0]}` and `{name}` in one event", "make two events of them"

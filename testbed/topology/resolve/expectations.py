@@ -42,7 +42,7 @@ def check_names(line: str, one: Expectation, nodes: Sequence[Node]) -> None:
     """ExpectationError if a topic or node is named that does not exist, or that gets or sends nothing."""
     subscribers = [node for node in nodes if node.kind is NodeKind.SUBSCRIBER]
     sensors = [node for node in nodes if node.kind is NodeKind.SENSOR]
-    topics = {topic for node in subscribers for topic in node.wanted_topics}
+    topics = {topic for node in subscribers for topic in node.subscribed_topics}
     for scope, name, known, what in (
         ("topic", one.topic, topics, "topic that anybody wants"),
         ("node", one.node, _names(subscribers), "subscriber, or group of them,"),

@@ -144,8 +144,10 @@ def _only_topic(checking: Checking, path: Path) -> str | None:
     if len(topics) == 1 and "{" not in topics[0]:
         return topics[0]
     if checking.shaped.sound("scenario") and checking.shaped.sound(*path, "topic"):
-        said = f"published are {listing(topics)}" if topics else "the scenario publishes nothing"
-        checking.value(path, f"which topic? {said}", "add `topic: alerts`")
+        published = (
+            f"published are {listing(topics)}" if topics else "the scenario publishes nothing"
+        )
+        checking.value(path, f"which topic? {published}", "add `topic: alerts`")
     return None
 
 
@@ -181,10 +183,10 @@ def _check_inside(
     checking: Checking, dimension: Dimension, things: Iterable[tuple[Path, str, float]]
 ) -> None:
     """Bounds that are written must hold everything: outside of them, one place is like another."""
-    told: set[Path] = set()
+    reported: set[Path] = set()
     for path, what, value in things:
-        if not dimension.holds(value) and path not in told:
-            told.add(path)
+        if not dimension.holds(value) and path not in reported:
+            reported.add(path)
             checking.value(
                 path,
                 f"{what} lies outside the {dimension.name} of the space, "
@@ -198,8 +200,8 @@ def _check_places(
 ) -> None:
     """Who publishes what somebody wants from an area must be somewhere, or its alerts reach nobody there."""
     by_name = {node.name: node for node in nodes}
-    told: set[Path] = set()
-    for event in scenario.spoken:
+    reported: set[Path] = set()
+    for event in scenario.publish_events:
         for name in event.nodes:
             node = by_name[name]
             topic = filled(event.topic, name, node.group)
@@ -207,8 +209,8 @@ def _check_places(
             missing = node.at is None and "at" not in checking.written(
                 *path
             )  # a wrong one is told of
-            if missing and topic in by_area and path not in told:
-                told.add(path)
+            if missing and topic in by_area and path not in reported:
+                reported.add(path)
                 checking.key(
                     path,
                     f"{name} publishes {quoted(topic)}, which somebody wants by area, and has no place",

@@ -12,7 +12,7 @@ from nodes.parameters import ParameterError
 from nodes.protocol.space import Space
 from nodes.protocol.wire import COORDINATE_BYTES, HEADER_SIZE, MAX_PAYLOAD_BYTES, MAX_TOPIC_BYTES
 from testbed.topology.diagnostics.source_map import Path
-from testbed.topology.model import Node, Publish, Scenario
+from testbed.topology.model import Node, PublishEvent, Scenario
 from testbed.topology.names import filled
 from testbed.topology.resolve.checking import Checking
 from testbed.topology.resolve.links import places
@@ -40,11 +40,11 @@ def check_methods(
         )
     largest = bytes(_largest_message(nodes, scenario, dimensions))
     for path, chosen in places(checking):
-        if _try(checking, path, chosen.parameters, _both_sides(DELIVERY_METHODS[chosen.method])):
-            _check_room(checking, path, chosen, largest)
+        if _try(checking, path, chosen.parameters, _both_ends(DELIVERY_METHODS[chosen.method])):
+            _check_queue_capacity(checking, path, chosen, largest)
 
 
-def _both_sides(method: Delivery) -> _Make:
+def _both_ends(method: Delivery) -> _Make:
     return lambda given: (method.scheduler(given), method.assembler(given), method.needs(given))
 
 
@@ -52,7 +52,7 @@ def _try(checking: Checking, section: Path, parameters: Mapping[str, Any], make:
     """Whether the method takes the parameters; if not, each wrong one is a problem: without it, the rest is tried."""
     left = dict(parameters)
     while (error := _objection(make, left)) is not None:
-        wrong = error.name if isinstance(error, ParameterError) else _to_blame(make, left)
+        wrong = error.name if isinstance(error, ParameterError) else _wrong_parameter(make, left)
         path = section if wrong is None else (*section, wrong)
         checking.key(path, _short(error), _HINT)
         if wrong is None or wrong not in left:
@@ -69,7 +69,7 @@ def _objection(make: _Make, parameters: Mapping[str, Any]) -> ValueError | None:
     return None
 
 
-def _to_blame(make: _Make, parameters: Mapping[str, Any]) -> str | None:
+def _wrong_parameter(make: _Make, parameters: Mapping[str, Any]) -> str | None:
     """The parameter without which the method takes the others; None if there is no such one."""
     for name in parameters:
         others = {other: value for other, value in parameters.items() if other != name}
@@ -84,7 +84,9 @@ def _short(error: ValueError) -> str:
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
 
-def _check_room(checking: Checking, path: Path, chosen: RawDelivery, largest: bytes) -> None:
+def _check_queue_capacity(
+    checking: Checking, path: Path, chosen: RawDelivery, largest: bytes
+) -> None:
     """A message that does not even fit into an empty queue would be dropped, each time."""
     queue = DELIVERY_METHODS[chosen.method].scheduler(chosen.parameters)
     if largest and queue.offer(largest, 1, 0.0):
@@ -100,12 +102,12 @@ def _largest_message(nodes: tuple[Node, ...], scenario: Scenario, dimensions: in
     groups = {node.name: node.group for node in nodes}
     head = HEADER_SIZE + (1 + COORDINATE_BYTES * dimensions if dimensions else 0)
     largest = 0
-    for event in scenario.spoken:
+    for event in scenario.publish_events:
         sendable = event.nodes and event.size <= MAX_PAYLOAD_BYTES
         if sendable and event.size + head + MAX_TOPIC_BYTES > largest:
             largest = max(largest, event.size + head + _longest_topic(event, groups))
     return largest
 
 
-def _longest_topic(event: Publish, groups: Mapping[str, str | None]) -> int:
+def _longest_topic(event: PublishEvent, groups: Mapping[str, str | None]) -> int:
     return max(len(filled(event.topic, name, groups[name]).encode()) for name in event.nodes)

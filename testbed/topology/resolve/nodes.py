@@ -13,8 +13,8 @@ from testbed.topology.diagnostics.hints import did_you_mean, quoted, with_articl
 from testbed.topology.diagnostics.source_map import Path
 from testbed.topology.model import External, Node, NodeKind
 from testbed.topology.names import MAX_NODE_NAME
-from testbed.topology.parse.selectors import Members, SelectorError, Stretch, member, select
-from testbed.topology.resolve.brokers import place_at_homes
+from testbed.topology.parse.selectors import MemberRange, Members, SelectorError, member, select
+from testbed.topology.resolve.brokers import with_brokers
 from testbed.topology.resolve.checking import Checking
 from testbed.topology.resolve.interests import subscriptions
 from testbed.topology.resolve.links import DEFAULT, LinkProfiles, of_node
@@ -24,14 +24,14 @@ from testbed.topology.schema.sections import MAX_NODES, RawGroup, RawHardware, R
 
 
 MAX_FILE_BYTES = 64 * 1024
-_THEIRS = ("image", "packages", "command", "env", "files", "port")
+_EXTERNAL_KEYS = ("image", "packages", "command", "env", "files", "port")
 
 
-def check_guest(checking: Checking, path: tuple[str, str], raw: RawMember) -> None:
+def check_external(checking: Checking, path: tuple[str, str], raw: RawMember) -> None:
     """An external node needs an image; any other node has none of these keys."""
     written = checking.written(*path)
     if raw.kind != NodeKind.EXTERNAL:
-        for key in (key for key in _THEIRS if key in written):
+        for key in (key for key in _EXTERNAL_KEYS if key in written):
             checking.key(
                 (*path, key),
                 f"{with_article(raw.kind)} has no `{key}`; only external nodes do",
@@ -164,8 +164,8 @@ class _Routers:
         return tuple(name for name in names if name in self._by_name)
 
 
-def _names(stretch: Stretch | None) -> list[str]:
-    return [member(stretch.group, index) for index in stretch.indices] if stretch else []
+def _names(members: MemberRange | None) -> list[str]:
+    return [member(members.group, index) for index in members.indices] if members else []
 
 
 def expand(checking: Checking, profiles: LinkProfiles) -> tuple[Node, ...]:
@@ -207,7 +207,7 @@ def expand(checking: Checking, profiles: LinkProfiles) -> tuple[Node, ...]:
             "rename one of them",
         )
     placed = place_behind_routers(checking, tuple(nodes.values()), origin)
-    return place_at_homes(checking, placed)
+    return with_brokers(checking, placed)
 
 
 def _unnumbered(checking: Checking, profiles: LinkProfiles) -> Iterator[tuple[Path, Node]]:
@@ -307,7 +307,7 @@ def _check_place(checking: Checking, path: tuple[str, str], raw: RawMember) -> N
 def _check_member(checking: Checking, path: tuple[str, str], raw: RawMember) -> None:
     if not checking.shaped.sound(*path, "kind"):
         return
-    check_guest(checking, path, raw)
+    check_external(checking, path, raw)
     _check_place(checking, path, raw)
     if raw.kind == NodeKind.SUBSCRIBER:
         wanted = len(set(raw.topics)) + len(subscriptions(raw))

@@ -6,7 +6,14 @@ from testbed.topology.diagnostics.hints import did_you_mean, quoted, with_articl
 from testbed.topology.diagnostics.source_map import Path
 from testbed.topology.model import Node, NodeKind
 from testbed.topology.names import filled, topic_problem
-from testbed.topology.parse.selectors import TAG, Members, SelectorError, Stretch, merged, select
+from testbed.topology.parse.selectors import (
+    TAG,
+    MemberRange,
+    Members,
+    SelectorError,
+    merged,
+    select,
+)
 from testbed.topology.resolve.checking import Checking
 from testbed.topology.schema.sections import RawPublish, RawTargets
 
@@ -42,7 +49,7 @@ class Selection:
         if selectors in self._chosen:
             return self._chosen[selectors]
         names: set[str] = set()
-        stretches: set[Stretch] = set()
+        member_ranges: set[MemberRange] = set()
         clear = True
         tagged: list[Node] = []
         for index, selector in enumerate(selectors):
@@ -52,16 +59,16 @@ class Selection:
                 clear = clear and bool(found)
                 continue
             match self._select(self._where(path, index), selector):
-                case Stretch() as stretch:
-                    stretches.add(stretch)
+                case MemberRange() as member_range:
+                    member_ranges.add(member_range)
                 case str(name):
                     names.add(name)
                 case None:
                     clear = False
         chosen = {name: self._by_name[name] for name in names}
         chosen.update((node.name, node) for node in tagged)
-        for stretch in merged(stretches):
-            chosen.update((node.name, node) for node in self._nodes(stretch))
+        for member_range in merged(member_ranges):
+            chosen.update((node.name, node) for node in self._nodes(member_range))
         nodes = tuple(sorted(chosen.values(), key=lambda node: node.number))
         if clear:  # else the same problem is to be shown wherever it occurs
             self._chosen[selectors] = nodes
@@ -72,8 +79,8 @@ class Selection:
         chosen: dict[str, Node] = {}
         for index, selector in enumerate(selectors):
             match self._select(self._where(path, index), selector):
-                case Stretch() as stretch:
-                    chosen.update((node.name, node) for node in self._nodes(stretch))
+                case MemberRange() as member_range:
+                    chosen.update((node.name, node) for node in self._nodes(member_range))
                 case str(name):
                     chosen[name] = self._by_name[name]
         return tuple(chosen.values())
@@ -82,8 +89,10 @@ class Selection:
         where = (*path, index)
         return where if where in self._checking.document.source.values else path  # not in a list
 
-    def _nodes(self, stretch: Stretch) -> list[Node]:
-        return self._by_group.get(stretch.group, [])[stretch.indices.start : stretch.indices.stop]
+    def _nodes(self, member_range: MemberRange) -> list[Node]:
+        return self._by_group.get(member_range.group, [])[
+            member_range.indices.start : member_range.indices.stop
+        ]
 
     def _tagged(self, where: Path, tag: str) -> list[Node]:
         """Those with the tag that can be meant; that there are none is a problem."""
@@ -97,7 +106,7 @@ class Selection:
             self._checking.value(where, *problem)
         return able
 
-    def _select(self, where: Path, selector: str) -> str | Stretch | None:
+    def _select(self, where: Path, selector: str) -> str | MemberRange | None:
         """What the selector means; None if it is wrong, or what it names is."""
         if not self._by_name or not self._checkable(selector):
             return None
@@ -107,7 +116,7 @@ class Selection:
             self._checking.value(where, str(error), error.hint)
             return None
         match found:
-            case Stretch():
+            case MemberRange():
                 first = next(iter(self._nodes(found)), None)  # a group's members are of one kind
             case str():
                 first = self._by_name[found]

@@ -44,19 +44,19 @@ def written(time_ns: int) -> str:
 _SHORTEST_QUIET_S = 1.0  # brokers are asked about once a second
 
 
-class Waits:
+class TriggerReader:
     """Turns what the file says into triggers; whatever is wrong with it goes to the problems."""
 
     def __init__(self, checking: Checking, nodes: tuple[Node, ...]) -> None:
         self._checking = checking
-        self._receivers = Selection(checking, nodes, _receives_nothing)
+        self._receivers = Selection(checking, nodes, _refuse_non_subscriber)
 
     def trigger(self, path: Path, raw: RawWhen) -> Trigger:
         """What stands at this path."""
-        said = [kind for kind in TriggerKind if getattr(raw, kind) is not None]
-        if len(said) != 1 and self._checking.shaped.sound(*path):
+        given = [kind for kind in TriggerKind if getattr(raw, kind) is not None]
+        if len(given) != 1 and self._checking.shaped.sound(*path):
             kinds = ", ".join(TriggerKind)
-            message = "nothing is waited for here" if not said else "it waits for two things"
+            message = "nothing is waited for here" if not given else "it waits for two things"
             self._checking.key(path, message, f"give exactly one of {kinds}")
         if raw.quiet is not None and raw.stable is None:
             hint = "remove it, or wait for `stable: overlay`"
@@ -103,7 +103,7 @@ class Waits:
         return tuple(node.name for node in nodes)
 
 
-def _receives_nothing(node: Node) -> tuple[str, str] | None:
+def _refuse_non_subscriber(node: Node) -> tuple[str, str] | None:
     if node.kind is NodeKind.SUBSCRIBER:
         return None
     return (
@@ -129,11 +129,15 @@ class Timing:
 
 
 def timing(
-    checking: Checking, path: Path, event: RawEvent, duration_s: float, waits: Waits
+    checking: Checking,
+    path: Path,
+    event: RawEvent,
+    duration_s: float,
+    trigger_reader: TriggerReader,
 ) -> Timing:
     """As far as it is clear; whatever is wrong with it goes to the problems."""
     if event.when is not None:
-        return _awaited(checking, path, event, waits.trigger((*path, "when"), event.when))
+        return _awaited(checking, path, event, trigger_reader.trigger((*path, "when"), event.when))
     begin_s = event.at or 0.0
     first = Timing((begin_s,), event.length, clear=False)
     if not _begins(checking, path, event, duration_s):

@@ -67,7 +67,9 @@ StableThing = Annotated[str, checks.choice("thing to wait for", ("overlay",))]
 WrittenRate = Annotated[float, checks.quantity(units.parse_rate, units.RATE)]
 TargetName = Annotated[str, checks.line("a node's name")]
 MarkName = Annotated[str, checks.line("a name")]
-Homes = Annotated[tuple[str, ...], checks.selectors("leave `home` out for the nearest brokers")]
+BrokerSelectors = Annotated[
+    tuple[str, ...], checks.selectors("leave `home` out for the nearest brokers")
+]
 Router = Annotated[str | None, checks.router()]
 Image = Annotated[str | None, checks.image()]
 Package = Annotated[str, checks.package()]
@@ -212,7 +214,7 @@ class RawMember(RawHardware):
     router: Router = Field(
         None, description='node of kind router whose link it shares, or "group[*]" to take turns'
     )
-    home: Homes = Field(
+    home: BrokerSelectors = Field(
         (),
         description="brokers of a sensor or subscriber, before all others and in this order; default: the nearest",
     )

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from testbed.capture.records import read_records
-from testbed.links.changes import Line, Link
+from testbed.links.changes import DirectionState, LinkState
 from testbed.topology.model import Emulator, Shape
 
 pytestmark = [pytest.mark.netns, pytest.mark.root]
@@ -33,12 +33,15 @@ def test_one_direction_is_cut_and_comes_back(
     lab.shape_all(shape)
     there, back = ("n1", "n2"), ("n2", "n1")
     silent, open_way = (there, back) if direction == "up" else (back, there)
-    whole = Link(Line(shape), Line(shape))
-    cut = {"up": Line(shape, direction == "up"), "down": Line(shape, direction == "down")}
-    lab.keeper.change_links({"n1": Link(**cut)})
+    whole = LinkState(DirectionState(shape), DirectionState(shape))
+    cut = {
+        "up": DirectionState(shape, direction == "up"),
+        "down": DirectionState(shape, direction == "down"),
+    }
+    lab.keeper.change_links({"n1": LinkState(**cut)})
     assert send(lab, tools, *silent, b"lost") == []
     assert send(lab, tools, *open_way, b"through") == [b"through"]
-    assert lab.keeper.links()["n1"] == Link(**cut)
+    assert lab.keeper.links()["n1"] == LinkState(**cut)
     lab.keeper.change_links({"n1": whole})
     assert send(lab, tools, *silent, b"again") == [b"again"]
     assert lab.keeper.links()["n1"] == whole
@@ -55,8 +58,10 @@ def test_what_waits_in_front_of_a_line_is_lost_when_it_is_cut(
         for number in range(40):  # 4 s
             one.sendto(number.to_bytes(4) + bytes(1000), (tools.address("n2"), tools.port))
         assert tools.receive_all(other, quiet_s=5.0, count=1)
-        lab.keeper.change_links({"n1": Link(Line(slow, cut=True), Line(Shape()))})
-        lab.keeper.change_links({"n1": Link(Line(slow), Line(Shape()))})
+        lab.keeper.change_links(
+            {"n1": LinkState(DirectionState(slow, cut=True), DirectionState(Shape()))}
+        )
+        lab.keeper.change_links({"n1": LinkState(DirectionState(slow), DirectionState(Shape()))})
         one.sendto(b"last", (tools.address("n2"), tools.port))
         came = [data for _, data in tools.receive_all(other, quiet_s=1.0)]
     assert came[-1] == b"last"
@@ -70,11 +75,11 @@ def test_a_cut_is_seen_in_the_captures_of_the_other_links_only(
     lab = wired(emulator, ["n1", "n2"], raised=False)
     lab.shape_all(Shape())
     lab.keeper.capture(["n1", "n2"], tmp_path)
-    whole, cut = Line(Shape()), Line(Shape(), cut=True)
-    lab.keeper.change_links({"n1": Link(whole, cut)})
+    whole, cut = DirectionState(Shape()), DirectionState(Shape(), cut=True)
+    lab.keeper.change_links({"n1": LinkState(whole, cut)})
     assert send(lab, tools, "n2", "n1", b"lost") == []
     assert send(lab, tools, "n1", "n2", b"through") == [b"through"]
-    lab.keeper.change_links({"n1": Link(whole, whole)})
+    lab.keeper.change_links({"n1": LinkState(whole, whole)})
     assert send(lab, tools, "n2", "n1", b"again") == [b"again"]
     lab.keeper.capture_stop()
     seen = {
@@ -88,9 +93,13 @@ def test_the_relay_counts_by_link_and_direction(wired: Any, tools: Any) -> None:
     lab = wired(Emulator.RELAY, ["n1", "n2"])
     lab.shape_all(Shape())
     assert send(lab, tools, "n1", "n2", b"through") == [b"through"]
-    lab.keeper.change_links({"n1": Link(Line(Shape(), cut=True), Line(Shape()))})
+    lab.keeper.change_links(
+        {"n1": LinkState(DirectionState(Shape(), cut=True), DirectionState(Shape()))}
+    )
     assert send(lab, tools, "n1", "n2", b"lost") == []
-    lab.keeper.change_links({"n1": Link(Line(Shape(loss=1.0)), Line(Shape()))})
+    lab.keeper.change_links(
+        {"n1": LinkState(DirectionState(Shape(loss=1.0)), DirectionState(Shape()))}
+    )
     assert send(lab, tools, "n1", "n2", b"lost") == []
     nothing = {"forwarded": 0, "dropped_queue": 0, "dropped_loss": 0, "dropped_cut": 0}
     assert lab.keeper.link_counts() == {

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from testbed.links.model import direction_random
-from testbed.links.probe import look
+from testbed.links.probe import probe_machine
 from testbed.topology.model import Emulator, Shape
 
 pytestmark = [pytest.mark.netns, pytest.mark.root]
@@ -110,7 +110,7 @@ def test_a_link_changes_while_it_runs(wired: Any, tools: Any, emulator: Emulator
 
 
 def test_the_machine_is_known_by_trying() -> None:
-    found = look()
+    found = probe_machine()
     assert found.namespaces
     assert found.reason
     assert found.capabilities.tbf

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 import mqtt_writing as writing
 from analysis.errors import AnalysisError
 from analysis.protocols.application_messages import application_messages, mqtt_publications
-from mqtt_writing import Told
+from mqtt_writing import MqttMessage
 from synthetic_runs import MS, START_NS, Captures, Host, Line
 
 SAMPLE = Path(__file__).parents[3] / "captures" / "sample"
 SENSOR = Host("sensor", 2, "10.0.0.2")
 BROKER = Host("broker", 1, "10.0.0.1")
 SIREN = Host("siren", 3, "10.0.0.3")
-ALERT = Told("alerts/slope", b"it moves", qos=1, packet_id=7)
+ALERT = MqttMessage("alerts/slope", b"it moves", qos=1, packet_id=7)
 
 
 def conversation(captures: Captures, broker: Host, sensor: Host, siren: Host) -> None:
@@ -27,11 +27,11 @@ def conversation(captures: Captures, broker: Host, sensor: Host, siren: Host) ->
         line.open(START_NS, b"", b"")
         line.send(client, writing.connect(4), START_NS + MS)
         line.send(broker, writing.connack(4), START_NS + 2 * MS)
-    said = [ALERT, Told("readings", b"17"), ALERT]
-    for place, told in enumerate(said):
+    said = [ALERT, MqttMessage("readings", b"17"), ALERT]
+    for place, reported in enumerate(said):
         at_ns = START_NS + (100 + 50 * place) * MS
-        inward.send(sensor, writing.publish(4, told), at_ns)
-        outward.send(broker, writing.publish(4, told), at_ns + 20 * MS)
+        inward.send(sensor, writing.publish(4, reported), at_ns)
+        outward.send(broker, writing.publish(4, reported), at_ns + 20 * MS)
 
 
 def test_what_mqtt_brokers_pass_on_counts_once_and_has_its_publishers_time(tmp_path):
@@ -40,15 +40,15 @@ def test_what_mqtt_brokers_pass_on_counts_once_and_has_its_publishers_time(tmp_p
     for link in ("broker", "sensor", "siren"):
         (tmp_path / f"{link}.pcap").write_bytes(captures.pcap(link))
     found = application_messages([str(tmp_path)], {})
-    told = [(one.topic, one.size, one.qos, one.origin) for one in found.messages]
+    reported = [(one.topic, one.size, one.qos, one.origin) for one in found.messages]
     alert, reading = ("alerts/slope", 8, 1, "10.0.0.2"), ("readings", 2, 0, "10.0.0.2")
-    assert told == [alert, reading, alert]
+    assert reported == [alert, reading, alert]
     times = [one.at_ns for one in found.messages]
     assert [(at - times[0]) // MS for at in times] == [0, 50, 100]
     assert (found.files, found.incomplete) == (3, 0)
 
 
-def test_a_broker_and_its_clients_on_one_address_are_told_apart(tmp_path):
+def test_a_broker_and_its_clients_on_one_address_are_distinguished(tmp_path):
     """As on the loopback of one machine."""
     here = [Host(name, 1, "127.0.0.1") for name in ("broker", "sensor", "siren")]
     captures = Captures()
@@ -76,7 +76,7 @@ def test_our_messages_are_those_of_the_log_with_their_levels_and_times():
     assert all(abs(gap - 500 * MS) < 50 * MS for gap in gaps)
 
 
-def test_whom_nobody_knows_has_a_number():
+def test_an_unknown_origin_has_its_number():
     found = application_messages([str(SAMPLE / "pcap")], {})
     (origin,) = {one.origin for one in found.messages}
     assert origin.startswith("#")
@@ -98,9 +98,9 @@ def test_a_publisher_that_connects_again_loses_nothing_that_it_repeats(shared):
         inward = {**about, "src": f"{host}:{port}", "dst": broker, "first_ns": place * 10}
         outward = {**about, "src": broker, "dst": "10.0.0.3:9", "first_ns": place * 10 + 1}
         rows += [{**inward, "kind": "CONNECT"}, inward, outward]
-    told, _ = mqtt_publications(rows)
-    assert [one.at_ns for one in told] == [0, 10, 20, 30]
-    assert {one.origin for one in told} == {f"{host}:40000" if shared else host}
+    reported, _ = mqtt_publications(rows)
+    assert [one.at_ns for one in reported] == [0, 10, 20, 30]
+    assert {one.origin for one in reported} == {f"{host}:40000" if shared else host}
 
 
 senders = st.sampled_from(["a:1", "b:1", "c:1"])
@@ -127,7 +127,7 @@ def test_any_number_of_receivers_and_files_changes_nothing(sent, receivers, twic
             }
             for n in range(receivers)
         ]
-    told, unread = mqtt_publications(rows)
+    reported, unread = mqtt_publications(rows)
     wanted = sorted((place * 10, sender[0], topic) for place, (sender, topic, _) in enumerate(sent))
-    assert sorted((one.at_ns, one.origin, one.topic) for one in told) == wanted
+    assert sorted((one.at_ns, one.origin, one.topic) for one in reported) == wanted
     assert unread == 0

@@ -80,7 +80,7 @@ def test_a_check_fails_when_its_numbers_do(change: Callable[[Row], Row], which: 
 
 
 @pytest.mark.parametrize(("loser", "which"), [("sg-tbps", 2), ("scribe", 3)])
-def test_a_lost_publication_is_told(loser: str, which: int) -> None:
+def test_a_lost_publication_is_reported(loser: str, which: int) -> None:
     expected: list[bool | None] = [True] * 4
     expected[which] = False
     assert verdicts(loser=loser) == expected

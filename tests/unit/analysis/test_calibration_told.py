@@ -55,11 +55,11 @@ def test_a_run_without_calibration_is_not_doubted(run_with, manifest):
 
 def test_the_table_has_what_was_asked_beside_what_was_achieved(run_with):
     (row,) = calibration.rows(run_with(calibration=[AS_ASKED]))
-    told = {
+    reported = {
         name: tuple(text.replace("\u00a0", " ") for text in row[name])
         for name in ("rate", "delay", "loss")
     }
-    assert told == {
+    assert reported == {
         "rate": ("384 kbit/s", "381.2 kbit/s"),
         "delay": ("65 ms", "65.8 ms"),
         "loss": ("1 %", "not measured"),

@@ -8,8 +8,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from analysis.captures.files import compression_of
-from analysis.captures.pcap import Classic, FileHead
-from analysis.captures.pcapng import Blocks, Section
+from analysis.captures.pcap import FileHead, PcapLayout
+from analysis.captures.pcapng import PcapngLayout, Section
 from analysis.captures.pieces import cut, cut_records, share_out
 from analysis.captures.records import CUT_OFF, Walk
 from capture_files import START_NS, Captured, Interface, Pcapng, pcap, read_all, records
@@ -245,7 +245,7 @@ def test_a_walk_through_much_garbage_ends(tmp_path):
     """Everything looks like a record here, and leads to something that does not."""
     chance = random.Random(1)
     data = bytearray(b"".join(struct.pack("<I", chance.randrange(1, 64)) for _ in range(50_000)))
-    for layout in (Classic(FileHead("<", 1, 1)), Blocks(Section(0, "<"))):
+    for layout in (PcapLayout(FileHead("<", 1, 1)), PcapngLayout(Section(0, "<"))):
         walk = Walk(layout, 0)
         walk.advance(data + bytes(64), 0, len(data), True)
         assert walk.at == len(data)

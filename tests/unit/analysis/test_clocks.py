@@ -51,7 +51,7 @@ def test_nobody_measured_anything_without_the_file(tmp_path):
         line(when="later"),
     ],
 )
-def test_a_damaged_line_is_told_and_the_others_count(damaged):
+def test_a_damaged_line_is_reported_and_the_others_count(damaged):
     found = parse_clocks(b"\n".join([line(), damaged, line(node="other"), b""]))
     assert found.damaged == (2,)
     assert list(found.by_node) == ["other", "pi"]
@@ -72,7 +72,7 @@ def test_the_offset_is_on_a_line_between_measurements_and_stays_outside():
     one = clock((0, 0, 0), (10, 1000, 0))
     assert one.offset_at(at(-5, 0, 5, 10, 30)).tolist() == [0, 0, 500, 1000, 1000]
     own = at(-5, 0, 5, 10, 30) + np.array([0, 0, 500, 1000, 1000])
-    assert one.home(own).tolist() == at(-5, 0, 5, 10, 30).tolist()
+    assert one.to_lab_ns(own).tolist() == at(-5, 0, 5, 10, 30).tolist()
 
 
 def test_the_error_is_that_of_the_measurements_and_what_a_clock_may_stray():
@@ -101,7 +101,7 @@ def test_a_clock_that_was_set_back_far_is_not_believed_anywhere():
     assert (one.error_at(at(-1, 5, 15, 30)) >= 60 * SECOND).all()
 
 
-def test_the_rate_is_told_with_its_error():
+def test_the_rate_has_its_error():
     rate, error = clock((0, 0, 1000), (100, 2_000_000, 1000)).drift
     assert rate == pytest.approx(20e-6)
     assert error == pytest.approx(20e-9)
@@ -138,8 +138,8 @@ def test_the_truth_is_always_within_the_bound(true, asked):
     off = np.abs(one.offset_at(lab) - offset(np.array(asked)))
     slack = 300 if abs(measured[0][1]) > 1 << 52 else 2  # what a number with a point can hold
     assert (off <= one.error_at(lab) + slack).all()
-    home = one.home(lab + offset(np.array(asked)))
-    assert (np.abs(home - lab) <= one.error_at(home) + 2).all()
+    to_lab_ns = one.to_lab_ns(lab + offset(np.array(asked)))
+    assert (np.abs(to_lab_ns - lab) <= one.error_at(to_lab_ns) + 2).all()
 
 
 @given(true_clocks(), st.data())
@@ -150,4 +150,4 @@ def test_times_keep_their_order(true, data):
     )
     own = np.array(sorted(data.draw(st.lists(st.integers(0, 600 * SECOND), max_size=20))), np.int64)
     if not one.was_set:
-        assert (np.diff(one.home(START + int(one.offset_ns[0]) + own)) >= -1).all()
+        assert (np.diff(one.to_lab_ns(START + int(one.offset_ns[0]) + own)) >= -1).all()

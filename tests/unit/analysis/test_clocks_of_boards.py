@@ -89,15 +89,15 @@ def test_what_is_timed_by_the_labs_machine_is_not_touched(runs):
     assert NONE.get("broker") is None
 
 
-def test_lines_of_logs_are_taken_home_and_a_line_without_a_time_stays_without():
+def test_log_lines_get_the_labs_time_and_a_line_without_a_time_stays_without():
     clock = clock_of("a", [Measurement(START_NS, 7 * SECOND, 10, "before")])
     lines = [{"t": START_NS + 7 * SECOND, "node": "a", "event": "x"}, {"node": "a", "event": "y"}]
     block = "".join(json.dumps(line) + "\n" for line in lines).encode()
     (rows,) = parse_block(block).to_batches()
-    home = timed_by(clock, rows)
-    assert home["t"].to_pylist() == [START_NS, None]
-    assert home.schema == rows.schema
-    assert home["event"].to_pylist() == ["x", "y"]
+    in_lab_time = timed_by(clock, rows)
+    assert in_lab_time["t"].to_pylist() == [START_NS, None]
+    assert in_lab_time.schema == rows.schema
+    assert in_lab_time["event"].to_pylist() == ["x", "y"]
 
 
 BOARD, BROKER = Host("pi", 2, "192.0.2.11"), Host("broker", 1, "10.77.0.1")
@@ -139,7 +139,7 @@ def board_capture():
     )
 
 
-def test_a_boards_packets_are_told_apart_by_its_address_and_others_by_the_card_that_it_has():
+def test_a_boards_packets_are_known_by_its_address_and_others_by_its_network_card():
     packets = parse(board_capture())
     up = upward(packets, PLACE)
     assert (up[packets.is_tcp] == (packets.ip_src[packets.is_tcp] == ADDRESS)).all()

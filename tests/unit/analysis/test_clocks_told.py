@@ -13,7 +13,7 @@ from analysis.captures.clock import Measurement, clock_of
 from analysis.inputs.clocks import NONE, Clocks
 from analysis.metrics import clock_errors
 from analysis.metrics.delay import by_receiver
-from analysis.report.pages import told
+from analysis.report.pages import percentile_with_error
 from analysis.report.sections import clocks as sections_clocks
 from analysis.report.sections import delay
 from analysis.report.sections.delay import delay_over_time, delay_shares, on_axis
@@ -47,12 +47,12 @@ UNITS = {"s": 1.0, "ms": 1e-3, "µs": 1e-6}
     ],
 )
 def test_a_time_has_as_many_digits_as_its_error_leaves(value, error, text):
-    assert formatting.told(value, error).replace("\u00a0", " ") == text
+    assert formatting.seconds_with_error(value, error).replace("\u00a0", " ") == text
 
 
 @given(st.floats(1e-6, 1000), st.floats(1e-9, 1000))
 def test_what_is_said_contains_what_is_known(value, error):
-    said = formatting.told(value, error).replace("\u00a0", " ")
+    said = formatting.seconds_with_error(value, error).replace("\u00a0", " ")
     if said.startswith("≤"):
         number, unit = said.removeprefix("≤ ").split()
         assert value < error
@@ -127,7 +127,7 @@ def delays_of(table):
 
 
 def reasons(table, known, boards=("pi",)):
-    timing = clock_errors.told(known, table)
+    timing = clock_errors.clocks_summary(known, table)
     return clock_errors.reasons(timing, list(boards), delays_of(table), table)
 
 
@@ -152,13 +152,13 @@ def test_a_delay_that_is_negative_within_its_error_is_no_contradiction_and_beyon
     assert "500 ms before pi published it" in reason.replace("\u00a0", " ")
 
 
-def test_a_board_without_measurements_is_told_and_a_lab_without_boards_is_not_asked():
+def test_a_board_without_measurements_is_reported_and_a_lab_without_boards_is_not_doubted():
     table = deliveries((5, -0.5, 0.0))
     assert "Nothing was measured of the clock of pi" in reasons(table, NONE)[0]
     assert reasons(table, NONE, ()) == []
 
 
-def test_a_clock_that_was_set_is_told():
+def test_a_clock_that_was_set_is_reported():
     jumped = clock_of(
         "pi", [Measurement(START + t * SECOND, t * SECOND, 10, "during") for t in (0, 20)]
     )
@@ -237,7 +237,7 @@ def test_receivers_have_errors_of_their_own():
     table = deliveries((5, 0.1, 0.01), (5, 0.3, 0.01), (5, None, None))
     row = by_receiver(table)["town"]["5"]
     assert row["error_s"] == pytest.approx({"p50": 0.01, "p95": 0.01, "max": 0.01})
-    assert told(row, "max").replace("\u00a0", " ") == "300 ± 10 ms"
+    assert percentile_with_error(row, "max").replace("\u00a0", " ") == "300 ± 10 ms"
     assert "error_s" not in by_receiver(deliveries((5, 0.1, 0.0)))["town"]["5"]
 
 
@@ -268,9 +268,9 @@ def test_a_side_is_not_surely_worse_by_less_than_its_clocks_may_be_off(error, wo
     one, two = ({5: mean + rng.normal(0, 0.001, 300)} for mean in (0.1, 0.15))
     errors = {5: dict.fromkeys(("p50", "p95", "p99", "mean"), error)} if error else {}
     found = effects([one], [two], ({}, errors))
-    told = found["levels"]["5"]["p50"]
-    assert told["low"] <= told["value"] <= told["high"]
-    assert told.get("within_clock_error", False) == (not worse)
+    reported = found["levels"]["5"]["p50"]
+    assert reported["low"] <= reported["value"] <= reported["high"]
+    assert reported.get("within_clock_error", False) == (not worse)
     (verdict,) = judge_worse({"effects": [{"run": "b", **found}]}, [("p50", 0.1)])
     assert verdict["ok"] != worse
 
@@ -278,8 +278,8 @@ def test_a_side_is_not_surely_worse_by_less_than_its_clocks_may_be_off(error, wo
 def test_a_ratio_to_what_may_be_nothing_is_none():
     one, two = {5: np.full(50, 0.01)}, {5: np.full(50, 0.15)}
     errors = {5: dict.fromkeys(("p50", "p95", "p99", "mean"), 0.02)}
-    told = effects([one], [two], (errors, {}))["levels"]["5"]["p50"]
-    assert told == {"value": None, "low": None, "high": None, "within_clock_error": False}
+    reported = effects([one], [two], (errors, {}))["levels"]["5"]["p50"]
+    assert reported == {"value": None, "low": None, "high": None, "within_clock_error": False}
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.captures.packets import parse
-from analysis.protocols.http_upgrade import NOTHING, read_upgrade
+from analysis.protocols.http_upgrade import NO_UPGRADE, read_upgrade
 from analysis.protocols.link import read_link
 from analysis.protocols.messages import LinkPlace
 from nodes.protocol import wire
@@ -53,7 +53,7 @@ def test_what_was_only_offered_does_not_count():
 def test_any_head_is_read_without_an_error(noise):
     for begin in (b"GET ", b"HTTP/1.1 101", b""):
         read_upgrade(begin + noise + b"\r\n\r\n")
-    assert read_upgrade(noise.replace(b"\r\n\r\n", b"")) == NOTHING
+    assert read_upgrade(noise.replace(b"\r\n\r\n", b"")) == NO_UPGRADE
 
 
 @given(st.lists(st.sampled_from(["permessage-deflate", "x-other", "foo"]), max_size=3))

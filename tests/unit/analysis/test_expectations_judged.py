@@ -110,12 +110,12 @@ def test_delays_and_losses_of_a_level_are_those_of_its_deliveries(
 ) -> None:
     mine = [row for row in rows if row["priority"] >= level and row["receiver"] != "siren"]
     came = [row["delay_s"] for row in mine if row["status"] == "delivered"]
-    told = verdict(f"level {level}.. node offices delay p{share} < {limit}s", rows)
+    reported = verdict(f"level {level}.. node offices delay p{share} < {limit}s", rows)
     if came:
-        assert told["found"] == pytest.approx(percentile(came, share))
-        assert told["ok"] == (told["found"] < limit)
+        assert reported["found"] == pytest.approx(percentile(came, share))
+        assert reported["ok"] == (reported["found"] < limit)
     else:
-        assert (told["ok"], told["found"]) == (False, None)
+        assert (reported["ok"], reported["found"]) == (False, None)
     lost = verdict(f"level {level}.. node offices lost <= {limit}", rows)
     if mine:
         assert lost["found"] == len(mine) - len(came)
@@ -140,8 +140,8 @@ def test_delays_and_losses_of_a_level_are_those_of_its_deliveries(
     ],
 )
 def test_the_whole_run_is_judged_from_its_summary(line: str, ok: bool, found: float) -> None:
-    told = verdict(line, [])
-    assert (told["ok"], told["found"]) == (ok, found)
+    reported = verdict(line, [])
+    assert (reported["ok"], reported["found"]) == (ok, found)
 
 
 def test_counts_of_deliveries() -> None:
@@ -171,11 +171,11 @@ def test_late_is_counted_where_there_is_a_deadline() -> None:
     assert (without["ok"], without["reason"]) == (False, "these levels have no deadline")
 
 
-def test_what_nobody_published_is_not_judged_and_has_failed() -> None:
-    told = verdict("level 4 lost == 0", [delivery()])
-    assert told["found"] is None
-    assert not told["ok"]
-    assert told["reason"] == "no such delivery was expected"
+def test_an_expectation_without_publications_is_not_judged_and_has_failed() -> None:
+    reported = verdict("level 4 lost == 0", [delivery()])
+    assert reported["found"] is None
+    assert not reported["ok"]
+    assert reported["reason"] == "no such delivery was expected"
     nothing = verdict("level 5 delay max < 5s", [delivery(**LOST)])
     assert (nothing["ok"], nothing["reason"]) == (False, "nothing of it was delivered")
 
@@ -183,8 +183,8 @@ def test_what_nobody_published_is_not_judged_and_has_failed() -> None:
 def test_each_line_is_judged_once_also_if_it_is_expected_again() -> None:
     table = pa.Table.from_pylist([delivery()], SCHEMA)
     more = [asdict(parse("lost == 0")), asdict(parse("level 5 lost == 0"))]
-    told = judged(run_expecting("lost == 0"), SUMMARY, table, more)
-    assert [one["expect"] for one in told] == ["lost == 0", "level 5 lost == 0"]
+    reported = judged(run_expecting("lost == 0"), SUMMARY, table, more)
+    assert [one["expect"] for one in reported] == ["lost == 0", "level 5 lost == 0"]
 
 
 def test_a_run_of_an_older_version_expects_nothing() -> None:
@@ -203,5 +203,5 @@ def test_what_was_asked_later_is_still_answered_when_it_is_judged_again(tmp_path
     (tmp_path / "summary.json").write_text(json.dumps(asked))
     again = judge_again(run)
     assert again == asked
-    told = [(one["expect"], one["ok"]) for one in again["expectations"]]
-    assert told == [("lost == 0", True), ("hops max < 2", False)]
+    reported = [(one["expect"], one["ok"]) for one in again["expectations"]]
+    assert reported == [("lost == 0", True), ("hops max < 2", False)]

@@ -2,15 +2,17 @@
 
 import pytest
 
-from analysis.formatting import fact
+from analysis.formatting import format_fact
 from analysis.inputs.manifest import deliveries
 
 
-def test_images_are_told_one_by_one_with_sizes_and_short_digests():
+def test_images_are_listed_with_sizes_and_short_digests():
     image = {"name": "node:1", "id": "sha256:6eaf9b78ff9882810d96bb9f", "size": 53_085_327}
-    told = fact("images", {"linux/amd64": image, "linux/arm64": {**image, "name": "node:2"}})[1]
+    reported = format_fact(
+        "images", {"linux/amd64": image, "linux/arm64": {**image, "name": "node:2"}}
+    )[1]
     rest = "id sha256:6eaf9b78ff98, size 53.1 MB"
-    assert told.replace("\u00a0", " ") == (
+    assert reported.replace("\u00a0", " ") == (
         f"linux/amd64: name node:1, {rest}; linux/arm64: name node:2, {rest}"
     )
 
@@ -19,13 +21,15 @@ def test_what_is_not_known_is_left_out():
     limits = {
         "pi-3 linux/arm64": {"memory_bytes": 10**9, "cpu_share": None, "of_board_speed": 0.678}
     }
-    name, told = fact("limits", limits)
+    name, reported = format_fact("limits", limits)
     assert name == "limits"
-    assert told.replace("\u00a0", " ") == ("pi-3 linux/arm64: memory 1.0 GB, of board speed 0.678")
+    assert reported.replace("\u00a0", " ") == (
+        "pi-3 linux/arm64: memory 1.0 GB, of board speed 0.678"
+    )
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "told"),
+    ("name", "value", "reported"),
     [
         ("load_average", 5.267, ("load average", "5.27")),
         ("memory_bytes", 25_300_000_000, ("memory", "25.3 GB")),
@@ -34,8 +38,8 @@ def test_what_is_not_known_is_left_out():
         ("root", True, ("root", "True")),
     ],
 )
-def test_single_values_have_their_units(name, value, told):
-    assert tuple(text.replace("\u00a0", " ") for text in fact(name, value)) == told
+def test_single_values_have_their_units(name, value, reported):
+    assert tuple(text.replace("\u00a0", " ") for text in format_fact(name, value)) == reported
 
 
 def test_links_with_another_delivery_than_the_labs_are_counted():

@@ -9,8 +9,8 @@ from analysis.report.sections.actions import fault_rows
 actions = st.sampled_from(["crash", "stop", "restart", "cut", "heal"])
 
 
-def faults(*told: tuple[int, str]) -> dict:
-    return {"faults": [{"t_ns": at, "action": what, "nodes": ["a"]} for at, what in told]}
+def faults(*entries: tuple[int, str]) -> dict:
+    return {"faults": [{"t_ns": at, "action": what, "nodes": ["a"]} for at, what in entries]}
 
 
 def test_a_node_is_down_from_its_end_until_it_begins_again():
@@ -20,26 +20,26 @@ def test_a_node_is_down_from_its_end_until_it_begins_again():
     assert not was_down(times, "b", 6)
 
 
-def test_a_cut_line_is_no_dead_node():
+def test_a_cut_link_is_no_dead_node():
     assert downtimes(faults((5, "cut"), (9, "heal"))) == {}
     assert downtimes({}) == {}
 
 
 @given(st.lists(st.tuples(st.integers(0, 50), actions), max_size=12))
-def test_downtimes_never_overlap(told):
-    for times in downtimes(faults(*told)).values():
+def test_downtimes_never_overlap(entries):
+    for times in downtimes(faults(*entries)).values():
         ends = [moment for span in times for moment in span]
         assert ends == sorted(ends)
 
 
-def test_the_report_says_when_what_happened_to_whom():
-    told = [{"t_ns": 3_500_000_000, "action": "crash", "nodes": ["a", "b"]}]
-    assert fault_rows({"faults": told}, 1_000_000_000) == [
+def test_the_report_says_when_which_nodes_were_hit():
+    entries = [{"t_ns": 3_500_000_000, "action": "crash", "nodes": ["a", "b"]}]
+    assert fault_rows({"faults": entries}, 1_000_000_000) == [
         {"when": "2.5 s", "what": "crashed", "nodes": "a, b"}
     ]
 
 
-def test_actions_of_today_are_told_with_their_marks_and_without_what_failed():
+def test_actions_are_listed_with_marks_and_without_those_that_failed():
     done = [
         {"t_ns": 3, "action": "mark", "targets": [], "details": {"name": "the slope moves"}},
         {"t_ns": 1, "action": "stop", "targets": ["a"], "details": {}},

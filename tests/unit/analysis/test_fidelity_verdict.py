@@ -69,7 +69,7 @@ def test_an_end_before_everything_had_arrived_is_a_reason_only_if_something_is_l
     assert ["still under way" in reason for reason in said["reasons"]] == [True] * doubted
 
 
-def test_lines_that_were_overloaded_on_purpose_end_in_the_middle_of_things(tmp_path):
+def test_links_overloaded_on_purpose_may_end_within_messages(tmp_path):
     play = {"start_ns": 1, "end_ns": 2, "settled": False, "overloaded": True}
     evidence = replace(GOOD, lost_deliveries=3, missing_bytes={"slow": 1000})
     assert verdict(run_with(tmp_path, play=play), evidence)["reasons"] == []
@@ -95,7 +95,7 @@ def test_the_relay_not_being_used_is_no_reason(tmp_path):
     assert verdict(run_with(tmp_path, details={"relay": None}), GOOD)["ok"]
 
 
-def test_how_late_publications_were_is_told_where_it_is_on_record(tmp_path):
+def test_the_lateness_of_publications_is_reported_where_it_was_recorded(tmp_path):
     late = {"n": 3, "p50_s": 0.001, "p99_s": 0.002, "max_s": 0.002}
     play = {"start_ns": 0, "end_ns": 1, "settled": True, "lateness": late}
     said = verdict(run_with(tmp_path, play=play), GOOD)

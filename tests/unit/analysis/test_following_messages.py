@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.metrics.deliveries import Hop, Journey, Parts, homes_at
+from analysis.metrics.deliveries import Hop, Journey, Parts, brokers_at
 
 
 def hop(src, dst, at=None, begun=None, sent=1, number=1, copies=1):
@@ -55,7 +55,7 @@ def test_a_message_that_found_a_full_queue_was_lost_there(hops, drops, reason):
 
 
 @pytest.mark.parametrize(
-    ("homes", "reason"),
+    ("own_brokers", "reason"),
     [
         ([], "not forwarded by b"),  # who had it last
         (["a"], "not forwarded by a"),
@@ -64,20 +64,20 @@ def test_a_message_that_found_a_full_queue_was_lost_there(hops, drops, reason):
         (["elsewhere"], "incomplete at c"),
     ],
 )
-def test_of_several_brokers_it_is_the_receivers_own_that_kept_the_message(homes, reason):
+def test_of_several_brokers_it_is_the_receivers_own_that_kept_the_message(own_brokers, reason):
     hops = [hop("o", "a", 5), hop("a", "b", 8), hop("a", "c", begun=6)]
-    if not homes:
+    if not own_brokers:
         hops = hops[:2]
-    assert Journey("o", hops, BROKERS).outcome("town", homes).reason == reason
+    assert Journey("o", hops, BROKERS).outcome("town", own_brokers).reason == reason
 
 
 def test_a_receiver_may_have_been_with_several_brokers_since_a_message_was_published():
     connected = [(1, "a"), (5, "b"), (9, "c"), (12, "b")]
-    assert homes_at(connected, 6) == ["b", "c"]
-    assert homes_at(connected, 9) == ["b", "c"]
-    assert homes_at(connected, 20) == ["b"]
-    assert homes_at(connected, 0) == ["b", "c", "a"]
-    assert homes_at([], 6) == []
+    assert brokers_at(connected, 6) == ["b", "c"]
+    assert brokers_at(connected, 9) == ["b", "c"]
+    assert brokers_at(connected, 20) == ["b"]
+    assert brokers_at(connected, 0) == ["b", "c", "a"]
+    assert brokers_at([], 6) == []
 
 
 def test_the_path_is_the_one_of_the_first_whole_copy():

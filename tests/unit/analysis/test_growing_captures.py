@@ -90,7 +90,7 @@ def test_garbage_waits_until_it_is_clear_where_the_next_record_begins(folder):
     assert at == len(whole)
 
 
-def test_what_is_no_capture_is_told_once_and_what_shrinks_is_an_error(folder):
+def test_a_file_that_is_no_capture_is_reported_once_and_one_that_shrinks_is_an_error(folder):
     path = folder / "text.pcap"
     rows, problems, at = read_in_steps(path, b"no capture at all, but some text. " * 3, [30, 60])
     assert not rows

@@ -7,7 +7,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.metrics.forwards import COUNTS, HANDLED, NEEDED, handled_by
+from analysis.metrics.forwards import COUNTS, FORWARDS_BY_TOPIC, NEEDED, count_forwards
 
 NODES = st.sampled_from("abc")
 HOPS = st.dictionaries(
@@ -28,13 +28,15 @@ def counted(hops: list[dict[str, Any]]) -> dict[tuple[str, str, int], Counter[st
             into = [hop for hop in of if hop["dst"] == node and hop["copies"]]
             if out or into:
                 own = of[0]["origin"] == node
-                told = found.setdefault((node, of[0]["topic"], of[0]["priority"]), Counter())
-                told["handled"] += 1
-                told["published"] += own
-                told["passed_on"] += bool(out) and not own
-                told["copies"] += sum(hop["sent"] for hop in out)
-                told["again"] += sum(hop["sent"] for hop in out) - len({hop["dst"] for hop in out})
-                told["repeated"] += sum(hop["repeated"] for hop in out)
+                reported = found.setdefault((node, of[0]["topic"], of[0]["priority"]), Counter())
+                reported["handled"] += 1
+                reported["published"] += own
+                reported["passed_on"] += bool(out) and not own
+                reported["copies"] += sum(hop["sent"] for hop in out)
+                reported["again"] += sum(hop["sent"] for hop in out) - len(
+                    {hop["dst"] for hop in out}
+                )
+                reported["repeated"] += sum(hop["repeated"] for hop in out)
     return found
 
 
@@ -52,9 +54,9 @@ def test_each_node_did_what_a_count_by_hand_says(
         | about[number]
         for (number, src, dst, _), (sent, repeated, came) in crossed.items()
     ]
-    table = handled_by(pa.Table.from_pylist(hops, SCHEMA))
-    assert table.schema == HANDLED
+    table = count_forwards(pa.Table.from_pylist(hops, SCHEMA))
+    assert table.schema == FORWARDS_BY_TOPIC
     rows = {(row["node"], row["topic"], row["priority"]): row for row in table.to_pylist()}
     assert {key: {name: row[name] for name in COUNTS} for key, row in rows.items()} == {
-        key: {name: told[name] for name in COUNTS} for key, told in counted(hops).items()
+        key: {name: reported[name] for name in COUNTS} for key, reported in counted(hops).items()
     }

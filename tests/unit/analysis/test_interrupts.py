@@ -45,11 +45,11 @@ def test_an_interrupt_that_was_dropped_at_the_very_end_is_not_forgotten() -> Non
         tidied_up(interrupt)
 
 
-def test_other_trouble_of_a_finalizer_is_told_as_ever(
+def test_other_errors_of_a_finalizer_are_reported_as_ever(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    told: list[object] = []
-    monkeypatch.setattr("sys.unraisablehook", lambda what: told.append(what.exc_type))
+    reported: list[object] = []
+    monkeypatch.setattr("sys.unraisablehook", lambda what: reported.append(what.exc_type))
 
     def fail(_: object) -> None:
         raise LookupError
@@ -57,7 +57,7 @@ def test_other_trouble_of_a_finalizer_is_told_as_ever(
     with interrupts.never_lost():
         tidied_up(fail)
     tidied_up(fail)
-    assert told == [LookupError, LookupError]
+    assert reported == [LookupError, LookupError]
 
 
 def test_interrupts_that_are_put_off_take_effect_once_at_the_end() -> None:

@@ -108,7 +108,7 @@ def test_a_link_that_was_crossed_twice_has_both_of_its_hops():
     assert found.hops == (None, there, back, again)
 
 
-def test_what_nobody_saw_is_left_out_of_the_bars_and_a_dash_in_the_table():
+def test_a_hop_without_captures_is_left_out_of_the_bars_and_a_dash_in_the_table():
     half = hop(3, "broker", "town", (400_000_000, None, None, SECOND))
     found = journey(half)
     assert journeys.bars(found) == []

@@ -80,7 +80,7 @@ def test_a_check_fails_when_its_numbers_do(changed: Change, which: set[int]) -> 
     assert {at for at, ok in enumerate(verdicts(changed)) if not ok} == which
 
 
-def test_a_check_tells_by_which_other_reading_it_would_fail() -> None:
+def test_a_check_names_the_other_readings_by_which_it_would_fail() -> None:
     found = checks(kawakami_means(of("push-ascending", lists="ring", load=1.0)))
     worst = next(check for check in found if check["check"].startswith("SL is largest"))
     assert worst["ok"] is True

@@ -57,7 +57,7 @@ def test_what_the_thesis_says_stands_at_the_cells_that_it_speaks_of() -> None:
     assert {cell["paper"] for cell in cells["ours"]} == {None}
 
 
-def test_a_path_is_told_with_its_interval_and_as_a_part_of_sg_tbps() -> None:
+def test_a_path_has_its_interval_and_its_share_of_sg_tbps() -> None:
     cells = by_name(figures(*kita_means()))["path-5"]
     one = next(
         cell
@@ -133,7 +133,7 @@ def test_small_topics_alone_cannot_be_judged_by_large_ones() -> None:
     assert verdicts == [True, None, None, None, True, True, True, True, None, None]
 
 
-def test_the_worst_number_is_told() -> None:
+def test_the_worst_number_is_reported() -> None:
     found = [check["found"] for check in checks(*kita_means())]
     assert found[4] == "6 of 6; largest 1 (patm-tbps, 40 subscribers)"
     assert found[5] == "6 of 6; smallest 2.12 (patm-tbps, 160 subscribers)"

@@ -12,7 +12,7 @@ from analysis.protocols.websocket import walk
 from analysis.streams.reassembly import Stream
 from labelled_streams import STYLES, Truth, Writer, stream_in_segments, write_mixed
 from nodes.protocol import wire
-from nodes.protocol.labels import BITS, Form, Letter, levelled
+from nodes.protocol.labels import BITS, DmpqLabel, Form, levelled
 from synthetic_runs import SWITCHED, frame
 
 mixtures = st.fixed_dictionaries(
@@ -66,7 +66,7 @@ def complete(found: Messages) -> set[int]:
 
 
 def test_each_label_has_its_role_and_no_other_byte_has_one():
-    labels = {int(letter) for letter in Letter}
+    labels = {int(letter) for letter in DmpqLabel}
     labels |= {levelled(form, level) for form in Form for level in range(1, 6)}
     assert {label for label in range(256) if BY_BYTE[label][0]} == labels | {wire.VERSION}
     assert {bits for bits in range(8) if BY_BITS[bits][0] != Role.STRANGE} == set(BITS.values())
@@ -149,12 +149,12 @@ def test_a_capture_that_ends_in_the_middle_has_the_rest_as_incomplete(how, cut):
 
 @pytest.mark.parametrize("mask", [b"", b"mask"])
 @pytest.mark.parametrize(
-    "label", [Letter.PIECE, Letter.URGENT_PIECE, levelled(Form.PIECE, 2)], ids=str
+    "label", [DmpqLabel.PIECE, DmpqLabel.URGENT_PIECE, levelled(Form.PIECE, 2)], ids=str
 )
 def test_pieces_without_a_beginning_are_counted_and_make_no_message(label, mask):
     last = {
-        Letter.PIECE: Letter.LAST,
-        Letter.URGENT_PIECE: Letter.URGENT_LAST,
+        DmpqLabel.PIECE: DmpqLabel.LAST,
+        DmpqLabel.URGENT_PIECE: DmpqLabel.URGENT_LAST,
         levelled(Form.PIECE, 2): levelled(Form.LAST, 2),
     }[label]
     whole = frame(wire.encode(wire.Message(wire.Kind.PUBLISH, message_id=9)), mask)
@@ -165,7 +165,7 @@ def test_pieces_without_a_beginning_are_counted_and_make_no_message(label, mask)
 
 
 def test_pieces_in_the_bits_without_a_beginning_are_orphans_and_not_compressed():
-    piece, last = BITS[Letter.PIECE] << 4 | 0x82, BITS[Letter.LAST] << 4 | 0x82
+    piece, last = BITS[DmpqLabel.PIECE] << 4 | 0x82, BITS[DmpqLabel.LAST] << 4 | 0x82
     data = frame(b"p" * 200, first=piece) * 2 + frame(b"l" * 5, first=last)
     found = read(stream_in_segments(b"rest" + data, [], from_start=False))
     assert (found.orphan_pieces, found.compressed, found.topics) == (3, 0, [])
@@ -184,10 +184,10 @@ def test_a_header_may_lie_in_many_small_pieces(dv, style):
 def test_a_chunk_in_several_frames_is_one_piece():
     message = wire.Message(wire.Kind.PUBLISH, message_id=3, topic="t", payload=bytes(100))
     data = wire.encode(message)
-    opening = frame(bytes([Letter.PIECE]) + data[:10], b"abcd", 0x02) + frame(
+    opening = frame(bytes([DmpqLabel.PIECE]) + data[:10], b"abcd", 0x02) + frame(
         data[10:50], b"wxyz", 0x80
     )
-    ending = frame(bytes([Letter.LAST]) + data[50:], b"abcd")
+    ending = frame(bytes([DmpqLabel.LAST]) + data[50:], b"abcd")
     found = read(stream_in_segments(SWITCHED + opening + ending, []))
     assert (found.frames.tolist(), found.pieces.tolist()) == ([3], [2])
     assert (found.complete.tolist(), found.topics) == ([True], ["t"])
@@ -200,7 +200,7 @@ def test_a_chunk_in_several_frames_is_one_piece():
         bytes([levelled(Form.SEVERAL, 1), 0]),  # half a length
         bytes([levelled(Form.SEVERAL, 1), 255, 255]) + bytes(40),  # longer than its chunk
         bytes([levelled(Form.SEVERAL, 1), 0, 30]) + b"?" * 30,  # no message
-        bytes([Letter.LAST]) + b"?" * 40,  # an end without a beginning
+        bytes([DmpqLabel.LAST]) + b"?" * 40,  # an end without a beginning
         b"",
     ],
 )

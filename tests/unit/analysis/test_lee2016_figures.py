@@ -122,7 +122,7 @@ def test_one_packet_more_is_noticed_and_one_message_less_is_no_measurement() -> 
     assert "None for 80" in checks(lab)[5]["found"]
 
 
-def test_more_bytes_of_ours_are_told_for_each_direction() -> None:
+def test_more_bytes_of_ours_are_reported_for_each_direction() -> None:
     lab = measured()
     lab.traffic["traffic-preemptive-9"]["up_bytes"] += 20_000
     assert verdicts(lab)[7:] == [True, False]

@@ -5,7 +5,13 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.inputs.link_settings import ALWAYS_NS, NEVER_NS, at, lines_of, ways_of
+from analysis.inputs.link_settings import (
+    ALWAYS_NS,
+    NEVER_NS,
+    paths_to_core,
+    settings_at,
+    settings_of_links,
+)
 
 FILED = {"rate_bps": 80_000.0, "delay_s": 0.05}
 FAST = {"rate_bps": None, "delay_s": 0.0}
@@ -38,8 +44,8 @@ def change(t_ns: int, action: str, **values: Any) -> dict[str, Any]:
     }
 
 
-def test_a_line_is_as_in_the_file_until_it_is_changed_and_again_after_a_reset():
-    lines = lines_of(
+def test_a_link_is_as_in_the_file_until_it_is_changed_and_again_after_a_reset():
+    settings = settings_of_links(
         manifest(
             change(30, "reset"),
             change(10, "set", rate_bps=8_000.0),
@@ -47,28 +53,28 @@ def test_a_line_is_as_in_the_file_until_it_is_changed_and_again_after_a_reset():
             change(20, "set", delay_s=1.0),
         )
     )
-    asked = [(one.from_ns, one.rate_bps, one.delay_s) for one in lines["gauge", "up"]]
+    asked = [(one.from_ns, one.rate_bps, one.delay_s) for one in settings["gauge", "up"]]
     assert asked == [
         (ALWAYS_NS, 80_000.0, 0.05),
         (10, 8_000.0, 0.05),
         (20, 8_000.0, 1.0),
         (30, 80_000.0, 0.05),
     ]
-    assert len(lines["gauge", "down"]) == len(lines["box", "up"]) == 1
-    assert lines["broker", "up"][0].byte_s == 0.0, "no limit takes no time"
+    assert len(settings["gauge", "down"]) == len(settings["box", "up"]) == 1
+    assert settings["broker", "up"][0].byte_s == 0.0, "no limit takes no time"
 
 
 @given(st.lists(st.integers(0, 50), max_size=6), st.integers(-10, 60))
-def test_at_every_moment_a_way_is_its_own_line_and_that_of_its_router(moments, t_ns):
-    told = manifest(*(change(t, "set", delay_s=float(t)) for t in moments))
-    lines = lines_of(told)
+def test_at_every_moment_a_path_is_the_nodes_own_link_and_that_of_its_router(moments, t_ns):
+    changed = manifest(*(change(t, "set", delay_s=float(t)) for t in moments))
+    settings = settings_of_links(changed)
     (way,) = [
         way
-        for way in ways_of(told, lines)
+        for way in paths_to_core(changed, settings)
         if (way.node, way.direction) == ("gauge", "up") and way.from_ns <= t_ns < way.until_ns
     ]
-    own, far = at(lines["gauge", "up"], t_ns), at(lines["box", "up"], t_ns)
+    own, far = settings_at(settings["gauge", "up"], t_ns), settings_at(settings["box", "up"], t_ns)
     assert (way.router, way.own_delay_s, way.own_byte_s) == ("box", own.delay_s, own.byte_s)
     assert (way.far_delay_s, way.far_byte_s) == (far.delay_s, far.byte_s)
     assert own.delay_s == max((float(t) for t in moments if t <= t_ns), default=0.05)
-    assert lines["gauge", "up"][-1].until_ns == NEVER_NS
+    assert settings["gauge", "up"][-1].until_ns == NEVER_NS

@@ -16,7 +16,7 @@ def rows(*entries: dict) -> list[tuple[str, str, str, str]]:
     return [tuple(text.replace("\u00a0", " ") for text in row) for row in texts]
 
 
-def test_changes_are_told_in_time_from_the_scenarios_start():
+def test_changes_have_their_time_from_the_scenarios_start():
     assert rows(
         entry(-2.3, "cut", ["a"], directions=["up"]),
         entry(12.04, "restore", ["a", "b"]),

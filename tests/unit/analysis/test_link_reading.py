@@ -314,7 +314,7 @@ def test_a_publication_behind_a_gap_is_read_whatever_its_flags(flags):
     made.decide = lambda *_: Passing(up=False)
     made.send(SENSOR, frame(publish(1), b"mask"), START_NS + 100 * MS)
     made.decide = lambda *_: WELL
-    told = wire.Message(wire.Kind.PUBLISH, flags=flags, topic="alert", routing=b"\1")
-    made.send(SENSOR, frame(wire.encode(told), b"mask"), START_NS + 101 * MS)
+    message = wire.Message(wire.Kind.PUBLISH, flags=flags, topic="alert", routing=b"\1")
+    made.send(SENSOR, frame(wire.encode(message), b"mask"), START_NS + 101 * MS)
     (row,), _ = seen(captures, SENSOR)
     assert row["flags"] == flags | wire.ROUTED

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.captures.packets import parse
-from analysis.metrics.link_utilization import use_of
+from analysis.metrics.link_utilization import count_utilization
 from analysis.protocols.link import read_link
 from analysis.protocols.messages import LinkPlace
 from synthetic_runs import MS, START_NS, Captures, Host, packet
@@ -28,7 +28,7 @@ def test_each_packet_counts_in_the_unit_and_direction_in_which_it_passed(passed,
         begin_ms = at_ms // unit_ms * unit_ms
         expected["up" if up else "down", START_NS + begin_ms * MS] += len(data)
     packets = parse(captures.pcap("gauge"))
-    rows = use_of(packets, PLACE, unit_ms * MS, START_NS).to_pylist()
+    rows = count_utilization(packets, PLACE, unit_ms * MS, START_NS).to_pylist()
     assert {(row["direction"], row["from_ns"]): row["bytes"] for row in rows} == expected
     _, totals, *_ = read_link(packets, PLACE)
     for total in totals.to_pylist():

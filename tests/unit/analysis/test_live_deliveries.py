@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analysis.captures.packets import parse
-from analysis.inputs.subscriptions import wishes_of
+from analysis.inputs.subscriptions import subscriptions_of
 from analysis.live.link import LiveLink
 from analysis.live.run import WatchedRun
 from analysis.live.table import Live
@@ -93,7 +93,7 @@ def delays_of_the_whole(folder: Path) -> list[float]:
 
 @settings(max_examples=12, deadline=None)
 @given(st.integers(0, 1000), st.lists(st.floats(0.0, 1.0), max_size=6))
-def test_a_run_read_while_it_grows_tells_what_really_happened(tmp_path_factory, seed, steps):
+def test_a_run_read_while_it_grows_shows_what_really_happened(tmp_path_factory, seed, steps):
     folder = tmp_path_factory.mktemp("live")
     made = a_run(seed).write(folder / "whole")
     (folder / "growing").mkdir()
@@ -126,13 +126,13 @@ def test_what_lies_behind_bytes_that_the_capture_lost_is_read_in_the_end():
             wire.Kind.PUBLISH, 5, 1, 0, number + 1, START_NS, topic="alert", payload=bytes(60)
         )
         line.send(BROKER, frame(wire.encode(message)), START_NS + (100 + number * 1000) * MS)
-    records, link, told = captures.records["town"], LiveLink(0x0A4D0002), []
+    records, link, reported = captures.records["town"], LiveLink(0x0A4D0002), []
     for record in sorted(records):
         some = Captures()
         some.records["town"] = [record]
-        told.append(len(link.add(parse(some.pcap("town")))))
-    assert sum(told) == 39
-    assert max(told) == 22  # that waited for 20 s
+        reported.append(len(link.add(parse(some.pcap("town")))))
+    assert sum(reported) == 39
+    assert max(reported) == 22  # that waited for 20 s
     assert not link.finish()
 
 
@@ -178,7 +178,7 @@ def test_labelled_chunks_in_small_portions_are_those_of_the_whole_link(style, se
     assert not connection.segments
 
 
-WISHES = wishes_of({"siren": ["alert"], "town": ["alert", "rain"]})
+WISHES = subscriptions_of({"siren": ["alert"], "town": ["alert", "rain"]})
 S = 10**9
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from analysis.inputs import logs
-from analysis.inputs.logs import LOG, Stretch, parse_block, read_stretch, share_out
+from analysis.inputs.logs import LOG, LogRange, parse_block, read_range, share_out
 
 NUMBERS = st.integers(-(2**63), 2**63 - 1)
 RECORDS = st.fixed_dictionaries(
@@ -74,7 +74,7 @@ def test_every_record_is_read_once_however_files_are_divided(
         for path, records in zip(paths, files, strict=True):
             path.write_text("".join(json.dumps(record) + "\n" for record in records))
         shares = share_out(paths, tasks)
-        found = [rows for share in shares for stretch in share for rows in read_stretch(stretch)]
+        found = [rows for share in shares for stretch in share for rows in read_range(stretch)]
     assert len(shares) == tasks
     assert as_read(found) == as_told([record for records in files for record in records])
 
@@ -82,5 +82,5 @@ def test_every_record_is_read_once_however_files_are_divided(
 def test_a_last_line_without_an_end_is_a_line(tmp_path: Path) -> None:
     path = tmp_path / "node.jsonl"
     path.write_text('{"t": 1}\n{"t": 2}')
-    rows = as_read(list(read_stretch(Stretch(path, 0, path.stat().st_size))))
+    rows = as_read(list(read_range(LogRange(path, 0, path.stat().st_size))))
     assert [row["t"] for row in rows] == [1, 2]

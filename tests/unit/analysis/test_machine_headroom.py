@@ -55,11 +55,11 @@ def test_a_machine_with_room_to_spare_is_no_reason_for_doubt(run_with):
     }
 
 
-def test_a_run_whose_machine_nobody_watched_says_so_and_is_not_doubted_for_it(run_with):
+def test_a_run_whose_machine_was_not_watched_says_so_and_is_not_doubted_for_it(run_with):
     assert verdict(run_with(None), GOOD) == {"ok": True, "reasons": [], "machine": None}
 
 
-def test_a_starved_machine_is_told_with_numbers_limits_and_times(run_with):
+def test_a_starved_machine_is_reported_with_numbers_limits_and_times(run_with):
     said = verdict(run_with(changed({4: STARVED, 7: STARVED})), GOOD)
     assert said["reasons"] == [
         "The processors had hardly any time left: less than 10 % was idle in 2 of 10 seconds "
@@ -106,7 +106,7 @@ def test_one_busy_second_in_twenty_is_allowed(run_with):
     assert verdict(run_with(rows, play=play), GOOD)["ok"]
 
 
-def test_lost_packets_are_told_with_the_time_of_the_first(run_with):
+def test_lost_packets_are_reported_with_the_time_of_the_first(run_with):
     rows = [machine_row(second, capture_dropped=3 if second >= 6 else 0) for second in range(10)]
     said = verdict(run_with(rows, capture={"broker": {"dropped": 3}}), GOOD)
     assert said["reasons"] == [
@@ -144,7 +144,7 @@ def test_rows_with_values_of_a_wrong_kind_are_left_out(run_with):
     assert verdict(run_with(rows), GOOD)["machine"]["cpu_idle_min"] == 0.8
 
 
-def test_a_machine_that_does_not_tell_everything_is_judged_by_the_rest(run_with):
+def test_a_machine_without_some_values_is_judged_by_the_others(run_with):
     silent = {"cpu_idle": None, "memory_free_bytes": None, "relay_late_max_s": None}
     said = verdict(run_with([machine_row(second, **silent) for second in range(10)]), GOOD)
     assert said["ok"]

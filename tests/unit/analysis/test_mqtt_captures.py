@@ -14,7 +14,7 @@ from analysis.captures.packets import parse
 from analysis.protocols.link import TOTALS, LinkRead, read_link
 from analysis.protocols.messages import LinkPlace
 from analysis.protocols.mqtt import read_head, read_length, read_publication
-from mqtt_writing import Told
+from mqtt_writing import MqttMessage
 from synthetic_runs import MS, START_NS, Captures, Host, Line, Passing, frame
 
 SENSOR = Host("sensor", 2, "10.77.0.2")
@@ -31,7 +31,7 @@ versions = st.sampled_from([3, 4, 5])
 @st.composite
 def publications(draw):
     qos = draw(st.integers(0, 2))
-    return Told(
+    return MqttMessage(
         draw(topics),
         draw(st.binary(max_size=300)),
         qos,
@@ -80,18 +80,18 @@ def test_every_publication_is_read_as_it_was_written(version, sent, mss):
     assert {(row["link"], row["direction"], row["src"], row["dst"]) for row in rows} == {
         ("broker", "down", "sensor", "broker")
     }
-    for row, told in zip(rows[1:-2], sent, strict=True):
-        assert row["topic"] == told.topic
-        assert (row["qos"], row["retain"], row["dup"]) == (told.qos, told.retain, told.dup)
-        assert row["packet_id"] == told.packet_id
-        assert row["payload_bytes"] == len(told.payload)
-        assert row["header_bytes"] == len(writing.publish(version, told)) - len(told.payload)
-        properties = 1 + len(writing.properties_of(told)) if version == 5 else None
+    for row, message in zip(rows[1:-2], sent, strict=True):
+        assert row["topic"] == message.topic
+        assert (row["qos"], row["retain"], row["dup"]) == (message.qos, message.retain, message.dup)
+        assert row["packet_id"] == message.packet_id
+        assert row["payload_bytes"] == len(message.payload)
+        assert row["header_bytes"] == len(writing.publish(version, message)) - len(message.payload)
+        properties = 1 + len(writing.properties_of(message)) if version == 5 else None
         assert row["properties_bytes"] == properties
-        assert row["digest"] == digest(told.payload)
+        assert row["digest"] == digest(message.payload)
         assert row["complete"]
     total = down(read)
-    payload = sum(len(told.payload) for told in sent)
+    payload = sum(len(message.payload) for message in sent)
     assert (total["payload_bytes"], total["mqtt_bytes"]) == (payload, len(data) - payload)
     assert (total["mqtt_messages"], total["mqtt_control"]) == (len(sent), 3)
     assert total["unread_bytes"] == 0
@@ -101,11 +101,11 @@ def test_every_publication_is_read_as_it_was_written(version, sent, mss):
 @given(st.lists(publications(), min_size=1, max_size=4))
 def test_scapy_writes_what_we_read(sent):
     data = raw(MQTT() / MQTTConnect(protoname="MQTT", protolevel=4, clientId="scapy"))
-    for told in sent:
-        head = MQTT(type=3, DUP=int(told.dup), QOS=told.qos, RETAIN=int(told.retain))
-        body = MQTTPublish(topic=told.topic.encode(), value=told.payload)
-        if told.qos:
-            body.msgid = told.packet_id
+    for message in sent:
+        head = MQTT(type=3, DUP=int(message.dup), QOS=message.qos, RETAIN=int(message.retain))
+        body = MQTTPublish(topic=message.topic.encode(), value=message.payload)
+        if message.qos:
+            body.msgid = message.packet_id
         data += raw(head / body)
     rows = captured(data).mqtt.to_pylist()[1:]
     found = [(row["topic"], row["qos"], row["packet_id"], row["digest"]) for row in rows]
@@ -113,24 +113,24 @@ def test_scapy_writes_what_we_read(sent):
 
 
 @pytest.mark.parametrize("version", [4, 5])
-def test_the_brokers_direction_tells_its_version_with_its_first_answer(version):
+def test_the_brokers_first_answer_shows_its_version(version):
     captures = Captures()
     line = plain_line(captures)
     line.send(SENSOR, writing.connect(version), START_NS + 100 * MS)
-    told = Told("rain", b"\0 12 mm", qos=1, packet_id=9)
-    answer = writing.connack(version) + writing.suback(version) + writing.publish(version, told)
+    message = MqttMessage("rain", b"\0 12 mm", qos=1, packet_id=9)
+    answer = writing.connack(version) + writing.suback(version) + writing.publish(version, message)
     line.send(BROKER, answer + writing.PONG, START_NS + 110 * MS)
     rows = read_link(parse(captures.pcap("broker")), PLACE).mqtt.to_pylist()
     up = [row for row in rows if row["direction"] == "up"]
     assert [row["kind"] for row in up] == ["CONNACK", "SUBACK", "PUBLISH", "PINGRESP"]
     assert up[2]["version"] == version
-    assert up[2]["payload_bytes"] == len(told.payload)
+    assert up[2]["payload_bytes"] == len(message.payload)
 
 
 def test_a_topic_that_was_given_a_number_is_known_by_it():
-    first = Told("valley/rain", b"1", alias=3)
-    later = Told("valley/rain", b"2", alias=3, silent=True)
-    unknown = Told("", b"3", alias=4, silent=True)
+    first = MqttMessage("valley/rain", b"1", alias=3)
+    later = MqttMessage("valley/rain", b"2", alias=3, silent=True)
+    unknown = MqttMessage("", b"3", alias=4, silent=True)
     rows = captured(writing.conversation(5, [first, later, unknown])).mqtt.to_pylist()
     assert [row["topic"] for row in rows[1:4]] == ["valley/rain", "valley/rain", None]
 
@@ -139,7 +139,7 @@ def test_times_are_of_the_first_byte_and_of_the_last():
     captures = Captures()
     line = plain_line(captures, mss=100)
     line.send(SENSOR, writing.connect(4), START_NS + 50 * MS)
-    data = writing.publish(4, Told("rain", bytes(450)))
+    data = writing.publish(4, MqttMessage("rain", bytes(450)))
     arrived = line.send(SENSOR, data, START_NS + 100 * MS)
     (row,) = read_link(parse(captures.pcap("broker")), PLACE).mqtt.to_pylist()[1:]
     assert (row["first_ns"], row["last_ns"]) == (START_NS + 110 * MS, arrived)
@@ -152,10 +152,10 @@ def test_a_lost_packet_makes_the_publication_incomplete_and_the_next_one_is_foun
     line = plain_line(captures, mss=100, decide=lambda _h, n, _p: Passing(down=n not in lost))
     line.send(SENSOR, writing.connect(4), START_NS + 50 * MS)
     lost.add(line.packets + 1)
-    line.send(SENSOR, writing.publish(4, Told("rain", bytes(450))), START_NS + 100 * MS)
+    line.send(SENSOR, writing.publish(4, MqttMessage("rain", bytes(450))), START_NS + 100 * MS)
     lost.add(line.packets)  # the whole head of another
-    line.send(SENSOR, writing.publish(4, Told("wind", bytes(450))), START_NS + 200 * MS)
-    line.send(SENSOR, writing.publish(4, Told("snow", b"much")), START_NS + 300 * MS)
+    line.send(SENSOR, writing.publish(4, MqttMessage("wind", bytes(450))), START_NS + 200 * MS)
+    line.send(SENSOR, writing.publish(4, MqttMessage("snow", b"much")), START_NS + 300 * MS)
     read = read_link(parse(captures.pcap("broker")), PLACE)
     rows = read.mqtt.to_pylist()[1:]
     assert [(r["topic"], r["complete"]) for r in rows] == [("rain", False), ("snow", True)]
@@ -169,33 +169,33 @@ def test_a_capture_that_begins_in_the_middle_finds_the_next_publication(version,
     captures = Captures()
     line = plain_line(captures)
     line.send(SENSOR, writing.connect(version), START_NS + 50 * MS)
-    for number, told in enumerate(sent):
-        line.send(SENSOR, writing.publish(version, told), START_NS + (100 + number) * MS)
+    for number, message in enumerate(sent):
+        line.send(SENSOR, writing.publish(version, message), START_NS + (100 + number) * MS)
     seen = data.draw(st.integers(1, len(sent)))
     captures.records["broker"] = captures.records["broker"][-seen:]
     read = read_link(parse(captures.pcap("broker")), PLACE)
     rows = read.mqtt.to_pylist()
-    assert [row["topic"] for row in rows] == [told.topic for told in sent[-seen:]]
+    assert [row["topic"] for row in rows] == [message.topic for message in sent[-seen:]]
     assert {row["version"] for row in rows} == {None}
     down(read)
 
 
 def test_without_a_beginning_properties_are_believed_if_all_publications_can_have_them():
-    told = Told("rain", b"payload", properties=writing.user_property("unit", "mm"))
+    message = MqttMessage("rain", b"payload", properties=writing.user_property("unit", "mm"))
     captures = Captures()
     line = plain_line(captures)
-    line.send(SENSOR, writing.publish(5, told) * 3, START_NS + 100 * MS)
+    line.send(SENSOR, writing.publish(5, message) * 3, START_NS + 100 * MS)
     captures.records["broker"] = captures.records["broker"][-1:]
     rows = read_link(parse(captures.pcap("broker")), PLACE).mqtt.to_pylist()
     assert [row["payload_bytes"] for row in rows] == [7] * 3
 
 
 def test_packets_that_the_capture_cut_have_topics_and_times_but_no_digest():
-    data = writing.connect(4) + writing.publish(4, Told("rain", bytes(1000)))
+    data = writing.connect(4) + writing.publish(4, MqttMessage("rain", bytes(1000)))
     captures = Captures()
     line = plain_line(captures)
     line.send(SENSOR, data, START_NS + 100 * MS)
-    line.send(SENSOR, writing.publish(4, Told("wind", bytes(900))), START_NS + 110 * MS)
+    line.send(SENSOR, writing.publish(4, MqttMessage("wind", bytes(900))), START_NS + 110 * MS)
     read = read_link(parse(captures.pcap("broker", snaplen=120)), PLACE)
     rows = read.mqtt.to_pylist()[1:]
     assert [(r["topic"], r["complete"], r["digest"]) for r in rows] == [
@@ -223,7 +223,7 @@ def test_mqtt_in_websocket_frames_is_read_however_it_is_cut_into_frames(version,
     read = read_link(parse(captures.pcap("broker")), PLACE)
     rows = [row for row in read.mqtt.to_pylist() if row["direction"] == "down"]
     found = [(r["topic"], r["digest"]) for r in rows if r["kind"] == "PUBLISH"]
-    assert found == [(told.topic, digest(told.payload)) for told in sent]
+    assert found == [(message.topic, digest(message.payload)) for message in sent]
     assert all(row["complete"] for row in rows)
     total = down(read)
     assert total["unread_bytes"] == 0
@@ -235,7 +235,9 @@ def test_mqtt_in_websocket_frames_is_read_however_it_is_cut_into_frames(version,
 @given(st.sampled_from([4, 5]), st.binary(max_size=600), st.integers(0, 2**32))
 def test_bytes_of_any_content_never_stop_the_reading(version, noise, seed):
     chance = random.Random(seed)
-    good = writing.conversation(version, [Told("rain", bytes(50)), Told("wind", bytes(99))])
+    good = writing.conversation(
+        version, [MqttMessage("rain", bytes(50)), MqttMessage("wind", bytes(99))]
+    )
     at = chance.randrange(len(good))
     for data in (writing.connect(version) + noise, good[:at] + noise + good[at:], noise):
         down(captured(data, mss=chance.choice([20, 200, 1460])))

@@ -56,7 +56,7 @@ def test_one_trial_in_three_with_a_heavy_node_is_too_many() -> None:
     assert verdicts(changed)[2] is False
 
 
-def test_the_largest_load_is_told_and_not_judged() -> None:
+def test_the_largest_load_is_reported_and_not_judged() -> None:
     totals, _, _, moments = ogawa_means(of("after", "left", largest=400))
     as_well = checks(totals, usual_reading(moments))[5]
     assert as_well["ok"]

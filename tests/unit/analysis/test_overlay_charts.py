@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.report.charts import LETTER_WIDTH, LETTERS, WIDTH, with_words
+from analysis.report.charts import LETTER_WIDTH, LETTERS, WIDTH, with_labels
 from analysis.report.sections import overlay
 
 PARTS = ["received", "sent"]
@@ -23,7 +23,7 @@ def test_each_part_of_a_bar_is_named_in_its_middle_where_there_is_room(
         for direction, amount in zip(PARTS, both, strict=True)
     ]
     longest = max(sum(both) for both in amounts)
-    for row in with_words(rows, "messages", "direction", PARTS):
+    for row in with_labels(rows, "messages", "direction", PARTS):
         received, sent = amounts[int(row["node"][1:])]
         begin = 0 if row["direction"] == "received" else received
         assert row["middle"] == begin + (received if begin == 0 and row["place"] == 0 else sent) / 2

@@ -24,7 +24,7 @@ REPAIR = {
 }
 
 
-def told(**more: Any) -> dict[str, Any]:
+def overlay_summary(**more: Any) -> dict[str, Any]:
     return {
         "method": "sg-tbps",
         "brokers": 3,
@@ -47,17 +47,17 @@ BROKERS = (("a", 3), ("b", 9), ("c", 6))
 def lines(**more: Any) -> str:
     console = Console(width=200)
     with console.capture() as capture:
-        for title, words in _overlay(told(**more)):
+        for title, words in _overlay(overlay_summary(**more)):
             console.print(title, words)
     return capture.get()
 
 
-def test_the_terminal_tells_of_several_brokers_in_a_line():
+def test_the_terminal_sums_up_several_brokers_in_a_line():
     assert lines().split("\n")[0] == (
         "overlay 3 brokers, sg-tbps; 4.50 copies a publication; 25.0% of what they handled only "
         "relayed; 120 bytes/s of control a broker"
     )
-    assert list(_overlay(told(brokers=1))) == []
+    assert list(_overlay(overlay_summary(brokers=1))) == []
     assert list(_overlay(None)) == []
 
 
@@ -73,7 +73,7 @@ def test_the_terminal_tells_of_several_brokers_in_a_line():
         ),
     ],
 )
-def test_a_death_is_told_with_how_it_was_got_over(more, words, cell):
+def test_a_death_is_reported_with_its_repair(more, words, cell):
     row = {**REPAIR, **more}
     assert words in lines(repairs=[row])
     shown = overlay.repair_row(row, 1_000_000_000)
@@ -81,15 +81,15 @@ def test_a_death_is_told_with_how_it_was_got_over(more, words, cell):
     assert shown["bad"] == bool(more.get("lost"))
 
 
-def test_the_report_tells_of_stop_and_go_only_if_it_was_said():
-    assert "Stop" not in overlay.sentence(told())
-    said = overlay.sentence(told(stop_go={"stop": 2, "go": 1, "withheld": 4}))
+def test_the_report_has_stop_and_go_only_if_they_were_sent():
+    assert "Stop" not in overlay.sentence(overlay_summary())
+    said = overlay.sentence(overlay_summary(stop_go={"stop": 2, "go": 1, "withheld": 4}))
     assert "Stop was said 2 times, go 1 times; 4 publications were withheld." in said
     assert "25\u00a0% was of topics that they take no part in" in said
 
 
 def test_the_busiest_broker_comes_first():
-    assert [row["name"] for row in overlay.broker_rows(told())] == ["b", "c", "a"]
+    assert [row["name"] for row in overlay.broker_rows(overlay_summary())] == ["b", "c", "a"]
 
 
 def test_bars_stand_in_the_order_of_the_rows_with_the_pages_colours():

@@ -56,7 +56,7 @@ def test_lines_are_as_wide_as_they_are_used_and_never_invisible(one, other):
         assert drawn / paths.WIDEST == pytest.approx(min(one, other) / most)
 
 
-def test_the_way_of_an_alert_is_double_and_numbered_and_told_to_screen_readers():
+def test_the_path_of_an_alert_is_double_and_numbered_and_named_for_screen_readers():
     crossed = {Edge("a", "b"): 3, Edge("b", "d"): 9}
     text = paths.draw(NODES, crossed, ["a", "b", "d"])
     assert re.findall(r'class="number"[^>]*>(\d)<', text) == ["1", "2"]

@@ -16,7 +16,7 @@ from analysis.protocols.link import LinkRead, LinkReader, read_link
 from analysis.protocols.messages import LinkPlace
 from analysis.streams import reassembly
 from labelled_streams import STYLES, write_mixed
-from mqtt_writing import Told
+from mqtt_writing import MqttMessage
 from nodes.protocol import wire
 from synthetic_runs import MS, START_NS, Captures, Host, Line, Passing, arp, frame
 
@@ -34,8 +34,8 @@ def small_limits():
     """As if streams of some hundred bytes were long: so that little is held, and much is let go."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(connection, "MOST_HELD", 600)
-        patch.setattr(connection, "TELLING", 500)
-        patch.setattr(stream_reader, "TELLING", 500)
+        patch.setattr(connection, "PROBE_BYTES", 500)
+        patch.setattr(stream_reader, "PROBE_BYTES", 500)
         patch.setattr(reassembly, "REPEATS_WITHIN", 500)
         patch.setattr(reassembly, "REACH_BACK", 400)
         patch.setattr(reassembly, "LATEST", 4000)
@@ -155,7 +155,7 @@ def test_mqtt(seed, version, loss, skipped, framed):
     sent += [
         writing.publish(
             version,
-            Told(
+            MqttMessage(
                 "valley/rain",
                 chance.randbytes(chance.choice([3, 80, 900])),
                 alias=1 if version == 5 else 0,
@@ -205,9 +205,9 @@ def test_ports_that_are_used_again():
         line = Line(captures, SENSOR, BROKER, opening_seq=1000 + 500_000 * number)
         line.open(START_NS + number * 200_000 * MS)
         for message in range(4):
-            told = wire.Message(wire.Kind.PUBLISH, message_id=message, payload=bytes(400))
+            publication = wire.Message(wire.Kind.PUBLISH, message_id=message, payload=bytes(400))
             at_ns = START_NS + (number * 200_000 + 100 + message) * MS
-            line.send(SENSOR, frame(wire.encode(told), b"abcd"), at_ns)
+            line.send(SENSOR, frame(wire.encode(publication), b"abcd"), at_ns)
         line.close(SENSOR, START_NS + (number * 200_000 + 200) * MS)
     whole = must_agree(captures, chance)
     assert len(whole.sightings) == 12

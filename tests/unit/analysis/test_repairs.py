@@ -10,9 +10,9 @@ from analysis.metrics.repair import (
     NEVER_NS,
     Death,
     Published,
+    deaths_in_manifest,
+    lives_without_stop,
     repairs,
-    told_deaths,
-    unstopped,
 )
 
 S = 1_000_000_000
@@ -51,7 +51,7 @@ def test_the_repair_ends_when_the_first_publication_is_with_all_again():
     assert row["repair_s"] == 3.5
 
 
-def test_a_publication_that_was_kept_until_the_way_was_mended_tells_how_long_that_took():
+def test_a_publication_held_until_the_repair_shows_how_long_that_took():
     row = repaired(*USUAL, published(11, 4.0), published(12, 3.5))
     assert (row["lost"], row["repair_s"]) == (0, 5.0)
 
@@ -71,7 +71,7 @@ def test_what_was_under_way_and_came_late_shows_that_the_death_was_felt():
     assert (row["flows_hit"], row["lost"], row["repair_s"]) == (1, 0, 3.0)
 
 
-def test_a_flow_that_ended_before_the_death_tells_nothing():
+def test_a_flow_that_ended_before_the_death_is_not_judged():
     assert repaired(*USUAL, published(9.9, None, missed=1))["flows"] == 0
 
 
@@ -90,7 +90,7 @@ def test_each_flow_must_be_whole_again_and_one_that_never_is_leaves_the_overlay_
     assert (healed["healed"], healed["repair_s"]) == (True, 5.2)
 
 
-def test_logs_tell_who_noticed_first_and_when_the_last_guest_had_moved():
+def test_logs_say_which_node_noticed_first_and_when_the_last_client_had_moved():
     events = (
         Event(1 * S, "slope", "connect", "a"),
         Event(1 * S, "east", "connect", "a"),
@@ -119,22 +119,24 @@ def test_a_broker_that_began_anew_without_having_stopped_had_died():
         Event(20 * S, "b", "stop", None),
         Event(20 * S + 1, "b", "disconnect", "a"),
     ]
-    assert unstopped(events, BROKERS) == [("a", 5 * S, 9 * S)]
+    assert lives_without_stop(events, BROKERS) == [("a", 5 * S, 9 * S)]
 
 
 def test_a_broker_that_never_stopped_had_died_unless_all_were_killed():
     events = [Event(S, node, "start", None) for node in ("a", "b")]
-    assert unstopped(events, BROKERS) == []
-    assert unstopped([*events, Event(9 * S, "b", "stop", None)], BROKERS) == [("a", S, NEVER_NS)]
+    assert lives_without_stop(events, BROKERS) == []
+    assert lives_without_stop([*events, Event(9 * S, "b", "stop", None)], BROKERS) == [
+        ("a", S, NEVER_NS)
+    ]
 
 
-def test_the_manifest_tells_which_brokers_were_killed():
+def test_the_manifest_names_the_brokers_that_were_killed():
     faults = [
         {"t_ns": 7, "action": "crash", "nodes": ["a", "slope"]},
         {"t_ns": 9, "action": "start", "nodes": ["b"]},
     ]
-    assert told_deaths({"faults": faults}, BROKERS) == [Death("a", 7, BY_MANIFEST)]
-    assert told_deaths({}, BROKERS) == []
+    assert deaths_in_manifest({"faults": faults}, BROKERS) == [Death("a", 7, BY_MANIFEST)]
+    assert deaths_in_manifest({}, BROKERS) == []
 
 
 @given(
@@ -145,8 +147,8 @@ def test_the_manifest_tells_which_brokers_were_killed():
         max_size=20,
     )
 )
-def test_a_repair_is_over_within_the_run_or_not_at_all(told):
-    flow = [published(at, took, origin, int(took is None)) for at, took, origin in told]
+def test_a_repair_is_over_within_the_run_or_not_at_all(reported):
+    flow = [published(at, took, origin, int(took is None)) for at, took, origin in reported]
     row = repaired(*flow)
     ends = [one.done_ns for one in flow if one.done_ns is not None]
     assert row["flows_hit"] <= row["flows"] <= 2

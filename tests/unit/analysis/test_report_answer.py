@@ -70,15 +70,15 @@ outcomes = st.tuples(
 
 
 @given(st.lists(outcomes, max_size=40))
-def test_methods_are_told_apart_by_the_receivers_that_have_them(rows):
+def test_deliveries_are_grouped_by_the_method_of_their_receiver(rows):
     rows = [("siren", 5, 0.1, False), ("town-fifo", 5, 0.3, False), *rows]
     links = [
         {"link": link, "wire_bytes": number * 3, "payload_bytes": number * 2}
         for number, link in enumerate(METHODS, start=1)
     ]
-    told = headline.method_rows(table(rows), links, METHODS)
-    assert [row["method"] for row in told] == ["fifo", "preemptive"]
-    for row in told:
+    reported = headline.method_rows(table(rows), links, METHODS)
+    assert [row["method"] for row in reported] == ["fifo", "preemptive"]
+    for row in reported:
         mine = [r for r in rows if r[1] == 5 and METHODS[r[0]] == row["method"]]
         came = [delay for _, _, delay, _ in mine if delay is not None]
         assert (row["expected"], row["delivered"]) == (len(mine), len(came))
@@ -95,9 +95,9 @@ def test_the_brokers_own_link_is_not_part_of_what_a_method_cost():
         {"link": "broker", "wire_bytes": 9000, "payload_bytes": 20},
     ]
     rows = table([("siren", 5, 0.1, None), ("town-fifo", 5, 0.3, None)])
-    told = {row["method"]: row for row in headline.method_rows(rows, links, METHODS)}
-    assert (told["fifo"]["cost"], told["preemptive"]["cost"]) == (2.5, 1.5)
-    assert told["fifo"]["late"] is None
+    reported = {row["method"]: row for row in headline.method_rows(rows, links, METHODS)}
+    assert (reported["fifo"]["cost"], reported["preemptive"]["cost"]) == (2.5, 1.5)
+    assert reported["fifo"]["late"] is None
 
 
 def test_one_method_is_not_compared_with_itself():

@@ -213,22 +213,24 @@ def test_any_number_of_nodes_fits_the_drawing(brokers, sensors, towns):
 
 
 @given(st.integers(2, 30), st.integers(0, 60), st.booleans(), st.data())
-def test_each_guest_is_drawn_beside_the_broker_that_it_talked_with(brokers, guests, placed, data):
+def test_each_client_is_drawn_beside_its_broker(brokers, clients, placed, data):
     nodes = [
         node(f"b{n}", "broker", (35 + n / 10, 138 + n % 5 / 10) if placed else None)
         for n in range(brokers)
     ]
-    nodes += [node(f"s{n}", "sensor") for n in range(guests)]
-    homes = [data.draw(st.integers(0, brokers - 1)) for _ in range(guests)]
-    edges = [topology_map.Edge(f"b{home}", f"s{n}") for n, home in enumerate(homes)]
+    nodes += [node(f"s{n}", "sensor") for n in range(clients)]
+    chosen = [data.draw(st.integers(0, brokers - 1)) for _ in range(clients)]
+    edges = [topology_map.Edge(f"b{broker}", f"s{n}") for n, broker in enumerate(chosen)]
     edges += [topology_map.Edge(f"b{n}", f"b{n + 1}") for n in range(brokers - 1)]
     places = topology_map._around_each_broker(nodes, edges)
     assert set(places) == {one.name for one in nodes}
     for x, y in places.values():
         assert 0 < x < topology_map.WIDTH
         assert 0 < y < topology_map.HEIGHT
-    for n, home in enumerate(homes):
-        assert math.dist(places[f"s{n}"], places[f"b{home}"]) <= 1.4 * topology_map.GUEST_AWAY
+    for n, broker in enumerate(chosen):
+        assert (
+            math.dist(places[f"s{n}"], places[f"b{broker}"]) <= 1.4 * topology_map.CLIENT_DISTANCE
+        )
     assert topology_map.draw(nodes, edges).count('class="link between"') == brokers - 1
 
 

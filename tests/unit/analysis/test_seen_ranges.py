@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.streams.range_set import SeenRanges
+from analysis.streams.range_set import RangeSet
 
 RANGES = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 12)), max_size=30)
 
@@ -16,7 +16,7 @@ def bytes_of(ranges: list[tuple[int, int]]) -> set[int]:
 def test_what_is_new_and_what_is_missing_is_as_byte_by_byte(
     segments: list[tuple[int, int]],
 ) -> None:
-    ranges, seen = SeenRanges(), set[int]()
+    ranges, seen = RangeSet(), set[int]()
     for low, size in segments:
         these = set(range(low, low + size))
         assert bytes_of(ranges.bring(low, low + size)) == these - seen
@@ -36,7 +36,7 @@ def test_what_is_new_and_what_is_missing_is_as_byte_by_byte(
 def test_what_was_let_go_counts_as_seen(
     segments: list[tuple[int, int]], place: int, more: list[tuple[int, int]]
 ) -> None:
-    ranges, plain = SeenRanges(), SeenRanges()
+    ranges, plain = RangeSet(), RangeSet()
     for low, size in segments:
         ranges.bring(low, low + size)
         plain.bring(low, low + size)

@@ -13,14 +13,14 @@ STATISTICS = ("p50", "p95", "p99", "mean", "lost_share")
 def result(axes: dict[str, list[str]], lost: float = 0.0, trials: int = 2) -> dict[str, Any]:
     points = []
     for number, values in enumerate(product(*axes.values()), start=1):
-        told = {name: {"value": number / 10, "low": 0.01, "high": 2.0} for name in STATISTICS}
-        told["lost_share"] = {"value": lost, "low": 0.0, "high": lost}
+        reported = {name: {"value": number / 10, "low": 0.01, "high": 2.0} for name in STATISTICS}
+        reported["lost_share"] = {"value": lost, "low": 0.0, "high": lost}
         points.append(
             {
                 "settings": dict(zip(axes, values, strict=True)),
                 "runs": [f"r{number}-{trial}" for trial in range(trials)],
                 "seeds": [*range(trials)],
-                "levels": {level: {"expected": 10, **told} for level in ("5", "1")},
+                "levels": {level: {"expected": 10, **reported} for level in ("5", "1")},
                 **dict.fromkeys(("overhead", "copies_per_publication"), 2.5),
                 "control_bytes_per_s": None,
                 "expected": 20,
@@ -71,7 +71,7 @@ def test_trials_alone_have_a_page_without_charts(axes: dict[str, list[str]]) -> 
     assert "1 combination" in page
 
 
-def test_more_lines_than_can_be_told_apart_are_left_to_the_tables() -> None:
+def test_more_lines_than_a_reader_can_distinguish_are_left_to_the_tables() -> None:
     axes = {"method": [f"m{number}" for number in range(13)], "rate": ["4kB/s", "8kB/s"]}
     page = render(result(axes))
     assert "Too many combinations for charts" in page

@@ -36,7 +36,7 @@ used = st.dictionaries(
 
 
 @given(used, st.integers(1, 9), st.integers(1, 12))
-def test_a_cell_is_the_fullest_unit_of_its_stretch_and_the_fullest_lines_stay(rows, lines, columns):
+def test_a_cell_is_the_fullest_unit_of_its_column_and_the_fullest_links_stay(rows, lines, columns):
     cells, left_out, units = link_utilization.heat(table(rows), lines, columns)
     counted = {key: share for key, share in rows.items() if key[2] >= 0 and share is not None}
     peaks: dict[str, float] = {}
@@ -58,12 +58,12 @@ def test_a_cell_is_the_fullest_unit_of_its_stretch_and_the_fullest_lines_stay(ro
         assert cell["share"] == max(inside)
 
 
-def test_lines_are_listed_as_people_count():
+def test_links_are_sorted_as_people_count():
     cells, _, _ = link_utilization.heat(table({(f"s-{n}", "up", 0): 0.1 for n in (10, 2, 1)}))
     assert [cell["line"] for cell in cells] == ["s-1 up", "s-2 up", "s-10 up"]
 
 
-def test_full_cells_have_a_dot_and_each_line_its_peak_in_numbers():
+def test_full_cells_have_a_dot_and_each_link_its_peak_in_numbers():
     rows = [
         {"line": "a up", "from_s": 0, "to_s": 1, "share": 1.04},
         {"line": "b up", "from_s": 0, "to_s": 1, "share": 0.25},

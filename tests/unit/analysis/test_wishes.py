@@ -5,20 +5,20 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from analysis.inputs.subscriptions import ABOUT, wishes_of
+from analysis.inputs.subscriptions import INTEREST_PREFIX, subscriptions_of
 from nodes.protocol.interests import Interest, is_plain
 from nodes.protocol.regions import Box
 
 
 def test_each_receiver_is_named_once_if_one_of_its_interests_fits() -> None:
-    wishes = wishes_of(
+    subscriptions = subscriptions_of(
         {"office": ["alerts"], "siren": ["{4}alerts", "{1 0-5}alerts", "rain"], "sensor": []}
     )
-    assert wishes.receivers("alerts", 5, [3]) == ["office", "siren"]
-    assert wishes.receivers("alerts", 3, [6]) == ["office"]
-    assert wishes.receivers("alerts", 3, None) == ["office"]
-    assert wishes.receivers("rain", 1, None) == ["siren"]
-    assert wishes.receivers("snow", 5, [3]) == []
+    assert subscriptions.receivers("alerts", 5, [3]) == ["office", "siren"]
+    assert subscriptions.receivers("alerts", 3, [6]) == ["office"]
+    assert subscriptions.receivers("alerts", 3, None) == ["office"]
+    assert subscriptions.receivers("rain", 1, None) == ["siren"]
+    assert subscriptions.receivers("snow", 5, [3]) == []
 
 
 @given(
@@ -29,4 +29,4 @@ def test_each_receiver_is_named_once_if_one_of_its_interests_fits() -> None:
 def test_the_topic_of_a_text_is_found_without_reading_all_of_it(
     topic: str, box: Box | None, level: int
 ) -> None:
-    assert re.sub(ABOUT, "", Interest(topic, box, level).text) == topic
+    assert re.sub(INTEREST_PREFIX, "", Interest(topic, box, level).text) == topic

@@ -56,8 +56,8 @@ def test_limits_are_told_in_words() -> None:
 
 def test_the_speed_of_a_core_is_a_program_of_its_own() -> None:
     program = [sys.executable, "-I", core_speed.__file__]
-    said = subprocess.run(program, capture_output=True, text=True, check=True).stdout
-    assert float(said) > 0
+    output = subprocess.run(program, capture_output=True, text=True, check=True).stdout
+    assert float(output) > 0
 
 
 def test_the_documentation_has_the_table(repository: Path) -> None:

@@ -19,16 +19,16 @@ from testbed.backends.docker import containers
 from testbed.backends.docker.containers import (
     LAB_DIR_LABEL,
     RUN_LABEL,
-    Box,
-    all_boxes,
-    boxes,
+    Container,
+    all_containers,
     in_parallel,
-    remove_boxes,
+    lab_containers,
+    remove_containers,
     remove_marked,
 )
 from testbed.backends.docker.engine import EngineError, engine
 from testbed.backends.docker.images import image_obtainable
-from testbed.backends.docker.removal import clear_away
+from testbed.backends.docker.removal import remove_lab
 from testbed.errors import TestbedError
 from testbed.places import LabPlace, marks
 
@@ -141,7 +141,7 @@ def test_processes_end_even_if_the_engine_refuses(
 ) -> None:
     fake.refusal = (500, "layer does not exist")
     with pytest.raises(TestbedError, match=r"may be left .*layer does not exist") as left:
-        clear_away(lab, "docker")
+        remove_lab(lab, "docker")
     assert process.wait(5) == -15
     assert left.value.exit_code == 1
     assert left.value.hint == "`make engine`, then `testbed down lab` again"
@@ -156,7 +156,7 @@ def test_an_engine_that_hangs_is_not_waited_for_without_end(
     monkeypatch.setattr(containers, "LOOK_TIMEOUT_S", 0.2)
     fake.hangs = True
     with pytest.raises(TestbedError, match="may be left"):
-        clear_away(lab, "docker")
+        remove_lab(lab, "docker")
     assert process.wait(5) == -15
 
 
@@ -164,7 +164,7 @@ def test_a_lab_without_containers_does_not_care_about_the_engine(
     fake: FakeEngine, lab: LabPlace, process: "subprocess.Popen[bytes]"
 ) -> None:
     fake.refusal = (500, "broken")
-    assert clear_away(lab, "netns") == [f"ended keeper (process {process.pid})"]
+    assert remove_lab(lab, "netns") == [f"ended keeper (process {process.pid})"]
 
 
 def test_without_an_engine_a_docker_lab_with_nodes_is_not_forgotten(
@@ -172,20 +172,20 @@ def test_without_an_engine_a_docker_lab_with_nodes_is_not_forgotten(
 ) -> None:
     lab.node("s1").mkdir(parents=True)
     with pytest.raises(TestbedError, match="containers of lab lab may be left"):
-        clear_away(lab, "docker")
+        remove_lab(lab, "docker")
 
 
 def test_without_an_engine_there_is_nothing_left_of_a_lab_that_never_had_nodes(
     address: Path, lab: LabPlace
 ) -> None:
-    assert clear_away(lab, "docker") == []
+    assert remove_lab(lab, "docker") == []
     lab.node("s1").mkdir(parents=True)
-    assert clear_away(lab, None) == [], "without a record nobody says that it was docker"
+    assert remove_lab(lab, None) == [], "without a record nobody says that it was docker"
 
 
 def test_containers_are_removed_by_name(fake: FakeEngine, lab: LabPlace) -> None:
     fake.present = {"a", "b"}
-    assert sorted(clear_away(lab, None)) == ["container a", "container b"]
+    assert sorted(remove_lab(lab, None)) == ["container a", "container b"]
     assert fake.present == set()
 
 
@@ -208,13 +208,13 @@ def test_containers_that_cannot_be_removed_are_named(fake: FakeEngine, lab: LabP
 
 def test_the_containers_of_all_labs_are_listed_with_their_marks(fake: FakeEngine) -> None:
     fake.present = {"a"}
-    assert all_boxes() == [Box("a", "a", Path("/labs/a"), "a-run", "exited", 7.0)]
+    assert all_containers() == [Container("a", "a", Path("/labs/a"), "a-run", "exited", 7.0)]
 
 
 def test_of_all_labs_containers_only_the_chosen_are_removed(fake: FakeEngine) -> None:
     fake.present = {"a", "b"}
-    chosen = lambda: [box for box in all_boxes() if box.name == "a"]  # noqa: E731
-    assert remove_boxes(chosen, "labs that are gone", "again") == ["container a"]
+    chosen = lambda: [container for container in all_containers() if container.name == "a"]  # noqa: E731
+    assert remove_containers(chosen, "labs that are gone", "again") == ["container a"]
     assert fake.present == {"b"}
 
 
@@ -232,7 +232,7 @@ def test_a_removal_that_never_ends_is_an_error(
 def test_whatever_the_engine_does_wrong_is_our_own_error(fake: FakeEngine, lab: LabPlace) -> None:
     fake.refusal = (500, "no space left on device")
     with pytest.raises(EngineError, match="the Docker engine failed: no space left on device"):
-        boxes(lab)
+        lab_containers(lab)
     assert image_obtainable() == (False, "the Docker engine failed: no space left on device")
 
 
@@ -260,23 +260,23 @@ def test_one_broken_connection_does_not_stop_the_others(fake: FakeEngine) -> Non
 
 
 def test_each_success_is_told_while_others_are_still_at_work() -> None:
-    first_told = threading.Event()
+    first_called = threading.Event()
 
     def work(name: str) -> str:
         if name == "slow":
-            assert first_told.wait(10), "it was not told before all were done"
+            assert first_called.wait(10), "it was not told before all were done"
         if name == "bad":
             raise DockerException("no")
         return name.upper()
 
-    told: list[tuple[str, str, int]] = []
+    calls: list[tuple[str, str, int]] = []
 
     def finished(name: str, result: str) -> None:
-        told.append((name, result, threading.get_ident()))
-        first_told.set()
+        calls.append((name, result, threading.get_ident()))
+        first_called.set()
 
     names = {name: name for name in ("slow", "quick", "bad")}
     _, failed = in_parallel(names, work, finished)
     here = threading.get_ident()
-    assert told == [("quick", "QUICK", here), ("slow", "SLOW", here)]
+    assert calls == [("quick", "QUICK", here), ("slow", "SLOW", here)]
     assert failed == {"bad": "no"}

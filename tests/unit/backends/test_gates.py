@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.backends.common.gates import open_gates, past_their_gate
+from testbed.backends.common.gates import nodes_past_gate, open_gates
 
 
 class Gate:
@@ -52,11 +52,11 @@ def gates(tmp_path: Path) -> Iterator[dict[str, Path]]:
 
 
 def test_every_gate_is_opened(gates: dict[str, Path]) -> None:
-    assert past_their_gate(gates) == frozenset()
+    assert nodes_past_gate(gates) == frozenset()
     done: list[str] = []
     assert open_gates(gates, lambda: frozenset(gates), 10.0, done.append) == {}
     assert sorted(done) == ["a", "b"]
-    assert past_their_gate(gates) == {"a", "b"}
+    assert nodes_past_gate(gates) == {"a", "b"}
 
 
 def test_the_dead_are_named_and_the_others_start(gates: dict[str, Path], tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from testbed.backends.docker.image_recipe import PackagesImage, Wanted
-from testbed.backends.docker.images import Image, side_by_side
+from testbed.backends.docker.images import Image, obtain_in_parallel
 from testbed.backends.docker.platforms import Platform
 from testbed.errors import MissingCapability
 
@@ -27,7 +27,7 @@ def test_a_failure_is_told_at_once_and_the_others_are_given_up() -> None:
         raise InterruptedError("the build was given up")
 
     with pytest.raises(MissingCapability, match="no such package"):
-        side_by_side([SLOW, OTHER], obtain)
+        obtain_in_parallel([SLOW, OTHER], obtain)
     assert given_up == [True]
 
 
@@ -38,4 +38,4 @@ def test_images_are_made_side_by_side() -> None:
         both.wait()
         return image(wanted)
 
-    assert side_by_side([SLOW, OTHER], obtain) == {SLOW: image(SLOW), OTHER: image(OTHER)}
+    assert obtain_in_parallel([SLOW, OTHER], obtain) == {SLOW: image(SLOW), OTHER: image(OTHER)}

@@ -28,29 +28,29 @@ TOPOLOGY = Topology(
 RUN = RunPlace(Path("/runs/valley-1"))
 
 
-def told(node: Node) -> dict[str, object]:
+def config_of(node: Node) -> dict[str, object]:
     return node_config(TOPOLOGY, node, RUN, "/lab/ctl", "/runs/log", "secret")
 
 
 def test_a_broker_listens_on_its_own_address() -> None:
-    config = told(BROKER)
+    config = config_of(BROKER)
     assert config["listen"] == {"host": "10.77.0.1", "port": 9000}
     assert config["brokers"] == []
 
 
 def test_the_others_know_the_broker() -> None:
     for node in (SENSOR, LISTENER):
-        config = told(node)
+        config = config_of(node)
         assert config["listen"] is None
         assert config["brokers"] == [
             {"name": "hub", "number": 1, "host": "10.77.0.1", "port": 9000}
         ]
-    assert told(LISTENER)["topics"] == ["alert"]
+    assert config_of(LISTENER)["topics"] == ["alert"]
 
 
 def test_a_node_understands_what_it_is_told() -> None:
     for node in TOPOLOGY.nodes:
-        understood = parse(told(node))
+        understood = parse(config_of(node))
         assert (understood.name, understood.number, understood.seed) == (node.name, node.number, 42)
         assert (understood.lab, understood.run) == ("valley", "valley-1")
 
@@ -82,14 +82,14 @@ def test_a_lab_has_one_secret_whoever_asks_first(tmp_path: Path) -> None:
 def test_the_fingerprint_is_kept_with_the_node(tmp_path: Path) -> None:
     lab = LabPlace(tmp_path / "valley")
     assert stored_fingerprint(lab, "s1") is None
-    path = write_node_files(lab, SENSOR, told(SENSOR), "1234abcd")
+    path = write_node_files(lab, SENSOR, config_of(SENSOR), "1234abcd")
     assert stored_fingerprint(lab, "s1") == "1234abcd"
     assert parse(json.loads(path.read_text())).name == "s1"
 
 
 def test_a_damaged_node_file_has_no_fingerprint(tmp_path: Path) -> None:
     lab = LabPlace(tmp_path / "valley")
-    path = write_node_files(lab, SENSOR, told(SENSOR), "1234abcd")
+    path = write_node_files(lab, SENSOR, config_of(SENSOR), "1234abcd")
     for content in ("", "[]", "{}", '{"fingerprint": '):
         path.write_text(content)
         assert stored_fingerprint(lab, "s1") is None
@@ -99,7 +99,7 @@ def test_a_socket_of_a_dead_node_is_taken_away(tmp_path: Path) -> None:
     lab = LabPlace(tmp_path / "valley")
     lab.node("s1").mkdir(parents=True)
     lab.node_control("s1").touch()
-    write_node_files(lab, SENSOR, told(SENSOR), "1234abcd")
+    write_node_files(lab, SENSOR, config_of(SENSOR), "1234abcd")
     assert not lab.node_control("s1").exists()
 
 

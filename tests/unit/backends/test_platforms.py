@@ -12,8 +12,8 @@ from testbed.backends.docker.platforms import (
     Handler,
     Machine,
     Platform,
+    inspect_machine,
     judge,
-    look,
     platform_verdicts,
     read_handler,
     refuse_foreign,
@@ -154,11 +154,11 @@ def binfmt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_handlers_are_read_from_the_kernel(binfmt: Path) -> None:
-    assert not look().mounted
+    assert not inspect_machine().mounted
     (binfmt / "status").write_text("enabled\n")
     (binfmt / "qemu-aarch64").write_text(REGISTERED)
-    assert look().mounted
-    assert look().handlers == {"qemu-aarch64": READY}
+    assert inspect_machine().mounted
+    assert inspect_machine().handlers == {"qemu-aarch64": READY}
     assert {name: verdict.runs for name, verdict in platform_verdicts().items()} == {
         "linux/amd64": True,
         "linux/arm64": True,

@@ -7,7 +7,7 @@ import pytest
 
 from testbed.backends.simulated.lab import SimulatedLab
 from testbed.backends.simulated.node import EPOCH_NS
-from testbed.backends.simulated.play import Played, play
+from testbed.backends.simulated.play import PlayResult, play
 from testbed.backends.simulated.trace import COUNTS, link_row
 from testbed.errors import MissingCapability
 from testbed.lab import simulate
@@ -33,12 +33,12 @@ scenario:
 """
 
 
-def played(more: str) -> tuple[SimulatedLab, Played]:
+def played(more: str) -> tuple[SimulatedLab, PlayResult]:
     lab = SimulatedLab(load_text(LAB + more, "lab"), RunPlace(Path("lab-run")), 0)
     return lab, play(lab, lambda seconds: None)
 
 
-def heard(lab: SimulatedLab, node: str, run: Played) -> list[float]:
+def heard(lab: SimulatedLab, node: str, run: PlayResult) -> list[float]:
     """When, in seconds of the scenario."""
     lines = [json.loads(line) for line in lab.nodes[node].log.lines]
     return [
@@ -62,15 +62,15 @@ def test_a_partition_that_nothing_ends_is_over_with_the_scenario():
     assert run.settled
     assert not [at for at in heard(lab, "siren", run) if 5.5 < at < 20]
     assert run.actions[-1]["action"] == "reunite"
-    assert not lab.divide.partitions
+    assert not lab.partitions.active
 
 
 def test_background_traffic_fills_lines_at_its_rate_and_is_no_message():
     lab, run = played("    - {at: 5s, for: 10s, load: {nodes: office, to: siren, rate: 64kbit/s}}")
     quiet, _ = played("    - {at: 5s, mark: nothing}")
     for link, direction in (("office", "up"), ("mast", "up"), ("siren", "down")):
-        (watch,) = [w for w in lab.watches if (w.link, w.direction) == (link, direction)]
-        row = link_row(watch, {}, {})
+        (capture,) = [w for w in lab.captures if (w.link, w.direction) == (link, direction)]
+        row = link_row(capture, {}, {})
         assert row["datagrams_bytes"] == pytest.approx(64_000 / 8 * 10, rel=0.02)
         layers = [name for name in COUNTS if name.endswith("_bytes") and name != "wire_bytes"]
         not_layers = ("missing_bytes", "lost_tail_bytes")

@@ -9,15 +9,15 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from analysis.metrics.link_utilization import USE as ANALYSED_USE
+from analysis.metrics.link_utilization import UTILIZATION as ANALYSED_USE
 from analysis.protocols.link import TOTALS
 from analysis.protocols.messages import SIGHTING
 from nodes.overlay.base import Refuse
 from testbed.backends.simulated.lab import SimulatedLab
 from testbed.backends.simulated.loop import SECOND
-from testbed.backends.simulated.play import Played, play
+from testbed.backends.simulated.play import PlayResult, play
 from testbed.backends.simulated.trace import LINKS, MESSAGES, USE, write_trace
-from testbed.links.changes import Action, Link, Order, as_filed, ordered
+from testbed.links.changes import Action, LinkOrder, LinkState, apply_order, configured_links
 from testbed.places import RunPlace
 from testbed.topology import load
 from testbed.topology.model import Topology
@@ -60,7 +60,7 @@ def topology_of(tmp_path: Path) -> Reading:
     return read
 
 
-def run(topology: Topology, service_ns: int = 0) -> tuple[SimulatedLab, Played]:
+def run(topology: Topology, service_ns: int = 0) -> tuple[SimulatedLab, PlayResult]:
     lab = SimulatedLab(topology, RunPlace(Path("small-run")), service_ns)
     return lab, play(lab, lambda seconds: None)
 
@@ -212,17 +212,17 @@ def test_a_cut_line_delays_what_is_published_until_it_is_restored(
 ) -> None:
     topology = topology_of(FILE)
     lab = SimulatedLab(topology, RunPlace(Path("small-run")), 0)
-    filed = as_filed(topology)
+    configured = configured_links(topology)
 
     def order(action: Action) -> Callable[[Any], None]:
         def change(_: Any) -> None:
-            now: dict[str, Link] = ordered(Order(action), links, filed, "relay")
+            now: dict[str, LinkState] = apply_order(LinkOrder(action), links, configured, "relay")
             links.update(now)
             lab.change_links(now)
 
         return change
 
-    links = {"siren": filed["siren"]}
+    links = {"siren": configured["siren"]}
     lab.loop.at(4 * SECOND, order(Action.CUT))  # the scenario begins at 2 s
     lab.loop.at(9 * SECOND, order(Action.RESTORE))
     played = play(lab, lambda seconds: None)
@@ -241,10 +241,10 @@ def test_who_has_vanished_for_two_minutes_connects_again_and_gets_the_next_messa
     text = FILE.replace("duration: 20s", "duration: 10min").replace("at: 10500ms", "at: 9min")
     topology = topology_of(text)
     lab = SimulatedLab(topology, RunPlace(Path("small-run")), 0)
-    filed = as_filed(topology)["siren"]
-    cut = Link(replace(filed.up, cut=True), replace(filed.down, cut=True))
+    configured = configured_links(topology)["siren"]
+    cut = LinkState(replace(configured.up, cut=True), replace(configured.down, cut=True))
     lab.loop.at(4 * SECOND, lambda _: lab.change_links({"siren": cut}))
-    lab.loop.at(400 * SECOND, lambda _: lab.change_links({"siren": filed}))
+    lab.loop.at(400 * SECOND, lambda _: lab.change_links({"siren": configured}))
     played = play(lab, lambda seconds: None)
     assert played.expected - played.received == 2  # the broker's queue went with the link
     told = [event["event"] for event in events(lab, "broker") if event.get("peer") == "siren"]

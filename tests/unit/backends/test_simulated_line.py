@@ -7,8 +7,8 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.backends.simulated.capture import Watch
-from testbed.backends.simulated.link_layer import Flow, Kind, Line, Packet
+from testbed.backends.simulated.capture import DirectionCapture
+from testbed.backends.simulated.link_layer import Flow, Kind, LinkDirection, Packet
 from testbed.backends.simulated.loop import SECOND, Loop
 from testbed.links.model import LinkModel
 from testbed.topology.model import Shape
@@ -32,10 +32,10 @@ class Lines:
 
     def __init__(self, *chosen: Shape, queue: int = 10**9, seed: int = 1) -> None:
         self.loop = Loop()
-        self.watches = [Watch(f"link-{number}", "up") for number in range(len(chosen))]
+        self.captures = [DirectionCapture(f"link-{number}", "up") for number in range(len(chosen))]
         self.lines = [
-            Line(self.loop, LinkModel(shape, queue, Random(f"{seed}/{number}")), watch)
-            for number, (shape, watch) in enumerate(zip(chosen, self.watches, strict=True))
+            LinkDirection(self.loop, LinkModel(shape, queue, Random(f"{seed}/{number}")), capture)
+            for number, (shape, capture) in enumerate(zip(chosen, self.captures, strict=True))
         ]
         self.flow = Flow("here", "there", tuple(self.lines))
         self.flow.deliver = lambda packet: self.out.append((self.loop.now, packet))
@@ -67,8 +67,8 @@ def test_each_packet_comes_out_or_is_counted_as_dropped(
     lines.run()
     assert len(lines.out) + lines.dropped == len(sending)
     out = sum(packet.size for _, packet in lines.out)
-    assert lines.watches[0].wire_bytes == out
-    assert lines.watches[0].packets == len(lines.out)
+    assert lines.captures[0].wire_bytes == out
+    assert lines.captures[0].packets == len(lines.out)
 
 
 @given(sendings, shapes, shapes)

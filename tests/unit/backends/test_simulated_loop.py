@@ -150,7 +150,7 @@ def network_of_echoes(
 
 def test_messages_take_their_time_and_nodes_are_made_when_first_reached() -> None:
     network, noted, made = network_of_echoes()
-    network.tell(1, lambda node, now: [To(70_000, 3)])
+    network.call(1, lambda node, now: [To(70_000, 3)])
     network.loop.run(10_000)
     assert made == [1, 70_000]
     assert network.sent == 4
@@ -159,7 +159,7 @@ def test_messages_take_their_time_and_nodes_are_made_when_first_reached() -> Non
 
 def test_each_pair_may_have_a_delay_of_its_own() -> None:
     network, noted, _ = network_of_echoes(lambda sender, to: 10 * sender + to)
-    network.tell(1, lambda node, now: [To(2, 1)])
+    network.call(1, lambda node, now: [To(2, 1)])
     network.loop.run(10_000)
     assert noted == [(1, (12 + 21) / 1e9)]
 
@@ -167,7 +167,7 @@ def test_each_pair_may_have_a_delay_of_its_own() -> None:
 def test_a_core_is_called_when_it_wants_to_be() -> None:
     network, noted, _ = network_of_echoes()
     when = 0.1 + 0.2  # no whole number of nanoseconds
-    network.tell(5, lambda node, now: node.wake_at(when))
+    network.call(5, lambda node, now: node.wake_at(when))
     network.loop.run(10**9)
     (called,) = network.node(5).called
     assert when <= called < when + 1e-6
@@ -176,12 +176,12 @@ def test_a_core_is_called_when_it_wants_to_be() -> None:
 
 def test_what_is_sent_to_a_node_that_is_gone_is_lost_until_there_is_a_new_one() -> None:
     network, noted, made = network_of_echoes()
-    network.tell(1, lambda node, now: [To(2, 0)])
+    network.call(1, lambda node, now: [To(2, 0)])
     network.kill(2)
     network.loop.run(5000)
     assert (network.lost, noted) == (1, [])
     network.revive(2)
-    network.tell(1, lambda node, now: [To(2, 0)])
+    network.call(1, lambda node, now: [To(2, 0)])
     network.loop.run(10_000)
     assert (network.lost, [number for number, _ in noted], made) == (1, [2], [1, 2])
 
@@ -189,11 +189,11 @@ def test_what_is_sent_to_a_node_that_is_gone_is_lost_until_there_is_a_new_one() 
 def test_who_sends_to_a_node_that_is_gone_hears_of_it_if_that_is_wanted() -> None:
     network, noted, _ = network_of_echoes(lost_after_ns=3000)
     network.kill(2)
-    network.tell(1, lambda node, now: [To(2, 0)])
+    network.call(1, lambda node, now: [To(2, 0)])
     network.loop.run(10_000)
     assert network.node(1).missed == [(2, 4000 / 1e9)]
     assert noted == [(1, 4000 / 1e9)]
-    network.tell(1, lambda node, now: [To(2, 0)])
+    network.call(1, lambda node, now: [To(2, 0)])
     network.revive(2)  # before the message arrives
     network.loop.run(20_000)
     assert len(network.node(1).missed) == 1

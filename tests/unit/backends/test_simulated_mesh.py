@@ -12,10 +12,10 @@ import pytest
 from nodes.overlay import METHODS
 from testbed.backends.simulated.lab import SimulatedLab
 from testbed.backends.simulated.loop import SECOND
-from testbed.backends.simulated.play import Played, play
+from testbed.backends.simulated.play import PlayResult, play
 from testbed.backends.simulated.trace import COUNTS, link_row, write_trace
 from testbed.places import RunPlace
-from testbed.scenario import Incident
+from testbed.scenario import TimedAction
 from testbed.topology import load_text
 from testbed.topology.model import ActionKind, NodeKind, Topology
 
@@ -50,7 +50,7 @@ FAULTS = """
 """
 
 
-def run(topology: Topology) -> tuple[SimulatedLab, Played]:
+def run(topology: Topology) -> tuple[SimulatedLab, PlayResult]:
     lab = SimulatedLab(topology, RunPlace(Path("mesh-run")), SECOND // 1000)
     return lab, play(lab, lambda seconds: None)
 
@@ -100,16 +100,16 @@ def test_all_bytes_are_accounted_for_whatever_ends() -> None:
     lab, _ = run(load_text(FILE + FAULTS, "mesh"))
     rows: dict[str, list[Any]] = {}
     layers = ("ethernet", "ip", "tcp", "retransmitted", "websocket", "label", "header", "payload")
-    for watch in lab.watches:
-        row = link_row(watch, {}, rows)
+    for capture in lab.captures:
+        row = link_row(capture, {}, rows)
         assert set(COUNTS) < set(row)
         layered = sum(row[f"{name}_bytes"] for name in (*layers, "control", "answers", "unread"))
-        assert layered == row["wire_bytes"], watch.link
+        assert layered == row["wire_bytes"], capture.link
 
 
 def at(lab: SimulatedLab, second: float, kind: ActionKind, *names: str) -> None:
-    incident = Incident(0, kind, names)
-    lab.loop.at(round(second * SECOND), lab.strike, incident)
+    action = TimedAction(0, kind, names)
+    lab.loop.at(round(second * SECOND), lab.apply, action)
 
 
 def home_of(lab: SimulatedLab, name: str) -> str:
@@ -241,7 +241,7 @@ def test_links_closed_in_order_while_the_other_side_has_much_to_send_lose_nothin
             back = lab.nodes[other].links.get(one)
             if back is not None and back.scheduler.queued.messages > 1:
                 side = node.side_of(other)
-                if side is not None and node.links[other].idle and not back.parting:
+                if side is not None and node.links[other].idle and not back.closing_orderly:
                     closed_over.append(back.scheduler.queued.messages)
                     side.part()
 

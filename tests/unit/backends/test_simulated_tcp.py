@@ -5,8 +5,8 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from testbed.backends.simulated.capture import Watch
-from testbed.backends.simulated.link_layer import Flow, Line
+from testbed.backends.simulated.capture import DirectionCapture
+from testbed.backends.simulated.link_layer import Flow, LinkDirection
 from testbed.backends.simulated.loop import SECOND, Loop
 from testbed.backends.simulated.tcp import END, PUT_OFF, Endpoint
 from testbed.links.model import LinkModel
@@ -20,12 +20,12 @@ class Pair:
 
     def __init__(self, there: Shape, back: Shape, queue: int = 60_000, seed: int = 1) -> None:
         self.loop = Loop()
-        self.watch = Watch("there", "up")
+        self.capture = DirectionCapture("there", "up")
         self.lines = [
-            Line(self.loop, LinkModel(shape, queue, Random(f"{seed}/{way}")), watch)
-            for way, shape, watch in (
-                ("there", there, self.watch),
-                ("back", back, Watch("back", "down")),
+            LinkDirection(self.loop, LinkModel(shape, queue, Random(f"{seed}/{way}")), capture)
+            for way, shape, capture in (
+                ("there", there, self.capture),
+                ("back", back, DirectionCapture("back", "down")),
             )
         ]
         out, home = Flow("a", "b", (self.lines[0],)), Flow("b", "a", (self.lines[1],))
@@ -84,7 +84,7 @@ def test_a_line_without_losses_is_kept_busy_and_carries_each_byte_once(
     pair.run(10 * seconds)
     packets = -(-size // 1448)
     assert pair.got == ["all"]
-    assert sum(pair.watch.streams[pair.near.sender._flow].lengths) == size
+    assert sum(pair.capture.streams[pair.near.sender._flow].lengths) == size
     least_s = (size + 66 * packets) * 8 / rate + 3 * delay
     assert least_s <= pair.got_at[0] / SECOND <= 1.1 * least_s + 10 * delay
 
@@ -97,7 +97,7 @@ def test_on_a_very_slow_line_a_few_packets_are_sent_again_though_they_were_only_
     pair.near.connect()
     pair.run(100)
     assert pair.got == ["all"]
-    assert 50_000 < sum(pair.watch.streams[pair.near.sender._flow].lengths) < 75_000
+    assert 50_000 < sum(pair.capture.streams[pair.near.sender._flow].lengths) < 75_000
 
 
 def test_the_kernel_tells_what_is_not_acknowledged_and_the_shortest_round_trip() -> None:
@@ -118,7 +118,7 @@ def test_the_kernel_tells_what_is_not_acknowledged_and_the_shortest_round_trip()
 
 def test_a_packet_has_room_for_as_much_as_on_a_real_line() -> None:
     pair = Pair(Shape(), Shape())
-    assert (pair.near.packet_room, pair.far.packet_room) == (1440, 1444)
+    assert (pair.near.packet_payload, pair.far.packet_payload) == (1440, 1444)
 
 
 def test_a_lone_packet_that_is_lost_comes_with_the_probe() -> None:
@@ -195,7 +195,7 @@ def test_where_nobody_listens_a_connection_is_refused_after_one_round_trip() -> 
     pair.near.connect()
     pair.run(10)
     assert refused == [200 * MILLISECOND]
-    assert pair.watch.packets == 1  # it does not try again by itself
+    assert pair.capture.packets == 1  # it does not try again by itself
 
 
 def test_who_still_sends_to_a_connection_that_was_given_up_is_told() -> None:

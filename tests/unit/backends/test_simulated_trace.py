@@ -16,7 +16,7 @@ from nodes.delivery.base import Chunk
 from nodes.protocol import wire
 from nodes.protocol.joined import join
 from scheduled_streams import chunks_of, framed
-from testbed.backends.simulated.capture import Watch
+from testbed.backends.simulated.capture import DirectionCapture
 from testbed.backends.simulated.link_layer import Flow, Kind, Packet
 from testbed.backends.simulated.node import EPOCH_NS
 from testbed.backends.simulated.stream_contents import frame_head
@@ -97,11 +97,14 @@ def test_each_message_is_seen_where_and_when_the_analysis_sees_it(
     passing[1:] = sorted(
         passing[1:], key=lambda start: start + order.choice((0, 0, 3 * mss))
     )  # late
-    watch, times = Watch("gauge", "up"), [4_000_000 * (n + 1) for n in range(len(passing))]
+    capture, times = (
+        DirectionCapture("gauge", "up"),
+        [4_000_000 * (n + 1) for n in range(len(passing))],
+    )
     for start, at in zip(passing, times, strict=True):
-        watch.see(Packet(flow, Kind.DATA, start, min(mss, len(data) - start)), at)
+        capture.see(Packet(flow, Kind.DATA, start, min(mss, len(data) - start)), at)
     rows: dict[str, list[Any]] = {name: [] for name in MESSAGES.names}
-    totals = link_row(watch, {1: "gauge"}, rows)
+    totals = link_row(capture, {1: "gauge"}, rows)
 
     begin = np.array(passing)
     length = np.minimum(mss, len(data) - begin)

@@ -17,13 +17,13 @@ from benchmarks.support.brokers.mqtt_valley import MqttValley
 from benchmarks.support.brokers.our_valley import HALLS, SITES, OurValley
 from benchmarks.support.brokers.overlay_labs import expected, overlay_text, standing
 from benchmarks.support.brokers.scene import (
-    LINE,
     OFFICES,
     PHOTOGRAPH_BYTES,
     PHOTOGRAPHS_AT,
     SLOPES,
-    Heard,
-    heard,
+    SLOW_LINK,
+    Reception,
+    reception,
     timelines,
 )
 from benchmarks.support.brokers.valley import Contestant
@@ -139,7 +139,7 @@ def test_each_broker_of_a_lab_has_a_subscriber_of_its_own(method: str) -> None:
 
 
 def test_slopes_send_more_photographs_than_their_lines_carry() -> None:
-    rate_bps = PROFILES[LINE].up.rate_bps
+    rate_bps = PROFILES[SLOW_LINK].up.rate_bps
     assert rate_bps is not None
     for sent in timelines(60, seed=1, backlog=True).values():
         photographs = sum(due.size for due in sent if not due.urgent)
@@ -165,7 +165,7 @@ def test_delays_are_of_each_alert_at_each_office() -> None:
         for number, office in enumerate(OFFICES)
     }
     arrivals[PHOTOGRAPHS_AT, SLOPES[0], 0] = start + 50 * SECOND
-    found = heard("x", sent, start, arrivals)
+    found = reception("x", sent, start, arrivals)
     assert (found.due, found.arrived) == (len(SLOPES) * len(OFFICES),) * 2
     assert (found.p50_s, found.p99_s, found.largest_s) == (2.0, 3.0, 3.0)
     assert found.photographs == 1 / len(SLOPES)
@@ -174,7 +174,7 @@ def test_delays_are_of_each_alert_at_each_office() -> None:
 
 def test_an_alert_that_never_came_is_late_without_end() -> None:
     sent = {slope: (Due(0, True, 300),) for slope in SLOPES}
-    found = heard("x", sent, 0, {(OFFICES[0], SLOPES[0], 0): SECOND})
+    found = reception("x", sent, 0, {(OFFICES[0], SLOPES[0], 0): SECOND})
     assert (found.arrived, found.largest_s) == (1, math.inf)
     assert json.loads(json.dumps(tables.plain(found), allow_nan=False))["largest_s"] is None
     assert tables.alerts("title", [found]).row_count == 1
@@ -189,7 +189,7 @@ def test_everybody_is_behind_a_3g_line_of_his_own(contestant: Contestant) -> Non
     posts = {post.role: post for post in contestant.posts()}
     for guest in (*SLOPES, *OFFICES):
         line = posts[posts[guest].behind or guest]
-        assert line.profile == LINE
+        assert line.profile == SLOW_LINK
         sharing = [post for post in posts.values() if line.role in (post.role, post.behind)]
         assert sum(post.role in (*SLOPES, *OFFICES) for post in sharing) == 1
 
@@ -199,7 +199,7 @@ def test_everybody_is_behind_a_3g_line_of_his_own(contestant: Contestant) -> Non
 
 def test_ours_is_compared_with_the_best_of_theirs() -> None:
     rows = {
-        name: Heard(name, 1, 1, 0.1, p99_s, p99_s, math.nan)
+        name: Reception(name, 1, 1, 0.1, p99_s, p99_s, math.nan)
         for name, p99_s in (("ours", 1.0), ("one", 8.0), ("two", 4.0))
     }
     assert compared(rows, "ours", ["one", "two"]) == 0.25

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from benchmarks.delivery import compare, delays, plain
 from benchmarks.support.delivery import contestants
 from benchmarks.support.delivery.peer_program import number_of, payload
-from benchmarks.support.delivery.scheduling import ImaginedLine, recorded
+from benchmarks.support.delivery.scheduling import ModelLink, recorded
 from benchmarks.support.delivery.traffic import Due, Row, at_rank, row, timeline
 from benchmarks.support.harness import Report
 
@@ -102,7 +102,7 @@ def test_ours_is_compared_with_each_peer_of_the_run() -> None:
 
 
 def test_the_imagined_line_holds_what_is_not_through() -> None:
-    line = ImaginedLine(rate=1_514.0)
+    line = ModelLink(rate=1_514.0)
     line.take(2 * 1_448 - 4, now=0.0)
     assert [line.unsent(now) for now in (0.5, 1.0, 1.5, 2.0)] == [2_896, 1_448, 1_448, 0]
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from benchmarks.matching import (
+    CLIENTS,
     DISTRIBUTIONS,
-    GUESTS,
     SIDE,
     alerts,
     draw,
@@ -79,7 +79,7 @@ def test_the_benchmark_says_what_it_measured(repository: Path) -> None:
     document = json.loads(done.stdout)
     expected = {f"{what}, {name}" for what in ("event", "of a scan") for name in DISTRIBUTIONS}
     assert document["ratios"].keys() == document["limits"].keys() == {*expected, "guests"}
-    assert {f"{count:,} guests with areas: µs a publication" for count in GUESTS} <= document[
+    assert {f"{count:,} guests with areas: µs a publication" for count in CLIENTS} <= document[
         "details"
     ].keys()
     assert all(document["details"][f"{name}: bytes a subscription"] > 0 for name in DISTRIBUTIONS)

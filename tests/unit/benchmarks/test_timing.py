@@ -5,7 +5,7 @@ from collections import defaultdict
 from benchmarks.support.harness import Report
 from benchmarks.timing import GOAL_S, kind_of, note, topology
 from testbed.recording.lateness import lateness
-from testbed.scenario import compile_incidents, compile_timeline
+from testbed.scenario import compile_actions, compile_timeline
 from testbed.topology import load_text
 
 
@@ -14,7 +14,7 @@ def test_its_lab_has_so_many_publishers_and_in_each_second_faults_and_a_start():
     assert len(compile_timeline(lab)) == 5 * 10
     times: dict[str, list[float]] = defaultdict(list)
     struck = set()
-    for one in compile_incidents(lab):
+    for one in compile_actions(lab):
         kind = kind_of({"action": one.kind.value, "targets": [*one.nodes]})
         times[kind].append(one.at_ns / 1e9)
         struck.update(one.nodes)

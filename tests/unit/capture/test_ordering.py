@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.capture.link import HoldBack
+from testbed.capture.link import ReorderBuffer
 from testbed.capture.records import Record
 
 
@@ -16,7 +16,7 @@ def times(records: list[Record]) -> list[int]:
 
 
 def test_a_record_waits_one_whole_interval() -> None:
-    waiting = HoldBack()
+    waiting = ReorderBuffer()
     waiting.add([record(1)])
     assert waiting.release() == []
     assert times(waiting.release()) == [1]
@@ -24,7 +24,7 @@ def test_a_record_waits_one_whole_interval() -> None:
 
 
 def test_a_late_record_of_the_other_socket_finds_its_place() -> None:
-    waiting = HoldBack()
+    waiting = ReorderBuffer()
     waiting.add([record(1), record(5)])
     waiting.release()
     waiting.add([record(3), record(9)])
@@ -33,7 +33,7 @@ def test_a_late_record_of_the_other_socket_finds_its_place() -> None:
 
 
 def test_a_step_of_the_clock_holds_nothing_back_for_ever() -> None:
-    waiting = HoldBack()
+    waiting = ReorderBuffer()
     waiting.add([record(3_600)])
     waiting.release()
     waiting.add([record(1)])
@@ -46,7 +46,7 @@ Intervals = st.lists(st.lists(st.integers(0, 50)))
 
 @given(Intervals)
 def test_nothing_is_lost_or_doubled(intervals: list[list[int]]) -> None:
-    waiting = HoldBack()
+    waiting = ReorderBuffer()
     released: list[int] = []
     for interval in intervals:
         waiting.add([record(time_ns) for time_ns in interval])
@@ -61,7 +61,7 @@ def test_records_that_come_within_an_interval_of_their_time_come_out_sorted(
     arrivals: list[tuple[int, bool]],
 ) -> None:
     """Ten units of time an interval; a record is read in the interval of its time stamp or in the next."""
-    waiting = HoldBack()
+    waiting = ReorderBuffer()
     released: list[int] = []
     late: list[Record] = []
     for number, (unit, is_late) in enumerate(arrivals):

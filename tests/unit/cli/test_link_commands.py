@@ -11,12 +11,12 @@ from testbed.cli.app import app
 from testbed.cli.commands.link import sentence
 from testbed.cli.tables.links import links_table
 from testbed.lab import LinkView
-from testbed.links.changes import BOTH, Line, Link
+from testbed.links.changes import BOTH, DirectionState, LinkState
 from testbed.places import LabPlace, RunPlace
 from testbed.records import LabRecord, save_lab, update_manifest
 from testbed.topology.model import Node, NodeKind, Profile, Shape, Topology, to_json
 
-FILED = Link(Line(Shape(128e3, 0.06, 0.015, 0.005, 32_000)), Line(Shape()))
+FILED = LinkState(DirectionState(Shape(128e3, 0.06, 0.015, 0.005, 32_000)), DirectionState(Shape()))
 
 
 def make_lab(places, name: str) -> None:
@@ -125,7 +125,7 @@ def test_what_was_done_cannot_be_read_as_a_setting_up(action, directions, more, 
     assert sentence(entry) == told
 
 
-def view(name: str, now: Link | None, behind: str | None = None, **counts: int) -> LinkView:
+def view(name: str, now: LinkState | None, behind: str | None = None, **counts: int) -> LinkView:
     return LinkView(name, "mvno-128k", behind, FILED, now, {"up": counts} if counts else {})
 
 
@@ -144,7 +144,7 @@ def row(text: str, name: str, direction: str) -> str:
 
 
 def test_a_table_of_links_tells_values_and_what_is_not_as_the_file_says():
-    slower = replace(FILED, up=Line(replace(FILED.up.shape, rate_bps=64e3)))
+    slower = replace(FILED, up=DirectionState(replace(FILED.up.shape, rate_bps=64e3)))
     text = shown(
         view("a", FILED),
         view("b", slower),

@@ -17,7 +17,7 @@ from testbed.lab import simulate
 from testbed.places import RunPlace
 from testbed.progress import ignore
 from testbed.recording.difference import difference
-from testbed.scenario import Action
+from testbed.scenario import Publication
 from testbed.topology import load
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "replay"
@@ -82,7 +82,7 @@ def test_every_refusal_is_a_sentence_with_a_next_step(run, places, monkeypatch):
 
 
 def test_everything_that_happened_is_shown_in_order(run):
-    events = list(commands_events.happening(run, follow=False))
+    events = list(commands_events.read_events(run, follow=False))
     assert [event["t"] for event in events] == sorted(event["t"] for event in events)
     (lost,) = [event for event in events if event["event"] == "lost"]
     assert (lost["node"], lost["priority"]) == ("siren", 1)
@@ -96,9 +96,9 @@ def test_everything_that_happened_is_shown_in_order(run):
 
 
 def test_a_difference_is_shown_as_a_table_and_none_as_a_sentence():
-    alert = Action(1_500_000_000, "sensor", "alerts", 5, 1000)
-    others = [Action(n * 10**9, "sensor", "readings", 1, 300) for n in range(21)]
-    late = Action(1_700_000_000, "sensor", "alerts", 5, 1000)
+    alert = Publication(1_500_000_000, "sensor", "alerts", 5, 1000)
+    others = [Publication(n * 10**9, "sensor", "readings", 1, 300) for n in range(21)]
+    late = Publication(1_700_000_000, "sensor", "alerts", 5, 1000)
     tables = (
         difference_tables(difference([alert], [alert], 10**8)),
         difference_tables(difference([alert, *others], [late], 10**8)),

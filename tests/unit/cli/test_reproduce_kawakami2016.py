@@ -6,11 +6,11 @@ from testbed.cli.papers import kawakami2016 as command
 from testbed.cli.terminal import Terminal
 from testbed.jsonfiles import read_json
 from testbed.links.emulator import Capabilities
-from testbed.links.probe import Findings
+from testbed.links.probe import ProbeResult
 from testbed.papers import kawakami2016
 from testbed.progress import Event, Warned
 
-NOTHING = Findings(False, "this kernel has no namespaces", Capabilities(False, False, "no taps"))
+NOTHING = ProbeResult(False, "this kernel has no namespaces", Capabilities(False, False, "no taps"))
 
 
 class Listening(Terminal):

@@ -79,7 +79,7 @@ def test_with_json_nothing_but_the_document_goes_to_stdout(capsys):
 
 
 def test_without_a_terminal_a_long_stage_is_told_of_now_and_then(capsys, monkeypatch):
-    monkeypatch.setattr("testbed.cli.terminal.TELL_EVERY_S", -1.0)
+    monkeypatch.setattr("testbed.cli.terminal.PROGRESS_INTERVAL_S", -1.0)
     with Terminal() as terminal:
         terminal.emit(StageStarted("playing", 20))
         terminal.emit(StageAdvanced("playing", 15))

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodes.overlay.collection.aggregation import MOST_BYTES, Bundles
-from nodes.protocol.joined import apart
+from nodes.protocol.joined import split
 from nodes.protocol.wire import Kind, Message, encode
 
 READING = Message(Kind.PUBLISH, topic="slope", payload=b"1.25")
@@ -42,7 +42,7 @@ def test_those_to_one_node_leave_together_when_the_first_one_s_time_is_over() ->
     assert bundles.leaving(0.99) == []
     [(node, joined)] = bundles.leaving(1.0)
     assert (node, joined.kind, joined.origin) == (2, Kind.JOINED, 9)
-    assert apart(joined) == [reading(1), reading(2)]
+    assert split(joined) == [reading(1), reading(2)]
     assert bundles.next_deadline() == 1.5
 
 
@@ -76,7 +76,7 @@ def test_a_bundle_is_never_too_long_and_nothing_is_lost(sizes: list[int]) -> Non
     for number, size in enumerate(sizes):
         out += bundles.add(2, reading(number, payload=bytes(size)), 0.0)
     out += [message for _, message in bundles.everything()]
-    found = [part for one in out for part in (apart(one) if one.kind is Kind.JOINED else [one])]
+    found = [part for one in out for part in (split(one) if one.kind is Kind.JOINED else [one])]
     assert sorted(part.origin for part in found) == list(range(len(sizes)))
     for message in out:
         if message.kind is Kind.JOINED:

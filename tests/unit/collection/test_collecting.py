@@ -10,7 +10,7 @@ from collection_oracle import expected_hops
 from nodes.overlay.collection.rules import Way
 from nodes.overlay.topics.base import Refuse
 from nodes.parameters import ParameterError
-from nodes.protocol.joined import apart, join
+from nodes.protocol.joined import join, split
 from nodes.protocol.wire import CUSTODY, Kind, Message, message_id
 
 PERIODS = {number: 1.0 + (number * 7) % 4 for number in range(1, 11)}  # 1 to 4 s
@@ -97,7 +97,7 @@ def test_an_alert_never_waits_and_is_never_joined(way: str) -> None:
             assert network.receivers(identity) == {0}
     for *_, message in network.passed:
         if message.kind is Kind.JOINED:
-            assert all(part.priority < 4 and not part.flags for part in apart(message))
+            assert all(part.priority < 4 and not part.flags for part in split(message))
 
 
 def test_a_missing_sensor_holds_the_others_up_for_no_longer_than_the_deadline_and_soon_not_at_all() -> (

@@ -12,7 +12,7 @@ from nodes.overlay.collection.rules import Way
 from small_collection import LEARNT_S, PERIODS, READINGS, TOPIC, collection_file
 from testbed.backends.simulated.lab import SimulatedLab
 from testbed.backends.simulated.node import EPOCH_NS
-from testbed.backends.simulated.play import Played, play
+from testbed.backends.simulated.play import PlayResult, play
 from testbed.backends.simulated.trace import MESSAGES, link_row
 from testbed.papers.waiting import measure_waiting
 from testbed.places import RunPlace
@@ -22,7 +22,7 @@ SECOND = 1_000_000_000
 ON_BOTH_SIDES = 2  # hops from the gauge and to the office
 
 
-def played(way: Way, folder: Path) -> tuple[SimulatedLab, Played]:
+def played(way: Way, folder: Path) -> tuple[SimulatedLab, PlayResult]:
     lab = SimulatedLab(
         load_text(collection_file("small", way), "small.yaml"), RunPlace(folder), 1_000_000
     )
@@ -65,8 +65,8 @@ def test_every_reading_comes_once_by_the_way_of_the_rule(way: Way, tmp_path: Pat
 def test_readings_are_seen_joined_and_the_alert_alone(tmp_path: Path) -> None:
     lab, _ = played(Way.PUSH_DESCENDING, tmp_path)
     rows: dict[str, list[Any]] = {name: [] for name in MESSAGES.names}
-    for watch in lab.watches:
-        link_row(watch, {}, rows)
+    for capture in lab.captures:
+        link_row(capture, {}, rows)
     publications = [
         (priority, joined)
         for kind, priority, joined in zip(

@@ -2,7 +2,7 @@
 
 from collection_network import CollectionNetwork
 from nodes.overlay.collection.pulling import Rounds
-from nodes.protocol.collection_messages import Answer, course_of
+from nodes.protocol.collection_messages import Answer, routing_section
 from nodes.protocol.wire import Kind, Message
 
 QUESTION = Answer(collector=0, question=7)
@@ -14,7 +14,7 @@ def reading(number: int) -> Message:
 
 def test_a_question_is_answered_when_all_have_answered_to_whom_it_was_passed_on() -> None:
     rounds = Rounds(wait_s=2.0)
-    rounds.heard(QUESTION, 5, now=1.0)
+    rounds.record(QUESTION, 5, now=1.0)
     rounds.asked(QUESTION, [reading(1)])
     rounds.passed_on(QUESTION, 6)
     assert rounds.complete(1.5) == []
@@ -25,7 +25,7 @@ def test_a_question_is_answered_when_all_have_answered_to_whom_it_was_passed_on(
 
 def test_who_does_not_answer_in_time_is_not_waited_for_and_what_comes_later_goes_on() -> None:
     rounds = Rounds(wait_s=2.0)
-    rounds.heard(QUESTION, 5, now=1.0)
+    rounds.record(QUESTION, 5, now=1.0)
     rounds.asked(QUESTION, [])
     rounds.passed_on(QUESTION, 6)
     assert rounds.next_deadline() == 3.0
@@ -35,9 +35,9 @@ def test_who_does_not_answer_in_time_is_not_waited_for_and_what_comes_later_goes
 
 def test_who_only_passes_a_question_on_answers_the_one_who_brought_it_and_no_later_one() -> None:
     rounds = Rounds(wait_s=2.0)
-    rounds.heard(QUESTION, 5, now=1.0)
+    rounds.record(QUESTION, 5, now=1.0)
     rounds.passed_on(QUESTION, 6)
-    rounds.heard(QUESTION, 6, now=1.2)  # the part for this node comes back from there
+    rounds.record(QUESTION, 6, now=1.2)  # the part for this node comes back from there
     rounds.asked(QUESTION, [reading(1)])
     rounds.answered(QUESTION, 6, [])
     ((_, one),) = rounds.complete(1.3)
@@ -58,7 +58,7 @@ def test_no_answer_goes_in_circles_while_brokers_begin_and_change_keys() -> None
     assert all(network.receivers(identity) == {0} for identity in published)
     assert set(network.delivered.values()) == {1}
     sent = [message for _, _, each in network.readings_sent() for message in each]
-    assert max(message.hops for message in sent if course_of(message)) <= 8
+    assert max(message.hops for message in sent if routing_section(message)) <= 8
 
 
 def test_what_is_kept_for_the_question_is_sent_when_the_broker_begins_to_collect_itself() -> None:

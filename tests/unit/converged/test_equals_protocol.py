@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from overlay_network import OverlayNetwork, actual_links, graph_node
 from testbed.converged import converge
-from testbed.converged.graph import NOBODY
+from testbed.converged.graph import NO_NODE
 
 ENOUGH_S = 60.0  # every level of every key is looked after many times
 
@@ -39,9 +39,9 @@ def test_converge_builds_what_messages_build(keys_of_node: list[int], seed: int)
         for level in range(max(height, len(left))):
             expected = built[key][level] if level < height else (None, None)
             found = (
-                (left[level, peer], right[level, peer]) if level < len(left) else (NOBODY, NOBODY)
+                (left[level, peer], right[level, peer]) if level < len(left) else (NO_NODE, NO_NODE)
             )
-            assert tuple(None if near == NOBODY else keys[near] for near in found) == _of_others(
+            assert tuple(None if near == NO_NODE else keys[near] for near in found) == _of_others(
                 expected, owner, owner[key], level < len(left)
             )
 

@@ -37,15 +37,15 @@ def test_helpers_serve_their_parts_as_the_rule_says(
     publishers: int, subscribers: int, topics: int, priority: int, seed: int
 ) -> None:
     size = publishers + subscribers
-    people = population(publishers, subscribers, topics * size, seed)
-    links = converge(people.owners, people.vectors)
-    known = distances(people, links, slice(0, topics), {Strategy.SPLIT})
+    participants = population(publishers, subscribers, topics * size, seed)
+    links = converge(participants.owners, participants.vectors)
+    known = distances(participants, links, slice(0, topics), {Strategy.SPLIT})
     part = fan_parts(size, subscribers, priority)
     helpers = fan_helpers(known.neighbours, publishers, part)
     rightward = known.hops[Strategy.SPLIT]
     paths = fan_paths(known.neighbours, rightward, publishers, helpers, part)
     for topic in range(topics):
-        vectors = people.peer_vectors[topic, publishers:].tolist()
+        vectors = participants.peer_vectors[topic, publishers:].tolist()
         levels = lists(range(subscribers), vectors)
         for number, helper in enumerate(helpers[topic].tolist()):
             low, high = (int(edge) for edge in np.flatnonzero(part == number)[[0, -1]])

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from literal_overlay import lists
 from testbed.converged import converge
-from testbed.converged.graph import NOBODY
+from testbed.converged.graph import NO_NODE
 
 close = st.integers(0, 7).map(lambda bits: bits << 61)  # vectors that share much, and often all
 apart = st.integers(0, 2**64 - 1)
@@ -31,10 +31,10 @@ def test_lists_are_those_that_looking_at_everybody_makes(
     for level, links in enumerate(expected):
         for peer, (before, after) in links.items():
             if _has_list(expected, owners, level, peer):
-                assert left[level, peer] == (NOBODY if before is None else before)
-                assert right[level, peer] == (NOBODY if after is None else after)
+                assert left[level, peer] == (NO_NODE if before is None else before)
+                assert right[level, peer] == (NO_NODE if after is None else after)
             else:
-                assert left[level, peer] == right[level, peer] == NOBODY
+                assert left[level, peer] == right[level, peer] == NO_NODE
 
 
 def _has_list(
@@ -58,6 +58,6 @@ def test_the_lists_of_the_thesis_example() -> None:
     vectors[3] |= np.uint64(1)  # a bit that no level looks at, since nobody has a vector twice
     vectors[5] |= np.uint64(1)
     _, right = converge(np.arange(6, dtype=np.int32), vectors)
-    assert right[0].tolist() == [1, 2, 3, 4, 5, NOBODY]
-    assert right[1].tolist() == [2, 4, 3, NOBODY, 5, NOBODY]
-    assert right[2].tolist() == [3, NOBODY, NOBODY, NOBODY, 5, NOBODY]
+    assert right[0].tolist() == [1, 2, 3, 4, 5, NO_NODE]
+    assert right[1].tolist() == [2, 4, 3, NO_NODE, 5, NO_NODE]
+    assert right[2].tolist() == [3, NO_NODE, NO_NODE, NO_NODE, 5, NO_NODE]

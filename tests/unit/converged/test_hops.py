@@ -13,10 +13,10 @@ from testbed.converged.multicast import Distances, Strategy, distances, leftward
 from testbed.converged.population import Population, population
 
 
-def known(people: Population) -> Distances:
+def known(participants: Population) -> Distances:
     """Everything about all topics."""
-    links = converge(people.owners, people.vectors)
-    return distances(people, links, slice(0, people.topics), set(Strategy))
+    links = converge(participants.owners, participants.vectors)
+    return distances(participants, links, slice(0, participants.topics), set(Strategy))
 
 
 topics_of_any_kind = st.builds(
@@ -31,43 +31,43 @@ topics_of_any_kind = st.builds(
 
 
 @given(topics_of_any_kind)
-def test_a_flood_reaches_everyone_by_the_shortest_way(people: Population) -> None:
-    found = known(people)
-    for topic, vectors in enumerate(people.peer_vectors.tolist()):
-        levels = lists(range(people.size), vectors)
-        for start in range(people.size):
+def test_a_flood_reaches_everyone_by_the_shortest_way(participants: Population) -> None:
+    found = known(participants)
+    for topic, vectors in enumerate(participants.peer_vectors.tolist()):
+        levels = lists(range(participants.size), vectors)
+        for start in range(participants.size):
             hops, sent = flood(levels, start)
             assert found.hops[Strategy.FLOOD][topic, start].tolist() == [
-                hops[peer] for peer in range(people.size)
+                hops[peer] for peer in range(participants.size)
             ]
             assert found.messages[Strategy.FLOOD][topic, start] == sent
 
 
 @given(topics_of_any_kind)
-def test_a_search_takes_the_way_of_the_levels(people: Population) -> None:
-    found = known(people)
-    for topic, vectors in enumerate(people.peer_vectors.tolist()):
-        levels = lists(range(people.size), vectors)
-        for start in range(people.size):
-            ways = [search(levels, start, goal) for goal in range(people.size)]
+def test_a_search_takes_the_way_of_the_levels(participants: Population) -> None:
+    found = known(participants)
+    for topic, vectors in enumerate(participants.peer_vectors.tolist()):
+        levels = lists(range(participants.size), vectors)
+        for start in range(participants.size):
+            ways = [search(levels, start, goal) for goal in range(participants.size)]
             assert found.hops[Strategy.SEARCH][topic, start].tolist() == [
                 len(way) - 1 for way in ways
             ]
-            links = {pair for way in ways[people.publishers :] for pair in pairwise(way)}
+            links = {pair for way in ways[participants.publishers :] for pair in pairwise(way)}
             assert found.messages[Strategy.SEARCH][topic, start] == len(links)
 
 
 @given(topics_of_any_kind)
-def test_a_split_multicast_reaches_everyone_once(people: Population) -> None:
-    found = known(people)
-    everyone = np.arange(people.size)
-    for topic, vectors in enumerate(people.peer_vectors.tolist()):
-        levels = lists(range(people.size), vectors)
-        for start in range(people.size):
-            ways = split(levels, start, 0, people.size - 1)
-            hops = [len(ways[peer]) - 1 for peer in range(people.size)]
+def test_a_split_multicast_reaches_everyone_once(participants: Population) -> None:
+    found = known(participants)
+    everyone = np.arange(participants.size)
+    for topic, vectors in enumerate(participants.peer_vectors.tolist()):
+        levels = lists(range(participants.size), vectors)
+        for start in range(participants.size):
+            ways = split(levels, start, 0, participants.size - 1)
+            hops = [len(ways[peer]) - 1 for peer in range(participants.size)]
             assert found.hops[Strategy.SPLIT][topic, start, start:].tolist() == hops[start:]
-            first, left = topic * people.size, everyone[:start]
+            first, left = topic * participants.size, everyone[:start]
             assert (
                 hops[:start]
                 == leftward_hops(
@@ -81,24 +81,26 @@ def test_a_split_multicast_reaches_everyone_once(people: Population) -> None:
 
 
 @given(topics_of_any_kind)
-def test_what_publishers_send_by_split(people: Population) -> None:
-    found = known(people)
-    for topic, vectors in enumerate(people.peer_vectors.tolist()):
-        levels = lists(range(people.size), vectors)
-        for start in range(people.publishers):
-            ways = split(levels, start, start, people.size - 1)
-            to_subscribers = [ways[peer] for peer in range(people.publishers, people.size)]
+def test_what_publishers_send_by_split(participants: Population) -> None:
+    found = known(participants)
+    for topic, vectors in enumerate(participants.peer_vectors.tolist()):
+        levels = lists(range(participants.size), vectors)
+        for start in range(participants.publishers):
+            ways = split(levels, start, start, participants.size - 1)
+            to_subscribers = [
+                ways[peer] for peer in range(participants.publishers, participants.size)
+            ]
             links = {pair for way in to_subscribers for pair in pairwise(way)}
             assert found.messages[Strategy.SPLIT][topic, start] == len(links)
 
 
 def test_topics_are_followed_inside_a_graph_of_all() -> None:
-    people = population(3, 17, 400, 5)
-    together = known(people)
-    for topic in range(people.topics):
-        members = slice(topic * people.size, (topic + 1) * people.size)
-        owners = np.arange(people.size, dtype=np.int32)
-        alone = Population(1, 3, 17, owners, people.vectors[people.owners[members]])
+    participants = population(3, 17, 400, 5)
+    together = known(participants)
+    for topic in range(participants.topics):
+        members = slice(topic * participants.size, (topic + 1) * participants.size)
+        owners = np.arange(participants.size, dtype=np.int32)
+        alone = Population(1, 3, 17, owners, participants.vectors[participants.owners[members]])
         for strategy in Strategy:
             assert (known(alone).hops[strategy][0] == together.hops[strategy][topic]).all()
 
@@ -106,18 +108,22 @@ def test_topics_are_followed_inside_a_graph_of_all() -> None:
 def test_the_search_of_the_thesis_example() -> None:
     """Figure 4.1: from 99 by 75 to 21."""
     vectors = [bits << 62 | peer for peer, bits in enumerate([0b00, 0b10, 0b01, 0b00, 0b11, 0b11])]
-    people = Population(1, 1, 5, np.arange(6, dtype=np.int32), np.array(vectors, dtype=np.uint64))
-    assert known(people).hops[Strategy.SEARCH][0, 5, 1] == 2
+    participants = Population(
+        1, 1, 5, np.arange(6, dtype=np.int32), np.array(vectors, dtype=np.uint64)
+    )
+    assert known(participants).hops[Strategy.SEARCH][0, 5, 1] == 2
     assert search(lists(range(6), vectors), 5, 1) == [5, 4, 1]
 
 
 @pytest.mark.parametrize("strategy", Strategy)
 def test_a_thousand_peers_are_followed_like_ten(strategy: Strategy) -> None:
-    people = population(10, 990, 1_000, 3)
-    levels = lists(range(60), people.peer_vectors[0, :60].tolist())
-    first = Population(1, 10, 50, np.arange(60, dtype=np.int32), people.peer_vectors[0, :60].copy())
+    participants = population(10, 990, 1_000, 3)
+    levels = lists(range(60), participants.peer_vectors[0, :60].tolist())
+    first = Population(
+        1, 10, 50, np.arange(60, dtype=np.int32), participants.peer_vectors[0, :60].copy()
+    )
     small = known(first).hops[strategy][0]
-    large = known(people).hops[strategy][0]
+    large = known(participants).hops[strategy][0]
     if strategy is not Strategy.FLOOD:  # whose ways may lead beyond both ends
         assert (large[:60, :60] == small).all()
         assert (

@@ -13,12 +13,12 @@ TIMES = np.array([5, 2, 1])
 
 
 def test_in_a_split_multicast_everyone_passes_on_to_its_children() -> None:
-    people = population(1, 20, 63, 4)
-    load = sg_load(people, TIMES, Strategy.SPLIT)
-    for topic, vectors in enumerate(people.peer_vectors.tolist()):
+    participants = population(1, 20, 63, 4)
+    load = sg_load(participants, TIMES, Strategy.SPLIT)
+    for topic, vectors in enumerate(participants.peer_vectors.tolist()):
         ways = split(lists(range(21), vectors), 0, 0, 20)
         for peer in range(21):
-            node = people.owners[topic * 21 + peer]
+            node = participants.owners[topic * 21 + peer]
             children = sum(len(way) > 1 and way[-2] == peer for way in ways.values())
             sends = load.forwarded[node] if peer else load.sent[node]
             assert sends == children * TIMES[topic]
@@ -27,9 +27,9 @@ def test_in_a_split_multicast_everyone_passes_on_to_its_children() -> None:
 
 
 def test_by_scribe_anyone_may_have_to_forward() -> None:
-    people = population(1, 20, 63, 4)
-    load = scribe_load(people, TIMES, random_vectors(3, np.random.default_rng(1)))
-    publishers = people.owners[::21]
+    participants = population(1, 20, 63, 4)
+    load = scribe_load(participants, TIMES, random_vectors(3, np.random.default_rng(1)))
+    publishers = participants.owners[::21]
     assert load.sent[publishers].tolist() == TIMES.tolist()
     assert load.sent.sum() == TIMES.sum()
     assert load.received.sum() == 20 * TIMES.sum()

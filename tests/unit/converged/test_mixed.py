@@ -11,14 +11,14 @@ SUBSCRIBERS = 20
 
 
 @pytest.fixture
-def people() -> Population:
+def participants() -> Population:
     return station_population(SUBSCRIBERS, 400, stations=12, topics_each=4, seed=3)
 
 
 def test_stations_publish_as_many_topics_as_asked_and_subscribe_to_none_of_them(
-    people: Population,
+    participants: Population,
 ) -> None:
-    members = people.owners.reshape(people.topics, people.size)
+    members = participants.owners.reshape(participants.topics, participants.size)
     publishers, counts = np.unique(members[:, 0], return_counts=True)
     assert (len(publishers), set(counts.tolist())) == (12, {4})
     for publisher, *subscribers in members.tolist():
@@ -28,18 +28,18 @@ def test_stations_publish_as_many_topics_as_asked_and_subscribe_to_none_of_them(
 
 @pytest.mark.parametrize("urgent_topic", [0, 1, 2, 3])
 def test_a_node_gives_room_to_its_urgent_topic_and_to_no_other(
-    people: Population, urgent_topic: int
+    participants: Population, urgent_topic: int
 ) -> None:
-    links = converge(people.owners, people.vectors)
-    station = people.owners[0]
-    own = np.flatnonzero(people.owners[:: people.size] == station)
-    urgent = np.zeros(people.topics, dtype=bool)
+    links = converge(participants.owners, participants.vectors)
+    station = participants.owners[0]
+    own = np.flatnonzero(participants.owners[:: participants.size] == station)
+    urgent = np.zeros(participants.topics, dtype=bool)
     urgent[own[urgent_topic]] = True
     plain, patm = (
-        held_by_nodes(people, links, 60, np.random.default_rng(1), mask)
+        held_by_nodes(participants, links, 60, np.random.default_rng(1), mask)
         for mask in (np.zeros_like(urgent), urgent)
     )
-    others = np.setdiff1d(np.arange(people.topics), own)
+    others = np.setdiff1d(np.arange(participants.topics), own)
     np.testing.assert_array_equal(plain[others], patm[others])  # tables of other nodes
     assert patm[own[urgent_topic]].sum() >= plain[own[urgent_topic]].sum()
     assert patm[own].sum() <= plain[own].sum() + SUBSCRIBERS

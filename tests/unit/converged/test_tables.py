@@ -54,21 +54,21 @@ def test_a_table_for_all_keys_of_a_node_has_less_room_for_subscribers() -> None:
 
 @pytest.mark.parametrize("table_of", TableOf)
 def test_neighbours_are_held_whatever_the_size(table_of: TableOf) -> None:
-    people = shared_population(12, 40, 2.0, 5)
-    links = converge(people.owners, people.vectors)
-    held = held_in(people, links, table_of, 1)
-    levels = lists(people.owners.tolist(), people.vectors.tolist())
-    for topic in range(people.topics):
-        publisher = topic * people.size
+    participants = shared_population(12, 40, 2.0, 5)
+    links = converge(participants.owners, participants.vectors)
+    held = held_in(participants, links, table_of, 1)
+    levels = lists(participants.owners.tolist(), participants.vectors.tolist())
+    for topic in range(participants.topics):
+        publisher = topic * participants.size
         near = neighbours(levels, publisher)
-        for number in range(people.subscribers):
+        for number in range(participants.subscribers):
             if publisher + 1 + number in near:
                 assert held[topic, number]
-    assert held_in(people, links, table_of, 500).all()
+    assert held_in(participants, links, table_of, 500).all()
 
 
 def held_in(
-    people: Population,
+    participants: Population,
     links: tuple[np.ndarray, np.ndarray],
     table_of: TableOf,
     size: int,
@@ -76,17 +76,19 @@ def held_in(
     """What the tables hold."""
     random = np.random.default_rng(1)
     if table_of is TableOf.KEY:
-        return held_by_keys(people, links, size, random)
-    return held_by_nodes(people, links, size, random, np.ones(people.topics, dtype=bool))
+        return held_by_keys(participants, links, size, random)
+    return held_by_nodes(
+        participants, links, size, random, np.ones(participants.topics, dtype=bool)
+    )
 
 
 def test_an_urgent_topic_takes_the_place_of_others() -> None:
     """By PATM-TBPS a node's table serves the topics it publishes, by ATM-TBPS those it subscribes to as well."""
-    people = shared_population(12, 40, 6.0, 5)
-    links = converge(people.owners, people.vectors)
+    participants = shared_population(12, 40, 6.0, 5)
+    links = converge(participants.owners, participants.vectors)
     by = {
         urgent: held_by_nodes(
-            people, links, 30, np.random.default_rng(1), np.full(people.topics, urgent)
+            participants, links, 30, np.random.default_rng(1), np.full(participants.topics, urgent)
         ).sum()
         for urgent in (False, True)
     }

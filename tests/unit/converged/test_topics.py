@@ -70,11 +70,11 @@ def test_psg_at_priority_one_is_sg_and_more_urgent_is_never_slower(strategy: str
 
 
 def test_nodes_left_over_are_in_no_topic() -> None:
-    people = population(2, 3, 13, seed=1)
-    assert people.topics == 2
-    assert len(set(people.owners.tolist())) == 10
-    assert people.vectors.shape == (13,)
-    members = people.owners.reshape(2, 5)
+    participants = population(2, 3, 13, seed=1)
+    assert participants.topics == 2
+    assert len(set(participants.owners.tolist())) == 10
+    assert participants.vectors.shape == (13,)
+    members = participants.owners.reshape(2, 5)
     assert all((part[:-1] < part[1:]).all() for topic in members for part in (topic[:2], topic[2:]))
 
 

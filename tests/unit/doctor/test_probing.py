@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.doctor.facts import available_memory, existing, inotify_instances, room_for_tasks
+from testbed.doctor.facts import available_memory, existing, inotify_instances, task_capacity
 
 
 @pytest.fixture
@@ -32,14 +32,14 @@ def limit(group: Path, most: str, now: int) -> None:
 
 def test_without_other_limits_the_kernels_own_counts(proc: Path, tmp_path: Path) -> None:
     limit(tmp_path / "groups" / "user.slice" / "me", "max", 5)
-    assert room_for_tasks(proc, tmp_path / "groups") == (31768, "kernel.pid_max")
+    assert task_capacity(proc, tmp_path / "groups") == (31768, "kernel.pid_max")
 
 
 def test_the_narrowest_group_on_the_way_up_counts(proc: Path, tmp_path: Path) -> None:
     groups = tmp_path / "groups"
     limit(groups / "user.slice" / "me", "max", 5)
     limit(groups / "user.slice", "300", 100)
-    assert room_for_tasks(proc, groups) == (200, str(groups / "user.slice" / "pids.max"))
+    assert task_capacity(proc, groups) == (200, str(groups / "user.slice" / "pids.max"))
 
 
 def test_groups_of_the_first_version_have_a_folder_for_each_controller(
@@ -47,13 +47,13 @@ def test_groups_of_the_first_version_have_a_folder_for_each_controller(
 ) -> None:
     (proc / "self" / "cgroup").write_text("3:cpu,cpuacct:/a\n8:pids:/box\n0::/\n")
     limit(tmp_path / "groups" / "pids" / "box", "64", 60)
-    room, setting = room_for_tasks(proc, tmp_path / "groups")
-    assert (room, setting) == (4, str(tmp_path / "groups" / "pids" / "box" / "pids.max"))
+    capacity, setting = task_capacity(proc, tmp_path / "groups")
+    assert (capacity, setting) == (4, str(tmp_path / "groups" / "pids" / "box" / "pids.max"))
 
 
 def test_a_limit_that_is_exceeded_leaves_no_room(proc: Path, tmp_path: Path) -> None:
     limit(tmp_path / "groups" / "user.slice", "10", 20)
-    assert room_for_tasks(proc, tmp_path / "groups")[0] == 0
+    assert task_capacity(proc, tmp_path / "groups")[0] == 0
 
 
 def test_inotify_matters_with_the_second_version_of_groups_only(proc: Path, tmp_path: Path) -> None:

@@ -39,9 +39,9 @@ def test_a_command_is_given_once_and_not_tried_again() -> None:
 
 
 def test_one_that_fails_does_not_stop_the_others() -> None:
-    told: list[Repair] = []
-    done = carry_out([LOAD, START], lambda repair: "no" if repair is LOAD else "", told.append)
-    assert told == [LOAD, START]
+    started: list[Repair] = []
+    done = carry_out([LOAD, START], lambda repair: "no" if repair is LOAD else "", started.append)
+    assert started == [LOAD, START]
     assert [each.trouble for each in done] == ["no", ""]
 
 

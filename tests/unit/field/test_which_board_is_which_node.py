@@ -90,8 +90,8 @@ def test_boards_keep_their_own_addresses_and_the_others_theirs(topology: Topolog
     placed = at_their_addresses(topology, boards)
     assert placed.node("siren").address == "192.0.2.3"
     assert placed.node("broker") == topology.node("broker")
-    assert placed.reaches_beyond
-    assert not topology.reaches_beyond
+    assert placed.has_boards
+    assert not topology.has_boards
     assert is_mixed(topology)
 
 

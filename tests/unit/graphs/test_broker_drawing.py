@@ -11,9 +11,9 @@ from nodes.overlay.topics.keys import topic_of
 from testbed.backends.simulated.lab import SimulatedLab
 from testbed.backends.simulated.loop import SECOND
 from testbed.cli.app import app
-from testbed.graphs.brokers import Asked, brokers_of, chosen
+from testbed.graphs.brokers import Selection, broker_scenario, choose_publication
 from testbed.graphs.overlay_svg import svg
-from testbed.graphs.simulate import Formed, form
+from testbed.graphs.simulate import SimulatedOverlay, simulate
 from testbed.places import RunPlace
 from testbed.scenario import compile_timeline
 from testbed.topology import load
@@ -51,10 +51,14 @@ def hills(tmp_path: Path) -> Path:
     return path
 
 
-def formed(topology: Topology, asked: Asked | None = None, method: str | None = None) -> Formed:
+def simulated(
+    topology: Topology, asked: Selection | None = None, method: str | None = None
+) -> SimulatedOverlay:
     overlay = topology.overlay
-    followed = chosen(topology, asked or Asked())
-    return form(brokers_of(topology, followed, method or overlay.method, dict(overlay.parameters)))
+    followed = choose_publication(topology, asked or Selection())
+    return simulate(
+        broker_scenario(topology, followed, method or overlay.method, dict(overlay.parameters))
+    )
 
 
 def run(*arguments: str) -> str:
@@ -68,7 +72,7 @@ def test_vectors_and_neighbours_are_those_of_a_simulated_run(method: str, tmp_pa
     path = tmp_path / "hills.yaml"
     path.write_text(TEXT.replace("METHOD", method))
     topology = load(path)
-    drawn = formed(topology)
+    drawn = simulated(topology)
     lab = SimulatedLab(topology, RunPlace(tmp_path), service_ns=SECOND // 1000)
     for node in lab.nodes.values():
         node.go()
@@ -100,34 +104,34 @@ def test_vectors_and_neighbours_are_those_of_a_simulated_run(method: str, tmp_pa
 @pytest.mark.parametrize(
     ("asked", "sensor", "topic", "priority"),
     [
-        (Asked(), "slopes-3", "alerts", 5),
-        (Asked(topic="readings"), "slopes-0", "readings", 1),
-        (Asked(sensor="slopes-4"), "slopes-4", "alerts", 4),
-        (Asked(priority=4), "slopes-2", "alerts", 4),
-        (Asked(priority=2), "slopes-3", "alerts", 2),
-        (Asked(topic="alerts", sensor="slopes-0"), "slopes-0", "alerts", 5),
+        (Selection(), "slopes-3", "alerts", 5),
+        (Selection(topic="readings"), "slopes-0", "readings", 1),
+        (Selection(sensor="slopes-4"), "slopes-4", "alerts", 4),
+        (Selection(priority=4), "slopes-2", "alerts", 4),
+        (Selection(priority=2), "slopes-3", "alerts", 2),
+        (Selection(topic="alerts", sensor="slopes-0"), "slopes-0", "alerts", 5),
     ],
     ids=["most urgent", "topic", "sensor", "priority", "another priority", "not in the scenario"],
 )
 def test_what_is_not_asked_for_is_the_most_urgent_that_somebody_wants(
-    asked: Asked, sensor: str, topic: str, priority: int, hills: Path
+    asked: Selection, sensor: str, topic: str, priority: int, hills: Path
 ) -> None:
-    found = chosen(load(hills), asked)
+    found = choose_publication(load(hills), asked)
     assert (found.sensor.name, found.topic, found.priority) == (sensor, topic, priority)
 
 
 @pytest.mark.parametrize("method", ["sg-tbps", "fan-tbps", "atm-tbps", "scribe"])
 def test_every_broker_with_subscribers_gets_it(method: str, hills: Path) -> None:
     topology = load(hills)
-    drawn = formed(topology, method=method)
+    drawn = simulated(topology, method=method)
     homes = {
         topology.node(node.homes[0]).number
         for node in topology.of_kind(NodeKind.SUBSCRIBER)
         if "alerts" in node.topics
     }
-    assert set(drawn.reached) == drawn.company.subscribers == homes
+    assert set(drawn.reached) == drawn.scenario.subscribers == homes
     assert (
-        drawn.company.publication.publisher
+        drawn.scenario.publication.publisher
         == topology.node(topology.node("slopes-3").homes[0]).number
     )
     shown = {peer.number for peer in drawn.peers}
@@ -142,11 +146,11 @@ def test_people_and_programs_are_told_the_same(hills: Path, tmp_path: Path) -> N
     assert {node["role"] for node in told["nodes"]} <= {"publisher", "subscriber", "both"}
     assert f"priority 5: {len(told['messages'])} message" in shown
     assert all(node["name"] in shown for node in told["nodes"])
-    assert (tmp_path / "a.svg").read_text() == svg(formed(load(hills)))
+    assert (tmp_path / "a.svg").read_text() == svg(simulated(load(hills)))
 
 
 def test_the_drawing_is_as_it_was(hills: Path) -> None:
-    drawn = svg(formed(load(hills)))
+    drawn = svg(simulated(load(hills)))
     golden = GOLDEN / "hills.svg"
     if os.environ.get("UPDATE_GOLDEN"):
         golden.parent.mkdir(exist_ok=True)
@@ -189,6 +193,6 @@ def test_a_topology_without_sensors_has_no_publication(tmp_path: Path) -> None:
 def test_the_documentation_shows_the_landslide_in_kochi(repository: Path) -> None:
     topology = load(repository / "topologies" / "kochi-landslide.yaml")
     drawn = repository / "docs" / "images" / "overlay-kochi.svg"
-    assert drawn.read_text() == svg(formed(topology)), (
+    assert drawn.read_text() == svg(simulated(topology)), (
         "testbed graph topologies/kochi-landslide.yaml"
     )

@@ -11,19 +11,21 @@ from collection_oracle import expected_hops
 from nodes.overlay.collection.rules import Way
 from small_collection import PERIODS, TOPIC, collection_file
 from testbed.cli.app import app
-from testbed.graphs.brokers import Asked, brokers_of, chosen
+from testbed.graphs.brokers import Selection, broker_scenario, choose_publication
 from testbed.graphs.overlay_svg import svg
-from testbed.graphs.simulate import Formed, form
+from testbed.graphs.simulate import SimulatedOverlay, simulate
 from testbed.topology import load, load_text
 from testbed.topology.model import NodeKind, Topology
 
 GAUGES = range(len(PERIODS))
 
 
-def followed(topology: Topology, asked: Asked) -> Formed:
+def followed(topology: Topology, asked: Selection) -> SimulatedOverlay:
     overlay = topology.overlay
-    return form(
-        brokers_of(topology, chosen(topology, asked), overlay.method, dict(overlay.parameters))
+    return simulate(
+        broker_scenario(
+            topology, choose_publication(topology, asked), overlay.method, dict(overlay.parameters)
+        )
     )
 
 
@@ -39,7 +41,7 @@ def test_a_reading_is_followed_to_the_collector_by_the_rule(way: Way) -> None:
     numbers = {site: topology.node(f"brokers-{site}").number for site in GAUGES}
     periods = {numbers[site]: float(PERIODS[site]) for site in GAUGES}
     for site in (0, 4):
-        drawn = followed(topology, Asked(sensor=f"gauges-{site}", priority=1))
+        drawn = followed(topology, Selection(sensor=f"gauges-{site}", priority=1))
         vectors = {peer.number: peer.vector for peer in drawn.peers}
         oracle = expected_hops(TOPIC, periods, center, vectors, way)
         assert drawn.reached == {center: oracle[numbers[site]]}
@@ -48,53 +50,53 @@ def test_a_reading_is_followed_to_the_collector_by_the_rule(way: Way) -> None:
 
 def test_a_reading_that_is_asked_for_comes_with_the_answer() -> None:
     topology = load_text(collection_file("small", Way.PULL), "small.yaml")
-    drawn = followed(topology, Asked(sensor="gauges-4", priority=1))
+    drawn = followed(topology, Selection(sensor="gauges-4", priority=1))
     assert set(drawn.reached) == {topology.node("center").number}
     assert len(drawn.hops) == drawn.reached[topology.node("center").number]
 
 
 def test_who_stands_where_follows_from_the_periods() -> None:
-    drawn = followed(load_text(collection_file("small"), "small.yaml"), Asked(priority=1))
-    order = [drawn.company.names[peer.number] for peer in drawn.peers]
+    drawn = followed(load_text(collection_file("small"), "small.yaml"), Selection(priority=1))
+    order = [drawn.scenario.names[peer.number] for peer in drawn.peers]
     assert order == [*(f"brokers-{site}" for site in (4, 5, 2, 3, 0, 1)), "center"]
 
 
 def test_an_alert_on_the_same_topic_travels_as_with_other_methods() -> None:
     topology = load_text(collection_file("small"), "small.yaml")
-    drawn = followed(topology, Asked())
-    assert drawn.company.publication.priority == 5
+    drawn = followed(topology, Selection())
+    assert drawn.scenario.publication.priority == 5
     assert set(drawn.reached) == {topology.node("center").number}
 
 
 @pytest.mark.parametrize(
     "asked",
     [
-        Asked(),
-        Asked(priority=1),
-        Asked(sensor="slopes-2", priority=4),
-        Asked(sensor="banks-0", priority=3),
-        Asked(sensor="banks-2", priority=1),
+        Selection(),
+        Selection(priority=1),
+        Selection(sensor="slopes-2", priority=4),
+        Selection(sensor="banks-0", priority=3),
+        Selection(sensor="banks-2", priority=1),
     ],
     ids=["most urgent", "routine", "valley", "bank", "far away"],
 )
 def test_on_a_map_exactly_those_are_reached_who_want_what_happens_there(
-    asked: Asked, kochi: Topology
+    asked: Selection, kochi: Topology
 ) -> None:
     drawn = followed(kochi, asked)
-    publication = drawn.company.publication
+    publication = drawn.scenario.publication
     wanting = kochi.receivers(publication.topic, publication.priority, publication.place)
     assert wanting
     homes = {kochi.node(kochi.node(name).homes[0]).number for name in wanting}
-    assert set(drawn.reached) == drawn.company.subscribers == homes
+    assert set(drawn.reached) == drawn.scenario.subscribers == homes
     assert len(drawn.peers) == len(kochi.of_kind(NodeKind.BROKER))
 
 
 def test_all_areas_are_the_map_and_each_point_has_one_owner_to_which_the_ways_lead(
     kochi: Topology,
 ) -> None:
-    drawn = followed(kochi, Asked())
+    drawn = followed(kochi, Selection())
     assert sum(area.share for area in drawn.areas.values()) == pytest.approx(1)
-    publisher = drawn.company.publication.publisher
+    publisher = drawn.scenario.publication.publisher
     for point in ("place", "home"):
         (owner,) = [number for number, area in drawn.areas.items() if point in area.matches]
         here = publisher
@@ -109,7 +111,7 @@ def test_all_areas_are_the_map_and_each_point_has_one_owner_to_which_the_ways_le
 def test_the_picture_of_a_map_tells_shares_and_owners_and_dashes_the_way_to_them(
     kochi: Topology,
 ) -> None:
-    drawn = followed(kochi, Asked())
+    drawn = followed(kochi, Selection())
     picture = ET.fromstring(svg(drawn))
     texts = [one.text for one in picture.iter() if one.tag.endswith("text")]
     assert {"place", "home"} <= set(texts)
@@ -138,6 +140,6 @@ def test_programs_and_people_hear_where_a_publication_is_matched(repository: Pat
 
 def test_the_documentation_shows_the_map_of_kochi(kochi: Topology, repository: Path) -> None:
     drawn = repository / "docs" / "images" / "overlay-areas.svg"
-    assert drawn.read_text() == svg(followed(kochi, Asked())), (
+    assert drawn.read_text() == svg(followed(kochi, Selection())), (
         "testbed graph topologies/kochi-areas.yaml"
     )

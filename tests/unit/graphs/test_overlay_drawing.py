@@ -11,7 +11,7 @@ from nodes.overlay.methods import TOPIC_METHODS
 from testbed.cli.app import app
 from testbed.graphs.overlay_svg import lists, svg
 from testbed.graphs.scenario import Example
-from testbed.graphs.simulate import Formed, form
+from testbed.graphs.simulate import SimulatedOverlay, simulate
 
 
 def run(*arguments: str) -> str:
@@ -21,48 +21,50 @@ def run(*arguments: str) -> str:
 
 
 @pytest.fixture(scope="module", params=TOPIC_METHODS)
-def formed(request: pytest.FixtureRequest) -> Formed:
-    return form(Example(request.param).company())
+def simulated(request: pytest.FixtureRequest) -> SimulatedOverlay:
+    return simulate(Example(request.param).scenario())
 
 
 def test_every_subscriber_is_reached_and_nobody_takes_more_hops_than_there_are(
-    formed: Formed,
+    simulated: SimulatedOverlay,
 ) -> None:
-    assert set(formed.reached) == formed.company.subscribers == set(range(4, 11))
-    for number, hops in formed.reached.items():
-        came = [hop.number for hop in formed.hops if hop.dst == number]
+    assert set(simulated.reached) == simulated.scenario.subscribers == set(range(4, 11))
+    for number, hops in simulated.reached.items():
+        came = [hop.number for hop in simulated.hops if hop.dst == number]
         # On a map it may have passed through before it was matched.
-        assert hops in came if formed.areas else hops == min(came)
+        assert hops in came if simulated.areas else hops == min(came)
 
 
-def test_lists_are_in_key_order_and_share_the_bits_that_stand_beside_them(formed: Formed) -> None:
-    assert [len(lists(formed.peers, 0)), len(lists(formed.peers, 0)[0][1])] == [1, 10]
-    order = [peer.number for peer in formed.peers]
-    assert formed.areas or order == sorted(order)
-    for level in range(formed.levels):
-        for bits, members in lists(formed.peers, level):
+def test_lists_are_in_key_order_and_share_the_bits_that_stand_beside_them(
+    simulated: SimulatedOverlay,
+) -> None:
+    assert [len(lists(simulated.peers, 0)), len(lists(simulated.peers, 0)[0][1])] == [1, 10]
+    order = [peer.number for peer in simulated.peers]
+    assert simulated.areas or order == sorted(order)
+    for level in range(simulated.levels):
+        for bits, members in lists(simulated.peers, level):
             assert len(bits) == level
             assert all(peer.bits(level) == bits for peer in members)
             places = [order.index(peer.number) for peer in members]
             assert places == sorted(places)
 
 
-def test_the_drawing_has_an_arc_for_each_message(formed: Formed) -> None:
-    drawing = ET.fromstring(svg(formed))
+def test_the_drawing_has_an_arc_for_each_message(simulated: SimulatedOverlay) -> None:
+    drawing = ET.fromstring(svg(simulated))
     arcs = [one for one in drawing.iter() if "hop" in one.get("class", "").split()]
-    assert len(arcs) == len(formed.hops)
+    assert len(arcs) == len(simulated.hops)
 
 
 def test_the_same_example_is_drawn_alike_each_time() -> None:
-    company = Example("sg-tbps", seed=7).company()
-    assert svg(form(company)) == svg(form(company))
+    scenario = Example("sg-tbps", seed=7).scenario()
+    assert svg(simulate(scenario)) == svg(simulate(scenario))
 
 
 def test_programs_get_the_same_as_people(tmp_path: Path) -> None:
     told = json.loads(run("--overlay", "sg-tbps", "--json", "-o", str(tmp_path / "a.svg")))
     shown = run("--overlay", "sg-tbps")
     assert f"{len(told['messages'])} messages, 7 of 7 subscribers" in shown
-    assert (tmp_path / "a.svg").read_text() == svg(form(Example("sg-tbps").company()))
+    assert (tmp_path / "a.svg").read_text() == svg(simulate(Example("sg-tbps").scenario()))
 
 
 @pytest.mark.parametrize(
@@ -102,4 +104,4 @@ def test_what_cannot_be_drawn_is_told_with_a_way_out(
 )
 def test_the_documentation_shows_what_the_code_does_now(example: Example, repository: Path) -> None:
     drawn = repository / "docs" / "images" / f"overlay-{example.method}.svg"
-    assert drawn.read_text() == svg(form(example.company())), f"testbed graph for {example}"
+    assert drawn.read_text() == svg(simulate(example.scenario())), f"testbed graph for {example}"

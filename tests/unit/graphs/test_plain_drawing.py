@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from testbed.cli.app import app
-from testbed.graphs.topology_tree import CORE, Twig, plain_svg, twigs
+from testbed.graphs.topology_tree import CORE, TreeEntry, plain_svg, tree_entries
 from testbed.topology import load
 
 FILES = ("minimal", "demo", "valleys-300", "mosquitto", "kochi-landslide")
@@ -21,19 +21,21 @@ def run(*arguments: str, code: int = 0) -> str:
     return shown.output
 
 
-def size(hanging: Iterable[Twig]) -> int:
-    return sum(twig.count * (1 + size(twig.behind)) for twig in hanging)
+def size(hanging: Iterable[TreeEntry]) -> int:
+    return sum(entry.count * (1 + size(entry.behind)) for entry in hanging)
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_twigs_stand_for_all_nodes(name: str, repository: Path) -> None:
     topology = load(repository / "topologies" / f"{name}.yaml")
-    assert size(twigs(topology)) == len(topology.nodes)
+    assert size(tree_entries(topology)) == len(topology.nodes)
     ET.fromstring(plain_svg(topology))
 
 
 def test_nodes_behind_routers_hang_on_them(repository: Path) -> None:
-    found = {one.label: one for one in twigs(load(repository / "topologies" / "valleys-300.yaml"))}
+    found = {
+        one.label: one for one in tree_entries(load(repository / "topologies" / "valleys-300.yaml"))
+    }
     routers = found["villages"]
     assert (routers.count, routers.profile) == (10, "3g-384k")
     [behind] = routers.behind
@@ -52,7 +54,8 @@ def test_only_nodes_that_are_alike_stand_for_each_other(tmp_path: Path) -> None:
         "  siren: {kind: subscriber, topics: [a, b, c, d, e]}\n"
     )
     told = [
-        (one.named, one.about, [each.named for each in one.behind]) for one in twigs(load(path))
+        (one.named, one.about, [each.named for each in one.behind])
+        for one in tree_entries(load(path))
     ]
     assert told == [
         ("routers × 2", "router", ["slopes × 2"]),

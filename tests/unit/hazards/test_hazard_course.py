@@ -9,11 +9,11 @@ from hypothesis import strategies as st
 
 from testbed.earth import distance_m
 from testbed.hazards import levels
-from testbed.hazards.kinds import stories
+from testbed.hazards.kinds import site_histories
 from testbed.hazards.model import Alerts, Cell, Hazard, HazardKind, Quake, Rain, Storm, from_json
 from testbed.hazards.record import record
-from testbed.hazards.sensors import Said, said
-from testbed.hazards.sites import Story, moments
+from testbed.hazards.sensors import SensorPublication, sensor_publications
+from testbed.hazards.sites import SiteHistory, moments
 
 PLACES = {
     "a": (33.50, 133.50),
@@ -58,25 +58,31 @@ HAZARDS = st.builds(
 SEEDS = st.integers(0, 2**63 - 1)
 
 
-def told(hazard: Hazard, seed: int, names: tuple[str, ...] | None = None) -> tuple[Story, ...]:
-    return stories(replace(hazard, nodes=names or hazard.nodes), PLACES, DURATION_S, seed)
+def histories_of(
+    hazard: Hazard, seed: int, names: tuple[str, ...] | None = None
+) -> tuple[SiteHistory, ...]:
+    return site_histories(replace(hazard, nodes=names or hazard.nodes), PLACES, DURATION_S, seed)
 
 
-def all_said(hazard: Hazard, seed: int) -> list[Said]:
-    return [one for story in told(hazard, seed) for one in said(hazard, story, DURATION_S, seed)]
+def all_said(hazard: Hazard, seed: int) -> list[SensorPublication]:
+    return [
+        one
+        for history in histories_of(hazard, seed)
+        for one in sensor_publications(hazard, history, DURATION_S, seed)
+    ]
 
 
 @given(HAZARDS, SEEDS)
 def test_levels_are_one_to_five_and_nothing_is_said_outside_the_scenario(
     hazard: Hazard, seed: int
 ) -> None:
-    for story in told(hazard, seed):
-        assert story.course[0].at_s == 0
-        assert all(1 <= change.level <= 5 for change in story.course)
-        at = [change.at_s for change in story.course]
+    for history in histories_of(hazard, seed):
+        assert history.course[0].at_s == 0
+        assert all(1 <= change.level <= 5 for change in history.course)
+        at = [change.at_s for change in history.course]
         assert at == sorted(set(at))
         assert at[-1] < DURATION_S
-        assert (levels.highest(story.course) == 5) == (story.failed_s is not None)
+        assert (levels.highest(history.course) == 5) == (history.failed_s is not None)
     spoken = all_said(hazard, seed)
     assert all(0 <= one.at_s < DURATION_S and 1 <= one.priority <= 5 for one in spoken)
     assert {one.sensor for one in spoken if not one.alert} == set(hazard.nodes)
@@ -97,7 +103,9 @@ def test_more_rain_never_lowers_a_level(
         series=tuple((at_s, rate + data.draw(st.floats(0, 100))) for at_s, rate in rain.series),
     )
     pairs = zip(
-        told(Hazard(kind, NAMES, rain), seed), told(Hazard(kind, NAMES, more), seed), strict=True
+        histories_of(Hazard(kind, NAMES, rain), seed),
+        histories_of(Hazard(kind, NAMES, more), seed),
+        strict=True,
     )
     for less, wet in pairs:
         for at_s in moments(DURATION_S, 60.0):
@@ -110,11 +118,11 @@ def test_another_sensor_changes_nothing_for_the_others_unless_its_failure_alarms
     hazard: Hazard, seed: int, some: set[str]
 ) -> None:
     alone = replace(hazard, near_m=-1.0, region_m=-1.0)
-    few = {s.site.at: s for s in told(alone, seed, tuple(n for n in NAMES if n in some))}
-    every = {s.site.at: s for s in told(alone, seed)}
-    for place, story in few.items():
-        assert every[place].course == story.course
-        assert every[place].index == story.index
+    few = {s.site.at: s for s in histories_of(alone, seed, tuple(n for n in NAMES if n in some))}
+    every = {s.site.at: s for s in histories_of(alone, seed)}
+    for place, history in few.items():
+        assert every[place].course == history.course
+        assert every[place].index == history.index
     by_sensor = {
         name: [one for one in all_said(alone, seed) if one.sensor == name] for name in some
     }
@@ -125,45 +133,47 @@ def test_another_sensor_changes_nothing_for_the_others_unless_its_failure_alarms
 
 @given(HAZARDS, SEEDS)
 def test_who_is_near_a_failure_is_raised_from_that_moment_on(hazard: Hazard, seed: int) -> None:
-    known = told(hazard, seed)
-    for failed in (story for story in known if story.failed_s is not None):
-        for story in known:
-            if failed.site.at is None or story.site.at is None or story is failed:
+    known = histories_of(hazard, seed)
+    for failed in (history for history in known if history.failed_s is not None):
+        for history in known:
+            if failed.site.at is None or history.site.at is None or history is failed:
                 continue
             assert failed.failed_s is not None
-            level = levels.level_at(story.course, failed.failed_s)
-            far = distance_m(failed.site.at, story.site.at)
+            level = levels.level_at(history.course, failed.failed_s)
+            far = distance_m(failed.site.at, history.site.at)
             assert level >= (4 if far <= hazard.near_m else 3 if far <= hazard.region_m else 1)
 
 
 def test_a_failure_is_a_burst_of_level_five_from_all_sensors_of_its_slope() -> None:
     rain = Rain(((0.0, 150.0),), None, 300.0)
     hazard = Hazard(HazardKind.LANDSLIDE, NAMES, rain, alerts=Alerts(period_s=20.0))
-    story = next(story for story in told(hazard, 3) if story.site.sensors == ("a", "e"))
-    assert story.failed_s is not None
+    history = next(
+        history for history in histories_of(hazard, 3) if history.site.sensors == ("a", "e")
+    )
+    assert history.failed_s is not None
     for sensor in ("a", "e"):
         burst = [
             one.at_s
-            for one in said(hazard, story, DURATION_S, 3)
+            for one in sensor_publications(hazard, history, DURATION_S, 3)
             if one.sensor == sensor and one.priority == 5
         ]
         assert len(burst) == 20
-        assert burst[0] - story.failed_s < hazard.step_s
+        assert burst[0] - history.failed_s < hazard.step_s
         assert [later - burst[0] for later in burst] == pytest.approx([20.0 * n for n in range(20)])
 
 
 def test_a_level_is_told_again_only_until_the_next_and_once_when_it_falls() -> None:
     course = levels.course([(0, 0.0), (60, 1.0), (120, 0.7), (180, 0.0)], (0.6, 0.8, 1.0), 0.05)
     assert [(c.at_s, c.level) for c in course] == [(0, 1), (60, 4), (120, 2), (180, 1)]
-    story = Story(
-        stories(Hazard(HazardKind.LANDSLIDE, ("d",), Rain()), PLACES, 1, 1)[0].site,
+    history = SiteHistory(
+        site_histories(Hazard(HazardKind.LANDSLIDE, ("d",), Rain()), PLACES, 1, 1)[0].site,
         1,
         (),
         (),
         course,
     )
     hazard = Hazard(HazardKind.LANDSLIDE, ("d",), Rain(), alerts=Alerts(period_s=25.0))
-    spoken = [one for one in said(hazard, story, 300.0, 1) if one.alert]
+    spoken = [one for one in sensor_publications(hazard, history, 300.0, 1) if one.alert]
     assert [one.priority for one in spoken] == [4, 4, 4, 2, 1]
 
 
@@ -175,12 +185,12 @@ def test_a_level_does_not_flicker_at_its_bound() -> None:
 @settings(max_examples=25)
 @given(HAZARDS, SEEDS)
 def test_the_record_counts_every_site_at_every_time(hazard: Hazard, seed: int) -> None:
-    known = told(hazard, seed)
+    known = histories_of(hazard, seed)
     told_of = json.loads(json.dumps(record(hazard, known, DURATION_S, 20.0)))
     assert all(sum(row["sites"]) == len(known) for row in told_of["levels"])
     assert [row["site"] for row in told_of["failures"]] == [
-        story.site.name
-        for story in sorted(known, key=lambda story: story.failed_s or 0)
-        if story.failed_s is not None
+        history.site.name
+        for history in sorted(known, key=lambda history: history.failed_s or 0)
+        if history.failed_s is not None
     ]
     assert len(told_of["curves"]) <= 600

@@ -16,7 +16,7 @@ import pytest
 from testbed.control import ControlError, request
 from testbed.errors import MissingCapability, TestbedError
 from testbed.keeper.core import Core
-from testbed.keeper.prefork import Slow, Wait
+from testbed.keeper.prefork import DeferredAnswer, Wait
 from testbed.keeper.server import Server
 
 
@@ -27,7 +27,7 @@ class RememberingCore:
         self.asked: list[tuple[str, Any]] = []
         self.closed = 0
         self.broken_off = 0
-        self.nursery, self.birth = os.pipe()
+        self.worker, self.birth = os.pipe()
         self.patience_s = 60.0
 
     def __getattr__(self, name: str) -> Any:
@@ -43,14 +43,14 @@ class RememberingCore:
         self.asked.append(("signal", (nodes, signal)))
         return {}
 
-    def bear(self, nodes: list[str]) -> Slow:
+    def fork(self, nodes: list[str]) -> DeferredAnswer:
         try:
-            yield Wait(self.nursery, time.monotonic() + self.patience_s)
+            yield Wait(self.worker, time.monotonic() + self.patience_s)
         except GeneratorExit:
             self.broken_off += 1
             raise
-        os.set_blocking(self.nursery, False)
-        if os.read(self.nursery, 1) == b"x":
+        os.set_blocking(self.worker, False)
+        if os.read(self.worker, 1) == b"x":
             raise TestbedError("they were not born")
         self.asked.append(("bear", nodes))
         return {"pids": dict.fromkeys(nodes, 1)}
@@ -61,7 +61,7 @@ class RememberingCore:
 
     def close(self) -> None:
         self.closed += 1
-        os.close(self.nursery)
+        os.close(self.worker)
         os.close(self.birth)
 
 
@@ -174,7 +174,7 @@ def begun(asking: ThreadPoolExecutor, path: Path, question: dict[str, Any]) -> F
 def test_a_birth_holds_up_what_makes_nodes_and_nothing_else(
     path: Path, core: RememberingCore, asking: ThreadPoolExecutor
 ) -> None:
-    born = begun(asking, path, {"do": "bear", "nodes": ["a"]})
+    forked = begun(asking, path, {"do": "bear", "nodes": ["a"]})
     gone = begun(asking, path, {"do": "unwire", "nodes": ["a"]})
     assert request(path, {"do": "status"})["ok"]
     request(path, {"do": "signal", "nodes": ["b"], "signal": 9})
@@ -182,7 +182,7 @@ def test_a_birth_holds_up_what_makes_nodes_and_nothing_else(
         request(path, {"do": "dance"})
     assert core.asked == [("signal", (["b"], 9))]
     os.write(core.birth, b".")
-    assert born.result()["pids"] == {"a": 1}
+    assert forked.result()["pids"] == {"a": 1}
     with pytest.raises(ControlError, match="No such file"):
         gone.result()
     assert [what for what, _ in core.asked] == ["signal", "bear", "unwire"]

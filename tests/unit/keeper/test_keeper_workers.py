@@ -33,7 +33,7 @@ def test_a_refusal_is_told_in_the_workers_words(relay: Worker) -> None:
 
 def test_a_worker_ends_when_its_keeper_lets_go(relay: Worker) -> None:
     relay.ask({"do": "counters"})
-    relay.dismiss()
+    relay.close_pipes()
     assert relay._process.wait(10) == 0
 
 
@@ -58,7 +58,7 @@ def test_a_late_answer_is_never_taken_for_that_to_another_question(relay: Worker
     with pytest.raises(WorkerError, match="did not answer in time and was ended"):
         relay.ask({"do": "counters"}, patience_s=0.1)
     assert not relay.running
-    assert relay.obituary.startswith("the relay process had died at ")
+    assert relay.death_report.startswith("the relay process had died at ")
     with pytest.raises(WorkerError, match="relay has ended"):
         relay.ask({"do": "counters"})
 

@@ -11,7 +11,7 @@ import pytest
 
 from testbed.errors import TestbedError
 from testbed.keeper import processes
-from testbed.keeper.processes import end, end_marked, look_at, marked
+from testbed.keeper.processes import end, end_marked, marked, marked_process
 from testbed.places import LabPlace, marks
 
 Start = Callable[..., "subprocess.Popen[bytes]"]
@@ -59,8 +59,8 @@ def test_all_of_a_lab_ends_and_nothing_else(lab: LabPlace, start: Start, tmp_pat
         start({"OTHER": f"TESTBED_LAB_DIR={lab.folder}"}),
         start({}),
     ]
-    said = end_marked(lab)
-    assert sorted(said) == sorted(
+    ended = end_marked(lab)
+    assert sorted(ended) == sorted(
         f"ended {role} (process {child.pid})"
         for role, child in zip(("keeper", "relay"), ours, strict=True)
     )
@@ -71,7 +71,7 @@ def test_all_of_a_lab_ends_and_nothing_else(lab: LabPlace, start: Start, tmp_pat
 def test_who_does_not_heed_is_forced(
     lab: LabPlace, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(processes, "POLITE_S", 0.1)
+    monkeypatch.setattr(processes, "STOP_GRACE_S", 0.1)
     child = start(marks(lab, "run", "node:deaf"), STUBBORN)
     assert child.stdout is not None
     assert child.stdout.readline() == b"up\n"
@@ -103,7 +103,7 @@ def test_whom_this_user_may_not_end_is_named(
 def test_a_process_is_known_by_its_number_and_its_start(lab: LabPlace, start: Start) -> None:
     child = start(marks(lab, "run", "keeper"))
     (found,) = marked(lab)
-    assert found == look_at(child.pid)
+    assert found == marked_process(child.pid)
     assert 0 <= found.age_s < 60
     assert end([replace(found, started=found.started - 1)]) == set()
     assert child.poll() is None, "another process had this number once"

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from testbed.keeper.workers import Monitoring, Worker
-from testbed.monitor.shared_counters import VARIABLE, shared_board
+from testbed.keeper.workers import MonitorProcess, Worker
+from testbed.monitor.shared_counters import VARIABLE, open_shared_counters
 from testbed.places import RunPlace
 
 
@@ -17,12 +17,12 @@ def started() -> list[Worker]:
 
 
 @pytest.fixture
-def monitoring(tmp_path: Path, started: list[Worker]) -> Iterator[Monitoring]:
+def monitoring(tmp_path: Path, started: list[Worker]) -> Iterator[MonitorProcess]:
     def make(file: Path) -> Worker:
         started.append(Worker("monitor", "testbed.monitor.worker", {}, tmp_path / "log", str(file)))
         return started[-1]
 
-    made = Monitoring(make)
+    made = MonitorProcess(make)
     yield made
     made.close()
 
@@ -58,7 +58,7 @@ def test_a_monitor_that_cannot_be_started_is_done_without(tmp_path):
     def fail(_: Path) -> Worker:
         raise OSError("no more processes")
 
-    monitoring = Monitoring(fail)
+    monitoring = MonitorProcess(fail)
     monitoring.begin(RunPlace(tmp_path))
     monitoring.stop()
     monitoring.close()
@@ -66,7 +66,7 @@ def test_a_monitor_that_cannot_be_started_is_done_without(tmp_path):
 
 def test_all_processes_of_a_keeper_share_one_board(monitoring):
     environment = monitoring.environment
-    shared_board(environment).capture_dropped = 9
-    assert shared_board(monitoring.environment).capture_dropped == 9
+    open_shared_counters(environment).capture_dropped = 9
+    assert open_shared_counters(monitoring.environment).capture_dropped == 9
     monitoring.close()
     assert not Path(environment[VARIABLE]).exists()

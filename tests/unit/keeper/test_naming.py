@@ -8,19 +8,19 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.keeper.process_title import ROOM, ROOM_MARK, marked
+from testbed.keeper.process_title import PADDING, PADDING_VARIABLE, marked
 
 FORK = """
 import json, os, sys
 from pathlib import Path
-from testbed.keeper.process_title import Appearance
+from testbed.keeper.process_title import ProcessTitle
 
-appearance = Appearance()
+title = ProcessTitle()
 (reading, writing), (until, end) = os.pipe(), os.pipe()
 pid = os.fork()
 if pid == 0:
     os.close(end)
-    appearance.change([sys.executable, "-m", "nodes", "/lab/n/s1/node.json"], {"ROLE": "node:" + "s" * 40})
+    title.change([sys.executable, "-m", "nodes", "/lab/n/s1/node.json"], {"ROLE": "node:" + "s" * 40})
     os.write(writing, b".")
     os.read(until, 1)
     os._exit(0)
@@ -33,7 +33,12 @@ print(json.dumps({"child": look(pid), "parent": look("self")}))
 def test_the_fork_has_its_own_arguments_and_mark_and_the_parent_keeps_its() -> None:
     told = subprocess.run(
         [sys.executable, "-c", FORK, "-" * 40],
-        env={"PYTHONPATH": ":".join(sys.path), "ROLE": "nursery", ROOM_MARK: ROOM, "LAST": "x"},
+        env={
+            "PYTHONPATH": ":".join(sys.path),
+            "ROLE": "nursery",
+            PADDING_VARIABLE: PADDING,
+            "LAST": "x",
+        },
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -51,7 +56,7 @@ def test_the_fork_has_its_own_arguments_and_mark_and_the_parent_keeps_its() -> N
     assert FORK in found["parent"][0]
 
 
-names = st.sampled_from(["HOME", "ROLE", "PATH", ROOM_MARK])
+names = st.sampled_from(["HOME", "ROLE", "PATH", PADDING_VARIABLE])
 values = st.text(st.characters(codec="ascii", exclude_characters="\0"), max_size=9)
 
 
@@ -60,12 +65,12 @@ def test_only_the_marks_change_and_the_room_goes(before: dict[str, str], role: s
     block = b"".join(f"{name}={value}\0".encode() for name, value in before.items())
     after = marked(block, {"ROLE": role})
     found = dict(line.split("=", 1) for line in after.decode().split("\0") if line)
-    expected = {name: value for name, value in before.items() if name != ROOM_MARK}
+    expected = {name: value for name, value in before.items() if name != PADDING_VARIABLE}
     assert found == (expected | {"ROLE": role} if "ROLE" in before else expected)
 
 
 def test_the_role_of_the_longest_name_finds_room() -> None:
-    block = f"TESTBED_ROLE=nursery\0{ROOM_MARK}={ROOM}\0".encode()
+    block = f"TESTBED_ROLE=nursery\0{PADDING_VARIABLE}={PADDING}\0".encode()
     assert len(marked(block, {"TESTBED_ROLE": f"node:{'n' * 40}"})) < len(block)
 
 

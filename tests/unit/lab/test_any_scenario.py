@@ -34,7 +34,7 @@ def test_in_virtual_time_it_comes_to_its_end_and_nothing_goes_on(scenario: dict[
     played = play_simulated(lab, lambda seconds: None)
     assert played.end >= played.start + SIMULATED_MS * SECOND // 1000
     assert played.received <= played.expected
-    assert not lab.divide.partitions
+    assert not lab.partitions.active
     times = [entry["t_ns"] for entry in played.actions]
     assert times == sorted(times)
     assert all(entry["t_ns"] >= entry["due_ns"] for entry in played.actions)
@@ -42,8 +42,8 @@ def test_in_virtual_time_it_comes_to_its_end_and_nothing_goes_on(scenario: dict[
     ended = sum(entry["action"] in ("reunite", "unload") for entry in played.actions)
     assert begun == ended
     waiting = sum("when" in event for event in scenario["events"])
-    told = sum("trigger" in entry["details"] for entry in played.actions)
-    assert told == waiting  # each has fired, or was missed
+    recorded = sum("trigger" in entry["details"] for entry in played.actions)
+    assert recorded == waiting  # each has fired, or was missed
 
 
 @settings(max_examples=12, deadline=None, suppress_health_check=SLOW)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from testbed.control import ControlError, request_all, tell_each
+from testbed.control import ControlError, request_all, request_each
 
 Answer = Callable[[], dict[str, object] | None]
 
@@ -18,9 +18,9 @@ def serve(listening: socket.socket, answer: Answer) -> None:
     client, _ = listening.accept()
     with client, client.makefile("rb") as questions:
         questions.readline()
-        said = answer()
-        if said is not None:
-            client.sendall(json.dumps(said).encode() + b"\n")
+        reply = answer()
+        if reply is not None:
+            client.sendall(json.dumps(reply).encode() + b"\n")
 
 
 @pytest.fixture
@@ -72,11 +72,11 @@ def test_each_is_told_its_own_and_a_refusal_is_an_error(
         everybody.wait()
         return {"ok": True}
 
-    tell_each({node("a", answer): {"do": "play"}, node("b", answer): {"do": "play"}}, 20.0)
+    request_each({node("a", answer): {"do": "play"}, node("b", answer): {"do": "play"}}, 20.0)
     with pytest.raises(ControlError, match="not now"):
-        tell_each({node("c", lambda: {"ok": False, "error": "not now"}): {"do": "play"}})
+        request_each({node("c", lambda: {"ok": False, "error": "not now"}): {"do": "play"}})
     with pytest.raises(ControlError, match="no answer"):
-        tell_each({tmp_path / "gone": {"do": "play"}})
+        request_each({tmp_path / "gone": {"do": "play"}})
 
 
 def test_nobody_is_asked_if_there_is_nobody() -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from testbed.lab.start.calibration import LOOKS, Calibrator, Profiles, look_quickly
+from testbed.lab.start.calibration import ATTEMPTS, Calibrator, Profiles, measure_quickly
 from testbed.progress import Event, Warned
 from testbed.topology.model import Node, NodeKind, Profile, Shape, Topology
 
@@ -30,7 +30,7 @@ class Scripted(Calibrator):
     def ask(self, do: str, profiles: Sequence[Profile], **fields: Any) -> None:
         self.asked.append([profile.name for profile in profiles])
 
-    def results(self, told: Any = None, patience_s: float = 0.0) -> list[dict[str, Any]]:
+    def results(self, recorded: Any = None, patience_s: float = 0.0) -> list[dict[str, Any]]:
         return self._looks.pop(0)
 
 
@@ -47,14 +47,14 @@ def test_only_profiles_in_use_are_measured() -> None:
 def test_profiles_that_differ_in_name_only_are_measured_once_and_told_for_each() -> None:
     twins = Profiles(topology(Profile("a", SLOW), Profile("b", SLOW), used=["b", "a"]))
     assert [profile.name for profile in twins.distinct] == ["a"]
-    told = twins.spread([result("a", True)])
-    assert [one["profile"] for one in told] == ["a", "b"]
+    recorded = twins.spread([result("a", True)])
+    assert [one["profile"] for one in recorded] == ["a", "b"]
 
 
 def test_a_good_first_look_is_enough() -> None:
     calibrator = Scripted([result("a", True)])
     seen, emit = events()
-    look_quickly(calibrator, Profiles(topology(Profile("a", SLOW), used=["a"])), emit)
+    measure_quickly(calibrator, Profiles(topology(Profile("a", SLOW), used=["a"])), emit)
     assert calibrator.asked == []
     assert not any(isinstance(event, Warned) for event in seen)
 
@@ -62,13 +62,13 @@ def test_a_good_first_look_is_enough() -> None:
 def test_a_bad_look_is_repeated_for_what_was_bad_only() -> None:
     profiles = Profiles(topology(Profile("a", SLOW), Profile("b"), used=["a", "b"]))
     calibrator = Scripted([result("a", False, 1), result("b", True)], [result("a", True)])
-    found = look_quickly(calibrator, profiles, events()[1])
+    found = measure_quickly(calibrator, profiles, events()[1])
     assert calibrator.asked == [["a"]]
     assert [one["ok"] for one in found] == [True, True]
 
 
 def test_what_stays_bad_is_told_as_it_was_last_seen() -> None:
     profiles = Profiles(topology(Profile("a", SLOW), used=["a"]))
-    calibrator = Scripted(*([result("a", False, look)] for look in range(1, LOOKS + 1)))
-    (found,) = look_quickly(calibrator, profiles, events()[1])
-    assert found["reasons"] == [f"look {LOOKS}"]
+    calibrator = Scripted(*([result("a", False, look)] for look in range(1, ATTEMPTS + 1)))
+    (found,) = measure_quickly(calibrator, profiles, events()[1])
+    assert found["reasons"] == [f"look {ATTEMPTS}"]

@@ -10,16 +10,16 @@ from testbed.errors import TestbedError
 from testbed.lab.actions import Actions
 from testbed.progress import Warned, ignore
 from testbed.records import read_manifest
-from testbed.scenario import Action, Incident
-from testbed.scenario.schedule import Agenda
+from testbed.scenario import Publication, TimedAction
+from testbed.scenario.schedule import Schedule
 from testbed.topology.model import ActionKind
 
 SECOND = 1_000_000_000
 SENSOR = LAB.node("sensor")
 
 
-def timeline(*moments_s: float) -> tuple[Action, ...]:
-    return tuple(Action(round(at * SECOND), "sensor", "alerts", 5, 100) for at in moments_s)
+def timeline(*moments_s: float) -> tuple[Publication, ...]:
+    return tuple(Publication(round(at * SECOND), "sensor", "alerts", 5, 100) for at in moments_s)
 
 
 def began_ago(seconds: float) -> int:
@@ -28,23 +28,23 @@ def began_ago(seconds: float) -> int:
 
 def test_links_are_cut_and_healed_when_it_is_time_and_that_is_on_record(file, place: FakePlace):
     record = up(LAB, file, place)
-    incidents = (
-        Incident(1 * SECOND, ActionKind.CUT, ("siren",)),
-        Incident(3 * SECOND, ActionKind.RESTORE, ("siren",)),
+    timed_actions = (
+        TimedAction(1 * SECOND, ActionKind.CUT, ("siren",)),
+        TimedAction(3 * SECOND, ActionKind.RESTORE, ("siren",)),
     )
-    actions = Actions(record, LAB, (), Agenda(LAB, incidents), ignore, place)
-    actions.strike(began_ago(0.5))
+    actions = Actions(record, LAB, (), Schedule(LAB, timed_actions), ignore, place)
+    actions.perform_due(began_ago(0.5))
     assert not place.backend.links()["siren"].up.cut
-    actions.strike(began_ago(1.5))
+    actions.perform_due(began_ago(1.5))
     link = place.backend.links()["siren"]
     assert link.up.cut
     assert link.down.cut
     assert 0 < actions.wait_s(1.5) <= 1.5
-    actions.strike(began_ago(3.5))
+    actions.perform_due(began_ago(3.5))
     assert not place.backend.links()["siren"].up.cut
     manifest = read_manifest(record.run_place)
-    told = [(each["action"], each["targets"]) for each in manifest["actions"]]
-    assert told == [("cut", ["siren"]), ("restore", ["siren"])]
+    recorded = [(each["action"], each["targets"]) for each in manifest["actions"]]
+    assert recorded == [("cut", ["siren"]), ("restore", ["siren"])]
     assert [each["due_ns"] <= each["t_ns"] for each in manifest["actions"]] == [True, True]
     assert [change["action"] for change in manifest["link_changes"]] == ["cut", "reset"]
 
@@ -55,9 +55,9 @@ def test_a_node_is_started_again_alone_and_goes_on_with_what_it_is_still_to_publ
     record = up(LAB, file, place)
     place.backend.stop([SENSOR, SIREN], ignore)
     every = timeline(0.5, 2.5, 9.0)
-    incident = Incident(2 * SECOND, ActionKind.START, ("sensor",))
-    actions = Actions(record, LAB, every, Agenda(LAB, (incident,)), ignore, place)
-    actions.strike(began_ago(4))
+    action = TimedAction(2 * SECOND, ActionKind.START, ("sensor",))
+    actions = Actions(record, LAB, every, Schedule(LAB, (action,)), ignore, place)
+    actions.perform_due(began_ago(4))
     actions.end(began_ago(4))
     actual = place.backend.inspect()
     assert "sensor" in actual.started
@@ -70,14 +70,14 @@ def test_who_is_to_be_started_is_made_before_and_others_do_not_wait_for_it(file,
     record = up(LAB, file, place)
     place.backend.stop([SENSOR], ignore)
     place.backend.calls.clear()
-    incidents = (
-        Incident(1 * SECOND, ActionKind.START, ("sensor",)),
-        Incident(1 * SECOND + 20_000_000, ActionKind.CUT, ("siren",)),
-        Incident(1 * SECOND + 20_000_000, ActionKind.CUT, ("sensor",)),
+    timed_actions = (
+        TimedAction(1 * SECOND, ActionKind.START, ("sensor",)),
+        TimedAction(1 * SECOND + 20_000_000, ActionKind.CUT, ("siren",)),
+        TimedAction(1 * SECOND + 20_000_000, ActionKind.CUT, ("sensor",)),
     )
-    actions = Actions(record, LAB, (), Agenda(LAB, incidents), ignore, place)
+    actions = Actions(record, LAB, (), Schedule(LAB, timed_actions), ignore, place)
     start_ns = began_ago(0.8)
-    actions.strike(start_ns)
+    actions.perform_due(start_ns)
     actions.end(start_ns)
     assert [what for what, _ in place.backend.calls[:2]] == ["created", "started"]
     entries = read_manifest(record.run_place)["actions"]
@@ -94,28 +94,28 @@ def test_who_falls_and_is_started_at_once_is_started_after_it_has_fallen(
 ):
     record = up(LAB, file, place)
     monkeypatch.setattr(place.backend, "signal", lambda *_: place.backend.stop([SENSOR], ignore))
-    incidents = (
-        Incident(1 * SECOND, ActionKind.CRASH, ("sensor",)),
-        Incident(1 * SECOND + 1, ActionKind.START, ("sensor",)),
-        Incident(1 * SECOND + 2, ActionKind.CRASH, ("sensor",)),
+    timed_actions = (
+        TimedAction(1 * SECOND, ActionKind.CRASH, ("sensor",)),
+        TimedAction(1 * SECOND + 1, ActionKind.START, ("sensor",)),
+        TimedAction(1 * SECOND + 2, ActionKind.CRASH, ("sensor",)),
     )
-    actions = Actions(record, LAB, (), Agenda(LAB, incidents), ignore, place)
-    actions.strike(began_ago(1))
+    actions = Actions(record, LAB, (), Schedule(LAB, timed_actions), ignore, place)
+    actions.perform_due(began_ago(1))
     actions.end(began_ago(1))
-    told = [each["action"] for each in read_manifest(record.run_place)["actions"]]
-    assert told == ["crash", "start", "crash"]
+    recorded = [each["action"] for each in read_manifest(record.run_place)["actions"]]
+    assert recorded == ["crash", "start", "crash"]
     assert "sensor" not in place.backend.inspect().created
 
 
 def test_how_much_background_traffic_was_sent_is_on_record(file, place: FakePlace):
     record = up(LAB, file, place)
     details = {"number": 1, "to": "siren", "rate_bps": 1e6, "size": 100}
-    incidents = (
-        Incident(0, ActionKind.LOAD, ("sensor",), details),
-        Incident(1, ActionKind.UNLOAD, ("sensor",), {"number": 1}),
+    timed_actions = (
+        TimedAction(0, ActionKind.LOAD, ("sensor",), details),
+        TimedAction(1, ActionKind.UNLOAD, ("sensor",), {"number": 1}),
     )
-    actions = Actions(record, LAB, (), Agenda(LAB, incidents), ignore, place)
-    actions.strike(began_ago(1))
+    actions = Actions(record, LAB, (), Schedule(LAB, timed_actions), ignore, place)
+    actions.perform_due(began_ago(1))
     _, ended = read_manifest(record.run_place)["actions"]
     assert ended["details"] == {"number": 1, "sent": 3, "unsent": 1}
 
@@ -131,9 +131,9 @@ def test_what_cannot_be_done_is_a_warning_and_on_record_with_its_reason(
     record = up(replace(LAB), file, place)
     monkeypatch.setattr(place.backend, "signal", _nobody_there)
     seen = []
-    agenda = Agenda(LAB, (Incident(0, kind, ("siren",)),))
-    actions = Actions(record, LAB, (), agenda, seen.append, place)
-    actions.strike(began_ago(1))
+    schedule = Schedule(LAB, (TimedAction(0, kind, ("siren",)),))
+    actions = Actions(record, LAB, (), schedule, seen.append, place)
+    actions.perform_due(began_ago(1))
     (warned,) = seen
     assert isinstance(warned, Warned)
     assert "the keeper is gone" in warned.text
@@ -146,8 +146,8 @@ def test_who_was_to_be_down_until_the_end_is_started_when_the_scenario_is_over(
 ):
     record = up(LAB, file, place)
     place.backend.stop([SIREN], ignore)
-    late = Incident(5 * SECOND, ActionKind.START, ("siren",))  # on record after the end
-    actions = Actions(record, LAB, (), Agenda(LAB, (late,)), ignore, place)
+    late = TimedAction(5 * SECOND, ActionKind.START, ("siren",))  # on record after the end
+    actions = Actions(record, LAB, (), Schedule(LAB, (late,)), ignore, place)
     actions.end(began_ago(1))
     assert "siren" in place.backend.inspect().started
     (entry,) = read_manifest(record.run_place)["actions"]
@@ -162,9 +162,9 @@ def test_a_node_that_does_not_start_is_a_warning_and_what_it_was_to_publish_is_n
     monkeypatch.setattr(place.backend, "_failing", frozenset({"sensor"}))
     every = timeline(0.5, 9.0)
     seen = []
-    agenda = Agenda(LAB, (Incident(1 * SECOND, ActionKind.START, ("sensor",)),))
-    actions = Actions(record, LAB, every, agenda, seen.append, place)
-    actions.strike(began_ago(2))
+    schedule = Schedule(LAB, (TimedAction(1 * SECOND, ActionKind.START, ("sensor",)),))
+    actions = Actions(record, LAB, every, schedule, seen.append, place)
+    actions.perform_due(began_ago(2))
     actions.end(began_ago(2))
     assert actions.skipped == {every[1]}
     texts = [event.text for event in seen if isinstance(event, Warned)]
@@ -182,13 +182,13 @@ def test_commands_of_which_nobody_says_how_they_ended_are_a_warning(
 
     monkeypatch.setattr(place.backend, "execute", lambda *_: gone)
     seen = []
-    incidents = (
-        Incident(0, ActionKind.PARTITION, (), {"number": 1, "sides": (("siren",), ("broker",))}),
-        Incident(0, ActionKind.EXEC, ("siren",), {"command": ("true",)}),
+    timed_actions = (
+        TimedAction(0, ActionKind.PARTITION, (), {"number": 1, "sides": (("siren",), ("broker",))}),
+        TimedAction(0, ActionKind.EXEC, ("siren",), {"command": ("true",)}),
     )
-    actions = Actions(record, LAB, (), Agenda(LAB, incidents), seen.append, place)
+    actions = Actions(record, LAB, (), Schedule(LAB, timed_actions), seen.append, place)
     for _ in range(3):
-        actions.strike(began_ago(1))
+        actions.perform_due(began_ago(1))
     assert [event.text for event in seen if isinstance(event, Warned)] == [
         "how commands inside nodes ended: no answer from the keeper"
     ]

@@ -11,7 +11,7 @@ from testbed.lab import bring_down, lab_status
 from testbed.lab.down import bring_all_down
 from testbed.places import LabPlace
 from testbed.progress import Note, Warned, ignore
-from testbed.records import lab_names, locked, read_manifest, the_lab
+from testbed.records import find_lab, lab_names, locked, read_manifest
 
 
 def test_down_completes_the_manifest_and_forgets_the_lab(place, file):
@@ -66,7 +66,7 @@ def test_down_and_status_work_with_a_damaged_record(place, file, content):
     LabPlace.of("valley").record.write_text(content)
     assert lab_status("valley").state == "damaged"
     with pytest.raises(NoSuchLab, match="is damaged"):
-        the_lab("valley")
+        find_lab("valley")
     bring_down("valley", ignore, place)
     assert lab_names() == []
 

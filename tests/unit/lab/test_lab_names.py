@@ -6,7 +6,7 @@ from fake_labs import LAB, up
 from testbed.errors import InputError, NoSuchLab, TestbedError
 from testbed.lab import bring_down
 from testbed.progress import ignore
-from testbed.records import locked, the_lab
+from testbed.records import find_lab, locked
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "../victim", "/tmp/victim", "a/b", "-x", "x" * 31])
@@ -21,7 +21,7 @@ def test_a_labs_name_is_never_a_path(places, name):
 def test_an_unknown_lab_is_named_with_the_nearest_known_one(place, file):
     up(LAB, file, place)
     with pytest.raises(NoSuchLab) as caught:
-        the_lab("vally")
+        find_lab("vally")
     assert caught.value.hint == "did you mean 'valley'?"
 
 

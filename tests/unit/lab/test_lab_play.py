@@ -13,7 +13,7 @@ from testbed.lab import inject, play
 from testbed.places import LabPlace
 from testbed.progress import StageAdvanced, StageEnded, StageStarted, Warned, ignore
 from testbed.records import locked, read_manifest
-from testbed.topology.model import ActionKind, Happening, Scenario
+from testbed.topology.model import ActionEvent, ActionKind, Scenario
 
 TILT = Dimension("tilt", 0, 45)
 
@@ -25,12 +25,12 @@ def test_play_hands_out_the_timeline_and_waits_for_every_delivery(place, file):
     assert (played.published, played.expected, played.received, played.settled) == (3, 3, 3, True)
     manifest = read_manifest(record.run_place)
     assert manifest["play"]["settled"] is True
-    assert len(record.run_place.actions.read_text().splitlines()) == 3
+    assert len(record.run_place.planned.read_text().splitlines()) == 3
     assert {type(event) for event in seen} <= {StageStarted, StageAdvanced, StageEnded}
 
 
 def test_play_warns_about_deliveries_that_never_came(place, file):
-    place.deaf = frozenset({"siren"})
+    place.unreachable = frozenset({"siren"})
     record = up(replace(LAB, scenario=replace(LAB.scenario, settle_s=0.2)), file, place)
     seen = []
     assert not play(record, seen.append).settled
@@ -50,9 +50,9 @@ def test_the_death_of_one_receiver_is_told_and_the_others_are_waited_for(place, 
 
     played = play(record, die)
     assert (played.expected, played.received, played.settled) == (6, 3, False)
-    told = "while the scenario was played: no answer from siren"
-    assert Warned(told) in seen
-    assert read_manifest(record.run_place)["warnings"] == [told]
+    sentence = "while the scenario was played: no answer from siren"
+    assert Warned(sentence) in seen
+    assert read_manifest(record.run_place)["warnings"] == [sentence]
 
 
 def test_a_lab_that_vanishes_while_it_plays_is_noticed(place, file):
@@ -81,7 +81,7 @@ def test_an_interrupted_play_is_on_record(place, file):
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, TestbedError("the disk is full"), ValueError])
 def test_whatever_breaks_a_scenario_off_what_went_on_ends_first(place, file, error):
-    apart = Happening(
+    apart = ActionEvent(
         0.0,
         ActionKind.PARTITION,
         ("siren", "sensor"),
@@ -103,7 +103,7 @@ def test_whatever_breaks_a_scenario_off_what_went_on_ends_first(place, file, err
 
 @pytest.mark.parametrize("for_s", [None, 0.05])
 def test_a_lab_gets_ready_for_nodes_that_are_started_again_and_only_then(place, file, for_s):
-    falls = Happening(0.0, ActionKind.STOP, ("siren",), for_s=for_s)
+    falls = ActionEvent(0.0, ActionKind.STOP, ("siren",), for_s=for_s)
     lab = replace(LAB, scenario=Scenario(0.2, 1.0, (), (falls,)))
     record = up(lab, file, place)
     play(record, ignore, make=place)

@@ -7,7 +7,7 @@ from importlib.metadata import version
 from fake_labs import LAB, up
 from testbed import __version__
 from testbed.lab import inject, play, simulate
-from testbed.lab.run_record import happened_in, injected_since
+from testbed.lab.run_record import injected_since, publications_in
 from testbed.progress import StageStarted, Warned, ignore
 from testbed.records import read_manifest
 from testbed.topology import load_text
@@ -58,7 +58,7 @@ def test_what_is_injected_while_others_are_waited_for_is_waited_for_too(place, f
 
 
 def test_an_injected_message_cannot_stand_for_one_that_is_missing(place, file):
-    place.deaf = frozenset({"siren"})
+    place.unreachable = frozenset({"siren"})
     record = up(replace(LAB, scenario=replace(LAB.scenario, settle_s=0.2)), file, place)
     seen = []
 
@@ -82,7 +82,7 @@ def test_a_simulated_run_is_on_record_with_no_lateness(places):
     source = places / "valley.yaml"
     source.write_text(VALLEY)
     run = simulate(valley(), source, ignore)
-    rows = happened_in(run)
+    rows = publications_in(run)
     assert [row.at_ns for row in rows] == [500_000_000, 1_000_000_000, 1_500_000_000]
     assert all(row.planned and row.late_ns == 0 for row in rows)
     play_of = read_manifest(run)["play"]
@@ -99,18 +99,18 @@ def test_a_run_without_a_record_gets_one_from_its_logs(places):
     source = places / "valley.yaml"
     source.write_text(VALLEY)
     run = simulate(valley(), source, ignore)
-    told = run.happened.read_text()
+    recorded = run.happened.read_text()
     run.happened.unlink()
-    assert len(happened_in(run)) == 3
-    assert run.happened.read_text() == told
-    assert json.loads(told.splitlines()[0])["node"] == "sensor"
+    assert len(publications_in(run)) == 3
+    assert run.happened.read_text() == recorded
+    assert json.loads(recorded.splitlines()[0])["node"] == "sensor"
 
 
 def test_the_manifest_says_which_programs_made_the_run(places):
     source = places / "valley.yaml"
     source.write_text(VALLEY)
-    told = read_manifest(simulate(valley(), source, ignore))["versions"]
-    assert told["testbed"] == __version__
-    assert told["websockets"] == version("websockets")
-    assert told["nodes"].startswith("sha256:")
-    assert len(told["nodes"]) == 7 + 64
+    recorded = read_manifest(simulate(valley(), source, ignore))["versions"]
+    assert recorded["testbed"] == __version__
+    assert recorded["websockets"] == version("websockets")
+    assert recorded["nodes"].startswith("sha256:")
+    assert len(recorded["nodes"]) == 7 + 64

@@ -16,8 +16,8 @@ from testbed.cli.commands import events as commands_events
 from testbed.errors import InputError
 from testbed.lab import simulate
 from testbed.lab.journal import Journal
-from testbed.lab.replay import play_again, played_otherwise, replay_of
-from testbed.lab.run_record import happened_in, record_happened
+from testbed.lab.replay import play_again, replay_difference, replay_of
+from testbed.lab.run_record import publications_in, record_publications
 from testbed.places import RunPlace
 from testbed.progress import ignore
 from testbed.records import read_manifest, update_manifest
@@ -56,19 +56,19 @@ def run(places: Path) -> RunPlace:
 def test_a_simulated_run_played_again_is_the_same_byte_by_byte(run):
     what = replay_of(run)
     again = play_again(what, "simulated", ignore)
-    assert played_otherwise(what, again, within_ns=0).empty
+    assert replay_difference(what, again, within_ns=0).empty
     for name in TRACES:
         assert (again.trace / name).read_bytes() == (run.trace / name).read_bytes()
-    told = read_manifest(again)["replay"]
-    assert told["of"] == run.run
-    assert told["as"] == "happened"
-    assert told["difference"]["empty"] is True
+    recorded = read_manifest(again)["replay"]
+    assert recorded["of"] == run.run
+    assert recorded["as"] == "happened"
+    assert recorded["difference"]["empty"] is True
 
 
 def test_as_planned_and_as_happened_are_the_same_where_nothing_is_late(run):
     planned, real = replay_of(run, planned=True).script, replay_of(run).script
+    assert planned.publications == real.publications
     assert planned.actions == real.actions
-    assert planned.incidents == real.incidents
 
 
 def test_what_triggers_caused_is_played_again_either_way_and_they_do_not_fire_once_more(places):
@@ -83,9 +83,9 @@ def test_what_triggers_caused_is_played_again_either_way_and_they_do_not_fire_on
     assert "cut" in [each["action"] for each in read_manifest(run)["actions"]]
     for planned in (False, True):
         what = replay_of(run, planned=planned)
-        assert sum(action.priority == 5 for action in what.script.actions) == 2
+        assert sum(publication.priority == 5 for publication in what.script.publications) == 2
         again = play_again(what, "simulated", ignore)
-        assert played_otherwise(what, again, within_ns=0).empty
+        assert replay_difference(what, again, within_ns=0).empty
         for name in TRACES:
             assert (again.trace / name).read_bytes() == (run.trace / name).read_bytes()
 
@@ -94,8 +94,10 @@ def test_a_replay_can_be_replayed(run):
     second = play_again(replay_of(run), "simulated", ignore)
     what = replay_of(second)
     third = play_again(what, "simulated", ignore)
-    assert played_otherwise(what, third, within_ns=0).empty
-    assert [row.action for row in happened_in(third)] == [row.action for row in happened_in(run)]
+    assert replay_difference(what, third, within_ns=0).empty
+    assert [row.publication for row in publications_in(third)] == [
+        row.publication for row in publications_in(run)
+    ]
 
 
 def test_a_replay_of_a_replay_looks_for_files_beside_the_first_source(run):
@@ -111,7 +113,7 @@ def test_set_holds_for_the_replay_and_leaves_the_rest_as_it_was(run):
     assert what.topology.seed == 99
     assert what.topology.scenario == replace(known.scenario, settle_s=3.0)
     again = play_again(what, "simulated", ignore)
-    assert played_otherwise(what, again, within_ns=0).empty
+    assert replay_difference(what, again, within_ns=0).empty
     further = replay_of(again, ["links.emulator=relay"])
     assert further.topology.delivery.method == "preemptive"
 
@@ -135,8 +137,8 @@ def test_what_was_injected_after_the_end_is_played_too(run):
     what = replay_of(run)
     assert what.script.lasts_s > 5
     again = play_again(what, "simulated", ignore)
-    assert happened_in(again)[-1].at_ns == 5_000_000_000
-    assert played_otherwise(what, again, within_ns=0).empty
+    assert publications_in(again)[-1].at_ns == 5_000_000_000
+    assert replay_difference(what, again, within_ns=0).empty
 
 
 def test_a_difference_is_found_and_told(run):
@@ -144,8 +146,8 @@ def test_a_difference_is_found_and_told(run):
     again = play_again(what, "simulated", ignore)
     rows = again.happened.read_text().splitlines()
     again.happened.write_text("\n".join(rows[1:]) + "\n")
-    told = played_otherwise(what, again, within_ns=0)
-    assert told.missing == (what.script.actions[0],)
+    recorded = replay_difference(what, again, within_ns=0)
+    assert recorded.missing == (what.script.publications[0],)
     assert read_manifest(again)["replay"]["difference"]["missing"] == 1
 
 
@@ -155,7 +157,7 @@ def test_a_run_in_which_nothing_happened_cannot_be_replayed(run):
     run.happened.write_text("")
     with pytest.raises(InputError, match="nothing was published"):
         replay_of(run)
-    run.actions.unlink()
+    run.planned.unlink()
     with pytest.raises(InputError, match="no scenario was played"):
         replay_of(run, planned=True)
 
@@ -170,7 +172,7 @@ def test_the_end_of_a_command_is_no_mark_that_is_played_again(run):
     entry = {**manifest["actions"][0], "action": "mark", "targets": []}
     marks = [{**entry, "details": {"name": "a"}}, {**entry, "details": {"exit_code": 0}}]
     update_manifest(run, actions=marks)
-    assert [each.details for each in replay_of(run).script.incidents] == [{"name": "a"}]
+    assert [each.details for each in replay_of(run).script.actions] == [{"name": "a"}]
 
 
 def test_to_start_a_node_takes_a_while_which_is_no_lateness(run):
@@ -180,7 +182,7 @@ def test_to_start_a_node_takes_a_while_which_is_no_lateness(run):
         for each in actions
     ]
     update_manifest(run, actions=slow)
-    record_happened(run)
+    record_publications(run)
     assert read_manifest(run)["play"]["action_lateness"]["max_s"] < 1
 
 
@@ -192,11 +194,11 @@ def test_what_was_lost_is_told_behind_all_else_also_when_the_end_is_seen_by_itse
         log.write_text("")
     update_manifest(run, play=None)
     looks = iter([True, False])
-    monkeypatch.setattr(commands_events, "run_goes_on", lambda _: next(looks))
-    told = [*commands_events.happening(run, follow=True)]
-    lost = [event["t"] for event in told if event["event"] == "lost"]
+    monkeypatch.setattr(commands_events, "is_run_unfinished", lambda _: next(looks))
+    recorded = [*commands_events.read_events(run, follow=True)]
+    lost = [event["t"] for event in recorded if event["event"] == "lost"]
     assert lost
-    assert min(lost) >= max(event["t"] for event in told if event["event"] != "lost")
+    assert min(lost) >= max(event["t"] for event in recorded if event["event"] != "lost")
 
 
 def interrupted(run: RunPlace) -> int:
@@ -219,9 +221,9 @@ def test_an_interrupted_run_counts_from_the_start_of_its_scenario_and_keeps_its_
     whole = replay_of(run).script
     interrupted(run)
     script = replay_of(run).script
+    assert script.publications == whole.publications
     assert script.actions == whole.actions
-    assert script.incidents == whole.incidents
-    assert script.incidents[0].at_ns == 100_000_000
+    assert script.actions[0].at_ns == 100_000_000
 
 
 def test_triggers_of_an_interrupted_run_wait_again_and_publish_once(places):
@@ -235,9 +237,9 @@ def test_triggers_of_an_interrupted_run_wait_again_and_publish_once(places):
     interrupted(run)
     what = replay_of(run, planned=True)
     again = play_again(what, "simulated", ignore)
-    told = played_otherwise(what, again, within_ns=0)
-    assert not told.missing
-    assert [action.priority for action in told.extra] == [5]
+    recorded = replay_difference(what, again, within_ns=0)
+    assert not recorded.missing
+    assert [publication.priority for publication in recorded.extra] == [5]
     interrupted(again)  # a replay in which no trigger waits
     assert not replay_of(again, planned=True).script.awaits
 
@@ -256,15 +258,15 @@ def test_two_processes_with_other_hashes_leave_the_same_bytes(places):
     for seed in ("1", "2"):
         env = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)}
         argv = [sys.executable, "-c", program, str(source)]
-        said = subprocess.run(argv, env=env, capture_output=True, text=True, check=True).stdout
-        folder = Path(said.strip()) / "trace"
+        output = subprocess.run(argv, env=env, capture_output=True, text=True, check=True).stdout
+        folder = Path(output.strip()) / "trace"
         traces.append([(folder / name).read_bytes() for name in TRACES])
     assert traces[0] == traces[1]
 
 
 NODES = ("sensors-0", "sensors-1", "sensors-2", "siren", "broker")
 moments = st.integers(0, 28).map(lambda tenth: f"{tenth * 100}ms")
-happenings = st.one_of(
+events = st.one_of(
     st.tuples(
         moments,
         st.sampled_from(["crash", "stop", "cut"]),
@@ -285,7 +287,7 @@ happenings = st.one_of(
 @settings(
     max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-@given(events=st.lists(happenings, max_size=6), seed=st.integers(0, 99))
+@given(events=st.lists(events, max_size=6), seed=st.integers(0, 99))
 def test_whatever_happens_in_a_scenario_happens_again(places, events, seed):
     source = places / "any.yaml"
     head, _, _ = VALLEY.partition("  events:")
@@ -303,10 +305,10 @@ def test_whatever_happens_in_a_scenario_happens_again(places, events, seed):
         reject()
     run = simulate(topology, source, ignore)
     what = replay_of(run)
-    if not what.script.actions and not what.script.incidents:
+    if not what.script.publications and not what.script.actions:
         return
     again = play_again(what, "simulated", ignore)
-    assert played_otherwise(what, again, within_ns=0).empty
+    assert replay_difference(what, again, within_ns=0).empty
     for name in TRACES:
         assert (again.trace / name).read_bytes() == (run.trace / name).read_bytes()
     first, second = (

@@ -26,10 +26,10 @@ def test_up_makes_a_run_folder_with_manifest_journal_and_the_file(place, file):
 def test_up_twice_does_nothing_the_second_time(place, file):
     first = up(LAB, file, place)
     calls = len(place.backend.calls)
-    said = []
-    assert up(LAB, file, place, said.append) == first
+    emitted = []
+    assert up(LAB, file, place, emitted.append) == first
     assert len(place.backend.calls) == calls
-    assert said[-1] == Note("lab valley is up already; nothing to do")
+    assert emitted[-1] == Note("lab valley is up already; nothing to do")
 
 
 def test_up_after_an_edit_of_the_scenario_plays_the_new_one(place, file):
@@ -86,9 +86,9 @@ def test_a_node_of_a_forgotten_version_of_the_file_is_removed_too(place, file):
 def test_somebody_elses_program_cannot_join_a_lab_without_containers(place, file):
     up(LAB, file, place)
     calls = len(place.backend.calls)
-    guest = Node("mosquitto", 4, NodeKind.EXTERNAL, "lan", external=External("mosquitto:2"))
+    external = Node("mosquitto", 4, NodeKind.EXTERNAL, "lan", external=External("mosquitto:2"))
     with pytest.raises(MissingCapability, match="mosquitto: external nodes are containers"):
-        up(replace(LAB, nodes=(*LAB.nodes, guest)), file, place)
+        up(replace(LAB, nodes=(*LAB.nodes, external)), file, place)
     assert len(place.backend.calls) == calls
 
 

@@ -11,10 +11,10 @@ from fake_labs import up
 from testbed.control import ControlError
 from testbed.errors import InputError, NodeFailure, NoSuchLab, TestbedError
 from testbed.lab import bring_down, change_links, known_profile, play, view_links
-from testbed.links.changes import UP, Action, Line, Link, Order
+from testbed.links.changes import UP, Action, DirectionState, LinkOrder, LinkState
 from testbed.progress import Note, StageStarted, ignore
 from testbed.records import locked, read_manifest
-from testbed.topology.model import Node, NodeKind, Profile, Publish, Scenario, Shape, Topology
+from testbed.topology.model import Node, NodeKind, Profile, PublishEvent, Scenario, Shape, Topology
 
 SLOW = Profile("slow", Shape(1e6, 0.1), Shape(2e6, 0.1))
 WIDE = Profile("wide", Shape(5e6), Shape(5e6), mtu=9000)
@@ -28,9 +28,9 @@ LAB = Topology(
         Node("s-1", 3, NodeKind.SENSOR, "slow", "s", 1, address="10.77.0.3"),
         Node("siren", 4, NodeKind.SUBSCRIBER, "lan", topics=("t",), address="10.77.0.4"),
     ),
-    scenario=Scenario(0.2, 1.0, (Publish(0.0, ("s-0",), "t", 5, 9),)),
+    scenario=Scenario(0.2, 1.0, (PublishEvent(0.0, ("s-0",), "t", 5, 9),)),
 )
-CUT_UP = Order(Action.CUT, (UP,))
+CUT_UP = LinkOrder(Action.CUT, (UP,))
 
 
 def changes(record):
@@ -41,14 +41,14 @@ def test_a_lab_begins_with_its_links_as_the_file_says(file, place):
     record = up(LAB, file, place)
     assert changes(record) == []
     for view in view_links(record, [], place):
-        assert view.now == view.filed
+        assert view.now == view.configured
     assert [view.name for view in view_links(record, ["s[*]"], place)] == ["s-0", "s-1"]
 
 
 def test_a_change_is_done_journalled_and_put_on_record(file, place):
     record = up(LAB, file, place)
     before = time.time_ns()
-    order = Order(Action.SET, (UP,), values={"rate_bps": 5e5})
+    order = LinkOrder(Action.SET, (UP,), values={"rate_bps": 5e5})
     entry = change_links(record, ["s[*]"], order, ignore, place)
     assert changes(record) == [entry]
     assert before <= entry.pop("t_ns") <= time.time_ns()
@@ -62,18 +62,20 @@ def test_a_change_is_done_journalled_and_put_on_record(file, place):
     assert last["step"] == "link"
     assert last["links"] == ["s-0", "s-1"]
     (view,) = view_links(record, ["s-1"], place)
-    assert view.now == Link(Line(replace(SLOW.up, rate_bps=5e5)), Line(SLOW.down))
+    assert view.now == LinkState(
+        DirectionState(replace(SLOW.up, rate_bps=5e5)), DirectionState(SLOW.down)
+    )
 
 
 def test_changes_add_up_and_reset_ends_them_all(file, place):
     record = up(LAB, file, place)
     change_links(record, ["s-0"], CUT_UP, ignore, place)
     profile = known_profile(record, "mvno-128k")
-    change_links(record, ["s-0"], Order(Action.SET, profile=profile), ignore, place)
+    change_links(record, ["s-0"], LinkOrder(Action.SET, profile=profile), ignore, place)
     (view,) = view_links(record, ["s-0"], place)
-    assert view.now == Link(Line(profile.up, cut=True), Line(profile.down))
-    change_links(record, ["all"], Order(Action.RESET), ignore, place)
-    assert [view.now == view.filed for view in view_links(record, [], place)] == [True] * 4
+    assert view.now == LinkState(DirectionState(profile.up, cut=True), DirectionState(profile.down))
+    change_links(record, ["all"], LinkOrder(Action.RESET), ignore, place)
+    assert [view.now == view.configured for view in view_links(record, [], place)] == [True] * 4
     recorded = [(entry["action"], entry["links"]) for entry in changes(record)]
     assert recorded == [("cut", ["s-0"]), ("set", ["s-0"]), ("reset", ["s-0"])]
     assert changes(record)[1]["profile"] == "mvno-128k"
@@ -81,7 +83,7 @@ def test_changes_add_up_and_reset_ends_them_all(file, place):
 
 def test_what_is_so_already_is_neither_done_nor_recorded(file, place):
     record = up(LAB, file, place)
-    assert change_links(record, ["all"], Order(Action.RESTORE), ignore, place) is None
+    assert change_links(record, ["all"], LinkOrder(Action.RESTORE), ignore, place) is None
     change_links(record, ["s-0"], CUT_UP, ignore, place)
     entry = change_links(record, ["s[*]"], CUT_UP, ignore, place)
     assert entry["links"] == ["s-1"]
@@ -90,13 +92,13 @@ def test_what_is_so_already_is_neither_done_nor_recorded(file, place):
 
 def test_one_wrong_link_and_none_is_changed(file, place):
     record = up(LAB, file, place)
-    jitter = Order(Action.SET, values={"jitter_s": 0.05})
+    jitter = LinkOrder(Action.SET, values={"jitter_s": 0.05})
     with pytest.raises(InputError, match="broker up: a jitter of 50ms is larger"):
         change_links(record, ["s[*]", "broker"], jitter, ignore, place)
     with pytest.raises(InputError, match="there is no node 's-7'"):
         change_links(record, ["s-0", "s-7"], CUT_UP, ignore, place)
     assert changes(record) == []
-    assert [view.now == view.filed for view in view_links(record, [], place)] == [True] * 4
+    assert [view.now == view.configured for view in view_links(record, [], place)] == [True] * 4
 
 
 def test_a_node_without_a_link_is_named(file, place):
@@ -120,9 +122,9 @@ def test_a_profile_of_the_file_goes_before_a_built_in_one_and_an_unknown_one_is_
 
 def test_it_is_said_that_the_mtu_stays(file, place):
     record = up(LAB, file, place)
-    said: list[object] = []
-    change_links(record, ["s-0"], Order(Action.SET, profile=WIDE), said.append, place)
-    assert said == [
+    emitted: list[object] = []
+    change_links(record, ["s-0"], LinkOrder(Action.SET, profile=WIDE), emitted.append, place)
+    assert emitted == [
         Note("the mtu stays as it is (1500 bytes): it cannot change while the lab runs")
     ]
 
@@ -130,9 +132,9 @@ def test_it_is_said_that_the_mtu_stays(file, place):
 def test_up_again_leaves_changed_links_alone_and_says_so(file, place):
     record = up(LAB, file, place)
     change_links(record, ["s-0"], CUT_UP, ignore, place)
-    said: list[object] = []
-    up(LAB, file, place, said.append)
-    assert said[0] == Note(
+    emitted: list[object] = []
+    up(LAB, file, place, emitted.append)
+    assert emitted[0] == Note(
         "1 link is not as the file says: s-0 cut; `testbed link reset valley all` would undo that"
     )
     assert view_links(record, ["s-0"], place)[0].now.up.cut
@@ -147,10 +149,10 @@ def test_a_node_made_anew_has_the_files_link_and_that_is_on_record(file, place):
             replace(node, profile="lan") if node.name == "s-0" else node for node in LAB.nodes
         ),
     )
-    said: list[object] = []
-    up(faster, file, place, said.append)
-    told = [event.text for event in said if isinstance(event, Note)]
-    assert any(text.startswith("1 link is not as the file says: s-1 cut") for text in told)
+    emitted: list[object] = []
+    up(faster, file, place, emitted.append)
+    noted = [event.text for event in emitted if isinstance(event, Note)]
+    assert any(text.startswith("1 link is not as the file says: s-1 cut") for text in noted)
     assert [view.now.up.cut for view in view_links(record, ["s[*]"], place)] == [False, True]
     last = changes(record)[-1]
     assert (last["action"], last["links"], last["directions"]) == ("reset", ["s-0"], ["up", "down"])
@@ -198,7 +200,7 @@ def test_links_can_be_changed_while_the_scenario_is_played(file, place):
 
 def test_commands_that_change_links_at_once_wait_for_each_other(file, place):
     record = up(LAB, file, place)
-    orders = [Order(Action.SET, values={"queue_bytes": size}) for size in range(1000, 1006)]
+    orders = [LinkOrder(Action.SET, values={"queue_bytes": size}) for size in range(1000, 1006)]
     at_once = [
         threading.Thread(target=change_links, args=(record, ["s-0"], order, ignore, place))
         for order in orders

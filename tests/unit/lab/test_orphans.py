@@ -11,15 +11,15 @@ from pathlib import Path
 import pytest
 
 from testbed.backends.docker import build_folder as building
-from testbed.backends.docker.containers import Box
+from testbed.backends.docker.containers import Container
 from testbed.errors import MissingCapability
-from testbed.keeper.processes import Process, look_at
+from testbed.keeper.processes import Process, marked_process
 from testbed.lab import orphans
 from testbed.lab.orphans import (
-    What,
+    OrphanKind,
     dead_labs,
     find_orphans,
-    orphan_boxes,
+    orphan_containers,
     orphan_processes,
     remove_orphans,
     stale_locks,
@@ -34,7 +34,7 @@ Start = Callable[..., Process]
 @pytest.fixture(autouse=True)
 def no_engine(monkeypatch: pytest.MonkeyPatch, places: Path) -> None:
     """These tests are about what one user's folders hold, not about the containers of this machine."""
-    monkeypatch.setattr(orphans, "all_boxes", list)
+    monkeypatch.setattr(orphans, "all_containers", list)
     monkeypatch.setenv("TMPDIR", str(places))
     monkeypatch.setattr(building.tempfile, "tempdir", str(places))
 
@@ -48,10 +48,10 @@ def start() -> Iterator[Start]:
         env = {"PATH": os.environ["PATH"], **marks(lab, run, role)}
         child = subprocess.Popen(["sleep", "600"], env=env)
         children.append(child)
-        found = look_at(child.pid)
+        found = marked_process(child.pid)
         while found is None:  # it has not become `sleep` yet
             time.sleep(0.01)
-            found = look_at(child.pid)
+            found = marked_process(child.pid)
         return found
 
     yield begin
@@ -67,8 +67,8 @@ def a_lab(name: str, run: str = "run-1") -> LabPlace:
     return place
 
 
-def a_box(lab: LabPlace, run: str = "run-1", state: str = "exited") -> Box:
-    return Box("4711", f"{run}-broker", lab.folder, run, state, time.time() - 60)
+def a_container(lab: LabPlace, run: str = "run-1", state: str = "exited") -> Container:
+    return Container("4711", f"{run}-broker", lab.folder, run, state, time.time() - 60)
 
 
 def test_a_process_whose_lab_folder_is_gone_is_an_orphan(start: Start, places: Path) -> None:
@@ -101,15 +101,23 @@ def test_a_folder_that_may_not_be_looked_into_is_not_called_gone(monkeypatch, st
 
 def test_containers_are_orphans_as_processes_are_whether_they_run_or_not(places: Path) -> None:
     lost, kept = LabPlace.of("lost"), a_lab("kept")
-    boxes = [a_box(lost), a_box(lost, state="running"), a_box(kept), a_box(kept, "run-0")]
-    assert orphan_boxes(boxes) == [boxes[0], boxes[1], boxes[3]]
+    containers = [
+        a_container(lost),
+        a_container(lost, state="running"),
+        a_container(kept),
+        a_container(kept, "run-0"),
+    ]
+    assert orphan_containers(containers) == [containers[0], containers[1], containers[3]]
 
 
 def test_only_labs_of_one_state_folder_can_be_meant(start: Start, places: Path) -> None:
     ours, theirs = start(LabPlace.of("lost")), start(LabPlace(places / "other" / "lost"))
     assert orphan_processes([ours, theirs], places / "s") == [ours]
-    boxes = [a_box(LabPlace.of("lost")), a_box(LabPlace(places / "other" / "lost"))]
-    assert orphan_boxes(boxes, places / "s") == boxes[:1]
+    containers = [
+        a_container(LabPlace.of("lost")),
+        a_container(LabPlace(places / "other" / "lost")),
+    ]
+    assert orphan_containers(containers, places / "s") == containers[:1]
 
 
 def test_a_lab_without_a_keeper_is_dead(start: Start) -> None:
@@ -129,7 +137,7 @@ def test_a_lab_that_a_command_works_on_is_not_dead(places: Path) -> None:
 def test_a_dead_lab_of_another_state_folder_is_told_but_not_touched(places: Path) -> None:
     elsewhere = LabPlace(places / "other" / "far")
     elsewhere.folder.mkdir(parents=True)
-    (found,) = dead_labs([], [a_box(elsewhere)])
+    (found,) = dead_labs([], [a_container(elsewhere)])
     assert found.remedy == f"TESTBED_STATE={places / 'other'} testbed down far"
     assert not found.removable
 
@@ -140,9 +148,9 @@ def test_a_run_whose_lab_vanished_is_told_and_kept(places: Path, status: str) ->
     folder.mkdir(parents=True)
     (folder / "run.json").write_text(json.dumps({"lab": "valley", "status": status}))
     (found,) = unfinished_runs([], [])
-    assert (found.what, found.name, found.lab) == (What.RUN, "valley-1", "valley")
+    assert (found.what, found.name, found.lab) == (OrphanKind.RUN, "valley-1", "valley")
     assert not found.removable
-    assert unfinished_runs([], [a_box(LabPlace.of("valley"), "valley-1", "running")]) == []
+    assert unfinished_runs([], [a_container(LabPlace.of("valley"), "valley-1", "running")]) == []
     remove_orphans(places / "s")
     assert (folder / "run.json").exists()
 
@@ -188,8 +196,8 @@ def test_orphan_processes_are_ended_and_nobody_else(start: Start, places: Path) 
     orphan, living = start(lost), start(kept)
     cleared = remove_orphans(places / "s")
     assert cleared.removed == (f"ended keeper of {lost.folder} (process {orphan.pid})",)
-    assert look_at(orphan.pid) is None
-    assert look_at(living.pid) == living
+    assert marked_process(orphan.pid) is None
+    assert marked_process(living.pid) == living
 
 
 def test_a_process_that_took_a_dead_ones_number_is_not_ended(
@@ -200,16 +208,16 @@ def test_a_process_that_took_a_dead_ones_number_is_not_ended(
     looks = iter([[earlier], [], []])
     monkeypatch.setattr(orphans, "all_marked", lambda: next(looks))
     remove_orphans(places / "s")
-    assert look_at(innocent.pid) == innocent
+    assert marked_process(innocent.pid) == innocent
 
 
 def test_without_an_engine_the_rest_is_found_and_the_gap_is_told(
     monkeypatch: pytest.MonkeyPatch, places: Path
 ) -> None:
-    def refuse() -> list[Box]:
+    def refuse() -> list[Container]:
         raise MissingCapability("no Docker engine answers")
 
-    monkeypatch.setattr(orphans, "all_boxes", refuse)
+    monkeypatch.setattr(orphans, "all_containers", refuse)
     a_lab("dead")
     found = find_orphans()
     assert "dead" in [orphan.name for orphan in found.orphans]

@@ -9,10 +9,10 @@ from testbed.errors import InputError, NoSuchRun
 from testbed.places import RunPlace
 from testbed.records import (
     extend_manifest,
+    find_run,
     make_run_folder,
     new_run,
     read_manifest,
-    the_run,
     update_manifest,
 )
 
@@ -29,19 +29,19 @@ def a_run(lab: str, age: float) -> RunPlace:
 def test_a_run_is_found_by_id_by_folder_by_lab_and_as_the_newest(places):
     old, new = a_run("slope-a", 100), a_run("slope-a", 50)
     other = a_run("slope", 10)
-    assert the_run(old.run) == old
-    assert the_run(str(old.folder)) == old
-    assert the_run("slope-a") == new
-    assert the_run(None) == other
+    assert find_run(old.run) == old
+    assert find_run(str(old.folder)) == old
+    assert find_run("slope-a") == new
+    assert find_run(None) == other
 
 
 def test_a_run_that_does_not_exist_is_answered_with_the_nearest(places):
     with pytest.raises(NoSuchRun, match="no run in") as caught:
-        the_run(None)
+        find_run(None)
     assert "testbed run" in caught.value.hint
     known = a_run("slope", 0)
     with pytest.raises(NoSuchRun) as caught:
-        the_run(known.run + "x")
+        find_run(known.run + "x")
     assert known.run in caught.value.hint
 
 

@@ -8,7 +8,7 @@ from testbed.plan import Step, StepKind
 MANIFEST = {"status": "up", "topology": {"nodes": [{"name": "a"}, {"name": "b"}, {"name": "c"}]}}
 
 
-def told(*steps: tuple[StepKind, str], status: str = "up") -> str:
+def repairs_in(*steps: tuple[StepKind, str], status: str = "up") -> str:
     """The words in brackets; nothing if there was nothing to say."""
     planned = [Step(kind, target, "") for kind, target in steps]
     sentence = repairs(planned, {**MANIFEST, "status": status})
@@ -17,21 +17,21 @@ def told(*steps: tuple[StepKind, str], status: str = "up") -> str:
 
 
 def test_a_node_that_was_made_anew_is_not_told_twice():
-    assert told((StepKind.CREATE, "a"), (StepKind.START, "a")) == "made anew: a"
+    assert repairs_in((StepKind.CREATE, "a"), (StepKind.START, "a")) == "made anew: a"
 
 
 def test_a_program_that_had_ended_is_told_beside_what_was_made_anew():
-    assert told((StepKind.START, "c")) == "started anew: c"
+    assert repairs_in((StepKind.START, "c")) == "started anew: c"
     steps = (StepKind.CREATE, "a"), (StepKind.START, "a"), (StepKind.START, "c")
-    assert told(*steps) == "made anew: a; started anew: c"
+    assert repairs_in(*steps) == "made anew: a; started anew: c"
 
 
 def test_new_links_say_it_for_their_captures():
-    assert told((StepKind.WIRE, "a"), (StepKind.CAPTURE, "a")) == "new links: a"
-    assert told((StepKind.CAPTURE, "a")) == "captured anew: a"
+    assert repairs_in((StepKind.WIRE, "a"), (StepKind.CAPTURE, "a")) == "new links: a"
+    assert repairs_in((StepKind.CAPTURE, "a")) == "captured anew: a"
 
 
 def test_what_was_never_up_or_was_edited_is_no_repair():
-    assert told((StepKind.CREATE, "new"), (StepKind.START, "new")) == ""
-    assert told((StepKind.REMOVE, "a"), (StepKind.CREATE, "a"), (StepKind.START, "a")) == ""
-    assert told((StepKind.START, "a"), status="starting") == ""
+    assert repairs_in((StepKind.CREATE, "new"), (StepKind.START, "new")) == ""
+    assert repairs_in((StepKind.REMOVE, "a"), (StepKind.CREATE, "a"), (StepKind.START, "a")) == ""
+    assert repairs_in((StepKind.START, "a"), status="starting") == ""

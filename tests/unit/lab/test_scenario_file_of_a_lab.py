@@ -7,7 +7,7 @@ import pytest
 from fake_labs import FakePlace, up
 from testbed.errors import InputError
 from testbed.lab import play
-from testbed.lab.play import take_scenario
+from testbed.lab.play import replace_scenario
 from testbed.progress import ignore
 from testbed.records import read_manifest
 from testbed.topology import TopologyErrors, load
@@ -36,12 +36,12 @@ def lab(place: FakePlace, file):
 def test_the_scenario_of_the_file_is_played_and_kept(lab, places):
     scenario = places / "later.yaml"
     scenario.write_text(LATER)
-    take_scenario(lab, scenario)
+    replace_scenario(lab, scenario)
     assert play(lab, ignore).published == 2
     manifest = read_manifest(lab.run_place)
     assert manifest["scenario_source"] == str(scenario)
     assert lab.run_place.scenario.read_text() == LATER
-    first = json.loads(lab.run_place.actions.read_text().splitlines()[0])
+    first = json.loads(lab.run_place.planned.read_text().splitlines()[0])
     assert (first["at_ns"], first["topic"]) == (50_000_000, "alerts")
 
 
@@ -50,7 +50,7 @@ def test_a_scenario_that_names_nothing_existing_is_refused_and_nothing_changes(l
     scenario = places / "wrong.yaml"
     scenario.write_text(LATER.replace("from: sensor", "from: sensors"))
     with pytest.raises(TopologyErrors) as caught:
-        take_scenario(lab, scenario)
+        replace_scenario(lab, scenario)
     assert caught.value.problems[0].hint == "did you mean 'sensor'?"
     assert read_manifest(lab.run_place) == before
 
@@ -65,7 +65,7 @@ def test_a_scenario_that_needs_other_subscriptions_is_refused(place, file, place
     scenario = places / "warnings.yaml"
     scenario.write_text(LATER.replace("topic: alerts", "topic: warnings"))
     with pytest.raises(InputError, match="with this scenario siren would not be as the lab") as why:
-        take_scenario(lab, scenario)
+        replace_scenario(lab, scenario)
     assert f"--scenario {scenario}" in why.value.hint
 
 
@@ -76,7 +76,7 @@ def test_links_get_built_in_profiles_that_only_the_new_scenario_names(place, fil
     filed = place.backend.links()["siren"]
     scenario = places / "later.yaml"
     scenario.write_text(LATER + "  - {at: 50ms, for: 50ms, link: {nodes: siren, profile: wifi}}\n")
-    take_scenario(lab, scenario)
+    replace_scenario(lab, scenario)
     play(lab, ignore, make=place)
     changes = read_manifest(lab.run_place)["link_changes"]
     assert len(changes) == 2
@@ -86,7 +86,7 @@ def test_links_get_built_in_profiles_that_only_the_new_scenario_names(place, fil
 def test_up_again_without_the_file_gives_the_lab_its_own_scenario_back(lab, places, place, file):
     scenario = places / "later.yaml"
     scenario.write_text(LATER)
-    take_scenario(lab, scenario)
+    replace_scenario(lab, scenario)
     up(load(file), file, place)
     assert read_manifest(lab.run_place)["scenario_source"] is None
     assert not lab.run_place.scenario.exists()
@@ -97,7 +97,7 @@ def test_what_was_set_of_the_lab_still_holds(place, file, places):
     lab = up(load(file, overrides=["nodes.siren.link=3g-384k"]), file, place)
     scenario = places / "later.yaml"
     scenario.write_text(LATER)
-    take_scenario(lab, scenario)
+    replace_scenario(lab, scenario)
     assert play(lab, ignore).published == 2
     (siren,) = [
         n for n in read_manifest(lab.run_place)["topology"]["nodes"] if n["name"] == "siren"

@@ -42,8 +42,10 @@ def test_the_folder_has_what_every_run_has_and_a_trace_instead_of_captures() -> 
     assert manifest["play"]["end_ns"] - manifest["play"]["start_ns"] >= 3e9
     assert manifest["details"]["service_s"] == 0.001
     assert manifest["capture"]["siren"]["packets"] > 10
-    actions = [json.loads(line) for line in run.actions.read_text().splitlines()]
-    assert [action["at_ns"] for action in actions] == [(n + 1) * 500_000_000 for n in range(5)]
+    publications = [json.loads(line) for line in run.planned.read_text().splitlines()]
+    assert [publication["at_ns"] for publication in publications] == [
+        (n + 1) * 500_000_000 for n in range(5)
+    ]
     assert "receive" in run.log("siren").read_text()
 
 
@@ -69,9 +71,9 @@ def test_nobody_doubts_it_for_the_machine_or_the_captures() -> None:
 
 
 def test_what_cannot_be_simulated_is_refused_and_leaves_nothing(captures: Path) -> None:
-    guests = TOPOLOGIES / "mosquitto.yaml"
+    file = TOPOLOGIES / "mosquitto.yaml"
     with pytest.raises(MissingCapability, match="cannot be simulated"):
-        simulate(load(guests), guests, ignore)
+        simulate(load(file), file, ignore)
     assert not captures.exists()
 
 
@@ -88,10 +90,10 @@ def test_a_run_that_fails_is_taken_back(tmp_path: Path) -> None:
 
 
 def test_what_is_recorded_only_is_said() -> None:
-    heard: list[Event] = []
+    emitted: list[Event] = []
     file = TOPOLOGIES / "demo.yaml"
-    simulate(load(file), file, heard.append)
-    assert [event.text for event in heard if isinstance(event, Note)] == [
+    simulate(load(file), file, emitted.append)
+    assert [event.text for event in emitted if isinstance(event, Note)] == [
         "platform and class are recorded only: all simulated nodes are equally fast"
     ]
 
@@ -99,25 +101,25 @@ def test_what_is_recorded_only_is_said() -> None:
 def test_messages_that_do_not_come_in_time_are_a_warning(tmp_path: Path) -> None:
     file = tmp_path / "late.yaml"
     file.write_text(MINIMAL.read_text().replace("size: 200B", "size: 60kB"))
-    heard: list[Event] = []
-    run = simulate(load(file), file, heard.append)
-    (text,) = (event.text for event in heard if isinstance(event, Warned))
+    emitted: list[Event] = []
+    run = simulate(load(file), file, emitted.append)
+    (text,) = (event.text for event in emitted if isinstance(event, Warned))
     assert "deliveries were still missing 5 s after the scenario's end" in text
     assert not read_manifest(run)["play"]["settled"]
 
 
 def test_a_bar_is_shown_to_those_who_wait_for_more_than_two_seconds() -> None:
-    heard: list[Event] = []
+    emitted: list[Event] = []
     now = 100.0
-    bar = Bar(10, heard.append, clock=lambda: now)
+    bar = Bar(10, emitted.append, clock=lambda: now)
     now += 1.9
     bar.on_virtual_seconds(3.0)
-    assert heard == []
+    assert emitted == []
     now += 0.2
     bar.on_virtual_seconds(4.0)
     bar.on_virtual_seconds(6.5)
     bar.end()
-    assert heard == [
+    assert emitted == [
         StageStarted("simulating", 10),
         StageAdvanced("simulating", 4, "virtual seconds"),
         StageAdvanced("simulating", 2, "virtual seconds"),

@@ -12,16 +12,16 @@ import pytest
 from fake_labs import LAB, SIREN, FakePlace, up
 from testbed.errors import InputError, TestbedError
 from testbed.lab.journal import Journal
-from testbed.lab.preparation import Hold, Start, Starting, made_ready, may_start
+from testbed.lab.preparation import NodeStarts, SharedLock, Start, may_start, prepare_start
 from testbed.progress import ignore
 from testbed.recording.script import compiled
 from testbed.records import LabRecord, locked
-from testbed.scenario import Incident
+from testbed.scenario import TimedAction
 from testbed.topology import load_text
 from testbed.topology.model import ActionKind
 
-ONE = Incident(0, ActionKind.START, ("sensor",))
-OTHER = Incident(0, ActionKind.START, ("siren",))
+ONE = TimedAction(0, ActionKind.START, ("sensor",))
+OTHER = TimedAction(0, ActionKind.START, ("siren",))
 WAIT_S = 30
 
 
@@ -29,19 +29,19 @@ def test_who_is_being_started_is_waited_for_only_if_it_is_concerned():
     go = threading.Event()
 
     @contextmanager
-    def ready(incident: Incident) -> Iterator[Start]:
+    def prepare(action: TimedAction) -> Iterator[Start]:
         yield lambda: ["late"] if go.wait(WAIT_S) else []
 
-    starting = Starting(ready)
-    starting.begin(ONE, 0)
-    starting.begin(OTHER, 0)
-    assert starting.nodes == {"sensor", "siren"}
-    assert starting.finished({"broker"}) == []
+    starts = NodeStarts(prepare)
+    starts.begin(ONE, 0)
+    starts.begin(OTHER, 0)
+    assert starts.nodes == {"sensor", "siren"}
+    assert starts.finished({"broker"}) == []
     go.set()
-    (first,) = starting.finished({"sensor"})[:1]
-    assert (first.incident, first.warnings, first.more) == (ONE, ["late"], {})
-    starting.finished(over=True)
-    assert not starting.nodes
+    (first,) = starts.finished({"sensor"})[:1]
+    assert (first.action, first.warnings, first.more) == (ONE, ["late"], {})
+    starts.finished(over=True)
+    assert not starts.nodes
 
 
 def test_they_are_made_ready_side_by_side_and_started_at_their_time():
@@ -49,16 +49,16 @@ def test_they_are_made_ready_side_by_side_and_started_at_their_time():
     started: list[str] = []
 
     @contextmanager
-    def ready(incident: Incident) -> Iterator[Start]:
+    def prepare(action: TimedAction) -> Iterator[Start]:
         both_ready.wait(WAIT_S)
         assert not started
-        yield lambda: started.extend(incident.nodes) or []
+        yield lambda: started.extend(action.nodes) or []
 
-    starting = Starting(ready)
+    starts = NodeStarts(prepare)
     due_ns = time.time_ns() + 50_000_000
-    starting.begin(ONE, due_ns)
-    starting.begin(OTHER, due_ns)
-    done = starting.finished(over=True)
+    starts.begin(ONE, due_ns)
+    starts.begin(OTHER, due_ns)
+    done = starts.finished(over=True)
     assert sorted(started) == ["sensor", "siren"]
     assert all(each.t_ns >= due_ns for each in done)
 
@@ -69,28 +69,28 @@ def test_what_fails_is_told_for_the_record_at_its_time(early: bool):
         raise TestbedError("no room")
 
     @contextmanager
-    def ready(incident: Incident) -> Iterator[Start]:
+    def prepare(action: TimedAction) -> Iterator[Start]:
         if early:
             fail()
         yield fail
 
-    starting = Starting(ready)
+    starts = NodeStarts(prepare)
     due_ns = time.time_ns() + 20_000_000
-    starting.begin(ONE, due_ns)
-    (done,) = starting.finished(over=True)
+    starts.begin(ONE, due_ns)
+    (done,) = starts.finished(over=True)
     assert done.more == {"failed": "no room"}
     assert done.t_ns >= due_ns
 
 
-def ready_in(record: LabRecord, place: FakePlace, *names: str) -> Start:
-    return made_ready(names, place.backend, LAB, Journal(record.run_place.journal))
+def prepared_start(record: LabRecord, place: FakePlace, *names: str) -> Start:
+    return prepare_start(names, place.backend, LAB, Journal(record.run_place.journal))
 
 
 def test_who_is_made_ready_waits_at_its_gate_and_the_journal_knows_already(file, place: FakePlace):
     record = up(LAB, file, place)
     place.backend.stop([SIREN], ignore)
     place.backend.calls.clear()
-    start = ready_in(record, place, "siren")
+    start = prepared_start(record, place, "siren")
     assert place.backend.calls == [("created", ("siren",))]
     lines = record.run_place.journal.read_text().splitlines()[-2:]
     assert [json.loads(line)["step"] for line in lines] == ["create", "start"]
@@ -103,7 +103,7 @@ def test_a_link_that_went_with_its_node_comes_up_when_it_is_started(file, place:
     record = up(LAB, file, place)
     place.backend.remove(["siren"], ignore)
     place.backend.calls.clear()
-    start = ready_in(record, place, "siren")
+    start = prepared_start(record, place, "siren")
     assert [what for what, _ in place.backend.calls] == ["created", "wired", "shaped"]
     start()
     assert [what for what, _ in place.backend.calls[3:]] == ["captured", "started"]
@@ -112,9 +112,13 @@ def test_a_link_that_went_with_its_node_comes_up_when_it_is_started(file, place:
 def test_who_has_not_finished_leaving_is_ended_first(file, place: FakePlace):
     record = up(LAB, file, place)
     place.backend.calls.clear()
-    ready_in(record, place, "siren")()
-    told = [("left started created", ("siren",)), ("created", ("siren",)), ("started", ("siren",))]
-    assert place.backend.calls == told
+    prepared_start(record, place, "siren")()
+    recorded = [
+        ("left started created", ("siren",)),
+        ("created", ("siren",)),
+        ("started", ("siren",)),
+    ]
+    assert place.backend.calls == recorded
 
 
 def test_who_cannot_be_made_is_not_started_and_the_others_are(
@@ -123,8 +127,8 @@ def test_who_cannot_be_made_is_not_started_and_the_others_are(
     record = up(LAB, file, place)
     place.backend.stop([SIREN, LAB.node("sensor")], ignore)
     monkeypatch.setattr(place.backend, "_failing", frozenset({"sensor"}))
-    (told,) = ready_in(record, place, "siren", "sensor")()
-    assert "could not create sensor" in told
+    (recorded,) = prepared_start(record, place, "siren", "sensor")()
+    assert "could not create sensor" in recorded
     assert place.backend.inspect().started == {"broker", "siren"}
 
 
@@ -162,15 +166,15 @@ def test_whether_nodes_may_be_started_is_known_beforehand(event: str, may: bool)
 
 def test_what_is_on_record_is_started_again():
     topology = load_text(SCENARIO, "valley.yaml")
-    script = replace(compiled(topology), incidents=(ONE,))
+    script = replace(compiled(topology), actions=(ONE,))
     assert may_start(script, topology)
 
 
 def test_parts_of_one_command_hold_a_lab_together_and_others_do_not(file, place: FakePlace):
     record = up(LAB, file, place)
-    hold = Hold(record.name)
-    with hold.shared():
-        with hold.shared():
+    lock = SharedLock(record.name)
+    with lock.shared():
+        with lock.shared():
             pass
         with pytest.raises(InputError), locked(record.name):
             pass

@@ -7,8 +7,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from testbed.links.calibration.exchange import (
+    Arrival,
     Frame,
-    Heard,
     delay_s,
     stream_rate_bps,
     train_rate_bps,
@@ -30,19 +30,19 @@ rates = st.floats(5e3, 1e9)
 BETWEEN_SENDS_NS = 8_000
 
 
-def through(shape: Shape, sent: Train, seed: int = 0, mtu: int = 1500) -> list[Heard]:
+def through(shape: Shape, sent: Train, seed: int = 0, mtu: int = 1500) -> list[Arrival]:
     """What comes out of a modelled line when a train goes in."""
     model = LinkModel(shape, queue_bytes(shape, mtu), Random(seed))
     fates = [model.on_packet(sent.size, i * BETWEEN_SENDS_NS) for i in range(sent.count)]
     assert Drop.QUEUE not in fates
     return [
-        Heard(i, sent.size, i * BETWEEN_SENDS_NS, fate)
+        Arrival(i, sent.size, i * BETWEEN_SENDS_NS, fate)
         for i, fate in enumerate(fates)
         if not isinstance(fate, Drop)
     ]
 
 
-def scattered(shape: Shape, sent: Lone, seed: int = 0) -> list[Heard]:
+def scattered(shape: Shape, sent: Lone, seed: int = 0) -> list[Arrival]:
     """What comes out of modelled lines when lone packets go in."""
     lanes = [LinkModel(shape, 10**9, Random(f"{seed}/{lane}")) for lane in range(sent.lanes)]
     heard = []
@@ -50,7 +50,7 @@ def scattered(shape: Shape, sent: Lone, seed: int = 0) -> list[Heard]:
         now = round(sent.at_s(index) * 1e9)
         fate = lanes[index % sent.lanes].on_packet(sent.size, now)
         if not isinstance(fate, Drop):
-            heard.append(Heard(index, sent.size, now, fate))
+            heard.append(Arrival(index, sent.size, now, fate))
     return heard
 
 
@@ -85,7 +85,7 @@ def test_the_credit_of_a_token_bucket_does_not_flatter_the_rate(rate_bps: float,
     sent, credit = packet_train(Emulator.TBF, shape, mtu), tbf_burst(rate_bps, mtu)
     assert sent is not None
     arrivals = [
-        Heard(i, sent.size, 0, round(max(0, (i + 1) * sent.size - credit) * 8e9 / rate_bps))
+        Arrival(i, sent.size, 0, round(max(0, (i + 1) * sent.size - credit) * 8e9 / rate_bps))
         for i in range(sent.count)
     ]
     assert train_rate_bps(arrivals, credit) == pytest.approx(rate_bps, rel=1e-3)
@@ -100,13 +100,13 @@ def test_lost_packets_do_not_change_the_rate(lost: set[int]) -> None:
     assert train_rate_bps(on_line) == pytest.approx(1e5, rel=1e-3)
     sent = [index for index in range(40) if index not in lost]  # these alone use the line
     before_line = [
-        Heard(index, 200, 0, round(place * 1600e9 / 1e5)) for place, index in enumerate(sent)
+        Arrival(index, 200, 0, round(place * 1600e9 / 1e5)) for place, index in enumerate(sent)
     ]
-    assert train_rate_bps(before_line, lost_on_line=False) == pytest.approx(1e5, rel=1e-3)
+    assert train_rate_bps(before_line, lost_on_link=False) == pytest.approx(1e5, rel=1e-3)
 
 
 def test_one_packet_tells_no_rate() -> None:
-    assert train_rate_bps([Heard(0, 1000, 0, 5)]) is None
+    assert train_rate_bps([Arrival(0, 1000, 0, 5)]) is None
     assert train_rate_bps([]) is None
 
 
@@ -116,8 +116,8 @@ def test_lone_packets_tell_the_delay_without_the_time_on_the_line(
 ) -> None:
     shape = Shape(rate_bps=rate_bps, delay_s=delay)
     sent = quick_lone(shape)
-    on_line_s = serialisation_s(Emulator.RELAY, shape, sent.size)
-    assert delay_s(scattered(shape, sent), on_line_s) == pytest.approx(delay, abs=1e-6)
+    on_link_s = serialisation_s(Emulator.RELAY, shape, sent.size)
+    assert delay_s(scattered(shape, sent), on_link_s) == pytest.approx(delay, abs=1e-6)
 
 
 def test_nothing_heard_is_no_delay() -> None:
@@ -155,9 +155,9 @@ def test_a_link_that_is_as_asked_is_hardly_ever_blamed(name: str, direction: str
     blamed = 0
     for seed in range(100):
         lone_heard = scattered(shape, alone, seed)
-        on_line_s = serialisation_s(Emulator.RELAY, shape, alone.size)
+        on_link_s = serialisation_s(Emulator.RELAY, shape, alone.size)
         achieved = Numbers(
-            train_rate_bps(through(shape, packets, seed)), delay_s(lone_heard, on_line_s)
+            train_rate_bps(through(shape, packets, seed)), delay_s(lone_heard, on_link_s)
         )
         evidence = Evidence(
             lone_sent=alone.count,
@@ -186,6 +186,6 @@ def test_the_beginning_of_a_stream_can_be_left_out() -> None:
 
 def test_the_credit_of_a_slow_token_bucket_would_flatter_the_rate() -> None:
     """Why it is left out: a train of 0.8 s on a line of 10 kB/s, of which 1,600 bytes pass at once."""
-    arrivals = [Heard(i, 200, 0, max(0, (i + 1) * 200 - 1600) * 100_000) for i in range(40)]
+    arrivals = [Arrival(i, 200, 0, max(0, (i + 1) * 200 - 1600) * 100_000) for i in range(40)]
     assert train_rate_bps(arrivals, 1600) == pytest.approx(80_000)
     assert train_rate_bps(arrivals) > 85_000  # type: ignore[operator]

@@ -1,11 +1,11 @@
 """In which order the ends of links are seen to."""
 
-from testbed.links.spec import Access, LinkSpec, by_far_end
+from testbed.links.spec import Attachment, LinkSpec, by_far_end
 
 
-def link(number: int, router: Access | None = None) -> Access:
+def link(number: int, router: Attachment | None = None) -> Attachment:
     spec = LinkSpec(f"n{number}", number, f"10.77.0.{number}", 16, "", 1500, "")
-    return Access(spec, ns_fd=100 + number, router=router)
+    return Attachment(spec, ns_fd=100 + number, router=router)
 
 
 def test_links_that_end_in_the_core_come_first_and_each_routers_follow_together() -> None:

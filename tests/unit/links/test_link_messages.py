@@ -116,8 +116,8 @@ def test_packets_from_an_address_are_looked_up_in_a_table_of_black_holes(
     address: str, table: int
 ) -> None:
     for make, kind in (
-        (requests.look_up_first, rtnl.RTM_NEWRULE),
-        (requests.look_up_no_more, rtnl.RTM_DELRULE),
+        (requests.add_rule, rtnl.RTM_NEWRULE),
+        (requests.delete_rule, rtnl.RTM_DELRULE),
     ):
         rule = read(make(address, table), fibmsg)
         assert (rule["header"]["type"], rule["src_len"], rule["action"]) == (kind, 32, 1)
@@ -125,8 +125,8 @@ def test_packets_from_an_address_are_looked_up_in_a_table_of_black_holes(
         assert rule.get_attr("FRA_TABLE") == table
         assert rule.get_attr("FRA_PRIORITY") < 32766  # the main table's
     for make, kind in (
-        (requests.swallow, rtnl.RTM_NEWROUTE),
-        (requests.swallow_no_more, rtnl.RTM_DELROUTE),
+        (requests.add_blackhole, rtnl.RTM_NEWROUTE),
+        (requests.delete_blackhole, rtnl.RTM_DELROUTE),
     ):
         hole = read(make(address, table), rtmsg)
         assert (hole["header"]["type"], hole["dst_len"], hole["type"]) == (kind, 32, 6)

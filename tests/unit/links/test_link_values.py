@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from testbed.errors import InputError
-from testbed.links.values import read_values, written
+from testbed.links.values import format_values, read_values
 
 
 def test_values_are_read_with_their_units_and_what_is_not_said_is_left_out():
@@ -51,11 +51,11 @@ def test_a_value_that_is_none_is_refused_in_a_sentence_that_names_its_option(
 )
 def test_what_is_written_reads_as_the_same_value(rate, delay, loss, queue):
     shape = {"rate_bps": rate, "delay_s": delay, "loss": loss, "queue_bytes": queue}
-    assert read_values(written(shape)) == shape
+    assert read_values(format_values(shape)) == shape
 
 
 def test_nothing_to_speak_of_is_a_dash():
-    assert written({"rate_bps": None, "delay_s": 0.0, "loss": 0.0, "queue_bytes": None}) == {
+    assert format_values({"rate_bps": None, "delay_s": 0.0, "loss": 0.0, "queue_bytes": None}) == {
         "rate": "-",
         "delay": "-",
         "loss": "-",

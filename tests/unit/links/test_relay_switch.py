@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from testbed.links.changes import Line
+from testbed.links.changes import DirectionState
 from testbed.links.relay.switch import Switch
 from testbed.topology.model import Shape
 
@@ -37,7 +37,7 @@ def switch() -> Switch:
 @pytest.fixture
 def links(switch: Switch) -> Iterator[dict[str, Ends]]:
     made = {name: Ends(switch, name) for name in ("a", "b", "c")}
-    switch.shape(dict.fromkeys(made, (Line(FAR_AWAY), Line(FAR_AWAY))), seed=1)
+    switch.shape(dict.fromkeys(made, (DirectionState(FAR_AWAY), DirectionState(FAR_AWAY))), seed=1)
     yield made
     for ends in made.values():
         ends.close()
@@ -63,7 +63,7 @@ def test_a_cut_loses_what_is_under_way_in_the_directions_that_were_cut(
     switch: Switch, links: dict[str, Ends]
 ) -> None:
     send(switch, links)
-    whole, cut = Line(FAR_AWAY), Line(FAR_AWAY, cut=True)
+    whole, cut = DirectionState(FAR_AWAY), DirectionState(FAR_AWAY, cut=True)
     switch.shape({"a": (cut, whole), "b": (cut, cut)}, seed=None)
     assert cut_counts(switch) == {"a": (2, 0), "b": (2, 1), "c": (0, 0)}
     switch.shape({"a": (cut, whole), "b": (cut, cut)}, seed=None)
@@ -73,11 +73,11 @@ def test_a_cut_loses_what_is_under_way_in_the_directions_that_were_cut(
 def test_what_is_sent_into_a_cut_is_lost_and_what_comes_after_it_is_not(
     switch: Switch, links: dict[str, Ends]
 ) -> None:
-    cut = (Line(FAR_AWAY, cut=True), Line(FAR_AWAY, cut=True))
+    cut = (DirectionState(FAR_AWAY, cut=True), DirectionState(FAR_AWAY, cut=True))
     switch.shape({"a": cut}, seed=None)
     send(switch, links)
     assert cut_counts(switch)["a"] == (2, 1)
-    switch.shape({"a": (Line(Shape()), Line(Shape()))}, seed=None)
+    switch.shape({"a": (DirectionState(Shape()), DirectionState(Shape()))}, seed=None)
     links["a"].node.send(FRAME)
     switch.turn()
     assert links["a"].core.recv(200) == FRAME
@@ -85,7 +85,7 @@ def test_what_is_sent_into_a_cut_is_lost_and_what_comes_after_it_is_not(
 
 def test_links_are_shaped_together_or_not_at_all(switch: Switch, links: dict[str, Ends]) -> None:
     send(switch, links)
-    cut = (Line(FAR_AWAY, cut=True), Line(FAR_AWAY, cut=True))
+    cut = (DirectionState(FAR_AWAY, cut=True), DirectionState(FAR_AWAY, cut=True))
     with pytest.raises(KeyError):
         switch.shape({"a": cut, "nowhere": cut}, seed=None)
     assert cut_counts(switch)["a"] == (0, 0)

@@ -4,7 +4,7 @@ import struct
 
 import pytest
 
-from testbed.links.changes import Line
+from testbed.links.changes import DirectionState
 from testbed.links.netlink import Request
 from testbed.links.shaping import shapers, tbf
 from testbed.topology.model import Emulator, Shape
@@ -59,7 +59,7 @@ def test_a_rate_beyond_32_bits_reaches_tbf_whole() -> None:
 
 def test_netem_gets_all_of_a_shape() -> None:
     shape = Shape(rate_bps=8e6, delay_s=0.05, jitter_s=0.01, loss=0.25, queue_bytes=15_140)
-    outer, inner, *_ = shapers(Emulator.NETEM, 4, "l1", Line(shape), 1500, seed=77)
+    outer, inner, *_ = shapers(Emulator.NETEM, 4, "l1", DirectionState(shape), 1500, seed=77)
     assert read(outer)[:2] == (RTM_NEWQDISC, (4, 0x40000, TC_H_ROOT))
     kind, where, found = read(inner)
     assert kind == RTM_NEWQDISC
@@ -79,7 +79,7 @@ def test_netem_gets_all_of_a_shape() -> None:
 
 def test_the_queue_in_front_of_netem_is_limited_in_bytes() -> None:
     shape = Shape(rate_bps=80_000, queue_bytes=20_000)
-    *_, forget, limit = shapers(Emulator.NETEM, 4, "l1", Line(shape), 1500)
+    *_, forget, limit = shapers(Emulator.NETEM, 4, "l1", DirectionState(shape), 1500)
     assert read(forget)[0] == RTM_DELTFILTER
     assert read(forget)[1] == read(limit)[1] == (4, 1, 0x40000)
     kind, _, found = read(limit)
@@ -99,20 +99,20 @@ def test_the_queue_in_front_of_netem_is_limited_in_bytes() -> None:
 
 
 def test_netem_without_a_rate_gets_a_very_high_one_so_that_jitter_keeps_the_order() -> None:
-    line = Line(Shape(delay_s=0.1, jitter_s=0.1))
+    line = DirectionState(Shape(delay_s=0.1, jitter_s=0.1))
     _, _, found = read(shapers(Emulator.NETEM, 4, "l1", line, 1500)[1])
     assert struct.unpack("=Q", attributes(found[TCA_OPTIONS][24:])[8])[0] > 10**9
 
 
 def test_a_link_without_limits_gets_no_shaper() -> None:
     for emulator in (Emulator.NETEM, Emulator.TBF):
-        kind, _, found = read(only(shapers(emulator, 4, "l1", Line(Shape()), 1500)))
+        kind, _, found = read(only(shapers(emulator, 4, "l1", DirectionState(Shape()), 1500)))
         assert kind == RTM_DELQDISC
         assert TCA_OPTIONS not in found
 
 
 def test_a_queue_shorter_than_a_frame_is_stretched_to_one_for_tbf() -> None:
-    line = Line(Shape(rate_bps=8e4, queue_bytes=100))
+    line = DirectionState(Shape(rate_bps=8e4, queue_bytes=100))
     _, _, found = read(only(shapers(Emulator.TBF, 4, "l1", line, 1500)))
     (limit,) = struct.unpack_from("=24xI", attributes(found[TCA_OPTIONS])[1])
     assert limit == 1600
@@ -122,10 +122,10 @@ def test_a_cut_direction_gets_a_hole_whatever_its_shape() -> None:
     for emulator in (Emulator.NETEM, Emulator.TBF):
         for shape in (Shape(), Shape(rate_bps=8e4)):
             kind, (_, handle, parent), found = read(
-                only(shapers(emulator, 4, "l1", Line(shape, cut=True), 1500))
+                only(shapers(emulator, 4, "l1", DirectionState(shape, cut=True), 1500))
             )
             assert kind == RTM_NEWQDISC
             assert parent == TC_H_ROOT
             assert found[TCA_KIND] == b"blackhole\0"
-            shaped = read(shapers(emulator, 4, "l1", Line(Shape(rate_bps=8e4)), 1500)[0])
+            shaped = read(shapers(emulator, 4, "l1", DirectionState(Shape(rate_bps=8e4)), 1500)[0])
             assert handle != shaped[1][1]  # the kernel makes no other kind of one that is there

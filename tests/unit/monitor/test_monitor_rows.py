@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from testbed.monitor.proc import Ticks, Used
-from testbed.monitor.sampler import Look, row
+from testbed.monitor.sampler import Sample, row
 from testbed.monitor.shared_counters import LATE_BUCKETS
 
 NOTHING = (0,) * LATE_BUCKETS
 SECOND = 1_000_000_000
-BEFORE = Look(
+BEFORE = Sample(
     time_ns=5 * SECOND,
     monotonic_ns=SECOND,
     ticks=Ticks(1000, 400, 10),

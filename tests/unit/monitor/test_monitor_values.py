@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from testbed.monitor import proc
 from testbed.monitor.proc import Used, find_limit
 from testbed.monitor.sampler import FINEST_US, histogram, power_of_two_histogram, upper_us
-from testbed.monitor.worker import MOST_MISSED, Sleeper
+from testbed.monitor.worker import MOST_MISSED, WakeupTimer
 
 MS = 1_000_000
 
@@ -64,32 +64,32 @@ def test_the_relays_counts_become_upper_bounds() -> None:
 
 
 def test_a_sleeper_that_is_woken_in_time_was_late_by_what_it_took() -> None:
-    sleeper = Sleeper(due_ns=100, period_ns=10)
-    assert sleeper.woke(103) == [3]
-    assert sleeper.due_ns == 110
-    assert sleeper.woke(109) == []
+    wakeups = WakeupTimer(due_ns=100, period_ns=10)
+    assert wakeups.on_wakeup(103) == [3]
+    assert wakeups.due_ns == 110
+    assert wakeups.on_wakeup(109) == []
 
 
 def test_each_time_that_a_held_up_sleeper_has_missed_counts() -> None:
-    sleeper = Sleeper(due_ns=0, period_ns=10 * MS)
-    assert sleeper.woke(35 * MS) == [35 * MS, 25 * MS, 15 * MS, 5 * MS]
-    assert sleeper.due_ns == 40 * MS
+    wakeups = WakeupTimer(due_ns=0, period_ns=10 * MS)
+    assert wakeups.on_wakeup(35 * MS) == [35 * MS, 25 * MS, 15 * MS, 5 * MS]
+    assert wakeups.due_ns == 40 * MS
 
 
 @given(st.lists(st.integers(0, 10**9), max_size=50), st.integers(1, 10**8))
 def test_whenever_a_sleeper_wakes_the_next_time_lies_ahead_and_none_is_forgotten(
     steps: list[int], period_ns: int
 ) -> None:
-    sleeper = Sleeper(due_ns=period_ns, period_ns=period_ns)
+    wakeups = WakeupTimer(due_ns=period_ns, period_ns=period_ns)
     now = counted = 0
     for step in steps:
         now += step
-        passed = max(0, (now - sleeper.due_ns) // period_ns + 1)
-        delays = sleeper.woke(now)
+        passed = max(0, (now - wakeups.due_ns) // period_ns + 1)
+        delays = wakeups.on_wakeup(now)
         counted += passed
         assert len(delays) == min(passed, MOST_MISSED)
         assert all(0 <= delay <= now for delay in delays)
-        assert now < sleeper.due_ns <= now + period_ns
+        assert now < wakeups.due_ns <= now + period_ns
     assert counted == now // period_ns
 
 

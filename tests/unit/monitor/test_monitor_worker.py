@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from testbed.keeper.workers import Worker, WorkerError
-from testbed.monitor.shared_counters import VARIABLE, make_shared_memory, shared_board
+from testbed.monitor.shared_counters import VARIABLE, make_shared_memory, open_shared_counters
 from testbed.monitor.worker import RowFile
 
 MODULE = "testbed.monitor.worker"
@@ -55,13 +55,13 @@ def test_a_monitor_tells_what_relay_and_capture_have_written_for_it(watching, tm
     memory = make_shared_memory()
     try:
         environment = {VARIABLE: f"/proc/{os.getpid()}/fd/{memory}"}
-        board = shared_board(environment)
+        shared = open_shared_counters(environment)
         file = tmp_path / "machine.jsonl"
         monitor = watching(file, **environment)
         monitor.ask({"do": "stats"})  # it has looked for the first time
-        board.capture_dropped = 5
-        board.relay_peak_ns[0] = 15_000
-        board.relay_late[4] = 3
+        shared.capture_dropped = 5
+        shared.relay_peak_ns[0] = 15_000
+        shared.relay_late[4] = 3
         wait_until(lambda: any(row["relay_forwarded"] for row in rows_of(file)), 30)
         (told, *_) = [row for row in rows_of(file) if row["relay_forwarded"]]
         assert told["capture_dropped"] == 5
@@ -98,7 +98,7 @@ def test_after_a_torn_row_the_next_one_has_a_line_of_its_own(tmp_path, monkeypat
 def test_a_monitor_ends_when_its_keeper_lets_go(watching, tmp_path):
     monitor = watching(tmp_path / "machine.jsonl")
     monitor.ask({"do": "stats"})
-    monitor.dismiss()
+    monitor.close_pipes()
     assert monitor._process.wait(10) == 0
 
 

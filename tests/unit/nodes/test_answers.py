@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from nodes.runtime.udp_acks import Address, AnswerSocket
+from nodes.runtime.udp_acks import AckSocket, Address
 
 LOCAL = ("127.0.0.1", 0)
 
@@ -31,11 +31,11 @@ async def until(true: Callable[[], Any]) -> None:
 def test_each_side_hears_the_other_and_numbers_begin_again_after_255() -> None:
     async def story() -> None:
         broker_at, guest_at = free_address(), free_address()
-        broker, guest = AnswerSocket(broker_at), AnswerSocket(guest_at)
+        broker, guest = AckSocket(broker_at), AckSocket(guest_at)
         here, there = broker.with_peer(guest_at), guest.with_peer(broker_at, alone=True)
         at_broker: list[int] = []
         at_guest: list[int] = []
-        here.heard, there.heard = at_broker.append, at_guest.append
+        here.received, there.received = at_broker.append, at_guest.append
         for number in range(250, 260):
             there.send(number)
         here.send(7)
@@ -43,7 +43,7 @@ def test_each_side_hears_the_other_and_numbers_begin_again_after_255() -> None:
         assert at_broker == [*range(250, 256), 0, 1, 2, 3]
         assert at_guest == [7]
         there.close()
-        AnswerSocket(guest_at).close()  # the address is free again
+        AckSocket(guest_at).close()  # the address is free again
         here.close()
         broker.close()
 
@@ -53,19 +53,19 @@ def test_each_side_hears_the_other_and_numbers_begin_again_after_255() -> None:
 def test_strangers_and_longer_answers_are_not_heard() -> None:
     async def story() -> None:
         broker_at = free_address()
-        broker = AnswerSocket(broker_at)
+        broker = AckSocket(broker_at)
         with (
             socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as peer,
             socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as stranger,
         ):
             peer.bind(LOCAL)
-            heard: list[int] = []
-            broker.with_peer(peer.getsockname()).heard = heard.append
+            received: list[int] = []
+            broker.with_peer(peer.getsockname()).received = received.append
             stranger.sendto(b"\1", broker_at)
             for answer in (b"", b"\2\2", bytes(1000), b"\3"):
                 peer.sendto(answer, broker_at)
-            await until(lambda: heard)
-        assert heard == [3]
+            await until(lambda: received)
+        assert received == [3]
         broker.close()
 
     run(story)
@@ -74,12 +74,12 @@ def test_strangers_and_longer_answers_are_not_heard() -> None:
 def test_a_link_that_is_gone_hears_nothing_and_does_not_take_its_successors_place() -> None:
     async def story() -> None:
         broker_at, guest_at = free_address(), free_address()
-        broker, guest = AnswerSocket(broker_at), AnswerSocket(guest_at)
+        broker, guest = AckSocket(broker_at), AckSocket(guest_at)
         sender = guest.with_peer(broker_at)
         older, newer = broker.with_peer(guest_at), broker.with_peer(guest_at)
         at_older: list[int] = []
         at_newer: list[int] = []
-        older.heard, newer.heard = at_older.append, at_newer.append
+        older.received, newer.received = at_older.append, at_newer.append
         older.close()
         sender.send(1)
         await until(lambda: at_newer)
@@ -94,9 +94,9 @@ def test_a_link_that_is_gone_hears_nothing_and_does_not_take_its_successors_plac
 def test_an_address_that_is_taken_is_an_error() -> None:
     async def story() -> None:
         at = free_address()
-        first = AnswerSocket(at)
+        first = AckSocket(at)
         with pytest.raises(OSError, match="in use"):
-            AnswerSocket(at)
+            AckSocket(at)
         first.close()
 
     run(story)

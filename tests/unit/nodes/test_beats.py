@@ -10,75 +10,77 @@ from nodes.overlay.reliability.heartbeat import (
     EXCHANGE_COST,
     FRAME,
     QUESTION,
-    Beats,
     Due,
+    Heartbeats,
     awaits_answer,
-    beat,
+    heartbeat_message,
 )
-from nodes.overlay.reliability.promises import Promises
+from nodes.overlay.reliability.settings import ReliabilitySettings
 from nodes.protocol.wire import CUSTODY, Kind, Message, encode
 
 PEERS = [f"b{i}" for i in range(40)]
 
 
 def test_a_silent_peer_is_asked_twice_and_then_dead() -> None:
-    beats = Beats(Promises(beat_s=5))
-    beats.up("b1", 0)
-    assert beats.next_deadline() == 5
-    assert beats.due(4.9) == Due()
-    assert beats.due(5) == Due(ask=("b1",))
-    assert beats.due(9.9) == Due()
-    assert beats.due(10) == Due(ask=("b1",))
-    assert beats.due(15) == Due(dead=("b1",))
-    assert beats.next_deadline() is None
+    heartbeats = Heartbeats(ReliabilitySettings(beat_s=5))
+    heartbeats.up("b1", 0)
+    assert heartbeats.next_deadline() == 5
+    assert heartbeats.due(4.9) == Due()
+    assert heartbeats.due(5) == Due(ask=("b1",))
+    assert heartbeats.due(9.9) == Due()
+    assert heartbeats.due(10) == Due(ask=("b1",))
+    assert heartbeats.due(15) == Due(dead=("b1",))
+    assert heartbeats.next_deadline() is None
 
 
 def test_whatever_is_heard_is_a_sign_of_life() -> None:
-    beats = Beats(Promises(beat_s=5))
-    beats.up("b1", 0)
-    beats.due(5)
-    beats.due(10)
-    beats.heard("b1", 14)
-    assert beats.due(15) == Due()
-    assert beats.due(19) == Due(ask=("b1",))
+    heartbeats = Heartbeats(ReliabilitySettings(beat_s=5))
+    heartbeats.up("b1", 0)
+    heartbeats.due(5)
+    heartbeats.due(10)
+    heartbeats.received("b1", 14)
+    assert heartbeats.due(15) == Due()
+    assert heartbeats.due(19) == Due(ask=("b1",))
 
 
 def test_the_same_sign_told_twice_is_no_new_one() -> None:
-    beats = Beats(Promises(beat_s=5))
-    beats.up("b1", 0)
+    heartbeats = Heartbeats(ReliabilitySettings(beat_s=5))
+    heartbeats.up("b1", 0)
     for at in (5, 10, 15):
-        beats.heard("b1", 0)
-        dead = beats.due(at).dead
+        heartbeats.received("b1", 0)
+        dead = heartbeats.due(at).dead
     assert dead == ("b1",)
 
 
 def test_a_link_that_is_gone_is_not_watched() -> None:
-    beats = Beats(Promises(beat_s=5))
-    beats.up("b1", 0)
-    beats.down("b1")
-    beats.down("b1")
-    beats.heard("b1", 1)
-    beats.sent("b1", 1)
-    assert beats.next_deadline() is None
-    assert beats.due(100) == Due()
+    heartbeats = Heartbeats(ReliabilitySettings(beat_s=5))
+    heartbeats.up("b1", 0)
+    heartbeats.down("b1")
+    heartbeats.down("b1")
+    heartbeats.received("b1", 1)
+    heartbeats.sent("b1", 1)
+    assert heartbeats.next_deadline() is None
+    assert heartbeats.due(100) == Due()
 
 
 def test_without_beats_nobody_is_asked() -> None:
-    beats = Beats(Promises(beat_s=None))
-    beats.up("b1", 0)
-    assert beats.next_deadline() is None
-    assert beats.due(1e9) == Due()
-    assert beats.must_answer("b1", 0), "a peer that asks all the same is alive and wants to know"
+    heartbeats = Heartbeats(ReliabilitySettings(beat_s=None))
+    heartbeats.up("b1", 0)
+    assert heartbeats.next_deadline() is None
+    assert heartbeats.due(1e9) == Due()
+    assert heartbeats.must_answer("b1", 0), (
+        "a peer that asks all the same is alive and wants to know"
+    )
 
 
 def test_a_question_is_answered_unless_something_is_on_its_way_already() -> None:
-    beats = Beats(Promises(beat_s=5))
-    assert beats.must_answer("b2", 0)
-    beats.up("b1", 0)
-    assert beats.must_answer("b1", 1)
-    beats.sent("b1", 1)
-    assert not beats.must_answer("b1", 5.9)
-    assert beats.must_answer("b1", 6)
+    heartbeats = Heartbeats(ReliabilitySettings(beat_s=5))
+    assert heartbeats.must_answer("b2", 0)
+    heartbeats.up("b1", 0)
+    assert heartbeats.must_answer("b1", 1)
+    heartbeats.sent("b1", 1)
+    assert not heartbeats.must_answer("b1", 5.9)
+    assert heartbeats.must_answer("b1", 6)
 
 
 @given(delay=st.floats(0.001, 4), asks_at=st.floats(5, 100), sent_at=st.floats(0, 100))
@@ -89,14 +91,14 @@ def test_who_gets_no_answer_hears_something_else_after_asking(
     came_at = sent_at + delay
     if asks_at - 5 < came_at <= asks_at or sent_at > asks_at + delay:
         return  # then it would not have asked; or this was sent after the question came
-    beats = Beats(Promises(beat_s=5))
-    beats.up("b1", 0)
-    beats.sent("b1", sent_at)
-    assert beats.must_answer("b1", asks_at + delay) or came_at > asks_at
+    heartbeats = Heartbeats(ReliabilitySettings(beat_s=5))
+    heartbeats.up("b1", 0)
+    heartbeats.sent("b1", sent_at)
+    assert heartbeats.must_answer("b1", asks_at + delay) or came_at > asks_at
 
 
 def test_question_answer_and_acknowledgement_are_as_large_as_their_cost_says() -> None:
-    messages = [beat(7, QUESTION), beat(7, ANSWER)]
+    messages = [heartbeat_message(7, QUESTION), heartbeat_message(7, ANSWER)]
     assert {message.kind for message in messages} == {Kind.BEAT}
     head_and_mask = 6
     sizes = [len(encode(message)) + head_and_mask + FRAME for message in messages]
@@ -104,60 +106,62 @@ def test_question_answer_and_acknowledgement_are_as_large_as_their_cost_says() -
 
 
 def test_with_many_links_a_peer_is_asked_later_but_dies_as_soon_after_the_first_question() -> None:
-    beats = Beats(Promises(beat_s=5, beat_budget=EXCHANGE_COST))
+    heartbeats = Heartbeats(ReliabilitySettings(beat_s=5, beat_budget=EXCHANGE_COST))
     for number in range(20):
-        beats.up(f"b{number}", 0)
+        heartbeats.up(f"b{number}", 0)
     for number in range(1, 20):
-        beats.heard(f"b{number}", 10)
-    assert beats.interval == 20
-    assert beats.due(20) == Due(ask=("b0",))
-    assert beats.due(25) == Due(ask=("b0",))
-    assert beats.due(30) == Due(ask=tuple(f"b{number}" for number in range(1, 20)), dead=("b0",))
+        heartbeats.received(f"b{number}", 10)
+    assert heartbeats.interval == 20
+    assert heartbeats.due(20) == Due(ask=("b0",))
+    assert heartbeats.due(25) == Due(ask=("b0",))
+    assert heartbeats.due(30) == Due(
+        ask=tuple(f"b{number}" for number in range(1, 20)), dead=("b0",)
+    )
 
 
-def crowd() -> Beats:
+def crowd() -> Heartbeats:
     """Twenty links on which something was heard at 0, so that a peer may be silent until 20."""
-    beats = Beats(Promises(beat_s=5, beat_budget=EXCHANGE_COST))
+    heartbeats = Heartbeats(ReliabilitySettings(beat_s=5, beat_budget=EXCHANGE_COST))
     for number in range(20):
-        beats.up(f"b{number}", -1)
+        heartbeats.up(f"b{number}", -1)
     for number in range(20):
-        beats.heard(f"b{number}", 0)
-    return beats
+        heartbeats.received(f"b{number}", 0)
+    return heartbeats
 
 
 def test_who_owes_an_answer_is_watched_closely() -> None:
-    beats = crowd()
-    beats.sent("b0", 1)
-    beats.sent("b1", 2, awaits=True)
-    beats.sent("b1", 4, awaits=True)
-    assert beats.due(6.9) == Due()
-    assert beats.due(7) == Due(ask=("b1",))
-    assert beats.due(12) == Due(ask=("b1",))
-    assert beats.due(17) == Due(dead=("b1",))
+    heartbeats = crowd()
+    heartbeats.sent("b0", 1)
+    heartbeats.sent("b1", 2, awaits=True)
+    heartbeats.sent("b1", 4, awaits=True)
+    assert heartbeats.due(6.9) == Due()
+    assert heartbeats.due(7) == Due(ask=("b1",))
+    assert heartbeats.due(12) == Due(ask=("b1",))
+    assert heartbeats.due(17) == Due(dead=("b1",))
 
 
 def test_a_question_and_a_publication_with_custody_are_answered() -> None:
-    assert awaits_answer(beat(1, QUESTION))
-    assert not awaits_answer(beat(1, ANSWER))
+    assert awaits_answer(heartbeat_message(1, QUESTION))
+    assert not awaits_answer(heartbeat_message(1, ANSWER))
     assert awaits_answer(Message(Kind.PUBLISH, flags=CUSTODY))
     assert not awaits_answer(Message(Kind.PUBLISH))
     assert not awaits_answer(Message(Kind.OVERLAY))
 
 
 def test_who_owes_an_answer_and_says_anything_is_alive() -> None:
-    beats = crowd()
-    beats.sent("b1", 2, awaits=True)
-    beats.heard("b1", 6)
-    assert beats.due(19.9) == Due()
-    assert "b1" not in beats.due(20).ask
-    assert "b1" in beats.due(26).ask
+    heartbeats = crowd()
+    heartbeats.sent("b1", 2, awaits=True)
+    heartbeats.received("b1", 6)
+    assert heartbeats.due(19.9) == Due()
+    assert "b1" not in heartbeats.due(20).ask
+    assert "b1" in heartbeats.due(26).ask
 
 
 def test_a_sign_of_life_from_before_the_question_was_put_is_no_answer() -> None:
-    beats = crowd()
-    beats.sent("b1", 2, awaits=True)
-    beats.heard("b1", 1)
-    assert beats.due(7) == Due(ask=("b1",))
+    heartbeats = crowd()
+    heartbeats.sent("b1", 2, awaits=True)
+    heartbeats.received("b1", 1)
+    assert heartbeats.due(7) == Due(ask=("b1",))
 
 
 @st.composite
@@ -167,7 +171,7 @@ def stories(draw: st.DrawFn) -> list[tuple[float, str, str]]:
         st.lists(
             st.tuples(
                 st.floats(0, 300, allow_nan=False),
-                st.sampled_from(["up", "up", "down", "heard"]),
+                st.sampled_from(["up", "up", "down", "received"]),
                 st.sampled_from(PEERS),
             ),
             max_size=60,
@@ -187,53 +191,53 @@ def test_questions_keep_to_the_budget_the_silent_die_in_time_and_who_answers_liv
     story: list[tuple[float, str, str]], beat_s: float, budget: int, answering: dict[str, float]
 ) -> None:
     """`answering`: peers that answer each question, after this part of `beat_s`."""
-    beats = Beats(Promises(beat_s=beat_s, beat_budget=budget))
+    heartbeats = Heartbeats(ReliabilitySettings(beat_s=beat_s, beat_budget=budget))
     widest = max(beat_s, len(PEERS) * EXCHANGE_COST / budget)  # an interval at most
     longest = widest + 2 * beat_s + 1e-6
     answers: list[tuple[float, str]] = []
-    heard: dict[str, float] = {}
+    received: dict[str, float] = {}
     ups = questions = 0
 
     def look(now: float) -> None:
         nonlocal questions
-        ask, dead = beats.due(now)
+        ask, dead = heartbeats.due(now)
         questions += len(ask)
         for peer in ask:
             if peer in answering:
                 heapq.heappush(answers, (now + answering[peer] * beat_s, peer))
         for peer in dead:
             assert peer not in answering
-            assert now - heard.pop(peer) <= longest
-        for at in heard.values():
+            assert now - received.pop(peer) <= longest
+        for at in received.values():
             assert now - at <= longest, "silent for so long, and not dead"
 
     def pass_time(until: float) -> None:
         while True:
             moments = [answers[0][0]] if answers else []
-            if (deadline := beats.next_deadline()) is not None:
+            if (deadline := heartbeats.next_deadline()) is not None:
                 moments.append(deadline)
             if not moments or min(moments) > until:
                 return
             now = min(moments)
             while answers and answers[0][0] <= now:
                 _, peer = heapq.heappop(answers)
-                if peer in heard:
-                    heard[peer] = now
-                    beats.heard(peer, now)
+                if peer in received:
+                    received[peer] = now
+                    heartbeats.received(peer, now)
             look(now)
 
     for now, what, peer in story:
         pass_time(now)
-        if what == "up" and peer not in heard:
+        if what == "up" and peer not in received:
             ups += 1
-            heard[peer] = now
-            beats.up(peer, now)
-        elif what == "down" and peer in heard:
-            del heard[peer]
-            beats.down(peer)
-        elif what == "heard" and peer in heard:
-            heard[peer] = now
-            beats.heard(peer, now)
+            received[peer] = now
+            heartbeats.up(peer, now)
+        elif what == "down" and peer in received:
+            del received[peer]
+            heartbeats.down(peer)
+        elif what == "received" and peer in received:
+            received[peer] = now
+            heartbeats.received(peer, now)
         look(now)
         assert questions * EXCHANGE_COST <= budget * now + 2 * ups * EXCHANGE_COST + 1e-6
     pass_time(400)

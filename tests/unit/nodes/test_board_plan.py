@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.board.links import Line, Links, parse_links
+from nodes.board.links import LinkDirection, Links, parse_links
 from nodes.board.plan import Kernel, lacking, plan, queue_bytes, tbf_burst
 from testbed.links import model
 from testbed.topology.model import Shape
@@ -88,7 +88,9 @@ def test_where_nothing_is_asked_nothing_is_done() -> None:
 
 def test_each_filter_of_many_peers_has_its_own_preference() -> None:
     peers = tuple(IPv4Network((0x0A000001 + 2 * number, 32)) for number in range(1200))
-    filters = plan(Links("eth0", peers, Line(1e6), Line()), "tb0", 1500, SMALL).peers
+    filters = plan(
+        Links("eth0", peers, LinkDirection(1e6), LinkDirection()), "tb0", 1500, SMALL
+    ).peers
     assert [one.preference for one in filters] == [1, 2, 3]
 
 
@@ -104,7 +106,7 @@ def test_delay_without_netem_is_refused_and_named() -> None:
 
 def test_the_digest_follows_the_values_and_that_of_peers_only_them() -> None:
     def planned(rate: float, peer: str) -> tuple[str, str]:
-        links = Links("eth0", (IPv4Network(peer),), Line(rate), Line())
+        links = Links("eth0", (IPv4Network(peer),), LinkDirection(rate), LinkDirection())
         made = plan(links, "tb0", 1500, SMALL)
         return made.digest, made.peers_digest
 
@@ -123,8 +125,8 @@ def test_the_digest_follows_the_values_and_that_of_peers_only_them() -> None:
 def test_queues_and_bursts_are_those_of_the_labs_own_links(
     rate: float, mtu: int, queue: int | None, burst: int | None
 ) -> None:
-    line = Line(rate_bps=rate, queue_bytes=queue, burst_bytes=burst)
-    assert queue_bytes(line, mtu) == model.queue_bytes(Shape(rate_bps=rate, queue_bytes=queue), mtu)
+    link = LinkDirection(rate_bps=rate, queue_bytes=queue, burst_bytes=burst)
+    assert queue_bytes(link, mtu) == model.queue_bytes(Shape(rate_bps=rate, queue_bytes=queue), mtu)
     assert tbf_burst(rate, mtu, burst) == model.tbf_burst(rate, mtu, burst)
 
 

@@ -13,11 +13,11 @@ from websockets.frames import Close
 
 from nodes.delivery.base import Chunk, Scheduler
 from nodes.delivery.fifo import Whole
-from nodes.overlay.reliability.custody import has_custody, taken
+from nodes.overlay.reliability.custody import acknowledgement, has_custody
 from nodes.overlay.reliability.digest import decode as decode_digest
 from nodes.protocol.wire import CUSTODY, REPEATED, Kind, Message, decode, encode, message_id
 from nodes.runtime import client
-from nodes.runtime.config import BrokerPlace, NodeConfig, parse
+from nodes.runtime.config import BrokerAddress, NodeConfig, parse
 from nodes.runtime.connection import GOING_AWAY
 from nodes.runtime.journal import Journal
 from nodes.runtime.link import Link, LinkMethod
@@ -54,7 +54,7 @@ class Line:
             raise LOST
         self.sent.append(decode(chunk.data))
 
-    def packet_room(self) -> int:
+    def packet_payload(self) -> int:
         return 1444
 
     def unsent_bytes(self) -> int:
@@ -88,7 +88,7 @@ class Brokers:
         self.room = 1_000_000
 
     async def dial(
-        self, config: NodeConfig, broker: BrokerPlace, method: LinkMethod, queue: Scheduler
+        self, config: NodeConfig, broker: BrokerAddress, method: LinkMethod, queue: Scheduler
     ) -> Link:
         self.called.append(broker.name)
         if broker.name in self.down:
@@ -184,14 +184,14 @@ def test_a_lost_broker_is_called_once_more_then_the_next_and_one_that_stops_is_l
     async def story() -> None:
         sensor = started(Sensor, config(tmp_path, "sensor"))
         await sensor.open()
-        await until(lambda: sensor.core.home == "b1")
+        await until(lambda: sensor.core.broker == "b1")
         brokers.down = {"b1"}
         brokers.lines[0].break_off()
-        await until(lambda: sensor.core.home == "b2")
+        await until(lambda: sensor.core.broker == "b2")
         assert brokers.called == ["b1", "b1", "b2"]
         brokers.down = {"b2"}
         brokers.lines[1].break_off(SENT_AWAY)
-        await until(lambda: sensor.core.home == "b1")
+        await until(lambda: sensor.core.broker == "b1")
         assert brokers.called == ["b1", "b1", "b2", "b1"]
         assert sensor.status()["home"] == "b1"
         await sensor.close()
@@ -209,7 +209,7 @@ def test_what_is_owed_is_in_the_journal_until_it_is_taken(brokers: Brokers, tmp_
         line = brokers.lines[0]
         await until(lambda: len(published(line)) == 3)
         assert [each.message_id for each in journalled()] == [message_id(3, 1), message_id(3, 3)]
-        line.say(taken(1, Message(Kind.PUBLISH, message_id=message_id(3, 1))))
+        line.say(acknowledgement(1, Message(Kind.PUBLISH, message_id=message_id(3, 1))))
         await until(lambda: sensor.status()["owed"] == 1)
         assert [each.message_id for each in journalled()] == [message_id(3, 3)]
         # It is killed: nothing is closed, and another process begins with the same files.
@@ -228,7 +228,7 @@ def test_what_is_owed_is_in_the_journal_until_it_is_taken(brokers: Brokers, tmp_
     def journalled() -> list[Message]:
         journal = Journal(str(tmp_path / "journal"), "r1")
         try:
-            return journal.owed()
+            return journal.pending()
         finally:
             journal.close()
 
@@ -250,7 +250,7 @@ def test_a_timeline_is_advertised_at_once(brokers: Brokers, tmp_path: Path) -> N
             (Kind.ADVERTISE, "a"),
             (Kind.ADVERTISE, "b"),
         ]
-        sensor.quiet()
+        sensor.begin_stop()
         await sensor.close()
 
     run(story)

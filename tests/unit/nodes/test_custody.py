@@ -5,11 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodes.overlay.reliability.custody import (
-    copy_mark,
+    acknowledged_copy,
+    acknowledgement,
+    copy_checksum,
     encoded_with_custody,
     has_custody,
-    taken,
-    taken_copy,
 )
 from nodes.protocol.wire import CUSTODY, REPEATED, Kind, Message, WireError, decode, encode
 
@@ -17,13 +17,13 @@ from nodes.protocol.wire import CUSTODY, REPEATED, Kind, Message, WireError, dec
 @given(st.binary(max_size=40), st.integers(0, 2**64 - 1))
 def test_an_answer_names_the_copy_that_it_answers(routing: bytes, identity: int) -> None:
     copy = Message(Kind.PUBLISH, flags=CUSTODY, message_id=identity, topic="a", routing=routing)
-    answer = decode(encode(taken(9, copy)))
+    answer = decode(encode(acknowledgement(9, copy)))
     assert (answer.kind, answer.origin, answer.message_id) == (Kind.TAKEN, 9, identity)
-    assert taken_copy(answer) == copy_mark(copy)
+    assert acknowledged_copy(answer) == copy_checksum(copy)
 
 
 def test_copies_for_other_parts_of_the_overlay_are_told_apart() -> None:
-    marks = {copy_mark(Message(Kind.PUBLISH, routing=routing)) for routing in (b"", b"a", b"b")}
+    marks = {copy_checksum(Message(Kind.PUBLISH, routing=routing)) for routing in (b"", b"a", b"b")}
     assert len(marks) == 3
 
 
@@ -38,4 +38,4 @@ def test_only_publications_with_the_flag_are_answered() -> None:
 @pytest.mark.parametrize("payload", [b"", b"123", b"12345"])
 def test_an_answer_that_does_not_say_which_copy_is_an_error(payload: bytes) -> None:
     with pytest.raises(WireError, match="TAKEN with"):
-        taken_copy(Message(Kind.TAKEN, payload=payload))
+        acknowledged_copy(Message(Kind.TAKEN, payload=payload))

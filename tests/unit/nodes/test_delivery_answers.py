@@ -23,14 +23,14 @@ def test_the_next_goes_when_the_last_is_answered_and_not_before() -> None:
     scheduler = sender(2)
     hand_over(scheduler, 0.0)
     assert scheduler.next_chunk(10.0) is None
-    scheduler.on_answer(0, 10.0)
+    scheduler.on_ack(0, 10.0)
     assert scheduler.next_chunk(10.0) is not None
 
 
 def test_an_answer_may_come_before_we_know_that_the_chunk_left() -> None:
     scheduler = sender(2)
     scheduler.next_chunk(0.0)
-    scheduler.on_answer(0, 0.1)
+    scheduler.on_ack(0, 0.1)
     scheduler.on_progress(0, 0.2)
     assert scheduler.next_chunk(0.2) is not None
 
@@ -51,9 +51,9 @@ def test_the_late_answer_of_a_chunk_given_up_does_not_count_for_the_next() -> No
     scheduler = sender(3)
     hand_over(scheduler, 0.0, unsent=0)
     hand_over(scheduler, 2.0)
-    scheduler.on_answer(0, 2.1)
+    scheduler.on_ack(0, 2.1)
     assert scheduler.next_chunk(2.1) is None
-    scheduler.on_answer(1, 2.2)
+    scheduler.on_ack(1, 2.2)
     assert scheduler.next_chunk(2.2) is not None
 
 
@@ -62,27 +62,27 @@ def test_numbers_begin_again_after_256_and_with_each_connection() -> None:
     for number in range(258):
         hand_over(scheduler, 0.0)
         assert scheduler.next_chunk(0.0) is None
-        scheduler.on_answer(number % 256, 0.0)
+        scheduler.on_ack(number % 256, 0.0)
     hand_over(scheduler, 0.0)
     scheduler.on_link_lost(0.0)
     scheduler.on_link_up(1444, 0.0)
     hand_over(scheduler, 0.0)
-    scheduler.on_answer(258 % 256, 0.0)
+    scheduler.on_ack(258 % 256, 0.0)
     assert scheduler.next_chunk(0.0) is None
-    scheduler.on_answer(0, 0.0)
+    scheduler.on_ack(0, 0.0)
     assert scheduler.next_chunk(0.0) is not None
 
 
 @pytest.mark.parametrize("method", ["pq-pc", "dmpq-pc"])
 def test_what_is_needed_follows_from_the_parameters(method: str) -> None:
     needs = METHODS[method].needs
-    assert needs({}) == Needs(prompt_acks=True, line=True)
-    assert needs({"ack": "udp"}) == Needs(answers=True, line=True)
+    assert needs({}) == Needs(prompt_acks=True, link_model=True)
+    assert needs({"ack": "udp"}) == Needs(udp_acks=True, link_model=True)
 
 
 def test_labels_in_bits_and_our_own_method_say_what_they_need() -> None:
     assert METHODS["dmpq-pc"].needs({"label": "opcode"}) == Needs(
-        bits=True, prompt_acks=True, line=True
+        bits=True, prompt_acks=True, link_model=True
     )
-    assert METHODS["preemptive"].needs({}) == Needs(prompt_acks=True, line=True)
+    assert METHODS["preemptive"].needs({}) == Needs(prompt_acks=True, link_model=True)
     assert METHODS["fifo"].needs({}) == Needs()

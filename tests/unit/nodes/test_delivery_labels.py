@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from nodes.delivery import METHODS
 from nodes.delivery.base import Assembler, Chunk
-from nodes.protocol.labels import BITS, Form, Letter, form_and_level, levelled
+from nodes.protocol.labels import BITS, DmpqLabel, Form, form_and_level, levelled
 from nodes.protocol.wire import MAX_MESSAGE_BYTES, VERSION
 
 
@@ -66,8 +66,8 @@ def test_our_own_labels() -> None:
 def test_no_label_looks_like_a_message_without_one() -> None:
     ours = {levelled(form, level) for form in Form for level in range(1, 6)}
     assert len(ours) == 20
-    assert VERSION not in ours | set(Letter)
-    assert len(set(BITS.values())) == len(Letter)
+    assert VERSION not in ours | set(DmpqLabel)
+    assert len(set(BITS.values())) == len(DmpqLabel)
     assert [label for label in range(256) if label in ours] == [
         label for label in range(256) if _is_ours(label)
     ]
@@ -159,7 +159,9 @@ def test_pieces_without_end_are_refused_at_the_length_of_the_longest_message(
         receiving.on_chunk(piece)
 
 
-labels = st.sampled_from([*Letter, *(levelled(form, level) for form in Form for level in (1, 5))])
+labels = st.sampled_from(
+    [*DmpqLabel, *(levelled(form, level) for form in Form for level in (1, 5))]
+)
 hostile = st.builds(lambda label, rest: bytes((label,)) + rest, labels, st.binary(max_size=8))
 
 

@@ -4,9 +4,9 @@ from typing import ClassVar
 
 from delivery_model import STEPS, DeliveryModel
 from nodes.delivery.base import Chunk
-from nodes.protocol.labels import LETTERS, Letter, form_and_level
+from nodes.protocol.labels import DMPQ_LABELS, DmpqLabel, form_and_level
 
-URGENT_LETTERS = {Letter.URGENT, Letter.URGENT_PIECE, Letter.URGENT_LAST}
+URGENT_LETTERS = {DmpqLabel.URGENT, DmpqLabel.URGENT_PIECE, DmpqLabel.URGENT_LAST}
 SHARE_EVERY = 4
 
 
@@ -54,7 +54,7 @@ class DividedInBitsModel(DeliveryModel):
     parameters: ClassVar = {"label": "opcode", "dv": 200, "ack": "udp", "urgent_from": 3}
 
     def is_urgent(self, chunk: Chunk) -> bool:
-        return LETTERS[chunk.bits] in URGENT_LETTERS
+        return DMPQ_LABELS[chunk.bits] in URGENT_LETTERS
 
 
 class PreemptiveModel(DeliveryModel):

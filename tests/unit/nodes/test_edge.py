@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from nodes.overlay.base import (
+    Acknowledged,
     Action,
     BrokerName,
     Deliver,
@@ -14,15 +15,14 @@ from nodes.overlay.base import (
     Refuse,
     Send,
     Station,
-    Taken,
 )
 from nodes.overlay.edge import Edge
 from nodes.overlay.reliability import digest
-from nodes.overlay.reliability.custody import taken
-from nodes.overlay.reliability.dedup import Heard
-from nodes.overlay.reliability.heartbeat import ANSWER, QUESTION, beat
-from nodes.overlay.reliability.outbox import AGAIN_S, MAX_REPEATED
-from nodes.overlay.reliability.promises import Promises, promises
+from nodes.overlay.reliability.custody import acknowledgement
+from nodes.overlay.reliability.dedup import DeliveryRecord
+from nodes.overlay.reliability.heartbeat import ANSWER, QUESTION, heartbeat_message
+from nodes.overlay.reliability.outbox import MAX_REPEATED, RETRY_S
+from nodes.overlay.reliability.settings import ReliabilitySettings, reliability_settings
 from nodes.protocol.wire import (
     CUSTODY,
     MAX_PAYLOAD_BYTES,
@@ -34,8 +34,8 @@ from nodes.protocol.wire import (
 )
 
 ME = Station("c1", 3, (BrokerName("b1", 1), BrokerName("b2", 2)))
-STAR = promises("star", {})
-QUIET = Promises(beat_s=None)  # custody, no beats
+STAR = reliability_settings("star", {})
+QUIET = ReliabilitySettings(beat_s=None)  # custody, no beats
 
 
 def say(kind: Kind, topic: str, payload: bytes = b"") -> Message:
@@ -134,11 +134,13 @@ def test_an_alert_is_kept_until_it_is_taken() -> None:
     edge = Edge(ME, QUIET)
     edge.on_link_up("b1", 0)
     assert edge.publish(alert(1), 1) == [Send("b1", kept(alert(1)))]
-    assert (edge.owed, edge.left) == (1, False)
-    assert edge.owes(message_id(3, 1))
-    assert edge.on_message("b1", taken(1, alert(1)), 2) == [Taken(message_id(3, 1))]
-    assert edge.on_message("b1", taken(1, alert(1)), 2) == []
-    assert (edge.owed, edge.left) == (0, True)
+    assert (edge.pending, edge.left) == (1, False)
+    assert edge.is_pending(message_id(3, 1))
+    assert edge.on_message("b1", acknowledgement(1, alert(1)), 2) == [
+        Acknowledged(message_id(3, 1))
+    ]
+    assert edge.on_message("b1", acknowledgement(1, alert(1)), 2) == []
+    assert (edge.pending, edge.left) == (0, True)
 
 
 def test_levels_without_custody_go_out_as_they_are() -> None:
@@ -146,7 +148,7 @@ def test_levels_without_custody_go_out_as_they_are() -> None:
     edge.on_link_up("b1", 0)
     assert said(edge.publish(alert(1, level=2), 1)) == [alert(1, level=2)]
     assert said(edge.publish(alert(2, level=3), 1)) == [kept(alert(2, level=3))]
-    assert edge.owed == 1
+    assert edge.pending == 1
 
 
 def test_what_nobody_took_goes_to_the_next_broker_the_most_urgent_first() -> None:
@@ -168,12 +170,12 @@ def test_what_is_not_taken_on_a_living_link_is_sent_again_ever_more_rarely() -> 
     edge = Edge(ME, QUIET)
     edge.on_link_up("b1", 0)
     edge.publish(alert(1), 0)
-    assert edge.next_deadline() == AGAIN_S
-    assert edge.on_deadline(AGAIN_S - 1) == []
-    assert said(edge.on_deadline(AGAIN_S)) == [kept(alert(1))]
-    assert edge.on_deadline(2 * AGAIN_S) == []
-    assert said(edge.on_deadline(3 * AGAIN_S)) == [kept(alert(1))]
-    edge.on_message("b1", taken(1, alert(1)), 200)
+    assert edge.next_deadline() == RETRY_S
+    assert edge.on_deadline(RETRY_S - 1) == []
+    assert said(edge.on_deadline(RETRY_S)) == [kept(alert(1))]
+    assert edge.on_deadline(2 * RETRY_S) == []
+    assert said(edge.on_deadline(3 * RETRY_S)) == [kept(alert(1))]
+    edge.on_message("b1", acknowledgement(1, alert(1)), 200)
     assert edge.on_deadline(1e9) == []
     assert edge.next_deadline() is None
 
@@ -188,11 +190,11 @@ def test_without_a_link_nothing_is_sent_again() -> None:
 
 
 def test_after_a_break_what_was_taken_lately_is_repeated_for_the_brokers_memory() -> None:
-    edge = Edge(ME, Promises(beat_s=None, retain_s=100))
+    edge = Edge(ME, ReliabilitySettings(beat_s=None, retain_s=100))
     edge.on_link_up("b1", 0)
     for counter in range(1, MAX_REPEATED + 3):
         edge.publish(alert(counter), 0)
-        edge.on_message("b1", taken(1, alert(counter)), counter)
+        edge.on_message("b1", acknowledgement(1, alert(counter)), counter)
     edge.on_link_down("b1", 70)
     repeated = [m for m in said(edge.on_link_up("b2", 70)) if m.kind is Kind.PUBLISH]
     assert repeated == [
@@ -208,7 +210,7 @@ def test_a_large_message_is_not_repeated_and_pushes_nothing_out() -> None:
     edge.on_link_up("b1", 0)
     for message in (alert(1), alert(2, size=100_000)):
         edge.publish(message, 0)
-        edge.on_message("b1", taken(1, message), 1)
+        edge.on_message("b1", acknowledgement(1, message), 1)
     edge.on_link_down("b1", 2)
     again = [m.message_id for m in said(edge.on_link_up("b1", 3)) if m.kind is Kind.PUBLISH]
     assert again == [message_id(3, 1)]
@@ -217,7 +219,7 @@ def test_a_large_message_is_not_repeated_and_pushes_nothing_out() -> None:
 def test_what_a_journal_held_goes_out_with_the_first_link() -> None:
     edge = Edge(ME, QUIET)
     assert edge.restore([kept(alert(1)), kept(alert(2))], 0) == []
-    assert edge.owed == 2
+    assert edge.pending == 2
     assert said(edge.on_link_up("b1", 1)) == [
         say(Kind.ADVERTISE, "rain"),
         kept(alert(1)),
@@ -229,7 +231,7 @@ def test_what_was_taken_before_a_restart_is_repeated_with_the_first_link() -> No
     edge = Edge(ME, QUIET)
     edge.repeat([alert(1)], 0)
     edge.restore([alert(2)], 0)
-    assert edge.owed == 1
+    assert edge.pending == 1
     repeated = replace(alert(1), flags=CUSTODY | REPEATED)
     assert said(edge.on_link_up("b1", 1)) == [
         say(Kind.ADVERTISE, "rain"),
@@ -259,7 +261,7 @@ def test_what_finds_no_room_goes_out_once_without_custody_and_the_log_says_so() 
     assert isinstance(note, Note)
     assert note.event == "overflow"
     assert sending == Send("b1", alert(2, size=MAX_PAYLOAD_BYTES))
-    assert edge.owed == 1
+    assert edge.pending == 1
 
 
 def test_an_answer_that_does_not_say_which_copy_is_refused() -> None:
@@ -268,7 +270,7 @@ def test_an_answer_that_does_not_say_which_copy_is_refused() -> None:
     edge.publish(alert(1), 0)
     (action,) = edge.on_message("b1", Message(Kind.TAKEN, message_id=message_id(3, 1)), 1)
     assert isinstance(action, Refuse)
-    assert edge.owed == 1
+    assert edge.pending == 1
 
 
 def test_what_will_be_published_is_advertised_once_on_each_link() -> None:
@@ -296,7 +298,7 @@ def test_a_subscriber_answers_when_the_application_has_it_and_again_when_it_come
     edge = Edge(ME, QUIET, ("rain",))
     edge.on_link_up("b1", 0)
     message = Message(Kind.PUBLISH, 5, flags=CUSTODY, message_id=message_id(9, 1), topic="rain")
-    answer = Send("b1", taken(3, message))
+    answer = Send("b1", acknowledgement(3, message))
     assert edge.on_message("b1", message, 1) == [Deliver(message), answer]
     again = replace(message, flags=CUSTODY | REPEATED)
     assert edge.on_message("b1", again, 2) == [Duplicate(again), answer]
@@ -314,7 +316,7 @@ def test_an_alert_that_comes_again_after_thousands_of_others_is_recognised() -> 
 
 
 def test_after_a_break_a_subscriber_says_of_each_topic_what_it_has_of_the_last_time() -> None:
-    edge = Edge(ME, Promises(beat_s=None, retain_s=100), ("rain", "tilt"))
+    edge = Edge(ME, ReliabilitySettings(beat_s=None, retain_s=100), ("rain", "tilt"))
     assert len(said(edge.on_link_up("b1", 0))) == 2, "who was never there has missed nothing"
     for counter, at in ((1, 10.0), (2, 60.0), (3, 90.0)):
         identity = message_id(9, counter)
@@ -330,7 +332,10 @@ def test_after_a_break_a_subscriber_says_of_each_topic_what_it_has_of_the_last_t
 
 def test_a_subscriber_that_was_started_again_knows_what_it_had_and_asks_for_the_rest() -> None:
     edge = Edge(ME, QUIET, ("rain",))
-    before = [Heard(message_id(9, 1), "rain", 5, -50.0), Heard(message_id(9, 2), "rain", 1, -40.0)]
+    before = [
+        DeliveryRecord(message_id(9, 1), "rain", 5, -50.0),
+        DeliveryRecord(message_id(9, 2), "rain", 1, -40.0),
+    ]
     edge.resume(before)
     _, missed = said(edge.on_link_up("b1", 0))
     has = digest.decode(missed.payload)
@@ -345,34 +350,34 @@ def test_a_subscriber_that_was_started_again_knows_what_it_had_and_asks_for_the_
 
 
 def test_a_silent_broker_is_asked_and_then_given_up() -> None:
-    edge = Edge(ME, Promises(beat_s=5), ("rain",))
+    edge = Edge(ME, ReliabilitySettings(beat_s=5), ("rain",))
     edge.on_link_up("b1", 0)
-    question = [Send("b1", beat(3, QUESTION))]
+    question = [Send("b1", heartbeat_message(3, QUESTION))]
     assert edge.next_deadline() == 5
     assert edge.on_deadline(5) == question
     assert edge.on_deadline(10) == question
     (drop,) = edge.on_deadline(15)
     assert isinstance(drop, Drop)
-    assert (edge.home, edge.ready) == (None, False)
+    assert (edge.broker, edge.ready) == (None, False)
     assert edge.on_message("b1", Message(Kind.SUBSCRIBED, topic="rain"), 16) == []
     assert edge.on_link_down("b1", 17) == []
     assert edge.next_deadline() is None
 
 
 def test_a_broker_from_which_bytes_come_is_not_given_up() -> None:
-    edge = Edge(ME, Promises(beat_s=5))
+    edge = Edge(ME, ReliabilitySettings(beat_s=5))
     edge.on_link_up("b1", 0)
     edge.on_deadline(5)
     edge.on_deadline(10)
-    edge.on_life("b1", 12)
+    edge.on_activity("b1", 12)
     assert edge.on_deadline(15) == []
-    assert edge.home == "b1"
+    assert edge.broker == "b1"
 
 
 def test_a_question_is_answered_unless_something_else_was_just_sent() -> None:
-    edge = Edge(ME, Promises(beat_s=5))
+    edge = Edge(ME, ReliabilitySettings(beat_s=5))
     edge.on_link_up("b1", 0)
-    question = beat(1, QUESTION)
-    assert edge.on_message("b1", question, 1) == [Send("b1", beat(3, ANSWER))]
+    question = heartbeat_message(1, QUESTION)
+    assert edge.on_message("b1", question, 1) == [Send("b1", heartbeat_message(3, ANSWER))]
     assert edge.on_message("b1", question, 2) == []
-    assert edge.on_message("b1", beat(1, ANSWER), 9) == []
+    assert edge.on_message("b1", heartbeat_message(1, ANSWER), 9) == []

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from nodes.overlay.base import (
+    Acknowledged,
     Action,
     BrokerName,
     Deliver,
@@ -14,15 +15,14 @@ from nodes.overlay.base import (
     Duplicate,
     Send,
     Station,
-    Taken,
 )
 from nodes.overlay.edge import Edge
-from nodes.overlay.reliability.custody import has_custody, taken
-from nodes.overlay.reliability.heartbeat import ANSWER, QUESTION, beat
-from nodes.overlay.reliability.promises import Promises
+from nodes.overlay.reliability.custody import acknowledgement, has_custody
+from nodes.overlay.reliability.heartbeat import ANSWER, QUESTION, heartbeat_message
+from nodes.overlay.reliability.settings import ReliabilitySettings
 from nodes.protocol.wire import CUSTODY, REPEATED, Kind, Message, encode, message_id
 
-PROMISES = Promises(custody_from=3, beat_s=5.0, retain_s=600.0)
+PROMISES = ReliabilitySettings(custody_from=3, beat_s=5.0, retain_s=600.0)
 OTHER = 9  # the node that publishes what this one is handed
 
 
@@ -34,7 +34,7 @@ class EdgeModel(RuleBasedStateMachine):
         brokers = (BrokerName("b1", 1), BrokerName("b2", 2))
         self.edge = Edge(Station("c1", 3, brokers), PROMISES, ("rain",))
         self.now = 0.0
-        self.home: str | None = None
+        self.broker: str | None = None
         self.on_the_way: list[Message] = []  # to the broker, on this link
         self.published: list[int] = []  # with custody
         self.at_brokers: set[int] = set()
@@ -49,28 +49,28 @@ class EdgeModel(RuleBasedStateMachine):
                 case Send(peer, message):
                     encode(message)
                     if has_custody(message) or message.control:
-                        assert peer == self.home, "sent over a link that is not there"
-                    if self.home is not None:
+                        assert peer == self.broker, "sent over a link that is not there"
+                    if self.broker is not None:
                         self.on_the_way.append(message)
                 case Deliver(message):
                     self.delivered.append(message.message_id)
-                case Taken(identity):
+                case Acknowledged(identity):
                     assert identity not in self.taken, "told twice"
                     self.taken.add(identity)
                 case Drop(peer, _):
-                    assert peer == self.home
+                    assert peer == self.broker
                     self.break_link()
                 case Duplicate(message):
                     assert message.message_id in self.delivered
 
     def break_link(self) -> None:
-        self.home = None
+        self.broker = None
         self.on_the_way.clear()
 
-    @precondition(lambda self: self.home is None)
+    @precondition(lambda self: self.broker is None)
     @rule(peer=st.sampled_from(["b1", "b2"]))
     def a_link_comes_up_and_all_that_is_owed_goes_over_it(self, peer: str) -> None:
-        self.home = peer
+        self.broker = peer
         self.act(self.edge.on_link_up(peer, self.now))
         fresh = [m for m in self.on_the_way if has_custody(m) and not m.flags & REPEATED]
         assert {m.message_id for m in fresh} == set(self.published) - self.taken
@@ -80,10 +80,10 @@ class EdgeModel(RuleBasedStateMachine):
         repeated = {m.message_id for m in self.on_the_way if m.flags & REPEATED}
         assert repeated <= self.taken
 
-    @precondition(lambda self: self.home is not None)
+    @precondition(lambda self: self.broker is not None)
     @rule()
     def a_link_breaks_with_what_is_on_it(self) -> None:
-        peer, self.home = self.home, None
+        peer, self.broker = self.broker, None
         self.on_the_way.clear()
         assert peer is not None
         self.act(self.edge.on_link_down(peer, self.now))
@@ -107,17 +107,17 @@ class EdgeModel(RuleBasedStateMachine):
                 self.at_brokers.add(message.message_id)
             if message.kind is Kind.SUBSCRIBE:
                 confirmation = Message(Kind.SUBSCRIBED, topic=message.topic)
-                self.act(self.edge.on_message(self.home or "", confirmation, self.now))
+                self.act(self.edge.on_message(self.broker or "", confirmation, self.now))
 
-    @precondition(lambda self: self.home is not None and self.at_brokers)
+    @precondition(lambda self: self.broker is not None and self.at_brokers)
     @rule(data=st.data())
     def a_broker_takes_something_perhaps_again(self, data: st.DataObject) -> None:
         identity = data.draw(st.sampled_from(sorted(self.at_brokers)))
-        answer = taken(1, Message(Kind.PUBLISH, message_id=identity))
-        self.act(self.edge.on_message(self.home or "", answer, self.now))
+        answer = acknowledgement(1, Message(Kind.PUBLISH, message_id=identity))
+        self.act(self.edge.on_message(self.broker or "", answer, self.now))
         assert identity in self.taken
 
-    @precondition(lambda self: self.home is not None)
+    @precondition(lambda self: self.broker is not None)
     @rule(
         counter=st.integers(1, 6) | st.integers(2000, 2003),
         level=st.integers(1, 5),
@@ -132,15 +132,15 @@ class EdgeModel(RuleBasedStateMachine):
             Kind.PUBLISH, level, origin=OTHER, flags=flags, message_id=identity, topic="rain"
         )
         before = len(self.on_the_way)
-        self.act(self.edge.on_message(self.home or "", message, self.now))
+        self.act(self.edge.on_message(self.broker or "", message, self.now))
         self.handed_over.add(identity)
         answers = self.on_the_way[before:]
-        assert answers == ([taken(3, message)] if level >= 3 else [])
+        assert answers == ([acknowledgement(3, message)] if level >= 3 else [])
 
-    @precondition(lambda self: self.home is not None)
+    @precondition(lambda self: self.broker is not None)
     @rule(payload=st.sampled_from([QUESTION, ANSWER]))
     def a_beat_comes(self, payload: bytes) -> None:
-        self.act(self.edge.on_message(self.home or "", beat(1, payload), self.now))
+        self.act(self.edge.on_message(self.broker or "", heartbeat_message(1, payload), self.now))
 
     @rule(seconds=st.floats(0, 40))
     def time_passes(self, seconds: float) -> None:
@@ -152,7 +152,7 @@ class EdgeModel(RuleBasedStateMachine):
 
     @invariant()
     def what_is_published_is_owed_until_it_is_taken(self) -> None:
-        assert self.edge.owed == len(set(self.published) - self.taken)
+        assert self.edge.pending == len(set(self.published) - self.taken)
 
     @invariant()
     def the_application_gets_each_publication_once_if_it_is_not_older_than_the_window(self) -> None:
@@ -162,19 +162,19 @@ class EdgeModel(RuleBasedStateMachine):
 
     @invariant()
     def the_node_knows_its_home(self) -> None:
-        assert self.edge.home == self.home
+        assert self.edge.broker == self.broker
 
     def teardown(self) -> None:
         """In the end a link stays, and nothing stays owed."""
-        if self.home is None:
+        if self.broker is None:
             self.a_link_comes_up_and_all_that_is_owed_goes_over_it("b2")
         self.time_passes(0)
         sent = {m.message_id for m in self.on_the_way if has_custody(m)} | self.at_brokers
         assert set(self.published) - self.taken <= sent
         for identity in set(self.published) - self.taken:
             copy = replace(Message(Kind.PUBLISH), message_id=identity)
-            self.act(self.edge.on_message(self.home or "", taken(1, copy), self.now))
-        assert self.edge.owed == 0
+            self.act(self.edge.on_message(self.broker or "", acknowledgement(1, copy), self.now))
+        assert self.edge.pending == 0
         assert self.taken == set(self.published)
 
 

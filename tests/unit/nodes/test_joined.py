@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.protocol.joined import LONGEST_PART, MOST_PARTS, apart, join, parts
+from nodes.protocol.joined import LONGEST_PART, MOST_PARTS, join, parts, split
 from nodes.protocol.wire import (
     CUSTODY,
     HEADER_SIZE,
@@ -43,7 +43,7 @@ several = st.lists(readings, min_size=2, max_size=12)
 @given(several)
 def test_what_is_joined_comes_apart_again(publications: list[Message]) -> None:
     joined = decode(encode(join(publications, 3)))
-    assert apart(joined) == publications
+    assert split(joined) == publications
     assert joined.priority == max(one.priority for one in publications)
     assert (joined.kind, joined.topic, joined.origin) == (Kind.JOINED, TOPIC, 3)
     assert not joined.control
@@ -74,7 +74,7 @@ def test_scapy_shows_the_parts(publications: list[Message]) -> None:
 def test_any_bytes_are_parts_or_a_wire_error(payload: bytes) -> None:
     joined = Message(Kind.JOINED, topic=TOPIC, payload=payload)
     with suppress(WireError):
-        assert join(apart(joined), 0).payload == payload
+        assert join(split(joined), 0).payload == payload
     assert bytes(TestbedHeader(encode(joined)).payload) == payload
 
 
@@ -87,7 +87,7 @@ def test_damaged_bytes_are_other_parts_or_a_wire_error(
     good[place] ^= data.draw(st.integers(1, 255))
     damaged = Message(Kind.JOINED, topic=TOPIC, payload=bytes(good))
     with suppress(WireError):
-        assert join(apart(damaged), 3).payload == bytes(good)
+        assert join(split(damaged), 3).payload == bytes(good)
 
 
 def part(message: Message) -> bytes:
@@ -112,7 +112,7 @@ def part(message: Message) -> bytes:
 )
 def test_what_is_not_joined_by_the_rules_is_refused_with_a_reason(payload: bytes, why: str) -> None:
     with pytest.raises(WireError, match=why):
-        apart(Message(Kind.JOINED, topic=TOPIC, payload=payload))
+        split(Message(Kind.JOINED, topic=TOPIC, payload=payload))
 
 
 @pytest.mark.parametrize(

@@ -21,11 +21,11 @@ def alert(counter: int, size: int = 5) -> Message:
     return Message(Kind.PUBLISH, 5, 1, CUSTODY, 3, identity, 7, "tilt", payload)
 
 
-def owed(path: Path, run: str = "r1") -> list[int]:
+def pending(path: Path, run: str = "r1") -> list[int]:
     """The counters of what a sensor that is started now would find."""
     journal = Journal(str(path), run)
     try:
-        return [message.message_id & 0xFFFFFFFF for message in journal.owed()]
+        return [message.message_id & 0xFFFFFFFF for message in journal.pending()]
     finally:
         journal.close()
 
@@ -39,10 +39,10 @@ def test_what_nobody_has_taken_is_there_after_a_crash(path: Path) -> None:
     journal = Journal(str(path), "r1")
     for counter in (1, 2, 3):
         journal.add(alert(counter))
-    journal.taken(message_id(3, 2))
-    journal.taken(message_id(3, 9))  # not in it
+    journal.acknowledged(message_id(3, 2))
+    journal.acknowledged(message_id(3, 9))  # not in it
     again = Journal(str(path), "r1")  # nothing was closed
-    assert again.owed() == [alert(1), alert(3)]
+    assert again.pending() == [alert(1), alert(3)]
     assert again.highest_id == message_id(3, 3)
     journal.close()
     again.close()
@@ -53,10 +53,13 @@ def test_what_was_taken_lately_is_there_after_a_crash_too(path: Path) -> None:
     for counter in range(1, 103):
         journal.add(alert(counter))
     for counter in (*range(102, 2, -1), 1):
-        journal.taken(message_id(3, counter))
+        journal.acknowledged(message_id(3, counter))
     again = Journal(str(path), "r1")
-    assert again.owed() == [alert(2)]
-    assert again.taken_lately() == [*(alert(counter) for counter in range(65, 2, -1)), alert(1)]
+    assert again.pending() == [alert(2)]
+    assert again.recently_acknowledged() == [
+        *(alert(counter) for counter in range(65, 2, -1)),
+        alert(1),
+    ]
     journal.close()
     again.close()
 
@@ -65,12 +68,12 @@ def test_the_journal_of_another_run_is_begun_anew(path: Path) -> None:
     journal = Journal(str(path), "r1")
     journal.add(alert(1))
     journal.close()
-    assert owed(path, "r2") == []
-    assert owed(path, "r1") == []
+    assert pending(path, "r2") == []
+    assert pending(path, "r1") == []
 
 
 operations = st.lists(
-    st.tuples(st.sampled_from(["add", "add", "taken"]), st.integers(1, 6)), max_size=10
+    st.tuples(st.sampled_from(["add", "add", "acknowledged"]), st.integers(1, 6)), max_size=10
 )
 
 
@@ -88,8 +91,8 @@ def test_cut_at_any_byte_it_tells_what_was_whole_and_goes_on_from_there(
             if what == "add" and counter not in model:
                 journal.add(alert(counter))
                 model[counter] = None
-            elif what == "taken":
-                journal.taken(message_id(3, counter))
+            elif what == "acknowledged":
+                journal.acknowledged(message_id(3, counter))
                 model.pop(counter, None)
             at_size[journal.size] = list(model)
         journal.close()
@@ -98,11 +101,11 @@ def test_cut_at_any_byte_it_tells_what_was_whole_and_goes_on_from_there(
         for cut in range(len(data) + 1):
             path.write_bytes(data[:cut])
             whole = at_size[max(size for size in at_size if size <= cut)]
-            assert owed(path) == whole
+            assert pending(path) == whole
             going_on = Journal(str(path), "r1")
             going_on.add(alert(99))
             going_on.close()
-            assert owed(path) == [*whole, 99]
+            assert pending(path) == [*whole, 99]
 
 
 @given(st.binary(max_size=200))
@@ -125,17 +128,17 @@ def test_the_file_stays_small_however_much_is_published(path: Path) -> None:
     journal.add(alert(1))
     for counter in range(2, 500):
         journal.add(alert(counter, size=1000))
-        journal.taken(message_id(3, counter))
+        journal.acknowledged(message_id(3, counter))
         assert path.stat().st_size < 4 * MAX_REPEATED_BYTES + 2000
-    assert (owed(path), journal.owed()) == ([1], [alert(1)])
-    journal.taken(message_id(3, 1))
-    lately = journal.taken_lately()
+    assert (pending(path), journal.pending()) == ([1], [alert(1)])
+    journal.acknowledged(message_id(3, 1))
+    lately = journal.recently_acknowledged()
     assert lately[-2:] == [alert(499, size=1000), alert(1)]
     assert len(lately) > 50
     journal.close()
     again = Journal(str(path), "r1")
-    assert (again.owed(), again.highest_id) == ([], message_id(3, 499))
-    assert again.taken_lately() == lately
+    assert (again.pending(), again.highest_id) == ([], message_id(3, 499))
+    assert again.recently_acknowledged() == lately
     again.close()
 
 
@@ -145,10 +148,10 @@ def test_a_full_journal_refuses_what_does_not_fit_and_keeps_what_it_has(path: Pa
         journal.add(alert(counter, size=1000))
     with pytest.raises(OSError, match=r"the journal has .* of 5000 bytes"):
         journal.add(alert(5, size=1000))
-    journal.taken(message_id(3, 2))
+    journal.acknowledged(message_id(3, 2))
     journal.add(alert(6, size=1000))
     journal.close()
-    assert owed(path) == [1, 3, 4, 6]
+    assert pending(path) == [1, 3, 4, 6]
     assert path.stat().st_size <= 5000
 
 
@@ -179,7 +182,7 @@ def test_a_record_that_a_full_disk_tore_hides_nothing_that_comes_later(
             journal.add(alert(2))
     journal.add(alert(3))
     journal.close()
-    assert owed(path) == [1, 3]
+    assert pending(path) == [1, 3]
 
 
 def test_if_there_is_no_room_to_tidy_up_the_old_file_stays(
@@ -188,16 +191,16 @@ def test_if_there_is_no_room_to_tidy_up_the_old_file_stays(
     journal = Journal(str(path), "r1", limit=5000)
     for counter in range(1, 5):
         journal.add(alert(counter, size=1000))
-    journal.taken(message_id(3, 1))
+    journal.acknowledged(message_id(3, 1))
     with monkeypatch.context() as patched:
         patched.setattr(module.os, "pwrite", FullDisk(1500).pwrite)
         with pytest.raises(OSError, match="No space left"):
             journal.add(alert(5, size=1000))
     assert [each.name for each in path.parent.iterdir()] == ["journal"]
-    assert owed(path) == [2, 3, 4]
+    assert pending(path) == [2, 3, 4]
     journal.add(alert(5, size=1000))
     journal.close()
-    assert owed(path) == [2, 3, 4, 5]
+    assert pending(path) == [2, 3, 4, 5]
 
 
 def test_a_folder_that_is_not_there_is_an_error(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from nodes.runtime.tcp_info import (
     NO_TRAFFIC,
     acknowledge_now,
-    packet_room,
+    packet_payload,
     shortest_round_trip_s,
     traffic,
     unsent_bytes,
@@ -44,7 +44,7 @@ class Segments:
 def test_a_message_of_this_size_and_its_head_fill_one_packet(
     segment: int, masked: bool, room: int
 ) -> None:
-    assert packet_room(Segments(segment), masked=masked) == room  # type: ignore[arg-type]
+    assert packet_payload(Segments(segment), masked=masked) == room  # type: ignore[arg-type]
 
 
 @contextmanager
@@ -67,7 +67,7 @@ def test_the_round_trip_of_a_connection_is_known_and_of_a_closed_one_is_not() ->
         here.close()
         assert shortest_round_trip_s(here) is None
         assert unsent_bytes(here) == 0
-        assert packet_room(here, masked=False) == 532
+        assert packet_payload(here, masked=False) == 532
         acknowledge_now(here)
 
 

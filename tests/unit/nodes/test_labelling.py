@@ -7,7 +7,7 @@ from websockets.protocol import Protocol
 from websockets.server import ServerProtocol
 from websockets.uri import parse_uri
 
-from nodes.runtime.label_extension import Acceptance, Labelling, Offer, agreed
+from nodes.runtime.label_extension import Acceptance, LabelExtension, Offer, agreed
 
 Ends = tuple[ClientProtocol, ServerProtocol]
 
@@ -26,7 +26,7 @@ def connected(*, offered: bool = True, accepted: bool = True, times: int = 1) ->
     return client, server
 
 
-def label(end: Protocol) -> Labelling:
+def label(end: Protocol) -> LabelExtension:
     found = agreed(end)
     assert found is not None
     return found
@@ -41,23 +41,23 @@ def test_every_number_travels_both_ways_and_in_order() -> None:
     client, server = connected()
     for sender, receiver in ((client, server), (server, client)):
         for bits in range(8):
-            label(sender).say = bits
+            label(sender).outgoing = bits
             sender.send_binary(bytes([bits]) * 200)
         frames = carry(sender, receiver)
         assert [frame.data[0] for frame in frames] == list(range(8))
-        assert list(label(receiver).heard) == list(range(8))
+        assert list(label(receiver).received) == list(range(8))
 
 
 def test_a_message_in_fragments_has_one_number_and_control_frames_have_none() -> None:
     client, server = connected()
-    label(client).say = 5
+    label(client).outgoing = 5
     client.send_binary(b"begin", fin=False)
     client.send_ping(b"")
     client.send_continuation(b"end", fin=True)
-    label(client).say = 0
+    label(client).outgoing = 0
     client.send_binary(b"next")
     assert len(carry(client, server)) == 4
-    assert list(label(server).heard) == [5, 0]
+    assert list(label(server).received) == [5, 0]
 
 
 @pytest.mark.parametrize("opcode", [Opcode.CONT, Opcode.PING])

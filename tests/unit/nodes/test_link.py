@@ -58,7 +58,7 @@ class FakeConnection:
             raise LOST
         self.sent.append(chunk.data)
 
-    def packet_room(self) -> int:
+    def packet_payload(self) -> int:
         return 1444
 
     def unsent_bytes(self) -> int:
@@ -187,7 +187,7 @@ def test_a_method_that_holds_back_hears_of_progress_at_its_deadline() -> None:
     async def story() -> None:
         connection, listener = FakeConnection(), Listener()
         queue = HoldsBack(asyncio.get_running_loop().time() + 0.02)
-        link = Link("b1", connection, queue, Whole({}), Needs(line=True))
+        link = Link("b1", connection, queue, Whole({}), Needs(link_model=True))
         link.offer(b"later", 1)
         running = asyncio.create_task(link.run(listener.handle, listener.refuse))
         await until(lambda: connection.sent == [b"later"])
@@ -219,11 +219,11 @@ class WaitsForAnswers(Fifo):
 
     def __init__(self) -> None:
         super().__init__({})
-        self.room = 0
+        self.packet_payload = 0
         self.answered: list[int] = [255]
 
-    def on_link_up(self, room: int, now: float) -> None:
-        self.room = room
+    def on_link_up(self, packet_payload: int, now: float) -> None:
+        self.packet_payload = packet_payload
 
     def next_chunk(self, now: float) -> Chunk | None:
         return super().next_chunk(now) if self.answered else None
@@ -233,7 +233,7 @@ class WaitsForAnswers(Fifo):
             self.answered.clear()
         super().on_progress(unsent_bytes, now)
 
-    def on_answer(self, number: int, now: float) -> None:
+    def on_ack(self, number: int, now: float) -> None:
         self.answered.append(number)
 
 
@@ -242,7 +242,7 @@ class FakeAnswers:
 
     def __init__(self) -> None:
         self.sent: list[int] = []
-        self.heard: Callable[[int], None] | None = None
+        self.received: Callable[[int], None] | None = None
         self.closed = False
 
     def send(self, number: int) -> None:
@@ -256,22 +256,22 @@ def test_an_answer_lets_the_next_chunk_go_and_each_chunk_is_answered() -> None:
     async def story() -> None:
         message = encode(Message(Kind.PUBLISH, topic="t"))
         connection, listener = FakeConnection(*[message] * 3), Listener()
-        queue, answers = WaitsForAnswers(), FakeAnswers()
-        link = Link("b1", connection, queue, Whole({}), Needs(answers=True), answers)
+        queue, udp_acks = WaitsForAnswers(), FakeAnswers()
+        link = Link("b1", connection, queue, Whole({}), Needs(udp_acks=True), udp_acks)
         link.begin()
-        assert queue.room == 1444
+        assert queue.packet_payload == 1444
         for data in (b"one", b"two"):
             link.offer(data, 1)
         running = asyncio.create_task(link.run(listener.handle, listener.refuse))
         await until(lambda: len(listener.got) == 3)
-        assert answers.sent == [0, 1, 2]
+        assert udp_acks.sent == [0, 1, 2]
         assert connection.sent == [b"one"]
-        assert answers.heard is not None
-        answers.heard(0)
+        assert udp_acks.received is not None
+        udp_acks.received(0)
         await until(lambda: connection.sent == [b"one", b"two"])
         connection.lose()
         await running
-        assert answers.closed
+        assert udp_acks.closed
 
     run(story)
 
@@ -389,14 +389,14 @@ def test_a_part_of_a_message_is_a_sign_of_life_and_so_is_what_the_peer_takes_of_
     async def story() -> None:
         connection = FakeConnection()
         link = Link("b1", connection, Fifo({}), Whole({}))  # type: ignore[arg-type]
-        assert link.lived_ago_s() is None
+        assert link.active_ago_s() is None
         connection.has_seen = Traffic(10, 0.5, 0, 9.0)
-        assert link.lived_ago_s() == 0.5
-        assert link.lived_ago_s() is None, "that is known already"
+        assert link.active_ago_s() == 0.5
+        assert link.active_ago_s() is None, "that is known already"
         connection.has_seen = Traffic(10, 7.0, 99, 0.25)
-        assert link.lived_ago_s() == 0.25
+        assert link.active_ago_s() == 0.25
         connection.unsent = 0
         connection.has_seen = Traffic(10, 7.0, 199, 0.25)
-        assert link.lived_ago_s() is None, "it has everything; now it could speak for itself"
+        assert link.active_ago_s() is None, "it has everything; now it could speak for itself"
 
     run(story)

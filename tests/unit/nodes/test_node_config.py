@@ -9,7 +9,7 @@ import pytest
 from nodes.overlay.base import BrokerName, Station
 from nodes.protocol.kinds import NodeKind
 from nodes.protocol.wire import MAX_SUBSCRIPTIONS
-from nodes.runtime.config import BrokerPlace, ConfigError, Endpoint, Method, load, parse
+from nodes.runtime.config import BrokerAddress, ConfigError, Endpoint, Method, load, parse
 
 GOOD: dict[str, Any] = {
     "lab": "slope",
@@ -36,7 +36,7 @@ GOOD: dict[str, Any] = {
 def test_a_good_configuration_is_understood() -> None:
     config = parse(GOOD)
     assert config.kind is NodeKind.SUBSCRIBER
-    assert config.brokers == (BrokerPlace("b1", 1, Endpoint("10.77.0.1", 7000)),)
+    assert config.brokers == (BrokerAddress("b1", 1, Endpoint("10.77.0.1", 7000)),)
     assert config.topics == ("rain", "{4 0-ff *}alert")
     assert config.delivery.parameters == {"limit_bytes": 5}
     assert config.deliveries == {"s1": Method("fifo", {"limit_bytes": 6})}

@@ -17,8 +17,8 @@ from nodes.protocol.wire import Kind, Message, encode
 from nodes.runtime.broker import Broker
 from nodes.runtime.config import Endpoint, NodeConfig, parse
 from nodes.runtime.connection import SETTINGS
-from nodes.runtime.control import ControlSocket, answer
-from nodes.runtime.link_eviction import Use
+from nodes.runtime.control import ControlSocket, respond
+from nodes.runtime.link_eviction import LinkActivity
 from nodes.runtime.log import Log
 from nodes.runtime.node import NodeFailed
 from nodes.runtime.sensor import Sensor
@@ -59,7 +59,7 @@ def test_every_question_has_an_answer_and_a_bad_one_a_reason(tmp_path: Path) -> 
     async def ask() -> None:
         log = Log(str(tmp_path / "n1.jsonl"), "n1")
         node = Sensor(config(tmp_path, "sensor"), log)
-        assert answer(node, {"do": "status"}) == {
+        assert respond(node, {"do": "status"}) == {
             "ok": True,
             "state": "waiting",
             "ready": False,
@@ -71,25 +71,25 @@ def test_every_question_has_an_answer_and_a_bad_one_a_reason(tmp_path: Path) -> 
             "home": None,
             "owed": 0,
         }
-        assert answer(node, {"do": "overlay"})["overlay"] == {"home": None, "owed": 0}
+        assert respond(node, {"do": "overlay"})["overlay"] == {"home": None, "owed": 0}
         for bad, reason in [
             (5, "a question is a JSON object"),
             ({}, "None is no question"),
             ({"do": ["go"]}, "is no question; there are status, overlay, go, publish, play"),
             ({"do": "publish"}, "n1 is waiting"),
         ]:
-            reply = answer(node, bad)
+            reply = respond(node, bad)
             assert reply["ok"] is False
             assert reason in reply["error"]
-        assert answer(node, {"do": "go"}) == {"ok": True}
-        assert answer(node, {"do": "go"}) == {"ok": True}
-        assert "topic is None" in answer(node, {"do": "publish"})["error"]
+        assert respond(node, {"do": "go"}) == {"ok": True}
+        assert respond(node, {"do": "go"}) == {"ok": True}
+        assert "topic is None" in respond(node, {"do": "publish"})["error"]
         published = {"do": "publish", "topic": "t", "priority": 1, "size": 9}
-        assert answer(node, published) == {"ok": True, "id": "0000000100000001"}
-        assert answer(node, {"do": "status"})["queued"] == 1
+        assert respond(node, published) == {"ok": True, "id": "0000000100000001"}
+        assert respond(node, {"do": "status"})["queued"] == 1
         node.terminate()
-        assert "does not take go" in answer(node, {"do": "go"})["error"]
-        assert "n1 is stopping" in answer(node, published)["error"]
+        assert "does not take go" in respond(node, {"do": "go"})["error"]
+        assert "n1 is stopping" in respond(node, published)["error"]
         log.close()
 
     asyncio.run(ask())
@@ -124,10 +124,10 @@ class FullLink:
     """A link that takes nothing, and remembers being ended."""
 
     peer = "c1"
-    parting = False
+    closing_orderly = False
 
     def __init__(self) -> None:
-        self.use = Use(0.0)
+        self.activity = LinkActivity(0.0)
         self.ended: list[str] = []
 
     def offer(
@@ -142,7 +142,7 @@ class FullLink:
 def test_a_link_with_no_room_for_a_control_message_ends_and_one_for_anything_else_stays(
     tmp_path: Path,
 ) -> None:
-    async def live() -> None:
+    async def run_until_stopped() -> None:
         log = Log(str(tmp_path / "n1.jsonl"), "n1")
         node = Broker(config(tmp_path, "broker"), log)
         link = FullLink()
@@ -155,7 +155,7 @@ def test_a_link_with_no_room_for_a_control_message_ends_and_one_for_anything_els
         assert link.ended == ["no room for SUBSCRIBED: no room at all"]
         log.close()
 
-    asyncio.run(live())
+    asyncio.run(run_until_stopped())
     assert [event["kind"] for event in events(tmp_path)] == ["PUBLISH", "OVERLAY", "SUBSCRIBED"]
 
 
@@ -173,7 +173,7 @@ class EvictingLink(FullLink):
 def test_a_message_that_made_room_is_logged_by_its_own_name_and_the_newer_is_not_refused(
     tmp_path: Path,
 ) -> None:
-    async def live() -> None:
+    async def run_until_stopped() -> None:
         log = Log(str(tmp_path / "n1.jsonl"), "n1")
         node = Broker(config(tmp_path, "broker"), log)
         node.links["c1"] = EvictingLink()  # type: ignore[assignment]
@@ -181,7 +181,7 @@ def test_a_message_that_made_room_is_logged_by_its_own_name_and_the_newer_is_not
         assert node.perform([Send("c1", newer)]) == []
         log.close()
 
-    asyncio.run(live())
+    asyncio.run(run_until_stopped())
     (drop,) = events(tmp_path)
     assert drop == {
         "t": drop["t"],
@@ -197,7 +197,7 @@ def test_a_message_that_made_room_is_logged_by_its_own_name_and_the_newer_is_not
 
 
 def test_a_sensor_whose_timeline_fails_does_not_go_on_in_silence(tmp_path: Path) -> None:
-    async def live() -> None:
+    async def run_until_stopped() -> None:
         log = Log(str(tmp_path / "n1.jsonl"), "n1")
         node = Sensor(config(tmp_path, "sensor"), log)
         node.core.publish = lambda message, now: 1 / 0  # type: ignore[method-assign]
@@ -205,11 +205,11 @@ def test_a_sensor_whose_timeline_fails_does_not_go_on_in_silence(tmp_path: Path)
         action = {"at_ns": 0, "topic": "t", "priority": 1, "size": 1}
         assert node.play(0, [action]) == 1
         with pytest.raises(NodeFailed, match="ZeroDivisionError"):
-            await node.live()
+            await node.run_until_stopped()
         await node.close()
         log.close()
 
-    asyncio.run(asyncio.wait_for(live(), 30))
+    asyncio.run(asyncio.wait_for(run_until_stopped(), 30))
 
 
 @pytest.mark.parametrize("patience_s", [0.05, 600])
@@ -218,14 +218,14 @@ def test_a_guest_that_never_speaks_is_refused_in_time_unless_the_broker_stops_fi
 ) -> None:
     monkeypatch.setitem(SETTINGS, "open_timeout", patience_s)
 
-    async def live() -> None:
+    async def run_until_stopped() -> None:
         log = Log(str(tmp_path / "n1.jsonl"), "n1")
         with socket.create_server(("127.0.0.1", 0)) as probe:
             port = probe.getsockname()[1]
         told = replace(config(tmp_path, "broker"), listen=Endpoint("127.0.0.1", port))
         node = Broker(told, log)
         node.go()
-        living = asyncio.create_task(node.live())
+        living = asyncio.create_task(node.run_until_stopped())
         while not node.ready:
             await asyncio.sleep(0.005)
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
@@ -237,7 +237,7 @@ def test_a_guest_that_never_speaks_is_refused_in_time_unless_the_broker_stops_fi
         writer.close()
         log.close()
 
-    asyncio.run(asyncio.wait_for(live(), 60))
+    asyncio.run(asyncio.wait_for(run_until_stopped(), 60))
     refusals = [event["reason"] for event in events(tmp_path) if event["event"] == "refuse"]
     assert refusals == (["no WebSocket handshake in time"] if patience_s < 1 else [])
     assert events(tmp_path)[-1]["event"] == "stop"
@@ -280,7 +280,7 @@ class Clockwork:
 
 
 def test_a_core_is_woken_at_its_deadline_and_its_actions_are_carried_out(tmp_path: Path) -> None:
-    async def live() -> None:
+    async def run_until_stopped() -> None:
         log = Log(str(tmp_path / "n1.jsonl"), "n1")
         node = Broker(config(tmp_path, "broker"), log)
         core = Clockwork(node.now() + 0.02)
@@ -293,7 +293,7 @@ def test_a_core_is_woken_at_its_deadline_and_its_actions_are_carried_out(tmp_pat
         assert node.received == 1
         log.close()
 
-    asyncio.run(live())
+    asyncio.run(run_until_stopped())
     kinds = [event["event"] for event in events(tmp_path)]
     assert kinds == ["receive", "duplicate", "drop"]  # who is gone needs no refusal
     assert events(tmp_path)[2]["reason"] == "there is no link to gone"

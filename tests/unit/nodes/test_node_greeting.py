@@ -15,15 +15,15 @@ from nodes.runtime.handshake import (
     MAX_NAME,
     PROOF_HELLO_BYTES,
     Caller,
-    Card,
+    HandshakeError,
     Host,
-    Unwelcome,
+    Identity,
     new_nonce,
 )
 
 SECRET = b"of the slope"
-SENSOR = Card("s1", 2, "slope", SECRET)
-BROKER = Card("b1", 1, "slope", SECRET)
+SENSOR = Identity("s1", 2, "slope", SECRET)
+BROKER = Identity("b1", 1, "slope", SECRET)
 
 
 def words(said: bytes) -> dict[str, Any]:
@@ -36,7 +36,9 @@ def say(**told: Any) -> bytes:
     return encode(Message(Kind.HELLO, payload=json.dumps(told).encode()))
 
 
-def shake(caller: Card = SENSOR, host: Card = BROKER, meant: str = "b1") -> tuple[bytes, str]:
+def shake(
+    caller: Identity = SENSOR, host: Identity = BROKER, meant: str = "b1"
+) -> tuple[bytes, str]:
     """A whole handshake: the host's answer, and whom it has admitted."""
     one, other = Caller(caller, meant, new_nonce()), Host(host, new_nonce())
     claimed, answer = other.answer(one.first())
@@ -51,34 +53,34 @@ def test_two_nodes_that_know_the_secret_believe_each_other() -> None:
 
 @given(st.text(min_size=1, max_size=MAX_NAME).filter(lambda name: name != "b1"), st.binary())
 def test_any_name_and_any_secret_will_do_and_the_first_hello_fits(name: str, secret: bytes) -> None:
-    caller = Card(name, 7, "slope", secret)
+    caller = Identity(name, 7, "slope", secret)
     assert len(Caller(caller, "b1", new_nonce()).first()) <= MAX_HELLO_BYTES
-    _, admitted = shake(caller, Card("b1", 1, "slope", secret))
+    _, admitted = shake(caller, Identity("b1", 1, "slope", secret))
     assert admitted == name
 
 
 def test_the_second_hello_has_always_the_same_length() -> None:
-    for card in (SENSOR, Card("n" * MAX_NAME, 2**32 - 1, "slope", SECRET)):
+    for card in (SENSOR, Identity("n" * MAX_NAME, 2**32 - 1, "slope", SECRET)):
         caller, host = Caller(card, "b1", new_nonce()), Host(BROKER, new_nonce())
         _, answer = host.answer(caller.first())
         assert len(caller.answer(answer)) == PROOF_HELLO_BYTES
 
 
 def test_a_caller_refuses_a_host_that_does_not_know_the_secret() -> None:
-    with pytest.raises(Unwelcome, match="b1 does not know the lab's secret"):
-        shake(host=Card("b1", 1, "slope", b"another"))
+    with pytest.raises(HandshakeError, match="b1 does not know the lab's secret"):
+        shake(host=Identity("b1", 1, "slope", b"another"))
 
 
 def test_a_host_refuses_a_caller_that_does_not_know_the_secret() -> None:
-    host, guess = Host(BROKER, new_nonce()), Card("s1", 2, "slope", b"a guess")
+    host, guess = Host(BROKER, new_nonce()), Identity("s1", 2, "slope", b"a guess")
     caller = Caller(guess, "b1", new_nonce())
     _, answer = host.answer(caller.first())
     heard = words(answer)
-    with pytest.raises(Unwelcome, match="b1 does not know"):
+    with pytest.raises(HandshakeError, match="b1 does not know"):
         caller.answer(answer)
-    impostor = Host(Card("b1", 1, "slope", b"a guess"), heard["nonce"])
+    impostor = Host(Identity("b1", 1, "slope", b"a guess"), heard["nonce"])
     _, fitting = impostor.answer(caller.first())  # so that the caller goes on
-    with pytest.raises(Unwelcome, match="s1 does not know the lab's secret"):
+    with pytest.raises(HandshakeError, match="s1 does not know the lab's secret"):
         host.admit(caller.answer(fitting))
 
 
@@ -89,9 +91,9 @@ def test_a_recorded_handshake_is_worth_nothing_on_another_connection() -> None:
     assert first_host.admit(proof) == "s1"
     later = Host(BROKER, new_nonce())
     later.answer(caller.first())
-    with pytest.raises(Unwelcome, match="s1 does not know"):
+    with pytest.raises(HandshakeError, match="s1 does not know"):
         later.admit(proof)
-    with pytest.raises(Unwelcome, match="b1 does not know"):
+    with pytest.raises(HandshakeError, match="b1 does not know"):
         Caller(SENSOR, "b1", new_nonce()).answer(answer)
 
 
@@ -102,26 +104,26 @@ def test_a_proof_is_bound_to_both_names() -> None:
     proof = caller.answer(answer)
     other = Host(BROKER, nonces[1])
     other.answer(say(name="s2", lab="slope", nonce=nonces[0]))
-    with pytest.raises(Unwelcome, match="s2 does not know"):
+    with pytest.raises(HandshakeError, match="s2 does not know"):
         other.admit(proof)
 
 
 def test_the_hosts_proof_cannot_be_given_back_as_the_callers() -> None:
     host = Host(BROKER, new_nonce())
     _, answer = host.answer(Caller(SENSOR, "b1", new_nonce()).first())
-    with pytest.raises(Unwelcome, match="s1 does not know"):
+    with pytest.raises(HandshakeError, match="s1 does not know"):
         host.admit(say(proof=words(answer)["proof"]))
-    with pytest.raises(Unwelcome, match="s1 does not know"):
+    with pytest.raises(HandshakeError, match="s1 does not know"):
         host.admit(answer)
 
 
 def test_who_gives_back_the_nonce_or_the_name_that_it_was_told_is_refused() -> None:
     nonce = new_nonce()
-    with pytest.raises(Unwelcome, match="gives back the nonce"):
+    with pytest.raises(HandshakeError, match="gives back the nonce"):
         Host(BROKER, nonce).answer(say(name="s1", lab="slope", nonce=nonce))
-    with pytest.raises(Unwelcome, match="gives back the nonce"):
+    with pytest.raises(HandshakeError, match="gives back the nonce"):
         Caller(SENSOR, "b1", nonce).answer(say(name="b1", lab="slope", nonce=nonce, proof="00"))
-    with pytest.raises(Unwelcome, match="the name of this node itself"):
+    with pytest.raises(HandshakeError, match="the name of this node itself"):
         Host(BROKER, nonce).answer(say(name="b1", lab="slope", nonce=new_nonce()))
 
 
@@ -129,9 +131,9 @@ def test_who_gives_back_the_nonce_or_the_name_that_it_was_told_is_refused() -> N
 def test_a_hello_without_a_proof_is_refused_by_both_sides(proof: dict[str, Any]) -> None:
     host = Host(BROKER, new_nonce())
     host.answer(say(name="s1", lab="slope", nonce=new_nonce()))
-    with pytest.raises(Unwelcome, match="s1 gives no proof"):
+    with pytest.raises(HandshakeError, match="s1 gives no proof"):
         host.admit(say(**proof))
-    with pytest.raises(Unwelcome, match="b1 gives no proof"):
+    with pytest.raises(HandshakeError, match="b1 gives no proof"):
         Caller(SENSOR, "b1", new_nonce()).answer(
             say(name="b1", lab="slope", nonce=new_nonce(), **proof)
         )
@@ -141,12 +143,12 @@ def test_a_hello_without_a_proof_is_refused_by_both_sides(proof: dict[str, Any])
 def test_a_proof_of_any_other_kind_is_wrong(proof: Any) -> None:
     host = Host(BROKER, new_nonce())
     host.answer(say(name="s1", lab="slope", nonce=new_nonce()))
-    with pytest.raises(Unwelcome, match="s1 does not know the lab's secret"):
+    with pytest.raises(HandshakeError, match="s1 does not know the lab's secret"):
         host.admit(say(proof=proof))
 
 
 def test_a_proof_before_the_first_hello_is_refused() -> None:
-    with pytest.raises(Unwelcome, match="a proof before the first HELLO"):
+    with pytest.raises(HandshakeError, match="a proof before the first HELLO"):
         Host(BROKER, new_nonce()).admit(say(proof="00" * 32))
 
 
@@ -174,23 +176,23 @@ FIRST = Caller(SENSOR, "b1", new_nonce()).first()
     ],
 )
 def test_anything_else_is_no_hello(said: bytes | str, reason: str) -> None:
-    with pytest.raises(Unwelcome, match=reason):
+    with pytest.raises(HandshakeError, match=reason):
         Host(BROKER, new_nonce()).answer(said)
-    with pytest.raises(Unwelcome, match=reason):
+    with pytest.raises(HandshakeError, match=reason):
         Caller(SENSOR, "b1", new_nonce()).answer(said)
 
 
 def test_another_broker_than_the_one_that_was_called_is_refused() -> None:
-    with pytest.raises(Unwelcome, match="b1 answered where b2 should be"):
+    with pytest.raises(HandshakeError, match="b1 answered where b2 should be"):
         shake(meant="b2")
 
 
 @given(st.binary(max_size=200))
 def test_any_payload_is_unwelcome(payload: bytes) -> None:
     said = encode(Message(Kind.HELLO, payload=payload))
-    with pytest.raises(Unwelcome):
+    with pytest.raises(HandshakeError):
         Host(BROKER, new_nonce()).answer(said)
-    with pytest.raises(Unwelcome):
+    with pytest.raises(HandshakeError):
         Caller(SENSOR, "b1", new_nonce()).answer(said)
 
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodes.protocol.wire import MAX_PAYLOAD_BYTES, decode, encode, message_id
-from nodes.runtime.publisher import Publication, Publisher, Unpublishable, publication
+from nodes.runtime.publisher import InvalidPublication, Publication, Publisher, publication
 from nodes.runtime.sensor import Player, timeline
 
 
@@ -36,7 +36,7 @@ from nodes.runtime.sensor import Player, timeline
 def test_what_cannot_be_published_is_refused(
     topic: Any, priority: Any, size: Any, place: Any, sentence: str
 ) -> None:
-    with pytest.raises(Unpublishable, match=sentence):
+    with pytest.raises(InvalidPublication, match=sentence):
         publication(topic, priority, size, place)
 
 
@@ -88,7 +88,7 @@ def test_a_timeline_is_sorted_and_what_is_simultaneous_keeps_its_order() -> None
 def test_a_timeline_with_a_mistake_names_the_place(
     start_ns: Any, actions: Any, sentence: str
 ) -> None:
-    with pytest.raises(Unpublishable, match=sentence):
+    with pytest.raises(InvalidPublication, match=sentence):
         timeline(start_ns, actions)
 
 

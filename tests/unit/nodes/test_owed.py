@@ -5,11 +5,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from nodes.overlay.reliability.outbox import (
-    AGAIN_S,
     MAX_REPEATED,
     MAX_REPEATED_BYTES,
-    Owed,
-    TakenLately,
+    RETRY_S,
+    Outbox,
+    RecentlyAcknowledged,
     size_of,
 )
 from nodes.protocol.wire import Kind, Message
@@ -26,7 +26,7 @@ class OwedModel(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.owed = Owed(LIMIT)
+        self.pending = Outbox(LIMIT)
         self.model: dict[int, Message] = {}
         self.again: dict[int, tuple[float, float]] = {}  # when, and the wait after that
         self.now = 0.0
@@ -36,56 +36,56 @@ class OwedModel(RuleBasedStateMachine):
     def a_message_is_kept_or_the_less_urgent_do_not_suffice(self, level: int, size: int) -> None:
         self.count += 1
         new = message(self.count, level, size)
-        kept, gone = self.owed.add(new)
+        stored, evicted = self.pending.add(new)
         below = [each for each in self.model.values() if each.priority < level]
         room = LIMIT - sum(map(size_of, self.model.values()))
-        assert kept == (room + sum(map(size_of, below)) >= size_of(new))
-        expected = sorted(below, key=lambda each: (each.priority, -each.message_id))[: len(gone)]
-        assert list(gone) == expected
-        if gone:
-            assert room + sum(map(size_of, gone[:-1])) < size_of(new), "one too many went"
-        for each in gone:
+        assert stored == (room + sum(map(size_of, below)) >= size_of(new))
+        expected = sorted(below, key=lambda each: (each.priority, -each.message_id))[: len(evicted)]
+        assert list(evicted) == expected
+        if evicted:
+            assert room + sum(map(size_of, evicted[:-1])) < size_of(new), "one too many went"
+        for each in evicted:
             del self.model[each.message_id]
             self.again.pop(each.message_id, None)
-        if kept:
+        if stored:
             self.model[new.message_id] = new
 
     @rule(data=st.data())
     def one_is_taken(self, data: st.DataObject) -> None:
         identity = data.draw(st.integers(1, max(self.count, 1)))
-        assert self.owed.remove(identity) == self.model.pop(identity, None)
+        assert self.pending.remove(identity) == self.model.pop(identity, None)
         self.again.pop(identity, None)
 
     @rule()
     def all_are_sent_over_a_new_link(self) -> None:
-        all_of_them = self.owed.most_urgent_first()
+        all_of_them = self.pending.most_urgent_first()
         order = sorted(self.model.values(), key=lambda each: (-each.priority, each.message_id))
         assert all_of_them == order
         for each in all_of_them:
-            self.owed.sent(each.message_id, self.now)
-            self.again[each.message_id] = (self.now + AGAIN_S, 2 * AGAIN_S)
+            self.pending.sent(each.message_id, self.now)
+            self.again[each.message_id] = (self.now + RETRY_S, 2 * RETRY_S)
 
     @rule()
     def the_link_is_lost(self) -> None:
-        self.owed.link_lost()
+        self.pending.link_lost()
         self.again.clear()
-        assert self.owed.next_deadline() is None
+        assert self.pending.next_deadline() is None
 
     @rule(seconds=st.floats(0, 200))
     def time_passes(self, seconds: float) -> None:
         self.now += seconds
         due = {identity for identity, (at, _) in self.again.items() if at <= self.now}
-        deadline = self.owed.next_deadline()
+        deadline = self.pending.next_deadline()
         assert not due or (deadline is not None and deadline <= self.now)
-        assert {each.message_id for each in self.owed.due(self.now)} == due
+        assert {each.message_id for each in self.pending.due(self.now)} == due
         for identity in due:
             _, wait = self.again[identity]
             self.again[identity] = (self.now + wait, 2 * wait)
 
     @invariant()
     def it_holds_what_the_model_holds_within_its_limit(self) -> None:
-        assert len(self.owed) == len(self.model)
-        assert all(identity in self.owed for identity in self.model)
+        assert len(self.pending) == len(self.model)
+        assert all(identity in self.pending for identity in self.model)
         assert sum(map(size_of, self.model.values())) <= LIMIT
 
 
@@ -98,7 +98,7 @@ TestOwedModel.settings = settings(max_examples=60, stateful_step_count=30, deadl
 def test_what_was_taken_lately_is_bounded_in_number_bytes_and_time(
     story: list[tuple[int, float]],
 ) -> None:
-    lately, now, taken_at = TakenLately(retain_s=100), 0.0, {}
+    lately, now, taken_at = RecentlyAcknowledged(retain_s=100), 0.0, {}
     for identity, (size, seconds) in enumerate(story):
         now += seconds
         lately.add(message(identity, 5, size), now)

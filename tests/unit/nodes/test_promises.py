@@ -4,31 +4,33 @@ from typing import Any
 
 import pytest
 
-from nodes.overlay.reliability.promises import PARAMETERS, Promises, promises
+from nodes.overlay.reliability.settings import PARAMETERS, ReliabilitySettings, reliability_settings
 from nodes.parameters import ParameterError
 
 
 def test_an_overlay_of_many_brokers_takes_custody_from_level_3_on() -> None:
-    usual = promises("sg-tbps", {})
-    assert usual == Promises(custody_from=3, retain_s=600, beat_s=5, beat_budget=60, max_links=24)
+    usual = reliability_settings("sg-tbps", {})
+    assert usual == ReliabilitySettings(
+        custody_from=3, retain_s=600, beat_s=5, beat_budget=60, max_links=24
+    )
     assert [level for level in range(1, 6) if usual.custody(level)] == [3, 4, 5]
 
 
 def test_a_star_promises_nothing_unless_asked_to() -> None:
-    usual = promises("star", {})
+    usual = reliability_settings("star", {})
     assert (usual.custody_from, usual.beat_s, usual.advertise) == (None, None, False)
     assert not any(usual.custody(level) for level in range(1, 6))
-    asked = promises("star", {"custody_from": 5, "beat_s": 2})
+    asked = reliability_settings("star", {"custody_from": 5, "beat_s": 2})
     assert (asked.custody_from, asked.beat_s) == (5, 2)
 
 
 def test_every_parameter_can_be_chosen_and_those_of_the_method_are_left_alone() -> None:
     chosen = {"custody_from": 1, "retain_s": 60, "beat_s": 0.5, "beat_budget": 7, "max_links": 3}
     assert set(chosen) == set(PARAMETERS)
-    assert promises("sg-tbps", {**chosen, "multicast": "bidirectional"}) == Promises(
-        1, 60, 0.5, 7, 3
-    )
-    assert not promises("sg-tbps", {"custody_from": "never"}).custody(5)
+    assert reliability_settings(
+        "sg-tbps", {**chosen, "multicast": "bidirectional"}
+    ) == ReliabilitySettings(1, 60, 0.5, 7, 3)
+    assert not reliability_settings("sg-tbps", {"custody_from": "never"}).custody(5)
 
 
 @pytest.mark.parametrize(
@@ -51,5 +53,5 @@ def test_every_parameter_can_be_chosen_and_those_of_the_method_are_left_alone() 
 )
 def test_a_wrong_value_is_named_with_what_is_possible(name: str, value: Any) -> None:
     with pytest.raises(ParameterError, match=f"sg-tbps's {name} is .*; it takes") as caught:
-        promises("sg-tbps", {name: value})
+        reliability_settings("sg-tbps", {name: value})
     assert caught.value.name == name

@@ -3,13 +3,20 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.overlay.reliability.dedup import MAX_HEARD, MAX_ORIGINS, WINDOW, Heard, HeardLately, Seen
+from nodes.overlay.reliability.dedup import (
+    MAX_ORIGINS,
+    MAX_RECENT_DELIVERIES,
+    WINDOW,
+    DedupWindow,
+    DeliveryRecord,
+    RecentDeliveries,
+)
 from nodes.protocol.wire import message_id
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, WINDOW - 1)), max_size=60))
 def test_within_the_window_every_repetition_is_recognised(ids: list[tuple[int, int]]) -> None:
-    seen, model = Seen(), set()
+    seen, model = DedupWindow(), set()
     for origin, counter in ids:
         assert seen.add(message_id(origin, counter)) == ((origin, counter) not in model)
         model.add((origin, counter))
@@ -17,7 +24,7 @@ def test_within_the_window_every_repetition_is_recognised(ids: list[tuple[int, i
 
 @given(st.lists(st.integers(0, 2**32 - 1), max_size=60))
 def test_what_is_new_is_never_taken_for_a_repetition(counters: list[int]) -> None:
-    seen, model = Seen(), set()
+    seen, model = DedupWindow(), set()
     for counter in counters:
         new = seen.add(message_id(1, counter))
         assert new or counter in model
@@ -25,7 +32,7 @@ def test_what_is_new_is_never_taken_for_a_repetition(counters: list[int]) -> Non
 
 
 def test_made_up_origins_do_not_fill_the_memory_and_who_speaks_is_not_forgotten() -> None:
-    seen = Seen()
+    seen = DedupWindow()
     assert seen.add(message_id(0, 1))
     assert seen.add(message_id(1, 1))
     for origin in range(2, 3 * MAX_ORIGINS):
@@ -36,10 +43,13 @@ def test_made_up_origins_do_not_fill_the_memory_and_who_speaks_is_not_forgotten(
 
 
 def test_of_those_with_custody_the_newest_are_remembered_and_the_oldest_go() -> None:
-    heard = HeardLately()
-    for counter in range(MAX_HEARD + 1):
-        heard.add(Heard(message_id(1, counter), "rain", 5, float(counter)))
+    heard = RecentDeliveries()
+    for counter in range(MAX_RECENT_DELIVERIES + 1):
+        heard.add(DeliveryRecord(message_id(1, counter), "rain", 5, float(counter)))
     assert message_id(1, 0) not in heard
     assert message_id(1, 1) in heard
-    newest = heard.since(MAX_HEARD - 1.0, ["rain", "tilt"])
-    assert newest == {"rain": [message_id(1, MAX_HEARD), message_id(1, MAX_HEARD - 1)], "tilt": []}
+    newest = heard.since(MAX_RECENT_DELIVERIES - 1.0, ["rain", "tilt"])
+    assert newest == {
+        "rain": [message_id(1, MAX_RECENT_DELIVERIES), message_id(1, MAX_RECENT_DELIVERIES - 1)],
+        "tilt": [],
+    }

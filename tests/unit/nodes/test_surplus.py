@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodes.protocol.wire import CUSTODY, Kind, Message
-from nodes.runtime.link_eviction import ANSWER_S, UNUSED_S, Use, surplus
+from nodes.runtime.link_eviction import ANSWER_S, UNUSED_S, LinkActivity, links_to_evict
 
 NOW = 1000.0
 ALERT = Message(Kind.PUBLISH, priority=5, flags=CUSTODY)
@@ -20,11 +20,11 @@ class Line:
     last: float = 0.0
     idle: bool = True
     receiving: bool = False
-    parting: bool = False
-    use: Use = field(init=False)
+    closing_orderly: bool = False
+    activity: LinkActivity = field(init=False)
 
     def __post_init__(self) -> None:
-        self.use = Use(self.last)
+        self.activity = LinkActivity(self.last)
 
 
 lines = st.lists(
@@ -33,7 +33,7 @@ lines = st.lists(
         last=st.floats(NOW - 10, NOW),
         idle=st.booleans(),
         receiving=st.booleans(),
-        parting=st.booleans(),
+        closing_orderly=st.booleans(),
     ),
     max_size=40,
 )
@@ -43,8 +43,8 @@ lines = st.lists(
 def test_only_links_that_rest_are_closed_the_longest_unused_first_and_only_as_many_as_needed(
     links: list[Line], most: int
 ) -> None:
-    chosen, left = surplus(links, most, NOW)
-    staying = [link for link in links if not link.parting]
+    chosen, left = links_to_evict(links, most, NOW)
+    staying = [link for link in links if not link.closing_orderly]
     resting = [
         link for link in staying if link.idle and not link.receiving and NOW - link.last > UNUSED_S
     ]
@@ -72,8 +72,8 @@ def test_only_links_that_rest_are_closed_the_longest_unused_first_and_only_as_ma
 def test_a_link_rests_when_it_was_not_used_and_every_alert_on_it_was_answered(
     messages: list[Message], rests_after: float
 ) -> None:
-    use = Use(NOW - 100)
+    activity = LinkActivity(NOW - 100)
     for message in messages:
-        use.note(message, NOW)
-    assert not messages or not rests_after or not use.rests(NOW + rests_after)
-    assert use.rests(NOW + rests_after + 0.001)
+        activity.note(message, NOW)
+    assert not messages or not rests_after or not activity.is_unused(NOW + rests_after)
+    assert activity.is_unused(NOW + rests_after + 0.001)

@@ -169,7 +169,7 @@ def test_what_comes_while_a_link_is_closed_in_order_is_heard_and_answered_over_a
             two.send("b1", 2, size=3_000_000)
             for _ in range(3):  # its first bytes are with the kernel, and nobody has read them
                 await asyncio.sleep(0)
-            one.broker.links["b2"].part()
+            one.broker.links["b2"].close_orderly()
             await until(lambda: 2 in numbers(two.heard("message")))
             assert numbers(one.heard("message")) == [2]
             assert one.heard("down") == [("down", "b2", True)]
@@ -192,7 +192,7 @@ def test_what_is_queued_when_the_other_side_closes_in_order_goes_over_the_next_l
             for _ in range(3):  # the first bytes are with the kernel, and nobody has read them
                 await asyncio.sleep(0)
             assert two.broker.links["b1"].scheduler.queued.messages > 10
-            one.broker.links["b2"].part()
+            one.broker.links["b2"].close_orderly()
             two.send("b1", 20, kind=Kind.OVERLAY)
             expected = [*range(2, 21)] if first == "b1" else [1, *range(2, 21)]
             await until(lambda: len(one.heard("message")) >= len(expected))
@@ -214,10 +214,10 @@ def test_a_link_on_which_a_long_message_is_coming_is_not_closed(
             two.send("b1", 1)
             await until(lambda: one.heard("message"))
             link = one.broker.links["b2"]
-            assert link_eviction.surplus([link], 0, one.broker.now() + 1) == ([link], 0)
+            assert link_eviction.links_to_evict([link], 0, one.broker.now() + 1) == ([link], 0)
             two.send("b1", 2, size=5_000_000)
             await until(lambda: link.receiving)
-            assert link_eviction.surplus([link], 0, one.broker.now() + 1) == ([], 1)
+            assert link_eviction.links_to_evict([link], 0, one.broker.now() + 1) == ([], 1)
             await until(lambda: len(one.heard("message")) == 2)
             assert not link.receiving
 

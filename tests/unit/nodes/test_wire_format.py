@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nodes.protocol.joined import join
-from nodes.protocol.labels import Form, Letter, levelled
+from nodes.protocol.labels import DmpqLabel, Form, levelled
 from nodes.protocol.wire import (
     FIELDS,
     HEADER_SIZE,
@@ -220,7 +220,7 @@ def test_the_documentation_shows_the_table_as_it_is() -> None:
 
 def test_the_scapy_layer_of_labels_knows_whole_messages_and_pieces() -> None:
     message = encode(Message(Kind.PUBLISH, priority=5, topic="slope", payload=b"rain"))
-    for label in (Letter.URGENT, Letter.WHOLE, levelled(Form.WHOLE, 5)):
+    for label in (DmpqLabel.URGENT, DmpqLabel.WHOLE, levelled(Form.WHOLE, 5)):
         chunk = TestbedLabel(bytes([label]) + message)
         assert chunk[TestbedHeader].topic == b"slope"
         assert bytes(chunk) == bytes([label]) + message

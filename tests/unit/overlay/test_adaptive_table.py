@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from nodes.overlay.topics.contact_table import AdaptiveTable, Entry
 from table_order import Entry as Heard
 from table_order import heard_of, literally
-from testbed.converged.routing_tables import Heard as HeardByMany
-from testbed.converged.routing_tables import adapted
+from testbed.converged.routing_tables import Candidates as HeardByMany
+from testbed.converged.routing_tables import retained
 
 OWN = 100
 
@@ -45,7 +45,7 @@ def test_it_is_the_table_of_converged_overlays(
 ) -> None:
     sticky, others = heard
     row = [*sticky, *others]
-    held = adapted(
+    held = retained(
         HeardByMany(
             there=np.ones((1, len(row)), dtype=bool),
             level=np.array([[each.level for each in row]]),

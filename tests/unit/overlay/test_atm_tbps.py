@@ -8,7 +8,7 @@ import pytest
 
 from nodes.protocol.skipgraph_codec import decode
 from nodes.protocol.skipgraph_messages import Multicast, Tell
-from nodes.protocol.topic_messages import is_roster_word
+from nodes.protocol.topic_messages import is_roster_control
 from nodes.protocol.wire import Kind, Message
 from quiet_topic import TOPIC, computed, follow, quiet_topic
 from testbed.converged.atm import atm_paths
@@ -65,7 +65,7 @@ def is_about_participants(message: Message) -> bool:
     if message.kind is not Kind.OVERLAY:
         return False
     inner = decode(message.payload)
-    return isinstance(inner, Tell | Multicast) and is_roster_word(inner.body)
+    return isinstance(inner, Tell | Multicast) and is_roster_control(inner.body)
 
 
 VARIANTS: list[tuple[str, dict[str, Any]]] = [

@@ -10,8 +10,8 @@ from nodes.overlay.base import Action, BrokerName, Drop, Note, Refuse, Send, Sta
 from nodes.overlay.broker.broker import LINGER_S, Broker
 from nodes.overlay.broker.subscriptions import ANCHOR_TOPIC
 from nodes.overlay.methods import TOPIC_METHODS
-from nodes.overlay.reliability.custody import taken
-from nodes.overlay.reliability.heartbeat import ANSWER, FOUND, QUESTION, beat
+from nodes.overlay.reliability.custody import acknowledgement
+from nodes.overlay.reliability.heartbeat import ANSWER, FOUND, QUESTION, heartbeat_message
 from nodes.overlay.topics.sg import SgTbps
 from nodes.protocol.wire import CUSTODY, REPEATED, Kind, Message
 
@@ -264,9 +264,11 @@ def test_a_broker_that_is_found_again_is_told_so_and_only_brokers_may_say_it() -
     assert Note("lost-peer", {"peer": "b2"}) in core.on_unreachable("b2", 1.0)
     told = [action for action in core.on_link_up("b2", 2.0) if isinstance(action, Send)]
     assert FOUND in [action.message.payload for action in told if action.peer == "b2"]
-    assert not any(isinstance(one, Refuse) for one in core.on_message("b2", beat(2, FOUND), 3.0))
+    assert not any(
+        isinstance(one, Refuse) for one in core.on_message("b2", heartbeat_message(2, FOUND), 3.0)
+    )
     core.on_link_up("c1", 4.0)
-    (refusal,) = core.on_message("c1", beat(111, FOUND), 5.0)
+    (refusal,) = core.on_message("c1", heartbeat_message(111, FOUND), 5.0)
     assert isinstance(refusal, Refuse)
 
 
@@ -309,7 +311,7 @@ def test_a_copy_that_comes_again_is_answered_again_and_nothing_else() -> None:
     message = Message(Kind.PUBLISH, 5, flags=CUSTODY, message_id=7, topic="slope")
     assert sent(core.on_message("s1", message, 2.0), Kind.PUBLISH) == ["c1"]
     assert core.on_message("s1", message, 3.0) == [], "the answer is still to come"
-    answer = taken(111, message.forwarded())
+    answer = acknowledgement(111, message.forwarded())
     assert sent(core.on_message("c1", answer, 4.0), Kind.TAKEN) == ["s1"]
     again = core.on_message("s1", message, 5.0)
     assert sent(again, Kind.TAKEN) == ["s1"]
@@ -328,7 +330,7 @@ def test_the_last_broker_takes_what_is_published_at_once_if_the_others_said_that
     core.on_unreachable("b2", 2.1)
     message = Message(Kind.PUBLISH, 5, flags=CUSTODY, message_id=7, topic="slope")
     assert sent(core.on_message("s1", message, 3.0), Kind.PUBLISH) == ["c1"]
-    answer = taken(111, message.forwarded())
+    answer = acknowledgement(111, message.forwarded())
     told = core.on_message("c1", answer, 4.0)
     assert sent(told, Kind.TAKEN) == (["s1"] if stopping else []), "else b2 may be cut off"
 

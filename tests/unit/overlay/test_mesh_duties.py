@@ -13,7 +13,7 @@ from nodes.overlay.broker.pending import (
     PendingAcks,
     copy_of,
 )
-from nodes.overlay.reliability.custody import taken
+from nodes.overlay.reliability.custody import acknowledgement
 from nodes.protocol.wire import CUSTODY, Kind, Message
 
 ME = 1
@@ -41,7 +41,7 @@ def opened(
 def test_a_copy_with_no_consequence_is_answered_at_once() -> None:
     acks = PendingAcks(ME, KEEP_S)
     opened(acks)
-    assert acks.close(nothing_held) == [("b2", taken(ME, publication()))]
+    assert acks.close(nothing_held) == [("b2", acknowledgement(ME, publication()))]
     assert len(acks) == 0
     assert acks.is_closed(copy_of("b2", publication()))
     assert acks.close(nothing_held) == []
@@ -59,7 +59,7 @@ def test_a_copy_is_answered_when_all_to_whom_it_went_have_answered() -> None:
     acks.on_ack(copy_of("c1", publication(routing=b"x")))  # of another copy
     assert acks.close(nothing_held) == []
     acks.on_ack(copy_of("c1", onward["c1"]))
-    assert acks.close(nothing_held) == [("b2", taken(ME, publication()))]
+    assert acks.close(nothing_held) == [("b2", acknowledgement(ME, publication()))]
 
 
 def test_two_brokers_that_send_each_other_the_same_publication_do_not_wait_for_each_other() -> None:
@@ -67,7 +67,7 @@ def test_two_brokers_that_send_each_other_the_same_publication_do_not_wait_for_e
     first = opened(acks, "s1")
     acks.sent(first, "b2", publication(routing=b"to b2"), 0.0)
     back = opened(acks, "b2", publication(routing=b"back"))
-    assert acks.close(nothing_held) == [("b2", taken(ME, publication(routing=b"back")))]
+    assert acks.close(nothing_held) == [("b2", acknowledgement(ME, publication(routing=b"back")))]
     assert not back.waiting
     assert len(acks) == 1
 
@@ -124,7 +124,7 @@ def test_who_is_gone_is_neither_waited_for_nor_answered() -> None:
     acks.sent(from_lost, "c1", publication(), 0.0)
     acks.sent(to_lost, "b3", message, 0.0)
     assert acks.forget_peer("b3") == [(to_lost, message)]
-    assert acks.close(nothing_held) == [("b2", taken(ME, publication()))]
+    assert acks.close(nothing_held) == [("b2", acknowledgement(ME, publication()))]
     assert len(acks) == 1
     acks.on_ack(copy_of("c1", publication()))
     assert acks.close(nothing_held) == []

@@ -20,9 +20,9 @@ from nodes.protocol.scribe_messages import (
     Look,
     Question,
     Root,
-    ScribeWord,
-    hear_scribe,
-    say_scribe,
+    ScribeMessage,
+    decode_scribe,
+    encode_scribe,
 )
 from nodes.protocol.wire import WireError
 
@@ -38,7 +38,7 @@ class Place:
 
     def __init__(self, hop: int | NoHop) -> None:
         self.hop = hop
-        self.told: list[tuple[int, ScribeWord]] = []
+        self.told: list[tuple[int, ScribeMessage]] = []
         self.actions: list[Action] = []
         self.ticket = count(1).__next__
         self.tree = Tree(self, FORGET_S)
@@ -49,7 +49,7 @@ class Place:
     def next_hop(self, topic: str, context: Context) -> int | NoHop:
         return self.hop
 
-    def tell(self, node: int, word: ScribeWord, context: Context) -> None:
+    def tell(self, node: int, word: ScribeMessage, context: Context) -> None:
         self.told.append((node, word))
 
     @property
@@ -121,7 +121,7 @@ def test_who_does_not_renew_is_forgotten_and_the_branch_with_him() -> None:
 
 u8, u32, u64 = (st.integers(0, 2**bits - 1) for bits in (8, 32, 64))
 levels, flags, topics = st.integers(0, 63), st.integers(0, 1), st.text(max_size=20)
-words: st.SearchStrategy[ScribeWord] = st.one_of(
+words: st.SearchStrategy[ScribeMessage] = st.one_of(
     st.builds(Ask, levels, flags, flags, u32, u32, u64),
     st.builds(Answer, levels, flags, u32, u64),
     st.builds(Join, u64, topics),
@@ -135,8 +135,8 @@ words: st.SearchStrategy[ScribeWord] = st.one_of(
 
 
 @given(words)
-def test_words_come_back_from_their_bytes(word: ScribeWord) -> None:
-    assert hear_scribe(say_scribe(word)) == word
+def test_words_come_back_from_their_bytes(word: ScribeMessage) -> None:
+    assert decode_scribe(encode_scribe(word)) == word
 
 
 @pytest.mark.parametrize(
@@ -144,15 +144,15 @@ def test_words_come_back_from_their_bytes(word: ScribeWord) -> None:
     [
         b"",
         b"\x01",
-        say_scribe(Ask(1, 0, 1, 2, 3, 4))[:-1],
-        say_scribe(Ask(1, 0, 1, 2, 3, 4)) + b"x",
-        say_scribe(Ask(64, 0, 1, 2, 3, 4)),
-        say_scribe(Answer(1, 2, 3, 4)),
-        say_scribe(Root("")) + b"\xff",
-        say_scribe(Root("")) + b"x" * 256,
-        say_scribe(Inquiry(1, "slope", b""))[:-1],
+        encode_scribe(Ask(1, 0, 1, 2, 3, 4))[:-1],
+        encode_scribe(Ask(1, 0, 1, 2, 3, 4)) + b"x",
+        encode_scribe(Ask(64, 0, 1, 2, 3, 4)),
+        encode_scribe(Answer(1, 2, 3, 4)),
+        encode_scribe(Root("")) + b"\xff",
+        encode_scribe(Root("")) + b"x" * 256,
+        encode_scribe(Inquiry(1, "slope", b""))[:-1],
     ],
 )
 def test_other_bytes_are_refused(data: bytes) -> None:
     with pytest.raises(WireError):
-        hear_scribe(data)
+        decode_scribe(data)

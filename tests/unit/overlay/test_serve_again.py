@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from nodes.overlay.methods import TOPIC_METHODS
 from nodes.overlay.topics.base import Asked
-from nodes.protocol.scribe_messages import Toward, course_of
+from nodes.protocol.scribe_messages import Toward, routing_section
 from nodes.protocol.skipgraph_messages import vector_of
 from nodes.protocol.wire import CUSTODY, Kind, Message
 from topic_network import TopicNetwork, parameter_sets
@@ -192,7 +192,9 @@ def test_a_publisher_that_is_left_as_the_root_of_its_topic_serves_itself() -> No
     network.run(10)
     network.publish(0, TOPIC, 5, CUSTODY)
     network.run(1)
-    upward = [one for one in network.publications() if course_of(one[2]).toward is Toward.ROOT]
+    upward = [
+        one for one in network.publications() if routing_section(one[2]).toward is Toward.ROOT
+    ]
     root = upward[0][1] if upward else 0
     Shells(network)
     network.crash(root)

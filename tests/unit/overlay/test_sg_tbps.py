@@ -9,7 +9,7 @@ from nodes.overlay.topics.sg import SgTbps
 from nodes.overlay.topics.topic import Flow
 from nodes.protocol.skipgraph_codec import decode, encode
 from nodes.protocol.skipgraph_messages import Multicast, Tell, Way
-from nodes.protocol.topic_messages import Word, hear, say
+from nodes.protocol.topic_messages import TopicControl, decode_control, encode_control
 from nodes.protocol.wire import Kind, Message, WireError
 from topic_network import TopicNetwork
 
@@ -110,7 +110,7 @@ def test_a_publisher_that_goes_in_vain_is_stopped_by_the_rendezvous_point() -> N
     network.publish(2, "slope")
     network.run(1)
     assert going(network) == [False] * 5
-    words = say(Word.STOP, "slope")
+    words = encode_control(TopicControl.STOP, "slope")
     assert (5, 2, words) in [
         (sender, to, decode(message.payload).body)
         for sender, to, message in network.passed
@@ -129,7 +129,7 @@ def test_a_part_that_is_empty_does_not_mean_that_nobody_subscribes(subscribers: 
     sent = replace(publication, routing=encode(part))
     actions = network.nodes[5].on_message(2, sent, network.now)
     told = [(action.node, decode(action.message.payload)) for action in actions]
-    stop = [] if subscribers else [(2, Tell(say(Word.STOP, "slope")))]
+    stop = [] if subscribers else [(2, Tell(encode_control(TopicControl.STOP, "slope")))]
     assert told == stop
 
 
@@ -181,8 +181,8 @@ def test_keys_put_publishers_before_subscribers_and_each_topic_in_one_stretch() 
 
 
 def test_words_survive_and_nonsense_is_refused() -> None:
-    for word in Word:
-        assert hear(say(word, "slope/警報")) == (word, "slope/警報")
+    for word in TopicControl:
+        assert decode_control(encode_control(word, "slope/警報")) == (word, "slope/警報")
     for data in (b"", b"\0slope", b"\1\xff"):
         with pytest.raises(WireError, match="no word"):
-            hear(data)
+            decode_control(data)

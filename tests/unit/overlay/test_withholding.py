@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.overlay.topics.base import Doubted, Place, Restored
+from nodes.overlay.topics.base import Place, Restored, Suspected
 from nodes.overlay.topics.topic import MOST_HELD, Flow, Waiting
 from nodes.protocol.skipgraph_codec import decode
 from nodes.protocol.skipgraph_messages import Carry, Tell
-from nodes.protocol.topic_messages import Word, hear_timed, is_timed, say_timed
+from nodes.protocol.topic_messages import TopicControl, decode_timed, encode_timed, is_timed
 from nodes.protocol.wire import CUSTODY, Kind, Message, WireError
 from overlay_network import OverlayNetwork, graph_node
 from topic_network import TopicNetwork
@@ -77,7 +77,7 @@ def test_custody_ends_when_the_rendezvous_point_has_said_that_nobody_subscribes(
 
 def is_answer(message: Message) -> bool:
     told = decode(message.payload)
-    return isinstance(told, Tell) and told.body[:1] == bytes([Word.UNWANTED])
+    return isinstance(told, Tell) and told.body[:1] == bytes([TopicControl.UNWANTED])
 
 
 def test_a_publisher_that_stands_still_in_vain_loses_nothing_with_custody() -> None:
@@ -148,7 +148,7 @@ def test_the_topic_methods_pass_doubts_up() -> None:
         network.run(10)
     network.crash(2)
     network.run(200)
-    assert (1, Doubted(2)) in network.told
+    assert (1, Suspected(2)) in network.told
 
 
 @given(
@@ -178,10 +178,10 @@ def test_waiting_forgets_old_plain_ones_and_no_other(
     assert all(waiting.since(identity) < 0 for identity in range(len(plans)))
 
 
-@pytest.mark.parametrize("word", [Word.WANTED, Word.UNWANTED])
-def test_words_with_a_time_come_back_as_they_were(word: Word) -> None:
-    said = say_timed(word, 12.25, "slope")
+@pytest.mark.parametrize("word", [TopicControl.WANTED, TopicControl.UNWANTED])
+def test_words_with_a_time_come_back_as_they_were(word: TopicControl) -> None:
+    said = encode_timed(word, 12.25, "slope")
     assert is_timed(said)
-    assert hear_timed(said) == (word, 12.25, "slope")
+    assert decode_timed(said) == (word, 12.25, "slope")
     with pytest.raises(WireError):
-        hear_timed(said[:8])
+        decode_timed(said[:8])

@@ -15,7 +15,7 @@ from nodes.overlay.zorder_map.settings import Settings
 from nodes.parameters import ParameterError
 from nodes.protocol.interests import Interest
 from nodes.protocol.wire import CUSTODY, Message
-from nodes.protocol.zorder_map_messages import Toward, course_of
+from nodes.protocol.zorder_map_messages import Toward, routing_section
 
 BROKERS = 10
 WHOLE = Interest("slope", box_of((0, 0), (7, 7))).text
@@ -35,7 +35,7 @@ def standing(seed: int, brokers: int = BROKERS, **parameters: object) -> MapNetw
 def ways(network: MapNetwork, message: Message) -> Counter[Toward]:
     """How often a publication was sent where."""
     sent = [each for _, _, each in network.publications() if each.message_id == message.message_id]
-    return Counter(course_of(each).toward for each in sent)
+    return Counter(routing_section(each).toward for each in sent)
 
 
 def test_each_point_is_served_by_the_broker_whose_area_begins_last_before_it() -> None:
@@ -151,7 +151,7 @@ def test_levelling_brings_brokers_to_where_events_happen_and_loses_nothing(cut: 
             {
                 (sender, message.message_id)
                 for sender, _, message in network.publications()[before:]
-                if course_of(message).toward is Toward.SUBSCRIBER
+                if routing_section(message).toward is Toward.SUBSCRIBER
             }
         )
         by_broker = Counter(sender for sender, _ in matched)
@@ -238,7 +238,7 @@ def test_what_waits_for_an_area_that_is_being_recovered_is_held_and_the_most_urg
     order = [
         message.priority
         for _, _, message in network.publications()
-        if course_of(message).toward is Toward.SUBSCRIBER
+        if routing_section(message).toward is Toward.SUBSCRIBER
     ]
     assert order == sorted(order, reverse=True) == [5, 4, 3]
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from map_network import ALL_CELLS, box_of, place_of, point_of
-from nodes.overlay.zorder_map.keys import Ground, Keys
+from nodes.overlay.zorder_map.keys import CurveSpace, Keys
 from nodes.overlay.zorder_map.registry import Registry
 from nodes.protocol.interests import Interest, parse
 from nodes.protocol.regions import Spans
@@ -30,7 +30,7 @@ entries = st.builds(
 
 
 def registry() -> Registry:
-    return Registry(Ground(Keys(2), 8), KEEP_S)
+    return Registry(CurveSpace(Keys(2), 8), KEEP_S)
 
 
 def newest(said: list[Entry]) -> dict[tuple[int, str], Entry]:
@@ -52,7 +52,7 @@ def test_a_publication_is_for_those_whose_newest_word_wants_it(
         known.note(entry, 0.0)
     place = () if cell is None else place_of(cell)
     message = Message(Kind.PUBLISH, level, topic="slope", place=place)
-    for toward in [Toward.HOME, *([Toward.PLACE] if place else [])]:
+    for toward in [Toward.TOPIC, *([Toward.PLACE] if place else [])]:
         boxed = toward is Toward.PLACE
         assert known.matching(message, toward) == sorted(
             {

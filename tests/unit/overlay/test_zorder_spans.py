@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nodes.protocol.regions import NOTHING, Spans
+from nodes.protocol.regions import EMPTY, Spans
 
 BITS = 6
 stretches = st.tuples(st.integers(0, 63), st.integers(0, 63)).map(lambda ends: tuple(sorted(ends)))
@@ -31,7 +31,7 @@ def test_stretches_are_sorted_and_none_touches_the_next(spans: Spans) -> None:
         after > before + 1 for (_, before), (after, _) in zip(spans, list(spans)[1:], strict=False)
     )
     assert spans.size == len(numbers(spans))
-    assert bool(spans) == (spans != NOTHING)
+    assert bool(spans) == (spans != EMPTY)
 
 
 @given(several, st.integers(0, 63))

@@ -16,7 +16,7 @@ GOLDEN = Path(__file__).parents[2] / "golden" / "nodes" / "map_words.txt"
 BITS = 64
 ENTRY = w.Entry(7, 0x100000002, True, "{4 0-ff *}slope")
 AREA = Spans([(0, 0xFF), (1 << 63, (1 << 64) - 1)])
-EXAMPLES: tuple[w.MapWord, ...] = (
+EXAMPLES: tuple[w.MapMessage, ...] = (
     w.Register(16, 32, 255, False, ENTRY),
     w.Registered(16, 255, 0x100000002, True),
     w.Handover(3, 1, False, AREA, (ENTRY, ENTRY._replace(wanted=False, text="valley"))),
@@ -43,9 +43,13 @@ entries = st.builds(w.Entry, st.integers(0, 2**32 - 1), u64, st.booleans(), st.t
 
 def test_the_bytes_stay_as_they_are() -> None:
     golden = dict(line.split() for line in GOLDEN.read_text().splitlines())
-    assert {type(word).__name__: w.say(word).hex() for word in EXAMPLES} == golden
-    assert [type(word) for word in EXAMPLES] == list(get_args(w.MapWord)) == list(w.WORDS.values())
-    assert [w.hear(bytes.fromhex(line), BITS) for line in golden.values()] == list(EXAMPLES)
+    assert {type(word).__name__: w.encode_message(word).hex() for word in EXAMPLES} == golden
+    assert (
+        [type(word) for word in EXAMPLES] == list(get_args(w.MapMessage)) == list(w.KINDS.values())
+    )
+    assert [w.decode_message(bytes.fromhex(line), BITS) for line in golden.values()] == list(
+        EXAMPLES
+    )
 
 
 @given(
@@ -60,15 +64,15 @@ def test_the_bytes_stay_as_they_are() -> None:
     )
     | st.builds(w.Question, st.text(max_size=20), st.binary(max_size=20))
 )
-def test_what_is_said_is_heard(word: w.MapWord) -> None:
-    assert w.hear(w.say(word), BITS) == word
+def test_what_is_said_is_heard(word: w.MapMessage) -> None:
+    assert w.decode_message(w.encode_message(word), BITS) == word
 
 
-@given(st.binary(max_size=60), st.sampled_from(sorted(w.WORDS)))
+@given(st.binary(max_size=60), st.sampled_from(sorted(w.KINDS)))
 def test_any_bytes_are_a_word_or_an_error(data: bytes, number: int) -> None:
     for each in (data, bytes([number]) + data):
         with suppress(WireError):
-            w.say(w.hear(each, BITS))
+            w.encode_message(w.decode_message(each, BITS))
 
 
 @pytest.mark.parametrize(
@@ -78,21 +82,21 @@ def test_any_bytes_are_a_word_or_an_error(data: bytes, number: int) -> None:
         (w.Want(Spans([(5, 1 << BITS)])), "the space has not"),
     ],
 )
-def test_points_outside_the_space_are_refused(word: w.MapWord, why: str) -> None:
+def test_points_outside_the_space_are_refused(word: w.MapMessage, why: str) -> None:
     with pytest.raises(WireError, match=why):
-        w.hear(w.say(word), BITS)
+        w.decode_message(w.encode_message(word), BITS)
 
 
 def test_a_stretch_that_ends_before_it_begins_is_refused() -> None:
     with pytest.raises(WireError, match="before it begins"):
-        w.hear(bytes([225, 0, 1, 1, 9, 1, 3]), BITS)
+        w.decode_message(bytes([225, 0, 1, 1, 9, 1, 3]), BITS)
 
 
 @given(st.sampled_from(w.Toward), st.integers(0, 255), st.integers(0, 2**32 - 1))
 def test_a_publication_says_where_it_goes(toward: w.Toward, hops: int, attempt: int) -> None:
-    course = w.Course(toward, hops, attempt)
-    assert w.course_of(Message(Kind.PUBLISH, routing=course.written())) == course
-    assert w.Course(w.Toward.PLACE, 2, 3).written().hex() == "010200000003"
+    section = w.RoutingSection(toward, hops, attempt)
+    assert w.routing_section(Message(Kind.PUBLISH, routing=section.written())) == section
+    assert w.RoutingSection(w.Toward.PLACE, 2, 3).written().hex() == "010200000003"
 
 
 @pytest.mark.parametrize(
@@ -105,4 +109,4 @@ def test_a_publication_says_where_it_goes(toward: w.Toward, hops: int, attempt: 
 )
 def test_one_that_does_not_is_refused(message: Message) -> None:
     with pytest.raises(WireError):
-        w.course_of(message)
+        w.routing_section(message)

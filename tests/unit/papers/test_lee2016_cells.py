@@ -12,7 +12,7 @@ from testbed.papers.lee2016 import FULL, QUICK, Lab, sheet, topology_text
 from testbed.papers.lee2016 import model as ways
 from testbed.papers.lee2016.cells import Experiment
 from testbed.scenario import compile_timeline
-from testbed.topology import doubts, load_text
+from testbed.topology import find_likely_mistakes, load_text
 from testbed.topology.model import Emulator, Topology
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden" / "papers" / "lee2016-quick.yaml"
@@ -36,7 +36,7 @@ def test_the_plan_of_the_quick_one_is_this() -> None:
 @pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.name)
 def test_every_lab_is_a_right_file_that_leaves_no_doubt(lab: Lab) -> None:
     topology = loaded(lab)
-    assert not doubts(topology)
+    assert not find_likely_mistakes(topology)
     clients = {node.name: node for node in topology.nodes if node.name in sheet(lab)["cells"]}
     assert len(clients) == len(lab.cells) == len(topology.nodes) - 2
     for cell in lab.cells:

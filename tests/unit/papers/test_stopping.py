@@ -78,22 +78,24 @@ def test_stop_and_go_are_few_words(measured: Any) -> None:
 def the_topic(plan: Stopping) -> tuple[Population, str, ScribeTrees]:
     """The people of a plan, its topic, and the tree that all subscribers' joins make of it, by sorting."""
     seed = plan.random("people").getrandbits(32)
-    people = population(plan.publishers, plan.subscribers, plan.nodes, seed)
-    topic = people.topics // 2
-    members = people.owners[people.size * topic :][: people.size]
+    participants = population(plan.publishers, plan.subscribers, plan.nodes, seed)
+    topic = participants.topics // 2
+    members = participants.owners[participants.size * topic :][: participants.size]
     hashes = np.array([topic_hash(topic_name(topic))], dtype=np.uint64)
     joining = members[np.newaxis, plan.publishers :].astype(np.int64)
-    return people, topic_name(topic), scribe_trees(people.vectors, hashes, joining)
+    return participants, topic_name(topic), scribe_trees(participants.vectors, hashes, joining)
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_scribe_has_the_tree_of_the_converged_overlay_and_sends_along_its_links(seed: int) -> None:
     plan = Stopping(publishers=3, nodes=300, seed=seed, subscribers=10)
-    people, topic, trees = the_topic(plan)
+    participants, topic, trees = the_topic(plan)
     run = TopicRun("scribe", plan)
     found = run.run()
     expected = set(zip(trees.child.tolist(), trees.parent.tolist(), strict=True))
-    publishers = people.owners[people.size * (people.topics // 2) :][: plan.publishers]
+    publishers = participants.owners[participants.size * (participants.topics // 2) :][
+        : plan.publishers
+    ]
     to_root = sum(publisher != trees.roots[0] for publisher in publishers.tolist())
     steady = range(300 // plan.bin_ms, 900 // plan.bin_ms)  # three publications of each publisher
     sent = sum(found.messages[place, "publication"] for place in steady)
@@ -119,10 +121,10 @@ def test_only_nodes_that_a_message_reached_exist(method: str) -> None:
     assert 7 < len(run.network.nodes) < 1_000
 
 
-def assert_neighbours_as_sorting_gives(graph: StandingGraph, people: Population) -> None:
+def assert_neighbours_as_sorting_gives(graph: StandingGraph, participants: Population) -> None:
     places = {
         node: place
-        for node in range(len(people.vectors))
+        for node in range(len(participants.vectors))
         if (place := graph.place(node)) is not None
     }
     assert set(graph.standing) == set(places)
@@ -132,25 +134,25 @@ def assert_neighbours_as_sorting_gives(graph: StandingGraph, people: Population)
         assert (place.left.key, place.right.key) == (keys[at - 1], keys[(at + 1) % len(keys)])
         for level, sides in enumerate(place.levels, start=1):
             for near in filter(None, sides):
-                shared = int(people.vectors[node]) ^ near.vector
+                shared = int(participants.vectors[node]) ^ near.vector
                 assert shared >> (64 - level) == 0
                 assert near.node in places
 
 
 def test_all_topics_stand_but_one() -> None:
-    people = population(3, 7, 100, seed=1)
-    graph = all_topics_but(4, people)
-    assert_neighbours_as_sorting_gives(graph, people)
-    members = people.owners[40:50].tolist()
+    participants = population(3, 7, 100, seed=1)
+    graph = all_topics_but(4, participants)
+    assert_neighbours_as_sorting_gives(graph, participants)
+    members = participants.owners[40:50].tolist()
     assert set(range(100)) - set(graph.standing) == set(members)
     keys = [place.key for node in graph.standing if (place := graph.place(node)) is not None]
     assert topic_name(4) not in map(topic_of, keys)
 
 
 def test_all_nodes_stand_by_their_numbers_also_those_without_a_topic() -> None:
-    people = population(3, 7, 105, seed=1)
-    graph = all_nodes(people)
-    assert_neighbours_as_sorting_gives(graph, people)
+    participants = population(3, 7, 105, seed=1)
+    graph = all_nodes(participants)
+    assert_neighbours_as_sorting_gives(graph, participants)
     assert graph.standing == list(range(105))
     place = graph.place(7)
     assert place is not None

@@ -1,6 +1,6 @@
 """What happened beside publications is played again when it happened, but for starts, which take a while."""
 
-from testbed.recording.actions import incidents_of
+from testbed.recording.actions import actions_of
 
 START_NS = 1_000
 
@@ -17,17 +17,17 @@ def entry(action: str, due_ns: int, t_ns: int, **details: object) -> dict[str, o
 
 def test_actions_are_repeated_at_their_real_times_in_order_and_starts_when_they_were_ordered():
     done = [entry("crash", 5, 7), entry("start", 20, 90), entry("cut", 30, 31)]
-    told = [(one.at_ns, one.kind.value) for one in incidents_of(done, START_NS)]
-    assert told == [(7, "crash"), (20, "start"), (31, "cut")]
-    planned = [one.at_ns for one in incidents_of(done, START_NS, as_due=True)]
+    actions = [(one.at_ns, one.kind.value) for one in actions_of(done, START_NS)]
+    assert actions == [(7, "crash"), (20, "start"), (31, "cut")]
+    planned = [one.at_ns for one in actions_of(done, START_NS, as_due=True)]
     assert planned == [5, 20, 30]
 
 
 def test_what_came_of_an_action_is_not_carried_over_to_the_next_time():
-    (again,) = incidents_of([entry("unload", 5, 7, number=1, sent=90, unsent=3)], START_NS)
+    (again,) = actions_of([entry("unload", 5, 7, number=1, sent=90, unsent=3)], START_NS)
     assert again.details == {"number": 1}
 
 
 def test_what_failed_or_came_before_the_scenario_is_not_repeated():
     done = [entry("crash", 5, 7, failed="no answer"), entry("cut", -9, -8)]
-    assert incidents_of(done, START_NS) == ()
+    assert actions_of(done, START_NS) == ()

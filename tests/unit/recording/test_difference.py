@@ -7,35 +7,35 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from testbed.recording.difference import difference
-from testbed.scenario import Action
+from testbed.scenario import Publication
 
-ALERT = Action(1_000, "sensor", "alerts", 5, 100)
+ALERT = Publication(1_000, "sensor", "alerts", 5, 100)
 WITHIN_NS = 10
 
 
 def test_the_same_publications_within_the_limit_are_no_difference() -> None:
-    told = difference([ALERT], [replace(ALERT, at_ns=1_010)], WITHIN_NS)
-    assert told.empty
-    assert (told.same, told.farthest_ns) == (1, 10)
-    assert told.as_json()["empty"] is True
+    differences = difference([ALERT], [replace(ALERT, at_ns=1_010)], WITHIN_NS)
+    assert differences.empty
+    assert (differences.same, differences.farthest_ns) == (1, 10)
+    assert differences.as_json()["empty"] is True
 
 
 def test_another_time_another_size_and_another_node_are_told() -> None:
     late, fat = replace(ALERT, at_ns=1_011), replace(ALERT, size=101)
-    told = difference([ALERT], [late], WITHIN_NS)
-    assert [(each.action, each.by_ns) for each in told.moved] == [(ALERT, 11)]
-    assert not told.empty
-    told = difference([ALERT, ALERT], [ALERT, fat], WITHIN_NS)
-    assert (told.same, told.missing, told.extra) == (1, (ALERT,), (fat,))
-    assert told.as_json()["extra"] == [
+    differences = difference([ALERT], [late], WITHIN_NS)
+    assert [(each.publication, each.by_ns) for each in differences.moved] == [(ALERT, 11)]
+    assert not differences.empty
+    differences = difference([ALERT, ALERT], [ALERT, fat], WITHIN_NS)
+    assert (differences.same, differences.missing, differences.extra) == (1, (ALERT,), (fat,))
+    assert differences.as_json()["extra"] == [
         {"at_s": 1e-6, "node": "sensor", "topic": "alerts", "priority": 5, "size": 101}
     ]
 
 
 def test_one_that_is_missing_in_a_row_does_not_move_the_others() -> None:
     row = [replace(ALERT, at_ns=place * 1_000) for place in range(5)]
-    told = difference(row, row[:2] + row[3:], WITHIN_NS)
-    assert (told.same, told.missing, told.moved) == (4, (row[2],), ())
+    differences = difference(row, row[:2] + row[3:], WITHIN_NS)
+    assert (differences.same, differences.missing, differences.moved) == (4, (row[2],), ())
 
 
 moments = st.lists(st.integers(0, 60), max_size=5)
@@ -45,7 +45,7 @@ moments = st.lists(st.integers(0, 60), max_size=5)
 def test_no_matching_finds_more_that_are_the_same(one, two) -> None:
     """Against trying all matchings."""
 
-    def row(times: list[int]) -> list[Action]:
+    def row(times: list[int]) -> list[Publication]:
         return [replace(ALERT, at_ns=at) for at in times]
 
     few, many = sorted((one, two), key=len)
@@ -53,11 +53,11 @@ def test_no_matching_finds_more_that_are_the_same(one, two) -> None:
         sum(abs(a - b) <= WITHIN_NS for a, b in zip(few, order, strict=False))
         for order in permutations(many, len(few))
     )
-    told = difference(row(one), row(two), WITHIN_NS)
-    assert told.same == best
-    assert told.same + len(told.moved) + len(told.missing) == len(one)
-    assert told.same + len(told.moved) + len(told.extra) == len(two)
-    assert told.empty is (sorted(one) == sorted(two) or (best == len(one) == len(two)))
+    differences = difference(row(one), row(two), WITHIN_NS)
+    assert differences.same == best
+    assert differences.same + len(differences.moved) + len(differences.missing) == len(one)
+    assert differences.same + len(differences.moved) + len(differences.extra) == len(two)
+    assert differences.empty is (sorted(one) == sorted(two) or (best == len(one) == len(two)))
 
 
 @given(moments)

@@ -5,11 +5,11 @@ from hypothesis import strategies as st
 
 from testbed.recording.events import (
     Deliveries,
-    InOrder,
-    OfManifest,
-    Wanted,
-    of_journal,
-    of_log,
+    EventFilter,
+    EventQueue,
+    ManifestEvents,
+    journal_event,
+    log_event,
 )
 from testbed.topology import load_text
 
@@ -40,32 +40,32 @@ CUT = {"t_ns": 9, "action": "cut", "links": ["office"], "directions": ["up", "do
 
 
 def test_lines_of_logs_keep_what_they_say_and_get_a_kind():
-    told = of_log(PUBLISHED)
-    assert told == {**PUBLISHED, "kind": "publication"}
-    assert of_log({"t": 1, "node": "a", "event": "drop"})["kind"] == "loss"
-    assert of_log({"t": 1, "node": "a", "event": "connect"})["kind"] == "connection"
-    assert of_log({"t": 1, "node": "a", "event": "ready"})["kind"] == "node"
+    event = log_event(PUBLISHED)
+    assert event == {**PUBLISHED, "kind": "publication"}
+    assert log_event({"t": 1, "node": "a", "event": "drop"})["kind"] == "loss"
+    assert log_event({"t": 1, "node": "a", "event": "connect"})["kind"] == "connection"
+    assert log_event({"t": 1, "node": "a", "event": "ready"})["kind"] == "node"
 
 
 def test_a_node_that_starts_is_an_event_of_nodes_whatever_kind_of_node_it_is():
-    told = of_log({"t": 1, "node": "a", "event": "start", "kind": "broker"})
-    assert told == {"t": 1, "node": "a", "event": "start", "kind": "node", "role": "broker"}
-    assert told in Wanted(kinds=frozenset({"node"}))
+    event = log_event({"t": 1, "node": "a", "event": "start", "kind": "broker"})
+    assert event == {"t": 1, "node": "a", "event": "start", "kind": "node", "role": "broker"}
+    assert event in EventFilter(kinds=frozenset({"node"}))
 
 
 def test_steps_of_the_journal_are_events_of_the_run_and_a_scenario_begins_with_its_clock():
-    assert of_journal({"t": 1, "step": "wire", "targets": ["a"]}) == {
+    assert journal_event({"t": 1, "step": "wire", "targets": ["a"]}) == {
         "t": 1,
         "kind": "run",
         "event": "wire",
         "node": None,
         "targets": ["a"],
     }
-    assert of_journal({"t": 1, "step": "play", "start_ns": 4})["t"] == 4
+    assert journal_event({"t": 1, "step": "play", "start_ns": 4})["t"] == 4
 
 
 def test_a_manifest_that_grows_tells_each_thing_once():
-    source, manifest = OfManifest(), {"actions": [CRASH], "play": None}
+    source, manifest = ManifestEvents(), {"actions": [CRASH], "play": None}
     (crash,) = source.fresh(manifest, journalled=False)
     assert (crash["t"], crash["kind"], crash["event"]) == (7, "fault", "crash")
     assert crash["targets"] == ["siren"]
@@ -83,8 +83,8 @@ def test_a_manifest_that_grows_tells_each_thing_once():
 
 def test_what_never_came_is_lost_in_the_end_where_it_was_wanted():
     deliveries = Deliveries(LAB)
-    deliveries.note(of_log(PUBLISHED))
-    deliveries.note(of_log({**PUBLISHED, "id": "b", "topic": "readings", "priority": 1}))
+    deliveries.note(log_event(PUBLISHED))
+    deliveries.note(log_event({**PUBLISHED, "id": "b", "topic": "readings", "priority": 1}))
     deliveries.note({"t": 6, "kind": "reception", "event": "receive", "id": "a", "node": "siren"})
     lost = list(deliveries.lost(30))
     assert [(one["id"], one["node"], one["priority"]) for one in lost] == [
@@ -95,15 +95,15 @@ def test_what_never_came_is_lost_in_the_end_where_it_was_wanted():
 
 
 def test_filters_are_by_kind_node_and_level():
-    crash = next(OfManifest().fresh({"actions": [CRASH]}, journalled=False))
-    published = of_log(PUBLISHED)
+    crash = next(ManifestEvents().fresh({"actions": [CRASH]}, journalled=False))
+    published = log_event(PUBLISHED)
     for wanted, shown in (
-        (Wanted(), [crash, published]),
-        (Wanted(kinds=frozenset({"fault"})), [crash]),
-        (Wanted(nodes=frozenset({"siren"})), [crash]),
-        (Wanted(nodes=frozenset({"sensor"})), [published]),
-        (Wanted(levels=frozenset({5})), [published]),
-        (Wanted(levels=frozenset({4})), []),
+        (EventFilter(), [crash, published]),
+        (EventFilter(kinds=frozenset({"fault"})), [crash]),
+        (EventFilter(nodes=frozenset({"siren"})), [crash]),
+        (EventFilter(nodes=frozenset({"sensor"})), [published]),
+        (EventFilter(levels=frozenset({5})), [published]),
+        (EventFilter(levels=frozenset({4})), []),
     ):
         assert [each for each in (crash, published) if each in wanted] == shown
 
@@ -111,7 +111,7 @@ def test_filters_are_by_kind_node_and_level():
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 5)), max_size=40))
 def test_whatever_comes_late_but_in_time_comes_in_order(arrivals) -> None:
     """Each event becomes known at most 5 after it happened; held back so long, all come in order, each once."""
-    row, shown = InOrder(), []
+    row, shown = EventQueue(), []
     known = sorted((t + late, t) for t, late in arrivals)
     for now in range(60):
         row.add({"t": t} for at, t in known if at == now)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from testbed.errors import InputError
-from testbed.recording.from_capture import matches, read_priorities, scripted
+from testbed.recording.from_capture import matches, read_priorities, script_from_capture
 from testbed.topology import load_text
 
 START_NS = 1_700_000_000_000_000_000
@@ -40,8 +40,8 @@ def test_known_sensors_speak_for_themselves_and_strangers_are_spoken_for_in_turn
         Spoken(START_NS + 20, "10.0.0.9"),
         Spoken(START_NS + 30, "#7"),
     ]
-    script, notes = scripted(said, LAB, LEVELS)
-    assert [(one.at_ns, one.node) for one in script.actions] == [
+    script, notes = script_from_capture(said, LAB, LEVELS)
+    assert [(one.at_ns, one.node) for one in script.publications] == [
         (0, "sensors-1"),
         (10, "sensors-0"),
         (20, "sensors-1"),
@@ -74,22 +74,22 @@ def test_a_level_that_is_none_is_refused(text):
 def test_what_cannot_be_published_or_is_wanted_by_nobody_is_said():
     said = [Spoken(START_NS, "sensors-0"), Spoken(START_NS, "sensors-0", "", 5)]
     said += [Spoken(START_NS + 5, "sensors-0", "rain", priority=None, qos=0)]
-    script, notes = scripted(said, LAB, LEVELS)
-    assert len(script.actions) == 2
+    script, notes = script_from_capture(said, LAB, LEVELS)
+    assert len(script.publications) == 2
     assert notes == [
         "1 messages are left out: their topic or size cannot be ours",
         "MQTT has no priorities: levels are by --priority, else by QoS",
         "nobody in the lab wants rain",
     ]
     with pytest.raises(InputError, match="no message that a lab could publish") as caught:
-        scripted([], LAB, LEVELS)
+        script_from_capture([], LAB, LEVELS)
     assert "MQTT without TLS" in caught.value.hint
 
 
 def test_a_lab_without_sensors_cannot_publish():
     hub = load_text("name: hub\nnodes: {broker: {kind: broker, link: lan}}", "hub.yaml")
     with pytest.raises(InputError, match="hub has no sensors"):
-        scripted([Spoken(0, "a")], hub, LEVELS)
+        script_from_capture([Spoken(0, "a")], hub, LEVELS)
 
 
 @pytest.mark.parametrize(
@@ -117,10 +117,10 @@ def test_times_and_numbers_are_kept_whoever_speaks(said) -> None:
     messages = sorted(Spoken(START_NS + at, origin) for at, origin in said)
     if not messages:
         return
-    script, _ = scripted(messages, LAB, LEVELS)
+    script, _ = script_from_capture(messages, LAB, LEVELS)
     first = messages[0].at_ns
-    assert [one.at_ns for one in script.actions] == [one.at_ns - first for one in messages]
+    assert [one.at_ns for one in script.publications] == [one.at_ns - first for one in messages]
     spoken_for: dict[str, set[str]] = {}
-    for one, action in zip(messages, script.actions, strict=True):
-        spoken_for.setdefault(one.origin, set()).add(action.node)
+    for one, publication in zip(messages, script.publications, strict=True):
+        spoken_for.setdefault(one.origin, set()).add(publication.node)
     assert all(len(nodes) == 1 for nodes in spoken_for.values())

@@ -9,18 +9,18 @@ from hypothesis import strategies as st
 from testbed.recording.lateness import lateness, sentence
 from testbed.recording.publications import (
     as_lines,
-    happened,
-    never_happened,
-    read_actions,
-    read_happened,
+    never_published,
+    read_planned_publications,
+    read_recorded_publications,
+    recorded_publications,
 )
-from testbed.scenario import Action
+from testbed.scenario import Publication
 
 START_NS = 1_800_000_000_000_000_000
-ALERT = Action(2_000, "sensor", "alerts", 5, 100)
+ALERT = Publication(2_000, "sensor", "alerts", 5, 100)
 
 actions = st.builds(
-    Action,
+    Publication,
     st.integers(0, 10**12),
     st.sampled_from(["a", "b", "c"]),
     st.sampled_from(["alerts", "readings"]),
@@ -30,23 +30,23 @@ actions = st.builds(
 )
 
 
-def logged(action: Action, late_ns: int = 0, identity: str = "0") -> dict[str, object]:
+def logged(publication: Publication, late_ns: int = 0, identity: str = "0") -> dict[str, object]:
     """As a publisher's log has it."""
     line = {
-        "t": START_NS + action.at_ns + late_ns,
-        "node": action.node,
+        "t": START_NS + publication.at_ns + late_ns,
+        "node": publication.node,
         "event": "publish",
         "id": identity,
-        "topic": action.topic,
-        "priority": action.priority,
-        "size": action.size,
+        "topic": publication.topic,
+        "priority": publication.priority,
+        "size": publication.size,
         "late_ns": late_ns,
     }
-    return line | ({"place": list(action.place)} if action.place else {})
+    return line | ({"place": list(publication.place)} if publication.place else {})
 
 
 def test_a_publication_is_on_record_with_its_plan_its_time_and_its_lateness() -> None:
-    (row,) = happened([ALERT], [logged(ALERT, 300, "2a")], START_NS)
+    (row,) = recorded_publications([ALERT], [logged(ALERT, 300, "2a")], START_NS)
     assert (row.at_ns, row.due_ns, row.late_ns, row.planned) == (2_300, 2_000, 300, True)
     assert (row.node, row.topic, row.priority, row.size, row.id) == (
         *("sensor", "alerts", 5, 100, "2a"),
@@ -55,21 +55,23 @@ def test_a_publication_is_on_record_with_its_plan_its_time_and_its_lateness() ->
 
 
 def test_what_was_injected_by_hand_has_no_time_that_it_could_miss() -> None:
-    (row,) = happened([ALERT], [logged(Action(7, "sensor", "alerts", 5, 100))], START_NS)
+    (row,) = recorded_publications(
+        [ALERT], [logged(Publication(7, "sensor", "alerts", 5, 100))], START_NS
+    )
     assert (row.planned, row.due_ns, row.late_ns) == (False, None, None)
-    assert never_happened([ALERT], [row]) == [ALERT]
+    assert never_published([ALERT], [row]) == [ALERT]
 
 
 def test_what_came_before_the_scenario_is_no_part_of_it() -> None:
-    early = logged(Action(-1, "sensor", "alerts", 5, 100))
+    early = logged(Publication(-1, "sensor", "alerts", 5, 100))
     other = {"t": START_NS, "node": "sensor", "event": "ready"}
-    assert happened([ALERT], [early, other], START_NS) == []
+    assert recorded_publications([ALERT], [early, other], START_NS) == []
 
 
 def test_two_equal_publications_of_which_one_was_lost_are_told_apart() -> None:
-    rows = happened([ALERT, ALERT], [logged(ALERT)], START_NS)
+    rows = recorded_publications([ALERT, ALERT], [logged(ALERT)], START_NS)
     assert [row.planned for row in rows] == [True]
-    assert never_happened([ALERT, ALERT], rows) == [ALERT]
+    assert never_published([ALERT, ALERT], rows) == [ALERT]
 
 
 @given(
@@ -78,45 +80,45 @@ def test_two_equal_publications_of_which_one_was_lost_are_told_apart() -> None:
 def test_record_and_plan_account_for_every_publication(planned, chance) -> None:
     """Whatever was published in whatever order of log lines; what is not in a log never happened."""
     lines = [
-        logged(action, late, f"{place:x}")
-        for place, (action, late, done) in enumerate(planned)
+        logged(publication, late, f"{place:x}")
+        for place, (publication, late, done) in enumerate(planned)
         if done
     ]
     chance.shuffle(lines)
-    plan = [action for action, _, _ in planned]
-    rows = happened(plan, lines, START_NS)
+    plan = [publication for publication, _, _ in planned]
+    rows = recorded_publications(plan, lines, START_NS)
     assert [row.at_ns for row in rows] == sorted(row.at_ns for row in rows)
     assert all(row.planned for row in rows)
-    assert len(rows) + len(never_happened(plan, rows)) == len(plan)
+    assert len(rows) + len(never_published(plan, rows)) == len(plan)
     assert sorted(row.late_ns for row in rows) == sorted(late for _, late, done in planned if done)
-    assert read_happened("".join(as_lines(rows)).splitlines()) == rows
+    assert read_recorded_publications("".join(as_lines(rows)).splitlines()) == rows
 
 
 @given(st.lists(actions, max_size=10))
 def test_a_timeline_is_read_as_it_was_written(plan) -> None:
-    assert read_actions("".join(as_lines(plan)).splitlines()) == plan
+    assert read_planned_publications("".join(as_lines(plan)).splitlines()) == plan
 
 
 def test_a_line_that_was_cut_off_is_left_out() -> None:
     text = json.dumps({"at_ns": 1, "node": "a", "topic": "t", "priority": 1, "size": 1})
-    assert read_actions([text, text[:20]]) == [Action(1, "a", "t", 1, 1)]
+    assert read_planned_publications([text, text[:20]]) == [Publication(1, "a", "t", 1, 1)]
 
 
 @given(st.lists(st.integers(0, 10**9), min_size=2, max_size=200))
 def test_lateness_is_what_the_standard_library_says(late) -> None:
     cuts = statistics.quantiles(late, n=100, method="inclusive")
-    told = lateness(late)
-    assert told is not None
-    assert told.n == len(late)
-    assert abs(told.p50_s - cuts[49] / 1e9) < 1e-9
-    assert abs(told.p99_s - cuts[98] / 1e9) < 1e-9
-    assert told.max_s == max(late) / 1e9
+    late_by = lateness(late)
+    assert late_by is not None
+    assert late_by.n == len(late)
+    assert abs(late_by.p50_s - cuts[49] / 1e9) < 1e-9
+    assert abs(late_by.p99_s - cuts[98] / 1e9) < 1e-9
+    assert late_by.max_s == max(late) / 1e9
 
 
 def test_nothing_has_no_lateness_and_one_is_told_in_a_sentence() -> None:
     assert lateness([]) is None
-    told = lateness([1_000_000])
-    assert told is not None
-    assert sentence(told) == (
+    late_by = lateness([1_000_000])
+    assert late_by is not None
+    assert sentence(late_by) == (
         "publications began 1.0 ms (p50), 1.0 ms (p99), at most 1.0 ms after their time"
     )

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from testbed.backends.simulated.lab import SimulatedLab
-from testbed.backends.simulated.play import Played, play
+from testbed.backends.simulated.play import PlayResult, play
 from testbed.places import RunPlace
 from testbed.recording.script import compiled
 from testbed.topology import load_text
@@ -28,7 +28,7 @@ scenario:
 AGAIN = "    - {when: {received: {topic: calls}}, start: {nodes: gauge}}\n"
 
 
-def played(text: str) -> Played:
+def played(text: str) -> PlayResult:
     lab = SimulatedLab(load_text(text, "valley.yaml"), RunPlace(Path("any-run")), 0)
     return play(lab, lambda seconds: None)
 
@@ -52,4 +52,4 @@ def test_a_sensor_publishes_again_when_a_trigger_starts_it_and_nothing_else_is_e
 
 def test_where_nothing_is_waited_for_nobody_is_handed_what_it_cannot_publish():
     script = compiled(load_text(LAB, "valley.yaml"))
-    assert [one.at_ns / 1e9 for one in script.actions] == [0.5, 1.5, 5.0]
+    assert [one.at_ns / 1e9 for one in script.publications] == [0.5, 1.5, 5.0]

@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.links.changes import Link, as_filed, ordered
+from testbed.links.changes import LinkState, apply_order, configured_links
 from testbed.links.scenario_orders import link_orders
-from testbed.scenario import Incident, compile_incidents
-from testbed.scenario.schedule import Agenda
+from testbed.scenario import TimedAction, compile_actions
+from testbed.scenario.schedule import Schedule
 from testbed.scenario.triggers import Reception
 from testbed.topology.model import (
+    ActionEvent,
     ActionKind,
-    Happening,
     Node,
     NodeKind,
     Profile,
@@ -31,88 +31,90 @@ LAB = Topology(
 FLAP = (("down_s", 2.0), ("up_s", 1.0))
 
 
-def lab(*happenings: Happening, speed: float = 1.0) -> Topology:
-    actions = tuple(sorted(happenings, key=lambda each: each.at_s))
+def lab(*events: ActionEvent, speed: float = 1.0) -> Topology:
+    actions = tuple(sorted(events, key=lambda each: each.at_s))
     return replace(LAB, scenario=Scenario(float(END_S), actions=actions, speed=speed))
 
 
-def struck(kind: ActionKind, at_s: float, for_s: float | None = None) -> Happening:
-    return Happening(at_s, kind, ("siren",), for_s=for_s)
+def action_event(kind: ActionKind, at_s: float, for_s: float | None = None) -> ActionEvent:
+    return ActionEvent(at_s, kind, ("siren",), for_s=for_s)
 
 
-def change(at_s: float, for_s: float | None, **values: float) -> Happening:
+def change(at_s: float, for_s: float | None, **values: float) -> ActionEvent:
     details = (("profile", None), ("values", (*values.items(),)), ("directions", ("up", "down")))
-    return Happening(at_s, ActionKind.LINK, ("siren",), for_s=for_s, details=details)
+    return ActionEvent(at_s, ActionKind.LINK, ("siren",), for_s=for_s, details=details)
 
 
-def told(incidents: tuple[Incident, ...] | list[Incident]) -> list[tuple[float, str]]:
-    return [(each.at_ns / SECOND, each.kind.value) for each in incidents]
+def kinds_and_times(
+    actions: tuple[TimedAction, ...] | list[TimedAction],
+) -> list[tuple[float, str]]:
+    return [(each.at_ns / SECOND, each.kind.value) for each in actions]
 
 
 @pytest.mark.parametrize(
-    ("happening", "end"),
+    ("event", "end"),
     [
-        (struck(ActionKind.CUT, 15, 5), "restore"),
-        (struck(ActionKind.CRASH, 15, 5), "start"),
-        (struck(ActionKind.STOP, 15, 5), "start"),
+        (action_event(ActionKind.CUT, 15, 5), "restore"),
+        (action_event(ActionKind.CRASH, 15, 5), "start"),
+        (action_event(ActionKind.STOP, 15, 5), "start"),
         (change(15, 5, loss=0.5), "restore"),
     ],
 )
-def test_what_lasts_to_the_end_is_undone_there(happening, end):
-    assert told(compile_incidents(lab(happening))) == [(15, happening.kind.value), (20, end)]
-    faster = told(compile_incidents(lab(happening, speed=2.0)))
-    assert faster == [(7.5, happening.kind.value), (10, end)]
+def test_what_lasts_to_the_end_is_undone_there(event, end):
+    assert kinds_and_times(compile_actions(lab(event))) == [(15, event.kind.value), (20, end)]
+    faster = kinds_and_times(compile_actions(lab(event, speed=2.0)))
+    assert faster == [(7.5, event.kind.value), (10, end)]
 
 
 def test_a_link_that_flaps_to_the_end_works_afterwards():
-    flap = Happening(13.0, ActionKind.FLAP, ("siren",), for_s=7.0, details=FLAP)
-    found = told(compile_incidents(lab(flap)))
+    flap = ActionEvent(13.0, ActionKind.FLAP, ("siren",), for_s=7.0, details=FLAP)
+    found = kinds_and_times(compile_actions(lab(flap)))
     assert found[-2:] == [(19, "cut"), (20, "restore")]
 
 
 def test_what_nothing_ends_stays():
     for kind in (ActionKind.CUT, ActionKind.CRASH):
-        assert told(compile_incidents(lab(struck(kind, 15)))) == [(15, kind.value)]
+        assert kinds_and_times(compile_actions(lab(action_event(kind, 15)))) == [(15, kind.value)]
 
 
 def test_what_a_trigger_began_ends_with_the_scenario_if_not_before():
-    heard = Trigger(TriggerKind.RECEIVED)
-    plan = Agenda(lab(replace(struck(ActionKind.CUT, 0, 5), when=heard)))
+    received = Trigger(TriggerKind.RECEIVED)
+    plan = Schedule(lab(replace(action_event(ActionKind.CUT, 0, 5), when=received)))
     plan.on_receptions([Reception(18 * SECOND, "siren", 1, "t", 0)], 18 * SECOND)
-    assert told(plan.due(END_S * SECOND)) == [(18, "mark"), (18, "cut")]
+    assert kinds_and_times(plan.due(END_S * SECOND)) == [(18, "mark"), (18, "cut")]
     assert plan.next_ns is None
-    assert told(plan.close(END_S * SECOND)) == [(20, "restore")]
+    assert kinds_and_times(plan.close(END_S * SECOND)) == [(20, "restore")]
     assert plan.close(END_S * SECOND) == []
 
 
 def test_the_end_of_one_cut_leaves_the_next():
     first, mended, lasting = (
-        struck(ActionKind.CUT, 1, 9),
-        struck(ActionKind.RESTORE, 6),
-        struck(ActionKind.CUT, 7),
+        action_event(ActionKind.CUT, 1, 9),
+        action_event(ActionKind.RESTORE, 6),
+        action_event(ActionKind.CUT, 7),
     )
-    found = told(compile_incidents(lab(first, mended, lasting)))
+    found = kinds_and_times(compile_actions(lab(first, mended, lasting)))
     assert found == [(1, "cut"), (6, "restore"), (7, "cut")]
 
 
 def test_the_end_of_one_crash_leaves_the_next():
     first, mended, lasting = (
-        struck(ActionKind.CRASH, 1, 9),
-        struck(ActionKind.START, 6),
-        struck(ActionKind.STOP, 7, 6),
+        action_event(ActionKind.CRASH, 1, 9),
+        action_event(ActionKind.START, 6),
+        action_event(ActionKind.STOP, 7, 6),
     )
-    found = told(compile_incidents(lab(first, mended, lasting)))
+    found = kinds_and_times(compile_actions(lab(first, mended, lasting)))
     assert found == [(1, "crash"), (6, "start"), (7, "stop"), (13, "start")]
 
 
-def links_after(topology: Topology, until_s: float) -> Link:
-    filed = as_filed(topology)
-    now = filed
-    for incident in compile_incidents(topology):
-        if incident.at_ns <= until_s * SECOND:
-            for order, names in link_orders(incident, topology):
+def links_after(topology: Topology, until_s: float) -> LinkState:
+    configured = configured_links(topology)
+    now = configured
+    for action in compile_actions(topology):
+        if action.at_ns <= until_s * SECOND:
+            for order, names in link_orders(action, topology):
                 chosen = {name: now[name] for name in names}
-                now = {**now, **ordered(order, chosen, filed, "relay")}
+                now = {**now, **apply_order(order, chosen, configured, "relay")}
     return now["siren"]
 
 
@@ -140,45 +142,45 @@ def test_a_change_that_ends_leaves_what_others_changed():
 )
 def test_a_link_is_as_the_file_says_but_for_all_changes_that_last(changes, mended_s, now_s):
     """Held against putting together, in their order, those that have begun and not ended."""
-    happenings = [change(at, for_s, **values) for at, for_s, values in changes]
-    mends = [] if mended_s is None else [struck(ActionKind.RESTORE, mended_s + 0.5)]
-    expected = asdict(as_filed(LAB)["siren"].up.shape)
+    events = [change(at, for_s, **values) for at, for_s, values in changes]
+    mends = [] if mended_s is None else [action_event(ActionKind.RESTORE, mended_s + 0.5)]
+    expected = asdict(configured_links(LAB)["siren"].up.shape)
     for at, for_s, values in sorted(changes, key=lambda one: one[0]):
         over_s = END_S + 1 if for_s is None else min(END_S, at + for_s)
         gone = mended_s is not None and at <= mended_s < now_s
         if at <= now_s < over_s and not gone:
             expected |= values
-    assert asdict(links_after(lab(*happenings, *mends), now_s).up.shape) == expected
+    assert asdict(links_after(lab(*events, *mends), now_s).up.shape) == expected
 
 
 def test_the_same_lasting_change_again_and_again_is_kept_once():
     again = [change(at, None, loss=0.5) for at in range(10)]
-    found = told(compile_incidents(lab(*again, change(0.5, 12, rate_bps=8_000))))
+    found = kinds_and_times(compile_actions(lab(*again, change(0.5, 12, rate_bps=8_000))))
     assert found[-2:] == [(12.5, "restore"), (12.5, "link")]
 
 
 def test_a_replay_ends_what_ended_a_moment_after_the_end():
     late = 20_004_000_000
     known = [
-        Incident(15 * SECOND, ActionKind.LOAD, ("siren",), {"number": 1}),
-        Incident(late, ActionKind.UNLOAD, ("siren",), {"number": 1}),
-        Incident(late, ActionKind.RESTORE, ("siren",)),
+        TimedAction(15 * SECOND, ActionKind.LOAD, ("siren",), {"number": 1}),
+        TimedAction(late, ActionKind.UNLOAD, ("siren",), {"number": 1}),
+        TimedAction(late, ActionKind.RESTORE, ("siren",)),
     ]
-    plan = Agenda(lab(), known)
-    assert told(plan.due(END_S * SECOND)) == [(15, "load")]
-    assert told(plan.close(END_S * SECOND)) == [(20, "unload"), (20, "restore")]
-    assert told(plan.performed) == [(15, "load"), (20, "unload"), (20, "restore")]
+    plan = Schedule(lab(), known)
+    assert kinds_and_times(plan.due(END_S * SECOND)) == [(15, "load")]
+    assert kinds_and_times(plan.close(END_S * SECOND)) == [(20, "unload"), (20, "restore")]
+    assert kinds_and_times(plan.performed) == [(15, "load"), (20, "unload"), (20, "restore")]
 
 
 def test_an_interrupted_one_ends_only_what_has_begun():
     known = [
-        Incident(1 * SECOND, ActionKind.LOAD, ("siren",), {"number": 1}),
-        Incident(9 * SECOND, ActionKind.CRASH, ("siren",)),
-        Incident(10 * SECOND, ActionKind.START, ("siren",)),
-        Incident(11 * SECOND, ActionKind.PARTITION, ("siren",), {"number": 2}),
-        Incident(12 * SECOND, ActionKind.UNLOAD, ("siren",), {"number": 1}),
-        Incident(13 * SECOND, ActionKind.REUNITE, ("siren",), {"number": 2}),
+        TimedAction(1 * SECOND, ActionKind.LOAD, ("siren",), {"number": 1}),
+        TimedAction(9 * SECOND, ActionKind.CRASH, ("siren",)),
+        TimedAction(10 * SECOND, ActionKind.START, ("siren",)),
+        TimedAction(11 * SECOND, ActionKind.PARTITION, ("siren",), {"number": 2}),
+        TimedAction(12 * SECOND, ActionKind.UNLOAD, ("siren",), {"number": 1}),
+        TimedAction(13 * SECOND, ActionKind.REUNITE, ("siren",), {"number": 2}),
     ]
-    plan = Agenda(lab(), known)
+    plan = Schedule(lab(), known)
     plan.due(5 * SECOND)
-    assert told(plan.close(5 * SECOND)) == [(5, "unload")]
+    assert kinds_and_times(plan.close(5 * SECOND)) == [(5, "unload")]

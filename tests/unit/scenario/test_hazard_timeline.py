@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from testbed.scenario import Action, compile_timeline
-from testbed.topology import TopologyErrors, doubts, load, load_text
+from testbed.scenario import Publication, compile_timeline
+from testbed.topology import TopologyErrors, find_likely_mistakes, load, load_text
 
 GOLDEN = Path(__file__).resolve().parents[2] / "golden"
 FILE = GOLDEN / "topology" / "expanded" / "hazard.yaml"
@@ -21,15 +21,13 @@ scenario:
 """
 
 
-def written(action: Action) -> str:
-    return (
-        f"{action.at_ns:>12,} {action.node} {action.topic} level {action.priority} {action.size} B"
-    )
+def written(sent: Publication) -> str:
+    return f"{sent.at_ns:>12,} {sent.node} {sent.topic} level {sent.priority} {sent.size} B"
 
 
 def test_a_small_storm_becomes_this_timeline() -> None:
     """After a change that is meant, run it once with UPDATE_GOLDEN=1 and read the difference."""
-    text = "".join(f"{written(action)}\n" for action in compile_timeline(load(FILE)))
+    text = "".join(f"{written(sent)}\n" for sent in compile_timeline(load(FILE)))
     if os.environ.get("UPDATE_GOLDEN"):
         TIMELINE.write_text(text)
     assert text == TIMELINE.read_text()
@@ -37,13 +35,15 @@ def test_a_small_storm_becomes_this_timeline() -> None:
 
 def test_every_topic_of_a_hazard_counts_as_published() -> None:
     topology = load(FILE)
-    assert doubts(topology) == ()
-    topics = {event.topic for event in topology.scenario.spoken}
+    assert find_likely_mistakes(topology) == ()
+    topics = {event.topic for event in topology.scenario.publish_events}
     assert topics == {"readings", "alerts/west", "alerts/{node}"}
-    levels = {event.priority for event in topology.scenario.spoken if "alerts" in event.topic}
+    levels = {
+        event.priority for event in topology.scenario.publish_events if "alerts" in event.topic
+    }
     assert levels == {1, 2, 3, 4, 5}
-    unheard = load_text(FILE.read_text().replace("[alerts/west, ", "["), "x")
-    assert doubts(unheard) == (
+    unsubscribed = load_text(FILE.read_text().replace("[alerts/west, ", "["), "x")
+    assert find_likely_mistakes(unsubscribed) == (
         "nobody subscribes to 'alerts/west', which slopes-0 and 2 others publish; "
         "did you mean 'alerts/lone'?",
     )
@@ -55,8 +55,8 @@ def test_the_seed_decides_and_speed_only_divides() -> None:
     assert compile_timeline(topology) != compile_timeline(replace(topology, seed=4))
     slow = replace(topology, scenario=replace(topology.scenario, speed=1.0))
     pairs = zip(compile_timeline(topology), compile_timeline(slow), strict=True)
-    assert all(fast.at_ns == action.at_ns // 20 for fast, action in pairs)
-    assert all(action.at_ns < 90e9 for action in compile_timeline(topology))
+    assert all(fast.at_ns == sent.at_ns // 20 for fast, sent in pairs)
+    assert all(sent.at_ns < 90e9 for sent in compile_timeline(topology))
 
 
 def test_another_slope_far_away_changes_nothing_for_the_others() -> None:
@@ -65,9 +65,7 @@ def test_another_slope_far_away_changes_nothing_for_the_others() -> None:
         .replace("count: 3", "count: 4")
         .replace("133.50]]}", "133.50], [35.0, 135.0]]}")
     )
-    more = [
-        action for action in compile_timeline(load_text(text, "x")) if action.node != "slopes-3"
-    ]
+    more = [sent for sent in compile_timeline(load_text(text, "x")) if sent.node != "slopes-3"]
     assert more == list(compile_timeline(load(FILE)))
 
 

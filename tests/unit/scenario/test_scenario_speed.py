@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.scenario import compile_incidents, compile_timeline
+from testbed.scenario import compile_actions, compile_timeline
 from testbed.scenario.model import played_ns
 from testbed.topology import TopologyErrors, load_text
 from testbed.topology.model import Topology
@@ -48,8 +48,8 @@ def test_the_same_happens_at_every_speed_and_before_the_end(speed: float) -> Non
     for before, after in zip(slow, fast, strict=True):
         assert replace(after, at_ns=before.at_ns) == before
         assert 0 <= Fraction(before.at_ns) / Fraction(repr(speed)) - after.at_ns < 1
-    assert all(action.at_ns < 60e9 / speed for action in fast)
-    (crash,) = compile_incidents(at_speed(speed))
+    assert all(publication.at_ns < 60e9 / speed for publication in fast)
+    (crash,) = compile_actions(at_speed(speed))
     assert crash.at_ns == played_ns(30_000_000_000, speed)
 
 

@@ -10,34 +10,36 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from testbed.errors import InputError
-from testbed.scenario import Action, compile_timeline
+from testbed.scenario import Publication, compile_timeline
 from testbed.topology import load, load_text
 from testbed.topology.model import (
     Node,
     NodeKind,
     Profile,
-    Publish,
+    PublishEvent,
     Scenario,
     Topology,
     from_json,
     to_json,
 )
-from testbed.topology.publication_times import rhythm
+from testbed.topology.publication_times import publication_schedule
 
 TOPOLOGIES = Path(__file__).resolve().parents[3] / "topologies"
 SECOND = 1_000_000_000
 
 
-def lab(*events: Publish, sensors: int = 2, seed: int = 1, duration_s: float = 10.0) -> Topology:
+def lab(
+    *events: PublishEvent, sensors: int = 2, seed: int = 1, duration_s: float = 10.0
+) -> Topology:
     nodes = [Node(f"s-{i}", i + 1, NodeKind.SENSOR, "lan", "s", i) for i in range(sensors)]
     return Topology(
         "x", seed, (Profile("lan"),), tuple(nodes), scenario=Scenario(duration_s, 1.0, events)
     )
 
 
-def publish(nodes: int = 2, **changed: object) -> Publish:
+def publish(nodes: int = 2, **changed: object) -> PublishEvent:
     values: dict[str, object] = {"at_s": 1.0, "topic": "t", "priority": 1, "size": 10, **changed}
-    return Publish(nodes=tuple(f"s-{i}" for i in range(nodes)), **values)  # type: ignore[arg-type]
+    return PublishEvent(nodes=tuple(f"s-{i}" for i in range(nodes)), **values)  # type: ignore[arg-type]
 
 
 def times(topology: Topology, node: str = "s-0") -> list[float]:
@@ -46,8 +48,8 @@ def times(topology: Topology, node: str = "s-0") -> list[float]:
 
 def test_an_event_without_period_happens_once_for_each_node() -> None:
     assert compile_timeline(lab(publish(topic="{group}/{node}", priority=4))) == (
-        Action(SECOND, "s-0", "s/s-0", 4, 10),
-        Action(SECOND, "s-1", "s/s-1", 4, 10),
+        Publication(SECOND, "s-0", "s/s-0", 4, 10),
+        Publication(SECOND, "s-1", "s/s-1", 4, 10),
     )
 
 
@@ -69,7 +71,7 @@ def test_an_event_without_period_happens_once_for_each_node() -> None:
     ],
 )
 def test_repetition_ends_with_its_time_its_count_or_the_scenario(
-    event: Publish, expected: list[float]
+    event: PublishEvent, expected: list[float]
 ) -> None:
     assert times(lab(event)) == expected
 
@@ -104,28 +106,28 @@ def test_moments_are_evenly_spaced_to_the_nanosecond_and_fill_the_time(
     messages: int, period_s: int, length_us: int, late_ns: int
 ) -> None:
     event = publish(period_s=float(period_s), per_period=messages, for_s=length_us / 1e6)
-    beat = rhythm(event, duration_s=10.0)
-    count = beat.ticks(late_ns)
+    schedule = publication_schedule(event, duration_s=10.0)
+    count = schedule.ticks(late_ns)
     exact = Fraction(period_s * SECOND, messages)
-    left = beat.end_ns - beat.begin_ns - late_ns
+    left = schedule.end_ns - schedule.begin_ns - late_ns
     assert count * exact >= left
     if count:
         assert (count - 1) * exact < left
-        last = beat.moment(count - 1, late_ns)
-        assert last < beat.end_ns
-        assert 0 <= beat.begin_ns + late_ns + (count - 1) * exact - last < 1
+        last = schedule.moment(count - 1, late_ns)
+        assert last < schedule.end_ns
+        assert 0 <= schedule.begin_ns + late_ns + (count - 1) * exact - last < 1
 
 
 def test_a_spread_moves_the_start_of_each_node_within_its_bounds() -> None:
     topology = lab(publish(nodes=50, spread_s=2.0, period_s=5.0, count=2), sensors=50)
     timeline = compile_timeline(topology)
     starts = {}
-    for action in timeline:
-        starts.setdefault(action.node, action.at_ns)
+    for publication in timeline:
+        starts.setdefault(publication.node, publication.at_ns)
     assert len(set(starts.values())) == 50
     assert all(SECOND <= start < 3 * SECOND for start in starts.values())
-    for action in timeline:
-        assert (action.at_ns - starts[action.node]) % (5 * SECOND) == 0
+    for publication in timeline:
+        assert (publication.at_ns - starts[publication.node]) % (5 * SECOND) == 0
 
 
 def test_probability_thins_the_ticks_as_in_lee_2016() -> None:
@@ -141,7 +143,7 @@ def test_another_seed_gives_another_timeline() -> None:
 
 def test_this_seed_gives_this_timeline_on_every_machine() -> None:
     event = publish(nodes=1, spread_s=1.0, period_s=2.0, probability=0.5)
-    assert [action.at_ns for action in compile_timeline(lab(event))] == [
+    assert [publication.at_ns for publication in compile_timeline(lab(event))] == [
         1_456_770_258,
         7_456_770_258,
     ]
@@ -168,7 +170,7 @@ def test_the_timeline_is_in_the_order_of_time() -> None:
     "event",
     [publish(period_s=1e-9, count=10**9), publish(period_s=1e-12), publish(period_s=1e-5)],
 )
-def test_absurdly_many_publications_are_refused_before_they_are_made(event: Publish) -> None:
+def test_absurdly_many_publications_are_refused_before_they_are_made(event: PublishEvent) -> None:
     with pytest.raises(InputError, match="at most 1,000,000"):
         compile_timeline(lab(event, duration_s=1e6))
 
@@ -191,9 +193,10 @@ def test_the_demos_alerts_meet_a_backlog_that_is_gone_before_the_end() -> None:
     rate = demo.profile(demo.node("prefecture").profile).down.rate_bps
     assert rate is not None
     mine = [
-        action
-        for action in compile_timeline(demo)
-        if "prefecture" in demo.receivers(action.topic, action.priority, action.place)
+        publication
+        for publication in compile_timeline(demo)
+        if "prefecture"
+        in demo.receivers(publication.topic, publication.priority, publication.place)
     ]
     first_alert = min(a.at_ns for a in mine if a.topic == "alerts")
     photographs = sum(a.size for a in mine if a.topic == "reports" and a.at_ns < first_alert)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from rich.console import Console
 
-from testbed.cli.commands.plan import WIDTH, drawn, in_few_words, timeline_table
-from testbed.scenario.timeline import Row, outline
+from testbed.cli.commands.plan import WIDTH, abbreviate, drawn, timeline_table
+from testbed.scenario.timeline import TimelineRow, timeline_rows
 from testbed.topology import load
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -17,12 +17,12 @@ def of(scenario: str):
     return load(DEMO, scenario=ROOT / "topologies" / "scenarios" / scenario)
 
 
-def row(*moments_s: float, lasts_s: float | None = None, when: str | None = None) -> Row:
-    return Row("cut", "", ("siren",), 1.0, moments_s, lasts_s, when)
+def row(*moments_s: float, lasts_s: float | None = None, when: str | None = None) -> TimelineRow:
+    return TimelineRow("cut", "", ("siren",), 1.0, moments_s, lasts_s, when)
 
 
 def test_what_repeats_is_one_row_and_all_is_in_the_order_of_time():
-    rows = outline(of("bad-hour.yaml"))
+    rows = timeline_rows(of("bad-hour.yaml"))
     (cut,) = [each for each in rows if each.what == "cut"]
     assert (cut.moments_s, cut.lasts_s) == ((18.0, 22.0, 26.0), 1.0)
     begins = [each.moments_s[0] for each in rows]
@@ -31,15 +31,15 @@ def test_what_repeats_is_one_row_and_all_is_in_the_order_of_time():
 
 
 def test_values_are_told_in_the_units_of_the_file():
-    told = {each.what: each.told for each in outline(of("bad-hour.yaml"))}
-    assert told["link"] == "rate 64kbit/s down"
-    assert told["flap"] == "500ms down, 1.5s up"
-    assert told["churn"] == "30/min leave (crash), 60/min join"
-    assert told["mark"] == "the ground moves"
+    description = {each.what: each.description for each in timeline_rows(of("bad-hour.yaml"))}
+    assert description["link"] == "rate 64kbit/s down"
+    assert description["flap"] == "500ms down, 1.5s up"
+    assert description["churn"] == "30/min leave (crash), 60/min join"
+    assert description["mark"] == "the ground moves"
 
 
 def test_what_waits_for_something_comes_last_and_says_for_what():
-    rows = outline(of("when-heard.yaml"))
+    rows = timeline_rows(of("when-heard.yaml"))
     assert [each.when is None for each in rows] == [True, True, False, False, False, False, False]
     assert "the overlay is stable for 2 s" in [each.when for each in rows]
 
@@ -54,7 +54,7 @@ def test_a_moment_is_a_dot_and_what_lasts_is_a_block():
 
 def test_the_table_fits_an_ordinary_terminal():
     console = Console(width=100, record=True, file=io.StringIO())
-    console.print(timeline_table(of("bad-hour.yaml"), in_few_words))
+    console.print(timeline_table(of("bad-hour.yaml"), abbreviate))
     text = console.export_text()
     assert "what happens, in 30s" in text
     assert max(map(len, text.splitlines())) <= 100
@@ -62,8 +62,8 @@ def test_the_table_fits_an_ordinary_terminal():
 
 def test_a_hazard_is_a_row_and_its_failures_another() -> None:
     golden = Path(__file__).resolve().parents[2] / "golden" / "topology" / "expanded"
-    whole, failures = outline(load(golden / "hazard.yaml"))
-    assert (whole.what, whole.told, whole.lasts_s) == ("landslide", "4 slopes", 1_800)
+    whole, failures = timeline_rows(load(golden / "hazard.yaml"))
+    assert (whole.what, whole.description, whole.lasts_s) == ("landslide", "4 slopes", 1_800)
     assert failures.what == "landslide: level 5"
     assert failures.nodes == ("slopes-1",)
     assert all(0 < at_s < 1_800 for at_s in failures.moments_s)

@@ -6,15 +6,15 @@ from math import ceil
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.scenario.schedule import Agenda
+from testbed.scenario.schedule import Schedule
 from testbed.scenario.triggers import Reception, Triggers, place_in_overlay, reception
 from testbed.topology.model import (
+    ActionEvent,
     ActionKind,
-    Happening,
     Node,
     NodeKind,
     Profile,
-    Publish,
+    PublishEvent,
     Scenario,
     Topology,
     Trigger,
@@ -45,7 +45,7 @@ SEEN = st.builds(
 )
 
 
-def heard(at_s: float, node: str = "siren", level: int = 5, delay_s: float = 0.1) -> Reception:
+def received(at_s: float, node: str = "siren", level: int = 5, delay_s: float = 0.1) -> Reception:
     return Reception(round(at_s * SECOND), node, level, "alerts", round(delay_s * SECOND))
 
 
@@ -55,23 +55,23 @@ def fires(trigger: Trigger, seen: list[Reception]) -> bool:
 
 def test_a_message_of_the_level_at_that_node_fires_once():
     triggers = Triggers({7: HEARD}, 1.0)
-    assert not triggers.on_receptions([heard(1, level=4), heard(1, node="office")])
-    assert triggers.on_receptions([heard(2), heard(3)]) == [7]
+    assert not triggers.on_receptions([received(1, level=4), received(1, node="office")])
+    assert triggers.on_receptions([received(2), received(3)]) == [7]
     assert not triggers
-    assert not triggers.on_receptions([heard(4)])
+    assert not triggers.on_receptions([received(4)])
 
 
 def test_so_many_messages_are_counted():
-    assert not fires(replace(HEARD, count=3), [heard(1), heard(2)])
-    assert fires(replace(HEARD, count=3), [heard(1), heard(2), heard(3)])
+    assert not fires(replace(HEARD, count=3), [received(1), received(2)])
+    assert fires(replace(HEARD, count=3), [received(1), received(2), received(3)])
 
 
 def test_only_what_came_lately_counts_for_the_delay():
-    assert not fires(SLOW, [heard(at, delay_s=0.1) for at in range(100)])
-    assert fires(SLOW, [heard(1, delay_s=2.1)])
-    many = [heard(at / 10, delay_s=0.1) for at in range(100)]
-    assert not fires(SLOW, [*many, *(heard(9.95, delay_s=9) for _ in range(4))])
-    assert fires(SLOW, [*many, *(heard(9.95, delay_s=9) for _ in range(8))])
+    assert not fires(SLOW, [received(at, delay_s=0.1) for at in range(100)])
+    assert fires(SLOW, [received(1, delay_s=2.1)])
+    many = [received(at / 10, delay_s=0.1) for at in range(100)]
+    assert not fires(SLOW, [*many, *(received(9.95, delay_s=9) for _ in range(4))])
+    assert fires(SLOW, [*many, *(received(9.95, delay_s=9) for _ in range(8))])
 
 
 @given(st.lists(SEEN, max_size=40), st.floats(1, 100), st.floats(0.5, 20))
@@ -92,14 +92,14 @@ def test_delays_are_judged_as_by_looking_at_everything_each_time(seen, percentil
 
 def test_what_is_lately_is_divided_by_the_speed_and_delays_are_not():
     half = replace(SLOW, percentile=50, above_s=3.0)
-    mixed = [*(heard(at / 10, delay_s=1) for at in range(30)), heard(4.5, delay_s=4)]
+    mixed = [*(received(at / 10, delay_s=1) for at in range(30)), received(4.5, delay_s=4)]
     assert not Triggers({7: half}, 1.0).on_receptions(mixed)
     assert Triggers({7: half}, 10.0).on_receptions(mixed) == [7]  # the last second is lately
 
 
 def test_a_moment_shorter_than_any_clock_still_holds_what_has_just_come():
     brief = replace(SLOW, over_s=1e-9)
-    assert Triggers({7: brief}, 1_000.0).on_receptions([heard(1), heard(2, delay_s=3)]) == [7]
+    assert Triggers({7: brief}, 1_000.0).on_receptions([received(1), received(2, delay_s=3)]) == [7]
 
 
 def test_how_long_an_overlay_is_quiet_is_divided_by_the_speed():
@@ -140,57 +140,57 @@ def test_a_line_of_a_log_tells_of_a_reception_after_the_start():
     assert reception({**line, "event": "duplicate"}, 0) is None
 
 
-def agenda(*events: Publish | Happening, speed: float = 1.0) -> Agenda:
+def schedule(*events: PublishEvent | ActionEvent, speed: float = 1.0) -> Schedule:
     scenario = Scenario(
         60.0,
-        publish=tuple(each for each in events if isinstance(each, Publish)),
-        actions=tuple(each for each in events if isinstance(each, Happening)),
+        publish=tuple(each for each in events if isinstance(each, PublishEvent)),
+        actions=tuple(each for each in events if isinstance(each, ActionEvent)),
         speed=speed,
     )
-    return Agenda(replace(LAB, scenario=scenario))
+    return Schedule(replace(LAB, scenario=scenario))
 
 
 def test_what_was_waited_for_begins_then_and_what_lasts_is_undone():
-    cut = Happening(2.0, ActionKind.CUT, ("siren",), for_s=5.0, when=HEARD)
-    plan = agenda(cut)
+    cut = ActionEvent(2.0, ActionKind.CUT, ("siren",), for_s=5.0, when=HEARD)
+    plan = schedule(cut)
     assert plan.next_ns is None
-    plan.on_receptions([heard(10)], round(10.5 * SECOND))
-    told = [(each.at_ns / SECOND, each.kind.value) for each in plan.due(60 * SECOND)]
-    assert told == [(10.5, "mark"), (12.5, "cut"), (17.5, "restore")]
+    plan.on_receptions([received(10)], round(10.5 * SECOND))
+    performed = [(each.at_ns / SECOND, each.kind.value) for each in plan.due(60 * SECOND)]
+    assert performed == [(10.5, "mark"), (12.5, "cut"), (17.5, "restore")]
     assert plan.performed[0].details["name"] == "fired: siren has received level 5"
 
 
 def test_publications_begin_then_and_end_with_the_scenario():
-    photos = Publish(1.0, ("sensor",), "photos", 2, 9, period_s=10.0, when=HEARD)
-    plan = agenda(photos)
-    actions = plan.on_receptions([heard(30)], 30 * SECOND)
+    photos = PublishEvent(1.0, ("sensor",), "photos", 2, 9, period_s=10.0, when=HEARD)
+    plan = schedule(photos)
+    actions = plan.on_receptions([received(30)], 30 * SECOND)
     assert [each.at_ns / SECOND for each in actions] == [31, 41, 51]
 
 
 def test_a_faster_scenario_waits_and_lasts_less():
-    cut = Happening(2.0, ActionKind.CUT, ("siren",), for_s=4.0, when=HEARD)
-    plan = agenda(cut, speed=2.0)
-    plan.on_receptions([heard(10)], 10 * SECOND)
-    told = [(each.at_ns / SECOND, each.kind.value) for each in plan.due(60 * SECOND)]
-    assert told == [(10, "mark"), (11, "cut"), (13, "restore")]
+    cut = ActionEvent(2.0, ActionKind.CUT, ("siren",), for_s=4.0, when=HEARD)
+    plan = schedule(cut, speed=2.0)
+    plan.on_receptions([received(10)], 10 * SECOND)
+    performed = [(each.at_ns / SECOND, each.kind.value) for each in plan.due(60 * SECOND)]
+    assert performed == [(10, "mark"), (11, "cut"), (13, "restore")]
 
 
 def test_what_never_comes_is_told_at_its_deadline_or_at_the_end():
     late = replace(HEARD, within_s=20.0)
-    mark = Happening(0.0, ActionKind.MARK, (), details=(("name", "warned"),), when=late)
-    plan = agenda(mark, replace(mark, when=CALM))
+    mark = ActionEvent(0.0, ActionKind.MARK, (), details=(("name", "warned"),), when=late)
+    plan = schedule(mark, replace(mark, when=CALM))
     assert plan.give_up(19 * SECOND) == []
     assert plan.give_up(20 * SECOND) == ["never came: siren has received level 5"]
-    assert plan.on_receptions([heard(21)], 21 * SECOND) == ()
+    assert plan.on_receptions([received(21)], 21 * SECOND) == ()
     assert plan.give_up(60 * SECOND, over=True) == ["never came: the overlay is stable for 3 s"]
     assert [each.details["trigger"] for each in plan.due(60 * SECOND)] == ["missed", "missed"]
     assert not plan.triggers
 
 
 def test_who_was_struck_before_is_not_struck_again():
-    crash = Happening(5.0, ActionKind.CRASH, ("siren",))
-    again = Happening(0.0, ActionKind.CRASH, ("siren",), when=HEARD)
-    plan = agenda(crash, again)
+    crash = ActionEvent(5.0, ActionKind.CRASH, ("siren",))
+    again = ActionEvent(0.0, ActionKind.CRASH, ("siren",), when=HEARD)
+    plan = schedule(crash, again)
     plan.due(6 * SECOND)
-    plan.on_receptions([heard(7)], 7 * SECOND)
+    plan.on_receptions([received(7)], 7 * SECOND)
     assert [each.kind.value for each in plan.due(60 * SECOND)] == ["mark"]

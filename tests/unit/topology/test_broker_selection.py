@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from testbed.earth import distance_m
 from testbed.topology import TopologyErrors, load_text
 from testbed.topology.model import Node, NodeKind
-from testbed.topology.resolve.brokers import MOST_HOMES, homes_of
+from testbed.topology.resolve.brokers import MAX_BROKERS_PER_CLIENT, select_brokers
 
 PLACES = st.none() | st.tuples(st.floats(-90, 90), st.floats(-180, 180))
 ROUTERS = st.none() | st.sampled_from(["west", "east"])
@@ -38,11 +38,11 @@ def test_everybody_at_the_edge_has_brokers_each_once_and_at_most_so_many(
     lab: tuple[Node, ...],
 ) -> None:
     brokers = {each.name for each in lab if each.kind is NodeKind.BROKER}
-    homes = homes_of(lab, {})
+    homes = select_brokers(lab, {})
     assert homes.keys() == {each.name for each in lab} - brokers
-    for told in homes.values():
-        assert brokers.issuperset(told)
-        assert len(told) == len(set(told)) == min(MOST_HOMES, len(brokers))
+    for selected in homes.values():
+        assert brokers.issuperset(selected)
+        assert len(selected) == len(set(selected)) == min(MAX_BROKERS_PER_CLIENT, len(brokers))
 
 
 @given(labs())
@@ -50,9 +50,9 @@ def test_brokers_behind_the_same_router_come_first_then_the_nearer_ones(
     lab: tuple[Node, ...],
 ) -> None:
     by_name = {each.name: each for each in lab}
-    for name, told in homes_of(lab, {}).items():
+    for name, selected in select_brokers(lab, {}).items():
         here = by_name[name]
-        brokers = [by_name[broker] for broker in told]
+        brokers = [by_name[broker] for broker in selected]
         beside = [here.router is not None and broker.router == here.router for broker in brokers]
         assert beside == sorted(beside, reverse=True)
         if here.at is None:
@@ -70,23 +70,28 @@ def test_a_chosen_broker_comes_before_all_others(
     lab: tuple[Node, ...], data: st.DataObject
 ) -> None:
     brokers = [each.name for each in lab if each.kind is NodeKind.BROKER]
-    wanted = tuple(data.draw(st.lists(st.sampled_from(brokers), unique=True, max_size=MOST_HOMES)))
-    homes = homes_of(lab, {each.name: wanted for each in lab})
-    assert all(told[: len(wanted)] == wanted for told in homes.values())
+    wanted = tuple(
+        data.draw(st.lists(st.sampled_from(brokers), unique=True, max_size=MAX_BROKERS_PER_CLIENT))
+    )
+    homes = select_brokers(lab, {each.name: wanted for each in lab})
+    assert all(selected[: len(wanted)] == wanted for selected in homes.values())
 
 
 @given(st.integers(1, 12), st.integers(0, 60))
 def test_nodes_without_a_place_are_shared_out_evenly(brokers: int, edges: int) -> None:
     lab = [node(f"b{i}", NodeKind.BROKER) for i in range(brokers)]
     lab += [node(f"s{i}", NodeKind.SENSOR) for i in range(edges)]
-    guests = Counter(told[0] for told in homes_of(lab, {}).values())
-    assert max(guests.values(), default=0) <= -(-edges // brokers)
+    clients = Counter(selected[0] for selected in select_brokers(lab, {}).values())
+    assert max(clients.values(), default=0) <= -(-edges // brokers)
 
 
 def test_one_broker_more_is_news_for_few() -> None:
     lab = [node(f"b{i}", NodeKind.BROKER) for i in range(40)]
     lab += [node(f"s{i}", NodeKind.SENSOR) for i in range(260)]
-    before, after = homes_of(lab, {}), homes_of([*lab, node("new", NodeKind.BROKER)], {})
+    before, after = (
+        select_brokers(lab, {}),
+        select_brokers([*lab, node("new", NodeKind.BROKER)], {}),
+    )
     changed = sum(before[name] != after[name] for name in before)
     assert 0 < changed < 260 / 4
 
@@ -139,4 +144,4 @@ def test_the_order_of_nodes_in_the_file_changes_nothing_for_those_with_places() 
     at = {"b0": (33.0, 133.0), "b1": (34.0, 134.0), "b2": (33.1, 133.1)}
     lab = [node(name, NodeKind.BROKER, place) for name, place in at.items()]
     lab.append(replace(node("s", NodeKind.SENSOR), at=(33.0, 133.02)))
-    assert homes_of(lab, {})["s"] == homes_of(lab[::-1], {})["s"] == ("b0", "b2", "b1")
+    assert select_brokers(lab, {})["s"] == select_brokers(lab[::-1], {})["s"] == ("b0", "b2", "b1")

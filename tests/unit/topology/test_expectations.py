@@ -170,12 +170,12 @@ def test_the_lines_of_a_file_go_with_its_topology() -> None:
 
 
 def test_what_is_wrong_is_shown_with_a_caret_and_a_hint() -> None:
-    told = []
+    outputs = []
     for line in WRONG:
         with pytest.raises(TopologyErrors) as caught:
             load_text(f'{VALLEY}    - "{line}"\n', "valley.yaml")
-        told.append(f"{caught.value}\n")
-    actual = "\n".join(told)
+        outputs.append(f"{caught.value}\n")
+    actual = "\n".join(outputs)
     if os.environ.get("UPDATE_GOLDEN"):
         GOLDEN.write_text(actual, encoding="utf-8")
     assert actual == GOLDEN.read_text(encoding="utf-8")

@@ -12,7 +12,7 @@ from testbed.cli.app import app
 from testbed.errors import MissingCapability
 from testbed.lab import bring_up
 from testbed.progress import Event, Warned
-from testbed.topology import doubts, load, load_text
+from testbed.topology import find_likely_mistakes, load, load_text
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMPLES = sorted((ROOT / "topologies").glob("*.yaml")) + sorted(
@@ -35,14 +35,14 @@ scenario:
 
 
 def doubted(topics: str, *events: str) -> tuple[str, ...]:
-    return doubts(load_text(lab(topics, *events), "x"))
+    return find_likely_mistakes(load_text(lab(topics, *events), "x"))
 
 
 TYPO = lab("[alerts]", "from: gauge, topic: alert")
 
 
 def test_a_mistyped_topic_is_doubted_at_both_ends() -> None:
-    assert doubts(load_text(TYPO, "x")) == (
+    assert find_likely_mistakes(load_text(TYPO, "x")) == (
         "nobody subscribes to 'alert', which gauge publishes; did you mean 'alerts'?",
         "nobody publishes 'alerts', to which siren subscribes; did you mean 'alert'?",
     )
@@ -72,12 +72,14 @@ def test_of_a_topic_for_each_node_one_is_enough() -> None:
 
 def test_without_events_there_is_no_doubt() -> None:
     assert doubted("[alerts]") == ()
-    assert doubts(load_text("nodes: {hub: {kind: broker}}", "x")) == ()
+    assert find_likely_mistakes(load_text("nodes: {hub: {kind: broker}}", "x")) == ()
 
 
 def test_without_subscribers_every_topic_is_in_vain() -> None:
     text = re.sub(r"  siren.*\n", "", TYPO)
-    assert doubts(load_text(text, "x")) == ("nobody subscribes to 'alert', which gauge publishes",)
+    assert find_likely_mistakes(load_text(text, "x")) == (
+        "nobody subscribes to 'alert', which gauge publishes",
+    )
 
 
 def test_hundreds_of_doubts_give_a_list_that_ends() -> None:
@@ -89,13 +91,13 @@ def test_hundreds_of_doubts_give_a_list_that_ends() -> None:
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_the_examples_leave_no_doubt(path: Path) -> None:
-    assert doubts(load(path)) == ()
+    assert find_likely_mistakes(load(path)) == ()
 
 
 def test_the_readme_leaves_no_doubt() -> None:
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     for block in re.findall(r"```yaml\n(.*?)```", text, re.DOTALL):
-        assert doubts(load_text(block, "README.md")) == ()
+        assert find_likely_mistakes(load_text(block, "README.md")) == ()
 
 
 def test_validate_warns_and_ends_with_three(tmp_path: Path) -> None:
@@ -141,12 +143,12 @@ def test_a_lab_that_starts_says_its_doubts_first(tmp_path: Path) -> None:
     with pytest.raises(MissingCapability):
         bring_up(load(file), file, None, heard.append, no_place, lambda _: Choice("none", "a test"))  # type: ignore[arg-type]
     warned = [event.text for event in heard if isinstance(event, Warned)]
-    assert warned == list(doubts(load(file)))
+    assert warned == list(find_likely_mistakes(load(file)))
 
 
 def test_an_overlay_of_one_broker_is_doubted() -> None:
     one = lab("[a]", "from: gauge, topic: a") + "overlay: {method: sg-tbps}\n"
-    (doubt,) = doubts(load_text(one, "x"))
+    (doubt,) = find_likely_mistakes(load_text(one, "x"))
     assert doubt.startswith("overlay sg-tbps is for several brokers, and there is only one")
     two = one.replace("hub: {kind: broker}", "hub: {kind: broker}\n  other: {kind: broker}")
-    assert doubts(load_text(two, "x")) == ()
+    assert find_likely_mistakes(load_text(two, "x")) == ()

@@ -29,9 +29,9 @@ def test_what_is_broken_when_it_comes_can_be_mended(breaks, mends, when):
 
 @pytest.mark.parametrize(("breaks", "mends"), PAIRS)
 @pytest.mark.parametrize(
-    ("when", "whom", "told"),
+    ("when", "whom", "message"),
     [("at: 4s", "siren", "before 4s"), (WAITING, "gauge", "in this scenario")],
 )
-def test_what_never_breaks_before_it_cannot(breaks, mends, when, whom, told):
-    with pytest.raises(TopologyErrors, match=told):
+def test_what_never_breaks_before_it_cannot(breaks, mends, when, whom, message):
+    with pytest.raises(TopologyErrors, match=message):
         load_text(LAB.format(breaks=breaks, mends=mends, when=when, whom=whom), "a.yaml")

@@ -178,12 +178,12 @@ def test_a_problem_in_the_file_itself_keeps_its_line() -> None:
 
 
 def test_what_is_wrong_is_told_with_its_place_and_a_hint() -> None:
-    told = []
+    outputs = []
     for override in WRONG:
         with pytest.raises(TopologyErrors) as caught:
             load(override)
-        told.append(f"$ --set '{override}'\n{caught.value}\n")
-    actual = "\n".join(told)
+        outputs.append(f"$ --set '{override}'\n{caught.value}\n")
+    actual = "\n".join(outputs)
     if os.environ.get("UPDATE_GOLDEN"):
         GOLDEN.write_text(actual, encoding="utf-8")
     assert actual == GOLDEN.read_text(encoding="utf-8")

@@ -6,7 +6,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from testbed.topology import TopologyErrors, doubts, load, load_text, scenario_schema
+from testbed.topology import TopologyErrors, find_likely_mistakes, load, load_text, scenario_schema
 from testbed.topology.parse.yaml_reader import read
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -81,7 +81,7 @@ def test_samples_begin_with_their_schema_satisfy_it_and_leave_no_doubt(path: Pat
     assert text.startswith("# yaml-language-server: $schema=../scenario.schema.json\n# For ")
     validator = jsonschema.Draft202012Validator(scenario_schema())
     validator.validate(read(text, path.name)[0].data)
-    assert doubts(load(topology_of(path), scenario=path)) == ()
+    assert find_likely_mistakes(load(topology_of(path), scenario=path)) == ()
 
 
 def test_there_are_samples() -> None:

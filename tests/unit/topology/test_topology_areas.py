@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from testbed.scenario import compile_timeline, expected_deliveries
-from testbed.topology import doubts, load_text
+from testbed.topology import find_likely_mistakes, load_text
 from testbed.topology.model import from_json, to_json
 
 FILE = """
@@ -52,7 +52,7 @@ def test_a_subscriber_expects_what_lies_in_its_area_as_it_is_written(
     wanted = inside and level <= 3 and range_[0] <= tilt <= range_[1]
     expected = expected_deliveries(topology, compile_timeline(topology))
     assert expected == ({"siren": 1, "office": 1} if wanted else {"office": 1})
-    in_vain = [sentence for sentence in doubts(topology) if "siren" in sentence]
+    in_vain = [sentence for sentence in find_likely_mistakes(topology) if "siren" in sentence]
     assert bool(in_vain) is not wanted
 
 

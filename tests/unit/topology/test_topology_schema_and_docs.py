@@ -10,7 +10,7 @@ import pytest
 from nodes.delivery import METHODS as DELIVERY_METHODS
 from nodes.delivery.queues import LIMIT_BYTES
 from nodes.overlay import METHODS as OVERLAY_METHODS
-from testbed.topology import doubts, json_schema, load, load_text
+from testbed.topology import find_likely_mistakes, json_schema, load, load_text
 from testbed.topology.model import Shape
 from testbed.topology.parse.yaml_reader import read
 from testbed.topology.profiles import PROFILES
@@ -53,7 +53,7 @@ def test_examples_begin_with_their_schema_and_satisfy_it(path: Path) -> None:
 
 @pytest.mark.parametrize("path", [*EXAMPLES, *PAPERS], ids=lambda path: path.stem)
 def test_examples_are_right_files_and_leave_no_doubt(path: Path) -> None:
-    assert doubts(load(path)) == ()
+    assert find_likely_mistakes(load(path)) == ()
 
 
 @pytest.mark.parametrize("path", PAPERS, ids=lambda path: path.stem)
@@ -93,7 +93,7 @@ def completed(block: str) -> str:
 @pytest.mark.parametrize("block", BLOCKS, ids=lambda block: block.split("\n", 1)[0])
 def test_every_example_of_the_documentation_is_a_right_file(block: str) -> None:
     complete = block if "nodes:" in block else completed(block)
-    assert doubts(load_text(complete, "docs/topology.md")) == ()
+    assert find_likely_mistakes(load_text(complete, "docs/topology.md")) == ()
     validator().validate(read(complete, "docs/topology.md")[0].data)
 
 

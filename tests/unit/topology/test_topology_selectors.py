@@ -4,27 +4,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from testbed.topology import load_text
-from testbed.topology.parse.selectors import Members, Stretch, merged, select
+from testbed.topology.parse.selectors import MemberRange, Members, merged, select
 
 stretches = st.builds(
-    lambda group, first, length: Stretch(group, range(first, first + length)),
+    lambda group, first, length: MemberRange(group, range(first, first + length)),
     st.sampled_from("ab"),
     st.integers(0, 30),
     st.integers(1, 10),
 )
 
 
-def members(some: list[Stretch]) -> list[tuple[str, int]]:
+def members(some: list[MemberRange]) -> list[tuple[str, int]]:
     return [(stretch.group, index) for stretch in some for index in stretch.indices]
 
 
 @given(st.lists(stretches, max_size=20))
-def test_merged_stretches_hold_the_same_members_once_and_in_order(some: list[Stretch]) -> None:
+def test_merged_stretches_hold_the_same_members_once_and_in_order(some: list[MemberRange]) -> None:
     assert members(merged(some)) == sorted(set(members(some)))
 
 
 @given(st.lists(stretches, max_size=20))
-def test_as_few_stretches_as_possible_are_left(some: list[Stretch]) -> None:
+def test_as_few_stretches_as_possible_are_left(some: list[MemberRange]) -> None:
     left = merged(some)
     assert merged(left) == left
     ends = {(stretch.group, stretch.indices.stop) for stretch in left}

@@ -12,12 +12,12 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from nodes.overlay.reliability.dedup import Seen
+from nodes.overlay.reliability.dedup import DedupWindow
 from nodes.overlay.topics.base import Deliver, Duplicate, Send
 from nodes.overlay.topics.scribe.routing import NoHop, Routing
 from nodes.overlay.topics.scribe.tree import Tree
 from nodes.overlay.topics.topic_graph import Context
-from nodes.protocol.scribe_messages import Course, Look, Question, Toward, course_of
+from nodes.protocol.scribe_messages import Look, Question, RoutingSection, Toward, routing_section
 from nodes.protocol.wire import CUSTODY, Message, message_id
 
 MOST_KEPT = 256  # publications; the oldest are forgotten
@@ -28,9 +28,11 @@ MOST_HOPS = 255
 Upward = Look | Question | Message
 
 
-def send_publication(node: int, message: Message, course: Course, context: Context) -> None:
+def send_publication(
+    node: int, message: Message, section: RoutingSection, context: Context
+) -> None:
     """Send a publication to this node."""
-    context.do(Send(node, replace(message.forwarded(), routing=course.written())))
+    context.do(Send(node, replace(message.forwarded(), routing=section.written())))
 
 
 class Uplink:
@@ -73,9 +75,9 @@ class Uplink:
 
     def _pass_on(self, node: int, one: Upward, context: Context) -> None:
         if isinstance(one, Message):
-            send_publication(node, one, course_of(one), context)
+            send_publication(node, one, routing_section(one), context)
         elif one.hops < MOST_HOPS:
-            self._routing.tell(node, replace(one, hops=one.hops + 1), context)
+            self._routing.notify(node, replace(one, hops=one.hops + 1), context)
 
 
 def _has_custody(one: Upward) -> bool:
@@ -83,7 +85,7 @@ def _has_custody(one: Upward) -> bool:
 
 
 @dataclass(slots=True)
-class _Kept:
+class _Retained:
     """A publication that was served here, and whether it went no farther up."""
 
     until: float
@@ -102,14 +104,14 @@ class TreeForwarding:
         self._uplink = uplink
         self._attempts = incarnation
         self._keep_s = keep_s
-        self._seen = Seen()
-        self._seen_attempts = Seen()
-        self._kept: deque[_Kept] = deque(maxlen=MOST_KEPT)
+        self._seen = DedupWindow()
+        self._seen_attempts = DedupWindow()
+        self._retained: deque[_Retained] = deque(maxlen=MOST_KEPT)
         self._lost: dict[int, float] = {}  # ids of what a dead child had; held until then
 
     def __bool__(self) -> bool:
         """Whether something is remembered."""
-        return bool(self._kept or self._lost)
+        return bool(self._retained or self._lost)
 
     def holds(self, identity: int) -> bool:
         """Whether those below a dead child may still have to find their way to it."""
@@ -119,42 +121,42 @@ class TreeForwarding:
         """A publication of this node itself, whose root is known."""
         if root == self._routing.number:
             self._serve(message, context)
-            course = Course(Toward.ROOT)
-            self._uplink.send(replace(message, routing=course.written()), context)
+            section = RoutingSection(Toward.ROOT)
+            self._uplink.send(replace(message, routing=section.written()), context)
         else:
-            send_publication(root, message, Course(Toward.ROOT), context)
+            send_publication(root, message, RoutingSection(Toward.ROOT), context)
 
     def on_publication(self, sender: int, message: Message, context: Context) -> None:
         """One has come; WireError if it does not say where it goes."""
-        course = course_of(message)
+        section = routing_section(message)
         new = self._serve(replace(message, routing=b""), context)
-        if course.toward is Toward.ROOT:
-            if self._seen_attempts.add(course.attempt) if course.attempt else new:
+        if section.toward is Toward.ROOT:
+            if self._seen_attempts.add(section.attempt) if section.attempt else new:
                 self._uplink.send(message, context)
         elif self._tree.get(message.topic) is None:
             self._tree.refuse(sender, message.topic, context)
 
     def on_top(self, message: Message) -> None:
         """It goes no farther up: this node takes itself for the root."""
-        for kept in self._kept:
-            if kept.message.message_id == message.message_id:
-                kept.topmost = True
+        for retained in self._retained:
+            if retained.message.message_id == message.message_id:
+                retained.topmost = True
 
     def welcome(self, child: int, topic: str, context: Context) -> None:
         """A new child gets what is remembered."""
-        for kept in self._kept:
-            if kept.message.topic == topic:
-                send_publication(child, kept.message, Course(Toward.LEAVES), context)
+        for retained in self._retained:
+            if retained.message.topic == topic:
+                send_publication(child, retained.message, RoutingSection(Toward.LEAVES), context)
 
     def serve_again(self, message: Message, context: Context) -> None:
         """It was sent to a node that is dead."""
-        course = course_of(message)
+        section = routing_section(message)
         unsent = replace(message, routing=b"", hops=message.hops - 1)
-        if course.toward is Toward.ROOT:
+        if section.toward is Toward.ROOT:
             self._serve(unsent, context)  # this node itself may be the root now
-        if all(kept.message.message_id != message.message_id for kept in self._kept):
-            self._kept.append(_Kept(context.now + self._keep_s, unsent))
-        if course.toward is Toward.ROOT:
+        if all(retained.message.message_id != message.message_id for retained in self._retained):
+            self._retained.append(_Retained(context.now + self._keep_s, unsent))
+        if section.toward is Toward.ROOT:
             self._send_up_again(unsent, context)
         else:
             self._lost[message.message_id] = context.now + self._keep_s / 2
@@ -163,19 +165,19 @@ class TreeForwarding:
         """Forget what is old; pass on up what went no farther, if there is a way now."""
         now = context.now
         self._lost = {identity: until for identity, until in self._lost.items() if until >= now}
-        while self._kept and self._kept[0].until < now:
-            self._kept.popleft()
-        for kept in list(self._kept):
-            if kept.topmost and isinstance(
-                self._routing.next_hop(kept.message.topic, context), int
+        while self._retained and self._retained[0].until < now:
+            self._retained.popleft()
+        for retained in list(self._retained):
+            if retained.topmost and isinstance(
+                self._routing.next_hop(retained.message.topic, context), int
             ):
-                kept.topmost = False
-                self._send_up_again(kept.message, context)
+                retained.topmost = False
+                self._send_up_again(retained.message, context)
 
     def _send_up_again(self, message: Message, context: Context) -> None:
         self._attempts += 1
-        course = Course(Toward.ROOT, message_id(self._routing.number, self._attempts))
-        self._uplink.send(replace(message, routing=course.written()), context)
+        section = RoutingSection(Toward.ROOT, message_id(self._routing.number, self._attempts))
+        self._uplink.send(replace(message, routing=section.written()), context)
 
     def _serve(self, message: Message, context: Context) -> bool:
         """Deliver, and pass on to the children, what comes for the first time; whether it does."""
@@ -183,11 +185,11 @@ class TreeForwarding:
             context.do(Duplicate(message))
             return False
         if message.flags & CUSTODY:
-            self._kept.append(_Kept(context.now + self._keep_s, message))
+            self._retained.append(_Retained(context.now + self._keep_s, message))
         branch = self._tree.get(message.topic)
         if branch is not None:
             if branch.subscribed:
                 context.do(Deliver(message))
             for child in branch.children:
-                send_publication(child, message, Course(Toward.LEAVES), context)
+                send_publication(child, message, RoutingSection(Toward.LEAVES), context)
         return True

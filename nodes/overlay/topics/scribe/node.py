@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 
 from nodes.overlay.skipgraph import actions as graph
 from nodes.overlay.topics import topic_graph
-from nodes.overlay.topics.base import Action, Asked, Doubted, Place, Refuse, Restored, Send
+from nodes.overlay.topics.base import Action, Asked, Place, Refuse, Restored, Send, Suspected
 from nodes.overlay.topics.keys import Role, edge
 from nodes.overlay.topics.scribe.forwarding import TreeForwarding, Uplink, Upward
 from nodes.overlay.topics.scribe.publishing import Publishers, Sources
@@ -43,7 +43,7 @@ from nodes.protocol.scribe_messages import (
     Look,
     Question,
     Root,
-    hear_scribe,
+    decode_scribe,
 )
 from nodes.protocol.skipgraph_codec import decode
 from nodes.protocol.wire import Kind, Message, WireError
@@ -149,9 +149,9 @@ class Scribe:
         self._sources.publish(message, context)
         return self._done(context)
 
-    def ask(self, topic: str, words: bytes, now: float) -> list[Action]:
+    def ask(self, topic: str, payload: bytes, now: float) -> list[Action]:
         context = self._begin(now)
-        self._uplink.send(Question(self.number, 0, topic, words), context)
+        self._uplink.send(Question(self.number, 0, topic, payload), context)
         return self._done(context)
 
     def leave(self, now: float) -> list[Action]:
@@ -255,13 +255,13 @@ class Scribe:
         match one:
             case Look():
                 self._publishers.add(one.topic, one.asker, context.now)
-                self.routing.tell(one.asker, Root(one.topic), context)
+                self.routing.notify(one.asker, Root(one.topic), context)
             case Question():
-                context.do(Asked(one.asker, one.topic, one.words))
+                context.do(Asked(one.asker, one.topic, one.payload))
                 for node in self._publishers.of(one.topic):
                     if node not in (one.asker, self.number):
-                        inquiry = Inquiry(one.asker, one.topic, one.words)
-                        self.routing.tell(node, inquiry, context)
+                        inquiry = Inquiry(one.asker, one.topic, one.payload)
+                        self.routing.notify(node, inquiry, context)
             case Message():
                 self._forwarding.on_top(one)
 
@@ -275,37 +275,37 @@ class Scribe:
         match action:
             case graph.Send():
                 context.do(Send(action.node, written(action.message, self.number)))
-            case graph.Told(sender, body):
+            case graph.Notified(sender, body):
                 self._on_control(sender, body, context)
             case graph.Moved():
                 self._refresh.soon(context.now)
             case graph.Restored():
                 for topic in self.tree.subscribed():
                     context.do(Restored(topic))
-            case graph.Doubted():
-                context.do(Doubted(action.node))
+            case graph.Suspected():
+                context.do(Suspected(action.node))
             case graph.Inserted():
                 self.routing.on_inserted(context)
 
     def _on_control(self, sender: int, body: bytes, context: Context) -> None:
-        match word := hear_scribe(body):
+        match message := decode_scribe(body):
             case Ask():
-                self.routing.on_ask(word, context)
+                self.routing.on_ask(message, context)
             case Answer():
-                self.routing.on_answer(word)
+                self.routing.on_answer(message)
                 self.tree.look(context)
                 self._uplink.go_on(context)
             case Join():
-                if self.tree.on_join(sender, word, context):
-                    self._forwarding.welcome(sender, word.topic, context)
+                if self.tree.on_join(sender, message, context):
+                    self._forwarding.welcome(sender, message.topic, context)
             case Joined():
-                self.tree.on_joined(sender, word, context)
+                self.tree.on_joined(sender, message, context)
             case Leave():
                 self._refresh.soon(context.now)
-                self.tree.on_leave(sender, word, context)
+                self.tree.on_leave(sender, message, context)
             case Look() | Question():
-                self._uplink.send(word, context)
+                self._uplink.send(message, context)
             case Inquiry():
-                context.do(Asked(word.asker, word.topic, word.words))
+                context.do(Asked(message.asker, message.topic, message.payload))
             case Root():
-                self._sources.on_root(sender, word.topic, context)
+                self._sources.on_root(sender, message.topic, context)

@@ -116,7 +116,7 @@ class Sources:
         if root is None or root == own or self._graph.suspects(root):
             self._uplink.send(look, context)
         else:
-            self._routing.tell(root, look, context)
+            self._routing.notify(root, look, context)
 
 
 class Publishers:
@@ -150,8 +150,8 @@ class Publishers:
         return [(topic, node) for topic in gone for node in self._until.pop(topic)]
 
     def _keep(self, wanted: Callable[[int, float], bool]) -> None:
-        kept = {
+        retained = {
             topic: {node: until for node, until in nodes.items() if wanted(node, until)}
             for topic, nodes in self._until.items()
         }
-        self._until = {topic: nodes for topic, nodes in kept.items() if nodes}
+        self._until = {topic: nodes for topic, nodes in retained.items() if nodes}

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from nodes.overlay.skipgraph.table import Peer
 from nodes.overlay.topics.topic_graph import Context, TopicGraph
-from nodes.protocol.scribe_messages import Answer, Ask, ScribeWord, say_scribe
+from nodes.protocol.scribe_messages import Answer, Ask, ScribeMessage, encode_scribe
 from nodes.protocol.skipgraph_messages import VECTOR_BITS, Contact
 from nodes.protocol.wire import encode_topic
 
@@ -52,7 +52,7 @@ class Routing(Protocol):
     def next_hop(self, topic: str, context: Context) -> int | NoHop:
         """The next node on the way to the topic's root, if it is known and not taken for dead."""
 
-    def tell(self, node: int, word: ScribeWord, context: Context) -> None:
+    def notify(self, node: int, word: ScribeMessage, context: Context) -> None:
         """Send a control message to this node."""
 
     def ticket(self) -> int:
@@ -121,8 +121,8 @@ class VectorRouting:
         sure = self._sure_at is not None and context.now >= self._sure_at
         return hop if sure or hop is not NoHop.HERE else NoHop.UNKNOWN
 
-    def tell(self, node: int, word: ScribeWord, context: Context) -> None:
-        self._graph.tell(node, say_scribe(word), context)
+    def notify(self, node: int, word: ScribeMessage, context: Context) -> None:
+        self._graph.notify(node, encode_scribe(word), context)
 
     def ticket(self) -> int:
         self._tickets += 1
@@ -139,10 +139,10 @@ class VectorRouting:
         if _bit(peer.me.vector, ask.level) != ask.bit:
             onward = peer.neighbour(ask.level, bool(ask.rightwards))
             if onward is not None and steps < _MOST_STEPS:
-                self.tell(onward.node, replace(ask, steps=steps + 1), context)
+                self.notify(onward.node, replace(ask, steps=steps + 1), context)
                 return
             steps = 0
-        self.tell(ask.asker, Answer(ask.level, ask.rightwards, steps, ask.ticket), context)
+        self.notify(ask.asker, Answer(ask.level, ask.rightwards, steps, ask.ticket), context)
 
     def on_answer(self, answer: Answer) -> None:
         nearest = self._nearest.get(answer.level)
@@ -205,7 +205,7 @@ class VectorRouting:
                 nearest.steps[rightwards] = 0
             else:
                 ask = Ask(level, wanted, int(rightwards), 1, self.number, nearest.ticket)
-                self.tell(contact.node, ask, context)
+                self.notify(contact.node, ask, context)
 
     def _peer(self) -> Peer | None:
         return self._graph.node.peer(node_key(self.number))

@@ -45,17 +45,17 @@ class Tree:
     def __init__(self, routing: Routing, forget_s: float) -> None:
         self._routing = routing
         self._forget_s = forget_s
-        self._branches: dict[str, Branch] = {}
+        self._children: dict[str, Branch] = {}
 
     def __bool__(self) -> bool:
-        return bool(self._branches)
+        return bool(self._children)
 
     def get(self, topic: str) -> Branch | None:
-        return self._branches.get(topic)
+        return self._children.get(topic)
 
     def subscribed(self) -> list[str]:
         """The topics that this node wants for itself."""
-        return [topic for topic, branch in self._branches.items() if branch.subscribed]
+        return [topic for topic, branch in self._children.items() if branch.subscribed]
 
     def subscribe(self, topic: str, context: Context) -> None:
         branch = self._grown(topic)
@@ -65,14 +65,14 @@ class Tree:
             self._stand(branch, context)
 
     def unsubscribe(self, topic: str, context: Context) -> None:
-        branch = self._branches.get(topic)
+        branch = self._children.get(topic)
         if branch is not None:
             branch.subscribed = False
             self._prune(branch, context)
 
     def leave(self, context: Context) -> None:
         """The node goes: parents forget it, and children have to look for another way."""
-        for branch in list(self._branches.values()):
+        for branch in list(self._children.values()):
             branch.subscribed = False
             branch.children.clear()
             self._prune(branch, context)
@@ -90,7 +90,7 @@ class Tree:
         return child is None
 
     def on_joined(self, node: int, joined: Joined, context: Context) -> None:
-        branch = self._branches.get(joined.topic)
+        branch = self._children.get(joined.topic)
         if branch is None or (node, joined.ticket) != (branch.asked, branch.ticket):
             return
         if branch.parent not in (None, node):
@@ -99,7 +99,7 @@ class Tree:
         self._stand(branch, context)
 
     def on_leave(self, node: int, leave: Leave, context: Context) -> None:
-        branch = self._branches.get(leave.topic)
+        branch = self._children.get(leave.topic)
         child = None if branch is None else branch.children.get(node)
         if branch is not None and child is not None and child.ticket <= leave.ticket:
             del branch.children[node]
@@ -107,11 +107,11 @@ class Tree:
 
     def refuse(self, node: int, topic: str, context: Context) -> None:
         """It sends a topic that this node has no branch of."""
-        self._routing.tell(node, Leave(self._routing.ticket(), topic), context)
+        self._routing.notify(node, Leave(self._routing.ticket(), topic), context)
 
     def forget_node(self, number: int, context: Context) -> None:
         """It is dead. Another parent is asked for at the next tick: the graph needs a moment."""
-        for branch in list(self._branches.values()):
+        for branch in list(self._children.values()):
             branch.children.pop(number, None)
             if number in (branch.parent, branch.asked):
                 branch.parent = branch.asked = None
@@ -120,21 +120,21 @@ class Tree:
 
     def look(self, context: Context) -> None:
         """Ways may have become known or others."""
-        for branch in list(self._branches.values()):
+        for branch in list(self._children.values()):
             self._steer(branch, context)
 
     def tick(self, refresh: bool, context: Context) -> None:
         """Forget who was not heard of, ask again who has not confirmed; everybody, if it is time to refresh."""
-        for branch in list(self._branches.values()):
+        for branch in list(self._children.values()):
             branch.children = {
                 node: child for node, child in branch.children.items() if child.until >= context.now
             }
             self._prune(branch, context)
-            if branch.topic in self._branches:
+            if branch.topic in self._children:
                 self._steer(branch, context, again=refresh or branch.parent != branch.asked)
 
     def _grown(self, topic: str) -> Branch:
-        return self._branches.setdefault(topic, Branch(topic))
+        return self._children.setdefault(topic, Branch(topic))
 
     def _steer(self, branch: Branch, context: Context, again: bool = False) -> None:
         """Hold on to the node that the way names."""
@@ -148,7 +148,7 @@ class Tree:
             branch.asked, branch.ticket, again = toward, self._routing.ticket(), True
         if toward is not None:
             if again:
-                self._routing.tell(toward, Join(branch.ticket, branch.topic), context)
+                self._routing.notify(toward, Join(branch.ticket, branch.topic), context)
             return
         self._leave(branch.parent, branch, context)
         branch.parent = None
@@ -163,15 +163,15 @@ class Tree:
         for node, child in branch.children.items():
             if child.waits:
                 child.waits = False
-                self._routing.tell(node, Joined(child.ticket, branch.topic), context)
+                self._routing.notify(node, Joined(child.ticket, branch.topic), context)
 
     def _prune(self, branch: Branch, context: Context) -> None:
         if branch.subscribed or branch.children:
             return
-        del self._branches[branch.topic]
+        del self._children[branch.topic]
         for node in {branch.parent, branch.asked}:
             self._leave(node, branch, context)
 
     def _leave(self, node: int | None, branch: Branch, context: Context) -> None:
         if node is not None:
-            self._routing.tell(node, Leave(branch.ticket, branch.topic), context)
+            self._routing.notify(node, Leave(branch.ticket, branch.topic), context)

@@ -5,7 +5,7 @@ from typing import Any
 from testbed.backends.field.playbooks import Outcome, _note
 
 
-def told(*events: dict[str, Any]) -> tuple[Outcome, list[tuple[str, str]]]:
+def outcome_of(*events: dict[str, Any]) -> tuple[Outcome, list[tuple[str, str]]]:
     outcome, seen = Outcome(), []
     for event in events:
         assert _note(event, outcome, lambda host, task: seen.append((host, task)))
@@ -22,7 +22,7 @@ def stats(processed: list[str], **more: Any) -> dict[str, Any]:
 
 
 def test_each_host_is_done_failed_or_out_of_reach() -> None:
-    outcome, seen = told(
+    outcome, seen = outcome_of(
         event("runner_on_ok", "a", ansible_facts={"testbed_clock": 1, "os": "x"}),
         event("runner_on_failed", "b", msg="no\nroom left"),
         event("runner_on_unreachable", "c", task="", msg="No route to host"),
@@ -39,5 +39,5 @@ def test_each_host_is_done_failed_or_out_of_reach() -> None:
 
 
 def test_who_failed_and_was_mended_is_done() -> None:
-    outcome, _ = told(event("runner_on_failed", "a", msg="at first"), stats(["a"]))
+    outcome, _ = outcome_of(event("runner_on_failed", "a", msg="at first"), stats(["a"]))
     assert (outcome.done, outcome.failed) == (["a"], {})

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from testbed.links.calibration.exchange import Exchange, Heard, Send
+from testbed.links.calibration.exchange import Arrival, Exchange, Send
 from testbed.links.calibration.measurement import (
     AT_ONCE_BPS,
     Effort,
@@ -20,11 +20,11 @@ from testbed.links.calibration.measurement import (
 )
 from testbed.links.calibration.probes import (
     FAST_BPS,
-    Line,
     Lone,
+    ProbedDirection,
     Purpose,
-    lines_of,
     losses,
+    probed_directions,
     quick_lone,
     train_times,
 )
@@ -32,11 +32,13 @@ from testbed.topology.model import Emulator, Profile, Shape
 from testbed.topology.profiles import PROFILES
 
 
-def lines_with(*shapes: Shape) -> tuple[Line, ...]:
+def lines_with(*shapes: Shape) -> tuple[ProbedDirection, ...]:
     """Lines whose `up` has these shapes."""
     profiles = [Profile(f"p{n}", shape, Shape()) for n, shape in enumerate(shapes)]
     lanes = [(p, tuple(f"{p.name}-{i}" for i in range(9))) for p in profiles]
-    return tuple(line for line in lines_of(Emulator.RELAY, lanes) if line.direction == "up")
+    return tuple(
+        line for line in probed_directions(Emulator.RELAY, lanes) if line.direction == "up"
+    )
 
 
 rates = st.lists(st.floats(1e4, 1e9), min_size=1, max_size=12)
@@ -85,19 +87,21 @@ def test_tcp_is_not_asked_to_do_what_it_cannot() -> None:
 
 @pytest.mark.parametrize("name", PROFILES)
 def test_tcp_fills_every_built_in_profile(name: str) -> None:
-    assert all(tcp_fills(line) for line in lines_of(Emulator.RELAY, [(PROFILES[name], ())]))
+    assert all(
+        tcp_fills(line) for line in probed_directions(Emulator.RELAY, [(PROFILES[name], ())])
+    )
 
 
 @pytest.mark.parametrize("name", PROFILES)
 def test_there_are_lanes_for_all_that_is_sent(name: str) -> None:
     profile = PROFILES[name]
     lanes = tuple(str(n) for n in range(lanes_for_full(profile, Effort())))
-    for line in lines_of(Emulator.RELAY, [(profile, lanes)]):
+    for line in probed_directions(Emulator.RELAY, [(profile, lanes)]):
         alone = line.scattered(Effort().lone_of(line.shape))
         many = line.scattered(losses(line.shape), Purpose.LOSS) if line.shape.loss else []
         assert {send.lane for send in alone + many} <= set(lanes[1:])
     few = tuple(str(n) for n in range(lanes_for_quick(profile)))
-    for line in lines_of(Emulator.RELAY, [(profile, few)]):
+    for line in probed_directions(Emulator.RELAY, [(profile, few)]):
         assert {send.lane for send in line.scattered(quick_lone(line.shape))} <= set(few[1:])
 
 
@@ -129,7 +133,7 @@ class Silence(Exchange):
     def __init__(self) -> None:
         pass
 
-    def probe(self, sends: object, settle_s: float) -> dict[int, list[Heard]]:
+    def probe(self, sends: object, settle_s: float) -> dict[int, list[Arrival]]:
         return {}
 
 
@@ -153,5 +157,5 @@ def test_one_busy_moment_does_not_spoil_the_rate_of_a_fast_line() -> None:
         return round(send.at_s * 1e9) + index * stretched
 
     for spoilt in range(3):
-        heard = [Heard(s.index, s.size, 0, came_ns(s, spoilt)) for s in sends]
+        heard = [Arrival(s.index, s.size, 0, came_ns(s, spoilt)) for s in sends]
         assert line.train_rate_bps(heard) == pytest.approx(1e8, rel=1e-3)

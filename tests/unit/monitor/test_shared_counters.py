@@ -8,15 +8,15 @@ from testbed.links.relay.switch import Counters
 from testbed.monitor.shared_counters import (
     VARIABLE,
     make_shared_memory,
-    private_board,
-    shared_board,
+    open_shared_counters,
+    private_counters,
 )
 
 WRITER = """
-from testbed.monitor.shared_counters import shared_board
-board = shared_board()
-board.capture_dropped = 7
-board.relay_late[3] += 2
+from testbed.monitor.shared_counters import open_shared_counters
+shared = open_shared_counters()
+shared.capture_dropped = 7
+shared.relay_late[3] += 2
 """
 
 
@@ -24,7 +24,7 @@ def test_what_one_process_writes_another_reads() -> None:
     memory = make_shared_memory()
     try:
         environment = {VARIABLE: f"/proc/{os.getpid()}/fd/{memory}"}
-        mine = shared_board(environment)
+        mine = open_shared_counters(environment)
         subprocess.run(
             [sys.executable, "-c", WRITER], env={**os.environ, **environment}, check=True
         )
@@ -36,26 +36,26 @@ def test_what_one_process_writes_another_reads() -> None:
 
 def test_without_a_keeper_a_process_writes_for_itself() -> None:
     for environment in ({}, {VARIABLE: "/proc/1/fd/no-such"}):
-        board = shared_board(environment)
-        board.capture_dropped = 3
-        assert board.capture_dropped == 3
+        shared = open_shared_counters(environment)
+        shared.capture_dropped = 3
+        assert shared.capture_dropped == 3
 
 
 def test_the_relays_peak_is_told_once() -> None:
-    board = private_board()
-    counters = Counters(board)
+    shared = private_counters()
+    counters = Counters(shared)
     for late_ns in (5_000, 90_000, 20_000):
         counters.delivered(late_ns)
-    assert board.take_relay_peak_ns() == 90_000
-    assert board.take_relay_peak_ns() == 0
+    assert shared.take_relay_peak_ns() == 90_000
+    assert shared.take_relay_peak_ns() == 0
     counters.delivered(1_000)
-    assert board.take_relay_peak_ns() == 1_000
+    assert shared.take_relay_peak_ns() == 1_000
     assert counters.late_max_ns == 90_000
 
 
 def test_a_new_relay_counts_from_zero() -> None:
-    board = private_board()
-    Counters(board).delivered(5_000)
-    assert sum(board.relay_late) == 1
-    board.begin_relay()
-    assert sum(board.relay_late) == board.relay_peak_ns[0] == 0
+    shared = private_counters()
+    Counters(shared).delivered(5_000)
+    assert sum(shared.relay_late) == 1
+    shared.begin_relay()
+    assert sum(shared.relay_late) == shared.relay_peak_ns[0] == 0

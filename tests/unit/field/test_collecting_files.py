@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from testbed.backends.field.boards import Board
 from testbed.backends.field.collection import fetch
 from testbed.backends.field.connections import BoardError, Connections
-from testbed.backends.field.deployment import OnBoard
+from testbed.backends.field.deployment import BoardPaths
 from testbed.places import LabPlace
 
 BOARD = Board("siren", "siren", "192.0.2.1", "192.0.2.1")
@@ -28,13 +28,13 @@ class ThisMachine(Connections):
 
 def entry(path: Path, content: bytes) -> dict[str, object]:
     path.write_bytes(content)
-    told = hashlib.sha256(content).hexdigest()
-    return {"name": "capture.pcap", "path": str(path), "size": len(content), "sha256": told}
+    file_entry = hashlib.sha256(content).hexdigest()
+    return {"name": "capture.pcap", "path": str(path), "size": len(content), "sha256": file_entry}
 
 
-def bring(folder: Path, told: dict[str, object]) -> None:
+def bring(folder: Path, file_entry: dict[str, object]) -> None:
     connections = ThisMachine(LabPlace(folder / "lab"), "run")
-    fetch(connections, BOARD, OnBoard("lab"), told, {"capture.pcap": folder / "home.pcap"})
+    fetch(connections, BOARD, BoardPaths("lab"), file_entry, {"capture.pcap": folder / "home.pcap"})
 
 
 @given(st.binary(max_size=50), st.binary(max_size=50), st.booleans())
@@ -51,15 +51,15 @@ def test_whatever_is_here_already_the_file_is_whole_afterwards(
 
 def test_a_copy_that_goes_wrong_takes_nothing_away(tmp_path: Path) -> None:
     (tmp_path / "home.pcap").write_bytes(b"all that there is, and longer")
-    told = {**entry(tmp_path / "capture.pcap", b"short"), "sha256": "of something else"}
+    file_entry = {**entry(tmp_path / "capture.pcap", b"short"), "sha256": "of something else"}
     with pytest.raises(BoardError, match="is not whole"):
-        bring(tmp_path, told)
+        bring(tmp_path, file_entry)
     assert (tmp_path / "home.pcap").read_bytes() == b"all that there is, and longer"
     assert [path.name for path in tmp_path.glob(".*")] == []
 
 
 def test_a_file_that_grows_meanwhile_is_taken_as_it_was(tmp_path: Path) -> None:
-    told = entry(tmp_path / "capture.pcap", b"as it was")
+    file_entry = entry(tmp_path / "capture.pcap", b"as it was")
     (tmp_path / "capture.pcap").write_bytes(b"as it was, and more")
-    bring(tmp_path, told)
+    bring(tmp_path, file_entry)
     assert (tmp_path / "home.pcap").read_bytes() == b"as it was"

@@ -23,7 +23,7 @@ MAX_LINKS = 24
 
 
 @dataclass(frozen=True, slots=True)
-class Promises:
+class ReliabilitySettings:
     """What every node of an overlay keeps to."""
 
     custody_from: int | None = CUSTODY_FROM  # the lowest level with custody; None: no level has it
@@ -38,17 +38,17 @@ class Promises:
         return self.custody_from is not None and level >= self.custody_from
 
 
-def promises(method: str, parameters: Mapping[str, Any]) -> Promises:
+def reliability_settings(method: str, parameters: Mapping[str, Any]) -> ReliabilitySettings:
     """From a method's parameters, of which the others are left alone; ParameterError if one is wrong."""
-    promising = method != STAR
-    beats = promising or "beat_s" in parameters
-    return Promises(
-        custody_from=_custody_from(method, parameters, CUSTODY_FROM if promising else NEVER),
+    reliable = method != STAR
+    heartbeats = reliable or "beat_s" in parameters
+    return ReliabilitySettings(
+        custody_from=_custody_from(method, parameters, CUSTODY_FROM if reliable else NEVER),
         retain_s=seconds(method, parameters, "retain_s", RETAIN_S, most=86_400),
-        beat_s=seconds(method, parameters, "beat_s", BEAT_S, most=3600) if beats else None,
+        beat_s=seconds(method, parameters, "beat_s", BEAT_S, most=3600) if heartbeats else None,
         beat_budget=whole_number(method, parameters, "beat_budget", BEAT_BUDGET, least=1),
         max_links=whole_number(method, parameters, "max_links", MAX_LINKS, least=2),
-        advertise=promising,
+        advertise=reliable,
     )
 
 

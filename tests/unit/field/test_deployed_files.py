@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from testbed.backends.common.names import has_boards, here
+from testbed.backends.common.names import has_boards, local_backend
 from testbed.backends.field.board_files import BoardFiles, host_variables, link_of
 from testbed.backends.field.boards import Board, Uplink, at_their_addresses
-from testbed.backends.field.deployment import OnBoard
+from testbed.backends.field.deployment import BoardPaths
 from testbed.backends.field.provisioning import interface_with
 from testbed.jsonfiles import read_json
 from testbed.places import LabPlace, RunPlace
@@ -41,8 +41,8 @@ def test_a_node_on_a_board_has_paths_of_the_board_and_addresses_of_all(tmp_path:
     made.write_node(BOARDS[0], "eth0")
     config = read_json(tmp_path / "files" / "hosts" / "slope" / "node.json")
     assert config is not None
-    on_board = OnBoard("field")
-    assert (config["control"], config["log"]) == (on_board.control, on_board.log)
+    board_paths = BoardPaths("field")
+    assert (config["control"], config["log"]) == (board_paths.control, board_paths.log)
     assert config["journal"] == "/var/lib/testbed/field/journal"
     assert [broker["host"] for broker in config["brokers"]] == [topology.node("broker").address]
     assert (tmp_path / "files").stat().st_mode & 0o077 == 0
@@ -51,10 +51,10 @@ def test_a_node_on_a_board_has_paths_of_the_board_and_addresses_of_all(tmp_path:
 def test_only_traffic_of_the_lab_is_shaped(tmp_path: Path) -> None:
     topology = placed("{kind: broker}")
     link = link_of(topology, topology.node("slope"))
-    told = files(topology, tmp_path).links(BOARDS[0], "eth0", link)
-    assert told["peers"] == ["192.0.2.2", topology.prefix]
-    assert told["up"]["rate_bps"] == 128_000
-    assert told["interface"] == "eth0"
+    listed = files(topology, tmp_path).links(BOARDS[0], "eth0", link)
+    assert listed["peers"] == ["192.0.2.2", topology.prefix]
+    assert listed["up"]["rate_bps"] == 128_000
+    assert listed["interface"] == "eth0"
 
 
 def test_a_lab_that_is_all_on_boards_has_no_peers_here(tmp_path: Path) -> None:
@@ -69,18 +69,18 @@ def test_a_lab_that_is_all_on_boards_has_no_peers_here(tmp_path: Path) -> None:
 
 def test_boards_learn_the_way_to_nodes_here() -> None:
     topology = placed("{kind: broker}")
-    told = host_variables(BOARDS[0], "eth0", topology, Uplink("br0", "192.0.2.250/24"))
-    assert told["testbed_routes"] == [{"to": topology.prefix, "via": "192.0.2.250"}]
+    listed = host_variables(BOARDS[0], "eth0", topology, Uplink("br0", "192.0.2.250/24"))
+    assert listed["testbed_routes"] == [{"to": topology.prefix, "via": "192.0.2.250"}]
     assert host_variables(BOARDS[0], "eth0", topology, None)["testbed_routes"] == []
 
 
 def test_the_interface_is_the_one_with_the_address() -> None:
-    told = [
+    listed = [
         {"ifname": "lo", "addr_info": [{"local": "127.0.0.1"}]},
         {"ifname": "wlan0", "addr_info": [{"local": "192.0.2.7"}, {"local": "192.0.2.1"}]},
     ]
-    assert interface_with("192.0.2.1", told) == "wlan0"
-    assert interface_with("192.0.2.99", told) is None
+    assert interface_with("192.0.2.1", listed) == "wlan0"
+    assert interface_with("192.0.2.99", listed) is None
 
 
 def test_names_of_backends_say_who_is_where() -> None:
@@ -90,7 +90,7 @@ def test_names_of_backends_say_who_is_where() -> None:
         False,
         False,
     ]
-    assert [here(name) for name in ("boards", "boards+docker", "netns")] == [
+    assert [local_backend(name) for name in ("boards", "boards+docker", "netns")] == [
         None,
         "docker",
         "netns",

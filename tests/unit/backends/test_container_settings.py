@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from testbed.backends.docker.backend import fitted
+from testbed.backends.docker.backend import with_settings
 from testbed.backends.docker.board_classes import BOARDS, limits
 from testbed.backends.docker.image_recipe import NodeImage, PackagesImage, RegistryImage
 from testbed.backends.docker.images import Image
-from testbed.backends.docker.node_limits import LIMITS_LABEL, Fittings, platform_for
+from testbed.backends.docker.node_limits import LIMITS_LABEL, ContainerSettings, platform_for
 from testbed.backends.docker.platforms import Platform
 from testbed.topology.model import External, Node, NodeKind
 
@@ -24,7 +24,7 @@ WANTED = (
     RegistryImage("their/broker:2", AMD64),
     PackagesImage(("mosquitto",), AMD64),
 )
-FITTINGS = Fittings(
+SETTINGS = ContainerSettings(
     own=AMD64,
     images={
         wanted: Image(wanted.name, f"sha256:{n}", str(wanted.platform), 1)
@@ -35,9 +35,9 @@ FITTINGS = Fittings(
 
 
 def test_a_node_runs_the_image_of_its_platform() -> None:
-    assert FITTINGS.ours(SENSOR) == {"image": NodeImage(AMD64).name}
-    assert FITTINGS.ours(replace(SENSOR, platform="linux/amd64")) == FITTINGS.ours(SENSOR)
-    assert FITTINGS.ours(replace(SENSOR, platform="linux/arm64")) == {
+    assert SETTINGS.ours(SENSOR) == {"image": NodeImage(AMD64).name}
+    assert SETTINGS.ours(replace(SENSOR, platform="linux/amd64")) == SETTINGS.ours(SENSOR)
+    assert SETTINGS.ours(replace(SENSOR, platform="linux/arm64")) == {
         "image": NodeImage(ARM64).name,
         "platform": "linux/arm64",
     }
@@ -46,7 +46,7 @@ def test_a_node_runs_the_image_of_its_platform() -> None:
 def test_a_class_sets_limits_and_no_platform() -> None:
     of_class = replace(SENSOR, board="pi-3")
     assert platform_for(of_class, AMD64) == AMD64
-    given = FITTINGS.ours(of_class)
+    given = SETTINGS.ours(of_class)
     assert given["image"] == NodeImage(AMD64).name
     assert given["mem_limit"] == BOARDS["pi-3"].memory
     assert given["cpu_quota"] / given["cpu_period"] == pytest.approx(
@@ -57,10 +57,10 @@ def test_a_class_sets_limits_and_no_platform() -> None:
 
 
 def test_a_guest_runs_its_own_image_and_its_holder_ours() -> None:
-    theirs = FITTINGS.images[RegistryImage("their/broker:2", AMD64)]
-    assert FITTINGS.guest(GUEST) == {"image": theirs.id}, "their name may come to mean another"
-    assert FITTINGS.guest(OF_PACKAGES) == {"image": PackagesImage(("mosquitto",), AMD64).name}
-    assert FITTINGS.holder() == {"image": NodeImage(AMD64).name}
+    theirs = SETTINGS.images[RegistryImage("their/broker:2", AMD64)]
+    assert SETTINGS.external(GUEST) == {"image": theirs.id}, "their name may come to mean another"
+    assert SETTINGS.external(OF_PACKAGES) == {"image": PackagesImage(("mosquitto",), AMD64).name}
+    assert SETTINGS.holder() == {"image": NodeImage(AMD64).name}
 
 
 @pytest.mark.parametrize(
@@ -76,14 +76,14 @@ def test_a_guest_runs_its_own_image_and_its_holder_ours() -> None:
     ],
 )
 def test_fittings_know_for_which_nodes_they_are(node: Node, covered: bool) -> None:
-    assert FITTINGS.covers([SENSOR, node]) == covered
+    assert SETTINGS.covers([SENSOR, node]) == covered
 
 
 def test_labels_of_container_and_limits_add_up() -> None:
     recipe: dict[str, Any] = {"image": "old", "labels": {"a": "1"}}
-    assert fitted(recipe, {"image": "new", "labels": {"b": "2"}, "mem_limit": 3}) == {
+    assert with_settings(recipe, {"image": "new", "labels": {"b": "2"}, "mem_limit": 3}) == {
         "image": "new",
         "labels": {"a": "1", "b": "2"},
         "mem_limit": 3,
     }
-    assert fitted(recipe, {"image": "new"})["labels"] == {"a": "1"}
+    assert with_settings(recipe, {"image": "new"})["labels"] == {"a": "1"}

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from testbed.keeper import actions
-from testbed.keeper.actions import Happening
+from testbed.keeper.actions import ScenarioActions
 
 ADDRESSES = {"a": "10.77.0.1", "b": "10.77.0.2", "c": "10.77.0.3"}
 
@@ -42,13 +42,13 @@ class Sender:
 
 
 def found(name):
-    access = SimpleNamespace(spec=SimpleNamespace(address=ADDRESSES[name]), ns_fd=0)
-    return SimpleNamespace(access=access, ns_fd=0)
+    attachment = SimpleNamespace(spec=SimpleNamespace(address=ADDRESSES[name]), ns_fd=0)
+    return SimpleNamespace(attachment=attachment, ns_fd=0)
 
 
 def keeper():
     sender = Sender()
-    return Happening(found, lambda: sender, lambda _: {}), sender
+    return ScenarioActions(found, lambda: sender, lambda _: {}), sender
 
 
 STEPS = st.lists(
@@ -66,24 +66,24 @@ def test_whatever_went_on_nothing_does_when_a_scenario_begins(steps):
     core = Core()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(actions, "partition", core)
-        kept, sender = keeper()
+        scenario, sender = keeper()
         for do, number, names in steps:
             match do:
                 case "part":
-                    kept.part(number, [names[:1], names[1:]])
+                    scenario.part(number, [names[:1], names[1:]])
                 case "load":
-                    kept.load(number, names[:1], names[1], 1e6, 100)
+                    scenario.load(number, names[:1], names[1], 1e6, 100)
                 case _:
-                    getattr(kept, do)(number)
+                    getattr(scenario, do)(number)
             assert len({number for number, _ in core.rules}) == len(core.rules)
             assert len(set(sender.loads)) == len(sender.loads)
-        kept.calm()
+        scenario.end_scenario()
     assert core.rules == []
     assert sender.loads == []
 
 
 def test_who_ends_a_load_hears_how_much_was_sent():
-    kept, _ = keeper()
-    kept.load(1, ["a"], "b", 1e6, 100)
-    assert kept.unload(1) == {"sent": 3, "unsent": 1}
-    assert kept.unload(1) == {}
+    scenario, _ = keeper()
+    scenario.load(1, ["a"], "b", 1e6, 100)
+    assert scenario.unload(1) == {"sent": 3, "unsent": 1}
+    assert scenario.unload(1) == {}

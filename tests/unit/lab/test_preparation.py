@@ -6,22 +6,22 @@ import pytest
 
 from fake_labs import LAB, FakePlace, up
 from testbed.errors import InputError, TestbedError
-from testbed.lab.preparation import Outcome, Readying, sleep_until
+from testbed.lab.preparation import ActionPreparation, Outcome, sleep_until
 from testbed.progress import ignore
 from testbed.records import locked
-from testbed.scenario import Incident
+from testbed.scenario import TimedAction
 from testbed.topology.model import ActionKind
 
-CUT = Incident(0, ActionKind.CUT, ("siren",))
-HEALED = Incident(1, ActionKind.RESTORE, ("siren",))
-MARK = Incident(2, ActionKind.MARK, ())
+CUT = TimedAction(0, ActionKind.CUT, ("siren",))
+HEALED = TimedAction(1, ActionKind.RESTORE, ("siren",))
+MARK = TimedAction(2, ActionKind.MARK, ())
 
 
 def test_nothing_happens_before_the_act_and_what_follows_knows_of_what_went_before(
     file, place: FakePlace
 ):
     record = up(LAB, file, place)
-    with Readying(record, LAB, ignore, place).ready([CUT, CUT, HEALED, MARK]) as acts:
+    with ActionPreparation(record, LAB, ignore, place).prepare([CUT, CUT, HEALED, MARK]) as acts:
         assert not place.backend.links()["siren"].up.cut
         (entry,) = acts[0]().links
         assert (entry["action"], entry["links"]) == ("cut", ["siren"])
@@ -34,17 +34,17 @@ def test_nothing_happens_before_the_act_and_what_follows_knows_of_what_went_befo
 
 def test_links_are_nobody_elses_while_they_are_made_ready(file, place: FakePlace):
     record = up(LAB, file, place)
-    readying = Readying(record, LAB, ignore, place)
-    with readying.ready([CUT]), pytest.raises(InputError), locked(record.name):
+    preparation = ActionPreparation(record, LAB, ignore, place)
+    with preparation.prepare([CUT]), pytest.raises(InputError), locked(record.name):
         pass
-    with readying.ready([MARK]), locked(record.name):
+    with preparation.prepare([MARK]), locked(record.name):
         pass
 
 
 def test_one_that_cannot_be_made_ready_fails_alone_and_when_its_time_comes(file, place: FakePlace):
     record = up(LAB, file, place)
-    strange = Incident(0, ActionKind.CUT, ("nobody",))
-    with Readying(record, LAB, ignore, place).ready([strange, CUT]) as (wrong, right):
+    strange = TimedAction(0, ActionKind.CUT, ("nobody",))
+    with ActionPreparation(record, LAB, ignore, place).prepare([strange, CUT]) as (wrong, right):
         with pytest.raises(TestbedError, match="no link at present: nobody"):
             wrong()
         assert right().links

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from testbed.capture.board import Account
+from testbed.capture.board import CaptureStatistics
 
 COUNTS = {"packets": 3, "bytes": 180, "dropped": 1}
 
@@ -18,7 +18,7 @@ def read(path: Path) -> Any:
 
 def test_it_says_what_was_heard_and_until_when(tmp_path: Path) -> None:
     path = tmp_path / "capture.json"
-    assert Account(path, 1000, goes_on=False).write(COUNTS, 2000, "oh", ended=True)
+    assert CaptureStatistics(path, 1000, goes_on=False).write(COUNTS, 2000, "oh", ended=True)
     assert read(path) == {
         **COUNTS, "error": "oh", "began_ns": 1000, "until_ns": 2000, "ended": True, "gaps": [],
     }  # fmt: skip
@@ -27,9 +27,9 @@ def test_it_says_what_was_heard_and_until_when(tmp_path: Path) -> None:
 
 def test_a_capture_that_goes_on_adds_to_its_account(tmp_path: Path) -> None:
     path = tmp_path / "capture.json"
-    Account(path, 1000, goes_on=False).write(COUNTS, 2000)
-    Account(path, 5000, goes_on=True).write(COUNTS, 6000)
-    third = Account(path, 9000, goes_on=True)
+    CaptureStatistics(path, 1000, goes_on=False).write(COUNTS, 2000)
+    CaptureStatistics(path, 5000, goes_on=True).write(COUNTS, 6000)
+    third = CaptureStatistics(path, 9000, goes_on=True)
     third.write({"packets": 9, "bytes": 540, "dropped": 0}, 9500)
     found = read(path)
     assert (found["began_ns"], found["until_ns"], found["dropped"]) == (1000, 9500, 2)
@@ -43,7 +43,7 @@ TORN = ["", "{", "[]", '{"began_ns": 1}', '{"began_ns": "x", "until_ns": 1, "dro
 def test_a_torn_account_is_begun_anew(tmp_path: Path, torn: str) -> None:
     path = tmp_path / "capture.json"
     path.write_text(torn)
-    Account(path, 7000, goes_on=True).write(COUNTS, 8000)
+    CaptureStatistics(path, 7000, goes_on=True).write(COUNTS, 8000)
     assert read(path)["began_ns"] == 7000
 
 
@@ -51,7 +51,7 @@ def test_on_a_full_disk_it_is_written_where_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "capture.json"
-    account = Account(path, 1000, goes_on=False)
+    account = CaptureStatistics(path, 1000, goes_on=False)
     account.write(COUNTS, 2000, "a long sentence on what went wrong before")
     size = path.stat().st_size
 
@@ -65,4 +65,6 @@ def test_on_a_full_disk_it_is_written_where_it_is(
 
 
 def test_no_room_at_all_is_told(tmp_path: Path) -> None:
-    assert not Account(tmp_path / "none" / "capture.json", 1, goes_on=False).write(COUNTS, 2)
+    assert not CaptureStatistics(tmp_path / "none" / "capture.json", 1, goes_on=False).write(
+        COUNTS, 2
+    )

@@ -8,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from testbed.backends.docker.containers import GUEST, ROLE_LABEL
+from testbed.backends.docker.containers import EXTERNAL_ROLE, ROLE_LABEL
 from testbed.backends.docker.external_nodes import (
     continued,
-    guest_container,
+    external_container,
     holder_container,
     is_loopback,
     listens,
     output_lines,
-    tell_names,
-    write_guest_files,
+    write_external_files,
+    write_hosts_files,
 )
 from testbed.places import LabPlace, RunPlace
 from testbed.topology import load_text
@@ -59,8 +59,8 @@ def test_a_guest_shares_its_holders_network_and_gets_its_files_and_environment(
     topology: Topology, where: tuple[LabPlace, RunPlace]
 ) -> None:
     broker = topology.node("broker")
-    write_guest_files(where[0], broker)
-    recipe = guest_container("eclipse-mosquitto:2", broker, "abc", *where)
+    write_external_files(where[0], broker)
+    recipe = external_container("eclipse-mosquitto:2", broker, "abc", *where)
     mounts = {mount["Target"]: mount for mount in recipe["mounts"]}
     assert recipe["network_mode"] == "container:abc"
     assert recipe["command"] is None, "the image's own"
@@ -68,20 +68,20 @@ def test_a_guest_shares_its_holders_network_and_gets_its_files_and_environment(
     assert mounts.keys() == {"/etc/broker.conf", "/etc/hosts"}
     assert mounts["/etc/broker.conf"]["ReadOnly"]
     assert Path(mounts["/etc/broker.conf"]["Source"]).read_text() == "listener 1883\n"
-    assert recipe["labels"][ROLE_LABEL] == GUEST
+    assert recipe["labels"][ROLE_LABEL] == EXTERNAL_ROLE
 
 
 def test_guests_know_all_names_also_of_nodes_that_come_later(
     topology: Topology, where: tuple[LabPlace, RunPlace]
 ) -> None:
-    recipe = guest_container("any:1", topology.node("plain"), "abc", *where)
+    recipe = external_container("any:1", topology.node("plain"), "abc", *where)
     (mount,) = recipe["mounts"]
-    tell_names(where[0], topology)
+    write_hosts_files(where[0], topology)
     file = Path(mount["Source"])
     assert file.read_text() == "127.0.0.1 localhost\n10.77.0.1 broker\n10.77.0.2 plain\n"
     inode = file.stat().st_ino
     late = Node("late", 3, NodeKind.SENSOR, "lan", address="10.77.0.3")
-    tell_names(where[0], replace(topology, nodes=(*topology.nodes, late)))
+    write_hosts_files(where[0], replace(topology, nodes=(*topology.nodes, late)))
     assert file.read_text().endswith("10.77.0.3 late\n")
     assert file.stat().st_ino == inode, "the container sees the same file"
 
@@ -91,8 +91,8 @@ def test_a_guest_may_bring_its_own_names(
 ) -> None:
     plain = topology.node("plain")
     own = replace(plain, external=External("any:1", files=(("/etc/hosts", "10.0.0.1 x\n"),)))
-    (mount,) = guest_container("any:1", own, "abc", *where)["mounts"]
-    write_guest_files(where[0], own)
+    (mount,) = external_container("any:1", own, "abc", *where)["mounts"]
+    write_external_files(where[0], own)
     assert Path(mount["Source"]).read_text() == "10.0.0.1 x\n"
 
 
@@ -101,15 +101,15 @@ def test_files_arrive_byte_by_byte_whatever_the_locale(
 ) -> None:
     odd = "\ufeffline\r\nother\rüñ\0end"
     own = replace(topology.node("plain"), external=External("any:1", files=(("/odd", odd),)))
-    write_guest_files(where[0], own)
-    mounts = {m["Target"]: m for m in guest_container("any:1", own, "abc", *where)["mounts"]}
+    write_external_files(where[0], own)
+    mounts = {m["Target"]: m for m in external_container("any:1", own, "abc", *where)["mounts"]}
     assert Path(mounts["/odd"]["Source"]).read_bytes() == odd.encode()
 
 
 def test_a_line_for_the_shell_is_given_to_the_shell(
     topology: Topology, where: tuple[LabPlace, RunPlace]
 ) -> None:
-    recipe = guest_container("somebody/own:1", topology.node("plain"), "abc", *where)
+    recipe = external_container("somebody/own:1", topology.node("plain"), "abc", *where)
     assert recipe["command"] == ["sh", "-c", "echo plain"]
 
 
@@ -164,7 +164,7 @@ def test_odd_characters_do_not_tear_a_line() -> None:
     assert line["text"] == "50 %\r100 %\x0c \u2028 end"
 
 
-def said(second: int, text: str) -> dict[str, object]:
+def output_line(second: int, text: str) -> dict[str, object]:
     return {"t": second * 10**9, "node": "a", "event": "output", "text": text}
 
 
@@ -173,15 +173,20 @@ def log(*lines: dict[str, object]) -> str:
 
 
 def test_what_a_guest_wrote_before_it_was_replaced_stays_in_the_log() -> None:
-    first, second = [said(1, "begun"), said(2, "died")], [said(5, "begun again")]
+    first, second = (
+        [output_line(1, "begun"), output_line(2, "died")],
+        [output_line(5, "begun again")],
+    )
     after_first = continued("", first)
     after_second = continued(after_first, second)
     assert after_second == log(*first, *second)
-    more = [*second, said(6, "and more")]
+    more = [*second, output_line(6, "and more")]
     assert continued(after_second, more) == log(*first, *more), "nothing twice"
     assert continued(after_second, []) == after_second
 
 
 def test_what_the_engine_no_longer_keeps_stays_in_the_log_and_torn_lines_go() -> None:
-    before = log(said(1, "old"), said(2, "kept")) + '{"t": 3'
-    assert continued(before, [said(2, "kept")]) == log(said(1, "old"), said(2, "kept"))
+    before = log(output_line(1, "old"), output_line(2, "kept")) + '{"t": 3'
+    assert continued(before, [output_line(2, "kept")]) == log(
+        output_line(1, "old"), output_line(2, "kept")
+    )

@@ -10,7 +10,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 import classic_bpf
-from testbed.capture.bpf_filter import interface_sieve, shaper_sieve
+from testbed.capture.bpf_filter import interface_filter, shaper_filter
 
 PEERS = [IPv4Network("192.0.2.11"), IPv4Network("10.77.0.0/16")]
 INCOMING, OUTGOING = 0, 4  # PACKET_HOST, PACKET_OUTGOING
@@ -59,7 +59,7 @@ def is_of_port(frame: bytes, port: int) -> bool:
 @given(frames, st.lists(ports, max_size=3))
 @example(bytes(12) + b"\x08\x00\x4f" + bytes(8) + b"\x06" + bytes(20), [SSH])
 def test_exactly_these_ports_are_left_out(frame: bytes, without: list[int]) -> None:
-    kept = classic_bpf.run(interface_sieve(without), frame)
+    kept = classic_bpf.run(interface_filter(without), frame)
     assert bool(kept) == (not any(is_of_port(frame, port) for port in without))
 
 
@@ -77,7 +77,7 @@ def of_tcpdump() -> list[classic_bpf.Instruction]:
 def test_tcpdump_would_leave_out_the_same(
     of_tcpdump: list[classic_bpf.Instruction], frame: bytes
 ) -> None:
-    ours, theirs = (classic_bpf.run(one, frame) for one in (interface_sieve([SSH]), of_tcpdump))
+    ours, theirs = (classic_bpf.run(one, frame) for one in (interface_filter([SSH]), of_tcpdump))
     assert bool(ours) == bool(theirs)
 
 
@@ -90,8 +90,8 @@ def from_a_peer(frame: bytes) -> bool:
 @given(st.one_of(ipv4_frames(), ipv6_frames()), st.sampled_from([INCOMING, OUTGOING]))
 def test_each_packet_is_heard_in_one_place(frame: bytes, packet_type: int) -> None:
     """What comes from a peer behind the shaper, everything else at the interface; the ports nowhere."""
-    here = classic_bpf.run(interface_sieve([SSH], PEERS), frame, packet_type=packet_type)
-    there = classic_bpf.run(shaper_sieve([SSH], PEERS), frame, packet_type=OUTGOING)
+    here = classic_bpf.run(interface_filter([SSH], PEERS), frame, packet_type=packet_type)
+    there = classic_bpf.run(shaper_filter([SSH], PEERS), frame, packet_type=OUTGOING)
     shaped = packet_type == INCOMING and from_a_peer(frame)
     wanted = not is_of_port(frame, SSH)
     assert bool(here) == (wanted and not shaped)
@@ -100,7 +100,7 @@ def test_each_packet_is_heard_in_one_place(frame: bytes, packet_type: int) -> No
 
 def test_many_peers_and_many_ports_still_make_a_program() -> None:
     peers = [IPv4Network((0x0A000001 + 2 * number, 32)) for number in range(900)]
-    program = interface_sieve(range(1, 17), peers)
+    program = interface_filter(range(1, 17), peers)
     assert len(program) < 4096
     frame = bytes(12) + b"\x08\x00" + bytes(12) + peers[-1].network_address.packed + bytes(30)
     assert not classic_bpf.run(program, frame)

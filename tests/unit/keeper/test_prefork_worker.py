@@ -20,29 +20,29 @@ print(*sorted(set(sys.modules) - before))
 
 
 def test_brokers_load_nothing_after_their_birth() -> None:
-    said = subprocess.check_output([sys.executable, "-c", MAKE_BROKERS], text=True)
-    assert said.split() == []
+    output = subprocess.check_output([sys.executable, "-c", MAKE_BROKERS], text=True)
+    assert output.split() == []
 
 
 def test_it_bears_as_often_as_it_is_asked_and_ends_when_nobody_asks_any_more() -> None:
-    nursery = subprocess.Popen(
+    worker = subprocess.Popen(
         [sys.executable, "-m", "testbed.keeper.prefork_worker"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
     )
-    assert nursery.stdin is not None
-    assert nursery.stdout is not None
-    with nursery:
+    assert worker.stdin is not None
+    assert worker.stdout is not None
+    with worker:
         for name in ("a", "b"):
             order = {"name": name, "ns": "/no/such/place", "config": "", "stderr": "/dev/null"}
             answers = []
             for question in ({"orders": [order]}, {"go": True}):
-                nursery.stdin.write(json.dumps(question) + "\n")
-                nursery.stdin.flush()
-                answers.append(json.loads(nursery.stdout.readline()))
+                worker.stdin.write(json.dumps(question) + "\n")
+                worker.stdin.flush()
+                answers.append(json.loads(worker.stdout.readline()))
             assert answers[0]["pids"] == {}
             assert "No such file" in answers[0]["failed"][name]
             assert answers[1] == {"ok": True}
-        nursery.stdin.close()
-        assert nursery.wait(30) == 0
+        worker.stdin.close()
+        assert worker.wait(30) == 0
