@@ -1,6 +1,6 @@
-"""Asking a node or a keeper something: one JSON line there, one JSON line back, over a Unix socket.
+"""Requests to a node or a keeper: one JSON line there, one JSON line back, over a Unix socket.
 
-Unix sockets are no part of any network namespace: what is asked never crosses, and never disturbs, a measured link.
+Unix sockets belong to no network namespace, so requests never cross, and never disturb, a measured link.
 """
 
 import json
@@ -15,17 +15,15 @@ from testbed.errors import TestbedError
 NO_ANSWER = "`testbed status` shows what is left of the lab; `testbed up` again completes it"
 Item = TypeVar("Item")
 Answer = TypeVar("Answer")
-MAX_CONCURRENT = (
-    64  # questions under way; asking hundreds of nodes is mostly waiting for them to wake up
-)
+MAX_CONCURRENT = 64  # requests at a time; with hundreds of nodes, most of the time is spent waiting
 
 
 class ControlError(TestbedError):
-    """The other side is gone, or refused."""
+    """The other process has ended, or refused the request."""
 
 
 def request(path: Path, question: dict[str, Any], timeout_s: float = 5.0) -> dict[str, Any]:
-    """Send one question, return the answer; ControlError if there is none or it is a refusal."""
+    """Send one request and return the answer; ControlError if there is none, or if it is a refusal."""
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.settimeout(timeout_s)
@@ -46,7 +44,7 @@ def request(path: Path, question: dict[str, Any], timeout_s: float = 5.0) -> dic
 def request_all(
     paths: Mapping[str, Path], question: dict[str, Any], timeout_s: float = 5.0
 ) -> dict[str, dict[str, Any]]:
-    """Ask many the same, side by side; the answers by name. Who is gone, or refuses, is missing."""
+    """Send the same request to many, in parallel; the answers by name, without those that ended or refused."""
 
     def ask(path: Path) -> dict[str, Any] | None:
         try:
@@ -59,7 +57,7 @@ def request_all(
 
 
 def request_each(requests: Mapping[Path, dict[str, Any]], timeout_s: float = 5.0) -> None:
-    """Tell each something of its own, side by side; ControlError if one of them is gone, or refuses."""
+    """Send each its own request, in parallel; ControlError if one of them has ended, or refuses."""
     _in_parallel(lambda each: request(*each, timeout_s), requests.items())
 
 

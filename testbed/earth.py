@@ -1,4 +1,4 @@
-"""Distances between places on the Earth, which is taken for a sphere."""
+"""Distances on the Earth, computed on a sphere."""
 
 from math import asin, cos, radians, sin, sqrt
 
@@ -8,7 +8,7 @@ Place = tuple[float, float]  # latitude, longitude
 
 
 def distance_m(here: Place, there: Place) -> float:
-    """Along the surface."""
+    """The distance along the surface."""
     (latitude, longitude), (other, far) = map(radians, here), map(radians, there)
     half = sin((other - latitude) / 2) ** 2
     half += cos(latitude) * cos(other) * sin((far - longitude) / 2) ** 2

@@ -1,13 +1,13 @@
-"""What can go wrong, as a small tree. Each error is a sentence with a next step.
+"""The errors of the product, as a small tree. Each is a sentence with a next step.
 
-TestbedError            exit 1: it was tried and failed
+TestbedError            exit 1: the command was tried, and failed
 +-- InputError          exit 2: the file, flag or name given is wrong
 |   +-- TopologyErrors      all problems of a topology file at once (testbed.topology.diagnostics.problems)
 |   +-- NameTaken           a lab of this name is up already
 |   +-- NoSuchLab           no lab of this name
 |   +-- NoSuchRun           no run folder of this name
 +-- MissingCapability   exit 1: the machine lacks something; the hint says what helps
-+-- NodeFailure         exit 1: one or more nodes did not do as asked; names them
++-- NodeFailure         exit 1: one or more nodes failed; names them
 """
 
 from collections.abc import Iterable, Sequence
@@ -16,7 +16,7 @@ A_FEW = 5
 
 
 def few(names: Sequence[str]) -> str:
-    """All of them if they are few, else some and the number of the others."""
+    """All names if they are few, else the first ones and the number of the others."""
     more = len(names) - A_FEW
     return ", ".join(names[:A_FEW]) + (f" and {more} more" if more > 0 else "")
 
@@ -48,15 +48,15 @@ class NoSuchLab(InputError):
 
 
 class NoSuchRun(InputError):
-    """No run folder answers to this name."""
+    """No run folder has this name."""
 
 
 class MissingCapability(TestbedError):
-    """The machine lacks something that was asked for."""
+    """The machine lacks a capability that the command needs."""
 
 
 class NodeFailure(TestbedError):
-    """Nodes did not do as asked; `nodes` are their names."""
+    """Nodes failed; `nodes` are their names."""
 
     def __init__(self, message: str, hint: str, nodes: Iterable[str]) -> None:
         super().__init__(message, hint)
@@ -64,7 +64,7 @@ class NodeFailure(TestbedError):
 
     @classmethod
     def of(cls, failures: Sequence["NodeFailure"]) -> "NodeFailure":
-        """Several of them as one."""
+        """Unite several failures."""
         return cls(
             "; ".join(failure.message for failure in failures),
             failures[0].hint,

@@ -1,4 +1,4 @@
-"""JSON files that are either the old or the new version, never half of one."""
+"""JSON files that are replaced atomically: a reader finds the old version or the new one, never a part."""
 
 import json
 import os
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def write_json(path: Path, document: Any, indent: int | None = 2) -> None:
-    """Write beside, then rename over. Without indent it is five times as fast."""
+    """Write a temporary file, then rename it. Without an indent this is five times as fast."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with beside.open("w") as file:
@@ -18,7 +18,7 @@ def write_json(path: Path, document: Any, indent: int | None = 2) -> None:
 
 
 def read_json(path: Path) -> Any | None:
-    """The document, or None if there is none or it is damaged."""
+    """The document; None if the file is missing or damaged."""
     try:
         return json.loads(path.read_text())
     except (OSError, ValueError):

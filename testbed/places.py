@@ -1,7 +1,7 @@
-"""Where things are: a lab's state folder (short-lived, holds sockets) and a run's folder (kept, holds results).
+"""Paths of a lab's state folder (short-lived, holds sockets) and of a run's folder (permanent, holds results).
 
 The state folder's path IS the lab's identity: every process of a lab carries it in its environment (`MARK`),
-every container in a label, every interface in its alias. `down` removes what carries the mark, and nothing else.
+every container in a label, every interface in its alias. `down` removes all that carries the mark, and nothing else.
 """
 
 import os
@@ -19,7 +19,7 @@ ROLE_MARK = "TESTBED_ROLE"  # keeper, relay, capture, monitor, node:<name>
 
 
 def state_root() -> Path:
-    """The folder that holds one folder per lab: $TESTBED_STATE, else /run/testbed (root) or the user's own."""
+    """The folder that holds one folder per lab: $TESTBED_STATE, else /run/testbed (root) or a folder of the user's."""
     if chosen := os.environ.get("TESTBED_STATE"):
         return Path(chosen).resolve()
     if os.geteuid() == 0:
@@ -31,7 +31,7 @@ def state_root() -> Path:
 
 
 def own_state_root() -> Path:
-    """The state folder, made if need be; refused if others could put programs or sockets into it."""
+    """Create the state folder if it is missing; refuse it if others could put programs or sockets into it."""
     root = state_root()
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
     about = root.lstat()
@@ -57,7 +57,7 @@ class LabPlace:
 
     @classmethod
     def of(cls, name: str) -> "LabPlace":
-        """The place of the lab of this name; a name is never a path."""
+        """The paths of the lab of this name; a name is never a path."""
         if not LAB_NAME.fullmatch(name):
             raise InputError(
                 f"{name!r} cannot be a lab's name", "`testbed status` lists the labs that are up"
@@ -75,7 +75,7 @@ class LabPlace:
 
     @property
     def secret(self) -> Path:
-        """What only the lab's nodes know."""
+        """The secret that the lab's nodes share."""
         return self.folder / "secret"
 
     @property
@@ -113,7 +113,7 @@ class RunPlace:
 
     @property
     def scenario(self) -> Path:
-        """The scenario, if it stood in a file of its own."""
+        """The scenario, if it came from a file of its own."""
         return self.folder / "scenario.yaml"
 
     @property
@@ -127,22 +127,22 @@ class RunPlace:
 
     @property
     def outputs(self) -> Path:
-        """exec/: what commands of the scenario have written."""
+        """exec/: the output of the scenario's commands."""
         return self.folder / "exec"
 
     @property
     def hazard(self) -> Path:
-        """hazard.json: what the scenario's hazard did."""
+        """hazard.json: the course of the scenario's hazard."""
         return self.folder / "hazard.json"
 
     @property
     def happened(self) -> Path:
-        """happened.jsonl: each publication as it really was, one a line."""
+        """happened.jsonl: the publications as recorded, one a line."""
         return self.folder / "happened.jsonl"
 
     @property
     def machine(self) -> Path:
-        """machine.jsonl: how busy the machine was, a row a second."""
+        """machine.jsonl: the load of the machine, one row a second."""
         return self.folder / "machine.jsonl"
 
     @property
@@ -151,7 +151,7 @@ class RunPlace:
 
     @property
     def trace(self) -> Path:
-        """What a simulated run has instead of pcaps."""
+        """trace/: packets of a simulated run, which has no pcaps."""
         return self.folder / "trace"
 
     @property
@@ -166,5 +166,5 @@ class RunPlace:
 
 
 def marks(lab: LabPlace, run: str, role: str) -> dict[str, str]:
-    """What a process of the lab carries in its environment."""
+    """The marks of the lab in the environment of its processes."""
     return {MARK: str(lab.folder), RUN_MARK: run, ROLE_MARK: role}

@@ -1,4 +1,4 @@
-"""What has to be done: desired against actual, as ordered steps with reasons. Pure; nothing here does anything."""
+"""The plan of an `up`: the steps from the actual to the desired state, in order, with reasons. Pure."""
 
 import hashlib
 import json
@@ -27,7 +27,7 @@ class StepKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One thing to do, to one target, and why."""
+    """One step for one target, and its reason."""
 
     kind: StepKind
     target: str
@@ -36,25 +36,27 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Actual:
-    """What exists of a lab right now."""
+    """The parts of a lab that exist now."""
 
     prepared: bool = False
     created: frozenset[str] = frozenset()  # nodes with a process or container
-    wired: frozenset[str] = frozenset()  # nodes whose access link exists
+    wired: frozenset[str] = frozenset()  # nodes whose link exists
     shaped: frozenset[str] = frozenset()
     captured: frozenset[str] = frozenset()
     started: frozenset[str] = frozenset()  # nodes past their gate
-    fingerprints: Mapping[str, str] = field(default_factory=dict)  # node -> what it was made from
+    fingerprints: Mapping[str, str] = field(
+        default_factory=dict
+    )  # node -> fingerprint of its configuration
 
 
 class Fingerprints:
-    """What the nodes of a topology are made from: if a node's own changes, it is made anew.
+    """Fingerprints of the nodes' configurations: a node whose fingerprint changes is created again.
 
-    In a star all nodes of ours depend on the broker: one that goes with its link cannot say good-bye, and who only
-    listens would wait for it in vain. In an overlay of several brokers a node hears by its beats that its broker is
-    gone, and moves on. So a sensor or subscriber depends on what it is told: which brokers, and their addresses. A
-    broker is told of all brokers: one more or less makes all brokers anew, but only those at the edge whose own
-    brokers are other ones now.
+    In a star, all nodes of ours depend on the broker: a broker that is removed with its link cannot close its
+    connections, and a subscriber would wait for it forever. In an overlay of several brokers, missing heartbeats show
+    a client that its broker is gone, and the client connects to another. So a sensor or subscriber depends only on its
+    own list of brokers and their addresses. A broker knows all brokers: a further one, or one less, creates all brokers
+    again, but only those sensors and subscribers whose own lists change.
     """
 
     def __init__(self, topology: Topology) -> None:
@@ -81,7 +83,7 @@ class Fingerprints:
         self._edge_program = self._program if star else _written({"overlay": methods["overlay"]})
 
     def of(self, node: Node) -> str:
-        """One node's."""
+        """The fingerprint of this node."""
         program = b""
         if node.kind in EDGE:
             brokers = [self._addresses[broker] for broker in node.homes]
@@ -91,7 +93,7 @@ class Fingerprints:
         return hashlib.sha256(self._links + program + _written(self._own(node))).hexdigest()[:16]
 
     def _own(self, node: Node) -> dict[str, Any]:
-        """The node and its link; behind a router, also the router and its link, which it shares."""
+        """The node and its link; behind a router, also the router and its link, which the node shares."""
         router = self._routers[node.router] if node.router else None
         return {
             "node": asdict(node),
@@ -102,7 +104,7 @@ class Fingerprints:
 
 
 def _deliveries(topology: Topology) -> dict[str, Any]:
-    """What a broker is told of its guests' links."""
+    """The delivery methods of the links of a broker's clients."""
     return {name: asdict(chosen) for name, chosen in topology.other_deliveries.items()}
 
 
@@ -111,7 +113,7 @@ def _written(made_from: Mapping[str, Any]) -> bytes:
 
 
 def plan_up(topology: Topology, actual: Actual) -> tuple[Step, ...]:
-    """Steps that turn what exists into what the topology asks for; none if it is so already."""
+    """The steps from the actual state to the topology; none if they agree."""
     desired = {node.name: node for node in topology.nodes}
     fingerprints = Fingerprints(topology)
     changed = {
@@ -152,6 +154,6 @@ def plan_up(topology: Topology, actual: Actual) -> tuple[Step, ...]:
 
 
 def batches(steps: tuple[Step, ...]) -> Iterator[tuple[StepKind, tuple[Step, ...]]]:
-    """Neighbouring steps of one kind, to be done together."""
+    """Group neighbouring steps of one kind, which are performed together."""
     for kind, group in groupby(steps, key=lambda step: step.kind):
         yield kind, tuple(group)

@@ -1,4 +1,4 @@
-"""What happens, as typed events. Cores emit them and never print; the terminal is one listener."""
+"""Progress as typed events. The core emits them and never prints; the terminal is one listener."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,14 +30,14 @@ class StageEnded:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """Something worth telling: which backend and why, where the report is."""
+    """A fact for the user: the chosen backend and the reason, the path of the report."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Warned:
-    """Something that leaves a doubt; the exit code becomes 3."""
+    """A warning; the exit code becomes 3."""
 
     text: str
 
@@ -47,4 +47,4 @@ Emit = Callable[[Event], None]
 
 
 def ignore(_: Event) -> None:
-    """A listener that does not care."""
+    """Discard an event."""

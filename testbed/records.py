@@ -1,4 +1,4 @@
-"""What is known of labs and runs: lab.json in a lab's state folder, run.json in a run's folder."""
+"""The records of labs and runs: lab.json in a lab's state folder, run.json in a run's folder."""
 
 import fcntl
 import os
@@ -17,13 +17,13 @@ from testbed.jsonfiles import read_json, write_json
 from testbed.places import LabPlace, RunPlace, captures_root, own_state_root, state_root
 
 FORMAT = 1
-UNFINISHED = ("starting", "up", "played")  # what a manifest says of a run whose lab is up
-LOCK_POLL_S = 0.05  # at a lock that another command holds
+UNFINISHED = ("starting", "up", "played")  # status of a run whose lab is up
+LOCK_POLL_S = 0.05  # while another command holds the lock
 
 
 @dataclass(frozen=True, slots=True)
 class LabRecord:
-    """A lab that is up, or was being brought up."""
+    """A lab that is up, or whose start was interrupted."""
 
     name: str
     run: str
@@ -41,13 +41,13 @@ def save_lab(place: LabPlace, record: LabRecord) -> None:
 
 
 def load_lab(place: LabPlace) -> LabRecord | None:
-    """The lab's record, or None if there is no such lab or the record is damaged."""
+    """The lab's record; None if there is no such lab, or if the record is damaged."""
     data = read_json(place.record)
     if not isinstance(data, dict):
         return None
     try:
         return LabRecord(**data)
-    except TypeError:  # another version's, or a damaged one
+    except TypeError:  # of another version, or damaged
         return None
 
 
@@ -60,7 +60,7 @@ def lab_names() -> list[str]:
 
 
 def find_lab(name: str | None) -> LabRecord:
-    """The lab of this name, or the only one there is."""
+    """The lab of this name, or the only lab."""
     names = lab_names()
     if name is None:
         if len(names) != 1:
@@ -93,7 +93,7 @@ def lock_file(lab: Path, doing: str) -> Path:
 
 
 def lock_is_held(path: Path) -> bool:
-    """Whether a command holds this lock, read from the kernel's list: to try it would disturb the holder's rivals."""
+    """Whether a command holds this lock, by the kernel's list: an attempt to take it would disturb waiting commands."""
     try:
         inode = str(path.stat().st_ino)
     except OSError:
@@ -104,7 +104,7 @@ def lock_is_held(path: Path) -> bool:
 
 @contextmanager
 def locked(name: str, doing: str = "changing", patience_s: float = 0.0) -> Iterator[None]:
-    """Only one command at a time changes (or plays) a lab. The lock file goes with its last holder."""
+    """Lock a lab: one command at a time changes (or plays) it. The last holder removes the lock file."""
     deadline = time.monotonic() + patience_s
     path = lock_file(own_state_root() / LabPlace.of(name).name, doing)
     while True:
@@ -121,7 +121,7 @@ def locked(name: str, doing: str = "changing", patience_s: float = 0.0) -> Itera
             ) from None
         try:
             if path.stat().st_ino == os.fstat(descriptor).st_ino:
-                break  # ours is the file that others will see
+                break  # other commands find this file, too
         except FileNotFoundError:
             pass
         os.close(descriptor)
@@ -133,13 +133,13 @@ def locked(name: str, doing: str = "changing", patience_s: float = 0.0) -> Itera
 
 
 def new_run(lab: str) -> RunPlace:
-    """The place of a fresh run; nothing is made yet."""
+    """The paths of a new run; no folder is created yet."""
     stamp = time.strftime("%Y%m%d-%H%M%S")
     return RunPlace(captures_root() / f"{lab}-{stamp}-{secrets.token_hex(2)}")
 
 
 def make_run_folder(place: RunPlace) -> None:
-    """The folder with its empty parts."""
+    """Create the run's folder, and the folders in it."""
     for folder in (place.pcaps, place.logs):
         folder.mkdir(parents=True)
 
@@ -180,19 +180,19 @@ def read_manifest(run: RunPlace) -> dict[str, Any]:
 
 
 def is_run_unfinished(run: RunPlace) -> bool:
-    """Whether more may come: the manifest says so, and the lab is this run's."""
+    """Whether the run's lab is still up."""
     manifest = read_manifest(run)
     record = load_lab(LabPlace.of(manifest["lab"]))
     return manifest["status"] in UNFINISHED and record is not None and record.run == run.run
 
 
 def update_manifest(place: RunPlace, /, **changes: Any) -> None:
-    """Set top-level entries of run.json. Commands that do so at once wait for each other."""
+    """Set top-level entries of run.json. Concurrent commands wait for each other."""
     _rewrite_manifest(place, lambda before: {**before, **changes})
 
 
 def extend_manifest(place: RunPlace, /, **more: Sequence[Any]) -> None:
-    """Add to lists of run.json, such as its warnings; what another command adds at the same moment stays, too."""
+    """Append to lists of run.json, such as its warnings; entries of concurrent commands are preserved."""
     _rewrite_manifest(
         place,
         lambda before: {

@@ -1,4 +1,4 @@
-"""The few system calls that Python 3.11 lacks, by ctypes; errors become OSError as in `os`."""
+"""System calls that Python 3.11 lacks, by ctypes; errors become OSError as in `os`."""
 
 import ctypes
 import os
@@ -35,7 +35,7 @@ def _checked(result: int, call: str) -> int:
 
 
 def unshare(flags: int) -> None:
-    """Leave namespaces of these kinds for new ones."""
+    """Move this process into new namespaces of these kinds."""
     _checked(_libc.unshare(ctypes.c_int(flags)), "unshare")
 
 
@@ -52,29 +52,29 @@ def _prctl(option: int, value: int) -> None:
 
 
 def die_with_parent(parent: int) -> None:
-    """Ask the kernel to end this process with its parent; ends at once if the parent is gone already."""
+    """Ask the kernel to kill this process when its parent ends; exit at once if the parent has ended."""
     end_with_parent(parent, signal.SIGKILL)
 
 
 def end_with_parent(parent: int, by: signal.Signals) -> None:
-    """The same with a signal that the process may answer in order."""
+    """The same with a signal that the process can handle."""
     _prctl(_PR_SET_PDEATHSIG, by)
     if os.getppid() != parent:
         os._exit(1)
 
 
 def become_subreaper() -> None:
-    """Processes whose parent ends become children of this one, if it is their forefather."""
+    """Descendants of this process whose parent ends become its children."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)
 
 
 def disable_timer_slack() -> None:
-    """Timers of this process fire without the usual 50 microseconds of slack."""
+    """Let the timers of this process fire without the usual slack of 50 microseconds."""
     _prctl(_PR_SET_TIMERSLACK, 1)
 
 
 def use_realtime_priority() -> None:
-    """Real-time priority for this process; the kernel keeps 5 % of the time for everybody else.
+    """Set a real-time priority; the kernel reserves 5 % of the time for other processes.
 
     Without root the priority stays as it is.
     """
@@ -100,7 +100,7 @@ class Timer:
         )
 
     def clear(self) -> None:
-        """Take note that it fired."""
+        """Acknowledge that the timer has fired."""
         try:
             os.read(self.fd, 8)
         except BlockingIOError:

@@ -1,4 +1,4 @@
-"""What happens in a lab, compiled from the topology and its seed."""
+"""The scenario of a lab, compiled from the topology and its seed: publications and actions, each at its time."""
 
 from testbed.scenario.compile import (
     Downtimes,

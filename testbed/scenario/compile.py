@@ -1,7 +1,7 @@
-"""The scenario compiled: every publication at its nanosecond, every incident, and the deliveries to expect.
+"""Compile a scenario: every publication and every action at its nanosecond, and the deliveries to expect.
 
-The same seed gives the same timeline. Each node draws from a source of its own for each event, so adding a node never
-changes what the others do.
+The same seed gives the same timeline. Each node has a random generator of its own for each event, so a further node
+never changes the publications of the others.
 """
 
 import random
@@ -28,21 +28,21 @@ from testbed.topology.publication_times import (
     publication_schedule,
 )
 
-# What a scenario's hazard comes to: publications like those of events, in the scenario's own time.
+# Publications that follow from the scenario's hazard. Times are the scenario's own.
 
 
 def hazard_histories(topology: Topology, hazard: Hazard) -> tuple[SiteHistory, ...]:
-    """What happens at each site."""
+    """The history of each site of the hazard."""
     places = {name: topology.node(name).at for name in hazard.nodes}
     return site_histories(hazard, places, topology.scenario.duration_s, topology.seed)
 
 
-# When (ns), node, topic, priority, size, place: what an `Action` is made of.
+# Time (ns), node, topic, priority, size, place: the fields of a `Publication`.
 PublicationFields = tuple[int, str, str, int, int, tuple[int, ...]]
 
 
 def hazard_publications(topology: Topology) -> list[PublicationFields]:
-    """All publications that follow from the hazard, in any order; InputError if there would be absurdly many."""
+    """All publications that follow from the hazard, in any order; InputError if there are too many."""
     hazard = topology.scenario.hazard
     found: list[PublicationFields] = []
     for publication in _publications(topology, hazard) if hazard else ():
@@ -73,7 +73,7 @@ def _publications(topology: Topology, hazard: Hazard) -> Iterator[PublicationFie
 
 
 def compile_timeline(topology: Topology) -> tuple[Publication, ...]:
-    """All publications in the order of time; InputError if there would be absurdly many."""
+    """All publications in the order of time; InputError if there are too many."""
     scenario = topology.scenario
     total = sum(most_publications(event, scenario.duration_s) for event in scenario.publish)
     if total > MAX_PUBLICATIONS:
@@ -92,12 +92,12 @@ def compile_timeline(topology: Topology) -> tuple[Publication, ...]:
 
 
 def publications_of(topology: Topology, place: int, event: PublishEvent) -> tuple[Publication, ...]:
-    """Those of one event, the so-manieth of the scenario."""
+    """The publications of one event; `place` is its index among the scenario's publish events."""
     return _in_order(topology, list(_event_publications(topology, place, event)))
 
 
 def _in_order(topology: Topology, timeline: list[Publication]) -> tuple[Publication, ...]:
-    """In the order of time, at the times at which they are played."""
+    """Sort publications by time, and convert their times to those at which they are played."""
     speed = topology.scenario.speed
     timeline.sort(
         key=lambda publication: (publication.at_ns, topology.node(publication.node).number)
@@ -123,7 +123,7 @@ def _event_publications(
 
 
 def expected_deliveries(topology: Topology, timeline: tuple[Publication, ...]) -> Counter[str]:
-    """How many messages each subscriber should get."""
+    """The number of messages that each subscriber should receive."""
     expected: Counter[str] = Counter()
     alike = Counter(
         (publication.topic, publication.priority, publication.place) for publication in timeline
@@ -135,7 +135,7 @@ def expected_deliveries(topology: Topology, timeline: tuple[Publication, ...]) -
 
 
 def missing_deliveries_text(expected: int, received: int, settle_s: float) -> str:
-    """A sentence for a scenario that was over before all had come."""
+    """The warning about deliveries that did not arrive in time."""
     return (
         f"{expected - received} of {expected} deliveries were still missing "
         f"{settle_s:g} s after the scenario's end; a longer `settle` waits for them"
@@ -143,7 +143,10 @@ def missing_deliveries_text(expected: int, received: int, settle_s: float) -> st
 
 
 def _chosen_nodes(event: PublishEvent, chance: str) -> tuple[str, ...]:
-    """The share of its nodes that publish; each draws for itself, so that others change little by a further one."""
+    """Choose the share of the event's nodes that publish.
+
+    Each node has a random rank of its own, so a further node changes the choice of few others.
+    """
     if event.share >= 1.0:
         return event.nodes
     wanted = max(1, round(event.share * len(event.nodes)))
@@ -168,18 +171,18 @@ def _node_publications(
             yield Publication(at_ns, name, topic, event.priority, event.size, place)
 
 
-# What fails in a scenario, who is down when, and what can be expected all the same.
+# Actions, the downtimes of nodes that follow from them, and the deliveries to expect nevertheless.
 
 
 _DOWN_AFTER = {
     ActionKind.CRASH: True,
     ActionKind.STOP: True,
     ActionKind.START: False,
-}  # down, or up
+}  # kind -> whether the node is down afterwards
 
 
 def compile_actions(topology: Topology) -> tuple[TimedAction, ...]:
-    """All that have a time, in its order; those that strike nobody, or wait for something, are left out."""
+    """All actions that have a time, in the order of time; without those that affect no node, or wait for a trigger."""
     pending = PendingActions(topology)
     for place, event in enumerate(topology.scenario.actions):
         if event.when is None:
@@ -189,10 +192,12 @@ def compile_actions(topology: Topology) -> tuple[TimedAction, ...]:
 
 
 class Downtimes:
-    """Who is down when."""
+    """The times at which nodes are down."""
 
     def __init__(self, actions: Iterable[TimedAction]) -> None:
-        self._turns: dict[str, list[tuple[int, bool]]] = {}  # node -> since when it is down, or up
+        self._turns: dict[
+            str, list[tuple[int, bool]]
+        ] = {}  # node -> (time, whether it is down from then on)
         for action in actions:
             if (stops := _DOWN_AFTER.get(action.kind)) is not None:
                 for name in action.nodes:
@@ -200,16 +205,16 @@ class Downtimes:
 
     @property
     def affected_nodes(self) -> frozenset[str]:
-        """All who are down at some time."""
+        """All nodes that are down at some time."""
         return frozenset(self._turns)
 
     @property
     def down_at_the_end(self) -> frozenset[str]:
-        """Who is not started again."""
+        """Nodes that are not started again."""
         return frozenset(name for name, turns in self._turns.items() if turns[-1][1])
 
     def down(self, name: str, at_ns: int) -> bool:
-        """Whether this node is down then."""
+        """Whether this node is down at this time."""
         before = [stops for since, stops in self._turns.get(name, ()) if since <= at_ns]
         return bool(before) and before[-1]
 
@@ -217,7 +222,7 @@ class Downtimes:
 def without_downtimes(
     timeline: Iterable[Publication], actions: Iterable[TimedAction]
 ) -> tuple[Publication, ...]:
-    """The publications of those who are up when their time comes."""
+    """The publications whose publishers are up at their time."""
     times = Downtimes(actions)
     return tuple(
         publication
@@ -229,7 +234,10 @@ def without_downtimes(
 def expected_with_downtimes(
     topology: Topology, timeline: tuple[Publication, ...], actions: tuple[TimedAction, ...]
 ) -> Counter[str]:
-    """How many messages each subscriber should get: what it misses while it is down comes later only with custody."""
+    """The number of messages that each subscriber should receive.
+
+    Messages that a subscriber misses while it is down are delivered later only with custody.
+    """
     expected = expected_deliveries(topology, timeline)
     times = Downtimes(actions)
     has_custody = reliability_settings(

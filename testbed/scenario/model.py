@@ -1,4 +1,4 @@
-"""What a scenario consists of when it is played: publications and incidents, each at its time.
+"""The parts of a compiled scenario: publications and actions, each at its time.
 
 A scenario's speed divides its times; links, nodes and `settle` keep theirs.
 """
@@ -12,12 +12,15 @@ from testbed.topology.model import ActionKind
 
 
 def played_ns(at_ns: int, speed: float) -> int:
-    """When that is played, in whole nanoseconds; rounded down, so that what is before the end stays before it."""
+    """Convert a time of the scenario to the time at which it is played.
+
+    The result is rounded down, so that a time before the scenario's end stays before it.
+    """
     return int(at_ns / Fraction(repr(speed)))
 
 
 def scenario_ns(played: int, speed: float) -> int:
-    """The time of the scenario at which that is played."""
+    """Convert the time at which something is played to the time of the scenario."""
     return int(played * Fraction(repr(speed)))
 
 
@@ -30,16 +33,16 @@ class Publication:
     topic: str
     priority: int
     size: int
-    place: tuple[int, ...] = ()  # coordinates, if it has a place
+    place: tuple[int, ...] = ()  # coordinates in the lab's space; empty without a space
 
 
-ONLY = "only"  # of a restore: what it ends, `cut` or `link`; without it, both
-NUMBER = "number"  # of what goes on until it is ended
+ONLY = "only"  # detail of a restore: the kind that it undoes, `cut` or `link`; without it, both
+NUMBER = "number"  # detail of an action that lasts, and of the action that ends it
 
 
 @dataclass(frozen=True, slots=True)
 class TimedAction:
-    """What happens to these nodes, or to their links, `at_ns` after the scenario's start."""
+    """An action on these nodes, or on their links, `at_ns` after the scenario's start."""
 
     at_ns: int
     kind: ActionKind

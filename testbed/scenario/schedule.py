@@ -1,6 +1,6 @@
-"""What is still to happen in a scenario that is being played: at its time, or when what it waits for has come.
+"""The actions and publications to come while a scenario is played: at their times, or when a trigger fires.
 
-Pure: whoever plays tells the time and what is seen, and does what comes out.
+Pure: the caller passes the time and the observations, and performs the actions that are returned.
 """
 
 from collections.abc import Hashable, Sequence
@@ -13,20 +13,20 @@ from testbed.scenario.triggers import Reception, Triggers
 from testbed.topology.model import ActionEvent, ActionKind, PublishEvent, Topology, Trigger
 from testbed.topology.publication_times import nanoseconds
 
-FIRED, MISSED = "fired", "missed"  # of a mark that tells of a trigger
+FIRED, MISSED = "fired", "missed"  # trigger states in the details of a mark
 
 
 @dataclass(frozen=True, slots=True)
 class WaitingEvent:
-    """An event that waits for something."""
+    """An event that waits for a trigger."""
 
-    place: int  # among the publications, or the actions, of the scenario
+    place: int  # index among the publish events, or the action events, of the scenario
     event: PublishEvent | ActionEvent
     trigger: Trigger
 
 
 def waiting_events(topology: Topology) -> tuple[WaitingEvent, ...]:
-    """All events that wait for something."""
+    """All events that wait for a trigger."""
     rows: tuple[Sequence[PublishEvent | ActionEvent], ...] = (
         topology.scenario.publish,
         topology.scenario.actions,
@@ -40,10 +40,10 @@ def waiting_events(topology: Topology) -> tuple[WaitingEvent, ...]:
 
 
 class Schedule:
-    """Incidents to come, and publications that triggers add. Times are nanoseconds since the start, as played."""
+    """Actions to come, and publications that triggers add. Times are nanoseconds since the start, as played."""
 
     def __init__(self, topology: Topology, actions: Sequence[TimedAction] | None = None) -> None:
-        """`actions`: all that is known beforehand, and nothing is waited for."""
+        """`actions`: all actions, known beforehand; then no trigger is waited for."""
         self._topology = topology
         self._known = list(actions or ())
         self._pending = PendingActions(topology)
@@ -56,18 +56,18 @@ class Schedule:
                     self._pending.add(place, event)
         waited_for = {number: each.trigger for number, each in enumerate(self._waiting_events)}
         self.triggers = Triggers(waited_for, topology.scenario.speed)
-        self.performed: list[TimedAction] = []  # what was due until now
+        self.performed: list[TimedAction] = []  # actions that were due until now
 
     @property
     def next_ns(self) -> int | None:
-        """When something is due; None: nothing that is known."""
+        """The time of the next known action; None: there is none."""
         coming = [self._known[0].at_ns] if self._known else []
         if (pending := self._pending.next_ns) is not None:
             coming.append(pending)
         return min(coming, default=None)
 
     def due(self, now_ns: int) -> list[TimedAction]:
-        """What is to be done now, in the order of time."""
+        """The actions to perform now, in the order of time."""
         found = []
         while self._known and self._known[0].at_ns <= now_ns:
             found.append(self._known.pop(0))
@@ -77,15 +77,15 @@ class Schedule:
         return found
 
     def on_receptions(self, seen: Sequence[Reception], now_ns: int) -> tuple[Publication, ...]:
-        """Messages were received: what is to be published because of it. Incidents are due from now on."""
+        """Messages were received: the publications that triggers add. Actions that they add become due."""
         return self._begin(self.triggers.on_receptions(seen), now_ns)
 
     def on_overlay(self, described: Hashable, now_ns: int) -> tuple[Publication, ...]:
-        """The same for what brokers say of their places."""
+        """The same for the brokers' descriptions of their places in the overlay."""
         return self._begin(self.triggers.on_overlay(described, now_ns), now_ns)
 
     def close(self, now_ns: int) -> list[TimedAction]:
-        """The scenario is over: ends of what goes on; of one played again, also what was on record after its end."""
+        """The scenario is over: the ends of actions that last; in a replay, also the actions recorded after the end."""
         begun = {each.details.get(NUMBER) for each in self.performed if each.kind in ENDS}
         ends = [
             replace(each, at_ns=now_ns)
@@ -99,7 +99,7 @@ class Schedule:
         return ends
 
     def give_up(self, now_ns: int, *, over: bool = False) -> list[str]:
-        """Sentences on those whose deadline has passed, or, when the scenario is over, on all that never came."""
+        """Warnings about triggers that missed their deadline, or, when the scenario is over, that never fired."""
         numbers = self.triggers.left() if over else self.triggers.missed(now_ns)
         for number in numbers:
             self._mark(number, MISSED, now_ns)

@@ -1,4 +1,4 @@
-"""A scenario at a glance: what begins when, how long it lasts, and to whom it happens. What repeats is one row."""
+"""The timeline of a scenario, for people: when each event begins, how long it lasts, and which nodes it affects."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -13,14 +13,14 @@ from testbed.topology.units import DURATION, RATE, SHARE, SIZE
 
 @dataclass(frozen=True, slots=True)
 class TimelineRow:
-    """One thing that happens, maybe several times; times in seconds of the scenario."""
+    """One event, at one moment or several; times in seconds of the scenario."""
 
     what: str
-    description: str  # its values, in words
+    description: str  # of its values
     nodes: tuple[str, ...]
     share: float
-    moments_s: tuple[float, ...]  # with `when`: how long after that
-    lasts_s: float | None  # each time; None: a moment, or nothing ends it
+    moments_s: tuple[float, ...]  # with `when`: after the trigger fires
+    lasts_s: float | None  # each time; None: instant, or without an end
     when: str | None = None
 
     def to_json(self) -> dict[str, Any]:
@@ -37,7 +37,7 @@ class TimelineRow:
 
 
 def timeline_rows(topology: Topology) -> tuple[TimelineRow, ...]:
-    """All of it, in the order in which it begins; what waits for something comes last."""
+    """All rows, in the order in which the events begin; events that wait for a trigger come last."""
     found: dict[TimelineRow, list[float]] = {}
     for row in _rows(topology):
         found.setdefault(replace(row, moments_s=()), []).extend(row.moments_s)
@@ -64,7 +64,7 @@ def _rows(topology: Topology) -> Iterator[TimelineRow]:
 
 
 def _hazard(topology: Topology) -> Iterator[TimelineRow]:
-    """The whole of it, and when its sites fail."""
+    """One row for the hazard, and one for the failures of its sites."""
     hazard = topology.scenario.hazard
     if hazard is None:
         return
@@ -80,7 +80,7 @@ def _hazard(topology: Topology) -> Iterator[TimelineRow]:
 
 
 def _published_for(publish: PublishEvent, duration_s: float) -> float | None:
-    """From the first message of a node to its last."""
+    """The time from a node's first message to its last."""
     schedule = publication_schedule(publish, duration_s)
     times = schedule.ticks()
     if times <= 1 or publish.when is not None:

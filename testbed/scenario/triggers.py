@@ -1,6 +1,6 @@
-"""When something happens that an event of the scenario waits for: what is seen comes in, what has fired goes out.
+"""Triggers, for which events of a scenario wait: observations in, triggers that fire out.
 
-Pure, and the same for real labs and virtual time: all moments are nanoseconds since the scenario's start, as played.
+Pure, and the same for real labs and virtual time: all times are nanoseconds since the scenario's start, as played.
 """
 
 from bisect import bisect_left, insort
@@ -14,7 +14,10 @@ from testbed.scenario.model import played_ns
 from testbed.topology.model import Trigger, TriggerKind
 from testbed.topology.publication_times import nanoseconds
 
-_CHANGES_ALWAYS = ("load", "interests")  # of a broker's description: they say nothing of its place
+_CHANGES_ALWAYS = (
+    "load",
+    "interests",
+)  # keys of a broker's description that change without a change of its place
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +32,7 @@ class Reception:
 
 
 def reception(line: Mapping[str, Any], start_ns: int) -> Reception | None:
-    """What a line of a node's log tells of it; None if that is something else, or was before the scenario began."""
+    """The reception that a line of a node's log records; None for other lines, and before the scenario's start."""
     if line.get("event") != "receive" or line["t"] < start_ns:
         return None
     at_ns = int(line["t"])
@@ -43,7 +46,7 @@ def reception(line: Mapping[str, Any], start_ns: int) -> Reception | None:
 
 
 def place_in_overlay(description: Mapping[str, Any]) -> Hashable:
-    """What a broker says of its neighbours, as something that can be compared."""
+    """A broker's description of its neighbours, in a form that can be compared."""
     graph = description.get("graph", description)
     return repr({key: graph[key] for key in sorted(graph) if key not in _CHANGES_ALWAYS})
 
@@ -57,15 +60,15 @@ class _PendingTrigger:
         self.deadline_ns = None if within_s is None else played_ns(nanoseconds(within_s), speed)
         self._over_ns = max(1, played_ns(nanoseconds(trigger.over_s), speed))
         self._quiet_ns = max(1, played_ns(nanoseconds(trigger.quiet_s), speed))
-        self._above_ns = nanoseconds(trigger.above_s)  # links keep their pace, and so do delays
+        self._above_ns = nanoseconds(trigger.above_s)  # delays are not divided by the speed
         self._count = 0
-        self._recent: deque[tuple[int, int]] = deque()  # when, delay
-        self._delays: list[int] = []  # the same, by size
+        self._recent: deque[tuple[int, int]] = deque()  # (time, delay)
+        self._delays: list[int] = []  # the same delays, sorted
         self._overlay: Hashable = None
         self._since_ns = 0
 
     def on_reception(self, seen: Reception) -> bool:
-        """Whether that is it."""
+        """Whether the trigger fires with this reception."""
         wanted = self.trigger
         if (
             (wanted.nodes and seen.node not in wanted.nodes)
@@ -79,7 +82,7 @@ class _PendingTrigger:
         return wanted.kind is TriggerKind.DELAY and self._too_slow(seen)
 
     def _too_slow(self, seen: Reception) -> bool:
-        """Whether the percentile (nearest rank) of what came lately is above the limit."""
+        """Whether the percentile (nearest rank) of the recent delays is above the limit."""
         self._recent.append((seen.at_ns, seen.delay_ns))
         insort(self._delays, seen.delay_ns)
         while self._recent[0][0] <= seen.at_ns - self._over_ns:
@@ -89,7 +92,7 @@ class _PendingTrigger:
         return self._delays[rank - 1] > self._above_ns
 
     def on_overlay(self, described: Hashable, now_ns: int) -> bool:
-        """Whether nobody's place has changed for long enough."""
+        """Whether no broker's place has changed for long enough."""
         if self.trigger.kind is not TriggerKind.STABLE:
             return False
         if described != self._overlay:
@@ -98,31 +101,31 @@ class _PendingTrigger:
 
 
 class Triggers:
-    """All that events wait for, each by the event's number; what has fired or was missed is waited for no more."""
+    """All triggers that have neither fired nor missed their deadline, by the number of the event."""
 
     def __init__(self, awaited: Mapping[int, Trigger], speed: float) -> None:
         self._waiting = {number: _PendingTrigger(each, speed) for number, each in awaited.items()}
 
     def __bool__(self) -> bool:
-        """Whether something is still waited for."""
+        """Whether a trigger is left."""
         return bool(self._waiting)
 
     @property
     def watches_overlay(self) -> bool:
-        """Whether somebody must ask the brokers."""
+        """Whether a trigger needs the brokers' descriptions."""
         return any(one.trigger.kind is TriggerKind.STABLE for one in self._waiting.values())
 
     def on_receptions(self, seen: Sequence[Reception]) -> list[int]:
-        """The events that begin because of these, in the order of time."""
+        """The events whose triggers fire with these receptions, in the order of time."""
         ordered = sorted(seen, key=lambda each: (each.at_ns, each.node))
         return [number for each in ordered for number in self._fired("on_reception", each)]
 
     def on_overlay(self, described: Hashable, now_ns: int) -> list[int]:
-        """The brokers' places, all together; None: somebody did not answer."""
+        """The events whose triggers fire with these places of all brokers; None: a broker did not answer."""
         return self._fired("on_overlay", described, now_ns)
 
     def missed(self, now_ns: int) -> list[int]:
-        """Those whose deadline has passed."""
+        """Remove and return the events whose deadline has passed."""
         late = [
             number
             for number, one in self._waiting.items()
@@ -133,7 +136,7 @@ class Triggers:
         return late
 
     def left(self) -> list[int]:
-        """All that never fired; nothing is waited for any more."""
+        """Remove and return the events whose triggers never fired."""
         numbers = list(self._waiting)
         self._waiting.clear()
         return numbers

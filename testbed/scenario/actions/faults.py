@@ -1,7 +1,7 @@
-"""What happens to nodes and links moment by moment, unfolded from what the file says: the same seed strikes the same.
+"""The actions on nodes and links that follow from the events of a file. The same seed affects the same nodes.
 
-Whoever is down already is not struck again, and only what is broken is mended. What lasts a while is undone for those
-whom it has struck, unless something else has struck them since; at the latest when the scenario is over.
+A node that is down cannot crash or stop, and only a broken node or link is repaired. An action with a duration is
+undone for the nodes that it affected, unless a later action affected them, too; at the latest when the scenario ends.
 Pure: time is an argument.
 """
 
@@ -15,45 +15,45 @@ from testbed.scenario.model import NUMBER, ONLY, TimedAction, played_ns
 from testbed.topology.model import ActionEvent, ActionKind, Topology
 from testbed.topology.publication_times import nanoseconds
 
-# Who is down, cut or changed, and by which stroke: the end of one stroke leaves alone what another has done since.
+# Which nodes are down, cut or changed, and by which action. The end of one action does not undo a later one.
 
 
 Changes = Mapping[str, Any]  # details of a `link` action
 
 
 class BrokenNodes:
-    """Nodes that are down, or whose links are cut: each by one stroke."""
+    """Nodes that are down, or whose links are cut: each by one action."""
 
     def __init__(self) -> None:
         self._by: dict[str, int] = {}
 
     def holds(self, name: str, by: int | None = None) -> bool:
-        """Whether it is so; `by`: because of this stroke."""
+        """Whether this node is broken; `by`: because of this action."""
         return name in self._by if by is None else self._by.get(name) == by
 
     def add(self, names: Iterable[str], by: int) -> None:
-        """From now on they are."""
+        """These nodes are broken from now on."""
         self._by.update(dict.fromkeys(names, by))
 
     def repair(self, names: Iterable[str]) -> None:
-        """From now on they are not."""
+        """These nodes are not broken any more."""
         for name in names:
             self._by.pop(name, None)
 
 
 class ChangedLinks:
-    """Nodes whose links have other values: each by one stroke or several, of which the later goes first."""
+    """Nodes whose links have other values: each by one action or several, of which the last has precedence."""
 
     def __init__(self) -> None:
         self._by: dict[str, dict[int, Changes]] = {}
-        self._lasting: set[int] = set()  # strokes that nothing ends
+        self._lasting: set[int] = set()  # actions without an end
 
     def holds(self, name: str, by: int | None = None) -> bool:
-        """Whether it is so; `by`: also because of this stroke."""
+        """Whether this node's link is changed; `by`: also because of this action."""
         return name in self._by if by is None else by in self._by.get(name, ())
 
     def add(self, names: Iterable[str], by: int, changes: Changes, *, lasting: bool) -> None:
-        """They get these values as well; the same ones again, of what nothing ends, are kept once."""
+        """Change the links of these nodes. Equal changes without an end are stored once."""
         if lasting:
             self._lasting.add(by)
         for name in names:
@@ -66,14 +66,14 @@ class ChangedLinks:
             self._by[name] = {**kept, by: changes}
 
     def repair(self, names: Iterable[str], by: int | None = None) -> None:
-        """They are as the file says; `by`: but for what other strokes have made of them."""
+        """Undo all changes of these nodes' links; `by`: only those of this action."""
         for name in names:
             held = self._by.pop(name, {})
             if rest := {one: each for one, each in held.items() if by is not None and one != by}:
                 self._by[name] = rest
 
     def left(self, names: Iterable[str]) -> Iterator[tuple[tuple[str, ...], Changes]]:
-        """What still holds for these, in the order in which it came."""
+        """The changes that still hold for these nodes, oldest first."""
         found: dict[int, list[str]] = {}
         for name in names:
             for one in self._by.get(name, ()):
@@ -84,25 +84,25 @@ class ChangedLinks:
 
 ENDS = {ActionKind.PARTITION: ActionKind.REUNITE, ActionKind.LOAD: ActionKind.UNLOAD}
 _STOPS_A_NODE = (ActionKind.CRASH, ActionKind.STOP)
-_EARLIER, _NORMAL = 0, 1  # what ends comes before what begins at the same moment
+_EARLIER, _NORMAL = 0, 1  # at the same moment, ends come before beginnings
 
 
 @dataclass(frozen=True, slots=True)
 class PendingAction:
-    """Something that is to happen to some of these nodes; whom it strikes is seen when its time comes."""
+    """An action that waits for its time. Which of its nodes it affects is decided then."""
 
     kind: ActionKind
     nodes: tuple[str, ...]
     details: Mapping[str, Any]
-    chance: str = ""  # what the choice among them follows from
-    wanted: int | None = None  # so many of them; None: all
-    steady: bool = False  # chosen among all named, whatever state they are in: the same each time
+    chance: str = ""  # seed of the choice among the nodes
+    wanted: int | None = None  # number of nodes to choose; None: all
+    steady: bool = False  # choose among all nodes, whatever their state: the same ones each time
     lasts_ns: int | None = None
-    undoes: int | None = None  # the stroke that it ends; None: whatever is broken, it is mended
+    undoes: int | None = None  # the action that it ends; None: repair whatever is broken
 
 
 class PendingActions:
-    """What is still to happen. Times are those of the scenario; incidents come with the times at which it is played."""
+    """The actions to come. Times are those of the scenario; returned actions have the times of play."""
 
     def __init__(self, topology: Topology) -> None:
         self._seed = topology.seed
@@ -110,13 +110,15 @@ class PendingActions:
         self._end_ns = nanoseconds(topology.scenario.duration_s)
         self._to_come: list[tuple[int, int, int, PendingAction]] = []
         self._number = 0
-        self._last_id = 0  # that have struck somebody, or are about to
+        self._last_id = 0  # of the action performed last
         self._down, self._cut, self._changed = BrokenNodes(), BrokenNodes(), ChangedLinks()
-        self._open: dict[int, PendingAction] = {}  # what goes on, by its number: what ends it
+        self._open: dict[
+            int, PendingAction
+        ] = {}  # number of an action that lasts -> the action that ends it
         self._begun = 0
 
     def add(self, place: int, event: ActionEvent, from_ns: int = 0) -> None:
-        """A happening of the file, the so-manieth; its times count from this moment of the scenario."""
+        """Add the event of this index in the file; its times count from `from_ns` of the scenario."""
         at_ns = from_ns + nanoseconds(event.at_s)
         lasts_ns = None if event.for_s is None else nanoseconds(event.for_s)
         details = dict(event.details)
@@ -137,19 +139,19 @@ class PendingActions:
 
     @property
     def next_ns(self) -> int | None:
-        """When something is due, as it is played; None: nothing more comes before the scenario's end."""
+        """The time at which the next action is played; None: no action is left before the scenario's end."""
         if not self._to_come or self._to_come[0][0] >= self._end_ns:
             return None
         return played_ns(self._to_come[0][0], self._speed)
 
     def due(self, now_ns: int | None = None) -> Iterator[TimedAction]:
-        """What happens until now, as it is played (None: until the end); those that strike nobody are left out."""
+        """The actions up to now, as played (None: up to the end), without those that affect no node."""
         while (next_ns := self.next_ns) is not None and (now_ns is None or next_ns <= now_ns):
             at_ns, _, _, action = heapq.heappop(self._to_come)
             yield from self._perform(action, at_ns, next_ns)
 
     def closing(self, now_ns: int) -> list[TimedAction]:
-        """The scenario is over: ends of what was to last a while, or what no command could end."""
+        """The scenario is over: the ends of all actions that still last."""
         found: list[TimedAction] = []
         for at_ns, rank, _, action in sorted(self._to_come, key=lambda one: one[:3]):
             if rank == _EARLIER:
@@ -171,11 +173,11 @@ class PendingActions:
             self._push(at_ns + action.lasts_ns, undo, _EARLIER)
         yield TimedAction(played, action.kind, affected, action.details)
         if action.undoes is not None and action.details.get(ONLY) == ActionKind.LINK.value:
-            for names, changes in self._changed.left(affected):  # what others have made of them
+            for names, changes in self._changed.left(affected):  # changes of other actions
                 yield TimedAction(played, ActionKind.LINK, names, changes)
 
     def _numbered(self, action: PendingAction, affected: tuple[str, ...]) -> PendingAction:
-        """What goes on gets a number, by which it is ended."""
+        """Give an action that lasts a number, by which it is ended."""
         if action.kind in ENDS:
             self._begun += 1
             numbered = replace(action, details={**action.details, NUMBER: self._begun})
@@ -216,7 +218,7 @@ class PendingActions:
         details: Mapping[str, Any],
         chance: str,
     ) -> None:
-        """Independent of each other, at moments without memory: two Poisson processes."""
+        """Leave and join at random moments: two independent Poisson processes."""
         for kind, per_s in (
             (ActionKind(details["by"]), details["leave_per_s"]),
             (ActionKind.START, details["join_per_s"]),
@@ -231,7 +233,7 @@ class PendingActions:
                 turn += 1
 
     def _apply(self, action: PendingAction) -> tuple[str, ...]:
-        """Whom it strikes; from now on they are as it makes them."""
+        """Choose the nodes that the action affects, and record their new state."""
         named = action.nodes
         if action.steady:
             named = _drawn(named, action)
@@ -288,7 +290,7 @@ class PendingActions:
 
 
 def _drawn(names: tuple[str, ...], action: PendingAction) -> tuple[str, ...]:
-    """So many of them as are wanted, by chance, in their order."""
+    """Choose the wanted number of nodes at random, and keep their order."""
     if action.wanted is None or action.wanted >= len(names):
         return names
     chosen = set(random.Random(action.chance).sample(names, action.wanted))
