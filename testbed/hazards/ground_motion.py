@@ -1,4 +1,4 @@
-"""An earthquake at a place: when its waves come, and how strong it is there on JMA's scale of intensity.
+"""An earthquake at a place: the arrival times of its waves, and its intensity on JMA's scale.
 
 Peak ground velocity by Si and Midorikawa (1999) for crustal earthquakes, on ground with Vs = 600 m/s; the distance is
 taken to the fault as JMA's early warning does it: log10 L = 0.5 M - 1.85, X = R - L/2, at least 3 km. Intensity from
@@ -16,17 +16,17 @@ BOUNDS = (2.5, 3.5, 4.5, 5.5)
 
 
 def hypocentral_m(quake: Quake, at: Place) -> float:
-    """In a straight line from where it begins."""
+    """The distance from the hypocentre, in a straight line."""
     return hypot(distance_m(quake.epicentre, at), quake.depth_m)
 
 
 def p_arrival_s(quake: Quake, at: Place) -> float:
-    """When the first wave comes."""
+    """The arrival time of the P wave."""
     return quake.at_s + hypocentral_m(quake, at) / quake.p_m_s
 
 
 def s_arrival_s(quake: Quake, at: Place) -> float:
-    """When the strong one comes."""
+    """The arrival time of the S wave."""
     return quake.at_s + hypocentral_m(quake, at) / quake.s_m_s
 
 
@@ -42,5 +42,5 @@ def velocity_cm_s(quake: Quake, at: Place) -> float:
 
 
 def intensity(velocity: float) -> float:
-    """JMA's instrumental intensity of a peak velocity in cm/s; from 0 to 7 and a little."""
+    """JMA's instrumental intensity of a peak velocity in cm/s; from 0 to slightly above 7."""
     return max(0.0, 2.68 + 1.72 * log10(velocity)) if velocity > 0 else 0.0

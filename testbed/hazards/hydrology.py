@@ -8,7 +8,7 @@ from math import exp
 from testbed.earth import Place, distance_m
 from testbed.hazards.model import Cell, Rain, River, Storm, StormShape
 
-SLOT_S = 300.0  # a storm varies anew after this time
+SLOT_S = 300.0  # a storm's random factor changes after this time
 _PEAKS = {StormShape.TRIANGLE: 0.5, StormShape.EARLY: 0.25, StormShape.LATE: 0.75}
 
 
@@ -22,7 +22,7 @@ class Rainfall:
         self._slots: dict[int, float] = {}
 
     def rate_mm_h(self, at: Place | None, at_s: float) -> float:
-        """At this place, so many seconds after the scenario's start (or before it)."""
+        """The rain at this place and time; a negative time is before the scenario's start."""
         if at_s < 0:
             return self._before(at_s)
         if self._rain.storm is not None:
@@ -49,7 +49,7 @@ class Rainfall:
 
 
 def envelope(shape: StormShape, part: float) -> float:
-    """The share of its peak that a storm can have after this part of its time."""
+    """The share of its peak that a storm can reach after this part of its duration."""
     if shape is StormShape.BLOCK:
         return 1.0
     peak = _PEAKS[shape]
@@ -57,7 +57,7 @@ def envelope(shape: StormShape, part: float) -> float:
 
 
 def share(cell: Cell, at: Place, part: float) -> float:
-    """The share of the centre's rain at this place, when the cell has gone this part of its way."""
+    """The share of the centre's rain at this place, after this part of the cell's way."""
     (begin, far), (end, away) = cell.begin, cell.end
     centre = (begin + part * (end - begin), far + part * (away - far))
     return exp(-((distance_m(centre, at) / cell.radius_m) ** 2) / 2)
@@ -70,7 +70,7 @@ def share(cell: Cell, at: Place, part: float) -> float:
 # 1/h.
 
 
-# Heights of the outlets at the side, the rates at which water above them leaves there, and of what seeps down.
+# Heights of the side outlets, rates of the outflow above them, and rates of the infiltration.
 L1, L2, L3, L4 = 15.0, 60.0, 15.0, 15.0
 ALPHA1, ALPHA2, ALPHA3, ALPHA4 = 0.1, 0.15, 0.05, 0.01
 BETA1, BETA2, BETA3 = 0.12, 0.05, 0.01
@@ -78,7 +78,7 @@ BETA1, BETA2, BETA3 = 0.12, 0.05, 0.01
 
 @dataclass(frozen=True, slots=True)
 class Tanks:
-    """What the three tanks hold: near the surface, in the ground, deep below."""
+    """The storage of the three tanks: near the surface, in the ground, deep below."""
 
     surface: float = 0.0
     ground: float = 0.0
@@ -86,12 +86,12 @@ class Tanks:
 
     @property
     def index(self) -> float:
-        """The soil water index: all that they hold, in mm."""
+        """The soil water index: the storage of all tanks, in mm."""
         return self.surface + self.ground + self.deep
 
     @property
     def sideways_mm_h(self) -> tuple[float, float, float]:
-        """What leaves each tank at its side: q1, q2 and q3."""
+        """The outflow at the side of each tank: q1, q2 and q3."""
         return (
             ALPHA1 * max(0.0, self.surface - L1) + ALPHA2 * max(0.0, self.surface - L2),
             ALPHA3 * max(0.0, self.ground - L3),
@@ -100,7 +100,7 @@ class Tanks:
 
     @property
     def downwards_mm_h(self) -> tuple[float, float, float]:
-        """What seeps into the next tank, and out of the last."""
+        """The infiltration into the next tank, and out of the last."""
         return BETA1 * self.surface, BETA2 * self.ground, BETA3 * self.deep
 
     def after(self, rain_mm: float, hours: float) -> "Tanks":
@@ -114,15 +114,15 @@ class Tanks:
         )
 
 
-# How high a river stands at a gauge: the rain upstream comes after a lag and drains as from one linear reservoir.
+# The depth of a river at a gauge: rain upstream arrives after a lag, and drains as from one linear reservoir.
 
 
 def held_after(held_mm: float, rain_mm_h: float, river: River, seconds: float) -> float:
-    """What the basin holds one step later: dS/dt = R - S/k."""
+    """The storage of the basin one step later: dS/dt = R - S/k."""
     drained = min(1.0, seconds / river.drain_s)
     return held_mm * (1.0 - drained) + rain_mm_h * seconds / 3_600
 
 
 def depth_m(held_mm: float, river: River) -> float:
-    """How deep the water is."""
+    """The depth of the water."""
     return river.base_m + river.rise_m_per_mm * held_mm

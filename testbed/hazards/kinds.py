@@ -1,4 +1,4 @@
-"""The three hazards: each tells the story of one site; what is common to all is in `happening`."""
+"""The three hazards: the history of one site each; `sites` has what they share."""
 
 from collections.abc import Callable, Mapping
 from math import ceil
@@ -19,7 +19,7 @@ from testbed.hazards.sites import (
 from testbed.hazards.slopes import Movement
 
 HOUR_S = 3_600.0
-BEFORE_STEP_S = 600.0  # before the scenario, as JMA computes its index
+BEFORE_STEP_S = 600.0  # step before the scenario, as JMA computes its index
 
 SiteModel = Callable[[Site], SiteHistory]
 
@@ -27,24 +27,24 @@ SiteModel = Callable[[Site], SiteHistory]
 def site_histories(
     hazard: Hazard, places: Mapping[str, Place | None], duration_s: float, seed: int
 ) -> tuple[SiteHistory, ...]:
-    """What happens at each site of the hazard's sensors; `places` of nodes by name."""
+    """The history of each site of the hazard's sensors; `places`: of nodes, by name."""
     model = _site_model(hazard, duration_s, seed)
     return with_alarms(hazard, tuple(model(site) for site in sites_of(hazard.nodes, places)))
 
 
 def steps_of(hazard: Hazard, duration_s: float) -> int:
-    """How many steps are computed for all sites, at most: also those of the rain before the scenario."""
+    """The largest number of steps to compute for all sites, with those of the rain before the scenario."""
     sites = len(hazard.nodes)
     steps = sites * ceil(duration_s / hazard.step_s)
     if hazard.rain is None or not hazard.rain.before_mm:
         return steps
-    if hazard.kind is HazardKind.LANDSLIDE:  # the ground is as wet everywhere
+    if hazard.kind is HazardKind.LANDSLIDE:  # the same for all sites
         return steps + ceil(hazard.rain.before_s / BEFORE_STEP_S)
     return steps + sites * ceil(hazard.rain.before_s / hazard.step_s)
 
 
 def _site_model(hazard: Hazard, duration_s: float, seed: int) -> SiteModel:
-    """What tells the story of a site."""
+    """The function that computes the history of a site."""
     rain = hazard.rain or Rain()
     match hazard.kind:
         case HazardKind.LANDSLIDE:
@@ -61,7 +61,7 @@ def _site_model(hazard: Hazard, duration_s: float, seed: int) -> SiteModel:
 
 
 def _wet_before(rain: Rain) -> Tanks:
-    """The ground when the scenario begins."""
+    """The soil water at the scenario's start."""
     tanks = Tanks()
     steps = ceil(rain.before_s / BEFORE_STEP_S) if rain.before_mm else 0
     for _ in range(steps):

@@ -1,6 +1,6 @@
 """Warning levels 1 to 5 over time, as Japan's disaster information has them since 2019.
 
-1 early attention: be prepared; 2 advisory: look at the hazard map; 3 the elderly and whoever needs time evacuate;
+1 early attention: be prepared; 2 advisory: look at the hazard map; 3 the elderly and others who need time evacuate;
 4 all evacuate (landslide alert information); 5 emergency safety measures: it happens, or has happened already.
 """
 
@@ -9,13 +9,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 LOWEST, HIGHEST = 1, 5
-EVACUATE = 4  # the level of those near a failure
-ELDERLY = 3  # and of those in its region
+EVACUATE = 4  # the level of sites near a failure
+ELDERLY = 3  # the level of sites in its region
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """From this second on, this level."""
+    """This level holds from this second on."""
 
     at_s: float
     level: int
@@ -25,9 +25,9 @@ Course = tuple[Change, ...]  # in the order of time; the first at 0
 
 
 def course(steps: Iterable[tuple[float, float]], bounds: Sequence[float], slack: float) -> Course:
-    """Levels from (second, value), each the first of its step; `bounds`: of levels 2 and above, from the lowest on.
+    """Levels from (second, value), each at the start of its step; `bounds`: of levels 2 and above, in order.
 
-    A level is reached at its bound and lost when the value is below it by the share `slack`, or it would flicker.
+    A level is reached at its bound and lost when the value is below it by the share `slack`: it does not flicker.
     """
     changes: list[Change] = []
     level = LOWEST
@@ -41,7 +41,7 @@ def course(steps: Iterable[tuple[float, float]], bounds: Sequence[float], slack:
 
 
 def at_least(levels: Course, from_s: float, floor: int) -> Course:
-    """The same, but no lower than this from that second on."""
+    """The same levels, but no lower than `floor` from this second on."""
     moments = sorted({*(change.at_s for change in levels), from_s})
     return _merged(
         Change(at_s, max(level_at(levels, at_s), floor if at_s >= from_s else LOWEST))
@@ -50,13 +50,13 @@ def at_least(levels: Course, from_s: float, floor: int) -> Course:
 
 
 def level_at(levels: Course, at_s: float) -> int:
-    """The level then."""
+    """The level at this second."""
     found = bisect_right([change.at_s for change in levels], at_s)
     return levels[max(0, found - 1)].level
 
 
 def highest(levels: Course) -> int:
-    """The highest that was reached."""
+    """The highest level."""
     return max(change.level for change in levels)
 
 

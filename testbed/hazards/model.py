@@ -1,4 +1,4 @@
-"""A hazard as a scenario asks for it: every parameter, in SI units or in those that its science uses (mm, mm/h)."""
+"""The parameters of a hazard, in SI units or in the usual units of hydrology (mm, mm/h)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ MAX_STEP_S = 3_600.0  # beyond, a step of the tanks would lose more than a tank 
 
 
 class HazardKind(StrEnum):
-    """What happens."""
+    """The kind of a hazard."""
 
     LANDSLIDE = "landslide"
     FLOOD = "flood"
@@ -24,7 +24,7 @@ class HazardKind(StrEnum):
 
 
 class StormShape(StrEnum):
-    """How a storm grows and ends."""
+    """The shape of a storm's rain over time."""
 
     TRIANGLE = "triangle"  # strongest in the middle
     EARLY = "early"  # strongest after a quarter of its time
@@ -45,7 +45,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Storm:
-    """Rain that is made, not given."""
+    """Rain that is generated from the seed."""
 
     at_s: float = 0.0
     for_s: float = 1_800.0
@@ -59,7 +59,7 @@ class Storm:
 
 @dataclass(frozen=True, slots=True)
 class Rain:
-    """How much it rains when and where: a series, or a storm; and what had fallen before the scenario."""
+    """Rain by time and place: a series, or a storm; and the rain before the scenario."""
 
     series: tuple[tuple[float, float], ...] = ()  # from this second on, mm/h; the last one lasts
     storm: Storm | None = None
@@ -105,7 +105,7 @@ class Quake:
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """What every sensor reports, the more often the higher its level."""
+    """Readings of every sensor, the more often the higher its level."""
 
     topic: str = "readings"
     size: int = 300
@@ -115,19 +115,19 @@ class Readings:
 
 @dataclass(frozen=True, slots=True)
 class Alerts:
-    """What a sensor publishes when its level changes; a level that is raised is told several times."""
+    """Alerts of a sensor when its level changes; a higher level is published several times."""
 
     topics: tuple[
         tuple[str, tuple[str, ...]], ...
     ] = ()  # a topic, with {node} and {group}: its sensors
     size: int = 200
     times: tuple[int, ...] = (1, 1, 1, 3, 20)  # of levels 1 to 5
-    period_s: float = 20.0  # from one time to the next
+    period_s: float = 20.0  # between repetitions
 
 
 @dataclass(frozen=True, slots=True)
 class Hazard:
-    """A whole one."""
+    """A hazard with all its parameters."""
 
     kind: HazardKind
     nodes: tuple[str, ...]
@@ -143,14 +143,14 @@ class Hazard:
         1.0,
         1.15,
     )  # of levels 2 to 5, as shares of the threshold
-    hysteresis: float = 0.05  # a level is lowered when its bound is missed by this share
-    near_m: float = 3_000.0  # where something fails, the others so near are at least at level 4
-    region_m: float = 10_000.0  # and those so near at least at level 3
+    hysteresis: float = 0.05  # a level is lowered this share below its bound
+    near_m: float = 3_000.0  # sites this near a failure are at least at level 4
+    region_m: float = 10_000.0  # sites this near a failure are at least at level 3
     step_s: float = 60.0
 
 
 def from_json(value: Mapping[str, Any]) -> Hazard:
-    """The inverse of `dataclasses.asdict`, also after a trip through a JSON file."""
+    """The inverse of `dataclasses.asdict`, also for values read from a JSON file."""
     rain, slope, river, quake = (value[name] for name in ("rain", "slope", "river", "quake"))
     alerts = value["alerts"]
     topics = tuple((topic, tuple(names)) for topic, names in alerts["topics"])

@@ -1,4 +1,4 @@
-"""A hazard as the run's folder keeps it: what a report needs, of bounded size. Times are the scenario's own seconds."""
+"""The record of a hazard in the run's folder, for the report; of bounded size. Times are the scenario's own seconds."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from testbed.hazards.model import LEVELS, Hazard, HazardKind
 from testbed.hazards.sites import SiteHistory, moments
 
 MOST_POINTS = 600  # of each curve
-INDEX = {  # what stands for the danger, and its unit
+INDEX = {  # the index of the danger, and its unit
     HazardKind.LANDSLIDE: ("soil water index", "mm"),
     HazardKind.FLOOD: ("water level", "m"),
     HazardKind.EARTHQUAKE: ("seismic intensity (JMA)", ""),
@@ -25,7 +25,7 @@ SITES = {
 def record(
     hazard: Hazard, histories: Sequence[SiteHistory], duration_s: float, speed: float
 ) -> dict[str, Any]:
-    """Plain JSON values."""
+    """The record as plain JSON values."""
     steps = moments(duration_s, hazard.step_s)
     shown = range(0, len(steps), -(-len(steps) // MOST_POINTS) or 1)
     name, unit = INDEX[hazard.kind]
@@ -68,7 +68,7 @@ def _spread(values: Sequence[float]) -> dict[str, float] | None:
 
 
 def _levels(histories: Sequence[SiteHistory]) -> list[dict[str, Any]]:
-    """How many sites are at which level, from each moment on at which that changes."""
+    """The number of sites at each level, at each moment at which it changes."""
     changes = sorted({change.at_s for history in histories for change in history.course})
     rows: list[dict[str, Any]] = []
     for at_s in changes:

@@ -1,7 +1,7 @@
-"""What sensors publish when a hazard takes its course: readings, the more often the higher the level, and alerts.
+"""Publications of sensors during a hazard: readings, the more often the higher the level, and alerts.
 
-Each sensor looks at its own phase of a step and begins its readings at a moment of its own, both drawn from its name:
-a hundred sensors do not speak in one voice.
+Each sensor measures at its own phase of a step and begins its readings at its own moment, both drawn from its name,
+so that hundreds of sensors do not publish at the same time.
 """
 
 import random
@@ -16,7 +16,7 @@ from testbed.hazards.sites import SiteHistory
 
 @dataclass(frozen=True, slots=True)
 class SensorPublication:
-    """One publication of a sensor, in seconds of the scenario; an alert, or a reading."""
+    """One publication of a sensor: an alert or a reading; the time is in seconds of the scenario."""
 
     at_s: float
     sensor: str
@@ -46,7 +46,7 @@ def sensor_publications(
 def _alerts(
     hazard: Hazard, seen: Course, duration_s: float
 ) -> Iterator[tuple[float, int, int, bool]]:
-    """Each change is told; one upwards several times, unless the next comes before that."""
+    """Publish each change of the level; repeat a rise until the next change."""
     alerts = hazard.alerts
     before = LOWEST
     ends = [change.at_s for change in seen[1:]] + [duration_s]
@@ -61,7 +61,7 @@ def _alerts(
 def _readings(
     hazard: Hazard, seen: Course, first_s: float, duration_s: float, noticed_s: float | None
 ) -> Iterator[tuple[float, int, int, bool]]:
-    """At the rhythm of the level; where that rises, the next comes sooner. An earthquake's first wave is one more."""
+    """Publish readings with the period of the level; a rise shortens it. An earthquake's P wave adds one reading."""
     readings = hazard.readings
     moments = [] if noticed_s is None else [noticed_s]
     next_s = first_s

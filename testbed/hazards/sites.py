@@ -1,4 +1,4 @@
-"""Where a hazard is watched, what it does at each of these sites step by step, and the levels that follow."""
+"""The sites of a hazard, their histories step by step, and the levels that follow."""
 
 import random
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ MOST_DEVIATIONS = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """One of them; without a place it is a sensor of its own."""
+    """The sensors at one place; a sensor without a place is a site of its own."""
 
     name: str
     at: Place | None
@@ -23,7 +23,7 @@ class Site:
 
 
 def sites_of(names: Iterable[str], places: Mapping[str, Place | None]) -> tuple[Site, ...]:
-    """The sites of these sensors, in the order of their first sensors; each is called after its first."""
+    """The sites of these sensors, in the order of their first sensors; each has the name of its first sensor."""
     found: dict[Place | str, list[str]] = {}
     for name in names:
         found.setdefault(places[name] or name, []).append(name)
@@ -34,34 +34,31 @@ def sites_of(names: Iterable[str], places: Mapping[str, Place | None]) -> tuple[
 
 
 def draw_site_value(site: Site, usual: float, spread: float, seed: int) -> float:
-    """A value of the site's own around the usual one: it follows from the seed and the place, so from no other site."""
+    """Draw the site's own value around the usual one. It depends on the seed and the place, not on other sites."""
     where = site.name if site.at is None else f"{site.at[0]!r},{site.at[1]!r}"
     deviation = random.Random(f"{seed}/hazard/site/{where}").gauss(0.0, 1.0)
     return usual * (1.0 + spread * max(-MOST_DEVIATIONS, min(MOST_DEVIATIONS, deviation)))
 
 
 def within(site: Site, other: Site, reach_m: float) -> bool:
-    """Whether two sites are so near each other; a site without a place is near nobody."""
+    """Whether the distance of two sites is at most `reach_m`; a site without a place is near no other."""
     if site.at is None or other.at is None:
         return False
     return distance_m(site.at, other.at) <= reach_m
 
 
-# What a hazard does at each site, step by step, and the levels that follow from it.
-
-
 @dataclass(frozen=True, slots=True)
 class SiteHistory:
-    """One site: what it got (rain), how it stood (an index), when its level changed, when it failed."""
+    """The history of one site: rain, index, changes of its level, and its failure."""
 
     site: Site
-    threshold: float  # in the index's unit: that of level 4
-    rain_mm_h: tuple[float, ...]  # in each step; of an earthquake none
+    threshold: float  # of level 4, in the unit of the index
+    rain_mm_h: tuple[float, ...]  # in each step; empty for an earthquake
     index: tuple[float, ...]  # at the beginning of each step
     course: Course
     failed_s: float | None = None
-    noticed_s: float | None = None  # when an earthquake's first wave comes
-    moved_mm: float | None = None  # how far a slope had moved, at its failure or at the end
+    noticed_s: float | None = None  # arrival of an earthquake's P wave
+    moved_mm: float | None = None  # movement of a slope until its failure or the end
 
 
 def moments(duration_s: float, step_s: float) -> list[float]:
@@ -77,7 +74,7 @@ def own_course(hazard: Hazard, shares: list[tuple[float, float]], failed_s: floa
 
 
 def with_alarms(hazard: Hazard, histories: tuple[SiteHistory, ...]) -> tuple[SiteHistory, ...]:
-    """The same stories after everybody has heard of the failures: who is near is raised, from then on."""
+    """Raise the levels of sites near a failure, from the failure on."""
     reaches = ((hazard.near_m, levels.EVACUATE), (hazard.region_m, levels.ELDERLY))
     failed = [history for history in histories if history.failed_s is not None]
     return tuple(_with_alarms(history, failed, reaches) for history in histories)

@@ -1,1 +1,1 @@
-"""What really happened in a run, beside what was planned; and how two such records differ. Pure: rows in, rows out."""
+"""Publications and actions of a run as recorded and as planned, and their difference. Pure: rows in, rows out."""

@@ -1,8 +1,8 @@
-"""What happened beside publications, as the manifest has it under `entries`: one entry each, the same in every place.
+"""Actions as the manifest records them under `actions`: one entry each, the same on every backend.
 
-`{"t_ns", "due_ns", "action", "targets", "details"}`: since when it held and when it was due (ns since 1970), what was
-done to whom, and the kind's own values. What could not be done has its reason in `details` under `failed`; an `unload`
-has there how many datagrams were `sent`, and how many more were due (`unsent`).
+`{"t_ns", "due_ns", "action", "targets", "details"}`: the time since which the action holds and the time at which it
+was due (ns since 1970), its kind, its nodes or links, and the values of its kind. The details of a failed action give
+the reason under `failed`; those of an `unload` give the number of datagrams `sent`, and of those left (`unsent`).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,17 +12,17 @@ from testbed.scenario import TimedAction
 from testbed.scenario.model import ONLY
 from testbed.topology.model import FORMER_KINDS, ActionKind
 
-ACTIONS = "actions"  # of the manifest
-FAILED = "failed"  # of an entry's details
-EXIT_CODE = "exit_code"  # of the details of a mark: a command has ended, which it does by itself
+ACTIONS = "actions"  # key of the manifest
+FAILED = "failed"  # key of an entry's details
+EXIT_CODE = "exit_code"  # key of the details of a mark: a command has ended
 OUTCOMES = (
     "sent",
     "unsent",
-)  # of the details of an unload: datagrams, which is another matter next time
+)  # keys of the details of an unload: datagrams; a replay counts its own
 
 
 def action_entry(action: TimedAction, start_ns: int, t_ns: int, **more: Any) -> dict[str, Any]:
-    """This incident as it was done; `more`: what came of it."""
+    """The entry of an action that was performed; `more`: its outcome."""
     return {
         "t_ns": t_ns,
         "due_ns": start_ns + action.at_ns,
@@ -33,7 +33,7 @@ def action_entry(action: TimedAction, start_ns: int, t_ns: int, **more: Any) -> 
 
 
 def recorded(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """All entries of a run; those of older ones, which had only faults, in the words of today."""
+    """All entries of a run. Older runs recorded only faults; their entries are converted."""
     if manifest.get(ACTIONS):
         return [*manifest[ACTIONS]]
     return [
@@ -51,10 +51,10 @@ def recorded(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
 def actions_of(
     entries: Iterable[Mapping[str, Any]], start_ns: int, *, as_due: bool = False
 ) -> tuple[TimedAction, ...]:
-    """The same again, at the times when they really happened (or were due), in their order.
+    """The recorded actions, at the times when they were performed (or due), in the order of time.
 
-    What failed is left out, and the ends of commands, which come by themselves.
-    To start a node takes a while: it is ordered again when it was ordered, so that it is there when it was.
+    Failed actions are left out, and so are the ends of commands, which end by themselves.
+    A start takes a while, so it has the time at which it was due: the node is then ready at the same time as before.
     """
     actions = (
         TimedAction(
@@ -69,19 +69,19 @@ def actions_of(
     return tuple(sorted(actions, key=lambda one: one.at_ns))
 
 
-# Links that were changed by hand while a run went on (`testbed link`), as incidents that can be played again.
+# Changes of links by hand during a run (`testbed link`), as actions that can be replayed.
 
 
-DIRECTIONS = "directions"  # of an incident's details
+DIRECTIONS = "directions"  # key of an action's details
 _MENDED = {"restore": {ONLY: ActionKind.CUT.value}, "reset": {}}
 
 
 def link_actions(
     changes: Iterable[Mapping[str, Any]], entries: Iterable[Mapping[str, Any]], start_ns: int
 ) -> tuple[TimedAction, ...]:
-    """Of entries of a manifest; what an action of the scenario caused is left out, for that is played itself.
+    """The link changes of a manifest as actions. Changes by the scenario's own actions are left out.
 
-    What was changed before the scenario began holds from its first moment on.
+    Changes before the scenario's start hold from its first moment on.
     """
     spans = [
         (entry["due_ns"], entry["t_ns"])

@@ -1,4 +1,4 @@
-"""Two rows of publications beside each other: what is missing, what is too much, and what came at another time."""
+"""The difference between two sequences of publications: missing ones, extra ones, and those at another time."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -14,27 +14,27 @@ PublicationKey = tuple[str, str, int, int, tuple[int, ...]]  # node, topic, prio
 class Moved:
     """The same publication at another time."""
 
-    publication: Publication  # as it was wanted
+    publication: Publication  # as planned
     by_ns: int
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Empty if all that was wanted came, within the limit, and nothing else did."""
+    """The difference; empty if exactly the wanted publications were found, each within the time limit."""
 
     same: int
     missing: tuple[Publication, ...]
     extra: tuple[Publication, ...]
     moved: tuple[Moved, ...]
     within_ns: int
-    farthest_ns: int  # of those that count as the same
+    farthest_ns: int  # largest time difference of those that count as the same
 
     @property
     def empty(self) -> bool:
         return not (self.missing or self.extra or self.moved)
 
     def as_json(self) -> dict[str, Any]:
-        """For programs: counts, and each difference."""
+        """The JSON form: counts, and each difference."""
         return {
             "empty": self.empty,
             "same": self.same,
@@ -49,10 +49,9 @@ class Difference:
 def difference(
     wanted: Iterable[Publication], found: Iterable[Publication], within_ns: int
 ) -> Difference:
-    """Publications of the same node, topic, priority, size and place are held against each other in their order.
+    """Compare publications of the same node, topic, priority, size and place, in the order of time.
 
-    Two are the same if their times are no farther apart than the limit. Of the others, as many as possible are the
-    same thing at another time.
+    Two are the same if their times differ by at most the limit. Of the others, as many as possible count as moved.
     """
     one, two = _by_key(wanted), _by_key(found)
     same = farthest = 0
@@ -80,7 +79,7 @@ def difference(
 def _matched(
     one: list[Publication], two: list[Publication], within_ns: int
 ) -> tuple[list[Publication], list[Publication], list[int]]:
-    """What is left of each, and how far apart those are that are the same; no other matching finds more of them."""
+    """The unmatched ones of each, and the time differences of the matched ones; the number of matches is maximal."""
     left: list[Publication] = []
     right: list[Publication] = []
     apart: list[int] = []

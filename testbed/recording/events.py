@@ -1,4 +1,4 @@
-"""Everything that happened in a run as one row of events, in the order of time: from logs, manifest and journal."""
+"""All events of a run in one sequence, in the order of time: from logs, manifest and journal."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -10,14 +10,14 @@ from testbed.topology.model import ActionKind, Topology
 
 Event = dict[
     str, Any
-]  # t (ns since 1970), kind, event, node (or None), and what belongs to the event
+]  # t (ns since 1970), kind, event, node (or None), and the fields of the event
 
 PUBLICATION, RECEPTION, LOSS = "publication", "reception", "loss"
 CONNECTION, NODE, FAULT, LINK, MARK, RUN = "connection", "node", "fault", "link", "mark", "run"
 KINDS = (PUBLICATION, RECEPTION, LOSS, FAULT, LINK, CONNECTION, MARK, NODE, RUN)
 LOST = "lost"
-PLAY = "play"  # step of the journal: a scenario begins
-IN_MANIFEST = frozenset({"link"})  # steps that the manifest tells more about
+PLAY = "play"  # step of the journal: the start of a scenario
+IN_MANIFEST = frozenset({"link"})  # steps that the manifest describes in more detail
 _OF_LOGS = {
     "publish": PUBLICATION,
     "receive": RECEPTION,
@@ -33,27 +33,27 @@ _OF_ACTIONS = {ActionKind.MARK.value: MARK, ActionKind.LINK.value: LINK}
 
 
 def log_event(line: Mapping[str, Any]) -> Event:
-    """A line of a node's log; of which kind a node is, which its first line says, is its `role`."""
+    """The event of a line of a node's log. The node's kind, which its first line gives, becomes `role`."""
     own = {"role": line["kind"]} if "kind" in line else {}
     return {**line, **own, "kind": _OF_LOGS.get(line["event"], NODE)}
 
 
 def journal_event(line: Mapping[str, Any]) -> Event:
-    """A step that somebody did to the lab; a scenario begins when its clock does."""
+    """The event of a line of the journal; a scenario has the start time of its clock."""
     rest = {name: value for name, value in line.items() if name not in ("t", "step")}
     t = rest.pop("start_ns", line["t"]) if line["step"] == PLAY else line["t"]
     return {"t": t, "kind": RUN, "event": line["step"], "node": None, **rest}
 
 
 class ManifestEvents:
-    """What a manifest tells that grows; each of it once."""
+    """The events of a growing manifest, each returned once."""
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
         self._ended: int | None = None
 
     def fresh(self, manifest: Mapping[str, Any], *, journalled: bool) -> Iterator[Event]:
-        """What was not there the last time; `journalled`: the journal tells when scenarios began."""
+        """The events since the last call; `journalled`: the journal has the starts of scenarios."""
         for entry in self._new("actions", recorded(manifest)):
             rest = {name: entry[name] for name in ("due_ns", "targets", "details")}
             kind = _OF_ACTIONS.get(entry["action"], FAULT)
@@ -80,21 +80,21 @@ def _event(t: int, kind: str, event: str, **rest: Any) -> Event:
 
 @dataclass(slots=True)
 class Deliveries:
-    """Who should have got what; told of all publications and receptions, it knows at the end what was lost."""
+    """Expected deliveries: collects publications and receptions, and finds the lost messages at the end."""
 
     topology: Topology
     _published: dict[str, Event] = field(default_factory=dict)
     _received: set[tuple[str, str]] = field(default_factory=set)
 
     def note(self, event: Event) -> None:
-        """One event of any kind."""
+        """Collect one event of any kind."""
         if event["event"] == "publish":
             self._published[event["id"]] = event
         elif event["event"] == "receive":
             self._received.add((event["id"], event["node"]))
 
     def lost(self, t: int) -> Iterator[Event]:
-        """What never came, told at the end."""
+        """The messages that never arrived, as events at time `t`."""
         for identity, publication in self._published.items():
             place = tuple(publication.get("place") or ())
             for name in self.topology.receivers(
@@ -107,7 +107,7 @@ class Deliveries:
 
 
 class EventQueue:
-    """Events from several places that come a little late, put in the order of time."""
+    """Sorts events of several sources, which arrive slightly late, by time."""
 
     def __init__(self) -> None:
         self._waiting: list[tuple[int, int, Event]] = []
@@ -119,14 +119,14 @@ class EventQueue:
             heappush(self._waiting, (event["t"], self._count, event))
 
     def until(self, t: int | None) -> Iterator[Event]:
-        """Those up to this moment, or all."""
+        """The events up to this time, or all."""
         while self._waiting and (t is None or self._waiting[0][0] <= t):
             yield heappop(self._waiting)[2]
 
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """Which events are shown; an empty filter lets all pass."""
+    """A filter of events; empty, it accepts all."""
 
     kinds: frozenset[str] = frozenset()
     nodes: frozenset[str] = frozenset()
@@ -141,7 +141,7 @@ class EventFilter:
 
 
 def _names_in(event: Event) -> Iterator[str]:
-    """Whom it happened to."""
+    """The names of the nodes and links that the event concerns."""
     for name in ("node", "peer", "target"):
         if isinstance(event.get(name), str):
             yield event[name]

@@ -1,4 +1,4 @@
-"""Messages that were captured elsewhere as a script for a lab: who there speaks for whom, and how urgent it is."""
+"""A script from messages that were captured elsewhere: which sensor publishes for which origin, at which level."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,12 +12,12 @@ from testbed.scenario import Publication
 from testbed.topology.model import NodeKind, Topology
 from testbed.topology.names import topic_problem
 
-BY_QOS = {0: 1, 1: 3, 2: 5}  # unless --priority says otherwise
+BY_QOS = {0: 1, 1: 3, 2: 5}  # unless --priority overrides it
 QOS = {f"qos{qos}": qos for qos in BY_QOS}
 
 
 class CapturedMessage(Protocol):
-    """What is known of a captured message (`analysis.protocols.application_messages`)."""
+    """A captured message (`analysis.protocols.application_messages`)."""
 
     @property
     def at_ns(self) -> int: ...
@@ -35,9 +35,9 @@ class CapturedMessage(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Priorities:
-    """Which level a message gets: by its topic, else its own, else by its QoS."""
+    """The level of a message: by its topic, else its own, else by its QoS."""
 
-    topics: tuple[tuple[str, int], ...] = ()  # MQTT's filters: alerts/#, +/tilt
+    topics: tuple[tuple[str, int], ...] = ()  # MQTT topic filters: alerts/#, +/tilt
     by_qos: Mapping[int, int] = field(default_factory=lambda: BY_QOS)
 
     def of(self, message: CapturedMessage) -> int:
@@ -68,7 +68,7 @@ def read_priorities(texts: Sequence[str]) -> Priorities:
 
 
 def matches(wanted: str, topic: str) -> bool:
-    """Whether a topic is meant by a filter as MQTT has them: + is one level, # all that follow (4.7)."""
+    """Whether a topic matches an MQTT topic filter: + is one level, # all that follow (MQTT 4.7)."""
     levels, parts = wanted.split("/"), topic.split("/")
     for place, level in enumerate(levels):
         if level == "#":
@@ -81,9 +81,10 @@ def matches(wanted: str, topic: str) -> bool:
 def script_from_capture(
     messages: Sequence[CapturedMessage], topology: Topology, priorities: Priorities
 ) -> tuple[Script, list[str]]:
-    """What the lab's sensors publish, the first message at once; and what is to be said of it, as sentences.
+    """The script of the lab's sensors, with the first message at its start; and notes for the user, as sentences.
 
-    Who is a sensor of the lab by name speaks for itself; all others share the sensors in turn, each always the same.
+    An origin with the name of a sensor is published by this sensor. The sensors publish for all other origins in turn,
+    each origin always by the same sensor.
     """
     sensors = [node.name for node in topology.of_kind(NodeKind.SENSOR)]
     if not sensors:
@@ -116,7 +117,7 @@ def script_from_capture(
 
 
 def _problem(message: CapturedMessage) -> str | None:
-    """Why it cannot be published."""
+    """The reason why a lab cannot publish this message."""
     if not message.topic or topic_problem(message.topic) or not is_plain(message.topic):
         return "its topic cannot be one of ours"
     return "it is too big" if message.size > MAX_PAYLOAD_BYTES else None

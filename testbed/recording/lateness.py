@@ -1,4 +1,4 @@
-"""How long after its time a thing was done."""
+"""The lateness of publications and actions: the time from when they were due to when they began."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Lateness:
-    """Of `n` things; seconds."""
+    """The lateness of `n` publications or actions, in seconds."""
 
     n: int
     p50_s: float
@@ -16,7 +16,7 @@ class Lateness:
 
 
 def lateness(late_ns: Iterable[int]) -> Lateness | None:
-    """None of nothing."""
+    """The lateness of these; None without any."""
     ordered = sorted(late_ns)
     if not ordered:
         return None
@@ -33,7 +33,7 @@ def quantile(ordered: list[int], share: float) -> float:
 
 
 def sentence(late: Lateness | dict[str, Any], what: str = "publications") -> str:
-    """For people."""
+    """The lateness as a sentence."""
     values = late if isinstance(late, dict) else {name: getattr(late, name) for name in FIELDS}
     p50, p99, most = (values[name] * 1000 for name in FIELDS[1:])
     return f"{what} began {p50:.1f} ms (p50), {p99:.1f} ms (p99), at most {most:.1f} ms after their time"

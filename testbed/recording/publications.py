@@ -1,4 +1,4 @@
-"""Each publication as it really happened: from the publishers' logs, set beside the timeline that was planned."""
+"""Recorded publications: read from the publishers' logs, and compared with the planned timeline."""
 
 import json
 from collections import Counter
@@ -9,14 +9,14 @@ from typing import Any
 
 from testbed.scenario import Publication
 
-PUBLISHED = "publish"  # in a node's log
+PUBLISHED = "publish"  # event of a node's log
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedPublication:
-    """One publication; times count from the scenario's start, but for `t_ns`, which counts from 1970.
+    """One publication; times count from the scenario's start, except for `t_ns`, which counts from 1970.
 
-    `due_ns` and `late_ns` are None for what had no time in the scenario, such as a message that was injected by hand.
+    `due_ns` and `late_ns` are None for a publication without a planned time, such as a message injected by hand.
     """
 
     at_ns: int
@@ -33,7 +33,7 @@ class RecordedPublication:
 
     @property
     def publication(self) -> Publication:
-        """The same again, at the time when it really happened."""
+        """The same publication, at its recorded time."""
         return Publication(self.at_ns, self.node, self.topic, self.priority, self.size, self.place)
 
 
@@ -42,7 +42,7 @@ def recorded_publications(
 ) -> list[RecordedPublication]:
     """All publications since the start, in the order of time; `logged`: lines of the nodes' logs, in any order.
 
-    A node notes how late it was, so the time that a publication was planned for is known to the nanosecond.
+    A node logs its lateness, so the planned time of a publication is known to the nanosecond.
     """
     waiting = Counter(planned)
     rows = sorted(
@@ -80,7 +80,7 @@ def _row(
 def never_published(
     planned: Iterable[Publication], rows: Iterable[RecordedPublication]
 ) -> list[Publication]:
-    """What was planned, and is in nobody's log: a publisher was down, or the scenario was interrupted."""
+    """Planned publications that no log has: the publisher was down, or the scenario was interrupted."""
     done = Counter(
         Publication(row.due_ns, row.node, row.topic, row.priority, row.size, row.place)
         for row in rows
@@ -101,7 +101,7 @@ def as_lines(rows: Sequence[RecordedPublication] | Sequence[Publication]) -> Ite
 
 
 def read_recorded_publications(lines: Iterable[str]) -> list[RecordedPublication]:
-    """The inverse of `as_lines`; a line that was cut off is left out."""
+    """The inverse of `as_lines`; an incomplete line is left out."""
     return [RecordedPublication(**_with_place(value)) for value in _values(lines)]
 
 

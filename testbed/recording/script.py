@@ -1,4 +1,4 @@
-"""What is played: publications and incidents at their times, compiled from a topology or taken from a record."""
+"""A script: publications and actions at their times, compiled from a topology or taken from a recorded run."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,14 +17,14 @@ from testbed.scenario import (
 from testbed.scenario.schedule import Schedule, waiting_events
 from testbed.topology.model import NodeKind, Topology
 
-TAIL_S = 0.1  # after the last publication, if it comes later than the scenario's end
+TAIL_S = 0.1  # after the last publication, if it is later than the scenario's end
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """All of it, in the order of time; `lasts_s` from the start on.
+    """Publications and actions in the order of time; `lasts_s`: the duration.
 
-    `awaits`: more comes when what events of the topology's scenario wait for has come.
+    `awaits`: events of the topology's scenario wait for triggers, and add more.
     """
 
     publications: tuple[Publication, ...]
@@ -33,14 +33,14 @@ class Script:
     awaits: bool = False
 
     def schedule(self, topology: Topology) -> Schedule:
-        """What is to happen beside the publications that are known."""
+        """The schedule of the actions, and of publications that triggers add."""
         return Schedule(topology, None if self.awaits else self.actions)
 
 
 def compiled(topology: Topology) -> Script:
     """The topology's own scenario.
 
-    Who will be down when is known only if nothing awaits a trigger, which may start a sensor again or stop it before.
+    Downtimes are known only if no event waits for a trigger, which may start or stop a sensor.
     """
     actions, timeline = compile_actions(topology), compile_timeline(topology)
     awaits = bool(waiting_events(topology))
@@ -55,26 +55,26 @@ def as_happened(
     start_ns: int,
     lasts_s: float,
 ) -> Script:
-    """Publications and actions (entries of a manifest) at the times when they really happened."""
+    """Publications and actions (entries of a manifest) at their recorded times."""
     actions = actions_of(entries, start_ns)
     return lengthened(Script(tuple(row.publication for row in rows), actions, lasts_s))
 
 
 def with_actions(script: Script, more: Iterable[TimedAction]) -> Script:
-    """These, too, in the order of time."""
+    """Add these actions, in the order of time."""
     both = sorted([*script.actions, *more], key=lambda one: one.at_ns)
     return replace(script, actions=tuple(both))
 
 
 def lengthened(script: Script) -> Script:
-    """Long enough for the last publication: one may have been injected after the scenario's end."""
+    """Extend the script to its last publication, which may have been injected after the scenario's end."""
     last_s = max((publication.at_ns for publication in script.publications), default=0) / 1e9
     lasts_s = script.lasts_s if last_s < script.lasts_s else last_s + TAIL_S
     return replace(script, lasts_s=lasts_s)
 
 
 def refuse_unknown_nodes(script: Script, topology: Topology) -> None:
-    """InputError if somebody publishes or fails who is not there."""
+    """InputError if a publisher or a node of an action is not in the topology."""
     sensors = {node.name for node in topology.of_kind(NodeKind.SENSOR)}
     nodes = {node.name for node in topology.nodes}
     publishers = dict.fromkeys(publication.node for publication in script.publications)
