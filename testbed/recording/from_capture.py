@@ -140,7 +140,9 @@ def _notes(
     notes = []
     if unknown:
         pairs = [f"{publisher_of[name]} for {name}" for name in unknown]
-        notes.append(f"publishers that the lab does not know are spoken for in turn: {few(pairs)}")
+        notes.append(
+            f"sensors of the lab publish in turn for publishers that it does not have: {few(pairs)}"
+        )
     if left_out := len(messages) - len(usable):
         notes.append(f"{left_out} messages are left out: their topic or size cannot be ours")
     if any(one.priority is None for one in usable):

@@ -31,8 +31,8 @@ def load(
 ) -> Topology:
     """The topology of this file; TopologyErrors with all its problems.
 
-    The lab is called `name`, else as the file says, else as the file is called. `scenario`: a file with what happens,
-    instead of what the topology's own says under `scenario`. `overrides`: PATH=VALUE, before what both files say.
+    The lab's name is `name`, else the one in the file, else the file's own name. `scenario`: a file that replaces the
+    topology's own `scenario`. `overrides`: PATH=VALUE, which replace values of both files.
     """
     from testbed.topology import loader
 
@@ -49,9 +49,9 @@ def load_text(
     scenario: Path | None = None,
     overrides: Sequence[str] = (),
 ) -> Topology:
-    """The same from a text: `source` stands in errors, `fallback` names a lab that nothing else names.
+    """The same from a text: errors name `source`; `fallback` is the lab's name if there is no other.
 
-    Paths in the text begin at `folder`.
+    Relative paths in the text start at `folder`.
     """
     from testbed.topology import loader
 
@@ -67,7 +67,7 @@ def load_text(
 
 
 def find_likely_mistakes(topology: Topology) -> tuple[str, ...]:
-    """What is allowed but hardly meant, as sentences: topics that do not meet, an overlay of one broker."""
+    """Likely mistakes, as sentences: topics without a publisher or a subscriber, an overlay of one broker."""
     from testbed.topology import likely_mistakes
 
     return (*likely_mistakes.too_few_brokers(topology), *likely_mistakes.unmatched_topics(topology))
@@ -81,7 +81,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def scenario_schema() -> dict[str, Any]:
-    """The same of a scenario that stands in a file of its own."""
+    """The JSON Schema of a scenario in a file of its own."""
     from testbed.topology.schema import json_schema as schema
 
     return schema.scenario_schema()

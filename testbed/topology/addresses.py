@@ -15,14 +15,14 @@ def address_of(number: int) -> str:
 
 
 def numbers_of(topology: Topology) -> dict[str, int]:
-    """Node to number."""
+    """The number of each node, by name."""
     return {node.name: node.number for node in topology.nodes}
 
 
 def keep_numbers(topology: Topology, given: Mapping[str, int]) -> Topology:
-    """The same topology for a lab that runs: who ever had a number keeps it, newcomers get new ones.
+    """The same topology for a running lab: a node that had a number keeps it, further nodes get new ones.
 
-    A number never changes hands within a run, or its captures would show the packets of one node as another's.
+    No number is used for two nodes within a run: its captures would show the packets of one as the other's.
     """
     newest = max(given.values(), default=0)
     nodes = []

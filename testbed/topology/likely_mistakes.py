@@ -1,4 +1,4 @@
-"""What a topology may say but hardly means: topics that nobody publishes or wants, an overlay of one broker."""
+"""Likely mistakes of a valid topology: topics without a publisher or a subscriber, an overlay of one broker."""
 
 from collections.abc import Iterable, Mapping
 
@@ -12,14 +12,14 @@ MOST_SHOWN = 20
 
 
 def unmatched_topics(topology: Topology) -> tuple[str, ...]:
-    """Sentences for the user, the publishers' first; none if every topic has somebody at both ends.
+    """Sentences for the user, those on published topics first; none if every topic has publishers and subscribers.
 
-    Of an event whose topic differs from node to node, one subscribed topic is enough: to choose is what topics are for.
-    A scenario that publishes nothing leaves no doubt: messages may come from `testbed inject`.
+    Of an event whose topic differs from node to node, one subscribed topic is enough.
+    A scenario that publishes nothing is no mistake: messages may come from `testbed inject`.
     """
     if not topology.scenario.publish_events:
         return ()
-    wanted = {  # topic -> who subscribes
+    wanted = {  # topic -> subscribers
         topic: list(dict.fromkeys(name for name, _ in interests))
         for topic, interests in topology.subscriptions.items()
     }
@@ -47,7 +47,7 @@ def unmatched_topics(topology: Topology) -> tuple[str, ...]:
 def _published(
     topology: Topology, wanted: Iterable[str]
 ) -> tuple[dict[str, None], dict[str, list[str]]]:
-    """All published topics (in order); and, as they are written, those that nobody wants, with their publishers."""
+    """All published topics (in order); and, as written in the file, those without subscribers, and their publishers."""
     groups = {node.name: node.group for node in topology.nodes}
     subscribed_topics = frozenset(wanted)
     published: dict[str, None] = {}
@@ -69,7 +69,7 @@ def _published(
 
 
 def _empty_areas(topology: Topology, published: Mapping[str, object]) -> list[str]:
-    """Of topics that are published, what is wanted of them and never comes: from that area, of that level."""
+    """Subscriptions to published topics that no publication matches: by their area or their level."""
     wanting: dict[Interest, list[str]] = {}
     for topic in published:
         for name, interest in topology.subscriptions.get(topic, ()):
@@ -114,7 +114,7 @@ def _instead(topic: str, known: Mapping[str, object], what: str) -> str:
 
 
 def too_few_brokers(topology: Topology) -> tuple[str, ...]:
-    """An overlay between brokers, and nothing to be between."""
+    """An overlay between brokers with only one broker."""
     method = topology.overlay.method
     if method == STAR or len(topology.of_kind(NodeKind.BROKER)) != 1:
         return ()

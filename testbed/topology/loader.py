@@ -1,6 +1,6 @@
-"""A topology from its file: read, set values, check the shape, resolve what the sections mean together.
+"""Load a topology: read the file, apply overrides, check the shape, resolve references between sections.
 
-The scenario may stand in a file of its own.
+The scenario may be in a file of its own.
 """
 
 from collections.abc import Sequence
@@ -26,11 +26,9 @@ from testbed.topology.resolve.links import LinkProfiles, check_places, method
 from testbed.topology.resolve.methods import check_methods
 from testbed.topology.resolve.nodes import expand
 
-# From the sections of a file to the resolved topology: everything that concerns more than one section.
-
 
 def resolve(checking: Checking, name: str) -> Topology:
-    """The topology, complete and consistent unless problems were found."""
+    """Resolve the sections of a file; the topology is complete and consistent unless problems were found."""
     file = checking.file
     profiles = LinkProfiles(checking)
     nodes = expand(checking, profiles)
@@ -58,7 +56,7 @@ def resolve(checking: Checking, name: str) -> Topology:
     )
 
 
-SCENARIO = "scenario"  # the section that may stand in a file of its own
+SCENARIO = "scenario"  # the section that may be in a file of its own
 
 
 def load(
@@ -90,10 +88,10 @@ def load_text(
     scenario: Path | None = None,
     overrides: Sequence[str] = (),
 ) -> Topology:
-    """The same from a text; `source` stands in errors, `fallback` is the lab's name if nothing else names it.
+    """The same from a text; errors name `source`; `fallback` is the lab's name if there is no other.
 
-    `folder` is where the paths in it begin. The scenario of a file of its own goes before the text's,
-    and `overrides` (PATH=VALUE) before both.
+    Relative paths start at `folder`. A scenario file replaces the text's own scenario, and `overrides`
+    (PATH=VALUE) replace values of both.
     """
     settings = parse_overrides(overrides)
     check_text(text, source)
@@ -118,7 +116,7 @@ def load_text(
 def _with_scenario(
     document: Document, problems: ProblemList, path: Path
 ) -> tuple[Document, ProblemList]:
-    """The document as if the scenario stood in it; each problem is told of the file in which it is."""
+    """Insert the scenario into the document; each problem names the file in which it is."""
     section, found = read(text_of(path), str(path))
     if section.data is None:
         found.at(Place(1, 1), "the file is empty", "begin with `duration: 20s`")

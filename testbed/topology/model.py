@@ -1,7 +1,7 @@
 """The resolved topology: immutable, complete, with every group expanded and every unit in SI.
 
-`testbed.topology.load` makes it from YAML; everything behind (plan, backends, scenario, manifest) sees only this.
-`to_json`/`from_json` are exact inverses; the JSON form stands in each run's manifest, where `analysis` reads it.
+`testbed.topology.load` makes it from YAML; all later stages (plan, backends, scenario, manifest) use only this.
+`to_json`/`from_json` are exact inverses; each run's manifest has the JSON form, where `analysis` reads it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -42,11 +42,11 @@ __all__ = [
 PREFIX = "10.77.0.0/16"  # a lab's own addresses, in namespaces of its own
 
 
-BOARDS = "boards"  # a place of nodes
+BOARDS = "boards"  # value of `place`
 
 
 class Emulator(StrEnum):
-    """Who shapes the links; AUTO takes the best the machine has."""
+    """The link emulator; AUTO takes the best that the machine has."""
 
     AUTO = "auto"
     NETEM = "netem"
@@ -63,14 +63,14 @@ class Shape:
     jitter_s: float = 0.0  # the delay varies uniformly by +- this much, order kept
     loss: float = 0.0  # share of packets, 0..1
     queue_bytes: int | None = (
-        None  # waiting room in front of the line; None: one second's worth, at least 16 packets
+        None  # capacity of the queue; None: one second at the link's rate, at least 16 packets
     )
-    burst_bytes: int | None = None  # credit that tbf stores while the line is idle; None: one frame
+    burst_bytes: int | None = None  # credit that tbf stores while the link is idle; None: one frame
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """A kind of access link: `up` is from the node to the core, `down` toward the node."""
+    """A kind of link: `up` is from the node to the core, `down` toward the node."""
 
     name: str
     up: Shape = Shape()
@@ -80,14 +80,14 @@ class Profile:
 
 @dataclass(frozen=True, slots=True)
 class External:
-    """Somebody else's program in a container: an image by name, or one made of Debian's packages."""
+    """The program of an external node: a container image by name, or one made of Debian packages."""
 
     image: str | None = None
     packages: tuple[str, ...] = ()
-    command: tuple[str, ...] = ()  # empty: the image's own
+    command: tuple[str, ...] = ()  # empty: the image's default
     env: tuple[tuple[str, str], ...] = ()
     files: tuple[tuple[str, str], ...] = ()  # path inside the container, content
-    port: int | None = None  # ready when it listens there; None: when it runs
+    port: int | None = None  # the node is ready when it listens on this port; None: when it runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,49 +100,49 @@ class Method:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One participant with its access link to the core, or to the router that it is behind."""
+    """One node with its link to the core, or to its router."""
 
     name: str
     number: int  # 1, 2, ... in file order: address, message ids and interface names follow from it
     kind: NodeKind
     profile: str  # name of the link profile
     group: str | None = None
-    index: int = 0  # place within the group
-    topics: tuple[str, ...] = ()  # what a subscriber wants: texts of `nodes.protocol.interests`
+    index: int = 0  # within the group
+    topics: tuple[str, ...] = ()  # subscriptions, as texts of `nodes.protocol.interests`
     at: tuple[float, float] | None = None  # latitude, longitude
     platform: str | None = None
     board: str | None = None  # `class:` in the file
     address: str = ""  # IPv4 address inside the lab
     router: str | None = None  # name of the node whose link this one shares
-    external: External | None = None  # of nodes of that kind
+    external: External | None = None  # of external nodes
     delivery: Method | None = None  # of a sensor's or subscriber's link, both ways; None: the lab's
     tags: tuple[str, ...] = ()
-    homes: tuple[str, ...] = ()  # brokers that a sensor or subscriber is told of, the nearest first
-    place: str | None = None  # boards: `testbed deploy` takes it to one
+    homes: tuple[str, ...] = ()  # brokers of a sensor or subscriber, the nearest first
+    place: str | None = None  # boards: `testbed deploy` installs the node on a board
 
     @property
     def on_board(self) -> bool:
-        """Whether a deployment takes it to a board."""
+        """Whether a deployment installs the node on a board."""
         return self.place == BOARDS
 
     @property
     def interests(self) -> tuple[Interest, ...]:
-        """What a subscriber wants."""
+        """The subscriptions of a subscriber."""
         return tuple(parse(text) for text in self.topics)
 
     @property
     def subscribed_topics(self) -> tuple[str, ...]:
-        """The topics of which a subscriber wants something, each once."""
+        """The topics of the subscriptions, each once."""
         return tuple(dict.fromkeys(interest.topic for interest in self.interests))
 
     @property
     def ours(self) -> bool:
-        """Whether it runs the program of `nodes`, and so answers on a control socket."""
+        """Whether the node runs the program of `nodes`, and so has a control socket."""
         return self.kind in OURS
 
 
 class TriggerKind(StrEnum):
-    """What an event can wait for."""
+    """The kind of a trigger."""
 
     RECEIVED = "received"
     DELAY = "delay"
@@ -151,21 +151,21 @@ class TriggerKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """What an event waits for; it fires once. What a kind does not need is as it is by default."""
+    """The condition for which an event waits; it fires once. Fields of other kinds have their defaults."""
 
     kind: TriggerKind
-    nodes: tuple[str, ...] = ()  # who receives; none: anybody
-    level: int = 1  # at least this one
+    nodes: tuple[str, ...] = ()  # receivers; empty: any
+    level: int = 1  # lowest level
     topic: str | None = None  # None: any
-    count: int = 1  # received: so many messages
-    percentile: float = 95.0  # delay: of those that came lately ...
-    above_s: float = 0.0  # ... is longer than this
-    over_s: float = 10.0  # ... and lately is so long
-    quiet_s: float = 3.0  # stable: no broker's place has changed for so long
-    within_s: float | None = None  # since the scenario's start; None: until its end
+    count: int = 1  # received: number of messages
+    percentile: float = 95.0  # delay: of the recent delays ...
+    above_s: float = 0.0  # ... exceeds this value
+    over_s: float = 10.0  # ... within this window
+    quiet_s: float = 3.0  # stable: time without a change of a broker's place
+    within_s: float | None = None  # deadline since the scenario's start; None: its end
 
     def describe(self) -> str:
-        """For people."""
+        """The trigger as a text for people."""
         if self.kind is TriggerKind.STABLE:
             return f"the overlay is stable for {self.quiet_s:g} s"
         who = " or ".join(self.nodes[:3]) + (" or others" if len(self.nodes) > 3 else "")
@@ -185,7 +185,7 @@ class PublishEvent:
     period is. The end (of `for_s`, of the scenario) is excluded. `probability`: each tick is published only with this
     chance (seeded).
     `{node}` and `{group}` in the topic stand for the publisher. `values`: of dimensions of the lab's space.
-    With `when`, `at_s` counts from the moment at which that has come.
+    With `when`, `at_s` counts from the moment at which the trigger fires.
     """
 
     at_s: float
@@ -208,35 +208,35 @@ FORMER_KINDS = {"restart": "start", "heal": "restore"}  # as older runs name the
 
 
 class ActionKind(StrEnum):
-    """What can happen beside publications."""
+    """The kind of an action; publications are no actions here."""
 
-    CRASH = "crash"  # the node's process is gone, without a word
-    STOP = "stop"  # it is asked to end, and leaves in order
-    START = "start"  # those of the nodes that are down begin again
-    CUT = "cut"  # nothing passes the node's link any more
-    RESTORE = "restore"  # what was cut or changed is as the file says again
+    CRASH = "crash"  # the node's process is killed
+    STOP = "stop"  # the node is asked to end, and shuts down in order
+    START = "start"  # nodes that are down are started again
+    CUT = "cut"  # the node's link loses all packets
+    RESTORE = "restore"  # links that were cut or changed are as in the file again
     LINK = "link"  # the node's link gets other values
     FLAP = "flap"  # the node's link is cut and restored, again and again
     CHURN = "churn"  # nodes leave and come back at random moments
     PARTITION = "partition"  # nodes of one side cannot reach those of the others
-    REUNITE = "reunite"  # they can again
-    LOAD = "load"  # datagrams of nobody's are on the lines
-    UNLOAD = "unload"  # and no more
+    REUNITE = "reunite"  # a partition ends
+    LOAD = "load"  # background traffic between nodes
+    UNLOAD = "unload"  # a load ends
     EXEC = "exec"  # a command is run inside the node
     MARK = "mark"  # a moment gets a name
 
     @property
     def of_links(self) -> bool:
-        """Whether it happens to the links of nodes, not to the nodes."""
+        """Whether the action affects the links of nodes, not the nodes."""
         return self in (ActionKind.CUT, ActionKind.RESTORE, ActionKind.LINK, ActionKind.FLAP)
 
 
 @dataclass(frozen=True, slots=True)
 class ActionEvent:
-    """Something that happens to nodes or their links at `at_s`; to this share of those named (seeded).
+    """An action on nodes or their links at `at_s`; on this share of the nodes (seeded).
 
-    What lasts is undone after `for_s`; None: never. `details` are the kind's own values.
-    With `when`, `at_s` counts from the moment at which that has come.
+    After `for_s` the action is undone; None: never. `details` are the values of its kind.
+    With `when`, `at_s` counts from the moment at which the trigger fires.
     """
 
     at_s: float
@@ -250,7 +250,7 @@ class ActionEvent:
 
 @dataclass(frozen=True, slots=True)
 class Expectation:
-    """What should come of a run, as `expect:` says it (`topology.parse.expectations`); the analysis judges it."""
+    """An expectation of a run: a line of `expect:` (`topology.parse.expectations`). The analysis checks it."""
 
     quantity: str
     statistic: str | None
@@ -259,45 +259,45 @@ class Expectation:
     share: bool = False
     levels: tuple[int, int] | None = None  # from, to; None: all
     topic: str | None = None
-    node: str | None = None  # who receives: a subscriber, or a group
-    origin: str | None = None  # who publishes: a sensor, or a group
-    text: str = ""  # the line itself, as it is told
+    node: str | None = None  # receiver: a subscriber, or a group
+    origin: str | None = None  # publisher: a sensor, or a group
+    text: str = ""  # the line as reports show it
 
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """What happens, and for how long."""
+    """The events of a scenario, and its duration."""
 
     duration_s: float = 0.0
-    settle_s: float = 10.0  # at the end, wait at most this long for messages still under way
+    settle_s: float = 10.0  # longest wait after the end for messages in transit
     publish: tuple[PublishEvent, ...] = ()
     actions: tuple[ActionEvent, ...] = ()
-    speed: float = 1.0  # all times here but `settle_s` are divided by it when they are played
+    speed: float = 1.0  # divides all times but `settle_s` when the scenario is played
     expect: tuple[Expectation, ...] = ()
     hazard: Hazard | None = None  # from which further publications follow
 
     @property
     def publish_events(self) -> tuple[PublishEvent, ...]:
-        """Who publishes what: the events, and for what follows from the hazard one event a topic and level."""
+        """All publish events: those of the file, and one for each topic and level of the hazard."""
         return (*self.publish, *(_hazard_publish_events(self.hazard) if self.hazard else ()))
 
     @property
     def lasts_s(self) -> float:
-        """How long it is played."""
+        """The duration as played."""
         return self.duration_s / self.speed
 
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """What is kept of each packet."""
+    """Whether packets are captured, and how many bytes of each."""
 
     enabled: bool = True
     snaplen: int = 65535
 
 
-@dataclass(frozen=True)  # without slots, so that what is looked up by name has a place
+@dataclass(frozen=True)  # without slots, because of the cached properties
 class Topology:
-    """A whole lab."""
+    """A lab: nodes, links, methods and scenario."""
 
     name: str
     seed: int
@@ -309,14 +309,14 @@ class Topology:
     scenario: Scenario = Scenario()
     capture: Capture = Capture()
     prefix: str = PREFIX
-    space: tuple[Dimension, ...] = ()  # in which publications have a place; none: they have none
+    space: tuple[Dimension, ...] = ()  # of the places of publications; empty: they have none
     deadlines: tuple[
         tuple[int, float], ...
     ] = ()  # level, and seconds after which a message is late
-    overrides: tuple[tuple[str, str], ...] = ()  # path, value: not as the file has it
+    overrides: tuple[tuple[str, str], ...] = ()  # path and value: set by `--set`, not by the file
 
     def place(self, name: str, values: Mapping[str, float]) -> tuple[int, ...]:
-        """The coordinates of what this node publishes, with these values; none if it has no place."""
+        """The coordinates of a publication of this node with these values; empty without a place."""
         at = self.node(name).at
         return Space(self.space).place(at, values) if self.space and at else ()
 
@@ -331,7 +331,7 @@ class Topology:
 
     @cached_property
     def subscriptions(self) -> dict[str, list[tuple[str, Interest]]]:
-        """Topic -> which subscribers want what of it."""
+        """Topic -> subscribers and their interests."""
         wanted: dict[str, list[tuple[str, Interest]]] = {}
         for node in self.of_kind(NodeKind.SUBSCRIBER):
             for interest in node.interests:
@@ -352,7 +352,7 @@ class Topology:
 
     @property
     def other_deliveries(self) -> dict[str, Method]:
-        """The nodes whose links have another method than the lab's: what a broker must know of them."""
+        """The delivery methods of links that differ from the lab's, by node; brokers need them."""
         chosen = {node.name: node.delivery for node in self.nodes if node.kind in EDGE}
         return {name: own for name, own in chosen.items() if own not in (None, self.delivery)}
 
@@ -364,7 +364,7 @@ class Topology:
 
     @property
     def has_boards(self) -> bool:
-        """Whether some are on boards."""
+        """Whether some nodes are on boards."""
         return len(self.here) < len(self.nodes)
 
     @property
@@ -402,12 +402,12 @@ def _hazard_publish_events(hazard: Hazard) -> Iterator[PublishEvent]:
 
 
 def to_json(topology: Topology) -> dict[str, Any]:
-    """Plain JSON values."""
+    """The topology as plain JSON values."""
     return asdict(topology)
 
 
 def from_json(data: dict[str, Any]) -> Topology:
-    """The inverse of `to_json`, also after a trip through a JSON file."""
+    """The inverse of `to_json`, also for values read from a JSON file."""
 
     def method(value: dict[str, Any]) -> Method:
         return Method(value["method"], tuple((str(k), v) for k, v in value["parameters"]))

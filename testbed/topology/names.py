@@ -1,4 +1,4 @@
-"""The rules for names and topics. Sockets, interfaces and containers bear these names, so the rules are strict."""
+"""The rules for names and topics. Sockets, interfaces and containers have these names, so the rules are strict."""
 
 import re
 
@@ -13,7 +13,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9-]*\Z")
 
 
 def name_problem(name: str, most: int) -> tuple[str, str] | None:
-    """What is wrong with the name of a lab, node or group, if anything: message and hint."""
+    """The problem of a name of a lab, node or group: message and hint; None if it is valid."""
     if not _NAME.match(name):
         better = re.sub(r"[^a-z0-9]+", "-", name.lower())[:most].strip("-")
         return (
@@ -26,7 +26,7 @@ def name_problem(name: str, most: int) -> tuple[str, str] | None:
 
 
 def topic_problem(topic: str) -> tuple[str, str] | None:
-    """What is wrong with a complete topic, if anything: message and hint."""
+    """The problem of a complete topic: message and hint; None if it is valid."""
     if not topic:
         return "a topic cannot be empty", "write one like alerts or readings/rain"
     if not topic.isprintable() or " " in topic:

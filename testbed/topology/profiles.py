@@ -1,7 +1,7 @@
-"""The built-in link profiles: one row each, with where its numbers come from. A file's own profiles go before these.
+"""The built-in link profiles: one row each, with the source of its numbers. A file's own profiles have precedence.
 
-Rates are nominal line rates, delays one way. Radio links hide most losses by sending again (which is their jitter),
-so only lines that a policer cuts, or that share the air without a plan, lose packets here.
+Rates are nominal, delays one way. Radio links hide most losses by retransmissions (which cause their jitter), so only
+links with a policer, or with uncoordinated access to the radio channel, lose packets here.
 """
 
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ _MS = 0.001
 
 @dataclass(frozen=True, slots=True)
 class BuiltIn:
-    """A profile and where its numbers come from: a standard, a paper, a statement of vendors, or our estimate."""
+    """A profile and the source of its numbers: a standard, a paper, a statement of vendors, or our estimate."""
 
     profile: Profile
     source: str
@@ -69,7 +69,7 @@ _ROWS: tuple[BuiltIn, ...] = (
         "3GPP TS 25.306: HSDPA category 8 (7.2 Mbit/s), E-DCH category 3 (1.45 Mbit/s). "
         "Estimate: round trips of about 70 ms, queues.",
     ),
-    # Half duplex: either direction at its peak, never both at once; our two shapers do not know of each other.
+    # Half duplex: one direction at a time has its peak rate; our two shapers are independent of each other.
     BuiltIn(
         Profile(
             "lte-m",
@@ -96,7 +96,7 @@ _ROWS: tuple[BuiltIn, ...] = (
         "62.5 kbit/s up (multi-tone). Estimate: delay and jitter of a connected device in good coverage, queue. "
         "Not emulated: waking up from idle, for which TR 45.820 allows 10 s and counts 1.6 s at best.",
     ),
-    # The waiting room is two seconds' worth, as long queues are usual there.
+    # The queue holds two seconds at the link's rate: long queues are usual there.
     BuiltIn(
         _both(
             "mvno-128k",
@@ -119,7 +119,7 @@ _ROWS: tuple[BuiltIn, ...] = (
         "Statements of virtual operators on plans whose monthly volume is used up: 200 kbit/s. "
         "Estimate: a policer, which drops rather than waits: loss, short queue.",
     ),
-    # Deeper than 2 s, TCP would take the wait for a loss and send everything twice.
+    # In a queue of more than 2 s, TCP would take the wait for a loss and retransmit everything.
     BuiltIn(
         _both(
             "mvno-m2m-10kB",

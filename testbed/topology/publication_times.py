@@ -1,7 +1,7 @@
-"""When an event publishes, and how often, found without making the publications: absurd numbers are refused early.
+"""The times and the number of an event's publications, without creating them: excessive numbers are refused early.
 
 Times are whole nanoseconds and the period is a fraction of them, so that three messages a second are three in every
-second, also after an hour. An end is excluded wherever there is one: the scenario's, and that of `for`.
+second, also after an hour. Ends are excluded: the scenario's, and that of `for`.
 """
 
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ SECOND_NS = 1_000_000_000
 
 
 def nanoseconds(seconds: float) -> int:
-    """Whole nanoseconds of a time as it is written in decimals."""
+    """Whole nanoseconds of a decimal number of seconds."""
     return round(_exact(seconds) * SECOND_NS)
 
 
@@ -29,7 +29,7 @@ class PublicationSchedule:
     most: int | None  # ticks of each node
 
     def ticks(self, late_ns: int = 0) -> int:
-        """How often a node publishes that begins so much later than the event."""
+        """The number of publications of a node that begins `late_ns` after the event."""
         left_ns = self.end_ns - self.begin_ns - late_ns
         if left_ns <= 0:
             return 0
@@ -39,19 +39,19 @@ class PublicationSchedule:
         return fitting if self.most is None else min(fitting, self.most)
 
     def moment(self, tick: int, late_ns: int = 0) -> int:
-        """When such a node publishes for the n-th time, counted from 0; rounded down, so never at the end."""
+        """The time of a node's n-th publication, counted from 0; rounded down, so never at the end."""
         if self.period_ns is None:
             return self.begin_ns + late_ns
         whole_ns = tick * self.period_ns.numerator // self.period_ns.denominator
         return self.begin_ns + late_ns + whole_ns
 
     def moments(self, late_ns: int = 0) -> Iterator[int]:
-        """All times at which such a node publishes."""
+        """All times at which a node publishes."""
         return (self.moment(tick, late_ns) for tick in range(self.ticks(late_ns)))
 
 
 def publication_schedule(publish: PublishEvent, duration_s: float) -> PublicationSchedule:
-    """The rhythm of an event in a scenario of this length."""
+    """The schedule of an event in a scenario of this duration."""
     begin_ns, end_ns = nanoseconds(publish.at_s), nanoseconds(duration_s)
     if publish.for_s is not None:
         end_ns = min(end_ns, begin_ns + nanoseconds(publish.for_s))
@@ -59,7 +59,7 @@ def publication_schedule(publish: PublishEvent, duration_s: float) -> Publicatio
 
 
 def most_publications(publish: PublishEvent, duration_s: float) -> int:
-    """No more than this many from all nodes of the event."""
+    """The largest number of publications of all nodes of the event."""
     return len(publish.nodes) * publication_schedule(publish, duration_s).ticks()
 
 
@@ -70,5 +70,5 @@ def _period_ns(publish: PublishEvent) -> Fraction | None:
 
 
 def _exact(seconds: float) -> Fraction:
-    """The decimal number that was written, not the binary one next to it."""
+    """The decimal number as written, not the nearest binary one."""
     return Fraction(repr(seconds))

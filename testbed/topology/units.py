@@ -1,6 +1,6 @@
-"""Quantities as they are written in a topology file: a number with its unit, `128kbit/s`, `60ms`, `0.5%`.
+"""Quantities of a topology file: a number with its unit, `128kbit/s`, `60ms`, `0.5%`.
 
-Exact on the way in (decimal arithmetic, one rounding to float at the end); `Quantity.write` is the inverse of reading.
+Reading is exact (decimal arithmetic, one rounding to float at the end); `Quantity.write` is the inverse.
 """
 
 import re
@@ -15,7 +15,7 @@ _QUANTITY = re.compile(r"([0-9]{1,15}(?:\.[0-9]{1,20})?|\.[0-9]{1,20}) ?([A-Za-z
 
 
 class UnitError(ValueError):
-    """A value that is not the quantity wanted; `hint` shows one that is."""
+    """A value that is not the expected quantity; `hint` shows a valid one."""
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(message)
@@ -204,7 +204,7 @@ def parse_size(value: object) -> int:
 
 
 def parse_share(value: object) -> float:
-    """A part of the whole, 0 to 1."""
+    """A share, 0 to 1."""
     exact = SHARE.read(value)
     if exact > 1:
         raise UnitError("a share is at most 100%", f"write it like {SHARE.example}")
@@ -212,7 +212,7 @@ def parse_share(value: object) -> float:
 
 
 def parse_percentage(value: object) -> float:
-    """A share that may be more than the whole."""
+    """A share that may exceed 1."""
     return float(SHARE.read(value))
 
 
@@ -227,7 +227,7 @@ def parse_rainfall(value: object) -> float:
 
 
 def parse_speed(value: object) -> float:
-    """Metres per second, more than none."""
+    """Metres per second, above zero."""
     result = float(SPEED.read(value))
     if result == 0:
         raise UnitError("a speed of zero never arrives", f"write it like {SPEED.example}")

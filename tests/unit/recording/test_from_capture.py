@@ -48,7 +48,7 @@ def test_known_sensors_speak_for_themselves_and_strangers_are_spoken_for_in_turn
         (30, "sensors-0"),
     ]
     assert notes == [
-        "publishers that the lab does not know are spoken for in turn: "
+        "sensors of the lab publish in turn for publishers that it does not have: "
         "sensors-0 for #7, sensors-1 for 10.0.0.9"
     ]
     assert script.lasts_s > 30 / 1e9
