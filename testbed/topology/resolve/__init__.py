@@ -1,1 +1,1 @@
-"""What the sections of a file mean together: one module for each part of the resolved topology."""
+"""Resolve references between the sections of a file: one module for each part of the resolved topology."""

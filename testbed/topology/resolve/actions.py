@@ -1,4 +1,4 @@
-"""What happens in a scenario beside publications: nodes and links that fail, change and are mended, and marks."""
+"""The actions of a scenario: nodes and links that fail, change and are repaired, traffic, commands and marks."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,11 +21,9 @@ from testbed.topology.schema.sections import (
 )
 from testbed.topology.units import DURATION, SIZE
 
-# The sides of a partition: who is on which, and whether the core can keep them apart.
-
 
 class Sides:
-    """The nodes that can be on a side."""
+    """The sides of a partition: their nodes, and whether the core can separate them."""
 
     def __init__(
         self, checking: Checking, nodes: tuple[Node, ...], objection: Objection | None
@@ -34,7 +32,7 @@ class Sides:
         self._selection = Selection(checking, nodes, objection)
 
     def of(self, path: Path, sides: list[tuple[str, ...]]) -> tuple[tuple[str, ...], ...]:
-        """The names of each side; whatever is wrong with them goes to the problems."""
+        """The names of the nodes of each side; mistakes become problems."""
         if not self._checking.shaped.sound(*path):
             return ()
         where = (*path, "sides")
@@ -52,7 +50,7 @@ class Sides:
         return tuple(tuple(node.name for node in nodes) for nodes in found)
 
     def named(self, path: Path, name: str) -> Node | None:
-        """A single node, however it is selected; that several are meant is a problem."""
+        """The single node of this selector; several nodes are a problem."""
         nodes = self._selection.of(path, (name,))
         if len(nodes) > 1:
             message = f"{quoted(name)} means {len(nodes):,} nodes, and one is needed"
@@ -77,11 +75,9 @@ class Sides:
 
 
 Details = tuple[tuple[str, Any], ...]
-KINDS = tuple(
-    kind for kind in ActionKind if kind in RawEvent.model_fields
-)  # that a file can ask for
+KINDS = tuple(kind for kind in ActionKind if kind in RawEvent.model_fields)  # of events in a file
 
-_UNDONE = {  # by what it is mended -> by what it comes about, and how that is called
+_UNDONE = {  # repairing action -> the actions that it repairs, and their effect in words
     ActionKind.START: (
         (ActionKind.CRASH, ActionKind.STOP, ActionKind.CHURN),
         "has crashed or stopped",
@@ -91,14 +87,14 @@ _UNDONE = {  # by what it is mended -> by what it comes about, and how that is c
         "has a link that was cut or changed",
     ),
 }
-_INSTANT = (  # they last no time
+_INSTANT = (  # without a duration
     *(ActionKind.START, ActionKind.RESTORE),
     *(ActionKind.EXEC, ActionKind.MARK),
 )
-MAX_DATAGRAM = 1_472  # what fits a packet of 1,500 bytes
-DATAGRAM_HEADERS = 14 + 20 + 8  # Ethernet, IPv4, UDP: they count for the rate
+MAX_DATAGRAM = 1_472  # payload of a packet of 1,500 bytes
+DATAGRAM_HEADERS = 14 + 20 + 8  # Ethernet, IPv4, UDP: part of the rate
 MAX_DATAGRAMS_PER_S = 100_000  # of each sender
-_REPEATING = (ActionKind.FLAP, ActionKind.CHURN)  # they repeat
+_REPEATING = (ActionKind.FLAP, ActionKind.CHURN)  # without `every`
 _SHAPE = {  # key of the file -> field of Shape
     "rate": "rate_bps",
     "delay": "delay_s",
@@ -110,7 +106,7 @@ _SHAPE = {  # key of the file -> field of Shape
 
 
 class Actions:
-    """The actions of one file, gathered event by event."""
+    """Collects the actions of one file, event by event."""
 
     def __init__(
         self,
@@ -136,7 +132,7 @@ class Actions:
         }
 
     def add(self, path: Path, event: RawEvent, duration_s: float) -> None:
-        """What this event comes to; whatever is wrong with it goes to the problems."""
+        """Resolve this event; mistakes become problems."""
         kind = next(kind for kind in KINDS if getattr(event, kind) is not None)
         raw = getattr(event, kind)
         inner = (*path, kind.value)
@@ -171,13 +167,13 @@ class Actions:
         return self._ends if kind in (ActionKind.LOAD, ActionKind.EXEC) else self._nodes
 
     def in_order(self) -> tuple[ActionEvent, ...]:
-        """All of them in the order of time; to mend what was never broken is a problem."""
+        """All actions in the order of time; a repair of something that never broke is a problem."""
         self._found.sort(key=lambda found: found[1].at_s)
         broken: dict[ActionKind, set[str]] = {kind: set() for kind in ActionKind}
         ever: dict[ActionKind, set[str]] = {kind: set() for kind in ActionKind}
         for _, each in self._found:
             ever[each.kind].update(each.nodes)
-            if each.when is not None:  # it may come at any time
+            if each.when is not None:  # it may fire at any time
                 broken[each.kind].update(each.nodes)
         reported: set[Path] = set()
         for path, each in self._found:
@@ -186,7 +182,7 @@ class Actions:
                 continue
             causes, how = _UNDONE[each.kind]
             known, moment = broken, f"before {DURATION.write(each.at_s)}"
-            if each.when is not None:  # so may what mends: after anything in the file
+            if each.when is not None:  # so may a repair: after any event of the file
                 known, moment = ever, "in this scenario"
             before = set().union(*(known[cause] for cause in causes))
             if each.nodes and before.isdisjoint(each.nodes) and path not in reported:
@@ -211,7 +207,7 @@ class Actions:
     def _check_times(
         self, path: Path, kind: ActionKind, for_s: float, details: dict[str, Any]
     ) -> None:
-        """What repeats by itself has a limit, too; of what happens by chance, that is how often on average."""
+        """Limit the repetitions of a repeating action; of a random one, their average number."""
         if kind is ActionKind.FLAP:
             turn_s = details["down_s"] + details["up_s"]
             times = for_s / turn_s if turn_s else 0.0
@@ -268,13 +264,13 @@ class Actions:
 
 
 def profiles_of(scenario: Scenario) -> set[str]:
-    """The link profiles that links get while it is played."""
+    """The link profiles that the scenario's actions set."""
     details = (dict(each.details) for each in scenario.actions)
     return {name for each in details if (name := each.get("profile"))}
 
 
 def _length(kind: ActionKind, when: Timing, duration_s: float) -> float | None:
-    """What repeats by itself goes on to the scenario's end if nothing else is said; what is over at once never does."""
+    """The duration of an action: a repeating one lasts to the scenario's end by default, an instant one has none."""
     if kind in _INSTANT:
         return None
     if kind in _REPEATING and when.for_s is None:

@@ -1,4 +1,4 @@
-"""The brokers of an overlay: how many it needs, and to which of them each sensor and subscriber connects."""
+"""The brokers of an overlay: their number, and the brokers of each sensor and subscriber."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -14,21 +14,21 @@ from testbed.topology.model import Node, NodeKind
 from testbed.topology.resolve.checking import Checking
 from testbed.topology.resolve.selection import Selection
 
-# Which brokers a sensor or subscriber is told of, the nearest first. Pure.
+# Broker selection for sensors and subscribers, the nearest broker first. Pure.
 #
-# Those that the file names come first; then brokers behind the same router, which are reached without crossing its
-# line; then, if both have a place, by the distance between them. What is left is spread evenly: each node has an order
-# of brokers of its own, drawn from the names, and its home is the first in it that has room for one more.
-# Orders that follow from names change little when a broker comes or goes: most nodes need not be told anything new.
+# Brokers that the file names come first; then brokers behind the same router, whose link the traffic need not cross;
+# then brokers by distance, if both have a place. The other clients are spread evenly: each client orders the brokers by
+# a hash of the names, and takes the first one with free capacity.
+# A hash of names changes few selections when a broker is added or removed, so most clients keep their configuration.
 
 
-MAX_BROKERS_PER_CLIENT = 4  # brokers that a node at the edge is told of
+MAX_BROKERS_PER_CLIENT = 4  # in the configuration of a sensor or subscriber
 
 
 def select_brokers(
     nodes: Sequence[Node], chosen: Mapping[str, tuple[str, ...]]
 ) -> dict[str, tuple[str, ...]]:
-    """For each sensor and subscriber the names of its brokers; `chosen` are those that the file names."""
+    """The names of the brokers of each sensor and subscriber; `chosen` are those that the file names."""
     brokers = [node for node in nodes if node.kind is NodeKind.BROKER]
     edges = [node for node in nodes if node.kind in EDGE]
     if not brokers:
@@ -51,7 +51,7 @@ def select_brokers(
 def _nearest_is_known(
     node: Node, brokers: Sequence[Node], chosen: Mapping[str, tuple[str, ...]]
 ) -> bool:
-    """Whether something says which broker is nearest."""
+    """Whether the file, the router or the place decides which broker is nearest."""
     return (
         bool(chosen.get(node.name))
         or (node.router is not None and any(b.router == node.router for b in brokers))
@@ -76,7 +76,7 @@ _KEY = "home"
 
 
 def with_brokers(checking: Checking, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
-    """Every sensor and subscriber with the names of its brokers, the nearest first."""
+    """Give every sensor and subscriber the names of its brokers, the nearest first."""
     selection = Selection(checking, nodes, _refuse_other_kinds)
     of_path: dict[Path, tuple[str, ...]] = {}
     for section, raws in (("groups", checking.file.groups), ("nodes", checking.file.nodes)):
@@ -88,7 +88,7 @@ def with_brokers(checking: Checking, nodes: tuple[Node, ...]) -> tuple[Node, ...
                 if len(found) > MAX_BROKERS_PER_CLIENT:
                     checking.value(
                         path,
-                        f"{len(found)} brokers; a node is told of at most {MAX_BROKERS_PER_CLIENT}",
+                        f"{len(found)} brokers; a node has at most {MAX_BROKERS_PER_CLIENT}",
                         "name the nearest ones",
                     )
                 of_path[section, name] = tuple(broker.name for broker in found)
@@ -119,11 +119,11 @@ def _refuse_other_kinds(node: Node) -> tuple[str, str] | None:
     )
 
 
-# How many brokers an overlay needs: a star exactly one, the others at least one.
-
-
 def check_brokers(checking: Checking, nodes: tuple[Node, ...]) -> None:
-    """Nothing to say while it is unclear which nodes there are, or of a lab of other people's programs."""
+    """Check the number of brokers: a star needs exactly one, other overlays at least one.
+
+    Skip the check if the nodes are not known because of other problems, or if all nodes are external.
+    """
     shaped = checking.shaped
     unclear = not all(shaped.sound(section) for section in ("groups", "nodes", "overlay"))
     if unclear or not any(node.ours for node in nodes):

@@ -1,4 +1,4 @@
-"""What every check across sections needs: the sound part of the file, the places in it, and where to put problems."""
+"""The context of checks across sections: the valid part of the file, the places in it, and the list of problems."""
 
 import pathlib
 from dataclasses import dataclass
@@ -12,36 +12,36 @@ from testbed.topology.schema.sections import TopologyFile
 
 @dataclass(frozen=True, slots=True)
 class Checking:
-    """One file in the middle of being checked."""
+    """One file while it is checked."""
 
     document: Document
     shaped: Shaped
     problems: ProblemList
-    folder: pathlib.Path  # where the paths in the file begin
+    folder: pathlib.Path  # base of relative paths in the file
 
     @property
     def file(self) -> TopologyFile:
-        """The sound part of the file."""
+        """The valid part of the file."""
         return self.shaped.file
 
     @property
     def counts(self) -> dict[str, int | None]:
-        """How many nodes each group has; None if that is wrong in the file, and so not known."""
+        """The number of nodes of each group; None if it is invalid in the file."""
         return {
             name: group.count if self.shaped.sound("groups", name, "count") else None
             for name, group in self.file.groups.items()
         }
 
     def value(self, path: Path, message: str, hint: str = "") -> None:
-        """The value at this path is wrong."""
+        """Report a problem with the value at this path."""
         self.problems.at(self.document.source.value(path), message, hint)
 
     def key(self, path: Path, message: str, hint: str = "") -> None:
-        """The key at this path is wrong, or what belongs to it is missing."""
+        """Report a problem with the key at this path, or with a part that is missing there."""
         self.problems.at(self.document.source.key(path), message, hint)
 
     def written(self, *path: str) -> tuple[str, ...]:
-        """The names that a section of the file mentions, sound or not: nobody is told that those do not exist."""
+        """The names in a section of the file, valid or not: none of them is reported as missing."""
         section = self.document.data
         for step in path:
             section = section.get(step) if isinstance(section, dict) else None

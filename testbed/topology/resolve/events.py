@@ -1,4 +1,4 @@
-"""The events of a scenario: what each of them publishes, or which action it asks for."""
+"""The events of a scenario: publications or an action each."""
 
 from dataclasses import replace
 
@@ -21,11 +21,9 @@ from testbed.topology.resolve.timing import LONGER, Timing, TriggerReader, ends,
 from testbed.topology.schema.sections import RawEvent, RawPublish
 from testbed.topology.units import SIZE
 
-# The events of a file that publish: who, what and when; times and amounts checked.
-
 
 class Publications:
-    """Those of one file, gathered event by event."""
+    """Collects the publish events of one file, and checks their times and sizes."""
 
     def __init__(
         self, checking: Checking, nodes: tuple[Node, ...], trigger_reader: TriggerReader
@@ -37,7 +35,7 @@ class Publications:
         self._volume = 0
 
     def add(self, path: Path, event: RawEvent, raw: RawPublish, duration_s: float) -> bool:
-        """What this event comes to; False if it is too much for one scenario."""
+        """Resolve this event; False if the scenario would publish too many messages."""
         checking, inner = self._checking, (*path, "publish")
         when = timing(checking, path, event, duration_s, self._trigger_reader)
         named = self._publishers.of(inner, raw)
@@ -49,7 +47,7 @@ class Publications:
             if place == 0 and when.clear:
                 _check_times(checking, path, raw, publish, duration_s)
             self.found.append(publish)
-            # Every selected node counts, also where an event is too broken to publish: checking takes time, too.
+            # Every selected node counts, also of an invalid event: checks take time, too.
             self._volume += max(len(named), most_publications(publish, duration_s))
             if self._volume > MAX_PUBLICATIONS:
                 if checking.shaped.sound("scenario", "duration"):
@@ -63,7 +61,7 @@ class Publications:
 
 
 def _with_length(checking: Checking, path: Path, raw: RawPublish, when: Timing) -> RawPublish:
-    """`for` and `until` of the event say how long it is repeated."""
+    """Set the duration of the repetition from `for` or `until` of the event."""
     if when.for_s is None:
         return raw
     if raw.length is not None:
@@ -93,7 +91,7 @@ def _check_repetition(checking: Checking, path: Path, raw: RawPublish) -> None:
 def _check_times(
     checking: Checking, path: Path, raw: RawPublish, publish: PublishEvent, duration_s: float
 ) -> None:
-    """Nothing may be cut off silently by the scenario's end, and every event must publish something."""
+    """Refuse events that the scenario's end would cut off, and events that publish nothing."""
     if not checking.shaped.sound("scenario", "duration") or not checking.shaped.sound(*path):
         return
     inner = (*path, "publish")
@@ -120,8 +118,8 @@ def _check_times(
 
 
 def _last_moment(schedule: PublicationSchedule, spread_ns: int) -> int:
-    """When the last of the messages that were counted may be published; without a count, the first one."""
-    latest_start = max(0, spread_ns - 1)  # a spread's end is excluded, too
+    """The latest time of the last message by `count`; without a count, of the first one."""
+    latest_start = max(0, spread_ns - 1)  # the end of a spread is excluded
     return schedule.moment((schedule.most or 1) - 1, latest_start)
 
 
@@ -150,7 +148,7 @@ EVENT_KINDS = ("publish", *KINDS)
 
 
 def scenario(checking: Checking, nodes: tuple[Node, ...], profiles: LinkProfiles) -> Scenario:
-    """What happens; whatever is wrong with it goes to the problems."""
+    """Resolve the scenario's events; mistakes become problems."""
     raw = checking.file.scenario
     if raw is None:
         return Scenario()
@@ -171,7 +169,7 @@ def scenario(checking: Checking, nodes: tuple[Node, ...], profiles: LinkProfiles
 
 
 def _has_one_kind(checking: Checking, path: Path, event: RawEvent) -> bool:
-    """Each event is about one thing, so that it is clear what comes first."""
+    """Whether the event has exactly one kind, so that the order of actions is clear."""
     written = [name for name in EVENT_KINDS if getattr(event, name) is not None]
     if len(written) == 1:
         return True

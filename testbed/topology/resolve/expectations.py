@@ -1,4 +1,4 @@
-"""The lines of `scenario.expect` in their file: each read, and held against the nodes and topics that there are."""
+"""The lines of `scenario.expect`: each is parsed, and its names are compared with the nodes and topics."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -15,7 +15,7 @@ QUOTES = "\"'"
 
 
 def expected(checking: Checking, nodes: Sequence[Node]) -> tuple[Expectation, ...]:
-    """What is expected of the scenario; whatever is wrong with a line goes to the problems, with a caret below it."""
+    """The expectations of the scenario; a mistake in a line becomes a problem at its word."""
     raw = checking.file.scenario
     if raw is None or not checking.shaped.sound("scenario", "expect"):
         return ()
@@ -39,7 +39,7 @@ def expected(checking: Checking, nodes: Sequence[Node]) -> tuple[Expectation, ..
 
 
 def check_names(line: str, one: Expectation, nodes: Sequence[Node]) -> None:
-    """ExpectationError if a topic or node is named that does not exist, or that gets or sends nothing."""
+    """ExpectationError if the line names an unknown topic or node, or one that receives or sends nothing."""
     subscribers = [node for node in nodes if node.kind is NodeKind.SUBSCRIBER]
     sensors = [node for node in nodes if node.kind is NodeKind.SENSOR]
     topics = {topic for node in subscribers for topic in node.subscribed_topics}
@@ -55,12 +55,12 @@ def check_names(line: str, one: Expectation, nodes: Sequence[Node]) -> None:
 
 
 def _names(nodes: Iterable[Node]) -> set[str]:
-    """Of the nodes, and of the groups that they are in."""
+    """The names of the nodes and of their groups."""
     return {name for node in nodes for name in (node.name, node.group) if name is not None}
 
 
 def _inside(checking: Checking, path: Path, line: str, error: ExpectationError) -> Place:
-    """Where the wrong word stands; the whole line if that is not written in one piece."""
+    """The place of the wrong word; the whole line if YAML folds it."""
     place = checking.document.source.value(path)
     if not place.line:
         return place

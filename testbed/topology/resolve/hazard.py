@@ -1,4 +1,4 @@
-"""`scenario.hazard` of the file to the hazard that is played: what belongs to its kind, who watches it, its times."""
+"""Resolve `scenario.hazard` of the file: the parts of its kind, its sensors, and its times."""
 
 import csv
 import pathlib
@@ -32,7 +32,7 @@ from testbed.topology.resolve.timing import ends, written
 from testbed.topology.schema.hazard import RawHazard, RawRain
 from testbed.topology.units import SIZE
 
-# Rain from a CSV file: its columns are `seconds` and `mm_per_h`, each row holds until the next.
+# Rain from a CSV file with the columns `seconds` and `mm_per_h`; each row holds until the next.
 
 
 MAX_BYTES = 1024 * 1024
@@ -41,13 +41,13 @@ MOST_MM_H = 1_000.0
 
 
 class RainFileError(ValueError):
-    """The file cannot be used: a sentence, and what it should be like."""
+    """The file cannot be used; `hint` describes a valid one."""
 
     hint = f"the first line is {','.join(HEADS)}, the others two numbers each, in the order of time"
 
 
 def read_rain(path: pathlib.Path) -> tuple[tuple[float, float], ...]:
-    """(from this second on, mm/h); RainFileError if that is not what stands there."""
+    """Read (second from which it holds, mm/h); RainFileError if the file is not of this form."""
     try:
         if not path.is_file() or path.stat().st_size > MAX_BYTES:
             raise RainFileError(f"{path} is no file of at most {MAX_BYTES // 1024} KiB")
@@ -82,7 +82,7 @@ def _numbers(path: pathlib.Path, number: int, row: list[str]) -> tuple[float, fl
 PATH: Path = ("scenario", "hazard")
 MOST_STEPS = 2_000_000  # of all sites together
 QUAKE_STEP_S = 1.0
-_PARTS = {  # what belongs to which kind; the first is required
+_PARTS = {  # sections of each kind; the first is required
     HazardKind.LANDSLIDE: ("rain", "slope"),
     HazardKind.FLOOD: ("rain", "river"),
     HazardKind.EARTHQUAKE: ("quake",),
@@ -94,7 +94,7 @@ _EXAMPLES = {
 
 
 def hazard(checking: Checking, nodes: tuple[Node, ...]) -> Hazard | None:
-    """The scenario's hazard, if it has one; whatever is wrong with it goes to the problems."""
+    """The scenario's hazard, if it has one; mistakes become problems."""
     scenario = checking.file.scenario
     if scenario is None or scenario.hazard is None:
         return None
@@ -147,7 +147,7 @@ def _article(kind: HazardKind) -> str:
 def _check_places(
     checking: Checking, raw: RawHazard, kind: HazardKind, sensors: tuple[Node, ...]
 ) -> None:
-    """Where it matters where sensors are, each must be somewhere."""
+    """Every sensor needs a place if the hazard depends on places."""
     storm = raw.rain.storm if raw.rain else None
     if kind.comes_from_rain and (storm is None or storm.cell is None):
         return
@@ -168,7 +168,7 @@ def _check_sizes(checking: Checking, raw: RawHazard) -> None:
 
 
 def _check_amounts(checking: Checking, raw: RawHazard) -> None:
-    """What something is divided by is not zero, and no site's own value falls to zero."""
+    """Divisors are not zero, and no site's own value can fall to zero."""
     for part, keys in (("slope", ("threshold", "collapse")), ("river", ("drain", "danger"))):
         for key in keys if getattr(raw, part) else ():
             if getattr(getattr(raw, part), key) == 0:
@@ -273,7 +273,7 @@ def _alerts(checking: Checking, raw: RawHazard, sensors: tuple[Node, ...]) -> Al
 def _alert_topics(
     checking: Checking, raw: RawHazard, sensors: tuple[Node, ...]
 ) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Each topic as it is written, with the sensors that publish it."""
+    """Each topic as written in the file, with the sensors that publish it."""
     path = (*PATH, "alerts", "topic")
     topic = raw.alerts.topic
     if isinstance(topic, str):
@@ -319,7 +319,7 @@ def _bounds(checking: Checking, raw: RawHazard, kind: HazardKind) -> tuple[float
 
 
 def _check_times(checking: Checking, raw: RawHazard, made: Hazard, duration_s: float) -> None:
-    """All of it within the scenario, and no more than can be computed and played."""
+    """The hazard lies within the scenario, and is small enough to compute and play."""
     if not checking.shaped.sound("scenario", "duration") or not checking.shaped.sound(*PATH):
         return
     if raw.step is not None and not 0 < raw.step <= MAX_STEP_S:

@@ -1,7 +1,7 @@
-"""Subscriptions by area: the space of a lab, and what subscribers want in it, as interests of `nodes.overlay`.
+"""Subscriptions by area: the space of a lab, and the subscribers' interests in it (`nodes.protocol.interests`).
 
-A lab has a space if somebody subscribes to a part of it, or if the file has one. Its latitude and longitude go as far
-as the places and areas of the file, unless `space` says something else; then all of them must lie in it.
+A lab has a space if a subscription names a part of it, or if the file has one. Its latitude and longitude cover the
+places and areas of the file, unless `space` sets them; then all places and areas must lie in it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,18 +23,18 @@ MOST_VALUES = MAX_DIMENSIONS - len(AREA)
 
 
 def subscriptions(raw: RawMember) -> list[RawSubscription]:
-    """Those of a node or group, however many are written."""
+    """The subscriptions of a node or group, as a list."""
     return raw.subscribe if isinstance(raw.subscribe, list) else [raw.subscribe]
 
 
 def check_values(checking: Checking, path: Path, values: Mapping[str, float]) -> None:
-    """The values of an event are of dimensions that there are, and lie in them."""
+    """Check that the values of an event have known dimensions, and lie in them."""
     for name, value in values.items():
         _check_in(checking, (*path, "values", name), name, (value, value))
 
 
 def space_of(checking: Checking, nodes: tuple[Node, ...]) -> Space | None:
-    """The lab's space; None if it needs none."""
+    """The lab's space; None if the lab needs none."""
     named = checking.file.space
     if len(named.keys() - set(AREA)) > MOST_VALUES:
         checking.key(
@@ -70,7 +70,7 @@ def space_of(checking: Checking, nodes: tuple[Node, ...]) -> Space | None:
 def with_interests(
     checking: Checking, nodes: tuple[Node, ...], scenario: Scenario, space: Space | None
 ) -> tuple[Node, ...]:
-    """The nodes, with what their subscriptions come to; whatever is wrong with these goes to the problems."""
+    """Add the interests of their subscriptions to the nodes; mistakes become problems."""
     wanted: dict[tuple[str, str], list[Interest]] = {}
     for path, one in _written(checking):
         if (interest := _interest(checking, path, one, space)) is not None:
@@ -89,7 +89,7 @@ def _texts(wanted: Mapping[tuple[str, str], list[Interest]], node: Node) -> Iter
 
 
 def _path(node: Node) -> tuple[str, str]:
-    """Where the file speaks of it."""
+    """The path of the node or its group in the file."""
     return ("nodes", node.name) if node.group is None else ("groups", node.group)
 
 
@@ -114,7 +114,7 @@ def _written(checking: Checking) -> Iterator[tuple[Path, RawSubscription]]:
 def _interest(
     checking: Checking, path: Path, one: RawSubscription, space: Space | None
 ) -> Interest | None:
-    """What is written there; None if it cannot be."""
+    """The interest of a subscription; None if it is invalid."""
     topic = one.topic or _only_topic(checking, path)
     ranges = {
         name: ends
@@ -136,7 +136,7 @@ def _interest(
 
 
 def _only_topic(checking: Checking, path: Path) -> str | None:
-    """The topic that is meant if none is written: there must be no choice."""
+    """The topic of a subscription without one: the scenario must publish exactly one topic."""
     scenario = checking.file.scenario
     events = scenario.events if scenario else []
     topics = list(dict.fromkeys(event.publish.topic for event in events if event.publish))
@@ -152,7 +152,7 @@ def _only_topic(checking: Checking, path: Path) -> str | None:
 
 
 def _of_hazard(hazard: RawHazard | None) -> list[str]:
-    """The topics that follow from a hazard."""
+    """The topics of a hazard's publications."""
     if hazard is None:
         return []
     alerts = hazard.alerts.topic
@@ -160,7 +160,7 @@ def _of_hazard(hazard: RawHazard | None) -> list[str]:
 
 
 def _check_in(checking: Checking, path: Path, name: str, ends: Range) -> bool:
-    """Whether these values of a dimension can be."""
+    """Whether these values of a dimension are valid."""
     known = {each: there for each, there in checking.file.space.items() if each not in AREA}
     if name in AREA:
         hint = "an area is said with `within`, where a node is with `at`"
@@ -182,7 +182,7 @@ def _check_in(checking: Checking, path: Path, name: str, ends: Range) -> bool:
 def _check_inside(
     checking: Checking, dimension: Dimension, things: Iterable[tuple[Path, str, float]]
 ) -> None:
-    """Bounds that are written must hold everything: outside of them, one place is like another."""
+    """Bounds in the file must contain all places: outside of them, places cannot be distinguished."""
     reported: set[Path] = set()
     for path, what, value in things:
         if not dimension.holds(value) and path not in reported:
@@ -198,7 +198,7 @@ def _check_inside(
 def _check_places(
     checking: Checking, nodes: tuple[Node, ...], scenario: Scenario, by_area: set[str]
 ) -> None:
-    """Who publishes what somebody wants from an area must be somewhere, or its alerts reach nobody there."""
+    """A publisher of a topic with subscriptions by area needs a place, or these never match."""
     by_name = {node.name: node for node in nodes}
     reported: set[Path] = set()
     for event in scenario.publish_events:
@@ -208,7 +208,7 @@ def _check_places(
             path = _path(node)
             missing = node.at is None and "at" not in checking.written(
                 *path
-            )  # a wrong one is told of
+            )  # an invalid one is reported already
             if missing and topic in by_area and path not in reported:
                 reported.add(path)
                 checking.key(

@@ -31,11 +31,11 @@ class LinkProfiles:
             checking.key(
                 ("links", "profiles"),
                 f"{len(raw):,} link profiles are too many: at most {MAX_PROFILES:,}",
-                "nodes on the same kind of line can share a profile",
+                "nodes on the same kind of link can share a profile",
             )
             raw = {}
         self._own = {name: _profile(checking, name, one) for name, one in raw.items()}
-        # Also those that are wrong in themselves: nobody is told that they do not exist.
+        # Invalid profiles, too: they are not reported as missing.
         self._written = frozenset({*PROFILES, *checking.written("links", "profiles")})
 
     def check(self, path: Path, name: str | None) -> None:
@@ -54,7 +54,7 @@ def _profile(checking: Checking, name: str, raw: RawProfile) -> Profile:
     path: Path = ("links", "profiles", name)
     up, down = _merged(raw.both, raw.up), _merged(raw.both, raw.down)
     if checking.shaped.sound(*path):
-        negative: dict[Path, list[str]] = {}  # where the jitter is written -> the directions
+        negative: dict[Path, list[str]] = {}  # path of the jitter -> directions
         for direction, own, shape in (("up", raw.up, up), ("down", raw.down, down)):
             if shape.jitter_s > shape.delay_s:
                 section = direction if own.jitter is not None else "both"
@@ -88,12 +88,12 @@ _HINT = "remove it; a link's method is that of the sensor or subscriber at its e
 
 
 def method(raw: RawOverlay | RawDelivery) -> Method:
-    """The chosen method as the resolved topology has it."""
+    """The chosen method in the form of the resolved topology."""
     return Method(raw.method, tuple(sorted(raw.parameters.items())))
 
 
 def of_node(checking: Checking, raw: RawMember) -> Method | None:
-    """The method of this node's link; None for nodes that have no link of ours at their end."""
+    """The method of this node's link; None for nodes other than sensors and subscribers."""
     if raw.kind not in EDGE:
         return None
     file = checking.file
@@ -104,7 +104,7 @@ def of_node(checking: Checking, raw: RawMember) -> Method | None:
 
 
 def places(checking: Checking) -> Iterator[tuple[Path, RawDelivery]]:
-    """Every place of the file that chooses a method and is sound, the lab's first."""
+    """Every valid choice of a method in the file, the lab's first."""
     file = checking.file
     found: list[tuple[Path, RawHardware]] = [(("defaults",), file.defaults)]
     found += [(("defaults", kind.value), getattr(file.defaults, kind)) for kind in NodeKind]

@@ -1,4 +1,4 @@
-"""The chosen overlay and delivery methods, tried out: they are pure, so each judges its parameters itself."""
+"""Check the parameters of the chosen overlay and delivery methods: each method is created once, as it is pure."""
 
 import random
 from collections.abc import Callable, Mapping
@@ -18,7 +18,7 @@ from testbed.topology.resolve.checking import Checking
 from testbed.topology.resolve.links import places
 from testbed.topology.schema.sections import RawDelivery
 
-_Make = Callable[[Mapping[str, Any]], object]  # the method itself; ValueError if it objects
+_Make = Callable[[Mapping[str, Any]], object]  # creates the method; ValueError if it refuses
 _LONGEST = 200
 _HINT = "see docs/topology.md for the parameters of each method"
 
@@ -26,7 +26,7 @@ _HINT = "see docs/topology.md for the parameters of each method"
 def check_methods(
     checking: Checking, nodes: tuple[Node, ...], scenario: Scenario, space: Space | None
 ) -> None:
-    """Every parameter is taken, and each message of the scenario fits into a queue."""
+    """Every method accepts its parameters, and each message of the scenario fits into a queue."""
     file = checking.file
     dimensions = len(space.dimensions) if space else 0
     station = Station("broker", 1, dimensions=dimensions)
@@ -49,7 +49,7 @@ def _both_ends(method: Delivery) -> _Make:
 
 
 def _try(checking: Checking, section: Path, parameters: Mapping[str, Any], make: _Make) -> bool:
-    """Whether the method takes the parameters; if not, each wrong one is a problem: without it, the rest is tried."""
+    """Whether the method accepts the parameters; each wrong one becomes a problem, and the rest is tried without it."""
     left = dict(parameters)
     while (error := _objection(make, left)) is not None:
         wrong = error.name if isinstance(error, ParameterError) else _wrong_parameter(make, left)
@@ -70,7 +70,7 @@ def _objection(make: _Make, parameters: Mapping[str, Any]) -> ValueError | None:
 
 
 def _wrong_parameter(make: _Make, parameters: Mapping[str, Any]) -> str | None:
-    """The parameter without which the method takes the others; None if there is no such one."""
+    """The parameter without which the method accepts the others; None if there is none."""
     for name in parameters:
         others = {other: value for other, value in parameters.items() if other != name}
         if _objection(make, others) is None:
@@ -79,7 +79,7 @@ def _wrong_parameter(make: _Make, parameters: Mapping[str, Any]) -> str | None:
 
 
 def _short(error: ValueError) -> str:
-    """A method quotes what it does not like in full."""
+    """The message of the error, cut: a method quotes a wrong value in full."""
     text = str(error)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}..."
 
@@ -87,7 +87,7 @@ def _short(error: ValueError) -> str:
 def _check_queue_capacity(
     checking: Checking, path: Path, chosen: RawDelivery, largest: bytes
 ) -> None:
-    """A message that does not even fit into an empty queue would be dropped, each time."""
+    """Refuse a queue that is too small for the largest message: it would drop this message each time."""
     queue = DELIVERY_METHODS[chosen.method].scheduler(chosen.parameters)
     if largest and queue.offer(largest, 1, 0.0):
         checking.value(
@@ -98,7 +98,7 @@ def _check_queue_capacity(
 
 
 def _largest_message(nodes: tuple[Node, ...], scenario: Scenario, dimensions: int) -> int:
-    """Encoded bytes; 0 if nothing is published. One that is too large for any queue is a problem of its own."""
+    """The size of the largest encoded message; 0 without any. A message above the limit is a problem of its own."""
     groups = {node.name: node.group for node in nodes}
     head = HEADER_SIZE + (1 + COORDINATE_BYTES * dimensions if dimensions else 0)
     largest = 0

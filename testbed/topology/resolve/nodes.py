@@ -20,7 +20,7 @@ from testbed.topology.resolve.interests import subscriptions
 from testbed.topology.resolve.links import DEFAULT, LinkProfiles, of_node
 from testbed.topology.schema.sections import MAX_NODES, RawGroup, RawHardware, RawMember
 
-# Nodes that run somebody else's program: what belongs to them, and nobody else; their files are read here.
+# External nodes: their own keys, and their files.
 
 
 MAX_FILE_BYTES = 64 * 1024
@@ -63,7 +63,7 @@ def check_external(checking: Checking, path: tuple[str, str], raw: RawMember) ->
 def external(
     checking: Checking, path: Path, raw: RawMember, node: str, group: str | None
 ) -> External | None:
-    """What an external node runs, complete: {node} and {group} are filled in, the files are read."""
+    """The program of an external node, with {node} and {group} replaced and its files read."""
     if raw.kind != NodeKind.EXTERNAL:
         return None
 
@@ -84,7 +84,7 @@ def external(
 
 
 def _content(checking: Checking, source: str) -> str | None:
-    """The file's text; None if it cannot be had. What is no file (a pipe, a device) might never end."""
+    """The file's text; None if it cannot be read. A pipe or a device is refused, as it might never end."""
     path = checking.folder / source
     try:
         if not path.is_file():
@@ -105,7 +105,7 @@ def _check_file(checking: Checking, path: Path, source: str) -> None:
         )
 
 
-# Which node is behind which router: several nodes then share the router's one link.
+# Nodes behind a router share the router's link.
 
 
 NONE_KNOWN = "add a node with `kind: router`"
@@ -114,7 +114,7 @@ NONE_KNOWN = "add a node with `kind: router`"
 def place_behind_routers(
     checking: Checking, nodes: tuple[Node, ...], origin: Mapping[str, Path]
 ) -> tuple[Node, ...]:
-    """Every node with the name of its router; members of a group take turns if there are several."""
+    """Give every node the name of its router; members of a group use several routers in turn."""
     file = checking.file
     routers = _Routers(checking, nodes)
     of_path: dict[Path, tuple[str, ...]] = {}
@@ -130,7 +130,7 @@ def place_behind_routers(
 
 
 class _Routers:
-    """The routers that a file has."""
+    """The routers of a file."""
 
     def __init__(self, checking: Checking, nodes: tuple[Node, ...]) -> None:
         self._checking = checking
@@ -139,7 +139,7 @@ class _Routers:
         self._members = Members(frozenset(self._by_name), checking.counts)
 
     def meant(self, where: Path, raw: RawMember, selector: str) -> tuple[str, ...]:
-        """The routers that the selector of this member means; none if that is not clear."""
+        """The routers of this member's selector; none if it is invalid."""
         if raw.kind == NodeKind.ROUTER:
             self._checking.key(
                 where,
@@ -169,7 +169,7 @@ def _names(members: MemberRange | None) -> list[str]:
 
 
 def expand(checking: Checking, profiles: LinkProfiles) -> tuple[Node, ...]:
-    """All nodes; whatever is wrong with them goes to the problems."""
+    """All nodes; mistakes become problems."""
     file = checking.file
     _check_defaults(checking, profiles)
     if not file.groups and not file.nodes:
@@ -211,7 +211,7 @@ def expand(checking: Checking, profiles: LinkProfiles) -> tuple[Node, ...]:
 
 
 def _unnumbered(checking: Checking, profiles: LinkProfiles) -> Iterator[tuple[Path, Node]]:
-    """Each node with the path it comes from, in file order: whichever section stands first comes first."""
+    """Each node with its path in the file, in file order."""
     file = checking.file
     sections = [name for name in checking.written() if name in ("groups", "nodes")]
     for section in sections:
@@ -263,7 +263,7 @@ def _node(checking: Checking, raw: RawMember, name: str) -> Node:
     defaults = checking.file.defaults
     own: RawHardware = getattr(defaults, raw.kind)
     sources = (raw, own, defaults)
-    # Behind a router the long way is the router's; the short one to it is not meant by the defaults.
+    # Behind a router, the default link profile is the router's; the short link to it has none.
     links = (raw,) if raw.router is not None else sources
     return Node(
         name=name,
@@ -281,7 +281,7 @@ def _node(checking: Checking, raw: RawMember, name: str) -> Node:
 
 
 def _place(raw: RawMember, own: RawHardware, defaults: RawHardware) -> str | None:
-    """What can go to a board goes there by default, too; the rest stays here."""
+    """The place of the node; a default applies only to nodes that can run on a board."""
     if raw.kind not in OURS or raw.router is not None:
         return None
     return next((source.place for source in (raw, own, defaults) if source.place), None)

@@ -1,4 +1,4 @@
-"""The nodes that an event names: by name, group, tag or area; each wrong selector becomes a problem at its place."""
+"""Select the nodes of an event by name, group, tag or area; each wrong selector becomes a problem at its place."""
 
 from collections.abc import Callable
 
@@ -17,11 +17,11 @@ from testbed.topology.parse.selectors import (
 from testbed.topology.resolve.checking import Checking
 from testbed.topology.schema.sections import RawPublish, RawTargets
 
-Objection = Callable[[Node], tuple[str, str] | None]  # why this node cannot be meant: message, hint
+Objection = Callable[[Node], tuple[str, str] | None]  # why a node is refused: message, hint
 
 
 class Selection:
-    """The nodes that can be meant. The same selection is looked up once, however often it occurs."""
+    """The nodes that selectors can select. Equal selections are cached."""
 
     def __init__(
         self, checking: Checking, nodes: tuple[Node, ...], objection: Objection | None = None
@@ -41,11 +41,11 @@ class Selection:
 
     @property
     def able(self) -> tuple[Node, ...]:
-        """All nodes that can be meant."""
+        """All nodes that are not refused."""
         return tuple(node for node in self._by_name.values() if self._against(node) is None)
 
     def of(self, path: Path, selectors: tuple[str, ...]) -> tuple[Node, ...]:
-        """The nodes meant by the selectors that stand at this path, each once, in file order."""
+        """The nodes of the selectors at this path, each once, in file order."""
         if selectors in self._chosen:
             return self._chosen[selectors]
         names: set[str] = set()
@@ -70,12 +70,12 @@ class Selection:
         for member_range in merged(member_ranges):
             chosen.update((node.name, node) for node in self._nodes(member_range))
         nodes = tuple(sorted(chosen.values(), key=lambda node: node.number))
-        if clear:  # else the same problem is to be shown wherever it occurs
+        if clear:  # else the problem is reported wherever it occurs
             self._chosen[selectors] = nodes
         return nodes
 
     def in_order(self, path: Path, selectors: tuple[str, ...]) -> tuple[Node, ...]:
-        """The nodes meant, each once, in the order in which they are written; few, so nothing is kept."""
+        """The nodes of the selectors, each once, in the order of the selectors; not cached."""
         chosen: dict[str, Node] = {}
         for index, selector in enumerate(selectors):
             match self._select(self._where(path, index), selector):
@@ -95,7 +95,7 @@ class Selection:
         ]
 
     def _tagged(self, where: Path, tag: str) -> list[Node]:
-        """Those with the tag that can be meant; that there are none is a problem."""
+        """The nodes with the tag that are not refused; none is a problem."""
         with_tag = self._by_tag.get(tag, [])
         able = [node for node in with_tag if self._against(node) is None]
         if not with_tag:
@@ -107,7 +107,7 @@ class Selection:
         return able
 
     def _select(self, where: Path, selector: str) -> str | MemberRange | None:
-        """What the selector means; None if it is wrong, or what it names is."""
+        """The node or members of the selector; None if it is invalid, or if its nodes are."""
         if not self._by_name or not self._checkable(selector):
             return None
         try:
@@ -128,7 +128,7 @@ class Selection:
         return found
 
     def _checkable(self, selector: str) -> bool:
-        """Whether what the selector names is itself in order; if not, that problem is enough."""
+        """Whether the group or node of the selector is valid; if not, its own problem is enough."""
         shaped = self._checking.shaped
         name = selector.split("[", 1)[0]
         group = name.rpartition("-")[0]  # if it is the name of a member
@@ -142,14 +142,11 @@ class Selection:
         return self._objection(node)
 
 
-# The nodes that an event is about: by name, group or tag, in an area. Which share of them is the seed's to say.
-
-
 Corners = tuple[tuple[float, float], tuple[float, float]]
 
 
 class Targets:
-    """The nodes that events of one kind can be about."""
+    """The nodes that events of one kind can affect. The share among them is chosen later, by the seed."""
 
     def __init__(
         self, checking: Checking, nodes: tuple[Node, ...], objection: Objection | None = None
@@ -158,7 +155,7 @@ class Targets:
         self._selection = Selection(checking, nodes, objection)
 
     def of(self, path: Path, raw: RawTargets | RawPublish, key: str = "nodes") -> tuple[Node, ...]:
-        """The nodes meant, each once, in file order; `key` is where the file names them."""
+        """The nodes of the event, each once, in file order; `key` is the key of the selectors."""
         if raw.share == 0:
             hint = "remove the event instead"
             self._checking.value((*path, "share"), "a share of zero means nobody", hint)
@@ -187,7 +184,7 @@ _EXAMPLES = {"nodes": 'add `nodes: "brokers[*]"`', "from": 'add `from: "sensors[
 
 
 def _stands_in(node: Node, corners: Corners) -> bool:
-    """Edges belong to the area."""
+    """Whether the node is in the area; edges belong to it."""
     if node.at is None:
         return False
     return all(
@@ -196,25 +193,22 @@ def _stands_in(node: Node, corners: Corners) -> bool:
     )
 
 
-# Who publishes in an event: its selectors looked up, and its topic tried on the nodes found.
-
-
 class Publishers:
-    """The sensors that the events of one file can mean."""
+    """The sensors that can publish in events of one file."""
 
     def __init__(self, checking: Checking, nodes: tuple[Node, ...]) -> None:
         self._checking = checking
         self._targets = Targets(checking, nodes, cannot_publish)
 
     def of(self, path: Path, publish: RawPublish) -> tuple[str, ...]:
-        """The names of the nodes meant, each once, in file order."""
+        """The names of the event's publishers, each once, in file order; their topics are checked."""
         nodes = self._targets.of(path, publish, "from")
         check_topic(self._checking, (*path, "topic"), publish.topic, nodes)
         return tuple(node.name for node in nodes)
 
 
 def check_topic(checking: Checking, path: Path, template: str, nodes: tuple[Node, ...]) -> None:
-    """The template itself is right; with the nodes' names in it, it may mean nothing or be too long."""
+    """Check a valid template with the nodes' names in it: it may be too long, or lack a group."""
     if "{" not in template or not nodes:
         return
     if "{group}" in template:
@@ -229,7 +223,7 @@ def check_topic(checking: Checking, path: Path, template: str, nodes: tuple[Node
 
 
 def cannot_publish(node: Node) -> tuple[str, str] | None:
-    """Why this node publishes nothing, if it does not: message and hint."""
+    """Why this node cannot publish: message and hint; None if it can."""
     if node.kind is NodeKind.SENSOR:
         return None
     return (
