@@ -1,1 +1,1 @@
-"""What is wrong with a file: each problem with its place, the line, a caret and a hint."""
+"""Problems of a file, each with its place, the line, a caret and a hint."""

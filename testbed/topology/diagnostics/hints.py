@@ -1,15 +1,15 @@
-"""Next steps for a reader who mistyped a name."""
+"""Hints in messages: similar names, and lists of names."""
 
 import difflib
 from collections.abc import Iterable
 from itertools import islice
 
 _MOST_LISTED = 12
-_MOST_COMPARED = 300  # comparing takes time, and thousands of names are numbered ones
+_MOST_COMPARED = 300  # comparisons take time, and thousands of names differ only in numbers
 
 
 def did_you_mean(wrong: str, known: Iterable[str]) -> str:
-    """The likeliest name meant, or, if none is near, the names there are."""
+    """A hint with the most similar name, or, without one, with the known names."""
     names = list(dict.fromkeys(known))
     if not names:
         return ""
@@ -18,8 +18,8 @@ def did_you_mean(wrong: str, known: Iterable[str]) -> str:
 
 
 def nearest(wrong: str, known: Iterable[str]) -> str | None:
-    """The likeliest name meant, if any is near."""
-    short = wrong[:60]  # nobody means a name this long, and comparing takes time
+    """The most similar name, if any is similar."""
+    short = wrong[:60]  # no name is longer, and comparisons take time
     names = list(known)
     alike = islice((name for name in names if name[:1] == wrong[:1]), _MOST_COMPARED)
     likely = dict.fromkeys((*alike, *names[:_MOST_COMPARED]))
@@ -29,21 +29,21 @@ def nearest(wrong: str, known: Iterable[str]) -> str | None:
 
 
 def listing(names: Iterable[str]) -> str:
-    """Names with commas, cut when there are many."""
+    """Names with commas; a long list is cut."""
     every = list(names)
     shown = ", ".join(every[:_MOST_LISTED])
     return shown if len(every) <= _MOST_LISTED else f"{shown}, ... ({len(every)} in all)"
 
 
 def quoted(value: object, most: int = 40) -> str:
-    """A value from the file as it is named in a message: long ones are cut, control characters made visible."""
+    """A value of the file in a message: long ones are cut, control characters made visible."""
     text = str(value)
     shown = "".join(visible(character) for character in text[:most])
     return f"'{shown}'" if len(text) <= most else f"'{shown}...'"
 
 
 def visible(character: str) -> str:
-    """The character, unless it would move the terminal's cursor, or worse."""
+    """The character, or a replacement if it could control the terminal."""
     return character if character.isprintable() else "\N{REPLACEMENT CHARACTER}"
 
 
@@ -53,7 +53,7 @@ def with_article(kind: str) -> str:
 
 
 def counted(number: int, kind: str) -> str:
-    """So many of a kind: 1 sensor, 5 external nodes."""
+    """A number of nodes of a kind: 1 sensor, 5 external nodes."""
     return f"{number} {_noun(kind)}{'' if number == 1 else 's'}"
 
 

@@ -1,4 +1,4 @@
-"""What is wrong with a topology file: all of it at once, each with its place, the line, a caret and a hint."""
+"""The problems of a topology file, reported together: each with its place, the line, a caret and a hint."""
 
 import unicodedata
 from collections.abc import Iterable
@@ -9,14 +9,14 @@ from testbed.errors import InputError
 from testbed.topology.diagnostics.hints import visible
 from testbed.topology.diagnostics.source_map import Place, SourceMap
 
-MOST_SHOWN = 50  # a file that is wrong throughout needs no longer list
-ENOUGH = 200  # problems after which nothing more is looked for
+MOST_SHOWN = 50  # a longer list does not help
+ENOUGH = 200  # problems after which checks stop
 _WINDOW = 100  # characters of a long line that are shown
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing wrong. Without a line it concerns the file as a whole."""
+    """One problem. Without a line it concerns the whole file."""
 
     file: str
     line: int | None
@@ -24,7 +24,7 @@ class Problem:
     message: str
     hint: str = ""
     snippet: str = ""  # the source line
-    width: int = 1  # how many characters the caret underlines
+    width: int = 1  # characters that the caret underlines
 
     def __str__(self) -> str:
         if self.line is None or self.column is None:
@@ -41,7 +41,7 @@ class Problem:
 
 
 class TopologyErrors(InputError):
-    """All problems of one topology, in the order of its lines; those of a scenario's own file behind the others."""
+    """All problems of one topology, in the order of its lines; those of a scenario file after the others."""
 
     def __init__(self, problems: Iterable[Problem]) -> None:
         found = tuple(problems)
@@ -55,7 +55,7 @@ class TopologyErrors(InputError):
         super().__init__("\n\n".join(blocks))
 
     def as_json(self) -> list[dict[str, Any]]:
-        """For `--json` and editors."""
+        """The problems for `--json` and editors."""
         return [
             {
                 "file": problem.file,
@@ -69,14 +69,14 @@ class TopologyErrors(InputError):
 
 
 class ProblemList:
-    """Gathers problems of one file while it is being checked."""
+    """Collects the problems of one file while it is checked."""
 
     def __init__(self, source: SourceMap) -> None:
         self.source = source
         self.found: list[Problem] = []
 
     def at(self, place: Place, message: str, hint: str = "") -> None:
-        """Something is wrong at this place; raises when that is enough for one go."""
+        """Add a problem at this place; TopologyErrors after `ENOUGH` problems."""
         self.found.append(
             Problem(
                 place.file or self.source.file,
@@ -92,7 +92,7 @@ class ProblemList:
             raise TopologyErrors(self.found)
 
     def raise_if_any(self) -> None:
-        """TopologyErrors with all that was gathered, if anything was."""
+        """TopologyErrors with all problems, if there are any."""
         if self.found:
             raise TopologyErrors(self.found)
 

@@ -1,1 +1,1 @@
-"""From the text of a file to sections of the right shape, and the small languages inside its values."""
+"""Parse the text of a file into valid sections; parse expectations, overrides and selectors."""

@@ -1,11 +1,11 @@
-"""Lines of `expect:`, such as `level 5 delay p99 < 2s`: read, checked word by word, and written again. Pure.
+"""Lines of `expect:`, such as `level 5 delay p99 < 2s`: parsed word by word, and written in a standard form. Pure.
 
     expectation = {scope} quantity [statistic] relation limit
     scope       = level 5 | level 4.. | level ..2 | level 2..4 | topic NAME | node NAME | from NAME
     statistic   = p50, p95, p99, p99.9, ... | mean | min | max
     relation    = < | <= | == | != | >= | >
 
-What a quantity is in a run is `analysis.stats.expectations`'; both know the same names.
+`analysis.stats.expectations` computes the quantities of a run; both modules have the same names.
 """
 
 import re
@@ -29,7 +29,7 @@ _NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,9})?\Z")
 
 
 class Limit(StrEnum):
-    """What a quantity is compared with."""
+    """The kind of a quantity's limit."""
 
     TIME = "time"  # 2s
     NUMBER = "number"  # 3.5
@@ -38,12 +38,12 @@ class Limit(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A quantity that can be expected: what it is, what it is compared with, and what may stand before and behind."""
+    """A quantity of expectations: its meaning, its limit, and whether it has scopes and statistics."""
 
     about: str
     limit: Limit
     scoped: bool = True  # may be narrowed to a level, topic, receiver or publisher
-    statistics: bool = False  # is a value of each delivery, of which a statistic is taken
+    statistics: bool = False  # each delivery has a value; the expectation names a statistic
 
 
 KINDS: dict[str, Kind] = {
@@ -75,7 +75,7 @@ KINDS: dict[str, Kind] = {
 
 
 class ExpectationError(ValueError):
-    """What is wrong with a line, from which character on, and how far."""
+    """A mistake in a line, with the position and width of the wrong word."""
 
     def __init__(self, message: str, hint: str, start: int, width: int) -> None:
         super().__init__(message)
@@ -85,20 +85,20 @@ class ExpectationError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word of a line, and where it begins."""
+    """A word of a line, and its position."""
 
     text: str
     start: int
 
 
 def parse(line: str) -> Expectation:
-    """The expectation; ExpectationError with the place of the first word that is wrong."""
+    """Parse a line; ExpectationError with the position of the first wrong word."""
     one = _Line(line).read()
     return replace(one, text=written(one))
 
 
 def written(one: Expectation) -> str:
-    """The line that reads as this expectation."""
+    """The standard form of the line."""
     scopes = [] if one.levels is None else [f"level {_written_levels(*one.levels)}"]
     for word, name in (("topic", one.topic), ("node", one.node), ("from", one.origin)):
         scopes += [] if name is None else [f"{word} {name}"]
@@ -122,7 +122,7 @@ def _written_limit(one: Expectation) -> str:
 
 
 class _Line:
-    """A line that is read word by word."""
+    """A parser of one line, word by word."""
 
     def __init__(self, line: str) -> None:
         self._line = line
@@ -254,5 +254,5 @@ _SCOPE_EXAMPLES = {
 
 
 def distinct(lines: Sequence[Expectation]) -> tuple[Expectation, ...]:
-    """Each once, in their order."""
+    """The expectations without duplicates, in their order."""
     return tuple(dict.fromkeys(lines))

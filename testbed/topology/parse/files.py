@@ -1,4 +1,4 @@
-"""A file of the user's from disk: size, kind and encoding are looked at before anything else."""
+"""Read a file of the user: size, kind and encoding are checked first."""
 
 import stat
 from pathlib import Path
@@ -11,12 +11,12 @@ MAX_BYTES = 1024 * 1024
 
 
 def text_of(path: Path) -> str:
-    """What stands in it; TopologyErrors if that cannot be a topology or a scenario."""
+    """The text of the file; TopologyErrors if it cannot be a topology or a scenario."""
     return _decoded(_content(path), str(path))
 
 
 def check_text(text: str, source: str) -> None:
-    """The same for a text that comes from elsewhere."""
+    """The same checks for a text from another source."""
     if "\0" in text:
         raise _binary(source)
     if len(text) > MAX_BYTES:

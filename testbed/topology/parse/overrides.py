@@ -1,7 +1,7 @@
-"""`--set PATH=VALUE`: values of a topology file that are set otherwise, before the file is checked.
+"""`--set PATH=VALUE`: values that replace those of a topology file before the file is checked.
 
 So a wrong path or value gets the same message as in the file, with `--set PATH` as its place.
-A path names keys as the file has them (`links.profiles.mvno.up.rate`) and items of lists by number
+A path names keys as in the file (`links.profiles.mvno.up.rate`) and items of lists by number
 (`scenario.events[2].at`).
 """
 
@@ -24,7 +24,7 @@ from testbed.topology.schema.checks import described
 EXAMPLE = "write it like --set delivery.method=fifo"
 LINK_PROFILES: Path = ("links", "profiles")
 PROFILE_DEPTH = len(LINK_PROFILES) + 1  # of a profile's own path
-# Sections whose keys are names that the file has given: what is not there yet is hardly meant.
+# Sections whose keys are names of the user: an unknown name is a likely mistake.
 _NAMED: Mapping[Path, str] = {
     ("groups",): "group",
     ("nodes",): "node",
@@ -35,14 +35,14 @@ _STEP = re.compile(r"([^.\[\]]+)((?:\[[0-9]{1,6}\])*)\Z")
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """One value that is set otherwise: where, and the text of the value, which is read as YAML."""
+    """One override: its path, and the text of its value, which is parsed as YAML."""
 
     path: str
     value: str
 
     @property
     def place(self) -> str:
-        """How problems with it name it."""
+        """The place that problems with this override name."""
         return f"--set {self.path}"
 
 
@@ -61,7 +61,7 @@ def parse_override(text: str) -> Override:
 
 
 def parse_overrides(texts: Sequence[str]) -> tuple[Override, ...]:
-    """All of them; each path once."""
+    """Parse all overrides; InputError if a path occurs twice."""
     overrides = tuple(parse_override(text) for text in texts)
     paths = [override.path for override in overrides]
     if twice := next((path for path in paths if paths.count(path) > 1), None):
@@ -74,7 +74,7 @@ def parse_overrides(texts: Sequence[str]) -> tuple[Override, ...]:
 def overridden(
     document: Document, problems: ProblemList, overrides: Sequence[Override]
 ) -> tuple[Document, ProblemList]:
-    """The document with these values; a problem with one of them names its `--set` as the place."""
+    """Apply the overrides; a problem with one of them names its `--set` as the place."""
     if not overrides or not isinstance(document.data, dict):
         return document, problems
     setting = _Setting(copy.deepcopy(document.data), document.source)
@@ -99,17 +99,17 @@ class _NoSuchPath(Exception):
 
 
 class _Setting:
-    """The data of a file in which one value after another is set, and where each now stands."""
+    """The data of a file while overrides are applied, and the place of each value."""
 
     def __init__(self, data: dict[str, Any], source: SourceMap) -> None:
         self.data = data
         self._before = source
         self._keys, self._values = dict(source.keys), dict(source.values)
         self._others = dict(source.others)
-        self._built_in: set[Path] = set()  # profiles that are in the data only since one sets them
+        self._built_in: set[Path] = set()  # built-in profiles that an override copied into the data
 
     def source(self) -> SourceMap:
-        """The places of all values, those that were set in their `--set`."""
+        """The places of all values; an overridden value has its `--set` as its place."""
         before = self._before
         return SourceMap(before.file, before.lines, self._keys, self._values, self._others)
 
@@ -134,7 +134,7 @@ class _Setting:
     def _next(
         self, container: Any, path: Path, steps: list[str | int]
     ) -> tuple[str | int, list[str | int]]:
-        """The first step, and those after it. Names may hold dots: hspa-7.2m is one step, though it looks like two."""
+        """The first step, and those after it. Names may contain dots: hspa-7.2m is one step."""
         if isinstance(steps[0], int):
             return steps[0], steps[1:]
         known = {*container} if isinstance(container, dict) else set()
@@ -147,7 +147,7 @@ class _Setting:
         return steps[0], steps[1:]
 
     def _inside(self, container: Any, path: Path, steps: list[str | int], here: Place) -> Any:
-        """What the path leads into, made if the file does not have it."""
+        """The container at this path; it is created if the file does not have it."""
         step = path[-1]
         self._check_item(container, path)
         inner = container[step] if isinstance(step, int) else container.get(step)
@@ -163,7 +163,7 @@ class _Setting:
         return inner
 
     def _made(self, container: Any, path: Path, steps: list[str | int], here: Place) -> Any:
-        """A section that the file leaves out; built-in profiles are there without being written."""
+        """Create a section that the file leaves out; a built-in profile is copied."""
         _refuse_unknown_name(container, path)
         if path[:-1] == LINK_PROFILES and path[-1] in PROFILES:
             container[path[-1]] = _built_in(PROFILES[str(path[-1])])
@@ -198,7 +198,7 @@ class _Setting:
         self._make_way_for_both(path, value)
 
     def _make_way_for_both(self, path: Path, value: Any) -> None:
-        """What is set for both directions of a built-in profile is its own in neither, unless that was set, too."""
+        """A value for both directions of a built-in profile replaces its values for one, unless they were set, too."""
         profile, rest = path[:PROFILE_DEPTH], path[PROFILE_DEPTH:]
         if profile not in self._built_in or rest[:1] != ("both",):
             return
@@ -211,7 +211,7 @@ class _Setting:
 
 
 def _refuse_unknown_name(container: Any, path: Path) -> None:
-    """A group, node or link profile that nobody has named before is hardly meant."""
+    """Refuse a group, node or link profile that the file does not name: it is a likely mistake."""
     if kind := _NAMED.get(path[:-1]):
         name = str(path[-1])
         known = {*container, *(PROFILES if path[:-1] == LINK_PROFILES else ())}
@@ -223,18 +223,18 @@ def _refuse_unknown_name(container: Any, path: Path) -> None:
 def _steps(path: str) -> Iterator[str | int]:
     for part in path.split("."):
         match = _STEP.match(part)
-        assert match is not None  # parse_override has seen to it
+        assert match is not None  # parse_override has checked it
         yield match[1]
         yield from (int(number) for number in re.findall(r"[0-9]+", match[2]))
 
 
 def _written(path: Path) -> str:
-    """The path as one writes it."""
+    """The path in the form of `--set`."""
     return "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in path)[1:]
 
 
 def _built_in(profile: Profile) -> dict[str, Any]:
-    """A built-in profile as a file would have it."""
+    """A built-in profile in the form of a file."""
     return {"up": _as_written(profile.up), "down": _as_written(profile.down), "mtu": profile.mtu}
 
 

@@ -1,4 +1,4 @@
-"""Which nodes an event is about: `broker`, `sensors[*]`, `sensors[0]`, `sensors[1..3]` (both ends included)."""
+"""Selectors of nodes: `broker`, `sensors[*]`, `sensors[0]`, `sensors[1..3]` (both ends included)."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -9,11 +9,11 @@ from testbed.topology.diagnostics.hints import did_you_mean, quoted
 _SELECTOR = re.compile(r"([^\[\]]+)\[(?:(\*)|([0-9]{1,6})(?:\.\.([0-9]{1,6}))?)\]\Z")
 
 
-TAG = "tag:"  # and the tag: all nodes that have it
+TAG = "tag:"  # prefix of a tag: selects all nodes that have it
 
 
 class SelectorError(ValueError):
-    """No node is meant by this; `hint` names the likeliest that could be."""
+    """The selector selects no node; `hint` names the likeliest one."""
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(message)
@@ -22,15 +22,15 @@ class SelectorError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Members:
-    """The names that selectors can mean."""
+    """The names of nodes and groups that selectors can select."""
 
     nodes: frozenset[str]  # every node's name, also those that come from groups
-    groups: Mapping[str, int | None]  # group -> count, None if that is not known
+    groups: Mapping[str, int | None]  # group -> count; None if it is not known
 
 
 @dataclass(frozen=True, slots=True)
 class MemberRange:
-    """Members of a group that stand side by side. Not their names: thousands of selectors may mean thousands each."""
+    """Consecutive members of a group; not their names, as thousands of selectors may select thousands each."""
 
     group: str
     indices: range
@@ -42,7 +42,7 @@ def member(group: str, index: int) -> str:
 
 
 def select(selector: str, members: Members) -> str | MemberRange | None:
-    """The node or nodes meant; None if the group's count is not known; SelectorError if there are none."""
+    """The node or members of the selector; None if the group's count is not known; SelectorError without any."""
     if "[" not in selector and "]" not in selector:
         return _single(selector, members)
     found = _SELECTOR.match(selector)
@@ -77,7 +77,7 @@ def select(selector: str, members: Members) -> str | MemberRange | None:
 
 
 def merged(member_ranges: Iterable[MemberRange]) -> list[MemberRange]:
-    """The same members, none of them twice."""
+    """Unite overlapping ranges."""
     result: list[MemberRange] = []
     for member_range in sorted(member_ranges, key=lambda s: (s.group, s.indices.start)):
         last = result[-1] if result else None

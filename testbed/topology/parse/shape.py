@@ -1,6 +1,6 @@
-"""The shape of each section: every error becomes a problem.
+"""Check the shape of each section: every error becomes a problem.
 
-The wrong parts are cut out, so that the same run can check the sound rest further.
+The wrong parts are removed, so that later checks can use the valid rest.
 """
 
 import copy
@@ -20,12 +20,9 @@ from testbed.topology.schema.checks import OURS, described
 from testbed.topology.schema.json_schema import known_keys
 from testbed.topology.schema.sections import ONE, SEVERAL, TopologyFile
 
-# Taking the wrong parts out of a file's data, so that the sound rest can be checked further in the same go.
+EVENTS: Path = ("scenario", "events")  # the only list whose items are independent of each other
 
-
-EVENTS: Path = ("scenario", "events")  # the one list whose items stand each for itself
-
-# A required value that is wrong is replaced by a harmless one, or its whole section would have to go.
+# A wrong required value is replaced by a harmless one; without it, its whole section would be removed.
 _STAND_INS: dict[tuple[str, str], Any] = {
     ("nodes", "kind"): "sensor",
     ("groups", "kind"): "sensor",
@@ -52,20 +49,20 @@ def _stand_in(path: Path) -> Any:
 
 
 class Cutting:
-    """The data, of which one wrong part after another is taken away or replaced; the original stays as it is."""
+    """A copy of the data, in which wrong parts are removed or replaced one by one."""
 
     def __init__(self, data: Any) -> None:
         self.data = data
-        self.cut: set[Path] = set()  # in the places of the original file
+        self.cut: set[Path] = set()  # paths in the original file
         scenario = self.data.get("scenario")
         events = scenario.get("events") if isinstance(scenario, dict) else None
         self.events = list(range(len(events))) if isinstance(events, list) else []
 
     def remove(self, wrong: Iterable[Path]) -> bool:
-        """Take out these parts, named by their places in `data`; False if nothing would be left."""
+        """Remove these parts, named by their paths in `data`; False if nothing would be left."""
         if not self.cut:
             self.data = copy.deepcopy(self.data)
-        # Later list items first, so that the places of the earlier ones stay right; parts before what contains them.
+        # Later list items first, so that the indices of earlier ones stay valid; parts before their containers.
         order = sorted(
             set(wrong), key=lambda path: [(type(s) is int, s) for s in path], reverse=True
         )
@@ -92,7 +89,7 @@ class Cutting:
         return path
 
 
-_OF_KEY = "[key]"  # how pydantic says that the key itself is wrong, not its value
+_OF_KEY = "[key]"  # pydantic's mark of a wrong key
 _EXAMPLES = {
     "kind": "add `kind: broker`, `kind: sensor`, `kind: subscriber`, `kind: router` or `kind: external`",
     "count": "add `count: 3`; a single node belongs under `nodes`",
@@ -113,22 +110,22 @@ _EXAMPLES = {
 
 @dataclass(frozen=True, slots=True)
 class Shaped:
-    """The sound part of a file, and the paths of what was wrong."""
+    """The valid part of a file, and the paths of the wrong parts."""
 
     file: TopologyFile
     wrong: frozenset[Path]
-    around: frozenset[Path]  # what contains something wrong
-    events: tuple[int, ...]  # for each event left: its place in the file
+    around: frozenset[Path]  # containers of wrong parts
+    events: tuple[int, ...]  # index in the file of each event that is left
 
     def sound(self, *path: str | int) -> bool:
-        """Whether nothing at, below or around this path was wrong."""
+        """Whether this path, its parts and its containers are valid."""
         return path not in self.around and not any(
             path[:size] in self.wrong for size in range(len(path) + 1)
         )
 
 
 def shape(document: Document, problems: ProblemList) -> Shaped | None:
-    """Check against the models; None if nothing usable is left."""
+    """Check the document against the models; None if no valid part is left."""
     if not isinstance(document.data, dict):
         see = "begin with `nodes:`; topologies/minimal.yaml is a small example"
         if document.data is None:
@@ -161,13 +158,13 @@ def _errors(data: object) -> Sequence[ErrorDetails]:
 
 
 def _to_cut(item: ErrorDetails) -> Path:
-    """What to take out, or replace, so that this error goes away."""
+    """The path of the part to remove or replace because of this error."""
     path: Path = item["loc"]
     if path[-1] == _OF_KEY:
         return path[:-1]
     if item["type"] == "missing":
         return path if has_stand_in(path) else path[:-1]
-    # One wrong item makes its list wrong, as for topics; only events stand each for itself.
+    # One wrong item makes its list wrong, as for topics; only events are independent of each other.
     while isinstance(path[-1], int) and path[:-1] != EVENTS:
         path = path[:-1]
     return path

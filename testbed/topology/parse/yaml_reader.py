@@ -1,7 +1,7 @@
-"""YAML text to plain values, with the place of each: a strict and bounded subset of YAML.
+"""Read YAML into plain values, with the place of each: a strict and bounded subset of YAML.
 
-Read from the parser's events, without PyYAML's constructors, for three reasons: no tag can ever make an object;
-there are no aliases that could multiply; and words keep their meaning. YAML 1.1 would read `on` as true, `1:30` as
+The reader uses the parser's events, not PyYAML's constructors, for three reasons: no tag can create an object; there
+are no aliases that could multiply; and words keep their meaning. YAML 1.1 would read `on` as true, `1:30` as
 90 and `010` as 8; here only true/false, null and plain decimal numbers are more than text.
 """
 
@@ -39,7 +39,7 @@ _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # the same events, abou
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What a file says, and where."""
+    """The data of a file, and the places of its values."""
 
     data: Any
     source: SourceMap
@@ -52,12 +52,12 @@ class _Open:
     path: Path
     items: dict[str, Any] | list[Any]
     key: str | None = None  # of a mapping: the key whose value comes next
-    repeated: bool = False  # that key was there before; its value is dropped
+    repeated: bool = False  # the key is a duplicate; its value is dropped
 
 
 @dataclass(slots=True)
 class _Builder:
-    """Takes events one by one; never recursive, so nesting cannot exhaust the stack."""
+    """Builds the data from events, without recursion, so nesting cannot exhaust the stack."""
 
     problems: ProblemList
     keys: dict[Path, Place]
@@ -66,7 +66,7 @@ class _Builder:
     root: Any = None
 
     def take(self, event: yaml.Event) -> None:
-        """One event of the parser."""
+        """Process one event of the parser."""
         place = _place(event)
         if isinstance(event, yaml.AliasEvent):
             self._stop(
@@ -92,7 +92,7 @@ class _Builder:
             self.open.pop()
 
     def innermost(self) -> Place:
-        """Where the innermost mapping or list began that is not yet complete."""
+        """The start of the innermost incomplete mapping or list."""
         return self.values[self.open[-1].path] if self.open else Place(1, 1)
 
     def _scalar(self, event: yaml.ScalarEvent, place: Place) -> None:
@@ -131,7 +131,7 @@ class _Builder:
         self.open.append(_Open(path, items))
 
     def _put(self, value: Any, place: Place) -> Path:
-        """Store a value where the open container wants it; its path."""
+        """Store a value in the open container; returns its path."""
         if not self.open:
             self.root = value
             path: Path = ()
@@ -144,7 +144,7 @@ class _Builder:
                 assert top.key is not None
                 path = (*top.path, top.key)
                 if top.repeated:
-                    path = (*top.path, top.key, "\0repeated")  # kept apart: the first one counts
+                    path = (*top.path, top.key, "\0repeated")  # the first one counts
                 else:
                     top.items[top.key] = value
                 top.key = None
@@ -159,7 +159,7 @@ class _Builder:
 
 
 def read(text: str, file: str) -> tuple[Document, ProblemList]:
-    """The document and what is wrong with it so far (repeated keys); TopologyErrors if it is no YAML at all."""
+    """The document and its problems so far (repeated keys); TopologyErrors if it is not YAML."""
     keys: dict[Path, Place] = {}
     values: dict[Path, Place] = {}
     source = SourceMap(file, split_lines(text), keys, values)
@@ -186,7 +186,7 @@ def read(text: str, file: str) -> tuple[Document, ProblemList]:
 
 
 def _events(text: str, builder: _Builder) -> Iterator[yaml.Event]:
-    """The parser's events; its own errors become problems with a next step."""
+    """The parser's events; its errors become problems with a next step."""
     problems = builder.problems
     try:
         yield from yaml.parse(text, Loader=_LOADER)
@@ -196,7 +196,7 @@ def _events(text: str, builder: _Builder) -> Iterator[yaml.Event]:
             for mark in (error.problem_mark, error.context_mark)
             if mark is not None and not _at_end(mark, problems.source.lines)
         ]
-        # What is missing at the end of the file is looked for where it began.
+        # A part that is incomplete at the end of the file is reported where it begins.
         place = Place(marks[0].line + 1, marks[0].column + 1) if marks else builder.innermost()
         begin = error.context_mark if error.context_mark in marks else None
         hint = _syntax_hint(problems.source.text(place), error)
@@ -205,7 +205,7 @@ def _events(text: str, builder: _Builder) -> Iterator[yaml.Event]:
 
 
 def _at_end(mark: yaml.Mark, lines: tuple[str, ...]) -> bool:
-    """Whether nothing follows."""
+    """Whether only blanks follow."""
     rest = "".join(lines[mark.line : mark.line + 1])[mark.column :]
     return not any(line.strip() for line in (rest, *lines[mark.line + 1 :]))
 
@@ -218,7 +218,7 @@ def _reason(error: yaml.MarkedYAMLError, begin: yaml.Mark | None) -> str:
 
 
 def _syntax_hint(line: str, error: yaml.MarkedYAMLError) -> str:
-    """What most often is the matter with a line like this one."""
+    """The likeliest mistake in such a line."""
     indent = line[: len(line) - len(line.lstrip())]
     if "\t" in indent:
         return "indent with spaces; YAML forbids tabs there"

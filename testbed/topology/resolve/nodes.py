@@ -263,7 +263,7 @@ def _node(checking: Checking, raw: RawMember, name: str) -> Node:
     defaults = checking.file.defaults
     own: RawHardware = getattr(defaults, raw.kind)
     sources = (raw, own, defaults)
-    # Behind a router, the default link profile is the router's; the short link to it has none.
+    # Behind a router, the file's default profile is for the router's link, not for the short link to the router.
     links = (raw,) if raw.router is not None else sources
     return Node(
         name=name,

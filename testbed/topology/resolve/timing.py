@@ -1,4 +1,4 @@
-"""When an event happens, how often and how long: `at`, `when`, `every`, `for` and `until` of the file."""
+"""The times of an event, from `at`, `when`, `every`, `for` and `until` of the file."""
 
 from dataclasses import dataclass
 
@@ -10,9 +10,6 @@ from testbed.topology.resolve.checking import Checking
 from testbed.topology.resolve.selection import Selection
 from testbed.topology.schema.sections import RawDelay, RawEvent, RawReceived, RawWhen
 from testbed.topology.units import DURATION
-
-# Nothing may begin or go on behind the scenario's end: what a file is told then.
-
 
 LONGER = "lengthen the scenario's `duration`, or let the event {} earlier"
 
@@ -28,31 +25,28 @@ def check_beginning(checking: Checking, path: Path, at_s: float, duration_s: flo
 
 
 def ends(end: int, moment: int) -> str:
-    """When the scenario ends; that the end itself is too late, if that is the mistake."""
+    """The scenario's end as a text; says that the end itself is excluded if `moment` is the end."""
     excluded = ", the end excluded" if moment == end else ""
     return f"the scenario ends at {written(end)}{excluded}"
 
 
 def written(time_ns: int) -> str:
-    """A moment as it would stand in the file."""
+    """A time as the file would give it."""
     return DURATION.write(time_ns / SECOND_NS)
-
-
-# What events wait for (`when` of the file): who receives what, how late, or an overlay that is stable.
 
 
 _SHORTEST_QUIET_S = 1.0  # brokers are asked about once a second
 
 
 class TriggerReader:
-    """Turns what the file says into triggers; whatever is wrong with it goes to the problems."""
+    """Resolves `when` of events to triggers: a reception, a delay, or a stable overlay. Mistakes become problems."""
 
     def __init__(self, checking: Checking, nodes: tuple[Node, ...]) -> None:
         self._checking = checking
         self._receivers = Selection(checking, nodes, _refuse_non_subscriber)
 
     def trigger(self, path: Path, raw: RawWhen) -> Trigger:
-        """What stands at this path."""
+        """The trigger at this path."""
         given = [kind for kind in TriggerKind if getattr(raw, kind) is not None]
         if len(given) != 1 and self._checking.shaped.sound(*path):
             kinds = ", ".join(TriggerKind)
@@ -117,15 +111,15 @@ MAX_TIMES = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """The moments at which it begins, and how long it lasts each time; None: nothing ends it.
+    """The moments at which an event begins, and how long it lasts each time; None: without an end.
 
-    `clear`: nothing was wrong with it.
+    `clear`: no problem was found.
     """
 
     moments_s: tuple[float, ...]
     for_s: float | None = None
     clear: bool = True
-    when: Trigger | None = None  # then the moment counts from when that has come
+    when: Trigger | None = None  # then the moments count from when the trigger fires
 
 
 def timing(
@@ -135,7 +129,7 @@ def timing(
     duration_s: float,
     trigger_reader: TriggerReader,
 ) -> Timing:
-    """As far as it is clear; whatever is wrong with it goes to the problems."""
+    """The timing of an event, as far as it is valid; mistakes become problems."""
     if event.when is not None:
         return _awaited(checking, path, event, trigger_reader.trigger((*path, "when"), event.when))
     begin_s = event.at or 0.0
@@ -170,7 +164,7 @@ def _awaited(checking: Checking, path: Path, event: RawEvent, when: Trigger) -> 
 
 
 def _begins(checking: Checking, path: Path, event: RawEvent, duration_s: float) -> bool:
-    """Whether it is clear when, and that is before the scenario ends."""
+    """Whether the beginning is valid, and before the scenario's end."""
     if event.at is None:
         if checking.shaped.sound(*path, "at"):
             checking.key(path, "`at` is missing here", "add `at: 0s`, or `when`")
