@@ -1,1 +1,1 @@
-"""What a topology file may say: its sections, the values in them, and both as JSON Schema."""
+"""The format of a topology file: its sections, their values, and the JSON Schema of both."""

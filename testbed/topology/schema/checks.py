@@ -1,4 +1,4 @@
-"""How single values of a topology file are checked. Each check also tells the JSON Schema what it accepts."""
+"""Checks of single values of a topology file. Each check has its part of the JSON Schema."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -14,12 +14,12 @@ from testbed.topology.names import PLACEHOLDERS, name_problem, topic_problem
 
 MAX_SELECTORS = 100  # in one event
 MAX_RATES = 10_000
-OURS = "testbed"  # the type of errors that carry a finished message and hint
+OURS = "testbed"  # the type of errors with a complete message and hint
 
 
-@dataclass(frozen=True, eq=False)  # hashed by identity: it stands in type annotations
+@dataclass(frozen=True, eq=False)  # hashed by identity, for type annotations
 class Checked:
-    """Stands in `Annotated[...]`: pydantic calls `check`, editors see `schema`."""
+    """An argument of `Annotated[...]`: pydantic calls `check`, editors use `schema`."""
 
     check: Callable[[Any], Any]
     schema: Mapping[str, Any] = field(default_factory=dict)
@@ -36,13 +36,13 @@ class Checked:
 
 
 def refuse(message: str, hint: str = "", item: int | None = None) -> PydanticCustomError:
-    """An error whose text is ready to be shown; `item` is the one of a list that is wrong."""
+    """An error with a complete text; `item` is the index of the wrong item of a list."""
     context = {"message": message, "hint": hint, "item": item}
     return PydanticCustomError(OURS, "{message}", context)
 
 
 def described(value: object) -> str:
-    """A value of the wrong kind, in words."""
+    """Describe a value of the wrong kind."""
     match value:
         case None:
             return "nothing"
@@ -67,7 +67,7 @@ def text(value: object, what: str) -> str:
 
 
 def line(what: str) -> Checked:
-    """A text of one line, whatever it says."""
+    """Any text of one line."""
 
     def check(value: object) -> str:
         given = text(value, what)
@@ -91,7 +91,7 @@ def quantity(read: Callable[[object], Any], kind: units.Quantity) -> Checked:
 
 
 def choice(what: str, names: Iterable[str]) -> Checked:
-    """One of some names; `what` is what they name, without an article."""
+    """One of these names; `what` is the noun for them, without an article."""
     known = tuple(names)
 
     def check(value: object) -> str:
@@ -121,7 +121,7 @@ def whole(least: int, most: int) -> Checked:
 
 
 def flag() -> Checked:
-    """true or false; other languages' and YAML 1.1's words for them are not taken."""
+    """true or false; other words of YAML 1.1 for them, such as yes, are refused."""
 
     def check(value: object) -> bool:
         if isinstance(value, bool):
@@ -134,7 +134,7 @@ def flag() -> Checked:
 
 
 def probability() -> Checked:
-    """0.1 or 10%: both are clear."""
+    """A probability, as 0.1 or 10%."""
     hint = "write it like 0.1 or 10%"
 
     def check(value: object) -> float:
@@ -192,7 +192,7 @@ def places() -> Checked:
 
 
 def corners() -> Checked:
-    """An area: two opposite corners, whichever stands first."""
+    """An area: two opposite corners, in any order."""
 
     def check(value: object) -> tuple[tuple[float, float], tuple[float, float]]:
         if not isinstance(value, list) or len(value) != 2:
@@ -209,7 +209,7 @@ _AREA = "write it like [[33.5, 133.5], [33.8, 133.7]]"
 
 
 def bounds() -> Checked:
-    """From where to where, both included."""
+    """The least and the largest value, both included."""
     hint = "write it like [0, 90]"
 
     def check(value: object) -> tuple[float, float]:
@@ -237,7 +237,7 @@ def number() -> Checked:
 
 
 def factor(least: float, most: float, example: str = "20") -> Checked:
-    """How many times: a number above zero, within bounds."""
+    """A factor: a number above zero, within bounds."""
     hint = f"write a number from {least:g} to {most:,g}, as in {example}"
 
     def check(value: object) -> float:
@@ -251,7 +251,7 @@ def factor(least: float, most: float, example: str = "20") -> Checked:
 
 
 def rates() -> Checked:
-    """Numbers from zero on, one after the other."""
+    """A list of numbers from zero on."""
     hint = "write a list of numbers, as in [0, 20, 65.5, 10]"
 
     def check(value: object) -> tuple[float, ...]:
@@ -271,7 +271,7 @@ def rates() -> Checked:
 
 
 def parameter() -> Checked:
-    """A value that a method's own code will judge: text, number, true or false."""
+    """A parameter of a method, which checks it itself: text, number, true or false."""
 
     def check(value: object) -> str | int | float | bool:
         if isinstance(value, str | int | float | bool):
@@ -285,7 +285,7 @@ def parameter() -> Checked:
 
 
 def selectors(nobody: str = "nothing happens") -> Checked:
-    """Which nodes: one selector or a list of them, still as texts; `nobody`: what an empty list comes to."""
+    """One selector of nodes or a list of them, as texts; `nobody`: the effect of an empty list, for the message."""
     hint = 'write a node\'s name or "sensors[*]", "sensors[0]", "sensors[1..3]", or a list of these'
 
     def check(value: object) -> tuple[str, ...]:
@@ -308,11 +308,11 @@ def selectors(nobody: str = "nothing happens") -> Checked:
     )
 
 
-# How the values that describe other people's programs, and the router in front of a node, are checked.
+# Values of external nodes, and the router of a node.
 
 
 MAX_WORDS = 200  # of a command
-# As engines read it: [host[:port]/]name[/name...][:tag][@digest]
+# As container engines define it: [host[:port]/]name[/name...][:tag][@digest]
 _PART = r"[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*"
 _HOST = r"[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?(:[0-9]{1,5})?"
 _IMAGE = (
@@ -352,12 +352,12 @@ def variable() -> Checked:
 
 
 def variable_value() -> Checked:
-    """What a variable holds; a bare number would be ambiguous, so it is quoted."""
+    """The value of a variable; a number must be quoted, as it would be ambiguous."""
     return Checked(lambda value: text(value, "a variable's value"), {"type": "string"})
 
 
 def inside_path() -> Checked:
-    """Where a file stands in the container."""
+    """The path of a file in the container."""
 
     def check(value: object) -> str:
         given = text(value, "a path")
@@ -372,17 +372,17 @@ def inside_path() -> Checked:
 
 
 def source_path() -> Checked:
-    """A file on this machine; a relative path begins at the topology file's folder."""
+    """A file on this machine; a relative path starts at the topology file's folder."""
     return Checked(lambda value: text(value, "a file's path"), {"type": "string"})
 
 
 def router() -> Checked:
-    """The router in front: a node's name, or a selector of several."""
+    """The router of a node: a node's name, or a selector of several."""
     return Checked(lambda value: text(value, "a router's name"), {"type": "string"})
 
 
 def command() -> Checked:
-    """A list of words, or a line that the image's shell is to read."""
+    """A list of words, or a line for the image's shell."""
     hint = (
         "write a list like [mosquitto, -c, /etc/mosquitto/mosquitto.conf], or a line for the shell"
     )
@@ -407,16 +407,13 @@ def command() -> Checked:
     return Checked(check, {"anyOf": [{"type": "string"}, words]})
 
 
-# What every mapping of a topology file has in common.
-
-
 class Section(BaseModel):
     """Any mapping of the file."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-# The rules for names and topics. Sockets, interfaces and containers are called after them, so they are strict.
+# Names and topics.
 
 
 _LABEL = r"[A-Za-z0-9][A-Za-z0-9._-]{0,39}"
@@ -436,7 +433,7 @@ def name(what: str, most: int) -> Checked:
 
 
 def label(what: str) -> Checked:
-    """A name that only this file and the reports use: a profile's, a board's."""
+    """A name for this file and the reports only: of a profile, a tag or a dimension."""
 
     def check(value: object) -> str:
         given = text(value, what)
@@ -451,7 +448,7 @@ def label(what: str) -> Checked:
 
 
 def topic() -> Checked:
-    """What a subscriber wants: one exact topic."""
+    """A topic of a subscription: one exact topic."""
 
     def check(value: object) -> str:
         given = text(value, "a topic")
@@ -468,7 +465,7 @@ def topic() -> Checked:
 
 
 def topic_template() -> Checked:
-    """What is published: {node} and {group} stand for the publisher."""
+    """A topic of publications: {node} and {group} stand for the publisher."""
 
     def check(value: object) -> str:
         given = text(value, "a topic")

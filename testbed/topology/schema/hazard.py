@@ -1,4 +1,4 @@
-"""`scenario.hazard` as it is written: the shape of its sections. What they mean together is `hazards`'."""
+"""The sections of `scenario.hazard`; `testbed.topology.resolve.hazard` resolves them."""
 
 from typing import Annotated
 
@@ -45,7 +45,7 @@ _CELL, _STORM, _RAIN = CellModel((0, 0), (0, 0)), Storm(), Rain()
 _SLOPE, _RIVER, _QUAKE = Slope(), River(), Quake((0, 0), 7.0)
 _READINGS, _ALERTS, _HAZARD = Readings(), Alerts(), Hazard(HazardKind.LANDSLIDE, ())
 
-# One topic for all, or one for each group; the tags stand in the paths of errors (`shape`), and in no file.
+# One topic for all, or one for each group; the tags occur in the paths of errors (`shape`), and in no file.
 ONE_TOPIC, TOPICS = "(one)", "(several)"
 AlertTopics = Annotated[
     Annotated[Topic, Tag(ONE_TOPIC)] | Annotated[dict[Member, Topic], Tag(TOPICS)],
@@ -54,7 +54,7 @@ AlertTopics = Annotated[
 
 
 class RawCell(Section):
-    """Where a storm rains: a cell that moves in a straight line while the storm lasts."""
+    """The area of a storm: a cell that moves in a straight line during the storm."""
 
     begin: Place = Field(alias="from", description="[latitude, longitude] of its centre at first")
     end: Place = Field(alias="to", description="[latitude, longitude] of its centre at last")
@@ -65,7 +65,7 @@ class RawCell(Section):
 
 
 class RawStorm(Section):
-    """A storm that is made from the seed."""
+    """A storm that is generated from the seed."""
 
     at: Duration = Field(_STORM.at_s, description="when it begins; default: 0s")
     length: Duration = Field(
@@ -85,14 +85,14 @@ class RawStorm(Section):
 
 
 class RawRain(Section):
-    """How much it rains: exactly one of `series`, `file` and `storm`."""
+    """Rain: exactly one of `series`, `file` and `storm`."""
 
     series: Rates = Field((), description="millimetres per hour, one number after the other")
     period: Duration = Field(600.0, description="how long each number holds; default: 10min")
     file: Annotated[str | None, checks.source_path()] = Field(
         None, description="CSV file with the columns seconds and mm_per_h, beside this one"
     )
-    storm: RawStorm | None = Field(None, description="a storm that is made from the seed")
+    storm: RawStorm | None = Field(None, description="a storm that is generated from the seed")
     before: Metres = Field(
         0.0, description="what fell before the scenario, everywhere, as in 200mm; default: 0mm"
     )
@@ -157,7 +157,7 @@ class RawQuake(Section):
 
 
 class RawReadings(Section):
-    """What every sensor reports again and again."""
+    """Readings that every sensor publishes repeatedly."""
 
     topic: Topic = Field(_READINGS.topic, description="default: readings")
     size: Size = Field(_READINGS.size, description="payload of each; default: 300B")
@@ -169,7 +169,7 @@ class RawReadings(Section):
 
 
 class RawAlerts(Section):
-    """What a sensor publishes when its level changes; the level is the priority."""
+    """Alerts that a sensor publishes when its level changes; the level is the priority."""
 
     topic: AlertTopics = Field(
         "alerts/{group}",
@@ -178,7 +178,7 @@ class RawAlerts(Section):
     size: Size = Field(_ALERTS.size, description="payload of each; default: 200B")
     times: dict[LevelName, Times] = Field(
         {},
-        description="level: how often it is told when it is reached; default: 1, 1, 1, 3 and 20",
+        description="level: number of alerts when it is reached; default: 1, 1, 1, 3 and 20",
     )
     period: Duration = Field(
         _ALERTS.period_s, description="from one time to the next; default: 20s"
@@ -186,7 +186,7 @@ class RawAlerts(Section):
 
 
 class RawHazard(Section):
-    """A disaster that takes its course: what sensors publish follows from it (docs/hazards.md)."""
+    """A disaster, from which the publications of sensors follow (docs/hazards.md)."""
 
     kind: Kind = Field(description="landslide, flood or earthquake")
     nodes: Publishers = Field(description='the sensors that watch it, as in "slopes[*]", or a list')
@@ -194,8 +194,12 @@ class RawHazard(Section):
     slope: RawSlope | None = Field(None, description="of landslides: the ground")
     river: RawRiver | None = Field(None, description="of floods: the river")
     quake: RawQuake | None = Field(None, description="of earthquakes")
-    readings: RawReadings = Field(RawReadings(), description="what sensors report again and again")
-    alerts: RawAlerts = Field(RawAlerts(), description="what they publish when levels change")
+    readings: RawReadings = Field(
+        RawReadings(), description="readings that sensors publish repeatedly"
+    )
+    alerts: RawAlerts = Field(
+        RawAlerts(), description="alerts that sensors publish when levels change"
+    )
     levels: dict[BoundName, Bound] = Field(
         {},
         description="level: share of the threshold that is its bound; default: 60%, 80%, 100% and 115%",

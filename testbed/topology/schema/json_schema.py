@@ -1,5 +1,4 @@
-"""The JSON Schemas of the topology file and of a scenario's own, made from the models in `raw`: for editors, and to
-name known keys."""
+"""The JSON Schemas of topology files and scenario files, from the models in `sections`: for editors and for hints."""
 
 from collections.abc import Iterator
 from functools import cache
@@ -16,7 +15,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def scenario_schema() -> dict[str, Any]:
-    """The same of a file that holds only a scenario."""
+    """The JSON Schema of a scenario file."""
     return _made(RawScenario, "Testbed scenario")
 
 
@@ -30,7 +29,7 @@ def _made(model: type[Section], title: str) -> dict[str, Any]:
 
 
 def _tidy(part: Any) -> Any:
-    """Without titles and defaults made from Python's names and values, which nobody could write in a file."""
+    """Remove titles and defaults that are names and values of Python, not of a file."""
     if isinstance(part, list):
         return [_tidy(item) for item in part]
     if not isinstance(part, dict):
@@ -76,7 +75,7 @@ def _below(part: dict[str, Any], step: str | int) -> list[dict[str, Any]]:
         inner = [part.get("items")]
     elif step in part.get("properties", {}):
         inner = [part["properties"][step]]
-    else:  # sections with names of the user's own
+    else:  # sections whose keys are names of the user
         inner = [part.get("additionalProperties"), *part.get("patternProperties", {}).values()]
     return [item for item in inner if isinstance(item, dict)]
 

@@ -1,6 +1,6 @@
-"""The topology file as it is written: the shape of every section. What the sections mean together is `resolve`'s.
+"""The sections of a topology file; `testbed.topology.resolve` resolves references between them.
 
-Unknown keys are errors everywhere. The descriptions stand in the JSON Schema, so editors show them.
+Unknown keys are errors everywhere. The descriptions are part of the JSON Schema, so editors show them.
 """
 
 from fractions import Fraction
@@ -31,7 +31,7 @@ BOARDS = (
     "pi-5",
 )  # testbed.backends.docker.board_classes
 
-# What may be left out has None in its type; a key that is written needs a value all the same.
+# An optional key has None in its type; a key in the file nevertheless needs a value.
 Rate = Annotated[float | None, checks.quantity(units.parse_rate, units.RATE)]
 Share = Annotated[float | None, checks.quantity(units.parse_share, units.SHARE)]
 Period = Annotated[Fraction | None, checks.quantity(units.parse_period, units.FREQUENCY)]
@@ -89,26 +89,26 @@ DimensionName = Annotated[str, checks.label("a dimension's name")]
 
 
 class RawShape(Section):
-    """One direction of a link. What is left out is not limited."""
+    """One direction of a link. A value that is left out is not limited."""
 
-    rate: Rate = Field(None, description="speed of the line, as in 128kbit/s or 10kB/s")
-    delay: OptionalDuration = Field(None, description="time on the way, as in 60ms")
+    rate: Rate = Field(None, description="rate of the link, as in 128kbit/s or 10kB/s")
+    delay: OptionalDuration = Field(None, description="propagation delay, as in 60ms")
     jitter: OptionalDuration = Field(
         None, description="the delay varies by up to this much, both ways"
     )
     loss: Share = Field(None, description="share of packets lost, as in 0.5%")
     queue: OptionalSize = Field(
         None,
-        description="waiting room in front of the line, as in 32kB; default: one second's worth",
+        description="capacity of the queue, as in 32kB; default: one second at the rate",
     )
     burst: OptionalSize = Field(
         None,
-        description="credit that tbf stores while the line is idle, as in 2kB; default: one frame",
+        description="credit that tbf stores while the link is idle, as in 2kB; default: one frame",
     )
 
 
 class RawProfile(Section):
-    """A kind of access link."""
+    """A kind of link."""
 
     both: RawShape = Field(RawShape(), description="holds for both directions")
     up: RawShape = Field(RawShape(), description="from the node; goes before `both`")
@@ -119,7 +119,7 @@ class RawProfile(Section):
 
 
 class RawLinks(Section):
-    """Who shapes the links, and kinds of links of this file's own."""
+    """The link emulator, and link profiles of this file."""
 
     emulator: EmulatorName = Field("auto", description="auto takes the best the machine has")
     profiles: dict[ProfileName, RawProfile] = Field(
@@ -130,7 +130,7 @@ class RawLinks(Section):
 
 
 class RawMethod(BaseModel):
-    """A method and its parameters; the method itself judges them."""
+    """A method and its parameters, which the method checks."""
 
     model_config = ConfigDict(extra="allow", frozen=True)
     __pydantic_extra__: dict[str, Parameter]
@@ -142,19 +142,19 @@ class RawMethod(BaseModel):
 
 
 class RawOverlay(RawMethod):
-    """Who gets a message."""
+    """The overlay, which decides on the receivers of a message."""
 
     method: OverlayName = Field("star", description="how brokers find the subscribers")
 
 
 class RawDelivery(RawMethod):
-    """In which order bytes leave on a link."""
+    """The delivery method, which decides on the order of bytes on a link."""
 
     method: DeliveryName = Field("fifo", description="how each link's queue is served")
 
 
 class RawHardware(Section):
-    """What a node runs on and hangs on."""
+    """The hardware and the link of a node."""
 
     link: Link = Field(None, description="name of a link profile; default: lan")
     delivery: RawDelivery = Field(
@@ -164,12 +164,12 @@ class RawHardware(Section):
     platform: Platform = Field(None, description="processor to run (or emulate)")
     board: Board = Field(None, alias="class", description="board class, as in pi-3")
     place: Where = Field(
-        None, description="boards: `testbed deploy` takes it to a board; default: this machine"
+        None, description="boards: `testbed deploy` installs it on a board; default: this machine"
     )
 
 
 class RawDefaults(RawHardware):
-    """For nodes that do not say it themselves; the kind's own go before the general ones."""
+    """Defaults for nodes; those of a kind have precedence over the general ones."""
 
     broker: RawHardware = Field(RawHardware(), description="defaults for brokers")
     sensor: RawHardware = Field(RawHardware(), description="defaults for sensors")
@@ -179,14 +179,14 @@ class RawDefaults(RawHardware):
 
 
 class RawSubscription(Section):
-    """What a subscriber wants of a topic; what is left out does not matter."""
+    """A subscription to a topic; a condition that is left out accepts everything."""
 
     topic: Annotated[str | None, checks.topic()] = Field(
         None, description="an exact topic; default: the one that the scenario publishes"
     )
     within: Corners = Field(
         None,
-        description="two corners of an area, [latitude, longitude] each: what comes from there",
+        description="two corners of an area, [latitude, longitude] each: publications from there",
     )
     min_priority: Level = Field(1, description="the lowest level wanted; default: 1")
     where: dict[DimensionName, Bounds] = Field(
@@ -194,7 +194,7 @@ class RawSubscription(Section):
     )
 
 
-# One mapping, or a list of them; the tags stand in the paths of errors (`shape`), and in no file.
+# One mapping, or a list of them; the tags occur in the paths of errors (`shape`), and in no file.
 ONE, SEVERAL = "(one)", "(several)"
 Subscriptions = Annotated[
     Annotated[RawSubscription, Tag(ONE)] | Annotated[list[RawSubscription], Tag(SEVERAL)],
@@ -203,13 +203,15 @@ Subscriptions = Annotated[
 
 
 class RawMember(RawHardware):
-    """What a single node and a group have in common."""
+    """The keys that a single node and a group share."""
 
-    kind: Kind = Field(description="what the node does")
-    topics: list[Topic] = Field([], description="what a subscriber wants: exact topics")
-    tags: list[TagName] = Field([], description="words by which events mean it, as in tag:upstream")
+    kind: Kind = Field(description="kind of node")
+    topics: list[Topic] = Field([], description="exact topics of a subscriber's subscriptions")
+    tags: list[TagName] = Field(
+        [], description="tags by which events select it, as in tag:upstream"
+    )
     subscribe: Subscriptions = Field(
-        [], description="what a subscriber wants of topics: an area, levels; one mapping or a list"
+        [], description="subscriptions with an area or levels: one mapping or a list"
     )
     router: Router = Field(
         None, description='node of kind router whose link it shares, or "group[*]" to take turns'
@@ -246,7 +248,7 @@ class RawNode(RawMember):
 
 
 class RawChoice(Section):
-    """Which of the nodes named are meant."""
+    """A choice among the selected nodes."""
 
     within: Corners = Field(
         None, description="two corners of an area, [latitude, longitude] each: those that are there"
@@ -257,7 +259,7 @@ class RawChoice(Section):
 
 
 class RawTargets(RawChoice):
-    """Nodes to which something happens, or to whose links."""
+    """Nodes of an action, or nodes whose links it affects."""
 
     nodes: Selectors = Field(
         (),
@@ -266,7 +268,7 @@ class RawTargets(RawChoice):
 
 
 class RawFlap(RawTargets):
-    """Links that are cut and restored, again and again."""
+    """Links that are cut and restored repeatedly."""
 
     down: Duration = Field(description="how long the links are cut each time, as in 2s")
     up: Duration = Field(description="how long they work in between, as in 5s")
@@ -281,14 +283,16 @@ class RawChurn(RawTargets):
 
 
 class RawLinkChange(RawTargets, RawShape):
-    """Other values of links; what is not said stays as it is."""
+    """Other values of links; values that are left out do not change."""
 
-    profile: Link = Field(None, description="all values of this profile, before the single ones")
+    profile: Link = Field(
+        None, description="all values of this profile; single values have precedence"
+    )
     direction: Direction = Field("both", description="up (from the node), down or both")
 
 
 class RawPartition(Section):
-    """Sides that cannot reach each other; who is on no side reaches all."""
+    """Sides that cannot reach each other; a node on no side reaches all."""
 
     sides: list[Selectors] = Field(
         description='two or more, each a selector or a list of them: [["north[*]"], ["south[*]", hub]]'
@@ -296,7 +300,7 @@ class RawPartition(Section):
 
 
 class RawLoad(RawTargets):
-    """Datagrams that nobody wants, from these nodes to another."""
+    """Background traffic: datagrams from these nodes to another."""
 
     to: TargetName = Field(description="the node that gets them")
     rate: WrittenRate = Field(description="of each node, headers included, as in 64kbit/s")
@@ -310,7 +314,7 @@ class RawExec(RawTargets):
 
 
 class RawPublish(RawChoice):
-    """Who publishes what, how often."""
+    """Publishers, messages, and their times."""
 
     nodes: Publishers = Field(
         (),
@@ -341,65 +345,66 @@ class RawPublish(RawChoice):
 
 
 class RawReceived(Section):
-    """A message reaches somebody."""
+    """A trigger: a subscriber receives a message."""
 
     nodes: Selectors = Field((), description="subscribers, as in other events; default: any")
     level: Level = Field(1, description="at least this one; default: 1")
     topic: Annotated[str | None, checks.topic()] = Field(None, description="default: any")
-    count: OptionalCount = Field(None, description="so many messages; default: 1")
+    count: OptionalCount = Field(None, description="number of messages; default: 1")
 
 
 class RawDelay(Section):
-    """Messages come late."""
+    """A trigger: messages are late."""
 
     above: Duration = Field(description="longer than this, as in 2s")
     percentile: Annotated[float, checks.factor(1, 100)] = Field(
-        95.0, description="of the delays of what came lately; default: 95"
+        95.0, description="of the recent delays; default: 95"
     )
-    over: Duration = Field(10.0, description="what is lately; default: 10s")
+    over: Duration = Field(10.0, description="window of the recent delays; default: 10s")
     nodes: Selectors = Field((), description="subscribers, as in other events; default: any")
     level: Level = Field(1, description="at least this one; default: 1")
     topic: Annotated[str | None, checks.topic()] = Field(None, description="default: any")
 
 
 class RawWhen(Section):
-    """What an event waits for: exactly one of the first three."""
+    """The trigger of an event: exactly one of the first three."""
 
-    received: RawReceived | None = Field(None, description="a message reaches somebody")
-    delay: RawDelay | None = Field(None, description="messages come late")
+    received: RawReceived | None = Field(None, description="a subscriber receives a message")
+    delay: RawDelay | None = Field(None, description="messages are late")
     stable: StableThing | None = Field(None, description="overlay: no broker's place changes")
-    quiet: OptionalDuration = Field(None, description="stable: for so long; default: 3s")
-    after: Duration = Field(0.0, description="so much later; default: 0s")
+    quiet: OptionalDuration = Field(None, description="stable: for this time; default: 3s")
+    after: Duration = Field(0.0, description="delay after the trigger; default: 0s")
     within: OptionalDuration = Field(
-        None, description="time since the scenario's start after which it is waited for no more"
+        None,
+        description="deadline since the scenario's start; afterwards the trigger does not fire",
     )
 
 
 class RawEvent(Section):
-    """Something that happens: exactly one thing, beside when and how long."""
+    """An event: publications or exactly one action, and its times."""
 
     model_config = ConfigDict(json_schema_extra={"minProperties": 2})
 
     at: OptionalDuration = Field(None, description="time since the scenario's start, as in 5s")
-    when: RawWhen | None = Field(None, description="or: what it waits for; it happens once then")
+    when: RawWhen | None = Field(
+        None, description="or: the trigger that it waits for; it happens once"
+    )
     every: OptionalDuration = Field(
         None, description="again after each such time, until `until` or the scenario's end"
     )
     length: OptionalDuration = Field(
-        None, alias="for", description="how long it lasts each time; then it is undone"
+        None, alias="for", description="duration each time; then it is undone"
     )
-    until: OptionalDuration = Field(
-        None, description="the time, since the scenario's start, at which it is over"
-    )
-    publish: RawPublish | None = Field(None, description="messages that begin to be published")
-    crash: RawTargets | None = Field(None, description="nodes are gone, without a word")
-    stop: RawTargets | None = Field(None, description="nodes end, and leave in order")
-    start: RawTargets | None = Field(None, description="nodes that are down begin again")
-    cut: RawTargets | None = Field(None, description="nothing passes the links of these nodes")
+    until: OptionalDuration = Field(None, description="end, as time since the scenario's start")
+    publish: RawPublish | None = Field(None, description="messages that sensors publish")
+    crash: RawTargets | None = Field(None, description="nodes are killed")
+    stop: RawTargets | None = Field(None, description="nodes shut down in order")
+    start: RawTargets | None = Field(None, description="nodes that are down are started again")
+    cut: RawTargets | None = Field(None, description="the links of these nodes lose all packets")
     restore: RawTargets | None = Field(
-        None, description="links that were cut or changed are as the file says again"
+        None, description="links that were cut or changed are as in the file again"
     )
-    flap: RawFlap | None = Field(None, description="links are cut and restored, again and again")
+    flap: RawFlap | None = Field(None, description="links are cut and restored repeatedly")
     churn: RawChurn | None = Field(None, description="nodes leave and come back at random moments")
     link: RawLinkChange | None = Field(None, description="links get other values")
     partition: RawPartition | None = Field(
@@ -411,27 +416,27 @@ class RawEvent(Section):
 
 
 class RawScenario(Section):
-    """What happens, and for how long."""
+    """The events of a scenario, and its duration."""
 
     duration: Duration = Field(description="length of the scenario, as in 20s")
     settle: Duration = Field(
-        10.0, description="wait at most this long afterwards for messages under way; default: 10s"
+        10.0, description="longest wait afterwards for messages in transit; default: 10s"
     )
-    events: list[RawEvent] = Field([], description="what happens when")
+    events: list[RawEvent] = Field([], description="events, each with its time")
     expect: list[ExpectationLine] = Field(
         [],
-        description="what should come of it, as in level 5 delay p99 < 2s (docs/expectations.md)",
+        description="expectations, as in level 5 delay p99 < 2s (docs/expectations.md)",
     )
     hazard: RawHazard | None = Field(
         None, description="a disaster, from which publications follow (docs/hazards.md)"
     )
     speed: Annotated[float, checks.factor(0.001, 1_000)] = Field(
-        1.0, description="play it so many times as fast: 20; links and nodes keep their pace"
+        1.0, description="factor of the speed, as in 20; links and nodes keep their own"
     )
 
 
 class RawCapture(Section):
-    """What is kept of the packets."""
+    """Captures of packets."""
 
     enabled: Flag = Field(True, description="whether packets are captured at all")
     snaplen: Annotated[int, checks.whole(64, 262_144)] = Field(
@@ -440,26 +445,26 @@ class RawCapture(Section):
 
 
 class TopologyFile(Section):
-    """A lab of brokers, sensors and subscribers on emulated links, and what happens in it."""
+    """A lab of brokers, sensors and subscribers on emulated links, and its scenario."""
 
     name: LabName = Field(None, description="the lab's name; default: the file's name")
     seed: Annotated[int, checks.whole(0, 2**63 - 1)] = Field(
         1, description="chooses all random moments; the same seed, the same run"
     )
     links: RawLinks = Field(RawLinks(), description="link emulator and link profiles")
-    defaults: RawDefaults = Field(
-        RawDefaults(), description="for nodes that do not say it themselves"
-    )
+    defaults: RawDefaults = Field(RawDefaults(), description="defaults for nodes")
     space: dict[DimensionName, Bounds] = Field(
         {},
         description="[least, most] of values that publications have, beside where they come from",
     )
     groups: dict[NodeName, RawGroup] = Field({}, description="several nodes of one kind, by name")
     nodes: dict[NodeName, RawNode] = Field({}, description="single nodes by name")
-    overlay: RawOverlay = Field(RawOverlay(), description="who gets a message")
-    delivery: RawDelivery = Field(RawDelivery(), description="in which order bytes leave on a link")
-    scenario: RawScenario | None = Field(None, description="what happens")
-    deadlines: dict[LevelName, Duration] = Field(
-        {}, description="level: time within which its messages should have come, as in 5: 2s"
+    overlay: RawOverlay = Field(
+        RawOverlay(), description="overlay method, which decides on the receivers of a message"
     )
-    capture: RawCapture = Field(RawCapture(), description="what is kept of the packets")
+    delivery: RawDelivery = Field(RawDelivery(), description="order of bytes on links")
+    scenario: RawScenario | None = Field(None, description="events, and their duration")
+    deadlines: dict[LevelName, Duration] = Field(
+        {}, description="level: time within which its messages should arrive, as in 5: 2s"
+    )
+    capture: RawCapture = Field(RawCapture(), description="captures of packets")
