@@ -1,4 +1,4 @@
-"""The course of a hazard as a whole: levels, failures, neighbours, and what sensors publish."""
+"""The course of a hazard: levels, failures, neighbours, and the publications of sensors."""
 
 import json
 from dataclasses import asdict, replace
@@ -64,7 +64,7 @@ def histories_of(
     return site_histories(replace(hazard, nodes=names or hazard.nodes), PLACES, DURATION_S, seed)
 
 
-def all_said(hazard: Hazard, seed: int) -> list[SensorPublication]:
+def all_publications(hazard: Hazard, seed: int) -> list[SensorPublication]:
     return [
         one
         for history in histories_of(hazard, seed)
@@ -83,14 +83,14 @@ def test_levels_are_one_to_five_and_nothing_is_said_outside_the_scenario(
         assert at == sorted(set(at))
         assert at[-1] < DURATION_S
         assert (levels.highest(history.course) == 5) == (history.failed_s is not None)
-    spoken = all_said(hazard, seed)
-    assert all(0 <= one.at_s < DURATION_S and 1 <= one.priority <= 5 for one in spoken)
-    assert {one.sensor for one in spoken if not one.alert} == set(hazard.nodes)
+    published = all_publications(hazard, seed)
+    assert all(0 <= one.at_s < DURATION_S and 1 <= one.priority <= 5 for one in published)
+    assert {one.sensor for one in published if not one.alert} == set(hazard.nodes)
 
 
 @given(HAZARDS, SEEDS)
 def test_the_same_seed_gives_the_same_course(hazard: Hazard, seed: int) -> None:
-    assert all_said(hazard, seed) == all_said(hazard, seed)
+    assert all_publications(hazard, seed) == all_publications(hazard, seed)
     assert from_json(json.loads(json.dumps(asdict(hazard)))) == hazard
 
 
@@ -124,11 +124,13 @@ def test_another_sensor_changes_nothing_for_the_others_unless_its_failure_alarms
         assert every[place].course == history.course
         assert every[place].index == history.index
     by_sensor = {
-        name: [one for one in all_said(alone, seed) if one.sensor == name] for name in some
+        name: [one for one in all_publications(alone, seed) if one.sensor == name] for name in some
     }
     fewer = replace(alone, nodes=tuple(n for n in NAMES if n in some))
     for name in some:
-        assert [one for one in all_said(fewer, seed) if one.sensor == name] == by_sensor[name]
+        assert [one for one in all_publications(fewer, seed) if one.sensor == name] == by_sensor[
+            name
+        ]
 
 
 @given(HAZARDS, SEEDS)
@@ -173,8 +175,8 @@ def test_a_level_is_told_again_only_until_the_next_and_once_when_it_falls() -> N
         course,
     )
     hazard = Hazard(HazardKind.LANDSLIDE, ("d",), Rain(), alerts=Alerts(period_s=25.0))
-    spoken = [one for one in sensor_publications(hazard, history, 300.0, 1) if one.alert]
-    assert [one.priority for one in spoken] == [4, 4, 4, 2, 1]
+    published = [one for one in sensor_publications(hazard, history, 300.0, 1) if one.alert]
+    assert [one.priority for one in published] == [4, 4, 4, 2, 1]
 
 
 def test_a_level_does_not_flicker_at_its_bound() -> None:

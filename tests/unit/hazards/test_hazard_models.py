@@ -1,4 +1,4 @@
-"""Slopes, rivers and shaking: what each model must do, against formulas computed here."""
+"""Slopes, rivers and ground motion: each model against formulas computed here."""
 
 from math import inf, log10
 

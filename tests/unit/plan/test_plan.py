@@ -1,4 +1,4 @@
-"""The plan: from what exists to what is asked for, nothing more."""
+"""The plan: the steps from the actual to the desired state, nothing more."""
 
 from dataclasses import replace
 from typing import Any
@@ -42,7 +42,7 @@ def valleys() -> Topology:
 
 
 def whole(topology: Topology) -> Actual:
-    """A lab that is as the topology asks."""
+    """A lab in the desired state."""
     names = frozenset(node.name for node in topology.nodes)
     marks = {node.name: Fingerprints(topology).of(node) for node in topology.nodes}
     started = names - {node.name for node in topology.of_kind(NodeKind.ROUTER)}
@@ -177,7 +177,7 @@ def test_any_sequence_of_files_ends_in_exactly_the_last_one(tmp_path_factory, fi
 
 
 def meshed(brokers: int = 2) -> Topology:
-    """Brokers b-0, b-1, ...; s-0 and s-1 are at the first two."""
+    """Brokers b-0, b-1, ...; the first two are the brokers of s-0 and s-1."""
     nodes = [
         *(Node(f"b-{i}", i + 10, NodeKind.BROKER, "lan", address=f"b{i}") for i in range(brokers)),
         *(Node(f"s-{i}", i + 1, NodeKind.SENSOR, "lan", homes=(f"b-{i}",)) for i in range(2)),

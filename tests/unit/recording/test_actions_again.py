@@ -1,4 +1,4 @@
-"""What happened beside publications is played again when it happened, but for starts, which take a while."""
+"""Actions are replayed at the times when they were performed, except for starts, which take a while."""
 
 from testbed.recording.actions import actions_of
 

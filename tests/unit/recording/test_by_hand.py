@@ -1,4 +1,4 @@
-"""Links that were changed by hand are changed again, at the same times and in the same way."""
+"""Changes of links by hand are replayed at the same times and in the same way."""
 
 import pytest
 
@@ -15,8 +15,8 @@ LAB = load_text(
 )
 
 
-def change(order: LinkOrder, t_ns: int) -> dict[str, object]:
-    """As `testbed link` puts it on record."""
+def change(order: Order, t_ns: int) -> dict[str, object]:
+    """The entry that `testbed link` records."""
     shapes = {"shapes": order.shapes()} if order.action is Action.SET else {}
     about = {"action": order.action.value, "links": ["siren"], "directions": [*order.directions]}
     return {"t_ns": t_ns, **about, **shapes}

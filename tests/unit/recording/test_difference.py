@@ -1,4 +1,4 @@
-"""Two rows of publications differ by what is missing, what is too much, and what came at another time."""
+"""Two sequences of publications differ in missing ones, extra ones, and those at another time."""
 
 from dataclasses import replace
 from itertools import permutations
@@ -43,7 +43,7 @@ moments = st.lists(st.integers(0, 60), max_size=5)
 
 @given(moments, moments)
 def test_no_matching_finds_more_that_are_the_same(one, two) -> None:
-    """Against trying all matchings."""
+    """Compared with all possible matchings."""
 
     def row(times: list[int]) -> list[Publication]:
         return [replace(ALERT, at_ns=at) for at in times]

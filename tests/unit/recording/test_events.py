@@ -1,4 +1,4 @@
-"""Everything that happened is one row of events, in the order of time, each told once."""
+"""All events of a run form one sequence in the order of time, each once."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -110,7 +110,7 @@ def test_filters_are_by_kind_node_and_level():
 
 @given(st.lists(st.tuples(st.integers(0, 50), st.integers(0, 5)), max_size=40))
 def test_whatever_comes_late_but_in_time_comes_in_order(arrivals) -> None:
-    """Each event becomes known at most 5 after it happened; held back so long, all come in order, each once."""
+    """Each event becomes known at most 5 after its time; after this delay, all are in order, each once."""
     row, shown = EventQueue(), []
     known = sorted((t + late, t) for t, late in arrivals)
     for now in range(60):

@@ -1,4 +1,4 @@
-"""Captured messages become a script: who speaks for whom, how urgent it is, and what is said of it."""
+"""Captured messages become a script: which sensor publishes for which origin, at which level, and the notes on it."""
 
 from typing import NamedTuple
 
@@ -24,7 +24,7 @@ nodes:
 LEVELS = read_priorities([])
 
 
-class Spoken(NamedTuple):
+class Captured(NamedTuple):
     at_ns: int
     origin: str
     topic: str = "alerts"
@@ -35,10 +35,10 @@ class Spoken(NamedTuple):
 
 def test_known_sensors_speak_for_themselves_and_strangers_are_spoken_for_in_turn():
     said = [
-        Spoken(START_NS, "sensors-1"),
-        Spoken(START_NS + 10, "#7"),
-        Spoken(START_NS + 20, "10.0.0.9"),
-        Spoken(START_NS + 30, "#7"),
+        Captured(START_NS, "sensors-1"),
+        Captured(START_NS + 10, "#7"),
+        Captured(START_NS + 20, "10.0.0.9"),
+        Captured(START_NS + 30, "#7"),
     ]
     script, notes = script_from_capture(said, LAB, LEVELS)
     assert [(one.at_ns, one.node) for one in script.publications] == [
@@ -56,10 +56,10 @@ def test_known_sensors_speak_for_themselves_and_strangers_are_spoken_for_in_turn
 
 def test_levels_are_by_topic_then_their_own_then_by_qos():
     levels = read_priorities(["alerts/#=4", "qos1=2"])
-    assert levels.of(Spoken(0, "a", "alerts/slope", priority=1)) == 4
-    assert levels.of(Spoken(0, "a", "readings", priority=1)) == 1
-    assert levels.of(Spoken(0, "a", "readings", priority=None, qos=1)) == 2
-    assert levels.of(Spoken(0, "a", "readings", priority=None, qos=2)) == 5
+    assert levels.of(Captured(0, "a", "alerts/slope", priority=1)) == 4
+    assert levels.of(Captured(0, "a", "readings", priority=1)) == 1
+    assert levels.of(Captured(0, "a", "readings", priority=None, qos=1)) == 2
+    assert levels.of(Captured(0, "a", "readings", priority=None, qos=2)) == 5
 
 
 @pytest.mark.parametrize(
@@ -72,8 +72,8 @@ def test_a_level_that_is_none_is_refused(text):
 
 
 def test_what_cannot_be_published_or_is_wanted_by_nobody_is_said():
-    said = [Spoken(START_NS, "sensors-0"), Spoken(START_NS, "sensors-0", "", 5)]
-    said += [Spoken(START_NS + 5, "sensors-0", "rain", priority=None, qos=0)]
+    said = [Captured(START_NS, "sensors-0"), Captured(START_NS, "sensors-0", "", 5)]
+    said += [Captured(START_NS + 5, "sensors-0", "rain", priority=None, qos=0)]
     script, notes = script_from_capture(said, LAB, LEVELS)
     assert len(script.publications) == 2
     assert notes == [
@@ -89,7 +89,7 @@ def test_what_cannot_be_published_or_is_wanted_by_nobody_is_said():
 def test_a_lab_without_sensors_cannot_publish():
     hub = load_text("name: hub\nnodes: {broker: {kind: broker, link: lan}}", "hub.yaml")
     with pytest.raises(InputError, match="hub has no sensors"):
-        script_from_capture([Spoken(0, "a")], hub, LEVELS)
+        script_from_capture([Captured(0, "a")], hub, LEVELS)
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_filters_mean_what_the_standard_says(wanted, topic, fits):
 
 @given(st.lists(st.tuples(st.integers(0, 10**9), st.sampled_from(["sensors-0", "#1", "#2"]))))
 def test_times_and_numbers_are_kept_whoever_speaks(said) -> None:
-    messages = sorted(Spoken(START_NS + at, origin) for at, origin in said)
+    messages = sorted(Captured(START_NS + at, origin) for at, origin in said)
     if not messages:
         return
     script, _ = script_from_capture(messages, LAB, LEVELS)

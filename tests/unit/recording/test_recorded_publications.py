@@ -1,4 +1,4 @@
-"""The record of a run says what was published, when, how late, and what of the plan never was."""
+"""The record of a run: the publications, their times and lateness, and the planned ones that never were."""
 
 import json
 import statistics
@@ -31,7 +31,7 @@ actions = st.builds(
 
 
 def logged(publication: Publication, late_ns: int = 0, identity: str = "0") -> dict[str, object]:
-    """As a publisher's log has it."""
+    """A line of a publisher's log."""
     line = {
         "t": START_NS + publication.at_ns + late_ns,
         "node": publication.node,
@@ -78,7 +78,7 @@ def test_two_equal_publications_of_which_one_was_lost_are_told_apart() -> None:
     st.lists(st.tuples(actions, st.integers(0, 10**8), st.booleans()), max_size=30), st.randoms()
 )
 def test_record_and_plan_account_for_every_publication(planned, chance) -> None:
-    """Whatever was published in whatever order of log lines; what is not in a log never happened."""
+    """For any publications, and any order of log lines; a publication without a log line never happened."""
     lines = [
         logged(publication, late, f"{place:x}")
         for place, (publication, late, done) in enumerate(planned)

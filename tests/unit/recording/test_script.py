@@ -1,4 +1,4 @@
-"""What is played of a topology: publications of sensors that something may start again are kept until that is known."""
+"""The script of a topology: publications of a sensor that a trigger may start again stay until that is known."""
 
 from pathlib import Path
 

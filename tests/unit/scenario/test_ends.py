@@ -1,4 +1,4 @@
-"""How what lasts a while ends: for what it did itself only, and at the latest when the scenario is over."""
+"""Actions with a duration end only for themselves, and at the latest when the scenario ends."""
 
 from dataclasses import asdict, replace
 
@@ -88,22 +88,22 @@ def test_what_a_trigger_began_ends_with_the_scenario_if_not_before():
 
 
 def test_the_end_of_one_cut_leaves_the_next():
-    first, mended, lasting = (
+    first, repair, lasting = (
         action_event(ActionKind.CUT, 1, 9),
         action_event(ActionKind.RESTORE, 6),
         action_event(ActionKind.CUT, 7),
     )
-    found = kinds_and_times(compile_actions(lab(first, mended, lasting)))
+    found = kinds_and_times(compile_actions(lab(first, repair, lasting)))
     assert found == [(1, "cut"), (6, "restore"), (7, "cut")]
 
 
 def test_the_end_of_one_crash_leaves_the_next():
-    first, mended, lasting = (
+    first, repair, lasting = (
         action_event(ActionKind.CRASH, 1, 9),
         action_event(ActionKind.START, 6),
         action_event(ActionKind.STOP, 7, 6),
     )
-    found = kinds_and_times(compile_actions(lab(first, mended, lasting)))
+    found = kinds_and_times(compile_actions(lab(first, repair, lasting)))
     assert found == [(1, "crash"), (6, "start"), (7, "stop"), (13, "start")]
 
 
@@ -140,17 +140,17 @@ def test_a_change_that_ends_leaves_what_others_changed():
     st.none() | st.integers(0, END_S - 1),
     st.integers(0, END_S),
 )
-def test_a_link_is_as_the_file_says_but_for_all_changes_that_last(changes, mended_s, now_s):
-    """Held against putting together, in their order, those that have begun and not ended."""
+def test_a_link_is_as_the_file_says_but_for_all_changes_that_last(changes, repaired_s, now_s):
+    """Compared with all changes that have begun and not ended, applied in their order."""
     events = [change(at, for_s, **values) for at, for_s, values in changes]
-    mends = [] if mended_s is None else [action_event(ActionKind.RESTORE, mended_s + 0.5)]
-    expected = asdict(configured_links(LAB)["siren"].up.shape)
+    repairs = [] if repaired_s is None else [action_event(ActionKind.RESTORE, repaired_s + 0.5)]
+    expected = asdict(as_filed(LAB)["siren"].up.shape)
     for at, for_s, values in sorted(changes, key=lambda one: one[0]):
         over_s = END_S + 1 if for_s is None else min(END_S, at + for_s)
-        gone = mended_s is not None and at <= mended_s < now_s
+        gone = repaired_s is not None and at <= repaired_s < now_s
         if at <= now_s < over_s and not gone:
             expected |= values
-    assert asdict(links_after(lab(*events, *mends), now_s).up.shape) == expected
+    assert asdict(links_after(lab(*events, *repairs), now_s).up.shape) == expected
 
 
 def test_the_same_lasting_change_again_and_again_is_kept_once():

@@ -1,4 +1,4 @@
-"""A hazard of a file becomes publications: the same by the same seed, within the scenario, on topics wanted."""
+"""A hazard of a file becomes publications: the same by the same seed, within the scenario, on subscribed topics."""
 
 import os
 from dataclasses import replace
@@ -26,7 +26,7 @@ def written(sent: Publication) -> str:
 
 
 def test_a_small_storm_becomes_this_timeline() -> None:
-    """After a change that is meant, run it once with UPDATE_GOLDEN=1 and read the difference."""
+    """After an intended change, run it once with UPDATE_GOLDEN=1 and read the difference."""
     text = "".join(f"{written(sent)}\n" for sent in compile_timeline(load(FILE)))
     if os.environ.get("UPDATE_GOLDEN"):
         TIMELINE.write_text(text)

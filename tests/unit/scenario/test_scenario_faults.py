@@ -1,4 +1,4 @@
-"""What the file says of actions, moment by moment: how long they last, how often they come, and whom they strike."""
+"""Actions of a file, moment by moment: how long they last, how often they occur, and which nodes they affect."""
 
 from dataclasses import replace
 
@@ -60,10 +60,10 @@ def flap(down_s: float, up_s: float, for_s: float, share: float = 1.0) -> Action
     ],
 )
 def test_what_lasts_a_while_is_undone_for_those_whom_it_struck(kind, undone):
-    action_event, mended = timed_actions(ActionEvent(10.0, kind, NAMES, 0.3, for_s=5.0))
-    assert (action_event.at_ns, mended.at_ns) == (10 * SECOND, 15 * SECOND)
+    action_event, repair = timed_actions(ActionEvent(10.0, kind, NAMES, 0.3, for_s=5.0))
+    assert (action_event.at_ns, repair.at_ns) == (10 * SECOND, 15 * SECOND)
     assert len(action_event.nodes) == 3
-    assert (mended.kind.value, mended.nodes) == (undone, action_event.nodes)
+    assert (repair.kind.value, repair.nodes) == (undone, action_event.nodes)
 
 
 def test_what_is_undone_by_itself_leaves_what_others_broke():

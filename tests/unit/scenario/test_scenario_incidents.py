@@ -1,4 +1,4 @@
-"""What fails in a scenario: seeded, never twice, and mended only where it is broken."""
+"""Faults of a scenario: seeded, never twice for a node, and repaired only where something is broken."""
 
 from dataclasses import replace
 
@@ -68,8 +68,8 @@ def test_all_that_fell_are_started_again_and_nobody_else() -> None:
         ActionEvent(1.0, ActionKind.CRASH, NAMES, 0.3),
         ActionEvent(2.0, ActionKind.START, NAMES),
     )
-    struck, mended = compile_actions(lab(crash, restart))
-    assert struck.nodes == mended.nodes
+    affected, repaired = compile_actions(lab(crash, restart))
+    assert affected.nodes == repaired.nodes
 
 
 @given(FAULTS, st.integers(0, 5))

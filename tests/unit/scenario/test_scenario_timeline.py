@@ -1,4 +1,4 @@
-"""The timeline: the seed's alone, the same for each node whoever else is there, and bounded."""
+"""The timeline depends on the seed alone, is the same for each node whatever the others are, and is bounded."""
 
 import itertools
 import json
@@ -188,7 +188,7 @@ def test_receivers_are_the_subscribers_of_exactly_this_topic() -> None:
 
 
 def test_the_demos_alerts_meet_a_backlog_that_is_gone_before_the_end() -> None:
-    """On the prefecture's line: more bytes than fit when the alerts come, fewer than fit in all."""
+    """On the prefecture's link: more bytes than it can carry during the alerts, fewer in total."""
     demo = load(TOPOLOGIES / "demo.yaml")
     rate = demo.profile(demo.node("prefecture").profile).down.rate_bps
     assert rate is not None

@@ -1,4 +1,4 @@
-"""The plan of a scenario at a glance: what repeats is one row, and the line of time shows when."""
+"""The timeline of a scenario: repetitions share a row, and the line of time shows their moments."""
 
 import io
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What events wait for: when it has come, and when it never does. Held against looking at everything that was seen."""
+"""Triggers of events: when they fire, and when they never do. Compared with a search in all observations."""
 
 from dataclasses import replace
 from math import ceil
@@ -22,7 +22,7 @@ from testbed.topology.model import (
 )
 
 SECOND = 1_000_000_000
-HEARD = Trigger(TriggerKind.RECEIVED, ("siren",), level=5)
+RECEIVED = Trigger(TriggerKind.RECEIVED, ("siren",), level=5)
 SLOW = Trigger(TriggerKind.DELAY, level=4, percentile=95, above_s=2.0, over_s=10.0)
 CALM = Trigger(TriggerKind.STABLE, quiet_s=3.0)
 LAB = Topology(
@@ -54,7 +54,7 @@ def fires(trigger: Trigger, seen: list[Reception]) -> bool:
 
 
 def test_a_message_of_the_level_at_that_node_fires_once():
-    triggers = Triggers({7: HEARD}, 1.0)
+    triggers = Triggers({7: RECEIVED}, 1.0)
     assert not triggers.on_receptions([received(1, level=4), received(1, node="office")])
     assert triggers.on_receptions([received(2), received(3)]) == [7]
     assert not triggers
@@ -62,8 +62,8 @@ def test_a_message_of_the_level_at_that_node_fires_once():
 
 
 def test_so_many_messages_are_counted():
-    assert not fires(replace(HEARD, count=3), [received(1), received(2)])
-    assert fires(replace(HEARD, count=3), [received(1), received(2), received(3)])
+    assert not fires(replace(RECEIVED, count=3), [received(1), received(2)])
+    assert fires(replace(RECEIVED, count=3), [received(1), received(2), received(3)])
 
 
 def test_only_what_came_lately_counts_for_the_delay():
@@ -94,7 +94,7 @@ def test_what_is_lately_is_divided_by_the_speed_and_delays_are_not():
     half = replace(SLOW, percentile=50, above_s=3.0)
     mixed = [*(received(at / 10, delay_s=1) for at in range(30)), received(4.5, delay_s=4)]
     assert not Triggers({7: half}, 1.0).on_receptions(mixed)
-    assert Triggers({7: half}, 10.0).on_receptions(mixed) == [7]  # the last second is lately
+    assert Triggers({7: half}, 10.0).on_receptions(mixed) == [7]  # the window is the last second
 
 
 def test_a_moment_shorter_than_any_clock_still_holds_what_has_just_come():
@@ -108,7 +108,7 @@ def test_how_long_an_overlay_is_quiet_is_divided_by_the_speed():
     assert not triggers.on_overlay("a", SECOND)
     assert triggers.on_overlay("a", 3 * SECOND // 2) == [7]
     swift = Triggers({7: CALM}, 1_000.0)
-    assert not swift.on_overlay("a", 0)  # it has been seen only once
+    assert not swift.on_overlay("a", 0)  # one observation is not enough
     assert swift.on_overlay("a", SECOND) == [7]
 
 
@@ -151,7 +151,7 @@ def schedule(*events: PublishEvent | ActionEvent, speed: float = 1.0) -> Schedul
 
 
 def test_what_was_waited_for_begins_then_and_what_lasts_is_undone():
-    cut = ActionEvent(2.0, ActionKind.CUT, ("siren",), for_s=5.0, when=HEARD)
+    cut = ActionEvent(2.0, ActionKind.CUT, ("siren",), for_s=5.0, when=RECEIVED)
     plan = schedule(cut)
     assert plan.next_ns is None
     plan.on_receptions([received(10)], round(10.5 * SECOND))
@@ -161,14 +161,14 @@ def test_what_was_waited_for_begins_then_and_what_lasts_is_undone():
 
 
 def test_publications_begin_then_and_end_with_the_scenario():
-    photos = PublishEvent(1.0, ("sensor",), "photos", 2, 9, period_s=10.0, when=HEARD)
+    photos = PublishEvent(1.0, ("sensor",), "photos", 2, 9, period_s=10.0, when=RECEIVED)
     plan = schedule(photos)
     actions = plan.on_receptions([received(30)], 30 * SECOND)
     assert [each.at_ns / SECOND for each in actions] == [31, 41, 51]
 
 
 def test_a_faster_scenario_waits_and_lasts_less():
-    cut = ActionEvent(2.0, ActionKind.CUT, ("siren",), for_s=4.0, when=HEARD)
+    cut = ActionEvent(2.0, ActionKind.CUT, ("siren",), for_s=4.0, when=RECEIVED)
     plan = schedule(cut, speed=2.0)
     plan.on_receptions([received(10)], 10 * SECOND)
     performed = [(each.at_ns / SECOND, each.kind.value) for each in plan.due(60 * SECOND)]
@@ -176,7 +176,7 @@ def test_a_faster_scenario_waits_and_lasts_less():
 
 
 def test_what_never_comes_is_told_at_its_deadline_or_at_the_end():
-    late = replace(HEARD, within_s=20.0)
+    late = replace(RECEIVED, within_s=20.0)
     mark = ActionEvent(0.0, ActionKind.MARK, (), details=(("name", "warned"),), when=late)
     plan = schedule(mark, replace(mark, when=CALM))
     assert plan.give_up(19 * SECOND) == []
@@ -189,7 +189,7 @@ def test_what_never_comes_is_told_at_its_deadline_or_at_the_end():
 
 def test_who_was_struck_before_is_not_struck_again():
     crash = ActionEvent(5.0, ActionKind.CRASH, ("siren",))
-    again = ActionEvent(0.0, ActionKind.CRASH, ("siren",), when=HEARD)
+    again = ActionEvent(0.0, ActionKind.CRASH, ("siren",), when=RECEIVED)
     plan = schedule(crash, again)
     plan.due(6 * SECOND)
     plan.on_receptions([received(7)], 7 * SECOND)

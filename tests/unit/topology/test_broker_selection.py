@@ -1,4 +1,4 @@
-"""Which brokers a node at the edge is told of: those it names, those nearby, else a fair share of them."""
+"""The brokers of a sensor or subscriber: those that it names, those nearby, else a fair share of them."""
 
 from collections import Counter
 from dataclasses import replace

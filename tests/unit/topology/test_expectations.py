@@ -1,4 +1,4 @@
-"""Lines of `expect:` mean what they say, and what is wrong with one is shown word by word."""
+"""Lines of `expect:` are parsed exactly, and a mistake is shown at its word."""
 
 import json
 import os

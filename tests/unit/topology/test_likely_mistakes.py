@@ -1,4 +1,4 @@
-"""What a right file hardly means is said: topics that are published for nobody, or wanted and never published."""
+"""Likely mistakes of a valid file are reported: topics without subscribers, and subscriptions without publishers."""
 
 import json
 import re
@@ -135,14 +135,16 @@ def test_a_file_without_doubts_is_just_valid() -> None:
 def test_a_lab_that_starts_says_its_doubts_first(tmp_path: Path) -> None:
     file = tmp_path / "typo.yaml"
     file.write_text(TYPO)
-    heard: list[Event] = []
+    emitted: list[Event] = []
 
     def no_place(*_: object) -> None:
         raise MissingCapability("no place for a lab")
 
     with pytest.raises(MissingCapability):
-        bring_up(load(file), file, None, heard.append, no_place, lambda _: Choice("none", "a test"))  # type: ignore[arg-type]
-    warned = [event.text for event in heard if isinstance(event, Warned)]
+        bring_up(
+            load(file), file, None, emitted.append, no_place, lambda _: Choice("none", "a test")
+        )  # type: ignore[arg-type]
+    warned = [event.text for event in emitted if isinstance(event, Warned)]
     assert warned == list(find_likely_mistakes(load(file)))
 
 

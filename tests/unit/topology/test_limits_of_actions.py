@@ -1,4 +1,4 @@
-"""What a scenario may ask for: no more than can be done, and nothing that means nothing."""
+"""Limits of a scenario's actions: excessive and meaningless values are refused."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""`--set PATH=VALUE` does what an edit of the file would do, and is told what is wrong as a file is."""
+"""`--set PATH=VALUE` has the effect of an edit of the file, and the same messages."""
 
 import json
 import os

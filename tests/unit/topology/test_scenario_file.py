@@ -1,4 +1,4 @@
-"""A scenario in a file of its own is checked together with the topology; each problem is told of its own file."""
+"""A scenario in a file of its own is checked together with the topology; each problem names its own file."""
 
 import json
 from pathlib import Path

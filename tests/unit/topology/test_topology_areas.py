@@ -1,4 +1,4 @@
-"""Areas in topology files: what is written in degrees is what subscribers get."""
+"""Areas in topology files: subscribers get the publications of the area in degrees."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""How problems are shown: in the order of the file, safe for terminals, and as JSON."""
+"""Problems are shown in the order of the file, safe for terminals, and as JSON."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a right file becomes: names, numbers, addresses, links, and always the same."""
+"""The expansion of a valid file: names, numbers, addresses and links, always the same."""
 
 import ipaddress
 import json
@@ -87,7 +87,7 @@ names = st.text(string.ascii_lowercase + string.digits, min_size=1, max_size=8)
 
 @st.composite
 def topology_files(draw: st.DrawFn) -> str:
-    """Right files, of many shapes."""
+    """Valid files, of many shapes."""
     group_names = draw(st.lists(names, max_size=4, unique=True))
     lines = [f"seed: {draw(st.integers(0, 2**63 - 1))}", "nodes:", "  the-hub: {kind: broker}"]
     lines.append("  the-office: {kind: subscriber, topics: [a, b]}")
@@ -124,7 +124,7 @@ def test_the_same_file_gives_the_same_topology_and_survives_json(text: str) -> N
 
 
 def assert_loads_or_explains(text: str) -> None:
-    """Nothing but a topology or TopologyErrors comes of it."""
+    """The result is a topology or TopologyErrors, nothing else."""
     problems = []
     try:
         load_text(text, "x")

@@ -1,4 +1,4 @@
-"""Golden files: what a wrong file is told, and what a right one becomes.
+"""Golden files: the messages of a wrong file, and the expansion of a valid one.
 
 After a change that is meant, run the tests once with UPDATE_GOLDEN=1 and read the difference.
 """

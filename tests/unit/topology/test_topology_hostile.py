@@ -1,4 +1,4 @@
-"""Files made to hurt: each is one clear error, soon, in little memory."""
+"""Hostile files: each gives one clear error, soon, in little memory."""
 
 import os
 import time
@@ -193,6 +193,6 @@ def test_a_byte_order_mark_is_no_harm(tmp_path: Path) -> None:
 
 def test_a_pipe_instead_of_a_guests_file_keeps_nobody_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    guest = "{kind: external, image: any, files: {/a: pipe, /b: ., /c: /dev/zero, /d: missing}}"
-    error = refused(lambda: load_text(f"nodes: {{a: {guest}}}", "x", folder=tmp_path))
+    external = "{kind: external, image: any, files: {/a: pipe, /b: ., /c: /dev/zero, /d: missing}}"
+    error = refused(lambda: load_text(f"nodes: {{a: {external}}}", "x", folder=tmp_path))
     assert sum("cannot be read as a text" in problem.message for problem in error.problems) == 4

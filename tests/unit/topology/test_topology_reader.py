@@ -1,4 +1,4 @@
-"""YAML as we read it: words keep their meaning, and every value knows its place."""
+"""The YAML reader: words keep their meaning, and every value has its place."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The JSON Schema is valid, current, and agrees with the reader; every example in the documentation is a right file."""
+"""The JSON Schema is valid, current, and agrees with the reader; every example in the documentation is valid."""
 
 import json
 import re
@@ -82,7 +82,7 @@ def test_an_editor_sees_wrong_shapes_too(name: str) -> None:
 
 
 def completed(block: str) -> str:
-    """A fragment, laid over the smallest file."""
+    """A fragment, merged into the smallest file."""
     minimal = (ROOT / "topologies" / "minimal.yaml").read_text(encoding="utf-8")
     own = set(re.findall(r"^(\w+):", block, re.MULTILINE))
     sections = re.split(r"(?m)^(?=\w+:)", minimal)

@@ -1,4 +1,4 @@
-"""Selectors: overlapping ones mean each node once, however they are written."""
+"""Selectors: overlapping ones select each node once, in any notation."""
 
 from hypothesis import given
 from hypothesis import strategies as st

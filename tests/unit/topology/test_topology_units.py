@@ -1,4 +1,4 @@
-"""Quantities: read exactly, written back the same, and never guessed."""
+"""Quantities are read exactly, written back the same, and never guessed."""
 
 import contextlib
 from decimal import Decimal
