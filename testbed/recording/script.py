@@ -83,6 +83,6 @@ def refuse_unknown_nodes(script: Script, topology: Topology) -> None:
     missing += [name for name in affected if name not in nodes and name not in missing]
     if missing:
         raise InputError(
-            f"what is to be played needs {few(missing)}, and the lab has no such sensors or nodes",
+            f"the script needs {few(missing)}, but the lab has no such sensors or nodes",
             "leave out the --set that takes them away",
         )

@@ -40,7 +40,7 @@ def unmatched_topics(topology: Topology) -> tuple[str, ...]:
     ]
     sentences += empty[: MOST_SHOWN - len(sentences)]
     if found > len(sentences):
-        sentences.append(f"{found - len(sentences):,} more topics are published or wanted in vain")
+        sentences.append(f"{found - len(sentences):,} more topics lack publishers or subscribers")
     return tuple(sentences)
 
 

@@ -228,7 +228,7 @@ class Actions:
     def _churn(self, path: Path, raw: RawChurn) -> Details:
         if raw.leave is None and self._checking.shaped.sound(*path):
             hint = "add `leave: 6/min`"
-            self._checking.key(path, "`leave` is missing here: nobody ever leaves", hint)
+            self._checking.key(path, "`leave` is missing here: no node ever leaves", hint)
         rates = [(key, getattr(raw, key)) for key in ("leave", "join")]
         per_s = [(f"{key}_per_s", 0.0 if rate is None else float(1 / rate)) for key, rate in rates]
         return (*per_s, ("by", raw.by))

@@ -65,7 +65,7 @@ def _with_length(checking: Checking, path: Path, raw: RawPublish, when: Timing) 
     if when.for_s is None:
         return raw
     if raw.length is not None:
-        checking.key((*path, "publish", "for"), "`for` is said twice", "keep that of the event")
+        checking.key((*path, "publish", "for"), "`for` is given twice", "keep that of the event")
         return raw
     return raw.model_copy(update={"length": when.for_s})
 
@@ -80,7 +80,7 @@ def _check_repetition(checking: Checking, path: Path, raw: RawPublish) -> None:
             if given is not None:
                 checking.key(
                     (*path, key),
-                    f"`{key}` without `period` or `rate`: how often is not said",
+                    f"`{key}` without `period` or `rate`: the frequency is missing",
                     f"add `period: 1s`, or remove `{key}`",
                 )
     if raw.size > MAX_PAYLOAD_BYTES:

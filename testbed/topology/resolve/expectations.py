@@ -44,7 +44,7 @@ def check_names(line: str, one: Expectation, nodes: Sequence[Node]) -> None:
     sensors = [node for node in nodes if node.kind is NodeKind.SENSOR]
     topics = {topic for node in subscribers for topic in node.subscribed_topics}
     for scope, name, known, what in (
-        ("topic", one.topic, topics, "topic that anybody wants"),
+        ("topic", one.topic, topics, "subscribed topic"),
         ("node", one.node, _names(subscribers), "subscriber, or group of them,"),
         ("from", one.origin, _names(sensors), "sensor, or group of them,"),
     ):

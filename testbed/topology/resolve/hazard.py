@@ -291,7 +291,7 @@ def _alert_topics(
     for node in sensors:
         own = topic.get(node.name) or topic.get(node.group or "")
         if own is None:
-            message = f"nothing is said of the alerts of {node.name}"
+            message = f"there is no topic for the alerts of {node.name}"
             checking.key(path, message, f"add `{node.group or node.name}: alerts/...`")
             break
         found.setdefault(own, []).append(node)

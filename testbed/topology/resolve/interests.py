@@ -163,7 +163,7 @@ def _check_in(checking: Checking, path: Path, name: str, ends: Range) -> bool:
     """Whether these values of a dimension are valid."""
     known = {each: there for each, there in checking.file.space.items() if each not in AREA}
     if name in AREA:
-        hint = "an area is said with `within`, where a node is with `at`"
+        hint = "use `within` for an area, and `at` for the place of a node"
         checking.key(path, f"{name} is no value of a publication", hint)
     elif name not in known:
         if checking.shaped.sound("space"):

@@ -326,7 +326,7 @@ def _check_member(checking: Checking, path: tuple[str, str], raw: RawMember) -> 
             checking.key(
                 (*path, key),
                 f"{with_article(raw.kind)} has no `{key}`; only subscribers do",
-                "what a sensor publishes is said in `scenario`",
+                "the publications of a sensor belong to `scenario`",
             )
 
 

@@ -158,7 +158,7 @@ class Targets:
         """The nodes of the event, each once, in file order; `key` is the key of the selectors."""
         if raw.share == 0:
             hint = "remove the event instead"
-            self._checking.value((*path, "share"), "a share of zero means nobody", hint)
+            self._checking.value((*path, "share"), "a share of zero selects no node", hint)
         if raw.nodes:
             nodes = self._selection.of((*path, key), raw.nodes)
         elif raw.within is not None:
@@ -174,7 +174,7 @@ class Targets:
             placed = any(node.at is not None for node in nodes)
             self._checking.value(
                 (*path, "within"),
-                "none of the nodes meant is in this area",
+                "none of the selected nodes is in this area",
                 "look at the corners" if placed else "say where they are: `at: [33.5, 133.5]`",
             )
         return there

@@ -50,7 +50,9 @@ class TriggerReader:
         given = [kind for kind in TriggerKind if getattr(raw, kind) is not None]
         if len(given) != 1 and self._checking.shaped.sound(*path):
             kinds = ", ".join(TriggerKind)
-            message = "nothing is waited for here" if not given else "it waits for two things"
+            message = (
+                "the trigger is missing here" if not given else "an event waits for one trigger"
+            )
             self._checking.key(path, message, f"give exactly one of {kinds}")
         if raw.quiet is not None and raw.stable is None:
             hint = "remove it, or wait for `stable: overlay`"

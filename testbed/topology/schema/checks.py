@@ -258,7 +258,7 @@ def rates() -> Checked:
         if not isinstance(value, list):
             raise refuse(f"a list of numbers is expected here, not {described(value)}", hint)
         if not value:
-            raise refuse("an empty list: nothing is said", hint)
+            raise refuse("the list is empty", hint)
         for index, item in enumerate(value):
             if type(item) not in (int, float) or not 0 <= item <= 1_000:
                 raise refuse("a number from 0 to 1,000 is expected here", hint, index)
