@@ -70,10 +70,10 @@ def read_priorities(texts: Sequence[str]) -> Priorities:
 def matches(wanted: str, topic: str) -> bool:
     """Whether a topic matches an MQTT topic filter: + is one level, # all that follow (MQTT 4.7)."""
     levels, parts = wanted.split("/"), topic.split("/")
-    for place, level in enumerate(levels):
+    for index, level in enumerate(levels):
         if level == "#":
             return True
-        if place >= len(parts) or level not in ("+", parts[place]):
+        if index >= len(parts) or level not in ("+", parts[index]):
             return False
     return len(levels) == len(parts)
 
@@ -99,7 +99,7 @@ def script_from_capture(
     origins = dict.fromkeys(one.origin for one in usable)
     unknown = [name for name in origins if name not in sensors]
     publisher_of = {name: name for name in origins if name in sensors}
-    publisher_of |= {name: sensors[place % len(sensors)] for place, name in enumerate(unknown)}
+    publisher_of |= {name: sensors[index % len(sensors)] for index, name in enumerate(unknown)}
     start_ns = usable[0].at_ns
     publications = tuple(
         Publication(

@@ -26,10 +26,10 @@ def lateness(late_ns: Iterable[int]) -> Lateness | None:
 
 def quantile(ordered: list[int], share: float) -> float:
     """Linear between neighbours, as the analysis computes percentiles."""
-    place = share * (len(ordered) - 1)
-    below = int(place)
+    position = share * (len(ordered) - 1)
+    below = int(position)
     above = min(below + 1, len(ordered) - 1)
-    return ordered[below] + (ordered[above] - ordered[below]) * (place - below)
+    return ordered[below] + (ordered[above] - ordered[below]) * (position - below)
 
 
 def sentence(late: Lateness | dict[str, Any], what: str = "publications") -> str:

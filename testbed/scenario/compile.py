@@ -83,17 +83,17 @@ def compile_timeline(topology: Topology) -> tuple[Publication, ...]:
         )
     timeline = [
         publication
-        for place, event in enumerate(scenario.publish)
+        for index, event in enumerate(scenario.publish)
         if event.when is None
-        for publication in _event_publications(topology, place, event)
+        for publication in _event_publications(topology, index, event)
     ]
     timeline += [Publication(*publication) for publication in hazard_publications(topology)]
     return _in_order(topology, timeline)
 
 
-def publications_of(topology: Topology, place: int, event: PublishEvent) -> tuple[Publication, ...]:
-    """The publications of one event; `place` is its index among the scenario's publish events."""
-    return _in_order(topology, list(_event_publications(topology, place, event)))
+def publications_of(topology: Topology, index: int, event: PublishEvent) -> tuple[Publication, ...]:
+    """The publications of one event; `index` counts the scenario's publish events."""
+    return _in_order(topology, list(_event_publications(topology, index, event)))
 
 
 def _in_order(topology: Topology, timeline: list[Publication]) -> tuple[Publication, ...]:
@@ -108,17 +108,17 @@ def _in_order(topology: Topology, timeline: list[Publication]) -> tuple[Publicat
 
 
 def _event_publications(
-    topology: Topology, place: int, event: PublishEvent
+    topology: Topology, index: int, event: PublishEvent
 ) -> Iterator[Publication]:
     schedule = publication_schedule(event, topology.scenario.duration_s)
-    for name in _chosen_nodes(event, f"{topology.seed}/{place}"):
+    for name in _chosen_nodes(event, f"{topology.seed}/{index}"):
         yield from _node_publications(
             event,
             schedule,
             name,
             topology.node(name).group,
             topology.place(name, dict(event.values)),
-            random.Random(f"{topology.seed}/{place}/{name}"),
+            random.Random(f"{topology.seed}/{index}/{name}"),
         )
 
 
@@ -184,9 +184,9 @@ _DOWN_AFTER = {
 def compile_actions(topology: Topology) -> tuple[TimedAction, ...]:
     """All actions that have a time, in the order of time; without those that affect no node, or wait for a trigger."""
     pending = PendingActions(topology)
-    for place, event in enumerate(topology.scenario.actions):
+    for index, event in enumerate(topology.scenario.actions):
         if event.when is None:
-            pending.add(place, event)
+            pending.add(index, event)
     end_ns = played_ns(nanoseconds(topology.scenario.duration_s), topology.scenario.speed)
     return (*pending.due(), *pending.closing(end_ns))
 

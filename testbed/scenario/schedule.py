@@ -20,7 +20,7 @@ FIRED, MISSED = "fired", "missed"  # trigger states in the details of a mark
 class WaitingEvent:
     """An event that waits for a trigger."""
 
-    place: int  # index among the publish events, or the action events, of the scenario
+    index: int  # among the publish events, or the action events, of the scenario
     event: PublishEvent | ActionEvent
     trigger: Trigger
 
@@ -32,9 +32,9 @@ def waiting_events(topology: Topology) -> tuple[WaitingEvent, ...]:
         topology.scenario.actions,
     )
     return tuple(
-        WaitingEvent(place, event, event.when)
+        WaitingEvent(index, event, event.when)
         for row in rows
-        for place, event in enumerate(row)
+        for index, event in enumerate(row)
         if event.when is not None
     )
 
@@ -51,9 +51,9 @@ class Schedule:
         self._end_ns = played_ns(nanoseconds(scenario.duration_s), scenario.speed)
         self._waiting_events = waiting_events(topology) if actions is None else ()
         if actions is None:
-            for place, event in enumerate(topology.scenario.actions):
+            for index, event in enumerate(topology.scenario.actions):
                 if event.when is None:
-                    self._pending.add(place, event)
+                    self._pending.add(index, event)
         waited_for = {number: each.trigger for number, each in enumerate(self._waiting_events)}
         self.triggers = Triggers(waited_for, topology.scenario.speed)
         self.performed: list[TimedAction] = []  # actions that were due until now
@@ -114,10 +114,10 @@ class Schedule:
             self._mark(number, FIRED, now_ns)
             one = self._waiting_events[number]
             if isinstance(one.event, ActionEvent):
-                self._pending.add(one.place, one.event, from_ns)
+                self._pending.add(one.index, one.event, from_ns)
             else:
                 begun = replace(one.event, at_s=from_ns / 1e9 + one.event.at_s, when=None)
-                publications += publications_of(self._topology, one.place, begun)
+                publications += publications_of(self._topology, one.index, begun)
         return tuple(publications)
 
     def _mark(self, number: int, what: str, now_ns: int) -> None:

@@ -117,12 +117,12 @@ class PendingActions:
         ] = {}  # number of an action that lasts -> the action that ends it
         self._begun = 0
 
-    def add(self, place: int, event: ActionEvent, from_ns: int = 0) -> None:
+    def add(self, index: int, event: ActionEvent, from_ns: int = 0) -> None:
         """Add the event of this index in the file; its times count from `from_ns` of the scenario."""
         at_ns = from_ns + nanoseconds(event.at_s)
         lasts_ns = None if event.for_s is None else nanoseconds(event.for_s)
         details = dict(event.details)
-        chance = f"{self._seed}/fault/{place}"
+        chance = f"{self._seed}/fault/{index}"
         wanted = None
         if event.share < 1.0:
             wanted = max(1, round(event.share * len(event.nodes)))

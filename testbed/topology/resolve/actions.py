@@ -40,13 +40,13 @@ class Sides:
             hint = 'write two or more: [["north[*]"], ["south[*]"]]'
             self._checking.value(where, "a partition has at least two sides", hint)
         found: list[tuple[Node, ...]] = [
-            self._selection.of((*where, place), selectors) for place, selectors in enumerate(sides)
+            self._selection.of((*where, index), selectors) for index, selectors in enumerate(sides)
         ]
         side_of: dict[str, int] = {}
         behind: dict[str, Node] = {}  # router -> the first node behind it
-        for place, nodes in enumerate(found):
+        for index, nodes in enumerate(found):
             for node in nodes:
-                self._check((*where, place), node, place, side_of, behind)
+                self._check((*where, index), node, index, side_of, behind)
         return tuple(tuple(node.name for node in nodes) for nodes in found)
 
     def named(self, path: Path, name: str) -> Node | None:

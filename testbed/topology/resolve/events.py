@@ -42,9 +42,9 @@ class Publications:
         raw = _with_length(checking, path, raw, when)
         _check_repetition(checking, inner, raw)
         check_values(checking, inner, raw.values)
-        for place, moment in enumerate(when.moments_s):
+        for index, moment in enumerate(when.moments_s):
             publish = replace(_publish(moment, raw, named), when=when.when)
-            if place == 0 and when.clear:
+            if index == 0 and when.clear:
                 _check_times(checking, path, raw, publish, duration_s)
             self.found.append(publish)
             # Every selected node counts, also of an invalid event: checks take time, too.
@@ -155,8 +155,8 @@ def scenario(checking: Checking, nodes: tuple[Node, ...], profiles: LinkProfiles
     trigger_reader = TriggerReader(checking, nodes)
     publications = Publications(checking, nodes, trigger_reader)
     actions = Actions(checking, nodes, profiles, trigger_reader)
-    for place, event in zip(checking.shaped.events, raw.events, strict=True):
-        path: Path = ("scenario", "events", place)
+    for index, event in zip(checking.shaped.events, raw.events, strict=True):
+        path: Path = ("scenario", "events", index)
         if not _has_one_kind(checking, path, event):
             continue
         if event.publish is None:
