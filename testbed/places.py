@@ -35,8 +35,8 @@ def own_state_root() -> Path:
     root = state_root()
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
     about = root.lstat()
-    theirs = about.st_uid != os.geteuid() or stat.S_ISLNK(about.st_mode)
-    if theirs or about.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+    foreign = about.st_uid != os.geteuid() or stat.S_ISLNK(about.st_mode)
+    if foreign or about.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         raise TestbedError(
             f"{root} is not a folder that only you can write to",
             "remove it, or choose another with TESTBED_STATE",

@@ -156,9 +156,9 @@ def find_run(name: str | None) -> RunPlace:
     matching = [f for f in known if name is None or f.name == name or _lab_of(f) == name]
     if not matching:
         names = [folder.name for folder in known]
-        wanted = f"no run {name!r} in {root}" if name else f"no run in {root} yet"
+        message = f"no run {name!r} in {root}" if name else f"no run in {root} yet"
         hint = did_you_mean(name, names) if name and names else "make one: testbed run FILE"
-        raise NoSuchRun(wanted, hint)
+        raise NoSuchRun(message, hint)
     return RunPlace(matching[-1])
 
 

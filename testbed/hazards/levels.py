@@ -33,8 +33,8 @@ def course(steps: Iterable[tuple[float, float]], bounds: Sequence[float], slack:
     level = LOWEST
     for at_s, value in steps:
         reached = LOWEST + sum(value >= bound for bound in bounds)
-        kept = LOWEST + sum(value >= bound * (1.0 - slack) for bound in bounds)
-        level = max(reached, min(level, kept))
+        held = LOWEST + sum(value >= bound * (1.0 - slack) for bound in bounds)
+        level = max(reached, min(level, held))
         if not changes or changes[-1].level != level:
             changes.append(Change(at_s, level))
     return tuple(changes) or (Change(0.0, LOWEST),)

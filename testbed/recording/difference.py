@@ -20,7 +20,7 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """The difference; empty if exactly the wanted publications were found, each within the time limit."""
+    """The difference; empty if exactly the planned publications were found, each within the time limit."""
 
     same: int
     missing: tuple[Publication, ...]
@@ -47,13 +47,13 @@ class Difference:
 
 
 def difference(
-    wanted: Iterable[Publication], found: Iterable[Publication], within_ns: int
+    planned: Iterable[Publication], found: Iterable[Publication], within_ns: int
 ) -> Difference:
     """Compare publications of the same node, topic, priority, size and place, in the order of time.
 
     Two are the same if their times differ by at most the limit. Of the others, as many as possible count as moved.
     """
-    one, two = _by_key(wanted), _by_key(found)
+    one, two = _by_key(planned), _by_key(found)
     same = farthest = 0
     missing: list[Publication] = []
     extra: list[Publication] = []

@@ -41,8 +41,8 @@ class Priorities:
     by_qos: Mapping[int, int] = field(default_factory=lambda: BY_QOS)
 
     def of(self, message: CapturedMessage) -> int:
-        for wanted, level in self.topics:
-            if matches(wanted, message.topic):
+        for topic_filter, level in self.topics:
+            if matches(topic_filter, message.topic):
                 return level
         if message.priority is not None:
             return message.priority
@@ -67,9 +67,9 @@ def read_priorities(texts: Sequence[str]) -> Priorities:
     return Priorities(tuple(topics), by_qos)
 
 
-def matches(wanted: str, topic: str) -> bool:
+def matches(topic_filter: str, topic: str) -> bool:
     """Whether a topic matches an MQTT topic filter: + is one level, # all that follow (MQTT 4.7)."""
-    levels, parts = wanted.split("/"), topic.split("/")
+    levels, parts = topic_filter.split("/"), topic.split("/")
     for index, level in enumerate(levels):
         if level == "#":
             return True

@@ -69,17 +69,17 @@ class _PendingTrigger:
 
     def on_reception(self, seen: Reception) -> bool:
         """Whether the trigger fires with this reception."""
-        wanted = self.trigger
+        trigger = self.trigger
         if (
-            (wanted.nodes and seen.node not in wanted.nodes)
-            or seen.level < wanted.level
-            or wanted.topic not in (None, seen.topic)
+            (trigger.nodes and seen.node not in trigger.nodes)
+            or seen.level < trigger.level
+            or trigger.topic not in (None, seen.topic)
         ):
             return False
-        if wanted.kind is TriggerKind.RECEIVED:
+        if trigger.kind is TriggerKind.RECEIVED:
             self._count += 1
-            return self._count >= wanted.count
-        return wanted.kind is TriggerKind.DELAY and self._too_slow(seen)
+            return self._count >= trigger.count
+        return trigger.kind is TriggerKind.DELAY and self._too_slow(seen)
 
     def _too_slow(self, seen: Reception) -> bool:
         """Whether the percentile (nearest rank) of the recent delays is above the limit."""

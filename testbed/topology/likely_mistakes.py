@@ -19,22 +19,22 @@ def unmatched_topics(topology: Topology) -> tuple[str, ...]:
     """
     if not topology.scenario.publish_events:
         return ()
-    wanted = {  # topic -> subscribers
+    subscribers = {  # topic -> subscribers
         topic: list(dict.fromkeys(name for name, _ in interests))
         for topic, interests in topology.subscriptions.items()
     }
-    published, unsubscribed = _published(topology, wanted.keys())
-    unpublished = [topic for topic in wanted if topic not in published]
+    published, unsubscribed = _published(topology, subscribers.keys())
+    unpublished = [topic for topic in subscribers if topic not in published]
     empty = _empty_areas(topology, published)
     found = len(unsubscribed) + len(unpublished) + len(empty)
     sentences = [
         f"nobody subscribes to {quoted(topic)}, which {_several(names)} publish{_es(names)}"
-        f"{_instead(topic, wanted, 'subscribed topics')}"
+        f"{_instead(topic, subscribers, 'subscribed topics')}"
         for topic, names in list(unsubscribed.items())[:MOST_SHOWN]
     ]
     sentences += [
-        f"nobody publishes {quoted(topic)}, to which {_several(wanted[topic])} "
-        f"subscribe{'s' if len(wanted[topic]) == 1 else ''}"
+        f"nobody publishes {quoted(topic)}, to which {_several(subscribers[topic])} "
+        f"subscribe{'s' if len(subscribers[topic]) == 1 else ''}"
         f"{_instead(topic, published, 'published topics')}"
         for topic in unpublished[: MOST_SHOWN - len(sentences)]
     ]
@@ -45,11 +45,11 @@ def unmatched_topics(topology: Topology) -> tuple[str, ...]:
 
 
 def _published(
-    topology: Topology, wanted: Iterable[str]
+    topology: Topology, subscribed_to: Iterable[str]
 ) -> tuple[dict[str, None], dict[str, list[str]]]:
     """All published topics (in order); and, as written in the file, those without subscribers, and their publishers."""
     groups = {node.name: node.group for node in topology.nodes}
-    subscribed_topics = frozenset(wanted)
+    subscribed_topics = frozenset(subscribed_to)
     published: dict[str, None] = {}
     subscribed: set[str] = set()
     publishers: dict[str, dict[str, None]] = {}

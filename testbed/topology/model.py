@@ -60,7 +60,7 @@ class Shape:
 
     rate_bps: float | None = None  # bits per second
     delay_s: float = 0.0
-    jitter_s: float = 0.0  # the delay varies uniformly by +- this much, order kept
+    jitter_s: float = 0.0  # the delay varies uniformly by +- this much; the order is preserved
     loss: float = 0.0  # share of packets, 0..1
     queue_bytes: int | None = (
         None  # capacity of the queue; None: one second at the link's rate, at least 16 packets
@@ -168,12 +168,12 @@ class Trigger:
         """The trigger as a text for people."""
         if self.kind is TriggerKind.STABLE:
             return f"the overlay is stable for {self.quiet_s:g} s"
-        who = " or ".join(self.nodes[:3]) + (" or others" if len(self.nodes) > 3 else "")
+        receivers = " or ".join(self.nodes[:3]) + (" or others" if len(self.nodes) > 3 else "")
         what = f"level {self.level}" + (f" of {self.topic}" if self.topic else "")
         if self.kind is TriggerKind.RECEIVED:
             times = "" if self.count == 1 else f", {self.count} times"
-            return f"{who or 'somebody'} has received {what}{times}"
-        where = f" at {who}" if who else ""
+            return f"{receivers or 'somebody'} has received {what}{times}"
+        where = f" at {receivers}" if receivers else ""
         return f"the delay of {what}{where} has p{self.percentile:g} above {self.above_s:g} s"
 
 
@@ -332,11 +332,11 @@ class Topology:
     @cached_property
     def subscriptions(self) -> dict[str, list[tuple[str, Interest]]]:
         """Topic -> subscribers and their interests."""
-        wanted: dict[str, list[tuple[str, Interest]]] = {}
+        found: dict[str, list[tuple[str, Interest]]] = {}
         for node in self.of_kind(NodeKind.SUBSCRIBER):
             for interest in node.interests:
-                wanted.setdefault(interest.topic, []).append((node.name, interest))
-        return wanted
+                found.setdefault(interest.topic, []).append((node.name, interest))
+        return found
 
     def profile(self, name: str) -> Profile:
         """The link profile of this name."""

@@ -58,12 +58,12 @@ class ChangedLinks:
             self._lasting.add(by)
         for name in names:
             held = self._by.get(name, {}).items()
-            kept = {
+            others = {
                 one: each
                 for one, each in held
                 if not (lasting and one in self._lasting and each == changes)
             }
-            self._by[name] = {**kept, by: changes}
+            self._by[name] = {**others, by: changes}
 
     def repair(self, names: Iterable[str], by: int | None = None) -> None:
         """Undo all changes of these nodes' links; `by`: only those of this action."""

@@ -33,11 +33,11 @@ class SourceMap:
         """Replace a section by that of another file."""
 
         def joined(own: Mapping[Path, Place], others: Mapping[Path, Place]) -> dict[Path, Place]:
-            kept = {path: place for path, place in own.items() if path[:1] != (name,)}
+            remaining = {path: place for path, place in own.items() if path[:1] != (name,)}
             added = {
                 (name, *path): replace(place, file=section.file) for path, place in others.items()
             }
-            return {**kept, **added}
+            return {**remaining, **added}
 
         return SourceMap(
             self.file,

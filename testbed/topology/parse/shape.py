@@ -131,8 +131,8 @@ def shape(document: Document, problems: ProblemList) -> Shaped | None:
         if document.data is None:
             problems.at(Place(1, 1), "the file is empty", see)
         else:
-            said = f"a topology is a mapping (key: value), not {described(document.data)}"
-            problems.at(document.source.value(()), said, see)
+            message = f"a topology is a mapping (key: value), not {described(document.data)}"
+            problems.at(document.source.value(()), message, see)
         return None
     errors = _errors(document.data)
     _report(errors, document, problems)

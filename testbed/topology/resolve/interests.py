@@ -71,20 +71,20 @@ def with_interests(
     checking: Checking, nodes: tuple[Node, ...], scenario: Scenario, space: Space | None
 ) -> tuple[Node, ...]:
     """Add the interests of their subscriptions to the nodes; mistakes become problems."""
-    wanted: dict[tuple[str, str], list[Interest]] = {}
+    interests: dict[tuple[str, str], list[Interest]] = {}
     for path, one in _written(checking):
         if (interest := _interest(checking, path, one, space)) is not None:
-            wanted.setdefault(_member(path), []).append(interest)
-    by_area = {each.topic for several in wanted.values() for each in several if each.box}
+            interests.setdefault(_member(path), []).append(interest)
+    by_area = {each.topic for several in interests.values() for each in several if each.box}
     _check_places(checking, nodes, scenario, by_area)
     return tuple(
-        replace(node, topics=tuple(dict.fromkeys((*node.topics, *_texts(wanted, node)))))
+        replace(node, topics=tuple(dict.fromkeys((*node.topics, *_texts(interests, node)))))
         for node in nodes
     )
 
 
-def _texts(wanted: Mapping[tuple[str, str], list[Interest]], node: Node) -> Iterator[str]:
-    of_node = wanted.get(_path(node), ()) if node.kind is NodeKind.SUBSCRIBER else ()
+def _texts(interests: Mapping[tuple[str, str], list[Interest]], node: Node) -> Iterator[str]:
+    of_node = interests.get(_path(node), ()) if node.kind is NodeKind.SUBSCRIBER else ()
     return (interest.text for interest in of_node)
 
 

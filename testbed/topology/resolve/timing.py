@@ -60,16 +60,21 @@ class TriggerReader:
         self._check_times(path, raw)
         received, delay = raw.received, raw.delay
         if received is not None:
-            who = self._who((*path, "received"), received)
+            receivers = self._receiver_names((*path, "received"), received)
             count = received.count or 1
             return Trigger(
-                *(TriggerKind.RECEIVED, who, received.level, received.topic),
+                *(TriggerKind.RECEIVED, receivers, received.level, received.topic),
                 count=count,
                 within_s=raw.within,
             )
         if delay is not None:
             return Trigger(
-                *(TriggerKind.DELAY, self._who((*path, "delay"), delay), delay.level, delay.topic),
+                *(
+                    TriggerKind.DELAY,
+                    self._receiver_names((*path, "delay"), delay),
+                    delay.level,
+                    delay.topic,
+                ),
                 percentile=delay.percentile,
                 above_s=delay.above,
                 over_s=delay.over,
@@ -92,7 +97,7 @@ class TriggerReader:
             where = (*path, "delay", "over")
             self._checking.value(where, "no time at all: nothing comes in it", "write it like 10s")
 
-    def _who(self, path: Path, raw: RawReceived | RawDelay) -> tuple[str, ...]:
+    def _receiver_names(self, path: Path, raw: RawReceived | RawDelay) -> tuple[str, ...]:
         if not raw.nodes:
             return ()
         nodes = self._receivers.of((*path, "nodes"), raw.nodes)
