@@ -1,4 +1,4 @@
-"""A lab's life: up, play, status, down. Each module one verb; all of them tell what happens through events."""
+"""A lab from `up` to `down`: one module for each command. All of them report their progress through events."""
 
 from testbed.lab.down import bring_down
 from testbed.lab.inject import inject

@@ -1,6 +1,6 @@
-"""What happens while a scenario is played in a real lab: processes end and begin again, links are cut and change.
+"""Performs a scenario's actions in a real lab: processes end and start again, links are cut and change.
 
-Each action is in the manifest under `actions`, with the moment from which on it held.
+The manifest lists each action under `actions`, with the time from which it held.
 """
 
 import json
@@ -36,16 +36,16 @@ from testbed.scenario.schedule import Schedule
 from testbed.scenario.triggers import Reception, place_in_overlay, reception
 from testbed.topology.model import ActionKind, NodeKind, Topology
 
-# What a scenario that waits for something sees of a real lab: logs as they grow, and the places of brokers.
+# Triggers: new log lines of subscribers, and the positions of brokers in the overlay.
 
 
-POLL_LOGS_S = 0.02  # how often logs are looked at
+POLL_LOGS_S = 0.02  # how often logs are read
 ASK_BROKERS_NS = 1_000_000_000  # how often brokers are asked
 _MARK = b'"receive"'
 
 
 class LabObserver:
-    """Eyes and ears of one scenario. What was logged before the first look counts only from the scenario's start on."""
+    """Observes a lab for the triggers of one scenario. It ignores receptions that were logged before it was made."""
 
     def __init__(self, record: LabRecord, topology: Topology) -> None:
         place = LabPlace.of(record.name)
@@ -62,19 +62,19 @@ class LabObserver:
         self._asked_ns: int | None = None
 
     def receptions(self, start_ns: int) -> list[Reception]:
-        """Those since the last look."""
+        """The receptions that were logged since the last call."""
         seen = (reception(line, start_ns) for line in self._new_lines())
         return [each for each in seen if each is not None]
 
     def time_to_ask(self, now_ns: int) -> bool:
-        """Whether the brokers were not asked lately; they are then."""
+        """Whether it is time to ask the brokers again; if so, the caller asks them now."""
         if self._asked_ns is not None and now_ns - self._asked_ns < ASK_BROKERS_NS:
             return False
         self._asked_ns = now_ns
         return True
 
     def overlay(self) -> Hashable:
-        """Where the brokers are, all together; None if nobody answers. Who is down has no place."""
+        """The positions of all brokers that answer; None if none does. A broker that is down has no position."""
         answers = request_all(self._brokers, {"do": "overlay"})
         places = ((name, place_in_overlay(answers[name]["overlay"])) for name in sorted(answers))
         return tuple(places) or None
@@ -90,7 +90,7 @@ class LabObserver:
             with path.open("rb") as file:
                 file.seek(self._read[name])
                 text = file.read()
-            whole = text[: text.rfind(b"\n") + 1]  # a line that is half written waits
+            whole = text[: text.rfind(b"\n") + 1]  # leave a half-written line for the next call
             self._read[name] += len(whole)
             for line in whole.splitlines():
                 if _MARK in line:
@@ -98,11 +98,11 @@ class LabObserver:
                         yield json.loads(line)
 
 
-PREPARED_TOGETHER_S = 0.1  # what follows so closely is made ready with what comes before
+PREPARED_TOGETHER_S = 0.1  # prepare events that follow so closely together
 
 
 class Actions:
-    """What happens beside the publications that were handed out; whoever watches the clock calls `perform_due`."""
+    """Performs the actions of a scenario beside its publications; the player's loop calls `perform_due`."""
 
     def __init__(
         self,
@@ -115,31 +115,33 @@ class Actions:
     ) -> None:
         self._record = record
         self._topology = topology
-        self.timeline = list(timeline)  # also what triggers have added
-        self.skipped: set[Publication] = set()  # what was due while a node was being started again
-        self.schedule = schedule
+        self.timeline = list(timeline)  # also the publications that triggers have added
+        self.skipped: set[Action] = (
+            set()
+        )  # publications that were due while their node was being started again
+        self.agenda = agenda
         self._observer = LabObserver(record, topology)
         self._emit = emit
         self._make = make
         self._place = LabPlace.of(record.name)
         self._preparation = ActionPreparation(record, topology, emit, make)
         self._starts = NodeStarts(self._prepare_start)
-        self._warned_of_commands = False  # whether it was told that nobody says how they ended
+        self._warned_of_commands = False  # that their exit codes are unknown
 
     def expect_starts(self) -> None:
-        """Nodes may be started again."""
+        """Prepare for nodes that are started again."""
         self._preparation.expect_starts()
 
     def wait_s(self, elapsed_s: float) -> float:
-        """How long until the next one, or until it must be looked whether something has come that is waited for."""
-        next_ns = self.schedule.next_ns
+        """Seconds until the next event, or until the next check of the triggers."""
+        next_ns = self.agenda.next_ns
         wait_s = float("inf") if next_ns is None else next_ns / 1e9 - elapsed_s - AHEAD_S
         looks = self.schedule.triggers or self._starts.nodes
         return min(wait_s, POLL_LOGS_S) if looks else wait_s
 
     def perform_due(self, start_ns: int) -> None:
-        """Let happen what is due; one that cannot be done is a warning, and the scenario goes on."""
-        if self.schedule.triggers and time.time_ns() >= start_ns:
+        """Perform the events that are due. An event that fails is a warning, and the scenario goes on."""
+        if self.agenda.triggers and time.time_ns() >= start_ns:
             self._check_triggers(start_ns)
         while (next_ns := self.schedule.next_ns) is not None:
             ahead_ns = time.time_ns() - start_ns + round(AHEAD_S * 1e9)
@@ -151,11 +153,11 @@ class Actions:
         self._collect(self._starts.finished(), start_ns)
         self._record_ended_commands(time.time_ns() - start_ns, start_ns)
 
-    def _perform_all(self, due: Sequence[TimedAction], start_ns: int) -> None:
-        """In their order, but starts beside the others; who is being started is waited for by what concerns it."""
-        together: list[TimedAction] = []
-        for action in due:
-            start, concerned = action.kind is ActionKind.START, set(action.nodes)
+    def _perform_all(self, due: Sequence[Incident], start_ns: int) -> None:
+        """In their order, but start nodes in parallel; an event that concerns a starting node waits for that start."""
+        together: list[Incident] = []
+        for event in due:
+            start, concerned = event.kind is ActionKind.START, set(event.nodes)
             under_way = not concerned.isdisjoint(self._starts.nodes)
             if under_way or (start and any(concerned.intersection(one.nodes) for one in together)):
                 self._prepare_and_perform(together, start_ns)
@@ -173,7 +175,7 @@ class Actions:
                 self._perform(actions, acts, start_ns)
 
     def _collect(self, started: Sequence[StartResult], start_ns: int) -> None:
-        """Nodes that have been started: what they are still to publish is theirs, and that is on record."""
+        """Record finished starts, and hand out the remaining publications of their nodes."""
         done = []
         for one in started:
             failed = [one.more[FAILED]] if FAILED in one.more else []
@@ -186,7 +188,7 @@ class Actions:
             extend_manifest(self._record.run_place, **{ACTIONS: done})
 
     def end(self, start_ns: int) -> None:
-        """The scenario is over: what never came is told, what goes on ends, and all is on record."""
+        """End the scenario: warn of triggers that never fired, end what goes on, and record all of it."""
         now_ns = time.time_ns() - start_ns
         for sentence in self.schedule.give_up(now_ns, over=True):
             self._emit(Warned(sentence))
@@ -197,7 +199,7 @@ class Actions:
         self._preparation.end_scenario()
 
     def _record_ended_commands(self, now_ns: int, start_ns: int, *, over: bool = False) -> None:
-        """Those that have ended; if nobody can say, that is a warning."""
+        """Record the commands that have ended; warn if their exit codes are unknown."""
         try:
             ended = self._preparation.commands.ended(now_ns, over=over)
         except TestbedError as error:
@@ -208,7 +210,7 @@ class Actions:
         self._perform_all(ended, start_ns)
 
     def _check_triggers(self, start_ns: int) -> None:
-        """Whether something has come that is waited for."""
+        """Fire the triggers whose condition holds."""
         seen = self._observer.receptions(start_ns)
         now_ns = time.time_ns() - start_ns
         more = self.schedule.on_receptions(seen, now_ns)
@@ -220,8 +222,8 @@ class Actions:
         for sentence in self.schedule.give_up(now_ns):
             self._emit(Warned(sentence))
 
-    def _publish(self, more: Sequence[Publication], start_ns: int) -> None:
-        """Who is down, or being started, gets its part when it runs."""
+    def _publish(self, more: Sequence[Action], start_ns: int) -> None:
+        """Hand out publications; a node that is down, or is being started, gets its part when it runs."""
         self.timeline += more
         times, now_ns = Downtimes(self.schedule.performed), time.time_ns() - start_ns
         up = [each for each in more if not times.down(each.node, now_ns)]
@@ -233,12 +235,12 @@ class Actions:
                 clock_offsets(self._record.run_place),
             )
         except TestbedError as error:
-            self._emit(Warned(f"a publication that was waited for: {error.message}"))
-        with self._record.run_place.planned.open("a") as file:
-            file.writelines(json.dumps(asdict(publication)) + "\n" for publication in more)
+            self._emit(Warned(f"a triggered publication: {error.message}"))
+        with self._record.run_place.actions.open("a") as file:
+            file.writelines(json.dumps(asdict(action)) + "\n" for action in more)
 
-    def _perform(self, actions: Sequence[TimedAction], acts: Sequence[Act], start_ns: int) -> None:
-        """Each at its time; what came of them is on record when all are done."""
+    def _perform(self, events: Sequence[Incident], acts: Sequence[Act], start_ns: int) -> None:
+        """Perform each event at its time; record the outcomes when all are done."""
         done: list[dict[str, Any]] = []
         links: list[dict[str, Any]] = []
         for action, act in zip(actions, acts, strict=True):
@@ -254,15 +256,15 @@ class Actions:
         extend_manifest(self._record.run_place, **{ACTIONS: done, LINK_CHANGES: links})
 
     @contextmanager
-    def _prepare_start(self, action: TimedAction) -> Iterator[Start]:
-        """Beside everything else. Nobody else changes the lab meanwhile."""
+    def _prepare_start(self, event: Incident) -> Iterator[Start]:
+        """Prepare a start in parallel to other events. No other command changes the lab meanwhile."""
         run = self._record.run_place
         with self._preparation.lock.shared():
             backend = self._make(self._record.backend, self._place, run, self._topology, ignore)
             yield prepare_start(action.nodes, backend, self._topology, Journal(run.journal))
 
-    def _hand_out_remaining(self, action: TimedAction, start_ns: int) -> None:
-        """What these nodes are still to publish."""
+    def _hand_out_remaining(self, event: Incident, start_ns: int) -> None:
+        """Give these nodes the publications that are still to come."""
         now_ns = time.time_ns() - start_ns
         rest: defaultdict[str, list[Publication]] = defaultdict(list)
         for publication in self.timeline:
@@ -275,15 +277,15 @@ class Actions:
         for node, part in rest.items():
             try:
                 hand_out(self._place, part, start_ns, clock_offsets(self._record.run_place))
-            except TestbedError as error:  # one that did not start, or is gone again
+            except TestbedError as error:  # the node did not start, or has ended again
                 self.skipped.update(part)
-                self._emit(Warned(f"what {node} was still to publish: {error.message}"))
+                self._emit(Warned(f"remaining publications of {node}: {error.message}"))
 
 
 def hand_out(
     place: LabPlace, timeline: Sequence[Publication], start_ns: int, ahead: Mapping[str, int]
 ) -> None:
-    """Every publisher gets its part; who has a clock of its own that is so far `ahead`, by that."""
+    """Give every publisher its part; `ahead` says how far a node's own clock is ahead (ns)."""
     parts: defaultdict[str, list[dict[str, Any]]] = defaultdict(list)
     for publication in timeline:
         part = asdict(publication)

@@ -1,4 +1,4 @@
-"""Steps of a plan to calls of a backend, each batch written to the journal first."""
+"""Applies the steps of a plan by calls of a backend; each batch is written to the journal first."""
 
 from collections.abc import Callable, Sequence
 
@@ -27,7 +27,7 @@ def apply(
     journal: Journal,
     emit: Emit,
 ) -> list[NodeFailure]:
-    """Do the steps in order. A node that fails takes part no further, the others go on; which failed, and how."""
+    """Do the steps in order, and return the failures. Skip the further steps of a node that has failed."""
     failures: list[NodeFailure] = []
     for kind, batch in batches(steps):
         stage = STAGES[kind]

@@ -1,4 +1,4 @@
-"""Bring a lab to boards: those of its nodes that belong there, the others stay on this machine."""
+"""Deploy a lab to boards: nodes with `place: boards` go there, the others stay on this machine."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -14,13 +14,13 @@ from testbed.records import LabRecord
 from testbed.topology.model import ActionKind, Topology
 
 NOT_ON_BOARDS = {
-    ActionKind.PARTITION: "boards cannot be parted from each other; `cut` takes their lines away",
+    ActionKind.PARTITION: "boards have no core that could be partitioned; `cut` cuts their links",
     ActionKind.LOAD: "boards send nothing but their own messages",
 }
 
 
 def plan_deployment(topology: Topology, inventory: Path) -> Deployment:
-    """Which board is which node, by the inventory; InputError if that does not work out."""
+    """Assign boards to nodes by the inventory; InputError if that is impossible."""
     from testbed.backends.field.playbooks import read_hosts
 
     hosts = read_hosts(inventory)
@@ -45,7 +45,7 @@ def _refuse_unsupported_actions(topology: Topology) -> None:
 
 
 def limited_to(deployment: Deployment, only: Sequence[str]) -> frozenset[str]:
-    """The nodes on boards that are left out when only these (nodes or hosts) are meant."""
+    """The nodes on boards that are left out if only these (nodes or hosts) are chosen."""
     known = {name for board in deployment.boards for name in (board.node, board.host)}
     if unknown := [name for name in only if name not in known]:
         raise InputError(f"--limit: no board {few(unknown)}", f"there is: {few(sorted(known))}")
@@ -87,6 +87,6 @@ def _choice(topology: Topology, asked: str | None) -> Callable[[str | None], Cho
 
 
 def chosen_boards(deployment: Deployment, only: Sequence[str]) -> list[Board]:
-    """The boards that are meant."""
+    """The boards of these nodes or hosts; all boards if `only` is empty."""
     left_out = limited_to(deployment, only)
     return [board for board in deployment.boards if board.node not in left_out]

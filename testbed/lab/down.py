@@ -1,4 +1,4 @@
-"""Take a lab down: politely if it still answers, by its mark in any case."""
+"""Take a lab down: stop its nodes in order if it still answers, and remove all that carries its mark."""
 
 import shutil
 from collections.abc import Sequence
@@ -32,14 +32,14 @@ from testbed.topology.model import NodeKind, Topology, from_json
 
 STAGE = "stopping nodes"
 NOT_COMPLETE = "the measurement is not complete"
-# A node that stops hands over what it has queued: whoever takes it must still be there.
+# In the order of the data flow: a node that stops hands over its queue, so its receiver must still run.
 STOP_ORDER = (NodeKind.SENSOR, NodeKind.BROKER, NodeKind.SUBSCRIBER, NodeKind.EXTERNAL)
-# What damaged files, a full disk and a dying lab can raise; none of it may keep `down` from its work.
+# Errors of damaged files, a full disk and a dying lab. None of them may stop `down`.
 OBSTACLES = (TestbedError, OSError, ValueError, KeyError, TypeError, AttributeError)
 
 
 def bring_down(name: str, emit: Emit, make: Maker = make_backend) -> LabRecord | None:
-    """Nothing of the lab is left when this returns. Needs no topology file and no live keeper."""
+    """Remove the whole lab. This needs neither its topology file nor a live keeper."""
     with locked(name):
         place = LabPlace.of(name)
         record = load_lab(place)
@@ -54,14 +54,14 @@ def bring_down(name: str, emit: Emit, make: Maker = make_backend) -> LabRecord |
         removed = remove_lab(place, record.backend if record else None)
         remove_lab_folder(place)
     with suppress(InputError), locked(name, "playing"):
-        pass  # the lock of a `play` that was killed goes, too
+        pass  # this removes the lock of a `play` that was killed
     if not existed and not removed:
         emit(Note(f"nothing of a lab named {name!r} is here; {did_you_mean(name, lab_names())}"))
     return record
 
 
 def _clear_boards(place: LabPlace, record: LabRecord, emit: Emit) -> None:
-    """What cannot be cleared is told, and how to do it later: a board that is gone must not keep a lab up."""
+    """Clear the boards. Warn of boards that fail, and go on: an unreachable board must not keep a lab up."""
     from testbed.backends.field.deployment import load
     from testbed.backends.field.removal import clear_boards
 
@@ -75,7 +75,7 @@ def _clear_boards(place: LabPlace, record: LabRecord, emit: Emit) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How the end of one of many labs went: its run folder, if it had one, and why it is not down, if it is not."""
+    """The outcome for one of several labs: its run folder, if it had one, and the error, if it is not down."""
 
     lab: str
     run_folder: str | None
@@ -94,7 +94,7 @@ def bring_all_down(names: Sequence[str], emit: Emit, make: Maker = make_backend)
         except TestbedError as error:
             ended.append(Ended(name, None, error.message, error.hint))
         except OSError as error:
-            ended.append(Ended(name, None, str(error), f"`testbed down {name}` tells more"))
+            ended.append(Ended(name, None, str(error), f"`testbed down {name}` says more"))
     return ended
 
 
@@ -102,7 +102,7 @@ def _finish_run(place: LabPlace, record: LabRecord, emit: Emit, make: Maker) -> 
     """End the nodes in order and complete captures and manifest, as far as the lab still answers."""
     run = record.run_place
     if not run.manifest.exists():
-        emit(Note("the lab had only begun; there is nothing to keep of it"))
+        emit(Note("the lab had only begun; its run folder is removed"))
         shutil.rmtree(run.folder, ignore_errors=True)
         return
     manifest = read_manifest(run)
@@ -123,7 +123,7 @@ def _finish_run(place: LabPlace, record: LabRecord, emit: Emit, make: Maker) -> 
 
 
 def _save_boards(boards: Backend, record: LabRecord, emit: Emit) -> None:
-    """What boards have of a lab that died on this machine."""
+    """Collect the data on the boards of a lab that died on this machine."""
     captured, trouble = boards.captured()
     known = read_manifest(record.run_place).get("capture") or {}
     update_manifest(record.run_place, capture={**known, **captured})
@@ -133,7 +133,7 @@ def _save_boards(boards: Backend, record: LabRecord, emit: Emit) -> None:
 
 
 def _is_alive(backend: Backend, record: LabRecord) -> bool:
-    """Whether there is something to end in order; if the engine cannot be asked, the keeper can still."""
+    """Whether nodes can be stopped in order. If the engine does not answer, ask the keeper."""
     try:
         return backend.inspect().prepared
     except TestbedError:

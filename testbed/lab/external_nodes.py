@@ -1,4 +1,4 @@
-"""Other people's programs, as far as a lab has any: only then the container engine's client is loaded."""
+"""External nodes of a lab: their states and outputs. Only labs that have some load the container engine's client."""
 
 from contextlib import suppress
 
@@ -10,7 +10,7 @@ from testbed.topology.model import NodeKind, Topology, from_json
 
 
 def external_states(place: LabPlace, topology: Topology) -> dict[str, ExternalState]:
-    """How each external node fares."""
+    """The state of each external node."""
     if not topology.of_kind(NodeKind.EXTERNAL):
         return {}
     from testbed.backends.docker import external_nodes
@@ -19,7 +19,7 @@ def external_states(place: LabPlace, topology: Topology) -> dict[str, ExternalSt
 
 
 def stopped_external_nodes(place: LabPlace, topology: Topology) -> list[str]:
-    """Sentences on external nodes whose programs do not run; none where the engine does not tell."""
+    """One sentence for each external node whose program does not run; none if the engine does not answer."""
     states: dict[str, ExternalState] = {}
     with suppress(TestbedError):
         states = external_states(place, topology)
@@ -31,7 +31,7 @@ def stopped_external_nodes(place: LabPlace, topology: Topology) -> list[str]:
 
 
 def save_outputs(record: LabRecord) -> None:
-    """Bring the logs of a lab's external nodes up to date, as far as it still has any."""
+    """Save the output of a lab's external nodes, as far as their containers still exist."""
     run = record.run_place
     try:
         topology = from_json(read_manifest(run)["topology"])

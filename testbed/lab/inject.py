@@ -27,7 +27,7 @@ def inject(
     emit: Emit = ignore,
     values: Mapping[str, float] | None = None,
 ) -> str:
-    """Let a sensor publish now, where it stands; returns the message's id. Warns if nobody wants it."""
+    """Let a sensor publish now, at its place, and return the message's id. Warn if no interest matches."""
     topology = from_json(read_manifest(record.run_place)["topology"])
     sensors = [sensor.name for sensor in topology.of_kind(NodeKind.SENSOR)]
     if node not in sensors:

@@ -1,4 +1,4 @@
-"""The journal: each step is written down before it is done, so that a crash leaves a trace of what was under way."""
+"""The journal: each step is written before it is done, so that a crash leaves a record of the unfinished step."""
 
 import json
 import os

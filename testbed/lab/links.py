@@ -1,4 +1,4 @@
-"""Links while the lab runs: how they are, and changes, each of which is on record in the run's manifest."""
+"""The links of a running lab: their state, and changes of them, which the run's manifest records."""
 
 import time
 from collections import Counter
@@ -28,20 +28,20 @@ from testbed.topology.model import Profile, Topology, from_json
 from testbed.topology.parse.selectors import MemberRange, Members, SelectorError, member, select
 from testbed.topology.profiles import PROFILES
 
-# Which links are meant: by the names of their nodes, as in topology files; `all` means all of them. Pure.
+# Selectors of links: names of their nodes, as in topology files, or `all`. Pure.
 
 
 ALL = "all"
 
 
 def members_of(topology: Topology) -> Members:
-    """The names that selectors can mean in this lab."""
+    """The names that selectors can use in this lab."""
     names = frozenset(node.name for node in topology.nodes)
     return Members(names, Counter(node.group for node in topology.nodes if node.group))
 
 
 def select_links(selectors: Sequence[str], topology: Topology) -> tuple[str, ...]:
-    """The links meant, each once, in the file's order; InputError for a selector that means none."""
+    """The selected links, each once, in the file's order; InputError for a selector without a link."""
     members = members_of(topology)
     meant: set[str] = set()
     for selector in selectors:
@@ -67,7 +67,7 @@ PATIENCE_S = 5.0  # for another command that changes the lab's links at the same
 
 @dataclass(frozen=True, slots=True)
 class LinkView:
-    """One link: what the file says of it, how it is now (None: there is none), what passed (empty: nobody counts)."""
+    """One link: as the file says, as it is now (None: it does not exist), and packet counts (empty: not counted)."""
 
     name: str
     profile: str
@@ -78,7 +78,7 @@ class LinkView:
 
 
 def topology_of(record: LabRecord) -> Topology:
-    """What the lab was made from."""
+    """The topology of the lab, from its manifest."""
     return from_json(read_manifest(record.run_place)["topology"])
 
 
@@ -94,7 +94,7 @@ def known_profile(record: LabRecord, name: str) -> Profile:
 def view_links(
     record: LabRecord, selectors: Sequence[str], make: Maker = make_backend
 ) -> tuple[LinkView, ...]:
-    """The links meant, as they are now; all of them without a selector."""
+    """The selected links as they are now; all of them without a selector."""
     topology = topology_of(record)
     names = select_links(selectors or [ALL], topology)
     backend = _backend(record, topology, ignore, make)
@@ -119,7 +119,7 @@ def change_links(
     emit: Emit,
     make: Maker = make_backend,
 ) -> dict[str, Any] | None:
-    """Do it to all links meant, or to none; the entry in the manifest, or None if all were so already."""
+    """Change all selected links, or none; return the manifest's entry, or None if no link had to change."""
     with locked(record.name, patience_s=PATIENCE_S):
         record = find_lab(record.name)
         topology = topology_of(record)
@@ -135,9 +135,9 @@ def change_links(
 
 
 class LinkChanger:
-    """Changes are worked out and written down here; what is left to do when their time comes is the change itself.
+    """Prepares changes of links and writes them to the journal, so that only the change itself is left to do in time.
 
-    Whoever has one holds the lab's lock: between two changes nobody else may change a link.
+    The caller holds the lab's lock: no other command may change a link between two changes.
     """
 
     def __init__(self, record: LabRecord, topology: Topology, backend: Backend) -> None:
@@ -145,10 +145,8 @@ class LinkChanger:
         self._now = dict(backend.links())
         self._emulator = backend.emulator
 
-    def prepare(
-        self, names: Sequence[str], order: LinkOrder
-    ) -> Callable[[], dict[str, Any]] | None:
-        """What does it, and gives back the manifest's entry; None if all of these links are so already."""
+    def prepare(self, names: Sequence[str], order: Order) -> Callable[[], dict[str, Any]] | None:
+        """A function that makes the change and returns the manifest's entry; None if no link has to change."""
         now = self._now
         if missing := [name for name in names if name not in now]:
             raise TestbedError(
@@ -173,7 +171,7 @@ class LinkChanger:
 def note_changed_links(
     backend: Backend, topology: Topology, anew: frozenset[str], emit: Emit
 ) -> None:
-    """A note on changed links for an `up` that leaves them alone; not on those that it makes anew."""
+    """Note which links were changed and stay so during an `up`; links that the `up` makes anew are left out."""
     now = {name: link for name, link in backend.links().items() if name not in anew}
     if sentence := describe_differences(find_differences(now, configured_links(topology))):
         emit(Note(f"{sentence}; `testbed link reset {topology.name} all` would undo that"))
@@ -182,17 +180,15 @@ def note_changed_links(
 def record_remade_links(
     record: LabRecord, backend: Backend, topology: Topology, anew: frozenset[str]
 ) -> None:
-    """Changed links that an `up` has made anew are as the file says again, as far as it got."""
+    """Record that changed links which an `up` has made anew are as the file says again."""
     changed = still_changed(read_manifest(record.run_place).get(RECORD, []))
     now, configured = backend.links(), configured_links(topology)
     if back := [name for name in changed if name in anew and now.get(name) == configured[name]]:
         _put_on_record(record, _entry(LinkOrder(Action.RESET), back))
 
 
-def _note_unchanged_mtu(
-    order: LinkOrder, names: Sequence[str], topology: Topology, emit: Emit
-) -> None:
-    """The largest packet belongs to the interfaces, which stay."""
+def _note_unchanged_mtu(order: Order, names: Sequence[str], topology: Topology, emit: Emit) -> None:
+    """Note that the MTU stays: it belongs to the interfaces, which are not remade."""
     if order.profile is None:
         return
     sizes = {topology.profile(topology.node(name).profile).mtu for name in names}
@@ -215,7 +211,7 @@ def _entry(order: LinkOrder, links: list[str]) -> dict[str, Any]:
 
 
 def _put_on_record(record: LabRecord, entry: dict[str, Any]) -> dict[str, Any]:
-    """With the moment from which on it holds."""
+    """Add the entry to the manifest, with the current time."""
     dated = {"t_ns": time.time_ns(), **entry}
     extend_manifest(record.run_place, **{RECORD: [dated]})
     return dated

@@ -1,4 +1,4 @@
-"""Nodes of a lab that is up, by hand: they crash, stop and start, as in a scenario, and it is on record as there."""
+"""Crash, stop and start nodes of a lab by hand. The manifest records it like the actions of a scenario."""
 
 import signal
 import time
@@ -27,7 +27,7 @@ def order_nodes(
     emit: Emit,
     make: Maker = make_backend,
 ) -> list[str]:
-    """Let these nodes crash, stop or start; those to which it happened (who is so already is left alone)."""
+    """Crash, stop or start these nodes; return the names of those that changed their state."""
     with locked(record.name, patience_s=PATIENCE_S):
         record = find_lab(record.name)
         topology = topology_of(record)
@@ -69,7 +69,7 @@ def _do(
     elif kind is ActionKind.STOP:
         backend.stop([topology.node(name) for name in names], lambda _: None)
     elif failed := prepare_start(names, backend, topology, journal)():
-        raise TestbedError("; ".join(failed), "`testbed logs` tells more")
+        raise TestbedError("; ".join(failed), "`testbed logs` says more")
 
 
 def _meant(selectors: Sequence[str], topology: Topology) -> list[str]:

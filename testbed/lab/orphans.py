@@ -1,7 +1,7 @@
-"""What carries our mark but belongs to no living lab: what crashes, reboots and deleted folders leave.
+"""Orphans: processes, containers and files with our mark that belong to no living lab, after crashes and reboots.
 
-A mark names its lab's folder and run. Whoever bears it is an orphan if that folder is gone, or is another run's by now.
-A folder that this user may not look into is somebody else's, and never called gone.
+A mark names its lab's folder and run. Its carrier is an orphan if that folder is gone, or belongs to another run.
+A folder that this user may not read belongs to another user, and never counts as gone.
 """
 
 import os
@@ -44,7 +44,7 @@ class OrphanKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Orphan:
-    """One of them. `removable`: whether `testbed down --orphans` takes it away; runs hold captures and stay."""
+    """One orphan. `removable`: whether `testbed down --orphans` removes it; run folders hold captures and stay."""
 
     what: OrphanKind
     name: str
@@ -56,7 +56,7 @@ class Orphan:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """All orphans, and why some kinds could not be looked for."""
+    """All orphans, and the reasons why some kinds could not be searched."""
 
     orphans: tuple[Orphan, ...]
     unseen: tuple[str, ...]
@@ -64,7 +64,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class Cleared:
-    """What was removed, what is left and why, and what could not be looked for, as sentences."""
+    """Sentences on what was removed, what is left and why, and what could not be searched."""
 
     removed: tuple[str, ...]
     left: tuple[str, ...]
@@ -72,7 +72,7 @@ class Cleared:
 
 
 def find_orphans() -> Found:
-    """Everything of this kind on this machine, whichever state folder its lab was in; nothing is changed."""
+    """All orphans on this machine, whatever state folder their lab was in; nothing is changed."""
     processes, (containers, unseen) = all_marked(), _containers_if_engine_answers()
     orphans = (
         *dead_labs(processes, containers),
@@ -91,7 +91,7 @@ def find_orphans() -> Found:
 def remove_orphans(below: Path | None = None) -> Cleared:
     """Remove marked processes, containers, folders and locks that belong to no lab; `below`: only labs of that folder.
 
-    Dead labs are not touched: `bring_down` is for them. Nor are run folders: captures are the user's.
+    Dead labs stay (`bring_down` removes them), and so do run folders: captures belong to the user.
     """
     ended, refused = end_all(lambda: orphan_processes(all_marked(), below))
     removed = [
@@ -116,7 +116,7 @@ def remove_orphans(below: Path | None = None) -> Cleared:
 
 
 def orphan_processes(processes: Iterable[Process], below: Path | None = None) -> list[Process]:
-    """Those whose lab is gone; a folder that only the process itself can see counts as there."""
+    """Processes whose lab is gone; a folder that only the process itself can see counts as present."""
     return [
         process
         for process in processes
@@ -138,7 +138,7 @@ def orphan_containers(
 
 
 def dead_labs(processes: Iterable[Process], containers: Iterable[Container]) -> list[Orphan]:
-    """Labs whose folder is there and whose keeper is not, while no command is at work on them."""
+    """Labs that have a folder but no keeper, while no command changes them."""
     processes, root = list(processes), state_root()
     with_keeper = {process.lab for process in processes if process.role == "keeper"}
     own = {root / name for name in lab_names()}
@@ -158,7 +158,7 @@ def dead_labs(processes: Iterable[Process], containers: Iterable[Container]) -> 
 
 
 def unfinished_runs(processes: Iterable[Process], containers: Iterable[Container]) -> list[Orphan]:
-    """Run folders that say their lab is up, while nothing of it lives."""
+    """Run folders whose manifest says that the lab is up, while no process of it lives."""
     records = (load_lab(LabPlace.of(name)) for name in lab_names())
     living = {record.run for record in records if record is not None}
     living |= {process.run for process in processes}
@@ -177,7 +177,7 @@ def unfinished_runs(processes: Iterable[Process], containers: Iterable[Container
 
 
 def stale_locks() -> list[Path]:
-    """Lock files of this user that nobody holds."""
+    """Lock files of this user that no process holds."""
     try:
         entries = sorted(state_root().iterdir())
     except OSError:
@@ -188,12 +188,12 @@ def stale_locks() -> list[Path]:
 
 
 def _remove_lock(lock: Path) -> bool:
-    """Whether it went: a lock file goes with its last holder, so hold it for a moment."""
+    """Whether the lock file was removed. Its last holder removes it, so hold it for a moment."""
     lab, _, doing = lock.name.removeprefix(".").rpartition(".")
     try:
         with locked(lab, doing):
             return True
-    except InputError:  # somebody has taken it meanwhile
+    except InputError:  # another process has taken it meanwhile
         return False
 
 
@@ -205,7 +205,7 @@ def _containers_if_engine_answers() -> tuple[list[Container], list[str]]:
 
 
 def _lab_exists(folder: Path, run: str) -> bool:
-    """Whether the lab of this folder exists and is still this run's."""
+    """Whether the lab of this folder exists and still has this run."""
     return not _gone(folder, run)
 
 
@@ -221,7 +221,7 @@ def _gone(folder: Path, run: str) -> bool:
 
 
 def _mine(folder: Path) -> bool:
-    """Whether it is a lab's folder that this user may judge."""
+    """Whether this user owns the lab's folder, or is root."""
     try:
         return os.geteuid() in (0, folder.lstat().st_uid)
     except OSError:

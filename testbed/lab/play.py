@@ -1,4 +1,4 @@
-"""Play a scenario: every publisher gets its part of the timeline and a common start, and plays it by itself."""
+"""Play a scenario: every publisher gets its part of the timeline and a common start time, and plays it by itself."""
 
 import json
 import math
@@ -44,7 +44,7 @@ POLL_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """How it went."""
+    """The outcome of a scenario: how many messages were published, expected and received."""
 
     published: int
     expected: int
@@ -61,10 +61,10 @@ def play(
     script: Script | None = None,
     make: Maker = make_backend,
 ) -> Played:
-    """The whole scenario, then at most `settle` seconds for what is still under way.
+    """Play the whole scenario, then wait at most `settle` seconds for messages that are still under way.
 
-    `overloaded`: lines get more than they can carry on purpose; what has not come at the end is no surprise.
-    `script`: what is played instead of the topology's own scenario.
+    `overloaded`: links get more than they can carry on purpose, so missing messages cause no warning.
+    `script`: a script to play instead of the topology's own scenario.
     """
     with locked(record.name, "playing"):
         refuse_dead_lab(record)
@@ -77,8 +77,8 @@ def play(
         return played
 
 
-def _warn_of_failures(record: LabRecord, schedule: Schedule, emit: Emit) -> None:
-    """To the user, and in the manifest: what was measured is of a lab that was not whole."""
+def _warn_of_failures(record: LabRecord, agenda: Agenda, emit: Emit) -> None:
+    """Warn the user, and record in the manifest, that the measured lab was not complete."""
     manifest = read_manifest(record.run_place)
     place, topology = LabPlace.of(record.name), from_json(manifest["topology"])
     on_purpose = Downtimes(schedule.performed).down_at_the_end
@@ -119,10 +119,8 @@ def _play(
             "wait until `testbed status` shows no more publications, or take the lab down",
         )
     if (keeper := Keeper.connect(place)) is not None:
-        keeper.end_scenario()  # an earlier scenario may have broken off
-        keeper.counters(
-            restart=True
-        )  # how late links were while nodes started does not matter here
+        keeper.end_scenario()  # an earlier scenario may have been interrupted
+        keeper.counters(restart=True)  # lateness while nodes started does not count
     if may_start(script, topology):
         actions.expect_starts()
     start_ns = _begin(place, script.publications, clock_offsets(run))
@@ -145,7 +143,7 @@ def _play(
     planned = expected_with_downtimes(topology, timeline, performed)
 
     def expect() -> Counter[str]:
-        """Also what is injected by hand, until the last moment."""
+        """Also messages that are injected by hand, until the last moment."""
         by_hand = injected_since(run, asked_ns, start_ns)
         return planned + expected_with_downtimes(topology, by_hand, performed)
 
@@ -178,9 +176,9 @@ def _silent(statuses: dict[str, NodeStatus]) -> list[str]:
     return [name for name, status in statuses.items() if status.state == "silent"]
 
 
-def _begin(place: LabPlace, timeline: tuple[Publication, ...], ahead: Mapping[str, int]) -> int:
-    """Hand out the timeline; when the scenario starts."""
-    publishers = len({publication.node for publication in timeline})
+def _begin(place: LabPlace, timeline: tuple[Action, ...], ahead: Mapping[str, int]) -> int:
+    """Hand out the timeline; return the start time of the scenario."""
+    publishers = len({action.node for action in timeline})
     head_start_s = HEAD_START_S + HEAD_START_PER_NODE_S * publishers
     start_ns = time.time_ns() + round(head_start_s * 1e9)
     hand_out(place, timeline, start_ns, ahead)
@@ -208,7 +206,7 @@ def _settle(
     expect: Callable[[], Counter[str]],
     emit: Emit,
 ) -> tuple[int, bool]:
-    """Wait until every living receiver has what it should; how many arrived, and whether all did."""
+    """Wait until every live receiver has its messages; return how many arrived, and whether all did."""
     emit(StageStarted(SETTLING, expect().total()))
     receivers = topology.of_kind(NodeKind.SUBSCRIBER)
     deadline = time.monotonic() + topology.scenario.settle_s
@@ -236,7 +234,7 @@ def _settle(
 
 
 class _Counts:
-    """How many messages a receiver got in this scenario: one that was started again counts anew, its log does not."""
+    """Messages that a receiver got in this scenario. A restarted node counts from 0 again, so its log is read."""
 
     def __init__(
         self, run: RunPlace, since_ns: int, before: dict[str, NodeStatus], restarted: frozenset[str]
@@ -247,7 +245,7 @@ class _Counts:
         self._restarted = restarted
 
     def received(self, status: NodeStatus) -> int:
-        """So many until now."""
+        """The number of messages until now."""
         if status.name not in self._restarted:
             return status.received - self._before[status.name].received
         if not self._run.log(status.name).exists():
@@ -260,14 +258,14 @@ class _Counts:
             )
 
 
-# A scenario from a file of its own, for a lab that is up already.
+# Another scenario, or another speed, for a lab that is up.
 
 
 PATIENCE_S = 5.0  # for another command that changes the lab at the same moment
 
 
 def replace_scenario(record: LabRecord, file: Path) -> None:
-    """From now on this is what `play` plays; checked against the lab as it is, and refused if that cannot be."""
+    """Replace the scenario that `play` plays; refuse one that does not fit the lab as it is."""
     with locked(record.name, patience_s=PATIENCE_S):
         run = record.run_place
         manifest = read_manifest(run)
@@ -280,7 +278,7 @@ def replace_scenario(record: LabRecord, file: Path) -> None:
 
 
 def _read_again(record: LabRecord, scenario: Path, lab: Topology) -> Topology:
-    """The topology file as it was when the lab was made, with this scenario; what was set of the old one is over."""
+    """The topology file as it was when the lab was made, with this scenario; drop overrides of the old scenario."""
     source = Path(record.source)
     text = record.run_place.topology.read_text(encoding="utf-8-sig")
     settings = [f"{path}={value}" for path, value in lab.overrides if not _of_scenario(path)]
@@ -299,7 +297,7 @@ def _of_scenario(path: str) -> bool:
 
 
 def _refuse_other_nodes(record: LabRecord, file: Path, lab: Topology, asked: Topology) -> None:
-    """What subscribers want may follow from the scenario, and they have said already what they want."""
+    """Refuse a scenario that changes nodes: interests may follow from it, and subscribers have already subscribed."""
     now = {node.name: node for node in lab.nodes}
     wanted = {node.name: node for node in asked.nodes}
     others = [name for name in {**now, **wanted} if now.get(name) != wanted.get(name)]
@@ -310,11 +308,8 @@ def _refuse_other_nodes(record: LabRecord, file: Path, lab: Topology, asked: Top
         )
 
 
-# Another speed for the scenario of a lab that is up already.
-
-
 def set_speed(record: LabRecord, speed: float) -> None:
-    """From now on `play` plays the scenario so many times as fast as it is written."""
+    """Set how many times as fast as written `play` plays the scenario."""
     with locked(record.name, patience_s=PATIENCE_S):
         topology = from_json(read_manifest(record.run_place)["topology"])
         if not topology.scenario.duration_s:

@@ -1,6 +1,6 @@
-"""Events made ready a moment before their time: when it comes, only the act itself is left to do.
+"""Prepares events shortly before their time, so that only the action itself is left to do in time.
 
-What takes long is to ask the keeper of hundreds of nodes, and to write the journal.
+Preparation takes long: it asks the keeper of hundreds of nodes, and writes the journal.
 """
 
 import signal
@@ -30,12 +30,12 @@ from testbed.scenario import TimedAction
 from testbed.scenario.model import NUMBER
 from testbed.topology.model import ActionEvent, ActionKind, Topology
 
-# Commands that a scenario runs inside nodes: begun when it is time, and on record with how they ended.
+# Commands that a scenario runs inside nodes.
 
 
 @dataclass(frozen=True, slots=True)
 class RunningCommand:
-    """One that has not been seen to end."""
+    """A command that has not ended yet."""
 
     node: str
     output: str  # in the run's folder
@@ -43,7 +43,7 @@ class RunningCommand:
 
 
 class Commands:
-    """Those of one scenario."""
+    """The commands of one scenario: starts them, and records how they ended."""
 
     def __init__(self, run: RunPlace, topology: Topology) -> None:
         self._run = run
@@ -51,8 +51,8 @@ class Commands:
         self._running: list[RunningCommand] = []
         self._begun = 0
 
-    def begin(self, action: TimedAction, backend: Backend) -> None:
-        """In each of the nodes; what they write goes to files of the run."""
+    def begin(self, event: Incident, backend: Backend) -> None:
+        """Run the command in each node of the event; its output goes to files of the run folder."""
         self._run.outputs.mkdir(exist_ok=True)
         for name in action.nodes:
             self._begun += 1
@@ -60,8 +60,8 @@ class Commands:
             ended = backend.execute(self._topology.node(name), action.details["command"], output)
             self._running.append(RunningCommand(name, f"{output.parent.name}/{output.name}", ended))
 
-    def ended(self, now_ns: int, *, over: bool = False) -> list[TimedAction]:
-        """Marks on those that have ended since the last look; `over`: also on those that go on."""
+    def ended(self, now_ns: int, *, over: bool = False) -> list[Incident]:
+        """Mark events for the commands that have ended since the last call; `over`: also for those that still run."""
         marks = []
         for one in [*self._running]:
             code = one.ended()
@@ -78,14 +78,14 @@ class Commands:
         return bool(self._running)
 
 
-# The right to change a lab, held by several parts of one command at once.
+# The lab's lock, shared by several threads of one command.
 
 
 PATIENCE_S = 5.0  # for another command that changes the lab at the same moment
 
 
 class SharedLock:
-    """The first who needs it takes the lab's lock, the last gives it back."""
+    """The lab's lock: the first user takes it, the last user releases it."""
 
     def __init__(self, lab: str) -> None:
         self._lab = lab
@@ -95,7 +95,7 @@ class SharedLock:
 
     @contextmanager
     def shared(self) -> Iterator[None]:
-        """Nobody but this command changes the lab meanwhile; InputError if somebody else does."""
+        """No other command changes the lab meanwhile; InputError if another one already does."""
         with self._guard:
             if self._users == 0:
                 taken = locked(self._lab, patience_s=PATIENCE_S)
@@ -118,7 +118,7 @@ SIGNALS = {ActionKind.CRASH: signal.SIGKILL, ActionKind.STOP: signal.SIGTERM}
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What the manifest says of an act: entries of the links that it changed, and what came of it."""
+    """The manifest's part of an action: entries of the links that it changed, and further details."""
 
     links: list[dict[str, Any]] = field(default_factory=list)
     details: dict[str, Any] = field(default_factory=dict)
@@ -128,7 +128,7 @@ Act = Callable[[], Outcome]
 
 
 class ActionPreparation:
-    """For the incidents of one lab."""
+    """Prepares the events of one lab."""
 
     def __init__(self, record: LabRecord, topology: Topology, emit: Emit, make: Maker) -> None:
         self._record, self._topology = record, topology
@@ -138,12 +138,12 @@ class ActionPreparation:
         self.commands = Commands(record.run_place, topology)
 
     @contextmanager
-    def prepare(self, actions: Sequence[TimedAction]) -> Iterator[list[Act]]:
-        """The act of each. Nobody else changes the lab's links meanwhile."""
+    def prepare(self, events: Sequence[Incident]) -> Iterator[list[Act]]:
+        """A function for each event that performs it. No other command changes the lab's links meanwhile."""
         with ExitStack() as held:
             changer: LinkChanger | None = None
             acts = []
-            for action in actions:
+            for event in events:
                 try:
                     if action.kind.of_links and changer is None:
                         held.enter_context(self.lock.shared())
@@ -154,12 +154,12 @@ class ActionPreparation:
             yield acts
 
     def expect_starts(self) -> None:
-        """Nodes may be started again; where that cannot be prepared, it takes longer."""
+        """Prepare for nodes that are started again; without preparation a start takes longer."""
         with suppress(TestbedError):
             self._backend().expect_starts()
 
     def end_scenario(self) -> None:
-        """Nothing more is expected."""
+        """Tell the keeper that the scenario is over."""
         with suppress(TestbedError):
             Keeper(self._place).end_scenario()
 
@@ -185,10 +185,10 @@ class ActionPreparation:
             backend.expect_load()
         return lambda: self._perform(action, backend)
 
-    def _perform(self, action: TimedAction, backend: Backend) -> Outcome:
-        """What goes on for a while, and commands."""
-        details = action.details
-        match action.kind:
+    def _perform(self, event: Incident, backend: Backend) -> Outcome:
+        """Perform an event that lasts for a while, or runs a command."""
+        details = event.details
+        match event.kind:
             case ActionKind.PARTITION:
                 backend.part(details[NUMBER], details["sides"])
             case ActionKind.REUNITE:
@@ -209,7 +209,7 @@ def _signalled(backend: Backend, action: TimedAction, number: int) -> Outcome:
 
 
 def sleep_until(t_ns: int) -> None:
-    """Until this moment (ns since 1970); at once if it has passed."""
+    """Sleep until this time (ns since 1970); return at once if it has passed."""
     while (rest_ns := t_ns - time.time_ns()) > 0:
         time.sleep(rest_ns / 1e9)
 
@@ -221,19 +221,19 @@ def _failing(error: TestbedError) -> Act:
     return fail
 
 
-# Nodes that are started again beside the scenario: made a moment before, as far as their gates, which open in time.
+# Nodes that a scenario starts again: they are created before their time, and their gates open in time.
 
 
-MAX_STARTS_AT_ONCE = 4  # that are made ready side by side
+MAX_STARTS_AT_ONCE = 4  # starts that are prepared in parallel
 SEEN_BY_OTHERS = (StepKind.CAPTURE, StepKind.START)  # a link that comes up, a gate that opens
 
-Start = Callable[[], list[str]]  # does what is left to do; sentences on what went wrong
-PrepareStart = Callable[[TimedAction], AbstractContextManager[Start]]
+Start = Callable[[], list[str]]  # opens the gates; sentences on what went wrong
+PrepareStart = Callable[[Incident], AbstractContextManager[Start]]
 
 
 def may_start(script: Script, topology: Topology) -> bool:
-    """Whether nodes may be started again while this is played."""
-    if script.awaits:  # who is down, and when, depends on what comes
+    """Whether this script may start nodes again."""
+    if script.awaits:  # triggers decide which node is down, and when
         return any(_starts(event) for event in topology.scenario.actions)
     return any(action.kind is ActionKind.START for action in script.actions)
 
@@ -247,9 +247,9 @@ def _starts(event: ActionEvent) -> bool:
 def prepare_start(
     names: Sequence[str], backend: Backend, topology: Topology, journal: Journal
 ) -> Start:
-    """These nodes wait at their gates; nobody else in the lab notices until they are started."""
+    """Create these nodes up to their closed gates, which no other node notices; return what starts them."""
     actual = backend.inspect(names)
-    if late := sorted(actual.created.intersection(names)):  # they have not finished leaving
+    if late := sorted(actual.created.intersection(names)):  # they are still stopping
         backend.stop([topology.node(name) for name in late], lambda _: None)
         actual = backend.inspect(names)
     steps = [step for step in plan_up(topology, actual) if step.target in names]
@@ -275,7 +275,7 @@ def prepare_start(
 
 @dataclass(frozen=True, slots=True)
 class StartResult:
-    """How it went."""
+    """The outcome of one start."""
 
     action: TimedAction
     t_ns: int
@@ -284,7 +284,7 @@ class StartResult:
 
 
 class NodeStarts:
-    """Those that are under way."""
+    """Starts of nodes, in threads of their own."""
 
     def __init__(self, prepare: PrepareStart) -> None:
         self._prepare = prepare
@@ -293,15 +293,15 @@ class NodeStarts:
 
     @property
     def nodes(self) -> frozenset[str]:
-        """Who is being started."""
-        return frozenset(name for action, _ in self._under_way for name in action.nodes)
+        """The nodes that are being started."""
+        return frozenset(name for event, _ in self._under_way for name in event.nodes)
 
-    def begin(self, action: TimedAction, due_ns: int) -> None:
-        """Make it ready; it is done at this moment (ns since 1970), or as soon as it is ready."""
-        self._under_way.append((action, self._workers.submit(self._do, action, due_ns)))
+    def begin(self, event: Incident, due_ns: int) -> None:
+        """Prepare a start; perform it at this time (ns since 1970), or as soon as it is prepared."""
+        self._under_way.append((event, self._workers.submit(self._do, event, due_ns)))
 
     def finished(self, nodes: Collection[str] = (), *, over: bool = False) -> list[StartResult]:
-        """Those that are done; those of these nodes, or when all is over all of them, are waited for."""
+        """Finished starts. Wait for those of these nodes, or for all of them if the scenario is over."""
         done = []
         for one in [*self._under_way]:
             action, future = one

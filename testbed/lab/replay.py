@@ -1,4 +1,4 @@
-"""A run played again: exactly its publications and faults, from its folder alone, wherever one likes."""
+"""Replays a run: exactly its publications and faults, from its folder alone, on any backend."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -35,12 +35,12 @@ from testbed.topology.parse.files import text_of
 from testbed.topology.parse.overrides import parse_override
 
 RECORD = "replay"  # of the manifest
-WAITING = "scenario.settle"  # all of the scenario that a replay may have otherwise
+WAITING = "scenario.settle"  # the only setting of the scenario that a replay may change
 
 
 @dataclass(frozen=True, slots=True)
 class Replay:
-    """What is played, on which lab, and where it is from."""
+    """A script, the topology on which it is played, and their origin."""
 
     topology: Topology
     script: Script
@@ -54,7 +54,7 @@ class Replay:
 
     @property
     def recorded(self) -> dict[str, Any]:
-        """What the new run's manifest says of it."""
+        """The entries of the new run's manifest on the replay."""
         return {RECORD: self.about, **({"source": self.origin} if self.origin else {})}
 
 
@@ -63,7 +63,7 @@ def replay_of(
 ) -> Replay:
     """The run's publications and faults as they happened, or as they were planned, on its own topology.
 
-    With `overrides` (PATH=VALUE) that of its file, with these values besides those that the run had already.
+    With `overrides` (PATH=VALUE), read the topology from its file, with these values beside those of the run.
     """
     if name is not None and (problem := name_problem(name, MAX_LAB_NAME)):
         raise InputError(f"--name: {problem[0]}", problem[1])
@@ -85,7 +85,7 @@ def replay_of(
 
 
 def play_again(replay: Replay, backend: str | None, emit: Emit) -> RunPlace:
-    """All of it: up, play, down; or simulated. The new run's folder."""
+    """Bring the lab up, play and take it down, or simulate it; return the new run's folder."""
     topology = replay.topology
     if backend == SIMULATED:
         run = simulate(
@@ -109,9 +109,9 @@ def play_again(replay: Replay, backend: str | None, emit: Emit) -> RunPlace:
 
 
 def replay_difference(replay: Replay, run: RunPlace, within_ns: int) -> Difference:
-    """How what the new run published differs from what it was to publish; also on record there."""
-    wanted = replay.script.publications
-    if replay.script.awaits:  # only now is known who was down when
+    """Compare the publications of the new run with the script, and record the difference in its manifest."""
+    wanted = replay.script.actions
+    if replay.script.awaits:  # only now it is known which nodes were down when
         manifest = read_manifest(run)
         start_ns = began_ns(run, manifest) or 0
         wanted = without_downtimes(wanted, actions_of(recorded(manifest), start_ns, as_due=True))
@@ -125,7 +125,7 @@ def replay_difference(replay: Replay, run: RunPlace, within_ns: int) -> Differen
 
 
 def _topology(run: RunPlace, manifest: dict[str, Any], overrides: Sequence[str]) -> Topology:
-    """That of the manifest; or of the file, with further values, and numbers and seed as they were."""
+    """The topology of the manifest; with overrides, that of the file, with the same numbers and seed."""
     known = from_json(manifest["topology"])
     if not overrides:
         return known
@@ -167,7 +167,7 @@ def _as_happened(run: RunPlace, manifest: dict[str, Any]) -> Script:
 
 
 def _last_s(actions: Sequence[Mapping[str, Any]], start_ns: int) -> float:
-    """Until when something was done to a lab whose scenario did not come to its end, or that had none."""
+    """Time of the last action, for a lab whose scenario was interrupted, or that had none."""
     return float(max([0, *(each["t_ns"] - start_ns for each in actions)]) / 1e9)
 
 
@@ -188,10 +188,10 @@ def _as_planned(run: RunPlace, manifest: dict[str, Any]) -> Script:
     return lengthened(Script(timeline, actions, topology.scenario.lasts_s))
 
 
-def _interrupted(topology: Topology, written: tuple[Publication, ...], *, again: bool) -> Script:
-    """What would have happened is known, but for triggers: they wait once more, and publish what they do.
+def _interrupted(topology: Topology, written: tuple[Action, ...], *, again: bool) -> Script:
+    """The script of an interrupted run. Triggers wait again and publish again, so leave out what they had published.
 
-    So what they had published already is left out. `again`: it was a replay, in which no trigger waits.
+    `again`: the run was a replay, in which no trigger waits.
     """
     script = compiled(topology)
     if script.awaits and not again:

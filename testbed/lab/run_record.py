@@ -1,6 +1,6 @@
-"""The record of a run: happened.jsonl, each publication as it was, and in the manifest how late they were.
+"""The record of a run: happened.jsonl lists its publications, the manifest says how late they were.
 
-The times of boards with wrong clocks are corrected; hazard.json says what the scenario's hazard did.
+The times of boards with wrong clocks are corrected. hazard.json describes the course of the scenario's hazard.
 """
 
 import json
@@ -30,17 +30,15 @@ from testbed.scenario import Publication, without_downtimes
 from testbed.scenario.compile import hazard_histories
 from testbed.topology.model import ActionKind, Topology
 
-# Boards whose clocks are wrong: they are told times by their own clocks, and what they tell is put right again.
+# Boards with wrong clocks: they get times by their own clocks, and their logs are corrected when read.
 
 
 CLOCKS_FILE = "clocks.jsonl"
-MIN_OFFSET_NS = (
-    5_000_000  # what is nearer than this is left alone: the scenario's times are not more exact
-)
+MIN_OFFSET_NS = 5_000_000  # ignore smaller offsets: the scenario's times are not more exact
 
 
 def clock_offsets(run: RunPlace) -> dict[str, int]:
-    """Node -> how far its clock was ahead when it was set up (ns), if that matters: the same all through the run."""
+    """Node -> how far its clock was ahead at its setup (ns), if that matters; constant through the run."""
     path = run.folder / CLOCKS_FILE
     if not path.exists():
         return {}
@@ -52,13 +50,13 @@ def clock_offsets(run: RunPlace) -> dict[str, int]:
     return {node: ahead for node, ahead in first.items() if abs(ahead) > MIN_OFFSET_NS}
 
 
-INJECTED = "injected"  # of the manifest: what was published by hand
+INJECTED = "injected"  # key of the manifest: publications by hand
 
 
 def record_publications(run: RunPlace) -> Lateness | None:
-    """Write what has happened since the scenario began, or since the first publication if none was played.
+    """Write the publications since the scenario began, or since the first one if no scenario was played.
 
-    Called when a scenario is over, and again when the lab is down: by then more may have been injected.
+    Called at the end of a scenario, and again when the lab is down: more may have been injected by then.
     """
     manifest = read_manifest(run)
     play = manifest.get("play")
@@ -77,8 +75,10 @@ def record_publications(run: RunPlace) -> Lateness | None:
     beside.replace(run.happened)
     late = lateness(row.late_ns for row in rows if row.late_ns is not None)
     if play:
-        actions = actions_of(recorded(manifest), start_ns, as_due=True)
-        due = without_downtimes(planned, actions)  # who is down when is known only now
+        incidents = incidents_of(recorded(manifest), start_ns, as_due=True)
+        due = without_the_fallen(
+            planned, incidents
+        )  # only now it is known which nodes were down when
         counts = {
             "planned": len(due),
             "published": len(rows),
@@ -91,7 +91,7 @@ def record_publications(run: RunPlace) -> Lateness | None:
             if entry["t_ns"] >= start_ns
             and FAILED not in entry["details"]
             and entry["action"]
-            != ActionKind.START  # holds when the node is there, not when ordered
+            != ActionKind.START  # it holds when the node runs, not when it was due
         )
         summary = {
             "lateness": asdict(late) if late else None,
@@ -103,7 +103,7 @@ def record_publications(run: RunPlace) -> Lateness | None:
 
 
 def began_ns(run: RunPlace, manifest: dict[str, Any]) -> int | None:
-    """When the scenario began; of one that was interrupted or killed, the journal knows. None if none was played."""
+    """Start time of the scenario, from the journal if it was interrupted; None if no scenario was played."""
     if play := manifest.get("play"):
         return int(play["start_ns"])
     if not run.journal.exists():
@@ -116,15 +116,15 @@ def began_ns(run: RunPlace, manifest: dict[str, Any]) -> int | None:
     return starts[-1] if starts else None
 
 
-def publications_in(run: RunPlace) -> list[RecordedPublication]:
-    """What the record says; of a run that goes on, or that has none (it was killed, or is old), what its logs say."""
+def publications_in(run: RunPlace) -> list[Happened]:
+    """The publications of a run; written anew from its logs while it runs, or if it has no record yet."""
     if not run.happened.exists() or read_manifest(run)["status"] in UNFINISHED:
         record_publications(run)
     return read_recorded_publications(run.happened.read_text().splitlines())
 
 
 def _published(run: RunPlace) -> Iterator[dict[str, Any]]:
-    """By this machine's clock."""
+    """Log lines of publications, with times of this machine's clock."""
     ahead = clock_offsets(run)
     for path in sorted(run.logs.glob("*.jsonl")):
         for line in _objects(path, f'"{PUBLISHED}"'):
@@ -132,7 +132,7 @@ def _published(run: RunPlace) -> Iterator[dict[str, Any]]:
 
 
 def _objects(path: Path, mark: str) -> Iterator[dict[str, Any]]:
-    """Of the file's lines, those that have the mark somewhere."""
+    """The JSON objects of those lines that contain the mark."""
     with path.open() as lines:
         for line in lines:
             if mark in line:
@@ -140,8 +140,8 @@ def _objects(path: Path, mark: str) -> Iterator[dict[str, Any]]:
                     yield json.loads(line)
 
 
-def injected_since(run: RunPlace, since_ns: int, start_ns: int) -> tuple[Publication, ...]:
-    """What was published by hand from this moment on, at times that count from the scenario's start."""
+def injected_since(run: RunPlace, since_ns: int, start_ns: int) -> tuple[Action, ...]:
+    """Publications by hand since this time; their times count from the scenario's start."""
     return tuple(
         Publication(
             entry["t_ns"] - start_ns,
@@ -156,11 +156,11 @@ def injected_since(run: RunPlace, since_ns: int, start_ns: int) -> tuple[Publica
     )
 
 
-# hazard.json of a run: what the scenario's hazard did, for the report.
+# hazard.json of a run, for the report.
 
 
 def record_hazard(run: RunPlace, topology: Topology) -> None:
-    """Write it; a scenario without a hazard has none."""
+    """Write hazard.json; remove it if the scenario has no hazard."""
     scenario = topology.scenario
     if scenario.hazard is None:
         run.hazard.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""A whole scenario in virtual time: no lab is ever up, but the run folder is like any other."""
+"""Simulates a whole scenario in virtual time: no lab is up, but the run folder is like any other."""
 
 import json
 import math
@@ -24,8 +24,8 @@ from testbed.topology import find_likely_mistakes
 from testbed.topology.model import ActionKind, Emulator, NodeKind, Topology
 
 STAGE = "simulating"
-SHOWN_AFTER_S = 2.0  # what is done sooner needs no bar
-SERVICE_S = 0.001  # what a node's processor takes for a message; measured, docs/simulation.md
+SHOWN_AFTER_S = 2.0  # a shorter simulation shows no progress bar
+SERVICE_S = 0.001  # processor time of a node for a message; measured, docs/simulation.md
 
 
 def simulate(
@@ -36,9 +36,9 @@ def simulate(
     scenario: Path | None = None,
     script: Script | None = None,
 ) -> RunPlace:
-    """Play the topology's scenario; the run's folder, with a trace in the place of captures.
+    """Play the topology's scenario; return the run's folder, which has a trace instead of captures.
 
-    `scenario` is its file, if it stands in one of its own; `script` is what is played instead of it.
+    `scenario`: the scenario's own file, if it has one; `script`: a script to play instead.
     """
     _refuse_external_nodes(topology)
     _refuse_commands(topology)
@@ -76,7 +76,7 @@ def _note_differences(topology: Topology, emit: Emit) -> None:
         emit(Note("platform and class are recorded only: all simulated nodes are equally fast"))
     if topology.emulator is Emulator.TBF:
         emit(
-            Note("simulated lines store no credit, as tbf does: a lone packet takes its full time")
+            Note("simulated links store no credit, as tbf does: a lone packet takes its full time")
         )
 
 
@@ -88,7 +88,7 @@ def _simulate(
     service_s: float,
     script: Script,
 ) -> None:
-    # Here, because tables and Parquet are slow to load and most commands need none.
+    # Imported here: Parquet is slow to load, and most commands do not need it.
     from testbed.backends.simulated.lab import SimulatedLab
     from testbed.backends.simulated.loop import SECOND
     from testbed.backends.simulated.node import EPOCH_NS
@@ -140,7 +140,7 @@ def _simulate(
 
 
 class Bar:
-    """How far virtual time is, for those who have to wait."""
+    """The progress bar of a simulation that takes long."""
 
     def __init__(
         self, total_s: int, emit: Emit, clock: Callable[[], float] = time.monotonic
@@ -150,7 +150,7 @@ class Bar:
         self._shown: int | None = None
 
     def on_virtual_seconds(self, over_s: float) -> None:
-        """So many seconds of the scenario are over."""
+        """Show that so many seconds of the scenario are over."""
         if self._shown is None:
             if self._clock() - self._began < SHOWN_AFTER_S:
                 return
@@ -160,6 +160,6 @@ class Bar:
         self._shown = int(over_s)
 
     def end(self) -> None:
-        """All of it."""
+        """End the bar."""
         if self._shown is not None:
             self._emit(StageEnded(STAGE))

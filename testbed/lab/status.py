@@ -1,4 +1,4 @@
-"""What a lab is doing, asked from its nodes."""
+"""The status of a lab: asks its nodes, its keeper and the container engine."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from testbed.places import LabPlace
 from testbed.records import LabRecord, load_lab, lock_file, lock_is_held, read_manifest
 from testbed.topology.model import Node, Topology, from_json
 
-# What has died of a lab besides its nodes: asked from its keeper.
+# Parts of a lab that have died besides its nodes.
 
 
 NO_KEEPER = "its keeper has died, and its links and captures with it"
@@ -25,7 +25,7 @@ DEAD_WORKERS = {
 
 
 def troubles(record: LabRecord) -> tuple[str, ...]:
-    """Sentences on what has died; none if all is well."""
+    """Sentences on dead parts of the lab; none if all parts live."""
     if local_backend(record.backend) not in BACKENDS:
         return ()
     keeper = Keeper.connect(LabPlace.of(record.name))
@@ -39,7 +39,7 @@ def troubles(record: LabRecord) -> tuple[str, ...]:
 
 
 def refuse_dead_lab(record: LabRecord) -> None:
-    """TestbedError if nothing would arrive, or nothing would be recorded."""
+    """TestbedError if a part of the lab has died, so that nothing would arrive or be captured."""
     if dead := troubles(record):
         raise TestbedError(
             f"lab {record.name} is not whole: {'; '.join(dead)}",
@@ -48,7 +48,7 @@ def refuse_dead_lab(record: LabRecord) -> None:
 
 
 def how_to_repair(record: LabRecord) -> str:
-    """The command that makes a lab whole again."""
+    """The command that repairs a lab."""
     if has_boards(record.backend):
         return f"`testbed deploy {record.source} --name {record.name} -i INVENTORY` repairs it"
     return f"`testbed up {record.source} --name {record.name}` repairs it"
@@ -56,7 +56,7 @@ def how_to_repair(record: LabRecord) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NodeStatus:
-    """One node as it answered; state `silent` if it did not."""
+    """One node as it answered; its state is `silent` if it did not answer."""
 
     name: str
     kind: str
@@ -86,7 +86,7 @@ class LabStatus:
 
 
 def lab_status(name: str) -> LabStatus:
-    """Ask every node; a lab whose files are damaged is told as such, and `down` will clear it."""
+    """Ask every node. A lab with damaged files has the state `damaged`; `down` clears it."""
     place = LabPlace.of(name)
     record = load_lab(place)
     if record is None:
@@ -127,7 +127,7 @@ def _state(nodes: tuple[NodeStatus, ...], dead: tuple[str, ...], at_work: bool) 
 
 
 def _other_statuses(place: LabPlace, topology: Topology) -> dict[str, NodeStatus]:
-    """Those that cannot be asked themselves: routers are the keeper's, guests the engine's."""
+    """Nodes without a control socket: ask the keeper for routers, and the engine for external nodes."""
     if len(topology.ours) == len(topology.nodes):
         return {}
     keeper = Keeper.connect(place)
@@ -161,7 +161,7 @@ def _known(node: Node) -> tuple[str, str, str, str]:
 
 
 def node_statuses(place: LabPlace, nodes: Sequence[Node]) -> dict[str, NodeStatus]:
-    """Ask these nodes of ours, all at once."""
+    """Ask these brokers, sensors and subscribers, all at once."""
     controls = {node.name: place.node_control(node.name) for node in nodes}
     answers = request_all(controls, {"do": "status"})
     return {node.name: _status_of(node, answers.get(node.name)) for node in nodes}

@@ -1,4 +1,4 @@
-"""Bring a lab up: what is missing is made, what is there already is left alone."""
+"""Brings a lab up: makes the missing parts, and leaves existing parts unchanged."""
 
 import platform
 import shutil
@@ -52,15 +52,15 @@ from testbed.topology import find_likely_mistakes
 from testbed.topology.addresses import keep_numbers, numbers_of
 from testbed.topology.model import Node, NodeKind, Topology, from_json, to_json
 
-# Waiting until every node says that it is connected.
+# Waiting until every node is connected.
 
 
 PATIENCE_S = 60.0
 STAGE = "connecting nodes"
-_LOOK_EVERY_S = 1.0  # how often it is checked whether the waited-for still live
+_LOOK_EVERY_S = 1.0  # how often to check whether the nodes still live
 _PAUSE_S = 0.05
 _LONGEST_PAUSE_S = 2.0
-_BUSY = 4  # asking hundreds of nodes takes time from those that connect: the pause is so many times as long
+_BUSY = 4  # asking takes processor time from nodes that connect: pause so many times as long
 
 
 def wait_until_ready(
@@ -72,7 +72,7 @@ def wait_until_ready(
 ) -> None:
     """Ask all nodes (`without`: but these) until each is ready; NodeFailure names those that never were.
 
-    Nobody waits for one that has ended.
+    A node that has ended is not waited for.
     """
     waiting = [
         node
@@ -118,7 +118,7 @@ def _has_ended(node: Node, externals: Mapping[str, ExternalState]) -> bool:
 
 
 def _dead(place: LabPlace) -> dict[str, str]:
-    """Nodes whose processes have ended, and how; none if there is no keeper to be asked."""
+    """Nodes whose processes have ended, and how; none without a keeper."""
     keeper = Keeper.connect(place)
     if keeper is None:
         return {}
@@ -154,11 +154,11 @@ def is_ready(place: LabPlace, node: str) -> bool:
         return False
 
 
-# What an `up` has to make anew because it has died: the measurement has a gap then, and the manifest says so.
+# Repairs: dead parts that an `up` makes anew. The measurement then has a gap, and the manifest says so.
 
 
 def repairs(steps: Sequence[Step], manifest: Mapping[str, Any]) -> str:
-    """A sentence on what had died of a lab that was up; nothing if nothing had. Edits of the file are no repairs."""
+    """A sentence on dead parts of a lab that was up; empty if there were none. Edits of the file are no repairs."""
     if manifest["status"] not in ("up", "played"):
         return ""
     had = {node["name"] for node in manifest["topology"]["nodes"]}
@@ -188,7 +188,7 @@ Chooser = Callable[[str | None], Choice]
 
 @dataclass(frozen=True, slots=True)
 class UpRequest:
-    """One `up`: what is wanted, from which files, where, and who listens."""
+    """The request of one `up`: the topology, its files, the lab's place, and the receiver of progress events."""
 
     topology: Topology
     sources: Sources
@@ -197,17 +197,17 @@ class UpRequest:
     make: Maker
     thorough_s: float | None = None  # of TCP in a thorough calibration; None: a quick one
     deployment: Deployment | None = None  # of the nodes on boards
-    left_out: frozenset[str] = frozenset()  # nodes that this time are not looked after
+    left_out: frozenset[str] = frozenset()  # nodes that this `up` skips
 
     def backend(self, name: str, run: RunPlace) -> Backend:
         return self.make(name, self.place, run, self.topology, self.emit)
 
     def for_running_lab(self, known: LabRecord) -> "UpRequest":
-        """The same for a lab that runs."""
+        """The same request for a running lab, with the numbers of its nodes."""
         return replace(self, topology=self.placed(as_numbered(self.topology, known)))
 
     def placed(self, topology: Topology) -> Topology:
-        """With the boards' addresses, if nodes go there."""
+        """The topology with the addresses of boards, if nodes go there."""
         boards = self.deployment.boards if self.deployment else ()
         return at_their_addresses(topology, boards)
 
@@ -224,12 +224,12 @@ def bring_up(
     deployment: Deployment | None = None,
     left_out: frozenset[str] = frozenset(),
 ) -> LabRecord:
-    """Everything the topology asks for exists, is connected and ready when this returns.
+    """Make all that the topology asks for; all nodes are connected and ready when this returns.
 
-    A lab that is up from the same file is brought in line with it. An interrupt or an error takes back what this
-    call made; only when single nodes fail the others stay, so that another `up` can complete the lab.
+    A lab that is up from the same file is changed to match it. An interrupt or an error undoes what this call made;
+    if single nodes fail, the others stay, so that another `up` can complete the lab.
     New links are calibrated quickly; with `thorough_s`, all of them, with so many seconds of TCP in each direction.
-    `scenario` is its file, if it stands in one of its own. With a `deployment`, nodes go to boards.
+    `scenario`: the scenario's own file, if it has one. With a `deployment`, nodes go to boards.
     """
     known_backend(asked)
     with locked(topology.name):
@@ -261,14 +261,14 @@ def bring_up(
 
 
 def _mark_died(known: LabRecord) -> None:
-    """The run of a lab that died has ended, and says so from now on."""
+    """Set the status of a dead lab's run to `died`."""
     with suppress(InputError):
         if read_manifest(known.run_place)["status"] in UNFINISHED:
             update_manifest(known.run_place, status="died")
 
 
 def as_numbered(topology: Topology, known: LabRecord) -> Topology:
-    """The topology with the numbers that the running lab has given to its nodes."""
+    """The topology with the node numbers of the running lab."""
     return keep_numbers(topology, read_manifest(known.run_place)["numbers"])
 
 
@@ -291,7 +291,7 @@ def _start_new(up_request: UpRequest, choice: Choice) -> LabRecord:
     )
     try:
         up_request.place.folder.mkdir(parents=True)
-        save_lab(up_request.place, record)  # first of all: `down` must know of the run folder
+        save_lab(up_request.place, record)  # first: `down` must find the run folder
         if up_request.deployment is not None:
             up_request.deployment.save(up_request.place)
         begin_run(topology, up_request.sources, run, choice)
@@ -306,7 +306,7 @@ def _start_new(up_request: UpRequest, choice: Choice) -> LabRecord:
 
 
 def _undo_start(up_request: UpRequest, backend: Backend, run: RunPlace) -> None:
-    """Everything a failed start has made. What cannot be removed now keeps its record, so that `down` can."""
+    """Remove all that a failed start has made. If that fails, keep the record, so that `down` can remove it."""
     try:
         backend.destroy()
     except TestbedError as error:
@@ -317,10 +317,10 @@ def _undo_start(up_request: UpRequest, backend: Backend, run: RunPlace) -> None:
 
 
 def _update_lab(up_request: UpRequest, known: LabRecord) -> None:
-    """Do what is missing. The manifest follows when it is done, so that it never promises what does not exist.
+    """Make the missing parts of a running lab. Update the manifest afterwards, so that it only lists what exists.
 
-    Only the numbers come first: they are given for ever. If single nodes fail, the others are there all the same, and
-    the manifest knows of them, as after a first `up`.
+    Only node numbers are written first: they never change. If single nodes fail, the others exist all the same, and
+    the manifest lists them, as after a first `up`.
     """
     topology, run = up_request.topology, known.run_place
     backend = up_request.backend(known.backend, run)
@@ -358,12 +358,12 @@ def _update_lab(up_request: UpRequest, known: LabRecord) -> None:
 
 
 def _record_topology(up_request: UpRequest, run: RunPlace, steps: tuple[Step, ...]) -> bool:
-    """The run's topology is the file's from now on; whether that is another one."""
+    """Write the request's topology to the manifest; return whether it differs from the previous one."""
     if from_json(read_manifest(run)["topology"]) == up_request.topology:
         return False
     up_request.sources.copy_to(run)
     update_manifest(run, topology=to_json(up_request.topology), **up_request.sources.resolved())
-    if steps:  # what was published to other nodes than these is not measured with them
+    if steps:  # messages published before belong to other nodes: do not measure them
         update_manifest(run, measured_from_ns=time.time_ns())
     return True
 
@@ -394,7 +394,7 @@ def _apply_and_wait(
 
 
 def _record_emulator(run: RunPlace, backend: Backend) -> None:
-    """Before anybody waits: also a lab that is never complete has links. The first reason is the true one."""
+    """Record the emulator before waiting for nodes: an incomplete lab has links, too. Keep the first reason."""
     known = read_manifest(run)["emulator"]
     if known is None or known["name"] != backend.emulator:
         chosen = {"name": backend.emulator, "reason": backend.emulator_reason}
@@ -404,7 +404,7 @@ def _record_emulator(run: RunPlace, backend: Backend) -> None:
 def _calibration(
     up_request: UpRequest, run: RunPlace, backend: Backend, steps: tuple[Step, ...]
 ) -> AbstractContextManager[None]:
-    """Measured are links that are new, or that an `up` that failed has left; all of them if that was asked for."""
+    """Measure new links and links of a failed `up`; all links if that was requested."""
     measured = read_manifest(run).get("calibration")
     new = any(step.kind is StepKind.SHAPE for step in steps)
     if up_request.thorough_s is None and measured and not new:

@@ -1,1 +1,1 @@
-"""The steps of `up`: what is refused, the run's folder, the calibration of links."""
+"""The steps of `up`: preconditions, the run's folder, the calibration of links."""

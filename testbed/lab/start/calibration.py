@@ -1,4 +1,4 @@
-"""Are the links as asked? Beside each `up` every profile in use is measured; the answer stands in the manifest."""
+"""Calibrates links: each `up` measures every profile in use, and writes the result to the manifest."""
 
 import json
 import os
@@ -20,7 +20,7 @@ from testbed.progress import Emit, StageAdvanced, StageEnded, StageStarted, Warn
 from testbed.records import extend_manifest, update_manifest
 from testbed.topology.model import Emulator, Profile, Shape, Topology
 
-# Talking to the process that measures links.
+# The client of the measuring process (`testbed.keeper.calibration`).
 
 
 PATIENCE_S = 60.0  # between two signs of life
@@ -63,7 +63,7 @@ class Calibrator:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        """What it made goes with it. It may see to that itself, unless it is in the middle of something."""
+        """End the process, and with it all that it made. Kill it at once after an error."""
         for pipe in (self._process.stdin, self._process.stdout):
             if pipe is not None:
                 with suppress(OSError):
@@ -75,7 +75,7 @@ class Calibrator:
         self._process.wait()
 
     def ask(self, do: str, profiles: Sequence[Profile], **fields: Any) -> None:
-        """Have it measure; it goes on by itself."""
+        """Start a measurement; do not wait for its results."""
         question = {
             "do": do,
             "emulator": self._emulator,
@@ -94,7 +94,7 @@ class Calibrator:
         on_progress: Callable[[dict[str, Any]], None] = lambda _: None,
         patience_s: float = PATIENCE_S,
     ) -> list[Result]:
-        """Wait for what was asked; `on_progress` hears how far it is."""
+        """Wait for the results; call `on_progress` with each progress message."""
         while True:
             message = json.loads(self._line(patience_s))
             if "ok" not in message:
@@ -121,8 +121,8 @@ class Calibrator:
 
 STAGE = "calibrating links"
 SKIP_S = 1.0  # at the beginning of each stream: TCP has to find the rate first
-PAUSE_S = 0.3  # before another look
-ATTEMPTS = 3  # quick ones: a machine that was busy for a moment gets another chance
+PAUSE_S = 0.3  # before another attempt
+ATTEMPTS = 3  # of a quick measurement: the machine may have been busy for a moment
 
 
 @contextmanager
@@ -136,7 +136,7 @@ def calibrated(
 ) -> Iterator[None]:
     """Measure the links: quickly while the body runs, or, with seconds of TCP, thoroughly after it.
 
-    What is not as asked is warned of. That nothing could be measured is a warning, too: the lab is up all the same.
+    Warn of links that are not as asked, and of a failed measurement: the lab is up all the same.
     """
     profiles = Profiles(topology)
     if emulator not in set(Emulator) or not profiles.distinct:
@@ -159,7 +159,7 @@ def calibrated(
 
 
 class Profiles:
-    """The profiles that a topology's nodes use; those that are the same but for their names are measured once."""
+    """The profiles that a topology's nodes use; profiles that differ only in their names are measured once."""
 
     def __init__(self, topology: Topology) -> None:
         used = {node.profile for node in topology.nodes}
@@ -182,7 +182,7 @@ def _shape_key(profile: Profile) -> tuple[Shape, Shape, int]:
 
 
 def measure_quickly(calibrator: Calibrator, profiles: Profiles, emit: Emit) -> list[Result]:
-    """The answer to a question that was asked before; what is not as asked is looked at again."""
+    """The results of a measurement that was started before; measure profiles again that are not as asked."""
     emit(StageStarted(STAGE, len(profiles.distinct)))
     found = {key(result): result for result in calibrator.results()}
     for _ in range(ATTEMPTS - 1):
@@ -200,7 +200,7 @@ def measure_quickly(calibrator: Calibrator, profiles: Profiles, emit: Emit) -> l
 def measure_fully(
     calibrator: Calibrator, profiles: Profiles, emit: Emit, seconds: float
 ) -> list[Result]:
-    """Seconds of TCP in each direction, and the rest."""
+    """Measure thoroughly, with so many seconds of TCP in each direction."""
     begun = False
 
     def on_progress(message: dict[str, Any]) -> None:
@@ -218,7 +218,7 @@ def measure_fully(
 
 
 def key(result: Result) -> tuple[str, str]:
-    """What a result is about."""
+    """Profile and direction of a result."""
     return result["profile"], result["direction"]
 
 

@@ -1,4 +1,4 @@
-"""What `up` refuses or points out before it makes anything."""
+"""Preconditions of `up`: refusals and notes before anything is made."""
 
 from pathlib import Path
 
@@ -36,7 +36,7 @@ def refuse_another_lab(
 
 
 def refuse_other_boards(known: LabRecord, deployment: Deployment, topology: Topology) -> None:
-    """Who is on a board stays there while the lab is up: nobody would look after the board that it leaves."""
+    """Refuse to move a node to another board while the lab is up: its old board would never be cleared."""
     place = LabPlace.of(known.name)
     before = {board.node: board.host for board in load(place).boards}
     now = {board.node: board.host for board in deployment.boards}
@@ -51,16 +51,16 @@ def refuse_other_boards(known: LabRecord, deployment: Deployment, topology: Topo
 
 
 def refuse_dead_lab_with_boards(known: LabRecord) -> None:
-    """What its boards have written must come home before anything is made anew."""
+    """Refuse to start a dead lab anew before the data of its boards has been collected."""
     if has_boards(known.backend):
         raise TestbedError(
-            f"lab {known.name} had died here, and its boards may hold what is not home yet",
-            f"`testbed down {known.name}` brings it home; then deploy again",
+            f"lab {known.name} had died here, and its boards may hold data that was not collected",
+            f"`testbed down {known.name}` collects it; then deploy again",
         )
 
 
 def refuse_external_nodes_without_containers(topology: Topology, backend: str, reason: str) -> None:
-    """Somebody else's program comes as an image; `reason` says why the lab is on this backend."""
+    """Refuse external nodes on a backend without containers; `reason` says why the lab is on this backend."""
     externals = [node.name for node in topology.of_kind(NodeKind.EXTERNAL)]
     if externals and local_backend(backend) != "docker":
         raise MissingCapability(
@@ -71,7 +71,7 @@ def refuse_external_nodes_without_containers(topology: Topology, backend: str, r
 
 
 def note_unenforced_limits(topology: Topology, choice: Choice, emit: Emit) -> None:
-    """Only containers have a processor and memory of their own: say so rather than pretend."""
+    """Note that only containers enforce limits of processor and memory."""
     elsewhere = has_boards(choice.name)
     staying = [node for node in topology.nodes if not (elsewhere and node.on_board)]
     boards = [node for node in staying if node.platform or node.board]
@@ -85,7 +85,7 @@ def note_unenforced_limits(topology: Topology, choice: Choice, emit: Emit) -> No
 
 
 def note_board_nodes_here(topology: Topology, choice: Choice, emit: Emit) -> None:
-    """`up` takes nobody to a board."""
+    """Note that `up` runs nodes with `place: boards` on this machine."""
     elsewhere = sum(node.on_board for node in topology.nodes)
     if elsewhere and not has_boards(choice.name):
         emit(
@@ -97,7 +97,7 @@ def note_board_nodes_here(topology: Topology, choice: Choice, emit: Emit) -> Non
 
 
 def refuse_foreign_platforms(topology: Topology, backend: str) -> None:
-    """Before anything is made: a node's platform must run here, natively or through qemu."""
+    """Refuse platforms whose programs run here neither natively nor through qemu."""
     if local_backend(backend) == "docker":
         from testbed.backends.docker.platforms import Platform, refuse_foreign
 

@@ -1,4 +1,4 @@
-"""Where a run comes from: the machine, and the versions of the programs that made it."""
+"""The provenance of a run: the machine, and the versions of the programs that made it."""
 
 import os
 import platform
@@ -25,7 +25,7 @@ def machine_facts() -> dict[str, Any]:
 
 
 def congestion_control() -> str:
-    """How this machine's TCP fills a line, and so do new network namespaces: cubic, bbr, ...; or `unknown`."""
+    """The TCP congestion control of this machine and of new network namespaces: cubic, bbr, ...; or `unknown`."""
     try:
         return Path("/proc/sys/net/ipv4/tcp_congestion_control").read_text().strip()
     except OSError:
@@ -47,7 +47,7 @@ def memory_bytes() -> int:
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
-# Which programs made a run: enough to make it again with the same.
+# Versions, to repeat a run with the same programs.
 
 
 PACKAGES = ("websockets", "scapy", "pyarrow", "numpy", "pyspark")
@@ -55,7 +55,7 @@ PACKAGES = ("websockets", "scapy", "pyarrow", "numpy", "pyspark")
 
 @cache
 def versions() -> dict[str, str]:
-    """For the manifest. `nodes` is a digest of all that nodes run: the version stays the same for long."""
+    """For the manifest. `nodes` is a digest of the nodes' sources, which change more often than the version."""
     return {
         "testbed": __version__,
         "python": platform.python_version(),
@@ -65,7 +65,7 @@ def versions() -> dict[str, str]:
 
 
 def nodes_digest() -> str:
-    """Of the sources that go into nodes.pyz, by name and content."""
+    """Digest of the sources that go into nodes.pyz, by name and content."""
     from testbed.backends.common.zipapp import sources
 
     digest = sha256()

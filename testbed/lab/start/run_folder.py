@@ -1,4 +1,4 @@
-"""The folder of a run that begins: its files as they are, and a manifest that knows nothing yet of how it went."""
+"""The folder of a new run: copies of its files, and a manifest without results."""
 
 import shutil
 import time
@@ -19,10 +19,10 @@ class Sources:
     """The files that a lab is made from."""
 
     topology: Path
-    scenario: Path | None = None  # if it stands in a file of its own
+    scenario: Path | None = None  # if it has a file of its own
 
     def copy_to(self, run: RunPlace) -> None:
-        """The files as they are now."""
+        """Copy the files as they are now."""
         shutil.copyfile(self.topology, run.topology)
         if self.scenario is not None:
             shutil.copyfile(self.scenario, run.scenario)
@@ -30,7 +30,7 @@ class Sources:
             run.scenario.unlink(missing_ok=True)
 
     def resolved(self) -> dict[str, str | None]:
-        """As the manifest names them."""
+        """Their entries in the manifest."""
         scenario = None if self.scenario is None else str(self.scenario.resolve())
         return {"source": str(self.topology.resolve()), "scenario_source": scenario}
 

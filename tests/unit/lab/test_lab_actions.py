@@ -169,7 +169,7 @@ def test_a_node_that_does_not_start_is_a_warning_and_what_it_was_to_publish_is_n
     assert actions.skipped == {every[1]}
     texts = [event.text for event in seen if isinstance(event, Warned)]
     assert any("could not create sensor" in text for text in texts)
-    assert any("what sensor was still to publish" in text for text in texts)
+    assert any("remaining publications of sensor" in text for text in texts)
 
 
 def test_commands_of_which_nobody_says_how_they_ended_are_a_warning(
