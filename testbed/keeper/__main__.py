@@ -22,7 +22,7 @@ from testbed.syscalls import become_subreaper
 
 
 def main() -> int:
-    """Set up, leave the keeper behind, report."""
+    """Start the keeper as a process of its own, and report its pid."""
     parser = argparse.ArgumentParser(prog="python -m testbed.keeper")
     parser.add_argument("lab", type=Path)
     parser.add_argument("run")

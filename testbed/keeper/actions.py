@@ -1,4 +1,4 @@
-"""What a scenario asks of the keeper beside links and signals: partitions, background traffic, commands in nodes."""
+"""The keeper's scenario actions beside links and signals: partitions, background traffic, commands in nodes."""
 
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +14,7 @@ Find = Callable[[str], NodeEntry]
 
 
 class ScenarioActions:
-    """`find` knows the nodes, `make` starts the process that sends background traffic, `marks` are a process's."""
+    """`find` returns a node's entry, `make` starts the sender of background traffic, `marks` are for a process."""
 
     def __init__(
         self, find: Find, make: Callable[[], Worker], marks: Callable[[str], Mapping[str, str]]
@@ -28,31 +28,31 @@ class ScenarioActions:
         self._commands: dict[int, subprocess.Popen[bytes]] = {}
 
     def part(self, number: int, sides: Sequence[Sequence[str]]) -> None:
-        """These nodes cannot reach each other."""
-        self.reunite(number)  # of an earlier scenario, whose rules would stay for ever
+        """Partition the network: nodes of different sides cannot reach each other."""
+        self.reunite(number)  # remove the rules of an earlier scenario
         addresses = [[self._find(name).attachment.spec.address for name in side] for side in sides]
         self._partitions[number] = addresses
         partition.partition(number, addresses)
 
     def reunite(self, number: int) -> None:
-        """They can again."""
+        """End the partition."""
         if (sides := self._partitions.pop(number, None)) is not None:
             partition.heal(number, sides)
 
     def end_scenario(self) -> None:
-        """What a scenario that broke off has left going on ends."""
+        """End the partitions and loads that an interrupted scenario has left."""
         for number in [*self._partitions]:
             self.reunite(number)
         for number in [*self._loads]:
             self.unload(number)
 
     def expect_load(self) -> None:
-        """Start the process that sends, so that it is ready when it is asked to."""
+        """Start the sending process, so that it is ready when `load` is called."""
         if self._worker is None or not self._worker.running:
             self._worker = self._make()
 
     def load(self, number: int, nodes: Sequence[str], to: str, rate_bps: float, size: int) -> None:
-        """Datagrams from each of these nodes to another."""
+        """Send datagrams from each of these nodes to another."""
         self.unload(number)
         self.expect_load()
         assert self._worker is not None
@@ -70,7 +70,7 @@ class ScenarioActions:
         self._worker.ask({**question, "flows": flows})
 
     def unload(self, number: int) -> dict[str, int]:
-        """How many datagrams were `sent`, and how many more were due (`unsent`); nothing if nobody knows."""
+        """End a load: how many datagrams were `sent`, and how many more were due (`unsent`); empty if unknown."""
         known = number in self._loads
         self._loads.discard(number)
         if not known or self._worker is None or not self._worker.running:
@@ -79,7 +79,7 @@ class ScenarioActions:
         return {what: int(answer[what]) for what in ("sent", "unsent")}
 
     def execute(self, node: str, argv: Sequence[str], output: str) -> int:
-        """A command in the node's network; its number, by which `executed` tells how it ended."""
+        """Run a command in the node's network; return its number, by which `executed` reports its exit code."""
         number = len(self._commands) + 1
         entry = self._find(node)
         self._commands[number] = start(
@@ -92,7 +92,7 @@ class ScenarioActions:
         return {str(number): child.poll() for number, child in self._commands.items()}
 
     def close(self) -> None:
-        """Everything ends."""
+        """End all commands and the sending process."""
         end(list(self._commands.values()))
         if self._worker is not None:
             self._worker.end()

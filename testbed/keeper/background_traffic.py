@@ -4,8 +4,8 @@
     {"do": "end", "number"}     `sent`: how many datagrams, `unsent`: how many more were due
 
 One JSON object a line on standard input, one answer a line on standard output; the end of standard input ends it, too.
-Each flow has a socket in both namespaces: the receiver's takes what comes, so that the kernel answers nobody that the
-port is closed; it is never read, and stays open for what is still under way when the load has ended.
+Each flow has a socket in both namespaces. The receiver's socket is never read: it only keeps the kernel from answering
+that the port is closed, and stays open for datagrams that are still under way when the load has ended.
 """
 
 import json
@@ -22,11 +22,11 @@ from typing import Any
 from testbed.links.namespaces import inside
 from testbed.syscalls import disable_timer_slack
 
-DISCARD = 9  # the port of what nobody wants, RFC 863
+DISCARD = 9  # the discard port, RFC 863
 HEADERS = 14 + 20 + 8  # Ethernet, IPv4, UDP
 _INPUT, _OUTPUT = 0, 1
-_ROUND_S = 0.005  # so long it sends before it looks at its input again
-_BEHIND_S = 1.0  # what a flow is later than this is left
+_ROUND_S = 0.005  # it sends for so long before it reads its input again
+_BEHIND_S = 1.0  # a flow skips datagrams that are later than this
 
 
 class Flow:
@@ -42,7 +42,7 @@ class Flow:
         self._sender = _socket(order["ns"])
 
     def send(self, now_s: float, clock: Callable[[], float] = time.monotonic) -> None:
-        """What is due, as far as there is time; what is long overdue is left."""
+        """Send the datagrams that are due, within one round; skip those that are long overdue."""
         if (late_s := now_s - _BEHIND_S - self.due_s) > 0:
             lost = ceil(late_s / self._gap_s)
             self.left += lost
@@ -52,7 +52,9 @@ class Flow:
                 self._sender.sendto(self._payload, self._target)
                 self.sent += 1
             except OSError:
-                self.left += 1  # a full queue, or a link that is down: it is lost, as on any line
+                self.left += (
+                    1  # a full queue, or a link that is down: the datagram is lost, as on any link
+                )
             self.due_s += self._gap_s
 
     def close(self) -> None:
@@ -68,19 +70,19 @@ class Loads:
 
     @property
     def wait_s(self) -> float | None:
-        """Until the next datagram; None: there is none to come."""
+        """Seconds until the next datagram; None if there is no flow."""
         due = [flow.due_s for flows in self._flows.values() for flow in flows]
         return max(0.0, min(due) - time.monotonic()) if due else None
 
     def send(self) -> None:
-        """What is due, the latest first, as far as there is time: somebody may be asking."""
+        """Send the datagrams that are due, the latest first, within one round: a question may be waiting."""
         now_s = time.monotonic()
         flows = [flow for flows in self._flows.values() for flow in flows]
         for flow in sorted(flows, key=lambda each: each.due_s):
             flow.send(now_s)
 
     def answer(self, question: dict[str, Any]) -> dict[str, Any]:
-        """Begin or end."""
+        """Begin or end a load."""
         match question:
             case {"do": "begin", "number": number, "rate_bps": rate, "size": size, "flows": flows}:
                 gap_s = (size + HEADERS) * 8 / rate
@@ -99,7 +101,9 @@ class Loads:
     def _open_sink(self, namespace: str, address: str) -> None:
         if address not in self._sinks:
             self._sinks[address] = sink = _socket(namespace)
-            with suppress(OSError):  # a program of the user's has the port, and gets it all
+            with suppress(
+                OSError
+            ):  # a program of the user has the port, and receives the datagrams
                 sink.bind((address, DISCARD))
 
 
@@ -115,8 +119,8 @@ def _socket(namespace: str) -> socket.socket:
 
 
 def main() -> int:
-    """Until nobody asks any more."""
-    disable_timer_slack()
+    """Serve until the end of standard input."""
+    wake_precisely()
     loads, typed = Loads(), b""
     while True:
         ready, _, _ = select.select([_INPUT], [], [], loads.wait_s)

@@ -1,8 +1,8 @@
 """`python -m testbed.keeper.calibration <lab dir> <run> <parent> [--unprivileged]`: measures profiles on scratch links.
 
-It makes a core of its own, in a network namespace of its own, and in it links as a keeper makes them: the same wiring,
-the same shaping, a relay of the same program. So nothing of it can meet a node, stand in a capture or count among the
-lab's packets, and all of it is gone with this process. Questions as JSON lines on stdin, answers on stdout:
+It makes a core of its own in its own network namespace, and links as a keeper makes them: the same wiring, the same
+shaping, the same relay program. So its packets reach no node, no capture and no counter of the lab, and all of it is
+gone with this process. Questions are JSON lines on stdin, answers are JSON lines on stdout:
 
 | question | answer |
 | --- | --- |
@@ -44,7 +44,7 @@ from testbed.places import LabPlace
 from testbed.syscalls import die_with_parent, disable_timer_slack, use_realtime_priority
 from testbed.topology.model import Emulator, Profile, Shape
 
-# Scratch links to measure on, made by a core as a lab's own links are.
+# Scratch links, made by a core like a lab's own links.
 
 
 NETWORK = "198.18"  # for benchmarks of network devices (RFC 2544)
@@ -56,8 +56,8 @@ Lanes = list[tuple[Profile, tuple[str, ...]]]
 class ScratchLinks:
     """Scratch links of one emulator in this process's own core.
 
-    They stay for the next question, as taking links away takes longer than making them; the kernel takes all of them
-    away at once when this process ends.
+    They stay for the next question, as removing links takes longer than making them. The kernel removes all of them
+    at once when this process ends.
     """
 
     def __init__(self, core: Core, emulator: Emulator, log: Path) -> None:
@@ -69,7 +69,7 @@ class ScratchLinks:
         self._descriptors: list[int] = []
 
     def lanes(self, wanted: Sequence[tuple[Profile, int]]) -> tuple[Exchange, Lanes]:
-        """So many links of each profile, shaped and up."""
+        """Provide so many links of each profile, shaped and up."""
         missing = [
             (profile, count - len(self._standing.get(profile, ())))
             for profile, count in wanted
@@ -124,7 +124,7 @@ class ScratchLinks:
         return pids
 
     def shape(self, names: Sequence[str], profiles: Sequence[Profile]) -> None:
-        """As the profiles ask; with another seed each time, so that a second look sees other chances."""
+        """Shape links as the profiles ask, with another seed each time, so that attempts are independent."""
         links = [
             {"node": name, "up": asdict(profile.up), "down": asdict(profile.down)}
             for name, profile in zip(names, profiles, strict=True)
@@ -149,7 +149,7 @@ _ERRORS = (TestbedError, OSError, KeyError, ValueError, TypeError)
 
 
 def measure_quickly(scratch: ScratchLinks, profiles: Sequence[Profile]) -> list[Calibrated]:
-    """All profiles at once, as far as there may be links."""
+    """Measure all profiles quickly, as many at once as there may be links."""
     found: list[Calibrated] = []
     for group in _groups([(profile, lanes_for_quick(profile)) for profile in profiles]):
         exchange, lanes = scratch.lanes(group)
@@ -163,7 +163,7 @@ def measure_fully(
     effort: Effort,
     on_progress: Callable[[int, int, str], None],
 ) -> list[Calibrated]:
-    """The same, thoroughly; `on_progress` hears how much of how much is done."""
+    """Measure all profiles thoroughly; call `on_progress` with the finished and the total number of units."""
     groups = _groups([(profile, lanes_for_full(profile, effort)) for profile in profiles])
     planned = [probed_directions(scratch.emulator, [(p, ()) for p, _ in group]) for group in groups]
     total = sum(units(lines) for lines in planned)
@@ -182,7 +182,7 @@ def measure_fully(
 
 
 def _groups(wanted: Sequence[tuple[Profile, int]]) -> list[list[tuple[Profile, int]]]:
-    """As many profiles at a time as there may be links."""
+    """Groups of profiles whose links may exist at the same time."""
     groups: list[list[tuple[Profile, int]]] = []
     for profile, lanes in wanted:
         if groups and sum(count for _, count in groups[-1]) + lanes <= MOST_LINKS:
@@ -193,7 +193,7 @@ def _groups(wanted: Sequence[tuple[Profile, int]]) -> list[list[tuple[Profile, i
 
 
 class Answers:
-    """To questions of the protocol."""
+    """Answers the questions of the protocol."""
 
     def __init__(self, core: Core, log: Path) -> None:
         self._core = core
@@ -223,7 +223,7 @@ class Answers:
         return {"results": [one.to_json() for one in found]}
 
     def close(self) -> None:
-        """End the processes of the scratch links; the kernel takes the links away."""
+        """End the processes of the scratch links; the kernel removes the links."""
         self._core.close()
 
     def _scratch_links(self, emulator: Emulator) -> ScratchLinks:
@@ -235,13 +235,13 @@ class Answers:
 
 
 def write_message(**fields: Any) -> None:
-    """One line."""
+    """Write one JSON line."""
     sys.stdout.write(json.dumps(fields) + "\n")
     sys.stdout.flush()
 
 
 def main() -> None:
-    """The process."""
+    """Answer questions until the end of standard input."""
     parser = argparse.ArgumentParser(prog="python -m testbed.keeper.calibration")
     parser.add_argument("lab", type=Path)
     parser.add_argument("run")

@@ -1,6 +1,6 @@
-"""The keeper's children: started with the lab's mark in their namespace, and ended by the kernel should the keeper die.
+"""The keeper's child processes: started with the lab's mark in their namespace; the kernel ends them with the keeper.
 
-The keeper holds each by a descriptor, so a later process with the same number is never mistaken for it.
+The keeper holds a process by a pidfd, so a later process with the same pid is never mistaken for it.
 """
 
 import os
@@ -14,16 +14,13 @@ from typing import IO
 
 from testbed.syscalls import CLONE_NEWNET, die_with_parent, setns
 
-# A process that the keeper holds by a descriptor: whoever gets its number later is never mistaken for it.
-
-
-UNKNOWN = 255  # the exit code of somebody else's child
+UNKNOWN = 255  # the exit code of another process's child
 
 
 class HeldProcess:
-    """As much of a `subprocess.Popen` as the keeper needs, for a process that it did not start itself.
+    """A process that the keeper did not start itself, held by a pidfd, with the needed part of `subprocess.Popen`.
 
-    `ours`: it has become the keeper's child, so the keeper must collect it.
+    `ours`: the process has become the keeper's child, so the keeper must reap it.
     """
 
     def __init__(self, pid: int, *, ours: bool) -> None:
@@ -33,24 +30,24 @@ class HeldProcess:
         self._fd = os.pidfd_open(pid)
 
     def poll(self) -> int | None:
-        """Its exit code, or minus the signal that ended it; None while it lives."""
+        """The exit code, or minus the signal that ended the process; None while it runs."""
         if self.returncode is None:
             self._look(0)
         return self.returncode
 
     def wait(self) -> None:
-        """Until it has ended."""
+        """Wait until the process has ended."""
         while self.returncode is None:
             self._look(None)
 
     def send_signal(self, number: int) -> None:
-        """Gone is fine."""
+        """Send a signal; a process that has ended is no error."""
         if self.poll() is None:
             with suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._fd, number)
 
     def close(self) -> None:
-        """Hold it no longer."""
+        """Close the pidfd."""
         os.close(self._fd)
 
     def _look(self, patience_ms: int | None) -> None:
@@ -63,9 +60,7 @@ class HeldProcess:
             return
         try:
             found = os.waitid(os.P_PIDFD, self._fd, os.WEXITED)
-        except (
-            ChildProcessError
-        ):  # somebody else has collected it: no reason for the keeper to fall
+        except ChildProcessError:  # already reaped elsewhere: no reason to fail
             self.returncode = UNKNOWN
             return
         assert found is not None
@@ -81,7 +76,7 @@ def start(
     ns_fd: int | None = None,
     talking: bool = False,
 ) -> "subprocess.Popen[bytes]":
-    """A child in the namespace (None: the keeper's own). Talking ones have pipes, the others write to their log."""
+    """Start a child in the namespace (None: the keeper's own). `talking`: with pipes; else it writes to its log."""
     keeper = os.getpid()
 
     def first_instructions() -> None:
@@ -110,7 +105,7 @@ Child = subprocess.Popen[bytes] | HeldProcess
 
 
 def send_signal(child: Child, number: int) -> None:
-    """To the child and, if the keeper started it, what that started; gone is fine."""
+    """Signal the child and, if the keeper started it, its process group; a child that has ended is no error."""
     if isinstance(child, HeldProcess):
         child.send_signal(number)
     elif child.poll() is None:
@@ -119,7 +114,7 @@ def send_signal(child: Child, number: int) -> None:
 
 
 def end(children: Sequence[Child | None]) -> None:
-    """Without mercy, and without leaving zombies."""
+    """Kill the children and reap them."""
     ending = [child for child in children if child is not None]
     for child in ending:
         send_signal(child, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""Talking to a lab's keeper: launch it, find it, ask it."""
+"""The client of a lab's keeper: launches it, finds it, asks it."""
 
 import json
 import os
@@ -35,7 +35,7 @@ class Program:
     env: Mapping[str, str]
 
     def to_json(self) -> dict[str, Any]:
-        """As the protocol wants it."""
+        """The program as the protocol describes it."""
         return {
             "name": self.name,
             "argv": list(self.argv),
@@ -46,7 +46,7 @@ class Program:
 
 @dataclass(frozen=True, slots=True)
 class NodeProcess:
-    """A node of ours as the keeper is asked to let it be born: its node.json, and where its last words go."""
+    """A node that the keeper is asked to fork: its node.json, and the file of its standard error."""
 
     name: str
     config: Path
@@ -54,7 +54,7 @@ class NodeProcess:
 
 
 class Keeper:
-    """A running keeper; each method is one question of the protocol."""
+    """A running keeper; each method asks one question of the protocol."""
 
     def __init__(self, lab: LabPlace) -> None:
         self._lab = lab
@@ -94,7 +94,7 @@ class Keeper:
 
     @classmethod
     def connect(cls, lab: LabPlace) -> "Keeper | None":
-        """The lab's keeper, if one lives."""
+        """The lab's keeper; None if none answers."""
         try:
             request(lab.keeper_socket, {"do": "status"}, _ALIVE_S)
         except ControlError:
@@ -106,20 +106,20 @@ class Keeper:
         return self._ask("status")
 
     def capabilities(self) -> Capabilities:
-        """With what links can be shaped here."""
+        """The emulators that this machine supports."""
         return Capabilities(**self._ask("capabilities")["capabilities"])
 
     def spawn(self, programs: Sequence[Program]) -> tuple[dict[str, int], dict[str, str]]:
-        """A namespace and a process each; pids, and reasons for those that failed."""
+        """Make a namespace and a process for each; return pids, and the reasons of failures."""
         answer = self._ask("spawn", nodes=[program.to_json() for program in programs])
         return answer["pids"], answer["failed"]
 
     def expect_forks(self, config: Path) -> None:
-        """Get ready to let nodes be born, until `end_scenario`; none has a longer path to its node.json than this."""
+        """Keep a prefork worker ready until `end_scenario`; no node.json may have a longer path than this one."""
         self._ask("births-expected", config=str(config))
 
     def fork(self, nodes: Sequence[NodeProcess]) -> tuple[dict[str, int], dict[str, str]]:
-        """A namespace and a node each, all with one start of Python; pids, and reasons for those that failed."""
+        """Fork nodes from one Python process, each in its own namespace; return pids, and the reasons of failures."""
         orders = [
             {"name": node.name, "config": str(node.config), "stderr": str(node.stderr)}
             for node in nodes
@@ -128,21 +128,21 @@ class Keeper:
         return answer["pids"], answer["failed"]
 
     def adopt(self, pids: Mapping[str, int]) -> dict[str, str]:
-        """Take the namespaces of these processes; reasons for those that failed."""
+        """Take over the namespaces of these processes; return the reasons of failures."""
         nodes = [{"name": name, "pid": pid} for name, pid in pids.items()]
         failed: dict[str, str] = self._ask("adopt", nodes=nodes)["failed"]
         return failed
 
     def routers(self, names: Sequence[str]) -> None:
-        """Namespaces without a process that pass on the packets of the nodes behind them."""
+        """Make namespaces without a process that forward the packets of the nodes behind them."""
         self._ask("routers", names=list(names))
 
     def wire(self, emulator: Emulator, links: Sequence[LinkSpec]) -> None:
-        """Links exist, configured, down."""
+        """Make links: configured, but down."""
         self._ask("wire", emulator=emulator, links=[asdict(link) for link in links])
 
     def shape(self, shapes: Mapping[str, tuple[Shape, Shape]], seed: int | None = None) -> None:
-        """node -> (up, down); a seed starts the randomness of losses and jitter anew."""
+        """Shape links: node -> (up, down). A seed restarts the random numbers of losses and jitter."""
         links = [
             {"node": node, "up": asdict(up), "down": asdict(down)}
             for node, (up, down) in shapes.items()
@@ -159,8 +159,8 @@ class Keeper:
             for name, both in found.items()
         }
 
-    def change_links(self, links: Mapping[str, LinkState]) -> None:
-        """Shapes and cuts from now on; the randomness of losses and jitter goes on."""
+    def change_links(self, links: Mapping[str, Link]) -> None:
+        """Change shapes and cuts; the random numbers of losses and jitter go on."""
         changes = [
             {"node": name, "up": link.up.to_json(), "down": link.down.to_json()}
             for name, link in links.items()
@@ -168,70 +168,70 @@ class Keeper:
         self._ask("shape", links=changes)
 
     def capture(self, links: Sequence[str], folder: Path | None, snaplen: int = 65535) -> None:
-        """Listen on the links, then raise them; no folder: only raise."""
+        """Start the capture of these links, then set them up; without a folder, only set them up."""
         place = None if folder is None else str(folder.absolute())
         self._ask("capture", links=list(links), folder=place, snaplen=snaplen)
 
     def expect_capture(self) -> None:
-        """Get ready to listen, while other things are done."""
+        """Start the capture process, while other things are done."""
         self._ask("capture-expected")
 
     def capture_stop(self) -> tuple[dict[str, dict[str, int]], str]:
-        """Complete the files; counts per link, and what went wrong while writing them."""
+        """Complete the files; return counts per link, and the errors of writing."""
         answer = self._ask("capture-stop")
         return answer["links"], answer.get("error", "")
 
     def signal(self, nodes: Sequence[str], number: int) -> None:
-        """To the processes of these nodes."""
+        """Signal the processes of these nodes."""
         self._ask("signal", nodes=list(nodes), signal=int(number))
 
     def part(self, number: int, sides: Sequence[Sequence[str]]) -> None:
-        """Nodes of these sides cannot reach each other until `reunite`."""
+        """Partition the network into these sides until `reunite`."""
         self._ask("part", number=number, sides=[list(side) for side in sides])
 
     def reunite(self, number: int) -> None:
-        """They can again."""
+        """End the partition."""
         self._ask("reunite", number=number)
 
     def end_scenario(self) -> None:
-        """Partitions and loads that nobody has ended are over; no more births are expected."""
+        """End the partitions and loads that are left, and the prefork worker."""
         self._ask("calm")
 
     def expect_load(self) -> None:
-        """Get ready to send datagrams, while other things are done."""
+        """Start the sender of datagrams, while other things are done."""
         self._ask("load-expected")
 
     def load(self, number: int, nodes: Sequence[str], to: str, rate_bps: float, size: int) -> None:
-        """Datagrams from each of these nodes to another until `unload`."""
+        """Send datagrams from each of these nodes to another until `unload`."""
         self._ask("load", number=number, nodes=list(nodes), to=to, rate_bps=rate_bps, size=size)
 
     def unload(self, number: int) -> dict[str, int]:
-        """How many were `sent`, and how many more were due (`unsent`); nothing if nobody knows."""
+        """End the load: how many were `sent`, and how many more were due (`unsent`); empty if unknown."""
         answer = self._ask("unload", number=number)
         return {what: answer[what] for what in ("sent", "unsent") if what in answer}
 
     def execute(self, node: str, argv: Sequence[str], output: Path) -> int:
-        """A command in the node's network; the number that `executed` calls it by."""
+        """Run a command in the node's network; return its number for `executed`."""
         place = str(output.absolute())
         return int(self._ask("execute", node=node, argv=list(argv), output=place)["number"])
 
     def executed(self, number: int) -> int | None:
-        """Its exit code; None while it runs."""
+        """The exit code of a command; None while it runs."""
         code: int | None = self._ask("executed")["codes"][str(number)]
         return code
 
     def unwire(self, nodes: Sequence[str]) -> None:
-        """Links, processes and namespaces of these nodes go."""
+        """Remove links, processes and namespaces of these nodes."""
         self._ask("unwire", nodes=list(nodes))
 
     def counters(self, *, restart: bool = False) -> dict[str, Any] | None:
-        """The relay's counters, if one serves; with `restart`, lateness counts from now on only."""
+        """The relay's counters; None without a relay. With `restart`, lateness is counted from now on."""
         answer = self._ask("counters", links=False, restart=restart)
         counters: dict[str, Any] | None = answer["relay"]
         return counters
 
     def link_counts(self) -> dict[str, dict[str, dict[str, int]]]:
-        """Link -> direction -> what was forwarded and dropped; empty where nobody counts."""
+        """Link -> direction -> packets that were forwarded and dropped; empty if they are not counted."""
         counts: dict[str, dict[str, dict[str, int]]] = self._ask("counters")["links"] or {}
         return counts
 
@@ -240,7 +240,7 @@ class Keeper:
 
 
 def environment() -> dict[str, str]:
-    """As ours, for a process of the lab; it finds this very `testbed` wherever it is started."""
+    """Our environment for a process of the lab, with a PYTHONPATH by which it finds this `testbed`."""
     package_root = str(Path(testbed.__file__).resolve().parent.parent)
     before = os.environ.get("PYTHONPATH")
     path = os.pathsep.join([package_root, before]) if before else package_root
@@ -254,7 +254,7 @@ def _failure(stdout: str, stderr: str) -> TestbedError:
             f"the lab's keeper did not start: {report['error']}", report["hint"]
         )
     except (ValueError, KeyError):
-        last = stderr.strip().splitlines()[-1:] or ["it said nothing"]
+        last = stderr.strip().splitlines()[-1:] or ["it wrote no error"]
         return TestbedError(
             f"the lab's keeper did not start: {last[0]}",
             "`testbed doctor` shows what this machine lacks",

@@ -1,6 +1,6 @@
-"""What the keeper keeps: the nodes (`keeper.nodes`), their links, the relay and the capture.
+"""The core of a lab in its keeper: the node table (`keeper.nodes`), the links, the relay and the capture.
 
-One method a question of the protocol (docs/architecture.md); each returns the answer's fields, some after a while.
+Each public method answers a question of the protocol (docs/architecture.md) and returns the fields of the answer.
 """
 
 import os
@@ -24,7 +24,7 @@ from testbed.topology.model import Emulator
 
 
 class Core:
-    """All of a lab that lives in the kernel."""
+    """All kernel objects and processes of a lab."""
 
     def __init__(self, lab: LabPlace, run: str) -> None:
         self._lab = lab
@@ -49,7 +49,7 @@ class Core:
         )
 
     def status(self) -> dict[str, Any]:
-        """What exists, asked from the machine."""
+        """The state of nodes, links and workers, as the kernel reports it."""
         linked = self._linked()
         workers = {"relay": self._relay.state, "capture": self._capture.state}
         capturing = workers["capture"] != "dead"
@@ -65,7 +65,7 @@ class Core:
         }
 
     def _linked(self) -> list[NodeEntry]:
-        """The nodes whose links stand at both ends; behind a router, only if the router's own does."""
+        """The nodes whose link exists at both ends; behind a router, only if the router's own link exists."""
         if self._emulator is Emulator.RELAY and not self._relay.serves:
             return []
         seen: dict[int | None, frozenset[str]] = {}
@@ -83,24 +83,24 @@ class Core:
         return [entry for entry in self._nodes if stands(entry)]
 
     def capabilities(self) -> dict[str, Any]:
-        """With what links can be shaped here."""
+        """The emulators that this machine supports."""
         return {"capabilities": asdict(capabilities())}
 
     def spawn(self, nodes: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """A namespace and a process each; a node whose process has died gets a new one in its old namespace."""
+        """Make a namespace and a process for each; a node with a dead process gets a new one in its old namespace."""
         return self._nodes.spawn(nodes)
 
     def forks_expected(self, config: str) -> dict[str, Any]:
-        """Nodes of ours will soon be asked for, with node.json at no longer a path."""
+        """Prepare for `fork` questions, whose node.json has no longer path than this one."""
         self._nodes.prefork.expect(config)
         return {}
 
     def fork(self, nodes: Sequence[dict[str, Any]]) -> DeferredAnswer:
-        """Like `spawn`, for nodes of ours."""
+        """Like `spawn`, for nodes that are forked by a prefork worker."""
         return self._nodes.fork(nodes)
 
     def adopt(self, nodes: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """Take the namespace of a container's process as the node's."""
+        """Take the namespace of a container's process as the namespace of the node."""
         failed: dict[str, str] = {}
         for node in nodes:
             name, pid = node["name"], int(node["pid"])
@@ -115,12 +115,12 @@ class Core:
         return {"failed": failed}
 
     def routers(self, names: Iterable[str]) -> dict[str, Any]:
-        """A namespace each that only passes packets on; those that exist are left alone."""
+        """Make a namespace for each router, unless it exists."""
         self._nodes.add_routers(names)
         return {}
 
     def wire(self, emulator: str, links: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """Links exist and are configured, but down. All of them or none."""
+        """Make and configure links, but leave them down. Make all of them or none."""
         wanted = Emulator(emulator)
         if wanted is Emulator.AUTO:
             raise Refused("`wire` needs the emulator that was chosen, not auto")
@@ -138,7 +138,7 @@ class Core:
             if spec.behind is not None:
                 self._check_router(entry, spec.behind, coming | served)
         left_over = {entry.name for entry in self._nodes if entry.link is not None} - served
-        self._drop_links(left_over)  # since their relay, their router or their node has gone
+        self._drop_links(left_over)  # their relay, their router or their node has ended
         for entry, spec in pairs:
             entry.link = spec
             entry.router = None if spec.behind is None else self._nodes.entry(spec.behind)
@@ -164,7 +164,7 @@ class Core:
             raise Refused(f"{entry.name} is behind {behind}, which has no link yet")
 
     def shape(self, links: Sequence[dict[str, Any]], seed: int | None = None) -> dict[str, Any]:
-        """Rates, delays, losses and cuts from now on."""
+        """Set rates, delays, losses and cuts of links."""
         wanted = [
             (
                 self._nodes.entry(link["node"]).attachment,
@@ -183,7 +183,7 @@ class Core:
         return {}
 
     def links(self) -> dict[str, Any]:
-        """How the links were shaped last."""
+        """The current shapes of the links."""
         return {
             "links": {
                 name: self._nodes.entry(name).link_settings for name in self.status()["shaped"]
@@ -193,7 +193,7 @@ class Core:
     def capture(
         self, links: Sequence[str], folder: str | None = None, snaplen: int = 65535
     ) -> dict[str, Any]:
-        """Listen on these links, then raise them; without a folder they are only raised."""
+        """Start the capture of these links, then set them up; without a folder, only set them up."""
         chosen = [self._nodes.entry(name).attachment for name in links]
         if folder is not None and chosen:
             orders = [
@@ -214,12 +214,12 @@ class Core:
         return {}
 
     def capture_expected(self) -> dict[str, Any]:
-        """There will be something to listen to."""
+        """Prepare for `capture`."""
         self._capture.expect()
         return {}
 
     def capture_stop(self) -> dict[str, Any]:
-        """The files are complete; counts per link, and what went wrong."""
+        """Complete the capture files; return counts per link, and errors."""
         if self._capture.state is not None:
             for entry in self._nodes:
                 entry.raised = False
@@ -228,52 +228,52 @@ class Core:
         return counts
 
     def signal(self, nodes: Iterable[str], signal: int) -> dict[str, Any]:
-        """To the processes of these nodes, whoever started them."""
+        """Signal the processes of these nodes, also those of containers."""
         self._nodes.signal(nodes, signal)
         return {}
 
     def part(self, number: int, sides: Sequence[Sequence[str]]) -> dict[str, Any]:
-        """Nodes of these sides cannot reach each other."""
+        """Partition the network into these sides."""
         self._actions.part(number, sides)
         return {}
 
     def reunite(self, number: int) -> dict[str, Any]:
-        """They can again."""
+        """End the partition."""
         self._actions.reunite(number)
         return {}
 
     def end_scenario(self) -> dict[str, Any]:
-        """Partitions and loads that nobody has ended are over; no more births are expected."""
+        """End the partitions and loads that are left, and the prefork worker."""
         self._actions.end_scenario()
         self._nodes.prefork.expect_none()
         return {}
 
     def load_expected(self) -> dict[str, Any]:
-        """There will soon be datagrams to send."""
+        """Prepare for `load`."""
         self._actions.expect_load()
         return {}
 
     def load(
         self, number: int, nodes: Sequence[str], to: str, rate_bps: float, size: int
     ) -> dict[str, Any]:
-        """Datagrams from each of these nodes to another."""
+        """Send datagrams from each of these nodes to another."""
         self._actions.load(number, nodes, to, rate_bps, size)
         return {}
 
     def unload(self, number: int) -> dict[str, Any]:
-        """No more of them."""
+        """End the load; return its counts."""
         return self._actions.unload(number)
 
     def execute(self, node: str, argv: Sequence[str], output: str) -> dict[str, Any]:
-        """A command in the node's network."""
+        """Run a command in the node's network."""
         return {"number": self._actions.execute(node, argv, output)}
 
     def executed(self) -> dict[str, Any]:
-        """How those have ended."""
+        """The exit codes of commands."""
         return {"codes": self._actions.executed()}
 
     def unwire(self, nodes: Iterable[str]) -> dict[str, Any]:
-        """Links, processes and namespaces of these nodes go; unknown ones are gone already.
+        """Remove links, processes and namespaces of these nodes; ignore unknown nodes.
 
         The nodes behind a router lose their links with it, but stay.
         """
@@ -285,11 +285,11 @@ class Core:
         return {}
 
     def counters(self, links: bool = True, restart: bool = False) -> dict[str, Any]:
-        """How the relay and its links fare; null if none serves, or none any more. Then lateness may start anew."""
+        """Counters of the relay and its links; null without a live relay. With `restart`, lateness is counted anew."""
         return self._relay.counters(links, restart)
 
     def close(self) -> None:
-        """Complete the captures, end all children; the links go with the namespaces."""
+        """Complete the captures, end all children; the links vanish with the namespaces."""
         self._actions.close()
         self._nodes.prefork.expect_none()
         self.capture_stop()
@@ -300,7 +300,7 @@ class Core:
         self._nodes.forget(self._nodes)
 
     def reap(self) -> None:
-        """Collect children that have ended."""
+        """Reap children that have ended."""
         self._nodes.reap()
         self._capture.reap()
         self._monitor.reap()
@@ -308,7 +308,7 @@ class Core:
         self._actions.reap()
 
     def _drop_links(self, names: Container[str]) -> None:
-        """The links of these nodes, and those that are behind them."""
+        """Remove the links of these nodes, and of the nodes behind them."""
         lost = [
             entry
             for entry in self._nodes
@@ -322,7 +322,7 @@ class Core:
             entry.forget_link()
 
     def _worker(self, role: str, module: str, *arguments: str, own_network: bool = False) -> Worker:
-        """Apart: not in the core, but in a network namespace without links."""
+        """Start a worker. `own_network`: not in the core, but in a network namespace without links."""
         marked, log = self._marked(role)
         return Worker(role, module, marked, log, *arguments, own_network=own_network)
 
@@ -331,7 +331,7 @@ class Core:
         return PreforkWorker("nursery", "testbed.keeper.prefork_worker", marked, log, padding)
 
     def _marked(self, role: str) -> tuple[dict[str, str], Path]:
-        """What a helper's environment gets, and its log."""
+        """The environment variables of a worker, and its log."""
         marked = {**marks(self._lab, self._run, role), PADDING_VARIABLE: PADDING}
         log = self._lab.keeper_socket.parent / f"{role}.log"
         return {**marked, **self._monitor.environment}, log

@@ -1,6 +1,6 @@
-"""The node table of a keeper: each node has a network namespace, all but routers a process in it.
+"""The node table of a keeper: each node has a network namespace and, unless it is a router, a process in it.
 
-Links are not known here.
+This module makes no links.
 """
 
 import os
@@ -18,18 +18,16 @@ from testbed.links.namespaces import make_network, silence
 from testbed.links.spec import Attachment, LinkSpec
 from testbed.links.wiring import ns_path
 
-# One node as its keeper sees it.
-
 
 class Refused(TestbedError):
-    """A question that makes no sense in the present state."""
+    """A question that cannot be answered in the present state."""
 
 
 @dataclass(slots=True)
 class NodeEntry:
     """One node: its namespace, its process, its link. A router has no process.
 
-    An adopted process is a container's: its end is noticed here, but collected by whoever made it.
+    An adopted process belongs to a container: the keeper notices its end, but the engine reaps it.
     """
 
     name: str
@@ -38,51 +36,49 @@ class NodeEntry:
     process: "subprocess.Popen[bytes] | HeldProcess | None"
     adopted: bool = False
     link: LinkSpec | None = None
-    router: "NodeEntry | None" = None  # whose link this one's ends at
+    router: "NodeEntry | None" = None  # at which this node's link ends
     shaped: bool = False
-    link_settings: dict[str, Any] = field(
-        default_factory=dict
-    )  # up, down: as they were last shaped
+    link_settings: dict[str, Any] = field(default_factory=dict)  # up, down: the current shapes
     raised: bool = False
 
     def forget_link(self) -> None:
-        """It has none any more."""
+        """Remove the link from the entry."""
         self.link, self.router, self.shaped, self.raised = None, None, False, False
         self.link_settings = {}
 
     @property
     def is_router(self) -> bool:
-        """Whether it is a namespace that only passes packets on."""
+        """Whether the node only forwards packets, without a process."""
         return self.pid is None
 
     @property
     def running(self) -> bool:
-        """Whether the process still lives. A router has none to lose."""
+        """Whether the process still runs; always true for a router, which has none."""
         return self.process is None or self.process.poll() is None
 
     @property
     def exit_code(self) -> int | None:
-        """How the process ended, if that can be known here."""
+        """The exit code of the process, unless it is adopted."""
         return None if self.process is None or self.adopted else self.process.poll()
 
     @property
     def own_process(self) -> "subprocess.Popen[bytes] | HeldProcess | None":
-        """The process, if it is the keeper's to end."""
+        """The process, unless it is adopted."""
         return None if self.adopted else self.process
 
     @property
     def held(self) -> bool:
-        """Whether the namespace can still be of use: an adopted one is lost with its process."""
+        """Whether the namespace is still usable: an adopted one vanishes with its process."""
         return not self.adopted or self.running
 
     def replace_process(self, process: "subprocess.Popen[bytes] | HeldProcess") -> None:
-        """Another one lives in its namespace, on its link."""
+        """Set another process, which runs in the same namespace, on the same link."""
         if isinstance(self.process, HeldProcess):
             self.process.close()
         self.pid, self.process = process.pid, process
 
     def close(self) -> None:
-        """Let go of namespace and process."""
+        """Close the descriptors of namespace and process."""
         os.close(self.ns_fd)
         if isinstance(self.process, HeldProcess):
             self.process.close()
@@ -97,7 +93,7 @@ class NodeEntry:
 
 
 class NodeTable:
-    """Makes and ends them. `marks_of` a role is what a process carries; `worker` starts what forks nodes of ours."""
+    """The entries of all nodes. `marks_of` returns the marks of a role; `worker` starts a prefork worker."""
 
     def __init__(self, marks_of: Callable[[str], dict[str, str]], worker: MakeWorker) -> None:
         self._nodes: dict[str, NodeEntry] = {}
@@ -119,14 +115,14 @@ class NodeTable:
             raise Refused(f"no node {name!r} in this lab") from None
 
     def report(self) -> dict[str, Any]:
-        """How their processes fare."""
+        """The state of each process."""
         return {
             entry.name: {"pid": entry.pid, "running": entry.running, "exit_code": entry.exit_code}
             for entry in self
         }
 
     def spawn(self, nodes: Sequence[dict[str, Any]]) -> dict[str, Any]:
-        """A namespace and a process each; a node whose process has died gets a new one in its old namespace."""
+        """Make a namespace and a process for each; a node with a dead process gets a new one in its old namespace."""
         failed: dict[str, str] = {}
         for node in nodes:
             try:
@@ -152,9 +148,9 @@ class NodeTable:
         self._add_process(name, ns_fd, process)
 
     def fork(self, nodes: Sequence[dict[str, Any]]) -> DeferredAnswer:
-        """Like `spawn`, for nodes of ours: all are forked from one process that has loaded their program once.
+        """Like `spawn`, but fork all nodes from one process that has loaded their program once.
 
-        Nobody else may make or end nodes meanwhile.
+        No other question may make or end nodes meanwhile.
         """
         worker = self.prefork.worker_for([node["config"] for node in nodes])
         failed: dict[str, str] = {}
@@ -177,7 +173,7 @@ class NodeTable:
         return {"pids": {name: forked[name].pid for name in forked}, "failed": failed | not_forked}
 
     def _free_namespace(self, name: str) -> int:
-        """For a process of this node: that of a process that has died, else a new one."""
+        """A namespace for a process of this node: its old one if its process has died, else a new one."""
         entry = self._nodes.get(name)
         if entry is None:
             return make_network()
@@ -195,16 +191,16 @@ class NodeTable:
             entry.replace_process(process)
 
     def _discard_namespace(self, name: str, ns_fd: int) -> None:
-        """Nothing came to live in this namespace; one that was there before may still be of use."""
+        """Close a namespace in which no process was started, unless the node had it before."""
         if name not in self._nodes:
             os.close(ns_fd)
 
     def add(self, entry: NodeEntry) -> None:
-        """A node that was made elsewhere."""
+        """Add a node that was made elsewhere."""
         self._nodes[entry.name] = entry
 
     def add_routers(self, names: Iterable[str]) -> None:
-        """A namespace each that only passes packets on; those that exist are left alone."""
+        """Make a namespace for each router, unless it exists."""
         for name in names:
             entry = self._nodes.get(name)
             if entry is None:
@@ -213,7 +209,7 @@ class NodeTable:
                 raise Refused(f"{name} is a node with a process, not a router")
 
     def signal(self, names: Iterable[str], number: int) -> None:
-        """To the processes of these nodes, whoever started them."""
+        """Signal the processes of these nodes, also those of containers."""
         for name in names:
             process = self.entry(name).process
             if process is None:
@@ -221,17 +217,17 @@ class NodeTable:
             children.send_signal(process, number)
 
     def end(self, going: Iterable[NodeEntry]) -> None:
-        """Their processes end at once; containers' are left to the engine."""
+        """Kill the processes of these nodes; leave those of containers to the engine."""
         children.end([entry.own_process for entry in going])
 
     def forget(self, gone: Iterable[NodeEntry]) -> None:
-        """Their namespaces go, as far as nobody else is in them."""
+        """Remove these entries; a namespace vanishes when no process is in it any more."""
         for entry in list(gone):
             del self._nodes[entry.name]
             entry.close()
 
     def reap(self) -> None:
-        """Collect processes that have ended."""
+        """Reap processes that have ended."""
         self.prefork.reap()
         for entry in self:
             if entry.process is not None:
@@ -239,7 +235,7 @@ class NodeTable:
 
 
 def adopted_entry(name: str, pid: int) -> NodeEntry:
-    """Somebody else's process, and its namespace."""
+    """The entry of a container's process and its namespace."""
     process = HeldProcess(pid, ours=False)
     try:
         ns_fd = os.open(f"/proc/{pid}/ns/net", os.O_RDONLY | os.O_CLOEXEC)

@@ -1,4 +1,4 @@
-"""Lines from the pipe of another process, with patience that ends."""
+"""Reads lines from the pipe of another process, with a deadline."""
 
 import os
 import select
@@ -8,7 +8,7 @@ _MOST = 1 << 16
 
 
 class Lines:
-    """What somebody writes to a descriptor, line by line."""
+    """The lines that arrive on a descriptor."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -28,7 +28,7 @@ class Lines:
 
 
 def wait_for(fd: int, event: int, deadline: float) -> bool:
-    """Until the event, or the deadline; `poll`, because descriptors may go beyond select's 1,024."""
+    """Wait for the event or the deadline. `poll`, as select allows only 1,024 descriptors."""
     waiting = select.poll()
     waiting.register(fd, event)
     return bool(waiting.poll(max(0.0, deadline - time.monotonic()) * 1000))

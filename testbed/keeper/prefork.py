@@ -1,7 +1,7 @@
-"""Nodes of our own as the keeper's children: forked by a nursery, which takes a while to load their program.
+"""Forks nodes as the keeper's children through a prefork worker, which takes a while to load their program.
 
-While births are expected one nursery is kept ready for all of them; else each birth has its own, which ends with it.
-Nobody waits here, for the keeper has other things to do: a birth is a generator of what is to be waited for.
+While forks are expected, one worker stays ready for all of them; else each request has its own worker, which ends with
+it. The keeper must not block: a fork is a generator that yields what it waits for.
 """
 
 import json
@@ -17,24 +17,24 @@ from testbed.keeper.workers import PATIENCE_S, Worker, WorkerError
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """Until the descriptor can be read, or the deadline (monotonic) has come."""
+    """A wait until the descriptor is readable, or until the deadline (monotonic)."""
 
     fd: int
     deadline: float
 
 
-DeferredAnswer = Generator[Wait, None, dict[str, Any]]  # an answer that has to be waited for
+DeferredAnswer = Generator[Wait, None, dict[str, Any]]  # an answer that takes a while
 
 
 class PreforkWorker(Worker):
-    """A worker that can be asked by somebody who has no time to wait."""
+    """A worker that can be asked without blocking."""
 
     def ask_deferred(self, question: dict[str, Any]) -> DeferredAnswer:
-        """Like `ask`."""
+        """Like `ask`, but yield instead of blocking."""
         deadline = time.monotonic() + PATIENCE_S
         try:
             self._write(json.dumps(question).encode() + b"\n", deadline)
-        except (OSError, ValueError) as error:  # it is gone, or has been let go
+        except (OSError, ValueError) as error:  # it has ended, or its pipes are closed
             raise self._gone() from error
         yield Wait(self._output.fileno(), deadline)
         answer: dict[str, Any] = json.loads(self._line(deadline))
@@ -43,40 +43,42 @@ class PreforkWorker(Worker):
         return answer
 
 
-MakeWorker = Callable[[str], PreforkWorker]  # with an argument that makes room for others
+MakeWorker = Callable[
+    [str], PreforkWorker
+]  # with an argument that makes its command line long enough
 Forked = tuple[dict[str, HeldProcess], dict[str, str]]
 
 
 class Prefork:
-    """Of all nodes of ours."""
+    """Forks all nodes of a keeper."""
 
     def __init__(self, make: MakeWorker) -> None:
         self._make = make
         self._expected = False
         self._ready_worker: PreforkWorker | None = None
-        self._padding_length = 0  # that the kept one has
+        self._padding_length = 0  # of the ready worker
 
     def expect(self, config: str) -> None:
-        """There will be some, whose files have paths no longer than this one: a nursery gets ready."""
+        """Keep a worker ready for nodes whose config files have no longer paths than this one."""
         self._expected = True
         self._ready_worker_for(padding_for([config]))
 
     def expect_none(self) -> None:
-        """There will be no more."""
+        """End the ready worker."""
         self._expected = False
         if self._ready_worker is not None:
             self._ready_worker.end()
             self._ready_worker = None
 
     def worker_for(self, configs: Sequence[str]) -> PreforkWorker:
-        """The one that is kept ready, else a new one: it loads what nodes need while their namespaces are made."""
+        """The ready worker, else a new one: it loads the nodes' program while their namespaces are made."""
         padding = padding_for([max(configs, key=len, default="")])
         return self._ready_worker_for(padding) if self._expected else self._make(padding)
 
     def fork(
         self, orders: Sequence[dict[str, Any]], worker: PreforkWorker
     ) -> Generator[Wait, None, Forked]:
-        """The processes by name, and reasons for those that failed."""
+        """Fork these nodes: the processes by name, and the reasons of failures."""
         forked: dict[str, HeldProcess] = {}
         try:
             answer = yield from worker.ask_deferred({"orders": list(orders)})
@@ -89,7 +91,7 @@ class Prefork:
             raise
         try:
             yield from worker.ask_deferred({"go": True})
-        except WorkerError:  # they are known: should they not live, that will be seen
+        except WorkerError:  # the pids are known, so the keeper will notice nodes that have ended
             worker.end()
         finally:
             if worker is not self._ready_worker:
@@ -97,12 +99,12 @@ class Prefork:
         return forked, answer["failed"]
 
     def reap(self) -> None:
-        """Collect a nursery that has ended."""
+        """Reap the ready worker if it has ended."""
         if self._ready_worker is not None:
-            self._ready_worker.running  # noqa: B018 - to look is to collect
+            self._ready_worker.running  # noqa: B018 - reading it reaps
 
     def _ready_worker_for(self, padding: str) -> PreforkWorker:
-        """One that lives and has room enough."""
+        """A ready worker that runs and has enough padding; start one if needed."""
         if (
             self._ready_worker is None
             or not self._ready_worker.running

@@ -6,8 +6,8 @@
 JSON lines on standard input and output, in turns; the end of standard input ends it. To start a Python for each node
 takes 100 ms of processor time and 12 MiB; a fork takes 2 ms, and most of the memory is shared.
 
-The nodes of one question are children of a midwife, a fork that lives only for them: when it has ended, they become the
-keeper's. It ends when the keeper has heard their numbers: one that dies before leaves no nodes that nobody knows of.
+The nodes of one question are children of a forker, a fork of this process only for them; when it ends, they become the
+keeper's children. It ends when the keeper knows their pids: if it dies earlier, its nodes end, too.
 """
 
 import gc
@@ -24,13 +24,13 @@ from testbed.keeper.process_title import ProcessTitle
 from testbed.places import ROLE_MARK
 from testbed.syscalls import CLONE_NEWNET, die_with_parent, setns
 
-COMMAND = (sys.executable, "-m", "nodes")  # what a node seems to have been started with
+COMMAND = (sys.executable, "-m", "nodes")  # the command line that a node shows
 _INPUT, _OUTPUT, _ERRORS = 0, 1, 2
 _GO = b"g"
 
 
 def main() -> NoReturn:
-    """One midwife after the other, until nobody asks any more."""
+    """Serve each question by a forker, until the end of standard input."""
     keeper = os.getppid()
     title = ProcessTitle()
     load_what_nodes_need()
@@ -40,13 +40,13 @@ def main() -> NoReturn:
             die_with_parent(worker)
             _serve(Forker(keeper, title), json.loads(line)["orders"])
         _, status = os.waitpid(pid, 0)
-        failed = {"error": f"a midwife has ended with {os.waitstatus_to_exitcode(status)}"}
+        failed = {"error": f"a forker has ended with {os.waitstatus_to_exitcode(status)}"}
         _answer({"ok": True} if status == 0 else {"ok": False, **failed})
     os._exit(0)
 
 
 def _serve(forker: "Forker", orders: Sequence[dict[str, Any]]) -> NoReturn:
-    """Fork, answer, and end when the keeper has heard it."""
+    """Fork the nodes, answer, and end when the keeper knows their pids."""
     for order in orders:
         forker.fork(order)
     _answer({"ok": True, "pids": forker.pids, "failed": forker.failed})
@@ -61,8 +61,7 @@ def _answer(answer: dict[str, Any]) -> None:
 
 
 def load_what_nodes_need() -> None:
-    """All kinds of nodes, with the overlays between brokers; then what is shared stays shared: no collection writes
-    to it any more."""
+    """Load the modules of all kinds of nodes; then freeze them, so that no garbage collection unshares their memory."""
     load_unused_later()
     import nodes.overlay.broker.broker
     import nodes.overlay.methods
@@ -88,7 +87,7 @@ class Forker:
         self._gate, self._release = os.pipe()
 
     def fork(self, order: dict[str, Any]) -> None:
-        """One node, or the reason why not."""
+        """Fork one node, or record the reason of the failure."""
         name = order["name"]
         try:
             ns = os.open(order["ns"], os.O_RDONLY)
@@ -104,11 +103,11 @@ class Forker:
         os.close(stderr)
 
     def release(self) -> None:
-        """The nodes may begin, as soon as this process is no more."""
+        """Let the nodes begin as soon as this process has ended."""
         os.write(self._release, _GO * len(self.pids))
 
     def _run_node(self, order: dict[str, Any], ns: int, stderr: int) -> NoReturn:
-        """A whole life. Nothing of the midwife may run after it; how it ends is told as the interpreter would."""
+        """Run a node and exit. Nothing of the forker may run after it; report errors as the interpreter does."""
         code: object = 1
         try:
             self._enter_namespace(ns, stderr)
@@ -126,7 +125,7 @@ class Forker:
         os._exit(code)
 
     def _enter_namespace(self, ns: int, stderr: int) -> None:
-        """A session, a log and a namespace of its own."""
+        """Give the node its own session, log and network namespace."""
         os.setsid()
         nothing = os.open(os.devnull, os.O_RDONLY)
         for now, place in ((nothing, _INPUT), (stderr, _OUTPUT), (stderr, _ERRORS)):
@@ -139,9 +138,7 @@ class Forker:
         if os.read(self._gate, 1) != _GO:
             os._exit(1)
         os.close(self._gate)
-        while (
-            os.getppid() == self._pid
-        ):  # a process's children find a new parent after all else of it is gone
+        while os.getppid() == self._pid:  # children get a new parent after the process has ended
             time.sleep(0.001)
         die_with_parent(self._keeper)
 

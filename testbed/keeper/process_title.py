@@ -1,14 +1,14 @@
-"""A forked process gets a command line and a mark of its own, as if it had been started by itself.
+"""Gives a forked process its own command line and mark, as if it had been started by itself.
 
-What `ps` shows and what /proc/<pid>/environ holds is memory of the process, laid out by the kernel when the program was
-started; a fork copies it. It can be overwritten, but not grow: whoever forks is started with some room.
+`ps` and /proc/<pid>/environ show memory of the process, which the kernel laid out when the program was started; a fork
+copies it. It can be overwritten, but cannot grow, so the forking process is started with some padding.
 """
 
 import ctypes
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-PADDING_VARIABLE = "TESTBED_ROOM"  # a variable that only takes up space
+PADDING_VARIABLE = "TESTBED_ROOM"  # an environment variable that only takes up space
 PADDING = "-" * 64
 _ARGUMENTS, _ENVIRONMENT = (
     45,
@@ -22,7 +22,7 @@ def padding_for(words: Sequence[str]) -> str:
 
 
 class ProcessTitle:
-    """How this process and what it forks look from outside. Made before forking: it is looked up once."""
+    """The command line and environment that other processes see. Made before forking, as it reads /proc only once."""
 
     def __init__(self) -> None:
         stat = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
@@ -31,13 +31,13 @@ class ProcessTitle:
         self._variables = Path("/proc/self/environ").read_bytes()
 
     def change(self, argv: Sequence[str], marks: Mapping[str, str]) -> None:
-        """From now on this process looks as if it had been started with these arguments and marks."""
+        """Show these arguments and marks from now on."""
         _overwrite(self._arguments, b"".join(word.encode() + b"\0" for word in argv))
         _overwrite(self._environment, marked(self._variables, marks))
 
 
 def marked(environment: bytes, marks: Mapping[str, str]) -> bytes:
-    """The environment with these variables changed, the room given up."""
+    """The environment with these variables changed, and without the padding."""
     lines = []
     for line in environment.split(b"\0"):
         name = line.partition(b"=")[0].decode(errors="replace")
@@ -49,7 +49,7 @@ def marked(environment: bytes, marks: Mapping[str, str]) -> bytes:
 
 
 def _overwrite(place: tuple[int, int], data: bytes) -> None:
-    """Put the data where the kernel looks, cut or filled up to the length that there is."""
+    """Write the data to the memory that the kernel shows, cut or filled to its length."""
     start, end = place
     size = end - start
     ctypes.memmove(start, data[: size - 1].ljust(size, b"\0"), size)

@@ -1,4 +1,4 @@
-"""Finding and ending the processes of labs by the mark in their environment, and by nothing else."""
+"""Finds and ends the processes of labs by the mark in their environment, and by nothing else."""
 
 import os
 import select
@@ -73,7 +73,7 @@ def marked_process(pid: int) -> Process | None:
 
 
 def end_marked(lab: LabPlace) -> list[str]:
-    """End every process of the lab; what was ended, as sentences."""
+    """End every process of the lab; return sentences on what was ended."""
     ended, refused = end_all(lambda: marked(lab))
     if refused:
         raise TestbedError(
@@ -84,9 +84,9 @@ def end_marked(lab: LabPlace) -> list[str]:
 
 
 def end_all(find: Callable[[], list[Process]]) -> tuple[list[Process], list[int]]:
-    """End what `find` finds: asked first, forced then, until two looks in a row find nothing.
+    """End what `find` finds: SIGTERM, then SIGKILL, until two scans in a row find nothing.
 
-    What was ended, and the numbers of those that this user may not end.
+    Returns the ended processes, and the pids of those that this user may not end.
     """
     ended: dict[int, Process] = {}
     refused: set[int] = set()
@@ -107,9 +107,9 @@ def end_all(find: Callable[[], list[Process]]) -> tuple[list[Process], list[int]
 
 
 def end(processes: Iterable[Process]) -> set[int]:
-    """End these very processes; the numbers of those that this user may not end.
+    """End exactly these processes; return the pids of those that this user may not end.
 
-    Signals go through pidfds, opened before each is looked at again: a reused number is never hit.
+    Signals go through pidfds, and each process is checked again after its pidfd was opened: a reused pid is never hit.
     """
     handles: dict[int, int] = {}
     refused: set[int] = set()
@@ -140,11 +140,13 @@ def _send(handle: int, number: int) -> None:
     with suppress(ProcessLookupError):
         signal.pidfd_send_signal(handle, number)
         if number is signal.SIGTERM:
-            signal.pidfd_send_signal(handle, signal.SIGCONT)  # a stopped one hears too
+            signal.pidfd_send_signal(
+                handle, signal.SIGCONT
+            )  # so that a stopped process gets it, too
 
 
 def _all_gone(handles: set[int], patience_s: float) -> bool:
-    """Whether all have ended; waits for it, but not for ever."""
+    """Wait for the ends of all, up to a limit; return whether all have ended."""
     waiting = select.poll()
     for handle in handles:
         waiting.register(handle, select.POLLIN)

@@ -1,7 +1,7 @@
-"""The keeper's loop: one thread, a Unix socket, a question a line.
+"""The keeper's loop: one thread, a Unix socket, one question a line.
 
-An answer that has to be waited for (`fork`) holds up only the questions that make or end nodes, links or helpers:
-signals, shapes and whatever else a scenario does at its moment are answered meanwhile.
+An answer that takes a while (to `bear`, which forks nodes) delays only questions that make or end nodes, links or
+workers: signals, shapes and all other actions of a scenario are answered meanwhile.
 """
 
 import inspect
@@ -43,7 +43,7 @@ _AT_ANY_TIME = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class _Pending:
-    """An answer that is waited for."""
+    """A deferred answer, and what it waits for."""
 
     client: socket.socket
     answer: DeferredAnswer
@@ -51,7 +51,7 @@ class _Pending:
 
 
 class Server:
-    """Answers until SIGTERM."""
+    """Answers questions until SIGTERM."""
 
     def __init__(self, listening: socket.socket, core: Core) -> None:
         self._core = core
@@ -59,7 +59,9 @@ class Server:
         self._ended = False
         self._unread: dict[socket.socket, bytes] = {}
         self._pending: _Pending | None = None
-        self._deferred: deque[tuple[socket.socket, bytes]] = deque()  # questions until then
+        self._deferred: deque[tuple[socket.socket, bytes]] = (
+            deque()
+        )  # questions that wait for the pending answer
         self._listening = listening
         listening.setblocking(False)
         self._selector.register(listening, selectors.EVENT_READ, self._accept)
@@ -91,7 +93,7 @@ class Server:
         }
 
     def run(self) -> None:
-        """Serve, then end everything that the core keeps."""
+        """Serve, then close the core and all connections."""
         self._listen_to_signals()
         try:
             while not self._ended:
@@ -126,7 +128,7 @@ class Server:
         try:
             client, _ = self._listening.accept()
         except OSError:
-            return  # it left before we came
+            return  # the client has disconnected already
         client.settimeout(_ANSWER_S)
         self._unread[client] = b""
         self._selector.register(client, selectors.EVENT_READ, lambda: self._receive(client))
@@ -146,7 +148,7 @@ class Server:
             self._handle(client, line)
 
     def _handle(self, client: socket.socket, line: bytes) -> None:
-        """Answer, now or when what is under way has its answer; one client's questions stay in order."""
+        """Answer now, or after the pending answer; the questions of one client stay in order."""
         if self._pending is not None and not self._may_overtake(client, line):
             self._deferred.append((client, line))
             return
@@ -164,16 +166,16 @@ class Server:
             asked = json.loads(line)["do"]
             return asked in _AT_ANY_TIME or asked not in self._questions
         except (ValueError, KeyError, TypeError):
-            return True  # it is refused at once
+            return True  # it will be refused at once
 
     def _time_left_s(self) -> float | None:
-        """How long what is under way may still take."""
+        """Seconds until the deadline of the pending answer."""
         if self._pending is None:
             return None
         return max(0.0, self._pending.wait.deadline - time.monotonic())
 
     def _resume(self) -> None:
-        """What was waited for has come, or does not come any more."""
+        """Go on with the pending answer: its data has arrived, or its deadline has passed."""
         assert self._pending is not None
         done, self._pending = self._pending, None
         self._selector.unregister(done.wait.fd)
@@ -182,7 +184,7 @@ class Server:
             self._handle(*self._deferred.popleft())
 
     def _advance(self, client: socket.socket, answer: DeferredAnswer) -> None:
-        """Until it has to be waited again, or the answer is there."""
+        """Run until the answer is complete, or has to wait again."""
         try:
             wait = next(answer)
         except StopIteration as end:
@@ -194,7 +196,7 @@ class Server:
             self._pending = _Pending(client, answer, wait)
 
     def _send(self, client: socket.socket, answer: dict[str, Any]) -> None:
-        """Who has left meanwhile does not hear it."""
+        """Send the answer; skip clients that have disconnected."""
         if client not in self._unread:
             return
         try:

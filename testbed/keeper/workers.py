@@ -1,6 +1,6 @@
-"""The helper processes of a keeper (relay, capture, monitor), which answer questions as JSON lines on their pipes.
+"""The worker processes of a keeper (relay, capture, monitor), which answer questions as JSON lines on their pipes.
 
-Each is one object also across the death of its process.
+Relay, capture and monitor are one object each, also if their process dies and is started again.
 """
 
 import json
@@ -29,11 +29,11 @@ _TAIL = 400  # characters of its log that an error quotes
 
 
 class WorkerError(TestbedError):
-    """The worker refused, or is gone."""
+    """The worker refused a question, or has ended."""
 
 
 class Worker:
-    """One such process. `own_network`: in a network namespace of its own; scapy lists all interfaces when it is
+    """One worker process. `own_network`: in a network namespace of its own, as scapy lists all interfaces when it is
     loaded, which would take 4 ms for each link of the core."""
 
     def __init__(
@@ -59,7 +59,7 @@ class Worker:
 
     @property
     def running(self) -> bool:
-        """Whether it still works."""
+        """Whether the process runs."""
         alive = self._process.poll() is None
         if not alive and self._found_dead_at is None:
             self._found_dead_at = time.time()
@@ -67,7 +67,7 @@ class Worker:
 
     @property
     def death_report(self) -> str:
-        """A sentence on its death; nothing while it lives."""
+        """A sentence on its death; empty while it runs."""
         if self.running or self._found_dead_at is None:
             return ""
         when = time.strftime("%Y-%m-%d %H:%M:%S %Z", time.localtime(self._found_dead_at))
@@ -88,7 +88,7 @@ class Worker:
         return answer
 
     def _write(self, data: bytes, deadline: float) -> None:
-        """Piece by piece: a worker that does not read must not hold up its keeper."""
+        """Write piece by piece: a worker that does not read must not block its keeper."""
         fd = self._input.fileno()
         while data:
             if not wait_for(fd, select.POLLOUT, deadline):
@@ -104,7 +104,7 @@ class Worker:
             raise self._gone() from None
 
     def _too_late(self) -> WorkerError:
-        """It is ended: its late answer would be taken for that to the next question."""
+        """End the worker: its late answer would be taken for the answer to the next question."""
         self.end()
         return WorkerError(f"{self.name} did not answer in time and was ended", f"see {self._log}")
 
@@ -119,13 +119,13 @@ class Worker:
         return f": {last}" if last else ""
 
     def close_pipes(self) -> None:
-        """It may go: its pipes are closed, and it ends by itself."""
+        """Close its pipes, so that it ends by itself."""
         for pipe in (self._input, self._output):
-            with suppress(OSError):  # what it did not read is lost with it
+            with suppress(OSError):  # data that it has not read is lost
                 pipe.close()
 
     def close_and_wait(self, patience_s: float = PATIENCE_S) -> None:
-        """It may go, and is waited for; who takes too long is ended."""
+        """Close its pipes and wait for its end; kill it if it takes too long."""
         self.close_pipes()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(patience_s)
@@ -133,19 +133,16 @@ class Worker:
         self.end()
 
     def end(self) -> None:
-        """It goes now."""
+        """Kill it now."""
         self.close_pipes()
         end([self._process])
-
-
-# The capture of a lab as one thing, also across the death of its process.
 
 
 CLOSING_S = 10.0  # for the sockets of a capture that has ended
 
 
 class CaptureProcess:
-    """Starts the capture process when it is first needed, and accounts for what it wrote."""
+    """The capture of a lab: starts its process when it is first needed, and counts what it wrote."""
 
     def __init__(self, make: Callable[[], Worker]) -> None:
         self._make = make
@@ -156,16 +153,16 @@ class CaptureProcess:
 
     @property
     def state(self) -> str | None:
-        """running, dead, or None if nobody has asked for a capture."""
+        """running, dead, or None without a capture."""
         return state_of(self._worker)
 
     def expect(self) -> None:
-        """Links will come: to load scapy takes a while, in which other things can be done."""
+        """Start the process: it takes a while to load scapy, in which other things can be done."""
         if self._worker is None:
             self._worker = self._make()
 
     def listen(self, orders: Sequence[dict[str, Any]]) -> None:
-        """Hear these links, through a new process if the last one has died."""
+        """Capture these links, with a new process if the last one has died."""
         if self._worker is not None and not self._worker.running:
             self._deaths.append(self._worker.death_report)
             self._worker.end()
@@ -176,7 +173,7 @@ class CaptureProcess:
         self._files |= {order["link"]: Path(order["path"]) for order in orders}
 
     def stop(self) -> dict[str, Any]:
-        """Counts per link, and as `error` what went wrong; if the process is dead, what its files hold."""
+        """End the capture: counts per link, and errors as `error`; from the files if the process is dead."""
         worker, self._worker = self._worker, None
         if worker is None:
             return {"links": {}}
@@ -195,13 +192,13 @@ class CaptureProcess:
         return {**found, "error": "; ".join(errors)} if errors else found
 
     def reap(self) -> None:
-        """Collect processes that have ended, and take note of when."""
+        """Reap processes that have ended, and note the time."""
         self._closing = [worker for worker in self._closing if worker.running]
         state_of(self._worker)
 
     def close(self) -> None:
-        """Wait for what is left: many threads close the sockets side by side; were they killed, the kernel would take
-        10 ms for one after the other."""
+        """Wait for processes that still close their sockets, in many threads; after a kill the kernel would close them
+        one after the other, in 10 ms each."""
         for worker in self._closing:
             worker.close_and_wait(CLOSING_S)
         self._closing.clear()
@@ -215,7 +212,7 @@ def state_of(worker: Worker | None) -> str | None:
 
 
 def _written(path: Path) -> dict[str, int]:
-    """What a file holds of a link. How much was lost when its writer died, nobody knows."""
+    """Counts of a capture file. Losses at the death of its writer are unknown."""
     try:
         whole = extent(path)
     except (OSError, TestbedError):
@@ -223,11 +220,8 @@ def _written(path: Path) -> dict[str, int]:
     return {"packets": whole.packets, "bytes": whole.on_the_wire, "dropped": 0}
 
 
-# The relay of a lab as one thing: its process is started when it is first needed, and anew after its death.
-
-
 class RelayProcess:
-    """The user-space links; they are gone when the process is."""
+    """The relay of a lab, which serves its user-space links. They vanish with its process."""
 
     def __init__(self, make: Callable[[], Worker]) -> None:
         self._make = make
@@ -240,11 +234,11 @@ class RelayProcess:
 
     @property
     def serves(self) -> bool:
-        """Whether its links carry anything."""
+        """Whether its process runs, so that its links carry packets."""
         return self.state == "running"
 
-    def add(self, links: Sequence[Attachment]) -> None:
-        """Both taps of each link, down; through a new process if there is none, or none any more."""
+    def add(self, links: Sequence[Access]) -> None:
+        """Make both taps of each link, down; start the process if it does not run."""
         if not self.serves:
             self.close()
             self._worker = self._make()
@@ -262,29 +256,29 @@ class RelayProcess:
         self._ask({"do": "add", "links": orders})
 
     def shape(self, links: Sequence[dict[str, Any]], seed: int | None) -> None:
-        """Shapes as the keeper was told them; WorkerError if the links have gone with their process."""
+        """Shape links, as in the keeper's protocol; WorkerError if the process has ended."""
         shapes = [{"link": link["node"], "up": link["up"], "down": link["down"]} for link in links]
         self._ask({"do": "shape", "links": shapes, "seed": seed})
 
-    def remove(self, links: Sequence[Attachment]) -> None:
-        """Taps go; those of a dead relay are left to whoever removes interfaces."""
+    def remove(self, links: Sequence[Access]) -> None:
+        """Remove taps; those of a dead relay are removed with the interfaces."""
         if links and self.serves:
             with suppress(WorkerError):
                 self._ask({"do": "remove", "links": [link.spec.node for link in links]})
 
     def counters(self, links: bool, restart: bool) -> dict[str, Any]:
-        """How it and its links fare, None if there is none, or none any more; then its lateness may start anew."""
+        """Counters of the relay and its links, None without a live relay; `restart` counts lateness anew."""
         if self._worker is None or not self.serves:
             return {"relay": None, "links": None}
         found = self._worker.ask({"do": "counters", "links": links, "restart": restart})
         return {"relay": found["counters"], "links": found.get("links")}
 
     def reap(self) -> None:
-        """Take note of its end."""
+        """Note its end."""
         state_of(self._worker)
 
     def close(self) -> None:
-        """End it."""
+        """End the process."""
         if self._worker is not None:
             self._worker.end()
             self._worker = None
@@ -295,17 +289,15 @@ class RelayProcess:
         return self._worker.ask(question)
 
 
-# The monitor of a lab as one thing: it watches the machine while links are captured.
-#
-# It is a guest. Should it fail to start, die or find no room, the lab goes on; the report then says for how long the
-# machine was not watched.
-
-
 MONITOR_PATIENCE_S = 2.0
 
 
 class MonitorProcess:
-    """Starts the monitor when it is first needed; `make` starts a process that writes to the file."""
+    """The monitor of a lab, which samples the machine while links are captured; `make` starts its process.
+
+    The lab goes on without it if it fails to start, dies or finds the disk full. The report then says for how long the
+    machine was not sampled.
+    """
 
     def __init__(self, make: Callable[[Path], Worker]) -> None:
         self._make = make
@@ -314,7 +306,7 @@ class MonitorProcess:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Through which the keeper's processes find the memory that they share."""
+        """The variable by which the keeper's processes find their shared memory."""
         if self._memory is None:
             try:
                 self._memory = make_shared_memory()
@@ -323,7 +315,7 @@ class MonitorProcess:
         return {VARIABLE: f"/proc/{os.getpid()}/fd/{self._memory}"}
 
     def begin(self, run: RunPlace) -> None:
-        """Watch from now on, unless somebody does already."""
+        """Start the monitor, unless it runs."""
         if self._worker is not None and self._worker.running:
             return
         self._end_worker()
@@ -331,21 +323,21 @@ class MonitorProcess:
             self._worker = self._make(run.machine)
 
     def stop(self) -> None:
-        """The last row is written, and the process ends."""
+        """Let it write the last row, and end it."""
         if self._worker is not None:
             with suppress(WorkerError, ValueError):
                 self._worker.ask({"do": "stop"}, MONITOR_PATIENCE_S)
             self._end_worker()
 
     def close(self) -> None:
-        """Also let go of the shared memory."""
+        """Stop it, and close the shared memory."""
         self.stop()
         if self._memory is not None:
             os.close(self._memory)
             self._memory = None
 
     def reap(self) -> None:
-        """Collect a process that has ended."""
+        """Reap a process that has ended."""
         if self._worker is not None and not self._worker.running:
             self._end_worker()
 
