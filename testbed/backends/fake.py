@@ -1,4 +1,4 @@
-"""A backend that only remembers: for tests of plan and apply, and to see what a lab would ask of a real one."""
+"""A backend that only records calls: for tests of plan and apply, and to see what a lab would ask of a real one."""
 
 import json
 import selectors
@@ -15,14 +15,12 @@ from testbed.places import LabPlace
 from testbed.plan import Actual, Fingerprints
 from testbed.topology.model import Node, Topology
 
-# Nodes that only answer: control sockets of a whole lab in one thread, for tests without a kernel's help.
-#
-# They keep the node protocol of docs/architecture.md: `status`, `overlay`, `go`, `publish`, `play`.
-# What is published arrives at once.
+# Control sockets of a whole lab in one thread, with the node protocol of docs/architecture.md: `status`, `overlay`,
+# `go`, `publish`, `play`. A published message arrives at once.
 
 
 class FakeNodes:
-    """Serves the control sockets of the nodes that were added; nothing ever arrives at the `unreachable` ones."""
+    """Serves the control sockets of the nodes that were added; no message arrives at `unreachable` nodes."""
 
     def __init__(
         self, lab: LabPlace, topology: Topology, unreachable: frozenset[str] = frozenset()
@@ -99,9 +97,9 @@ class FakeNodes:
 
 
 class FakeBackend:
-    """Keeps what a real backend would make in sets.
+    """Records in sets what a real backend would make.
 
-    `failing` names nodes that refuse to be created; with `nodes`, started nodes answer on their control sockets.
+    The creation of `failing` nodes fails; with `nodes`, started nodes answer on their control sockets.
     """
 
     name = "fake"

@@ -16,7 +16,7 @@ class NetnsBackend(LocalBackend):
     name = "netns"
 
     def _create(self, nodes: Sequence[Node], done: Done) -> None:
-        """A namespace and a process each, waiting at its gate."""
+        """Fork each node in its own namespace, where it waits at its gate."""
         processes, secret = [], lab_secret(self._lab)
         for node in nodes:
             control, log = self._lab.node_control(node.name), self._run.log(node.name)
@@ -30,16 +30,16 @@ class NetnsBackend(LocalBackend):
         self._raise_failures("could not be created", failed)
 
     def expect_starts(self) -> None:
-        """A process has to load the nodes' program."""
+        """Let the keeper start a prefork worker, which loads the nodes' program."""
         configs = (self._lab.node_config(node.name) for node in self._topology.ours)
         Keeper(self._lab).expect_forks(max(configs, key=lambda path: len(str(path))))
 
     def stop(self, nodes: Sequence[Node], done: Done) -> None:
-        """SIGTERM, and SIGKILL for those that do not heed it."""
+        """Send SIGTERM, and SIGKILL to nodes that do not end in time."""
         self._raise_failures("did not end", self._end([node.name for node in nodes], done))
 
     def remove(self, names: Sequence[str], done: Done) -> None:
-        """Links, processes and namespaces."""
+        """Remove links, processes and namespaces."""
         self._keeper().unwire(names)
         for name in names:
             self._lab.node_config(name).unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Which backend serves a lab, and why."""
+"""Chooses and makes the backend of a lab."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from testbed.topology.model import Topology
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """A backend's name and the reason for it, said to the user and kept in the manifest."""
+    """A backend's name and the reason for it, for the user and the manifest."""
 
     name: str
     reason: str

@@ -1,7 +1,7 @@
-"""What every place that can run a lab offers. Backends do; deciding what to do is `testbed.plan`'s.
+"""The interface of a backend, which runs a lab in one place. `testbed.plan` decides what a backend has to do.
 
-Order within one `up`: prepare, create, wire, shape, capture, start. Each call takes a whole batch and tells `done`
-the name of each finished unit. Nodes that fail are named in one NodeFailure after the rest of the batch was tried.
+Order within one `up`: prepare, create, wire, shape, capture, start. Each call takes a whole batch and calls `done` with
+the name of each finished node. One NodeFailure names all nodes that failed, after the rest of the batch was tried.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -19,11 +19,11 @@ Ended = Callable[[], int | None]  # a command's exit code; None while it runs
 
 @dataclass(frozen=True, slots=True)
 class ExternalState:
-    """How somebody else's program fares."""
+    """The state of an external node's program."""
 
     running: bool
     ready: bool
-    status_text: str  # of the engine: running, exited (1), ...
+    status_text: str  # the engine's text: running, exited (1), ...
 
 
 class Backend(Protocol):
@@ -35,77 +35,77 @@ class Backend(Protocol):
 
     @property
     def emulator(self) -> str:
-        """Who shapes this lab's links: netem, tbf, relay; known after `prepare`."""
+        """The emulator of this lab's links: netem, tbf, relay; known after `prepare`."""
 
     @property
     def emulator_reason(self) -> str:
         """Why this emulator: asked for, or what the machine has."""
 
     def inspect(self, names: Collection[str] | None = None) -> Actual:
-        """What exists now, asked from the machine, not remembered; of these nodes only, which disturbs no others."""
+        """What exists now, asked from the machine, not remembered; with `names`, ask about these nodes only."""
 
     def prepare(self, topology: Topology) -> None:
-        """The core that all links meet in."""
+        """Make the core in which all links meet."""
 
     def create(self, nodes: Sequence[Node], done: Done) -> None:
-        """Processes or containers, each with a network namespace, waiting at their gate."""
+        """Make processes or containers, each with a network namespace, which wait at their gates."""
 
     def wire(self, nodes: Sequence[Node], done: Done) -> None:
-        """One access link a node; still down, so that nothing is sent before the capture listens."""
+        """Make one access link a node; leave it down, so that nothing is sent before the capture starts."""
 
     def shape(self, nodes: Sequence[Node], done: Done) -> None:
-        """Rates, delays, losses as the topology's profiles say."""
+        """Set rates, delays and losses of the topology's profiles."""
 
     def capture(self, nodes: Sequence[Node], done: Done) -> None:
-        """Listen on the links of these nodes, then raise them."""
+        """Start the capture of the links of these nodes, then set the links up."""
 
     def start(self, nodes: Sequence[Node], done: Done) -> None:
-        """Open the gates; returns when the nodes have said that they run (not yet that they are connected)."""
+        """Open the gates; return when the nodes report that they run (they may not be connected yet)."""
 
     def stop(self, nodes: Sequence[Node], done: Done) -> None:
-        """Ask politely (SIGTERM), wait, then insist; processes and containers of these nodes end."""
+        """End processes and containers of these nodes: SIGTERM, then SIGKILL after a grace period."""
 
     def signal(self, nodes: Sequence[str], number: int) -> None:
-        """To the processes of these nodes, at once."""
+        """Signal the processes of these nodes at once."""
 
     def remove(self, names: Sequence[str], done: Done) -> None:
-        """Take away the nodes of these names and their links; no topology may know them any more."""
+        """Remove the nodes of these names and their links; the topology need not contain them any more."""
 
-    def links(self) -> dict[str, LinkState]:
-        """The links that there are, as they are now: changed ones, too."""
+    def links(self) -> dict[str, Link]:
+        """All existing links with their current settings."""
 
-    def change_links(self, links: Mapping[str, LinkState], before: Mapping[str, LinkState]) -> None:
-        """Shapes and cuts of these links from now on; as they were before, if one cannot be done."""
+    def change_links(self, links: Mapping[str, Link], before: Mapping[str, Link]) -> None:
+        """Change shapes and cuts of these links; restore all of them to `before` if one change fails."""
 
     def part(self, number: int, sides: Sequence[Sequence[str]]) -> None:
-        """Nodes of these sides cannot reach each other, until `reunite` names the number."""
+        """Partition the network into these sides, until `reunite` with the same number."""
 
     def reunite(self, number: int) -> None:
-        """They can again."""
+        """End the partition."""
 
     def expect_starts(self) -> None:
-        """Get ready: nodes will be started again in a scenario, until the keeper is calmed."""
+        """Prepare for nodes that a scenario starts again, until the keeper's `end_scenario`."""
 
     def expect_load(self) -> None:
-        """Get ready: `load` will be called in a moment."""
+        """Prepare for `load`, which will be called soon."""
 
     def load(self, number: int, nodes: Sequence[str], to: str, rate_bps: float, size: int) -> None:
-        """Datagrams of this payload from each of these nodes to another, until `unload` names the number."""
+        """Send datagrams of this payload from each of these nodes to another, until `unload` with the same number."""
 
     def unload(self, number: int) -> dict[str, int]:
-        """How many datagrams were `sent`, and how many more were due (`unsent`); nothing if nobody knows."""
+        """End a load: how many datagrams were `sent`, and how many more were due (`unsent`); empty if unknown."""
 
     def execute(self, node: Node, command: Sequence[str], output: Path) -> Ended:
-        """Begin a command inside the node; what it writes goes to the file."""
+        """Start a command inside the node; its output goes to the file."""
 
     def link_counts(self) -> dict[str, dict[str, dict[str, int]]]:
         """Packets by link and direction: forwarded, dropped_queue, dropped_loss, dropped_cut, as far as known."""
 
     def captured(self) -> tuple[dict[str, dict[str, int]], str]:
-        """End the capture; per link: packets, bytes, dropped; and what went wrong (a full disk), if anything."""
+        """End the capture; return packets, bytes and dropped per link, and an error (such as a full disk), if any."""
 
     def details(self) -> dict[str, Any]:
-        """What the manifest should say of this place: versions, image, emulator's own counters."""
+        """Details for the manifest: versions, images, the emulator's own counters."""
 
     def destroy(self) -> list[str]:
-        """Remove everything that carries the lab's mark, whatever state it is in; what was removed, as sentences."""
+        """Remove everything that carries the lab's mark, in any state; return sentences on what was removed."""

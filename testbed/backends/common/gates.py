@@ -1,4 +1,4 @@
-"""Opening the nodes' gates through their control sockets, many at a time."""
+"""Opens the gates of nodes through their control sockets, many at a time."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -8,10 +8,10 @@ from testbed.control import ControlError, request, request_all
 from testbed.places import LabPlace
 from testbed.topology.model import Node, NodeKind
 
-_FIRST_PAUSE_S, _LAST_PAUSE_S = 0.002, 0.05  # those that are ready soon are not waited for long
+_FIRST_PAUSE_S, _LAST_PAUSE_S = 0.002, 0.05  # short at first: most nodes are ready soon
 _READY_S = 2.0
 _READY_PAUSE_S = 0.01
-_LOOK_EVERY_S = 1.0  # how often it is checked whether the waited-for still live
+_LOOK_EVERY_S = 1.0  # how often to check whether the nodes still run
 
 RunningNodes = Callable[[], frozenset[str]]
 Done = Callable[[str], None]
@@ -20,7 +20,7 @@ Done = Callable[[str], None]
 def open_brokers_first(
     lab: LabPlace, nodes: Sequence[Node], running_nodes: RunningNodes, patience_s: float, done: Done
 ) -> dict[str, str]:
-    """All gates: who finds no broker listening waits before it tries again. Reasons of those that failed."""
+    """Open the brokers' gates, then the others': a client that finds no broker would wait before it tries again."""
     failed: dict[str, str] = {}
     for brokers in (True, False):
         controls = {
@@ -37,9 +37,9 @@ def open_brokers_first(
 def open_gates(
     controls: dict[str, Path], running_nodes: RunningNodes, patience_s: float, done: Done
 ) -> dict[str, str]:
-    """Say `go` to each node as soon as it listens; what went wrong, by node.
+    """Send `go` to each node as soon as it listens; return errors by node.
 
-    `running_nodes` tells which nodes still run: nobody waits for the dead.
+    `running_nodes` returns the nodes that still run, so that dead ones are not waited for.
     """
     waiting = dict(controls)
     failed: dict[str, str] = {}
@@ -79,7 +79,7 @@ def _accepts(control: Path, do: str) -> bool:
 
 
 def wait_for_ready(controls: Mapping[str, Path], patience_s: float = _READY_S) -> None:
-    """Until each of these nodes is ready, or has had time enough: who never is, is told by others."""
+    """Wait until each of these nodes is ready, up to a limit; a later check reports nodes that are not."""
     deadline = time.monotonic() + patience_s
     waiting = dict(controls)
     while waiting and time.monotonic() < deadline:
@@ -90,6 +90,6 @@ def wait_for_ready(controls: Mapping[str, Path], patience_s: float = _READY_S) -
 
 
 def nodes_past_gate(controls: Mapping[str, Path]) -> frozenset[str]:
-    """The nodes that run."""
+    """The nodes whose gate is open and that run."""
     answers = request_all(controls, {"do": "status"})
     return frozenset(name for name, answer in answers.items() if answer.get("state") == "running")

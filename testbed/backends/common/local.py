@@ -1,4 +1,4 @@
-"""What the backends of one machine share: the keeper with its links, and the gates of the nodes."""
+"""The common part of the backends on this machine: the keeper with its links, and the gates of the nodes."""
 
 import signal
 import time
@@ -24,12 +24,12 @@ from testbed.topology.model import Emulator, Node, NodeKind, Topology
 _START_S = 30.0
 _START_EACH_S = 0.5  # a Python start on a busy core
 _KILL_S = 5.0
-_FIRST_PAUSE_S, _LAST_PAUSE_S = 0.002, 0.05  # one that was killed is gone in a moment
-_QUOTED = 300  # characters of a node's last words
+_FIRST_PAUSE_S, _LAST_PAUSE_S = 0.002, 0.05  # short at first: a killed process ends soon
+_QUOTED = 300  # characters of a node's last log line
 
 
 class LocalBackend(ABC):
-    """A lab of processes or containers on this machine; subclasses know how nodes are made and ended."""
+    """A lab of processes or containers on this machine; subclasses make and end nodes."""
 
     name = "local"
 
@@ -42,7 +42,7 @@ class LocalBackend(ABC):
 
     @property
     def emulator(self) -> str:
-        """Who shapes this lab's links."""
+        """The emulator of this lab's links."""
         return self._emulator()[0].value
 
     @property
@@ -51,7 +51,7 @@ class LocalBackend(ABC):
         return self._emulator()[1]
 
     def inspect(self, names: Collection[str] | None = None) -> Actual:
-        """Asked from the keeper, the machine and the nodes; nothing is prepared if the keeper is gone."""
+        """Ask the keeper, the machine and the nodes; without a keeper nothing is prepared."""
         keeper = Keeper.connect(self._lab)
         if keeper is None:
             return Actual()
@@ -75,7 +75,7 @@ class LocalBackend(ABC):
         )
 
     def prepare(self, topology: Topology) -> None:
-        """A keeper, and the emulator chosen."""
+        """Launch a keeper, and choose the emulator."""
         check_socket_paths(self._lab, topology)
         self._topology = topology
         self._fingerprints = Fingerprints(topology)
@@ -86,20 +86,20 @@ class LocalBackend(ABC):
         self._chosen = self._choose(keeper)
 
     def wire(self, nodes: Sequence[Node], done: Done) -> None:
-        """One access link a node, down."""
+        """Make one access link a node, down."""
         specs = [link_spec(self._topology, node, self._lab, self._run) for node in nodes]
         self._keeper().wire(self._emulator()[0], specs)
         _all_done(nodes, done)
 
     def shape(self, nodes: Sequence[Node], done: Done) -> None:
-        """As the profiles say; losses and jitter follow the topology's seed."""
+        """Shape links by their profiles; losses and jitter follow the topology's seed."""
         profiles = {node.name: self._topology.profile(node.profile) for node in nodes}
         shapes = {name: (profile.up, profile.down) for name, profile in profiles.items()}
         self._keeper().shape(shapes, self._topology.seed)
         _all_done(nodes, done)
 
     def capture(self, nodes: Sequence[Node], done: Done) -> None:
-        """Listen, if the topology wants it, and raise the links."""
+        """Start the capture, if the topology asks for it, and set the links up."""
         capture = self._topology.capture
         folder = self._run.pcaps if capture.enabled else None
         self._keeper().capture([node.name for node in nodes], folder, capture.snaplen)
@@ -114,20 +114,20 @@ class LocalBackend(ABC):
         return open_brokers_first(self._lab, nodes, self._living, patience_s, done)
 
     def signal(self, nodes: Sequence[str], number: int) -> None:
-        """By the keeper; it need not be asked first whether it lives, but is when it does not answer."""
+        """Through the keeper, without a check whether it lives; check only if it does not answer."""
         try:
             Keeper(self._lab).signal(nodes, number)
         except ControlError:
             self._keeper()
             raise
 
-    def links(self) -> dict[str, LinkState]:
-        """As the keeper shaped them last."""
+    def links(self) -> dict[str, Link]:
+        """The current settings, from the keeper."""
         return self._keeper().links()
 
-    def change_links(self, links: Mapping[str, LinkState], before: Mapping[str, LinkState]) -> None:
-        """From now on; if the kernel refuses one in the middle, all are put back as they were."""
-        keeper = Keeper(self._lab)  # it need not be asked first whether it lives: time is short
+    def change_links(self, links: Mapping[str, Link], before: Mapping[str, Link]) -> None:
+        """Change links; if the kernel refuses one of them, restore all."""
+        keeper = Keeper(self._lab)  # without a check whether it lives: time is short
         try:
             keeper.change_links(links)
         except BaseException:
@@ -136,36 +136,36 @@ class LocalBackend(ABC):
             raise
 
     def part(self, number: int, sides: Sequence[Sequence[str]]) -> None:
-        """In the core, where links meet."""
+        """Partition the core, where links meet."""
         Keeper(self._lab).part(number, sides)
 
     def reunite(self, number: int) -> None:
-        """As before."""
+        """End the partition."""
         Keeper(self._lab).reunite(number)
 
     def expect_starts(self) -> None:  # noqa: B027 - a container's program is loaded inside it
-        """Nothing to prepare, unless nodes are the keeper's children."""
+        """Do nothing: only nodes that the keeper forks need preparation."""
 
     def expect_load(self) -> None:
-        """A process has to start."""
+        """Let the keeper start its sending process."""
         Keeper(self._lab).expect_load()
 
     def load(self, number: int, nodes: Sequence[str], to: str, rate_bps: float, size: int) -> None:
-        """By a process of the keeper's, with sockets in the nodes' namespaces."""
+        """A process of the keeper sends, with sockets in the nodes' namespaces."""
         Keeper(self._lab).load(number, nodes, to, rate_bps, size)
 
     def unload(self, number: int) -> dict[str, int]:
-        """How many there were, and were not."""
+        """End the load; return its counts."""
         return Keeper(self._lab).unload(number)
 
     def execute(self, node: Node, command: Sequence[str], output: Path) -> Ended:
-        """In the node's network, with this machine's files."""
+        """Run a command in the node's network, with this machine's files."""
         keeper = Keeper(self._lab)
         number = keeper.execute(node.name, command, output)
         return lambda: keeper.executed(number)
 
     def link_counts(self) -> dict[str, dict[str, dict[str, int]]]:
-        """As the emulator counts."""
+        """The emulator's packet counts."""
         return self._keeper().link_counts()
 
     def captured(self) -> tuple[dict[str, dict[str, int]], str]:
@@ -189,7 +189,7 @@ class LocalBackend(ABC):
         return end_marked(self._lab)
 
     def create(self, nodes: Sequence[Node], done: Done) -> None:
-        """Namespaces of the keeper's for routers; processes or containers, waiting at their gate, for the others."""
+        """Make namespaces for routers, and processes or containers, which wait at their gates, for other nodes."""
         self._check_before_creating()
         routers = [node for node in nodes if node.kind is NodeKind.ROUTER]
         if routers:
@@ -201,47 +201,47 @@ class LocalBackend(ABC):
             self._create(others, done)
 
     def _write(self, node: Node, config: dict[str, Any]) -> Path:
-        """The node's files, with what it was made from."""
+        """Write the node's files, with its fingerprint."""
         return write_node_files(self._lab, node, config, self._fingerprints.of(node))
 
     @abstractmethod
     def _create(self, nodes: Sequence[Node], done: Done) -> None:
-        """Processes or containers, waiting at their gate."""
+        """Make processes or containers, which wait at their gates."""
 
     @abstractmethod
     def stop(self, nodes: Sequence[Node], done: Done) -> None:
-        """End the nodes, politely first."""
+        """End the nodes: SIGTERM, then SIGKILL."""
 
     @abstractmethod
     def remove(self, names: Sequence[str], done: Done) -> None:
-        """Take away nodes and links."""
+        """Remove nodes and links."""
 
     @abstractmethod
     def _created(self, status: Mapping[str, Any]) -> frozenset[str]:
-        """The nodes that live, given the keeper's status."""
+        """The nodes that run, given the keeper's status."""
 
     def _started(self, created: frozenset[str]) -> frozenset[str]:
-        """Those past their gate."""
+        """The nodes whose gate is open."""
         return nodes_past_gate({name: self._lab.node_control(name) for name in created})
 
     def _linkable(self, status: Mapping[str, Any], created: frozenset[str]) -> frozenset[str]:
-        """The nodes whose links can be of use: where the keeper made the namespaces, also those of the dead."""
+        """The nodes whose links are usable: also dead nodes, if the keeper made their namespaces."""
         return created.union(status["nodes"])
 
     def _check_before_creating(self) -> None:
-        """A node may have come into the topology after the lab was prepared."""
+        """Check again: the topology may have got more nodes since `prepare`."""
         check_socket_paths(self._lab, self._topology)
         self._run.logs.mkdir(parents=True, exist_ok=True)
 
     def _end(self, names: Iterable[str], done: Done) -> dict[str, str]:
-        """Ask the nodes' processes to end, then make them; reasons of those that live on."""
+        """End the nodes' processes by SIGTERM, then SIGKILL; return the reasons of those that still run."""
         ending = set(names)
         for number, patience_s in ((signal.SIGTERM, STOP_GRACE_S), (signal.SIGKILL, _KILL_S)):
             ending = self._end_by(number, ending, patience_s, done)
         return dict.fromkeys(sorted(ending), "it survived SIGKILL")
 
     def _end_by(self, number: int, ending: set[str], patience_s: float, done: Done) -> set[str]:
-        """Those that still live after the signal and some patience."""
+        """Send the signal and wait; return the nodes that still run."""
         keeper = self._keeper()
         known = keeper.status()["nodes"].keys()
         keeper.signal(sorted(ending & known), number)
@@ -288,7 +288,7 @@ class LocalBackend(ABC):
         return choose(self._topology.emulator, shapes, keeper.capabilities())
 
     def _raise_failures(self, what: str, failed: Mapping[str, str]) -> None:
-        """One error that names all nodes that failed, with the first one's last words."""
+        """Raise one error that names all failed nodes, with the last log line of the first."""
         if not failed:
             return
         first, reason = next(iter(failed.items()))
@@ -301,7 +301,7 @@ class LocalBackend(ABC):
 
 
 def check_socket_paths(lab: LabPlace, topology: Topology) -> None:
-    """InputError if a socket of the lab would have a path that the kernel does not take."""
+    """InputError if the path of a control socket would be longer than the kernel allows."""
     paths = [lab.keeper_socket, *(lab.node_control(node.name) for node in topology.nodes)]
     longest = max(paths, key=lambda path: len(str(path)))
     if len(str(longest)) > MAX_SOCKET_PATH:
@@ -312,7 +312,7 @@ def check_socket_paths(lab: LabPlace, topology: Topology) -> None:
 
 
 def last_log_line(log: Path) -> str:
-    """The last line that a node wrote before it died."""
+    """The last line of a node's log."""
     try:
         lines = log.read_text(errors="replace").strip().splitlines()
     except OSError:

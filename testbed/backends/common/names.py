@@ -1,10 +1,10 @@
-"""The names of backends, and what a name says: which nodes are on boards, which on this machine."""
+"""The names of backends. A name says which nodes are on boards, and which on this machine."""
 
 BACKENDS = ("docker", "netns")
 BOARDS = (
     "boards"  # the place of a deployment; `boards+docker`: some nodes are there, the others here
 )
-SIMULATED = "simulated"  # not a place where a lab can be up: its time does not wait
+SIMULATED = "simulated"  # no lab can be up on it: its time is virtual
 
 
 def has_boards(name: str) -> bool:

@@ -1,4 +1,4 @@
-"""node.json: what a node is told, written before it starts; and the fingerprint by which a change is noticed."""
+"""node.json: the configuration of a node, written before it starts, and the fingerprint that detects changes."""
 
 import ipaddress
 import os
@@ -55,7 +55,7 @@ def node_config(
 
 
 def lab_secret(lab: LabPlace) -> str:
-    """What only the nodes of this lab know; made when it is first asked for."""
+    """The secret that the nodes of this lab share; made when it is first needed."""
     try:
         return lab.secret.read_text()
     except FileNotFoundError:
@@ -63,14 +63,14 @@ def lab_secret(lab: LabPlace) -> str:
     with NamedTemporaryFile("w", dir=lab.folder) as file:  # readable by the user alone
         file.write(secrets.token_hex(16))
         file.flush()
-        # Whole, or not at all: nodes are made by several threads, and the first of them decides.
+        # Atomically: several threads make nodes, and the first one decides.
         with suppress(FileExistsError):
             os.link(file.name, lab.secret)
     return lab.secret.read_text()
 
 
 def write_node_files(lab: LabPlace, node: Node, config: dict[str, Any], fingerprint: str) -> Path:
-    """The node's folder with its node.json; a control socket left by a process that died is taken away."""
+    """Write the node's folder with its node.json; remove the control socket of a process that died."""
     lab.node(node.name).mkdir(parents=True, exist_ok=True)
     lab.node_control(node.name).unlink(missing_ok=True)
     path = lab.node_config(node.name)
@@ -79,7 +79,7 @@ def write_node_files(lab: LabPlace, node: Node, config: dict[str, Any], fingerpr
 
 
 def stored_fingerprint(lab: LabPlace, node: str) -> str | None:
-    """What the existing node was made from; None if its node.json is gone or damaged."""
+    """The fingerprint of the existing node; None if its node.json is missing or damaged."""
     document = read_json(lab.node_config(node))
     return document.get(FINGERPRINT) if isinstance(document, dict) else None
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import nodes
 
 SHEBANG = b"#!/usr/bin/env python3\n"
-LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the earliest time a zip file can say
+LONG_AGO = (1980, 1, 1, 0, 0, 0)  # the earliest time that a zip file can store
 MAIN = b'"""A node of the testbed: python3 nodes.pyz node.json"""\n\nimport nodes.__main__  # noqa: F401\n'
 # Parts of websockets that no node loads.
 LEFT_OUT = ("websockets/legacy/", "websockets/sync/", "websockets/trio/")
@@ -53,7 +53,7 @@ def contents() -> Iterator[tuple[str, bytes]]:
 
 
 def with_byte_code(listed: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:
-    """Each source, and behind it its byte code."""
+    """Each source, followed by its byte code."""
     for name, source in listed:
         yield name, source
         if (code := _byte_code(name, source)) is not None:
@@ -82,7 +82,7 @@ def _sources() -> Iterator[tuple[str, bytes]]:
 
 
 def folder_of(library: str) -> Path:
-    """Where it is installed; it need not be loaded."""
+    """The folder where a library is installed, without loading it."""
     found = importlib.util.find_spec(library)
     assert found is not None
     assert found.origin is not None

@@ -1,1 +1,1 @@
-"""Nodes as containers: the Docker engine, images for every processor, and other people's programs."""
+"""Nodes as containers: the Docker engine, images for every processor, and external nodes."""

@@ -40,7 +40,7 @@ from testbed.places import LabPlace, RunPlace
 from testbed.progress import Emit, Warned
 from testbed.topology.model import Node, Topology
 
-# A node's container as data: what the engine is asked to create. Pure.
+# The description of a node's container, for the engine. Pure.
 
 
 INSIDE = "/testbed"
@@ -51,15 +51,15 @@ COMMAND = f'exec python3 -IS {INSIDE}/nodes.pyz {INSIDE}/node/node.json 2>"{INSI
 def node_container(
     image: str, node: Node, lab: LabPlace, run: RunPlace, program: Path
 ) -> dict[str, Any]:
-    """A node of ours: no network yet, no rights, nothing to write to but its own folder and the logs."""
+    """A broker, sensor or subscriber: no network yet, no rights; only its folder and the logs are writable."""
     return {
         "image": image,
         "command": ["sh", "-c", COMMAND, node.name],
         "name": f"{run.run}-{node.name}",
         "hostname": node.name,
         "network_mode": "none",
-        # Says it once more: without it the engine runs its own 100 MB program as a hook in each container's start, only
-        # to find that there is nothing to connect. That is half of the processor time of a start.
+        # Without this, the engine runs its own 100 MB program as a hook at each container's start, only to find that
+        # there is nothing to connect. That takes half of the processor time of a start.
         "network_disabled": True,
         "read_only": True,
         "cap_drop": ["ALL"],
@@ -75,7 +75,7 @@ def node_container(
 
 
 def with_settings(recipe: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The container with its image, its platform and its limits; labels add up."""
+    """The container with its image, platform and limits; labels are merged."""
     return {**recipe, **settings, "labels": {**recipe["labels"], **settings.get("labels", {})}}
 
 
@@ -93,7 +93,7 @@ class DockerBackend(LocalBackend):
         self._settings: ContainerSettings | None = None
 
     def prepare(self, topology: Topology) -> None:
-        """An engine and the images first: without them there is no point in a core."""
+        """Check the engine and obtain the images before the core is made."""
         if not privileged():
             raise MissingCapability(
                 "the docker backend puts links into containers, which takes root",
@@ -105,7 +105,7 @@ class DockerBackend(LocalBackend):
         build(self._program)
 
     def _create(self, nodes: Sequence[Node], done: Done) -> None:
-        """Containers in place of those that died, each waiting at its gate, their namespaces known to the keeper."""
+        """Replace dead containers; each new one waits at its gate, and the keeper adopts its namespace."""
         self._settings_for(nodes)
         write_hosts_files(self._lab, self._topology)
         failed = self._clear(self._containers_of(node.name for node in nodes))
@@ -125,11 +125,13 @@ class DockerBackend(LocalBackend):
         self._raise_failures("could not be created", {**failed, **not_run})
 
     def start(self, nodes: Sequence[Node], done: Done) -> None:
-        """Open the gates; guests, which know no gate, begin to exist only now."""
+        """Open the gates. External nodes, which have no gate, start only now, servers first."""
         externals = [node for node in nodes if node.external]
         servers = [node for node in externals if node.external and node.external.port]
         failed = self._start_external(servers, done)
-        if len(servers) < len(externals):  # many a client gives up if nobody listens yet
+        if len(servers) < len(
+            externals
+        ):  # some clients give up if their server does not listen yet
             wait_for_ports(self._lab, [node for node in servers if node.name not in failed])
             clients = [node for node in externals if node not in servers]
             failed |= self._start_external(clients, done)
@@ -137,7 +139,7 @@ class DockerBackend(LocalBackend):
         self._raise_failures("did not start", {**failed, **self._open_gates(ours, done)})
 
     def _start_external(self, nodes: Sequence[Node], done: Done) -> dict[str, str]:
-        """Each in the namespace that its holder keeps for it, in place of one that has ended; reasons of failures."""
+        """Start each in the namespace of its holder, in place of an ended one; return the reasons of failures."""
         if not nodes:
             return {}
         self._settings_for(nodes)
@@ -157,9 +159,9 @@ class DockerBackend(LocalBackend):
         return failed | not_begun
 
     def stop(self, nodes: Sequence[Node], done: Done) -> None:
-        """SIGTERM, and SIGKILL for those that do not heed it. Guests' last words are kept.
+        """Send SIGTERM, then SIGKILL after a grace period. Save the output of external nodes.
 
-        Nodes of ours get their signals from the keeper: through the engine each would cost a run of `runc`.
+        The keeper signals the other nodes: through the engine, each signal would cost a run of `runc`.
         """
         failed = self._end([node.name for node in nodes if node.ours], done)
         theirs = {node.name for node in nodes if node.external}
@@ -180,7 +182,7 @@ class DockerBackend(LocalBackend):
         self._raise_failures("did not end", {**failed, **not_ended})
 
     def remove(self, names: Sequence[str], done: Done) -> None:
-        """Links, then containers."""
+        """Remove links, then containers."""
         self._keeper().unwire(names)
         write_hosts_files(self._lab, self._topology)
         failed = self._clear(self._containers_of(names))
@@ -191,7 +193,7 @@ class DockerBackend(LocalBackend):
         self._raise_failures("could not be removed", failed)
 
     def execute(self, node: Node, command: Sequence[str], output: Path) -> Ended:
-        """In the node's container."""
+        """Run a command in the node's container."""
         found = external_containers(self._lab) if node.external else self._holders().values()
         container = next((each for each in found if each.node == node.name), None)
         if container is None:
@@ -199,7 +201,7 @@ class DockerBackend(LocalBackend):
         return run_inside(container, command, output)
 
     def details(self) -> dict[str, Any]:
-        """Also which engine, images and limits, as far as they can still be asked."""
+        """Also engine, images and limits, if the engine still answers."""
         found = super().details()
         try:
             with engine_errors():
@@ -210,11 +212,11 @@ class DockerBackend(LocalBackend):
         return found
 
     def destroy(self) -> list[str]:
-        """Processes that carry the mark, then containers that carry the label."""
+        """Remove processes with the lab's mark, then containers with its label."""
         return remove_lab(self._lab, self.name)
 
     def _created(self, status: Mapping[str, Any]) -> frozenset[str]:
-        """Those whose container runs, and is the one whose namespace the keeper holds; a router is the keeper's own."""
+        """Nodes whose container runs and has the namespace that the keeper holds; and routers."""
         running = {
             name for name, container in self._holders().items() if container.state == "running"
         }
@@ -225,7 +227,7 @@ class DockerBackend(LocalBackend):
         )
 
     def _linkable(self, status: Mapping[str, Any], created: frozenset[str]) -> frozenset[str]:
-        """A container takes its namespace with it, and so its link."""
+        """Only running nodes: the namespace and the link vanish with a container."""
         return created
 
     def _settings_for(self, nodes: Sequence[Node]) -> ContainerSettings:
@@ -237,11 +239,11 @@ class DockerBackend(LocalBackend):
 
     @property
     def _program(self) -> Path:
-        """What each node runs: our nodes' program as it was when the lab was prepared."""
+        """The nodes' program, as it was when the lab was prepared."""
         return self._lab.folder / "nodes.pyz"
 
     def _holders(self) -> dict[str, Container]:
-        """What holds each node's namespace: the node itself, or a guest's holder."""
+        """The container that holds each node's namespace: the node itself, or the holder of an external node."""
         return {
             container.node: container
             for container in lab_containers(self._lab)
@@ -254,7 +256,7 @@ class DockerBackend(LocalBackend):
         return [container for container in lab_containers(self._lab) if container.node in wanted]
 
     def _clear(self, found: Iterable[Container]) -> dict[str, str]:
-        """Remove containers; what guests have written is kept. Reasons, by node, of those that stay."""
+        """Remove containers and save the output of external nodes; return reasons of failures by node."""
         going = {container.name: container for container in found}
         for container in going.values():
             if container.role == EXTERNAL_ROLE:
@@ -266,7 +268,7 @@ class DockerBackend(LocalBackend):
         try:
             save_output(external, self._run)
         except (TestbedError, OSError) as error:
-            self._emit(Warned(f"what {external.node} has written could not be kept: {error}"))
+            self._emit(Warned(f"the output of {external.node} could not be saved: {error}"))
 
     def _started(self, created: frozenset[str]) -> frozenset[str]:
         externals = {node.name for node in self._topology.nodes if node.external}
@@ -275,7 +277,7 @@ class DockerBackend(LocalBackend):
         return super()._started(created - externals) | (running & created)
 
     def _run_container(self, node: Node) -> int:
-        """Start a node's container; the pid of its process."""
+        """Start a node's container; return the pid of its process."""
         control, log = f"{INSIDE}/node/ctl", f"{INSIDE}/logs/{node.name}.jsonl"
         secret = lab_secret(self._lab)
         config = node_config(self._topology, node, self._run, control, log, secret)
@@ -299,7 +301,7 @@ class DockerBackend(LocalBackend):
 
 
 def _start(recipe: Mapping[str, Any]) -> str:
-    """Its id. Not the SDK's `run`, which goes to a registry for an image that is missing."""
+    """Start a container and return its id. The SDK's `run` would ask a registry for a missing image."""
     container = engine().containers.create(**recipe)
     container.start()
     return str(container.id)

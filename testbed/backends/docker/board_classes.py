@@ -12,7 +12,7 @@ from testbed.backends.docker.core_speed import BENCHMARK_REPETITIONS
 PI_4_BENCHMARK_S = 79.216  # cpu-benchmark's README: Raspberry Pi 4, Ubuntu 22.04.3 (Python 3.10)
 PI_4_MIPS = 1661
 PERIOD_US = (
-    10_000  # the share holds within each such time; the engine's usual 100 ms would come in lumps
+    10_000  # the share holds within each period; the engine's default of 100 ms is too coarse
 )
 LEAST_QUOTA_US = 1_000  # the kernel's
 MIB = 1 << 20
@@ -45,16 +45,14 @@ BOARDS = {
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a node of a class may use here. `share`: of one core of this machine; None if that is no faster."""
+    """The limits of a node of a class here. `share`: of one core of this machine; None if that core is no faster."""
 
     memory: int
     share: float | None
-    slower: float = (
-        1.0  # how much of the board's speed is reached where this machine cannot do better
-    )
+    slower: float = 1.0  # the reached part of the board's speed, if this machine is slower
 
     def for_engine(self) -> dict[str, Any]:
-        """As arguments of a container. Swap is not extra memory: the board's card is no memory either."""
+        """The limits as arguments of a container. Swap does not add memory, as a board's card does not either."""
         limits = {"mem_limit": self.memory, "memswap_limit": self.memory}
         if self.share is None:
             return limits
@@ -66,7 +64,7 @@ class Limits:
         }
 
     def in_words(self) -> str:
-        """For the user."""
+        """The limits as text for the user."""
         memory = f"{self.memory // MIB} MiB"
         if self.share is not None:
             return f"{self.share:.2f} of a core, {memory}"
@@ -76,7 +74,7 @@ class Limits:
 
 
 def limits(board: Board, speed_here: float) -> Limits:
-    """For one node on a machine (or an emulated processor) whose cores have this speed.
+    """The limits of one node on a machine (or an emulated processor) whose cores have this speed.
 
     A node is one process with one busy thread, so the limit is what one core of the board can do, not all of them.
     """

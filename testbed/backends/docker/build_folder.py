@@ -1,7 +1,7 @@
-"""Where a lab builds its image: a temporary folder that `down` can find, since the lab's folder says where it is.
+"""The temporary folder in which a lab builds its image. A link in the lab's folder leads `down` to it.
 
-Not within the lab's folder: that is often on a small file system which allows neither programs nor devices.
-The builder holds a lock on it; a folder whose lock is free was left by a builder that is dead.
+It is not within the lab's folder: that is often on a small file system that allows neither programs nor devices.
+The builder holds a lock on it; a folder with a free lock was left by a dead builder.
 """
 
 import fcntl
@@ -17,14 +17,14 @@ from pathlib import Path
 
 from testbed.places import LabPlace
 
-LINK = "image-build"  # in the lab's folder, before there is what it points to
+LINK = "image-build"  # in the lab's folder; made before its target
 PREFIX = "testbed-image-"
-JUST_MADE_S = 60.0  # so young, its builder may not hold the lock yet
+JUST_MADE_S = 60.0  # the builder of a younger folder may not hold the lock yet
 
 
 @contextmanager
 def build_folder(lab: LabPlace | None) -> Iterator[Path]:
-    """An empty folder; it goes at the end, or with `remove_build_folder` if the end was a sudden one."""
+    """An empty folder, removed at the end; after a crash, `remove_build_folder` removes it."""
     folder = Path(tempfile.gettempdir(), f"{PREFIX}{secrets.token_hex(8)}")
     if lab is not None:
         lab.folder.mkdir(parents=True, exist_ok=True)
@@ -32,7 +32,7 @@ def build_folder(lab: LabPlace | None) -> Iterator[Path]:
         (lab.folder / LINK).symlink_to(folder)
     try:
         folder.mkdir()
-        folder.chmod(0o755)  # the package manager gives up its rights while it fetches
+        folder.chmod(0o755)  # the package manager drops its rights while it downloads
         with _held(folder):
             yield folder
     finally:
@@ -42,7 +42,7 @@ def build_folder(lab: LabPlace | None) -> Iterator[Path]:
 
 
 def remove_build_folder(lab: LabPlace) -> list[str]:
-    """Take away what a build left; what was removed, as sentences."""
+    """Remove the folder of a build; return sentences on what was removed."""
     link = lab.folder / LINK
     try:
         folder = link.readlink()
@@ -62,7 +62,7 @@ def abandoned_build_folders() -> list[Path]:
 
 
 def remove_abandoned(folder: Path) -> str:
-    """Remove a folder that `abandoned_build_folders` named; why not, if it cannot be removed."""
+    """Remove a folder of `abandoned_build_folders`; return the reason if that fails."""
     if any(Path(mount).is_relative_to(folder) for mount in _mounts()):
         return f"something is mounted in {folder}: `umount` it first"
     if not _dead(folder):
@@ -82,7 +82,7 @@ def _held(folder: Path) -> Iterator[None]:
 
 
 def _dead(folder: Path) -> bool:
-    """Whether it is a folder of ours, not quite new, whose lock nobody holds."""
+    """Whether this user owns the folder, it is not new, and its lock is free."""
     try:
         about = folder.lstat()
         if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid():

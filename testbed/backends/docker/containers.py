@@ -1,4 +1,4 @@
-"""A lab's containers: found by their label, removed by it, worked on several at a time."""
+"""The containers of labs: found and removed by their labels, several at a time."""
 
 import threading
 import time
@@ -24,11 +24,11 @@ LAB_DIR_LABEL = "testbed.lab_dir"
 NODE_LABEL = "testbed.node"
 RUN_LABEL = "testbed.run"
 ROLE_LABEL = "testbed.role"
-EXTERNAL_ROLE = "guest"  # the role of a container that runs somebody else's program
+EXTERNAL_ROLE = "guest"  # the role of a container that runs an external node's program
 AT_ONCE = 8  # more workers do not make the engine faster
 NOT_RUN = 126  # the exit code of a command that could not be run, as in a shell
-QUIET_S = 0.5  # a creation that was under way when its command died shows up within this time
-MOST_ROUNDS = 100  # a removal that somebody else has begun takes several looks
+QUIET_S = 0.5  # a container that was being created when its command died appears within this time
+MOST_ROUNDS = 100  # a removal that another process has begun takes several rounds
 MOST_FAILURES = 3  # rounds in which the engine refuses
 
 Result = TypeVar("Result")
@@ -56,7 +56,7 @@ class Container:
     created_s: float  # seconds since 1970
     node: str = ""
     role: str = ""
-    status_text: str = ""  # the engine's own: Up 3 seconds, Exited (1) 2 minutes ago, ...
+    status_text: str = ""  # the engine's text: Up 3 seconds, Exited (1) 2 minutes ago, ...
 
 
 def all_containers() -> list[Container]:
@@ -65,7 +65,7 @@ def all_containers() -> list[Container]:
 
 
 def lab_containers(lab: LabPlace, role: str | None = None) -> list[Container]:
-    """The containers of one lab (of one role), running or not. One question to the engine, however many there are."""
+    """The containers of one lab (of one role), running or not, by a single request to the engine."""
     whose = f"{LAB_DIR_LABEL}={lab.folder}"
     return _containers([whose] if role is None else [whose, f"{ROLE_LABEL}={role}"])
 
@@ -90,14 +90,14 @@ def _containers(labels: Sequence[str]) -> list[Container]:
 
 
 def remove_marked(lab: LabPlace) -> list[str]:
-    """Remove the lab's containers; what was removed, as sentences."""
+    """Remove the lab's containers; return sentences on what was removed."""
     return remove_containers(
         lambda: lab_containers(lab), f"lab {lab.name}", f"testbed down {lab.name}"
     )
 
 
 def remove_containers(find: Callable[[], list[Container]], whose: str, again: str) -> list[str]:
-    """Remove what `find` finds until two looks in a row find nothing; what was removed, as sentences."""
+    """Remove what `find` finds, until two rounds in a row find nothing; return sentences on what was removed."""
     removed: dict[str, str] = {}
     failed: dict[str, str] = {}
     failures = empty = 0
@@ -123,7 +123,7 @@ def remove_containers(find: Callable[[], list[Container]], whose: str, again: st
 
 
 def remove_container(container: Container) -> None:
-    """Remove a container, whatever it does; that somebody else does so already is fine."""
+    """Remove a container in any state; a removal that is already in progress is no error."""
     try:
         engine(LOOK_TIMEOUT_S).api.remove_container(container.id, force=True, v=True)
     except NotFound:
@@ -136,7 +136,7 @@ def remove_container(container: Container) -> None:
 def run_inside(
     container: Container, command: Sequence[str], output: Path
 ) -> Callable[[], int | None]:
-    """Begin a command in a container; what it writes goes to the file. Its exit code; None while it runs."""
+    """Start a command in a container; its output goes to the file. Returns a function for its exit code."""
     codes: list[int] = []
 
     def run() -> None:
@@ -162,9 +162,9 @@ def in_parallel(
     work: Callable[[Any], Result],
     finished: Callable[[str, Result], None] = lambda _name, _result: None,
 ) -> tuple[dict[str, Result], dict[str, str]]:
-    """Results by name, and the reasons of those that failed. What has not begun at an interrupt does not begin.
+    """Results by name, and the reasons of failures. An interrupt cancels work that has not begun.
 
-    `finished` hears of each success as it happens, in the calling thread.
+    `finished` is called for each success as it happens, in the calling thread.
     """
     results: dict[str, Result] = {}
     failed: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""How fast one core runs Python: `python3 core_speed.py` prints it. Run it on a board to learn the board's own figure.
+"""Measures how fast one core runs Python: `python3 core_speed.py` prints it. Run it on a board for the board's figure.
 
 It does the arithmetic of the public benchmark https://github.com/alexdedyura/cpu-benchmark, of which results on many
 machines are known: 999 powers and 19,998 divisions of floating-point numbers are one repetition, and the benchmark
@@ -12,7 +12,7 @@ ROUNDS = 8
 ROUND_S = 0.03
 
 
-# Text, since it must run as a script's outermost code does: the benchmark is one, and functions are faster.
+# Text, as it must run as module code, like the benchmark: code in functions is faster.
 REPETITION = """
 for exponent in range(1, 1_000):
     3.141592 * 2 ** exponent

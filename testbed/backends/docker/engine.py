@@ -1,4 +1,4 @@
-"""The Docker engine: whether one answers, a client for it, and its failures as our own errors."""
+"""The Docker engine: a check whether one answers, a client for it, and its failures as our own errors."""
 
 import functools
 import os
@@ -17,9 +17,9 @@ from testbed.errors import MissingCapability, TestbedError
 DEFAULT_ADDRESS = "unix:///var/run/docker.sock"
 ANSWER_TIMEOUT_S = 5
 NO_ENGINE_HINT = "`make engine` installs and starts one; or --backend netns"
-LOOK_TIMEOUT_S = 30  # for looking at containers and ending them
+LOOK_TIMEOUT_S = 30  # for listing containers and ending them
 WORK_TIMEOUT_S = 120  # for making them, and images
-# The SDK hands on what its layers raise: refusals of the engine, broken connections, broken streams.
+# The SDK passes on the errors of its layers: refusals of the engine, broken connections, broken streams.
 ENGINE_ERRORS = (DockerException, RequestException, HTTPError)
 
 
@@ -29,7 +29,7 @@ class EngineError(TestbedError):
 
 @contextmanager
 def engine_errors() -> Iterator[None]:
-    """Whatever goes wrong while the engine is asked becomes an EngineError."""
+    """Turn all errors of requests to the engine into an EngineError."""
     try:
         yield
     except ENGINE_ERRORS as error:
@@ -40,14 +40,14 @@ def engine_errors() -> Iterator[None]:
 
 
 def engine_message(error: Exception) -> str:
-    """What the engine said, without the request that failed."""
+    """The engine's message, without the failed request."""
     if isinstance(error, ConnectionBroken) and not isinstance(error, Timeout):
         return "the connection to the engine broke"
     return str(getattr(error, "explanation", None) or error)
 
 
 def engine_answers() -> tuple[bool, str]:
-    """Whether a Docker engine answers, and a phrase that says so (or why not)."""
+    """Whether a Docker engine answers, and a phrase with its version or the reason."""
     if not _socket_listens():
         return False, "no Docker engine answers"
     try:
@@ -62,7 +62,7 @@ def engine_answers() -> tuple[bool, str]:
 
 
 def _socket_listens() -> bool:
-    """Whether somebody is behind the engine's Unix socket: the SDK would take longer to find out, and leak a socket."""
+    """Whether a process listens on the engine's Unix socket: the SDK would take longer, and leak a socket."""
     address = os.environ.get("DOCKER_HOST") or DEFAULT_ADDRESS
     if not address.startswith("unix://"):
         return True

@@ -1,4 +1,4 @@
-"""External nodes, which run programs of other people: their containers, the state of these, and their output."""
+"""External nodes, which run programs from other images: their containers, their states and their output."""
 
 import datetime
 import json
@@ -25,7 +25,7 @@ from testbed.errors import TestbedError
 from testbed.places import LabPlace, RunPlace
 from testbed.topology.model import External, Node, Topology
 
-# What guests write, kept as lines of our own log format, also across containers that were replaced.
+# The output of external nodes, saved in our own log format, also across containers that were replaced.
 
 
 _STAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?Z ")
@@ -33,7 +33,7 @@ _STAMP = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?Z ")
 
 @engine_errors()
 def save_output(container: Container, run: RunPlace) -> None:
-    """What the container has written so far; what another one of its node wrote before stays."""
+    """Save the container's output so far; keep the output of earlier containers of the same node."""
     output = engine(LOOK_TIMEOUT_S).api.logs(container.id, timestamps=True).decode(errors="replace")
     path = run.log(container.node)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -49,7 +49,7 @@ def last_line(container: Container) -> str:
 
 
 def continued(before: str, lines: Sequence[dict[str, Any]]) -> str:
-    """The log so far with these lines, of which it may have some already: what is older than they are stays."""
+    """The log with these lines, some of which it may contain already: its older lines stay."""
     if not lines:
         return before
     since = lines[0]["t"]
@@ -58,7 +58,7 @@ def continued(before: str, lines: Sequence[dict[str, Any]]) -> str:
 
 
 def _time(line: str) -> float:
-    """When a line of the log was written; never, if it is torn."""
+    """The time of a log line; infinity if the line is torn."""
     try:
         return int(json.loads(line)["t"])
     except (ValueError, KeyError, TypeError):
@@ -66,7 +66,7 @@ def _time(line: str) -> float:
 
 
 def output_lines(node: str, output: str) -> Iterator[dict[str, Any]]:
-    """What the engine kept of a guest's output, stamped, as lines of our own log format."""
+    """The stamped output that the engine has stored, as lines of our own log format."""
     for line in output.split("\n"):
         stamp = _STAMP.match(line)
         if stamp is None:
@@ -81,10 +81,10 @@ def output_lines(node: str, output: str) -> Iterator[dict[str, Any]]:
         }
 
 
-# A guest's containers as data: what the engine is asked to create, and the files that it is given.
+# The descriptions of an external node's containers, for the engine, and the files in them.
 #
-# Any image must do, also one without a shell that could wait at a gate. So a small container of our own, the holder,
-# has the network namespace; its link is made, captured and raised; then the guest starts inside that namespace.
+# Any image must work, also one without a shell that could wait at a gate. So a small container of our own, the holder,
+# has the network namespace; its link is made, captured and set up; then the program starts inside that namespace.
 
 
 HOSTS = "/etc/hosts"
@@ -92,7 +92,7 @@ _LOGS_KEPT = {"max-size": "20m", "max-file": "1"}
 
 
 def holder_container(image: str, node: Node, lab: LabPlace, run: RunPlace) -> dict[str, Any]:
-    """Keeps a network namespace, and does nothing."""
+    """The container that only holds a network namespace."""
     return {
         "image": image,
         "command": ["sleep", "infinity"],
@@ -110,14 +110,16 @@ def holder_container(image: str, node: Node, lab: LabPlace, run: RunPlace) -> di
 def external_container(
     image: str, node: Node, holder: str, lab: LabPlace, run: RunPlace
 ) -> dict[str, Any]:
-    """The program itself: with the rights that its image expects, but without any way out of the lab."""
+    """The container of the program itself: with the rights that its image expects, but no network outside the lab."""
     external = external_of(node)
     files = _files(lab, node)
     mounts = [
         Mount(inside, str(path), type="bind", read_only=True) for inside, path in files.items()
     ]
     if HOSTS not in files:
-        mounts.append(Mount(HOSTS, str(_hosts(lab, node)), type="bind"))  # some write to theirs
+        mounts.append(
+            Mount(HOSTS, str(_hosts(lab, node)), type="bind")
+        )  # writable: some programs write to it
     return {
         "image": image,
         "command": list(external.command) or None,
@@ -132,14 +134,14 @@ def external_container(
 
 
 def write_external_files(lab: LabPlace, node: Node) -> None:
-    """The files that the topology gives to the guest."""
+    """Write the files that the topology gives to the external node."""
     contents = dict(external_of(node).files)
     for inside, path in _files(lab, node).items():
         _write(path, contents[inside])
 
 
 def write_hosts_files(lab: LabPlace, topology: Topology) -> None:
-    """Every guest knows all nodes by name; those that run learn of nodes that came later."""
+    """Write the hosts file of every external node, with the names of all nodes; running programs see changes."""
     lines = [f"{node.address} {node.name}\n" for node in topology.nodes]
     names = "".join(["127.0.0.1 localhost\n", *lines])
     for node in topology.nodes:
@@ -163,10 +165,10 @@ def _files(lab: LabPlace, node: Node) -> dict[str, Path]:
 
 
 def _write(path: Path, content: str) -> None:
-    """In place: a container that has the file sees what it says now."""
+    """Write in place, so that a running container sees the new content."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content.encode())
-    path.chmod(0o644)  # the guest may be any user
+    path.chmod(0o644)  # the program may run as any user
 
 
 _PAUSE_S = 0.1
@@ -177,14 +179,14 @@ _LOOPBACK = re.compile(
 
 
 def external_containers(lab: LabPlace) -> list[Container]:
-    """The lab's containers that run somebody else's program."""
+    """The lab's containers that run programs of external nodes."""
     return lab_containers(lab, EXTERNAL_ROLE)
 
 
 def external_states(lab: LabPlace, topology: Topology) -> dict[str, ExternalState]:
-    """All external nodes, asked from the engine; a guest that listens where its node says is ready.
+    """The states of all external nodes, from the engine; a program that listens on its node's port is ready.
 
-    Called by way of `testbed.lab.external_nodes`, so that labs without guests need not load the engine's client.
+    Called through `testbed.lab.external_nodes`, so that labs without external nodes do not load the engine's client.
     """
     wanted = {node.name: node.external for node in topology.nodes if node.external}
     found = {container.node: container for container in external_containers(lab)}
@@ -192,7 +194,7 @@ def external_states(lab: LabPlace, topology: Topology) -> dict[str, ExternalStat
 
 
 def wait_for_ports(lab: LabPlace, nodes: Sequence[Node], patience_s: float = 20.0) -> None:
-    """Until each of these guests listens, has ended, or has had time enough; who is not ready is told by others."""
+    """Wait until each of these programs listens or has ended, up to a limit; a later check reports the others."""
     deadline = time.monotonic() + patience_s
     waiting = {node.name: external_of(node).port for node in nodes}
     while waiting and time.monotonic() < deadline:
@@ -203,7 +205,7 @@ def wait_for_ports(lab: LabPlace, nodes: Sequence[Node], patience_s: float = 20.
 
 
 def listens(pid: int, port: int) -> bool:
-    """Whether somebody listens on this TCP port in the network namespace of this process, and not to itself only."""
+    """Whether a socket in the network namespace of this process listens on this TCP port, not only on loopback."""
     for table in ("tcp", "tcp6"):
         try:
             rows = Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]
@@ -232,7 +234,7 @@ def _state(container: Container | None, port: int | None) -> ExternalState:
 
 def _how_it_ended(container: Container) -> str:
     last_output = ""
-    with suppress(TestbedError):  # it has gone meanwhile
+    with suppress(TestbedError):  # it was removed meanwhile
         last_output = last_line(container)
     return f"{container.status_text}: {last_output}" if last_output else container.status_text
 
@@ -241,6 +243,6 @@ def _how_it_ended(container: Container) -> str:
 def _listens(container: Container, port: int) -> bool:
     try:
         about = engine(LOOK_TIMEOUT_S).api.inspect_container(container.id)
-    except NotFound:  # it has gone meanwhile
+    except NotFound:  # it was removed meanwhile
         return False
     return listens(int(about["State"]["Pid"]), port)

@@ -1,4 +1,4 @@
-"""Making images from the packages of this machine's own release, for its processor or another's."""
+"""Builds images from the packages of this machine's own release, for its processor or another one."""
 
 import datetime
 import os
@@ -23,14 +23,14 @@ from testbed.errors import InputError, MissingCapability
 from testbed.progress import Emit, Note, StageAdvanced
 
 BUILD_TIMEOUT_S = 600
-PATIENCE_S = 10  # with a build that was told to end
+PATIENCE_S = 10  # for a terminated build to end
 POLL_S = 0.1
 _INDEXES = ("apt-get", "indextargets", "--format")
 _SOURCE = "$(ARCHITECTURE) deb $(REPO_URI) $(RELEASE) $(COMPONENT)"
 
 
 def cannot_build() -> str:
-    """What a build from packages lacks here; nothing if it lacks nothing."""
+    """What is missing here for a build from packages; empty if nothing is."""
     for tool in ("mmdebstrap", "apt-get", "setpriv"):
         if shutil.which(tool) is None:
             return f"{tool} is missing"
@@ -39,7 +39,7 @@ def cannot_build() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One image being made: in whose environment, under which name its progress is told, and whether to give up."""
+    """The build of one image: its environment, the name of its progress stage, and an event that stops it."""
 
     environment: Mapping[str, str]
     stage: str
@@ -51,7 +51,7 @@ class Job:
 
 
 def build(client: docker.DockerClient, image: Built, job: Job) -> None:
-    """Make it and load it; the layer and the archive are files without names, which go with this process."""
+    """Build an image and load it; the layer and the archive are unnamed files, which vanish with this process."""
     job.report("building from this machine's packages")
     with tempfile.TemporaryFile() as layer, tempfile.TemporaryFile() as archive:
         _make_layer(image, job, layer)
@@ -59,12 +59,12 @@ def build(client: docker.DockerClient, image: Built, job: Job) -> None:
         write_archive(image, layer, archive, created.replace("+00:00", "Z"))
         job.report("loading")
         archive.seek(0)
-        if not is_present(client, image.name):  # somebody else may have been faster
+        if not is_present(client, image.name):  # another command may have been faster
             client.images.load(archive)
 
 
 def is_present(client: docker.DockerClient, name: str) -> bool:
-    """Whether the engine has it."""
+    """Whether the engine has this image."""
     try:
         client.images.get(name)
     except ImageNotFound:
@@ -73,9 +73,9 @@ def is_present(client: docker.DockerClient, name: str) -> bool:
 
 
 def _make_layer(image: Built, job: Job, layer: IO[bytes]) -> None:
-    """With all of this machine's sources; if that fails, with those of the release itself.
+    """Use all package sources of this machine; if that fails, only those of the release itself.
 
-    Mirrors are complete for the machine's own processor, but not always for another's updates.
+    Mirrors are complete for the machine's own processor, but may lack updates for another one.
     """
     suite = _suite()
     sources = _package_sources(suite, image.platform.debian)
@@ -97,7 +97,7 @@ def _make_layer(image: Built, job: Job, layer: IO[bytes]) -> None:
 
 
 class _BuildFailed(Exception):
-    """mmdebstrap's last words; `final`: fewer sources will not change it."""
+    """The error message of mmdebstrap; `final`: fewer sources would not help."""
 
     def __init__(self, stderr: str) -> None:
         lines = [line.strip() for line in stderr.strip().splitlines()] or ["no reason given"]
@@ -154,7 +154,7 @@ def _run_mmdebstrap(
 
 def _end(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is None:
-        process.terminate()  # it then takes away its folder
+        process.terminate()  # it then removes its folder
         try:
             process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
@@ -176,9 +176,9 @@ def _suite() -> str:
 
 
 def _package_sources(suite: str, architecture: str) -> list[str]:
-    """Where this machine gets the packages of its release from: its own mirrors, as apt has resolved them.
+    """The package sources of this machine's release: its mirrors, as apt has resolved them.
 
-    If it knows mirrors for just this architecture (Ubuntu has others for ARM), these; else those of its own.
+    The mirrors of this architecture, if there are any (Ubuntu has others for ARM); else those of the machine's own.
     """
     asked = subprocess.run(
         [*_INDEXES, _SOURCE, "Created-By: Packages"], capture_output=True, check=False, text=True

@@ -1,6 +1,6 @@
-"""Images as data: what they are made of, the names that follow from it, and the archive an engine loads. Pure.
+"""The recipes of images: their contents, the names that follow from them, and the archive an engine loads. Pure.
 
-A node brings its own program (the zipapp is mounted), so its image holds a Python and a small shell, nothing else.
+A node's program is mounted as a zipapp, so its image holds only a Python and a small shell.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ class NodeImage:
 
     @property
     def name(self) -> str:
-        """Another recipe is another name, so an old image is never mistaken for a new one."""
+        """Depends on the recipe, so an old image is never mistaken for a new one."""
         return _name("node", self.platform, PUBLISHED, *_made_of(self))
 
     @property
@@ -48,9 +48,9 @@ class NodeImage:
 
 @dataclass(frozen=True, slots=True)
 class PackagesImage:
-    """An image made of Debian's packages and a shell, for somebody else's program.
+    """An image of Debian packages and a shell, for an external node.
 
-    The packages are unpacked, not configured: no script of theirs runs, so no user is made and no service started.
+    The packages are unpacked, not configured: none of their scripts runs, so no user is made and no service starts.
     """
 
     packages: tuple[str, ...]
@@ -67,7 +67,7 @@ class PackagesImage:
 
 @dataclass(frozen=True, slots=True)
 class RegistryImage:
-    """Somebody's image. It is kept under a name of ours, too: theirs means one platform at a time."""
+    """An image of a registry. It also gets a name of ours: its own name means only one platform at a time."""
 
     image: str
     platform: Platform
@@ -101,14 +101,14 @@ def packages(image: Built) -> tuple[str, ...]:
 
 
 def unneeded(image: Built) -> tuple[str, ...]:
-    """What of the packages is left out."""
+    """Patterns of files that are left out."""
     return UNNEEDED + UNNEEDED_BY_NODES if isinstance(image, NodeImage) else UNNEEDED
 
 
 def build_command(image: Built, suite: str, python: str) -> list[str]:
     """mmdebstrap's arguments; it reads the package sources from its standard input and writes the layer to its output.
 
-    It is asked to end when its parent does, whatever ended that. `python` runs `image_root`.
+    It gets SIGTERM when its parent ends for any reason. `python` runs `image_root`.
     """
     options = "--python" if isinstance(image, NodeImage) else ""
     return [
@@ -130,7 +130,7 @@ def build_command(image: Built, suite: str, python: str) -> list[str]:
 def write_archive(
     image: Built, layer: io.BufferedRandom, archive: io.BufferedRandom, created: str
 ) -> None:
-    """A docker-archive of one layer. Unlike `docker import` it says which platform the image is for."""
+    """Write a docker-archive of one layer. Unlike `docker import`, it contains the platform of the image."""
     layer.seek(0)
     digest = hashlib.file_digest(layer, "sha256").hexdigest()
     about_layer = tarfile.TarInfo("layer.tar")

@@ -1,7 +1,7 @@
-"""What is done to the unpacked packages before they become an image: `python3 image_root.py ROOT`.
+"""Completes the unpacked packages of an image: `python3 image_root.py ROOT`.
 
-Run by mmdebstrap as a program of its own, so it imports nothing of ours. Nothing of the image is executed: an ARM
-image is made as fast as a native one, on machines, too, that could not run it.
+mmdebstrap runs it as a program, so it imports nothing of ours. It executes nothing of the image: an ARM image is made
+as fast as a native one, also on machines that could not run it.
 """
 
 import compileall
@@ -12,8 +12,8 @@ import sys
 from pathlib import Path
 
 OLDEST_PYTHON = 11  # of Python 3
-PREFIX = "testbed: "  # of what is said about a failure
-# What a shell needs to look around in a node; `busybox NAME` has the rest.
+PREFIX = "testbed: "  # of error messages
+# Commands for a shell in a node; `busybox NAME` runs the others.
 APPLETS = """
 [ arp awk basename cat chmod chown clear cp cut date dd df diff dirname dmesg du echo env expr false find free grep
 gunzip gzip head hexdump hostname id ip kill killall less ln ls md5sum mkdir mktemp more mount mv nc netstat nproc od
@@ -27,7 +27,7 @@ GROUPS = "root:x:0:\nnogroup:x:65534:\n"
 
 
 def complete_root(root: Path) -> None:
-    """A shell, users and empty folders where the packages bring none; compiled modules if there is a Python."""
+    """Add a shell, users and empty folders that the packages do not contain; remove package lists."""
     for folder in ("usr/local/bin", "proc", "sys", "tmp", "run"):
         (root / folder).mkdir(parents=True, exist_ok=True)
     (root / "tmp").chmod(0o1777)
@@ -44,13 +44,13 @@ def complete_root(root: Path) -> None:
 
 
 def python_of(root: Path) -> int | None:
-    """N, if there is a Python 3.N."""
+    """N if the root has a Python 3.N, else None."""
     found = [path.name.removeprefix("python3.") for path in root.glob("usr/lib/python3.*")]
     return max((int(version) for version in found if version.isdigit()), default=None)
 
 
 def compile_modules(root: Path, version: int) -> None:
-    """With a Python of the same version: each of hundreds of nodes starts half a second sooner."""
+    """Compile with a Python of the same version, so that each node starts half a second sooner."""
     modules = root / f"usr/lib/python3.{version}"
     if sys.version_info[:2] == (3, version):
         compileall.compile_dir(modules, quiet=2, stripdir=str(root), prependdir="/", workers=0)
@@ -73,7 +73,7 @@ def compile_modules(root: Path, version: int) -> None:
 
 
 def main(root: Path, needs_python: bool) -> str:
-    """Furnish the root; what is wrong with it, if anything."""
+    """Complete the root; return an error message, or nothing."""
     version = python_of(root)
     if needs_python and (version is None or version < OLDEST_PYTHON):
         found = f"Python 3.{version}" if version is not None else "no Python"

@@ -1,6 +1,6 @@
-"""The images that containers run: there already, else pulled, else built from the machine's own packages.
+"""The images that containers run: already present, else pulled, else built from the machine's own packages.
 
-Also which of our images the engine has, which containers use them, and their removal.
+Also the list of our images in the engine, the containers that use them, and their removal.
 """
 
 import threading
@@ -41,12 +41,12 @@ from testbed.topology.diagnostics.hints import did_you_mean
 
 REGISTRY_TIMEOUT_S = 8
 AT_ONCE = 2  # builds; they share processors and a mirror
-_PULLING = threading.Lock()  # to the engine a name means one platform at a time
+_PULLING = threading.Lock()  # a name in the engine means one platform at a time
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An image that the engine has. Containers are made from its id: a name may come to mean another."""
+    """An image that the engine has. Containers are made from its id, as a name may be moved to another image."""
 
     name: str
     id: str
@@ -56,14 +56,14 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class ImageOwner:
-    """For whom images are made: a lab's processes carry its mark; without a lab they belong to the command."""
+    """The owner of image builds: builds for a lab carry its mark; without a lab they belong to the command."""
 
     emit: Emit
     lab: LabPlace | None = None
     run: str = ""
 
     def job(self, folder: Path, image: Wanted, stop: threading.Event) -> Job:
-        """What it takes to make one image."""
+        """The job that makes one image."""
         marked = marks(self.lab, self.run, "image") if self.lab else {}
         environment = {**marked, "TMPDIR": str(folder)}
         stage = f"image of {image.content} for {image.platform}"
@@ -71,13 +71,13 @@ class ImageOwner:
 
 
 def own_platform(client: docker.DockerClient) -> Platform:
-    """What the engine runs without being told."""
+    """The engine's default platform."""
     return Platform.parse(f"linux/{client.version()['Arch']}")
 
 
 @engine_errors()
 def ensure_images(wanted: Iterable[Wanted], owner: ImageOwner) -> dict[Wanted, Image]:
-    """All of these, which the engine has when this returns; those that are missing are made side by side."""
+    """Provide all of these images; make the missing ones in parallel."""
     client = engine()
     every = list(dict.fromkeys(wanted))
     found = {image: there for image in every if (there := _existing(client, image))}
@@ -94,7 +94,7 @@ def ensure_images(wanted: Iterable[Wanted], owner: ImageOwner) -> dict[Wanted, I
 def obtain_in_parallel(
     wanted: list[Wanted], obtain: Callable[[Wanted, threading.Event], Image]
 ) -> dict[Wanted, Image]:
-    """As soon as one fails, or somebody interrupts, the others are given up."""
+    """Make images in parallel; after a failure or an interrupt, stop the others."""
     stop = threading.Event()
     with ThreadPoolExecutor(AT_ONCE) as pool:
         try:
@@ -107,12 +107,12 @@ def obtain_in_parallel(
 
 
 def ensure_image(wanted: Wanted, owner: ImageOwner) -> Image:
-    """One of them."""
+    """Provide one image."""
     return ensure_images([wanted], owner)[wanted]
 
 
 def image_obtainable() -> tuple[bool, str]:
-    """Whether the node image can be had as far as one can tell without doing it, and a phrase that says so."""
+    """Whether the node image can be obtained, as far as that is known without doing it, and a phrase on it."""
     try:
         with engine_errors():
             return _obtainable(engine())
@@ -133,7 +133,7 @@ def _obtainable(client: docker.DockerClient) -> tuple[bool, str]:
 
 
 def _existing(client: docker.DockerClient, wanted: Wanted) -> Image | None:
-    """The image if the engine has it; somebody's by their name first, if that is for this platform now."""
+    """The image if the engine has it; a registry's image by its own name first, if that is for this platform."""
     names = (wanted.image, wanted.name) if isinstance(wanted, RegistryImage) else (wanted.name,)
     for name in names:
         try:
@@ -146,7 +146,7 @@ def _existing(client: docker.DockerClient, wanted: Wanted) -> Image | None:
 
 
 def platform_of(image: EngineImage) -> Platform:
-    """What its config says."""
+    """The platform in its config."""
     about: dict[str, Any] = image.attrs
     parts = (about["Os"], about["Architecture"], about.get("Variant"))
     return Platform.parse("/".join(filter(None, parts)))
@@ -195,7 +195,7 @@ def _pull_or_build(client: docker.DockerClient, wanted: Built, job: Job) -> None
 
 
 def _pull(client: docker.DockerClient, source: str, wanted: Wanted, job: Job) -> str:
-    """Take a registry's image under our name; why not, if not. The source's name means again what it meant before."""
+    """Pull a registry's image under our name, and restore the meaning of its own name; return a refusal, if any."""
     refusal = _registry_refusal(source)
     if refusal:
         return refusal
@@ -223,7 +223,7 @@ def _get(client: docker.DockerClient, name: str) -> EngineImage | None:
 
 
 def _registry_refusal(image: str) -> str:
-    """Why the image cannot be pulled; nothing if it can. A pull itself would wait without end."""
+    """Why the image cannot be pulled; empty if it can. A pull itself would wait without a limit."""
     try:
         engine(REGISTRY_TIMEOUT_S).images.get_registry_data(image)
     except ENGINE_ERRORS as error:
@@ -232,20 +232,20 @@ def _registry_refusal(image: str) -> str:
 
 
 def _reason(error: Exception) -> str:
-    """The engine's own words, without the request that failed."""
+    """The engine's message, without the failed request."""
     return f"the registry does not answer: {engine_message(error).rsplit(': ', 1)[-1]}"
 
 
-# The images that are ours: which the engine has, who uses them, and taking them away.
+# Our images in the engine, their users, and their removal.
 
 
-NEVER = "0001-"  # what the engine says of images that do not tell when they were made
-CONFLICT = 409  # the engine's word for an image that is in use
+NEVER = "0001-"  # the engine's creation time of images that have none
+CONFLICT = 409  # the engine's answer for an image that is in use
 
 
 @dataclass(frozen=True, slots=True)
 class OurImage:
-    """An image of ours. `current`: what would be made now would be the same."""
+    """An image of ours. `current`: an image made now would have the same name."""
 
     name: str
     id: str
@@ -254,12 +254,12 @@ class OurImage:
     size: int  # bytes
     created: str
     current: bool
-    used_by: tuple[str, ...]  # labs, or containers of somebody else
+    used_by: tuple[str, ...]  # labs, or other containers
 
 
 @engine_errors()
 def our_images() -> list[OurImage]:
-    """All that bear a name of ours, by name."""
+    """All images with a name of ours, sorted."""
     client = engine(LOOK_TIMEOUT_S)
     containers = client.api.containers(all=True)
     found = [
@@ -332,7 +332,7 @@ def _means(image: OurImage, name: str) -> bool:
 
 @engine_errors()
 def remove_images(images: Iterable[OurImage]) -> tuple[list[OurImage], list[OurImage]]:
-    """Those that were removed, and those that stay because something uses them."""
+    """Remove images; return the removed ones, and those that stay because they are in use."""
     client = engine()
     removed: list[OurImage] = []
     in_use: list[OurImage] = []

@@ -1,4 +1,4 @@
-"""What each node's container is given: the image for its platform, and the limits of its class."""
+"""The settings of each node's container: the image for its platform, and the limits of its class."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -32,21 +32,21 @@ from testbed.topology.model import Node
 
 AT_ONCE = 4  # platforms whose speed is measured
 LIMITS_LABEL = "testbed.limits"
-NO_NODE = "-"  # in the label of a container that is none
-# What the engine's info calls the abilities that limits need, and what it cannot do without.
+NO_NODE = "-"  # in the label of a container that is no node
+# Entries of the engine's info that limits need, and what they limit.
 NEEDED = {"MemoryLimit": "memory", "CpuCfsQuota": "processor time"}
 
 
 @dataclass(frozen=True, slots=True)
 class ContainerSettings:
-    """Found once for a batch of nodes."""
+    """Images and limits for a batch of nodes."""
 
     own: Platform
     images: Mapping[Wanted, Image]
     limits: Mapping[tuple[str, Platform], Limits]
 
     def covers(self, nodes: Iterable[Node]) -> bool:
-        """Whether these nodes can be made with them."""
+        """Whether these settings cover these nodes."""
         nodes = _in_containers(nodes)
         classes = ((node.board, platform_for(node, self.own)) for node in nodes if node.board)
         return all(wanted in self.images for wanted in _wanted(nodes, self.own)) and all(
@@ -54,22 +54,22 @@ class ContainerSettings:
         )
 
     def ours(self, node: Node) -> dict[str, Any]:
-        """For the container of a node of ours, as arguments of it."""
+        """Arguments for the container of a broker, sensor or subscriber."""
         platform = platform_for(node, self.own)
         return {**self._image(NodeImage(platform)), **self._limits(node, platform)}
 
     def holder(self) -> dict[str, Any]:
-        """For a container that only holds a namespace."""
+        """Arguments for a container that only holds a namespace."""
         return self._image(NodeImage(self.own))
 
     def external(self, node: Node) -> dict[str, Any]:
-        """For somebody else's program."""
+        """Arguments for the container of an external node's program."""
         platform = platform_for(node, self.own)
         return {**self._image(_external_image(node, platform)), **self._limits(node, platform)}
 
     def _image(self, wanted: Wanted) -> dict[str, Any]:
         image = self.images[wanted]
-        theirs = isinstance(wanted, RegistryImage)  # their name may come to mean another image
+        theirs = isinstance(wanted, RegistryImage)  # their name may be moved to another image
         foreign = {} if wanted.platform == self.own else {"platform": str(wanted.platform)}
         return {"image": image.id if theirs else image.name, **foreign}
 
@@ -88,7 +88,7 @@ class ContainerSettings:
 
 
 def platform_for(node: Node, own: Platform) -> Platform:
-    """A class alone does not choose a platform: it says how much of a machine, not which."""
+    """The platform of a node. A class alone does not choose one: it says how fast a machine is, not which."""
     return Platform.parse(node.platform) if node.platform else own
 
 
@@ -109,14 +109,14 @@ def _wanted(nodes: Iterable[Node], own: Platform) -> list[Wanted]:
         platform = platform_for(node, own)
         if node.external:
             wanted += [NodeImage(own), _external_image(node, platform)]
-        if node.ours or (node.external and node.board):  # in it the platform's speed is measured
+        if node.ours or (node.external and node.board):  # the platform's speed is measured in it
             wanted.append(NodeImage(platform))
     return list(dict.fromkeys(wanted))
 
 
 @engine_errors()
 def settings_for(nodes: Iterable[Node], owner: ImageOwner) -> ContainerSettings:
-    """All images that these nodes need, made if need be, and the limits of their classes, measured."""
+    """Provide all images that these nodes need, and measure the limits of their classes."""
     nodes = _in_containers(nodes)
     own = own_platform(engine())
     images = ensure_images(_wanted(nodes, own), owner)
@@ -136,7 +136,7 @@ def settings_for(nodes: Iterable[Node], owner: ImageOwner) -> ContainerSettings:
 
 
 def _speed(image: Image, platform: Platform, owner: ImageOwner) -> float:
-    """How fast a core runs Python here for nodes of this platform, whether it is emulated or not."""
+    """Measure how fast a core runs Python here for this platform, emulated or not."""
     marks = {LAB_DIR_LABEL: str(owner.lab.folder), NODE_LABEL: NO_NODE} if owner.lab else {}
     output = engine().containers.run(
         image.id,
@@ -162,7 +162,7 @@ def _warn_of_limits_without_effect(owner: ImageOwner) -> None:
 
 @engine_errors()
 def details(lab: LabPlace) -> dict[str, Any]:
-    """What the lab's containers run and are limited to, as the engine knows it."""
+    """The images and limits of the lab's containers, from the engine."""
     client = engine(LOOK_TIMEOUT_S)
     listed = client.api.containers(all=True, filters={"label": f"{LAB_DIR_LABEL}={lab.folder}"})
     ids = dict.fromkeys(found["ImageID"] for found in listed)

@@ -1,6 +1,6 @@
-"""Which processors' programs run here: natively, or through the kernel's handlers for foreign programs (binfmt_misc).
+"""The platforms whose programs run here: natively, or through the kernel's handlers for foreign programs (binfmt_misc).
 
-`look` asks the machine, `judge` knows what the answers mean; the rest only reads names.
+`inspect_machine` asks the machine, and `judge` interprets the answers.
 """
 
 import os
@@ -16,7 +16,7 @@ from testbed.topology.schema.sections import PLATFORMS
 
 BINFMT = Path("/proc/sys/fs/binfmt_misc")
 INSTALL = "sudo apt-get install qemu-user-static binfmt-support"
-_VARIANTS = {"arm": "v7", "arm64": ""}  # what a name without variant means
+_VARIANTS = {"arm": "v7", "arm64": ""}  # the variant of a name without one
 _DEBIAN = {"arm": "armhf", "386": "i386"}
 _QEMU = {"amd64": "x86_64", "arm64": "aarch64", "386": "i386"}
 _MACHINES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "armv8l": "arm", "i686": "386"}
@@ -64,18 +64,18 @@ class Handler:
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What was found: the processor, and what stands ready for the programs of others."""
+    """The processor of a machine, and its handlers for programs of other processors."""
 
     own: Platform
     runs_32_bit: bool  # of an arm64: most, but not all, also run arm/v7
-    mounted: bool  # whether handlers can be seen at all
+    mounted: bool  # whether handlers are visible at all
     handlers: Mapping[str, Handler]
     installed: frozenset[str]  # handlers that could be enabled
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Whether programs of a platform run here, a phrase that says how or why not, and the command that helps."""
+    """Whether programs of a platform run here, a phrase on how or why not, and the command that helps."""
 
     runs: bool
     how: str
@@ -84,14 +84,14 @@ class Verdict:
 
 
 def read_handler(text: str) -> Handler:
-    """A file of binfmt_misc."""
+    """Parse a file of binfmt_misc."""
     lines = text.splitlines()
     flags = next((line.partition(":")[2] for line in lines if line.startswith("flags:")), "")
     return Handler(enabled=lines[:1] == ["enabled"], fixed="F" in flags)
 
 
 def judge(wanted: Platform, machine: Machine) -> Verdict:
-    """What the facts mean for programs of a platform."""
+    """Judge whether programs of a platform run on this machine."""
     if wanted == machine.own:
         return Verdict(True, "natively")
     if machine.own.architecture == "arm64" and wanted.architecture == "arm" and machine.runs_32_bit:
@@ -123,7 +123,7 @@ def _to_register(wanted: Platform, machine: Machine) -> str:
 
 
 def inspect_machine() -> Machine:
-    """Ask this machine."""
+    """Inspect the processor and the handlers of this machine."""
     own = Platform.parse(f"linux/{_MACHINES.get(platform.machine(), platform.machine())}")
     mounted = (BINFMT / "status").exists()
     found = BINFMT.glob("qemu-*") if mounted else ()
@@ -138,14 +138,14 @@ def inspect_machine() -> Machine:
 
 def _installed() -> Iterable[str]:
     """Handlers that `update-binfmts` could enable."""
-    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"  # not everybody's PATH has these
+    path = f"{os.environ.get('PATH', '')}:/usr/sbin:/sbin"  # these folders are missing in the PATH of many users
     if shutil.which("update-binfmts", path=path) is None:
         return ()
     return (entry.name for entry in Path("/usr/share/binfmts").glob("qemu-*"))
 
 
 def _runs_32_bit() -> bool:
-    """An arm64 kernel takes on this personality only if its processor can."""
+    """Whether an arm64 processor runs 32-bit programs: only then the kernel accepts this personality."""
     try:
         asked = subprocess.run(["setarch", "linux32", "true"], capture_output=True, check=False)
     except OSError:
@@ -154,7 +154,7 @@ def _runs_32_bit() -> bool:
 
 
 def platform_verdicts() -> dict[str, Verdict]:
-    """All platforms that a topology may ask for."""
+    """The verdict on each platform that a topology may ask for."""
     machine = inspect_machine()
     return {name: judge(Platform.parse(name), machine) for name in PLATFORMS}
 

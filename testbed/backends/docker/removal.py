@@ -1,4 +1,4 @@
-"""Removing everything that carries a lab's mark, whichever backend made it and whatever state it is in."""
+"""Removes everything that carries a lab's mark, of any backend and in any state."""
 
 from testbed.backends.common.names import local_backend
 from testbed.backends.docker.build_folder import remove_build_folder
@@ -8,10 +8,10 @@ from testbed.places import LabPlace
 
 
 def remove_lab(lab: LabPlace, backend: str | None) -> list[str]:
-    """Processes by their environment, then containers by their label; what was removed, as sentences.
+    """Remove processes by their environment, then containers by their label; return sentences on what was removed.
 
-    `backend` is what the lab's record says, None if it has none. An error means that containers may be left: keep
-    the lab's folder, so that another `down` can look again.
+    `backend` is that of the lab's record, None without a record. After an error containers may be left: keep the lab's
+    folder, so that another `down` can search again.
     """
     removed = end_marked(lab) + remove_build_folder(lab)
     if backend is not None and local_backend(backend) != "docker":

@@ -1,1 +1,1 @@
-"""Boards in the field: Raspberry Pis that Ansible sets up, and SSH connections through which their lab goes on."""
+"""Boards in the field: Ansible sets up Raspberry Pis, and SSH connections control their nodes."""

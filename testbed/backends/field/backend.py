@@ -1,7 +1,7 @@
-"""Nodes on boards, one each. Ansible puts them there; afterwards SSH is enough.
+"""Nodes on boards, one each. Ansible sets them up; afterwards SSH is enough.
 
-A node's process is a unit of the board's systemd, its line the board's own interface; its capture and its log are on
-the board's disk until they are collected. `create` does all of `wire`, `shape` and `capture`: one playbook.
+A node's process is a unit of the board's systemd, its link is the board's own interface. Its capture and its log are on
+the board's disk until they are collected. `create` does the work of `wire`, `shape` and `capture` in one playbook.
 """
 
 import json
@@ -37,7 +37,7 @@ class BoardsBackend:
 
     name = NAME
     emulator = NAME
-    emulator_reason = "each board shapes its own line, or has a real one"
+    emulator_reason = "each board shapes its own link, or has a real one"
 
     def __init__(self, lab: LabPlace, run: RunPlace, topology: Topology, emit: Emit) -> None:
         self._lab, self._run, self._topology, self._emit = lab, run, topology, emit
@@ -49,13 +49,13 @@ class BoardsBackend:
 
     @property
     def deployment(self) -> Deployment:
-        """The boards, as they were when the lab was deployed."""
+        """The boards, as recorded when the lab was deployed."""
         if self._known is None:
             self._known = load(self._lab)
         return self._known
 
     def inspect(self, names: Collection[str] | None = None) -> Actual:
-        """Asked from the nodes themselves, through their connections."""
+        """Ask the nodes themselves, through their connections."""
         known = self._deployed.all()
         deployed = {name: known[name] for name in known if names is None or name in names}
         here = {name: self._lab.node_control(name) for name in deployed}
@@ -71,10 +71,10 @@ class BoardsBackend:
         )
 
     def prepare(self, topology: Topology) -> None:
-        """Nothing: boards have no core."""
+        """Do nothing: boards have no core."""
 
     def create(self, nodes: Sequence[Node], done: Done) -> None:
-        """Set up who is not as the file says, start who is; each then waits at its gate."""
+        """Set up nodes that are not as the file says, start the others; each then waits at its gate."""
         known = self._deployed.all()
         as_filed = self._boards(
             [
@@ -86,7 +86,7 @@ class BoardsBackend:
         lacking = failures_by_node(self._check_units, as_filed)
         again = [board for board in as_filed if board.node not in lacking]
         anew = [board for board in self._boards(nodes) if board not in again]
-        for board in (*again, *anew):  # from now on it has what is not here
+        for board in (*again, *anew):  # from now on it has data that was not collected
             self._deployed.attempt(board.node)
             here = any(at.exists() for at in collection.run_files(self._run, board.node).values())
             state = collection.PARTIAL if here else collection.NOTHING
@@ -104,7 +104,7 @@ class BoardsBackend:
         self._raise_failures("could not be set up", failed)
 
     def _check_units(self, board: Board) -> None:
-        """BoardError unless shaping and capture are as they were: a board that lost its power has neither."""
+        """BoardError unless shaping and capture still run: a board that lost its power has neither."""
         units = [self._board_paths.links_unit] if board.shape else []
         if board.capture and self._topology.capture.enabled:
             units.append(self._board_paths.capture_unit)
@@ -124,7 +124,7 @@ class BoardsBackend:
         return failed
 
     def _start_units(self, boards: Sequence[Board]) -> dict[str, str]:
-        """Again, after a crash or a loss of power."""
+        """Start the units again, after a crash or a loss of power."""
         failed = self.connections.open(boards)
         words = ("systemctl", "start", self._board_paths.node_unit)
         able = [board for board in boards if board.node not in failed]
@@ -133,24 +133,24 @@ class BoardsBackend:
         )
 
     def wire(self, nodes: Sequence[Node], done: Done) -> None:
-        """They have lines of their own."""
+        """Do nothing: boards have links of their own."""
         _all_done(nodes, done)
 
     def shape(self, nodes: Sequence[Node], done: Done) -> None:
-        """Was done when they were set up."""
+        """Do nothing: the setup has shaped the links."""
         _all_done(nodes, done)
 
     def capture(self, nodes: Sequence[Node], done: Done) -> None:
-        """Was begun when they were set up."""
+        """Do nothing: the setup has started the captures."""
         _all_done(nodes, done)
 
     def start(self, nodes: Sequence[Node], done: Done) -> None:
-        """The gates open, brokers' first."""
+        """Open the gates, those of brokers first."""
         watcher.begin(self._lab, self._run)
         boards = self._boards(nodes)
 
         def running_nodes() -> frozenset[str]:
-            """By systemd: a small board loads Python for seconds before the node itself answers."""
+            """Ask systemd: a small board loads Python for seconds before the node itself answers."""
             words = ("systemctl", "is-active", "--quiet", self._board_paths.node_unit)
             dead = failures_by_node(lambda board: self.connections.command(board, words), boards)
             return frozenset(board.node for board in boards if board.node not in dead)
@@ -159,7 +159,7 @@ class BoardsBackend:
         self._raise_failures("did not start", failed)
 
     def stop(self, nodes: Sequence[Node], done: Done) -> None:
-        """systemd asks politely, then insists."""
+        """Stop the units: systemd sends SIGTERM, then SIGKILL."""
         words = ("systemctl", "stop", self._board_paths.node_unit)
 
         def end(board: Board) -> None:
@@ -169,7 +169,7 @@ class BoardsBackend:
         self._raise_failures("did not end", failures_by_node(end, self._boards(nodes)))
 
     def signal(self, nodes: Sequence[str], number: int) -> None:
-        """To the nodes' processes."""
+        """Signal the nodes' processes."""
         words = ("systemctl", "kill", f"--signal={number}", self._board_paths.node_unit)
         boards = [self.deployment.board(name) for name in nodes]
         self._raise_failures(
@@ -178,7 +178,7 @@ class BoardsBackend:
         )
 
     def remove(self, names: Sequence[str], done: Done) -> None:
-        """Their units end; what is made anew is set up again, the rest goes with the lab."""
+        """Stop the units; a node that is made anew is set up again, other data stays until `down`."""
         known = {board.node: board for board in self.deployment.boards}
         words = ("systemctl", "stop", self._board_paths.node_unit)
         boards = [known[name] for name in names if name in known]
@@ -189,17 +189,17 @@ class BoardsBackend:
             self._deployed.outdate(name)
             done(name)
 
-    def links(self) -> dict[str, LinkState]:
-        """As they were shaped last; real lines are none of ours."""
+    def links(self) -> dict[str, Link]:
+        """The current settings of shaped links; real links are left out."""
         deployed = self._deployed.all()
         return {name: _link(each["link"]) for name, each in deployed.items() if each["link"]}
 
-    def change_links(self, links: Mapping[str, LinkState], before: Mapping[str, LinkState]) -> None:
-        """On the boards themselves; as they were, if one refuses."""
+    def change_links(self, links: Mapping[str, Link], before: Mapping[str, Link]) -> None:
+        """Shape links on the boards themselves; restore all of them if one board refuses."""
         failed = self._shape(links)
         if failed:
             self._shape({name: before[name] for name in links})
-            self._raise_failures("did not shape its line", failed)
+            self._raise_failures("did not shape its link", failed)
         for name, link in links.items():
             known = self._deployed.all()[name]
             self._deployed.note(name, known["fingerprint"], _as_json(link))
@@ -218,39 +218,39 @@ class BoardsBackend:
         return failures_by_node(shape, [self.deployment.board(name) for name in links])
 
     def part(self, number: int, sides: Sequence[Sequence[str]]) -> None:
-        """Boards have no core to divide."""
+        """Refuse: boards have no core that could be partitioned."""
         raise _cannot("partitions")
 
     def reunite(self, number: int) -> None:
-        """There is nothing to undo."""
+        """Do nothing: there are no partitions."""
 
     def expect_starts(self) -> None:
-        """A unit is started by systemd, when it is time."""
+        """Do nothing: systemd starts a unit without preparation."""
 
     def expect_load(self) -> None:
-        """There will be none."""
+        """Do nothing: there are no loads."""
 
     def load(self, number: int, nodes: Sequence[str], to: str, rate_bps: float, size: int) -> None:
-        """Boards send their own messages only."""
+        """Refuse: boards send only their own messages."""
         raise _cannot("background traffic")
 
     def unload(self, number: int) -> dict[str, int]:
-        """There was none."""
+        """Nothing was sent."""
         return {}
 
     def execute(self, node: Node, command: Sequence[str], output: Path) -> Ended:
-        """On the board, as the user who logs in there."""
+        """Run a command on the board, as the login user."""
         argv = self.connections.argv(self.deployment.board(node.name), command)
-        with output.open("wb") as words:
-            process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=words, stderr=words)
+        with output.open("wb") as file:
+            process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=file, stderr=file)
         return process.poll
 
     def link_counts(self) -> dict[str, dict[str, dict[str, int]]]:
-        """Nobody counts on boards."""
+        """Boards do not count packets."""
         return {}
 
     def captured(self) -> tuple[dict[str, dict[str, int]], str]:
-        """Everything is brought home; what is missing is told, and stays on its board."""
+        """Collect captures and logs; report missing data, which stays on its board."""
         boards = self.deployment.boards
         failed = self.connections.open(boards)
         able = [board for board in boards if board.node not in failed]
@@ -261,11 +261,11 @@ class BoardsBackend:
         )
 
     def details(self) -> dict[str, Any]:
-        """What is known of each board."""
+        """The facts on each board."""
         return {"boards": collection.known_boards(self._run)}
 
     def destroy(self) -> list[str]:
-        """Everything of this lab goes from the boards, and the connections with it."""
+        """Remove everything of this lab from the boards, and close the connections."""
         from testbed.backends.field.removal import clear_boards
         from testbed.keeper.processes import end_marked
 
@@ -283,17 +283,17 @@ class BoardsBackend:
         if not failed:
             return
         first, reason = next(iter(failed.items()))
-        words = self._run.folder / "ansible"
+        artifacts = self._run.folder / "ansible"
         raise NodeFailure(
             f"{few(list(failed))} {what} ({first}: {reason})",
-            f"the others go on; `testbed deploy` again retries, ansible's own words are in {words}",
+            f"the others go on; `testbed deploy` again retries, ansible's output is in {artifacts}",
             failed,
         )
 
 
 def _cannot(what: str) -> TestbedError:
     return TestbedError(
-        f"boards do not do {what}", "cut lines instead, or play this scenario on docker or netns"
+        f"boards do not do {what}", "cut links instead, or play this scenario on docker or netns"
     )
 
 

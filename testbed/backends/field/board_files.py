@@ -1,4 +1,4 @@
-"""What is pushed to boards: programs, each node's configuration, the shape of its line, the variables of its host."""
+"""The files for boards: programs, each node's configuration, the shape of its link, the variables of its host."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -19,7 +19,7 @@ NODES_PYZ, CAPTURE_PYZ = "nodes.pyz", "capture.pyz"
 
 
 class BoardFiles:
-    """A folder that only the lab's owner can read: the configurations hold its secret."""
+    """Files in a folder that only the lab's owner can read: the configurations hold its secret."""
 
     def __init__(self, folder: Path, lab: LabPlace, run: RunPlace, topology: Topology) -> None:
         self.folder = folder
@@ -27,13 +27,13 @@ class BoardFiles:
         self._board_paths = BoardPaths(lab.name)
 
     def write_programs(self) -> None:
-        """The same for all boards."""
+        """Write the programs, which are the same for all boards."""
         self._make_folder()
         zipapp.build(self.folder / NODES_PYZ)
         build_capture(self.folder / CAPTURE_PYZ)
 
     def write_node(self, board: Board, interface: str) -> None:
-        """One board's own."""
+        """Write the files of one board."""
         node = self._topology.node(board.node)
         self._make_folder()
         folder = self.folder / "hosts" / board.host
@@ -47,15 +47,15 @@ class BoardFiles:
         self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def _config(self, node: Node) -> dict[str, Any]:
-        """The journal is on the board's disk: what a sensor has not handed over survives a loss of power."""
-        on_board = self._board_paths
+        """node.json. The journal is on the board's disk: unsent messages survive a loss of power."""
+        paths = self._board_paths
         config = node_config(
-            self._topology, node, self._run, on_board.control, on_board.log, lab_secret(self._lab)
+            self._topology, node, self._run, paths.control, paths.log, lab_secret(self._lab)
         )
-        return {**config, "journal": on_board.journal if config["journal"] else None}
+        return {**config, "journal": paths.journal if config["journal"] else None}
 
-    def links(self, board: Board, interface: str, link: LinkState) -> dict[str, Any]:
-        """links.json: only what goes to and comes from other nodes is shaped."""
+    def links(self, board: Board, interface: str, link: Link) -> dict[str, Any]:
+        """links.json: only packets to and from other nodes are shaped."""
         others = [node for node in self._topology.nodes if node.name != board.node]
         here = [self._topology.prefix] if any(not node.on_board for node in others) else []
         return {
@@ -66,15 +66,15 @@ class BoardFiles:
         }
 
 
-def link_of(topology: Topology, node: Node) -> LinkState:
-    """As the file says."""
-    return LinkState.of(topology.profile(node.profile))
+def link_of(topology: Topology, node: Node) -> Link:
+    """The link of a node, as the file says."""
+    return Link.of(topology.profile(node.profile))
 
 
 def host_variables(
     board: Board, interface: str, topology: Topology, uplink: Uplink | None
 ) -> dict[str, Any]:
-    """What the playbooks are told of a host, beside what its inventory says."""
+    """The playbook variables of a host, beside those of its inventory."""
     return {
         "testbed_node": board.node,
         "testbed_interface": interface,
@@ -86,12 +86,12 @@ def host_variables(
 
 
 def routes(uplink: Uplink | None) -> list[dict[str, str]]:
-    """The boards' way to the nodes of this machine."""
+    """The boards' routes to the nodes of this machine."""
     return [{"to": PREFIX, "via": uplink.gateway}] if uplink else []
 
 
 def connection_variables(board: Board) -> dict[str, Any]:
-    """How ansible reaches it, for an inventory that needs no other file."""
+    """The connection variables of a board, for an inventory that needs no other file."""
     known = {
         "ansible_host": board.target,
         "ansible_port": board.port,
@@ -103,12 +103,12 @@ def connection_variables(board: Board) -> dict[str, Any]:
 
 
 def write_inventory(path: Path, hosts: Mapping[str, Mapping[str, Any]]) -> Path:
-    """An inventory of our own, beside the user's: the lab's variables of each host."""
+    """Write an inventory of our own, beside the user's, with the lab's variables of each host."""
     write_json(path, {"boards": {"hosts": {name: dict(each) for name, each in hosts.items()}}})
     return path
 
 
 def board_facts(board: Board, facts: Mapping[str, Any]) -> dict[str, Any]:
-    """As the run's folder tells of a board; nothing of keys and options."""
+    """The facts on a board for the run's folder, without keys and options."""
     own = {name: asdict(board)[name] for name in ("node", "host", "address", "shape", "capture")}
     return {**own, **facts}

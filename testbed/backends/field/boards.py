@@ -1,7 +1,4 @@
-"""Which board is which node: what an inventory says of its hosts against what a topology asks for. Pure.
-
-Also an inventory to begin with.
-"""
+"""Assigns the hosts of an inventory to the nodes of a topology, and writes a sample inventory. Pure."""
 
 import ipaddress
 from collections.abc import Mapping, Sequence
@@ -17,7 +14,7 @@ GROUP = "boards"  # of an inventory; without it all its hosts are meant
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """A host of the inventory, and the node that it is to be."""
+    """A host of the inventory, and the node that runs on it."""
 
     node: str
     host: str  # its name in the inventory
@@ -28,7 +25,7 @@ class Board:
     key: str | None = None
     ssh_options: str = ""  # as in the inventory
     interface: str | None = None  # None: that of the default route
-    shape: bool = True  # False: the line is a real one
+    shape: bool = True  # False: the link is a real one
     capture: bool = True
 
 
@@ -49,7 +46,7 @@ Hosts = Mapping[str, Mapping[str, Any]]  # name -> its variables
 
 
 def boards_of(topology: Topology, hosts: Hosts) -> tuple[Board, ...]:
-    """One board for each node with `place: boards`; InputError if one has none, or two want the same."""
+    """One board for each node with `place: boards`; InputError if a node has none, or two hosts name the same node."""
     wanted = [node for node in topology.nodes if node.on_board]
     if not wanted:
         raise InputError(
@@ -102,7 +99,7 @@ def _board(node: Node, host: str, variables: Mapping[str, Any]) -> Board:
 
 
 def uplink_of(hosts: Hosts) -> Uplink | None:
-    """What the inventory says of the way between boards and this machine's nodes; None: nothing."""
+    """The inventory's connection between boards and this machine's nodes; None if it names none."""
     for host, variables in hosts.items():
         if "testbed_uplink_interface" not in variables:
             continue
@@ -134,14 +131,14 @@ def is_mixed(topology: Topology) -> bool:
     return not all(node.on_board for node in topology.nodes)
 
 
-# An inventory to begin with: one host for each node that belongs on a board. Pure.
+# A sample inventory: one host for each node with `place: boards`.
 
 
-NO_ADDRESS = "192.0.2.{}"  # RFC 5737: nobody has these
+NO_ADDRESS = "192.0.2.{}"  # RFC 5737: addresses for documentation
 
 
 def sample_inventory(topology: Topology, source: str, addresses: Sequence[str], user: str) -> str:
-    """YAML with comments; addresses go to the nodes in their order."""
+    """A YAML inventory with comments; addresses go to the nodes in their order."""
     nodes = [node for node in topology.nodes if node.on_board]
     if not nodes:
         raise InputError(
@@ -171,7 +168,7 @@ def sample_inventory(topology: Topology, source: str, addresses: Sequence[str], 
             "  vars:",
             f"    ansible_user: {user}",
             "    # ansible_ssh_private_key_file: ~/.ssh/id_ed25519",
-            "    # testbed_shape: false            # the boards have real lines (3G sticks): leave these alone",
+            "    # testbed_shape: false            # the boards have real links (3G sticks): do not shape them",
             "    # testbed_interface: wwan0        # default: the interface with the board's address",
             "    # testbed_time_server: 192.0.2.100  # this machine's address, if chrony serves time here",
             *_uplink(mixed),
@@ -181,7 +178,7 @@ def sample_inventory(topology: Topology, source: str, addresses: Sequence[str], 
 
 
 def _uplink(mixed: bool) -> list[str]:
-    """Needed only if some nodes stay on this machine."""
+    """The lines on the uplink, which is needed only if some nodes stay on this machine."""
     mark = "" if mixed else "# "
     return [
         f"    {mark}testbed_uplink_interface: eth0            # of this machine, in the boards' network",

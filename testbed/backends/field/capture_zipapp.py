@@ -1,7 +1,7 @@
-"""capture.pyz: what captures on a board in one file, for any Python from 3.11 on.
+"""capture.pyz: the capture program of a board in one file, for any Python from 3.11 on.
 
-Holds `testbed.capture.board` with what it loads of ours and of scapy (pure Python), and scapy's licence; nothing of
-scapy's protocols, as frames stay bytes here. As with nodes.pyz, the same sources always give the same bytes.
+Holds `testbed.capture.board`, the modules that it loads of ours and of scapy (pure Python), and scapy's licence. It
+needs no protocols of scapy, as frames stay bytes. As with nodes.pyz, the same sources always give the same bytes.
 """
 
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ OURS = (
         for name in ("__init__", "bpf", "errors", "links", "plan")
     ),
 )  # fmt: skip
-# What `import testbed.capture.board` loads, on a machine where scapy has never run (it keeps things in a cache).
+# The modules that `import testbed.capture.board` loads on a machine without scapy's cache.
 SCAPY = (
     *("__init__", "base_classes", "compat", "config", "consts", "dadict", "data", "error", "fields"),
     *("interfaces", "main", "packet", "plist", "pton_ntop", "supersocket", "themes", "utils"),
@@ -42,7 +42,7 @@ SCAPY = (
     *("arch/linux/rtnetlink", "libs/__init__", "libs/ethertypes", "libs/extcap", "libs/structures"),
     "libs/test_pyx",
 )  # fmt: skip
-# Long tables that scapy reads when it starts, on a board for seconds, and that nobody asks here.
+# Long tables that scapy loads at its start, which takes seconds on a board; a capture does not need them.
 EMPTY_TABLES = {
     "scapy/libs/bluetoothids.py": b'"""Left empty: a capture needs no names of makers."""\n\nDATA = {}\n',
     "scapy/libs/manuf.py": b'"""Left empty: a capture needs no names of makers."""\n\nDATA = ""\n',

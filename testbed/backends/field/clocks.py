@@ -1,7 +1,7 @@
-"""How far a board's clock is from this machine's: asked over SSH, and bounded by half of the round trip.
+"""Measures the offset of a board's clock from this machine's clock over SSH.
 
-A question leaves at t0 and its answer, the board's time T, is here at t1: T was read in between, so the board is ahead
-by T - (t0 + t1) / 2, give or take (t1 - t0) / 2, whatever the way there and back are like. The quickest one counts.
+A question leaves at t0, and its answer, the board's time T, arrives at t1. T was read in between, so the offset is
+T - (t0 + t1) / 2 with an error of at most (t1 - t0) / 2, also on asymmetric paths. The fastest exchange counts.
 """
 
 import json
@@ -31,7 +31,7 @@ class Reading:
 
 
 def compared(node: str, when: str, asked: Sequence[tuple[int, int, int]]) -> Reading:
-    """Of questions (left, the board's time, back), all in ns: by the quickest. Pure."""
+    """The offset by the fastest of these exchanges (left, the board's time, back), all in ns. Pure."""
     left, theirs, back = min(asked, key=lambda each: each[2] - each[0])
     middle = (left + back) // 2
     return Reading(middle, node, theirs - middle, (back - left + 1) // 2, when)
@@ -44,7 +44,7 @@ def read(
     when: str,
     now: Callable[[], int] = time.time_ns,
 ) -> Reading:
-    """Ask a board some times; BoardError if it does not answer."""
+    """Ask a board several times; BoardError if it does not answer."""
     argv = connections.argv(board, ("python3", board_paths.nodes_pyz, "board", "clock"))
     asked = []
     with subprocess.Popen(
@@ -62,7 +62,7 @@ def read(
             process.wait(_PATIENCE_S)
         except (OSError, ValueError, subprocess.TimeoutExpired):
             process.kill()
-            raise BoardError(f"{board.host} does not tell its time") from None
+            raise BoardError(f"{board.host} does not report its time") from None
     return compared(board.node, when, asked)
 
 
@@ -73,7 +73,7 @@ def measure(
     run: RunPlace,
     when: str,
 ) -> list[Reading]:
-    """All boards at once, on record in the run's folder; who does not answer is left out."""
+    """Measure all boards at once, and write clocks.jsonl in the run's folder; skip boards that do not answer."""
 
     def attempt(board: Board) -> Reading | None:
         try:

@@ -1,4 +1,4 @@
-"""What boards have written is brought home: whole files, by their sums; what was cut off goes on where it ended."""
+"""Collects the files of boards, checks them by their sums, and resumes interrupted transfers."""
 
 import hashlib
 import json
@@ -31,19 +31,19 @@ SUMS_S = 300.0
 
 
 def known_boards(run: RunPlace) -> dict[str, dict[str, Any]]:
-    """boards.json of the run's folder: node -> what is known of its board."""
+    """boards.json of the run's folder: node -> facts on its board."""
     return read_json(run.folder / "boards.json") or {}
 
 
 def note_board(run: RunPlace, node: str, facts: Mapping[str, Any]) -> None:
-    """Add to what is known of a board."""
+    """Add facts on a board."""
     known = known_boards(run)
     known[node] = {**known.get(node, {}), **facts}
     write_json(run.folder / "boards.json", known)
 
 
 def run_files(run: RunPlace, node: str) -> dict[str, Path]:
-    """A board's files, and where they belong in the run's folder."""
+    """The files of a board, and their paths in the run's folder."""
     return {
         LOG: run.log(node),
         "node.stderr": run.logs / f"{node}.stderr",
@@ -61,7 +61,7 @@ def collect(
     *,
     stop: bool,
 ) -> tuple[dict[str, dict[str, int]], str]:
-    """Captures and logs of all boards that answer; packet counts by node, and a sentence on what is missing."""
+    """Collect captures and logs of all boards that answer; packet counts by node, and a sentence on missing data."""
     known, there = known_boards(run), Deployed(lab).all()
     boards = [
         board
@@ -97,7 +97,7 @@ def collect(
     for board in boards:
         why = failed.get(board.node) or cut_off.get(board.node) or ""
         here = any(path.exists() for path in run_files(run, board.node).values())
-        whole = stop and not why  # while the node runs, more will come
+        whole = stop and not why  # a running node still writes
         state = COMPLETE if whole else PARTIAL if here else NOTHING
         note_board(run, board.node, {COLLECTED: state, "missing": why})
     emit(StageEnded(STAGE))
@@ -111,7 +111,7 @@ def _sums(
     boards: Sequence[Board],
     emit: Emit,
 ) -> tuple[dict[str, list[dict[str, Any]]], dict[str, str]]:
-    """Nodes and captures end; which files there are, by host, and who did not say, by node."""
+    """Stop nodes and captures; return the files by host, and the reasons of failures by node."""
     if not boards:
         return {}, {}
     hosts = {board.host: connection_variables(board) for board in boards}
@@ -133,7 +133,7 @@ def _sums(
 def _sums_meanwhile(
     connections: Connections, lab: LabPlace, boards: Sequence[Board]
 ) -> tuple[dict[str, list[dict[str, Any]]], dict[str, str]]:
-    """The same while nodes run: of each file as much as there is now. Logs that are copied anyway are left to that."""
+    """The same while nodes run: each file as long as it is now. Skip logs that the watcher copies anyway."""
     board_paths = BoardPaths(lab.name)
     found: dict[str, list[dict[str, Any]]] = {}
 
@@ -156,7 +156,7 @@ def fetch(
     entry: Mapping[str, Any],
     targets: Mapping[str, Path],
 ) -> None:
-    """One file, from where an earlier attempt ended; BoardError if it is not whole afterwards."""
+    """Fetch one file, from where an earlier attempt ended; BoardError if it is not complete afterwards."""
     name, size = str(entry["name"]), int(entry["size"])
     target = targets.get(name)
     if target is None:
@@ -166,7 +166,9 @@ def fetch(
         _append(connections, board, path, board_paths, target, have, size)
         if _sum(target) == entry["sha256"]:
             return
-    anew = target.with_name(f".{target.name}.anew")  # what is here may be all that there will be
+    anew = target.with_name(
+        f".{target.name}.anew"
+    )  # do not overwrite the local copy: it may stay the only one
     try:
         _append(connections, board, path, board_paths, anew, 0, size)
         if _sum(anew) != entry["sha256"]:
@@ -185,7 +187,7 @@ def _append(
     offset: int,
     size: int,
 ) -> None:
-    """What follows the offset, up to the size that the sum is of: a file that still grows is taken as it was."""
+    """Append the bytes after the offset, up to the size of the sum: a file may still grow."""
     words = ("python3", board_paths.nodes_pyz, "board", "read", path, str(offset))
     argv = connections.argv(board, words, as_root=True)
     with (

@@ -1,7 +1,7 @@
-"""SSH connections to boards: one master each, which also brings the node's control socket home.
+"""SSH connections to boards: one OpenSSH master for each, which also forwards the node's control socket.
 
-OpenSSH does it: a master stays while the lab is up (and carries its mark, so that `down` finds it), commands go through
-it without a new handshake, and the forwarded socket lies where the sockets of this machine's own nodes lie.
+A master stays while the lab is up, and carries the lab's mark, so that `down` finds it. Commands use it without a new
+handshake. The forwarded socket has the same path as the socket of a node on this machine.
 """
 
 import os
@@ -24,7 +24,7 @@ COMMAND_S = 30.0
 MASTER_S = 10.0
 _PAUSE_S = 0.05
 _OPTIONS = {
-    "BatchMode": "yes",  # nobody is there to answer questions
+    "BatchMode": "yes",  # no terminal for questions
     "StrictHostKeyChecking": "yes",
     "ConnectTimeout": "10",
     "ServerAliveInterval": "5",
@@ -41,7 +41,7 @@ class BoardError(TestbedError):
 
 
 class Connections:
-    """To the boards of one lab."""
+    """The connections to the boards of one lab."""
 
     def __init__(self, lab: LabPlace, run: str) -> None:
         self._lab, self._run = lab, run
@@ -49,7 +49,7 @@ class Connections:
         self.folder = lab.folder / "b"
 
     def open(self, boards: Sequence[Board]) -> dict[str, str]:
-        """A living master to each of these; reasons of those without one, by node."""
+        """Open a master to each of these boards; return the reasons of failures by node."""
         self.folder.mkdir(mode=0o700, exist_ok=True)
         return {
             board.node: reason
@@ -69,13 +69,13 @@ class Connections:
             *("-M", "-N", "-L", f"{local}:{self._board_paths.control}"),
             board.target,
         ]
-        with log.open("wb") as words:
+        with log.open("wb") as output:
             process = subprocess.Popen(
                 argv,
                 env={**os.environ, **marks(self._lab, self._run, f"ssh:{board.node}")},
                 stdin=subprocess.DEVNULL,
-                stdout=words,
-                stderr=words,
+                stdout=output,
+                stderr=output,
                 start_new_session=True,
             )
         deadline = time.monotonic() + OPEN_S
@@ -90,19 +90,19 @@ class Connections:
         return f"no connection within {OPEN_S:.0f} s"
 
     def alive(self, board: Board) -> bool:
-        """Whether its master answers."""
+        """Whether the board's master answers."""
         if not self._socket(board).exists():
             return False
         return self._master(board, "check")
 
     def close(self, boards: Iterable[Board]) -> None:
-        """Masters end."""
+        """End the masters."""
         for board in boards:
             if self._socket(board).exists():
                 self._master(board, "exit")
 
     def _master(self, board: Board, order: str) -> bool:
-        """Whether it obeyed; one that hangs does not."""
+        """Send a control command to a master; return whether it succeeded in time."""
         argv = [*self._ssh(board), "-O", order, board.target]
         try:
             done = subprocess.run(argv, capture_output=True, check=False, timeout=MASTER_S)
@@ -119,7 +119,7 @@ class Connections:
         timeout_s: float = COMMAND_S,
         as_root: bool = False,
     ) -> bytes:
-        """What a command on the board writes; BoardError if it cannot be run, or fails."""
+        """Run a command on the board and return its output; BoardError if it fails."""
         try:
             done = subprocess.run(
                 self.argv(board, words, as_root=as_root),
@@ -139,7 +139,7 @@ class Connections:
         return done.stdout
 
     def argv(self, board: Board, words: Sequence[str], *, as_root: bool = False) -> list[str]:
-        """The local command that runs these words on the board, each word as it is."""
+        """The local command that runs these words on the board, without interpretation by a shell."""
         raised = ["sudo", "-n", "--"] if as_root and board.user != "root" else []
         return [*self._ssh(board), board.target, shlex.join([*raised, *words])]
 
@@ -158,7 +158,7 @@ class Connections:
 
 
 def for_each_board(do: Callable[[Board], Result], boards: Sequence[Board]) -> list[Result]:
-    """The same for many boards at once, in their order."""
+    """Call a function for many boards at once; the results are in the order of the boards."""
     if not boards:
         return []
     with ThreadPoolExecutor(min(AT_ONCE, len(boards))) as pool:
@@ -166,7 +166,7 @@ def for_each_board(do: Callable[[Board], Result], boards: Sequence[Board]) -> li
 
 
 def failures_by_node(do: Callable[[Board], object], boards: Sequence[Board]) -> dict[str, str]:
-    """Do it to each; reasons of those that failed, by node."""
+    """Call a function for each board; return the reasons of failures by node."""
 
     def attempt(board: Board) -> str:
         try:

@@ -1,4 +1,4 @@
-"""A deployment: the boards of a lab, kept in its state folder for every later command, and the paths on a board."""
+"""A deployment: the boards of a lab, saved in its state folder for later commands, and the paths on a board."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from testbed.places import LabPlace
 
 @dataclass(frozen=True, slots=True)
 class Deployment:
-    """The inventory, the boards, and the way between them and this machine's nodes (None: there is none)."""
+    """The inventory, the boards, and the uplink between them and this machine's nodes (None: there is none)."""
 
     inventory: Path
     boards: tuple[Board, ...]
@@ -26,21 +26,21 @@ class Deployment:
         raise TestbedError(f"{node} has no board", "`testbed down` first, then deploy again")
 
     def inventories(self, own: Path) -> list[Path]:
-        """The user's, if it is still there, and ours, whose variables go before."""
+        """The user's inventory, if it still exists, and ours, whose variables take precedence."""
         return [*([self.inventory] if self.inventory.exists() else []), own]
 
     def save(self, lab: LabPlace) -> None:
-        """For later commands."""
+        """Save it for later commands."""
         folder(lab).mkdir(mode=0o700, parents=True, exist_ok=True)
         write_json(_record(lab), {**asdict(self), "inventory": str(self.inventory)})
 
 
 def load(lab: LabPlace) -> Deployment:
-    """Of a lab that has boards; TestbedError if nothing is known of them any more."""
+    """The deployment of a lab with boards; TestbedError if its file is gone."""
     data = read_json(_record(lab))
     if not isinstance(data, dict):
         raise TestbedError(
-            f"what lab {lab.name} knew of its boards is gone",
+            f"the deployment file of lab {lab.name} is gone",
             f"`testbed down {lab.name} -i INVENTORY` clears the boards",
         )
     uplink = data["uplink"]
@@ -52,7 +52,7 @@ def load(lab: LabPlace) -> Deployment:
 
 
 def folder(lab: LabPlace) -> Path:
-    """What the lab keeps of its boards; only its owner may look."""
+    """The lab's files on its boards; only its owner may read them."""
     return lab.folder / "boards"
 
 
@@ -60,12 +60,12 @@ def _record(lab: LabPlace) -> Path:
     return folder(lab) / "deployment.json"
 
 
-NOT_YET = ""  # the fingerprint of a node whose board was not set up to the end
-OUTDATED = "outdated"  # of one that is to be made anew
+NOT_YET = ""  # the fingerprint of a node whose setup was not completed
+OUTDATED = "outdated"  # of a node that has to be set up again
 
 
 class Deployed:
-    """Which nodes are on their boards, from what they were made, and how their lines are: a file in that folder."""
+    """deployed.json: the nodes on boards, with their fingerprints and the settings of their links."""
 
     def __init__(self, lab: LabPlace) -> None:
         self._path = folder(lab) / "deployed.json"
@@ -75,27 +75,27 @@ class Deployed:
         return read_json(self._path) or {}
 
     def note(self, node: str, fingerprint: str, link: dict[str, Any] | None) -> None:
-        """This node is there."""
+        """Record a node that was set up."""
         write_json(self._path, {**self.all(), node: {"fingerprint": fingerprint, "link": link}})
 
     def attempt(self, node: str) -> None:
-        """It may be there soon: whatever happens, its board is looked after from now on."""
+        """Record the attempt of a setup, so that the board is cleared later in any case."""
         if node not in self.all():
             self.note(node, NOT_YET, None)
 
     def outdate(self, node: str) -> None:
-        """It must be made anew; what it has written is still there."""
+        """Record that a node has to be set up again; its data is still on the board."""
         known = self.all().get(node)
         if known is not None and known["fingerprint"] != NOT_YET:
             self.note(node, OUTDATED, known["link"])
 
 
-# Where things are on a board. The roles in `playbooks/` have the same paths.
+# Paths on a board. The roles in `playbooks/` use the same ones.
 
 
 @dataclass(frozen=True, slots=True)
 class BoardPaths:
-    """The places of one lab on a board."""
+    """The paths and units of one lab on a board."""
 
     lab: str
 
@@ -113,12 +113,12 @@ class BoardPaths:
 
     @property
     def links(self) -> str:
-        """links.json: how the board's line is shaped."""
+        """links.json: the shape of the board's link."""
         return f"{self.settings}/links.json"
 
     @property
     def data(self) -> str:
-        """What the node and the capture write."""
+        """The folder of log, capture and journal."""
         return f"/var/lib/testbed/{self.lab}"
 
     @property

@@ -1,4 +1,4 @@
-"""A lab in two places: some nodes on boards, the others on this machine. Each place does its own nodes' part."""
+"""A lab in two places: some nodes on boards, the others on this machine, each with its own backend."""
 
 import os
 import subprocess
@@ -17,10 +17,10 @@ from testbed.places import LabPlace
 from testbed.plan import Actual
 from testbed.topology.model import Node, Topology
 
-# The way between a lab's core and the boards' network: an interface of the core's own on one of this machine's.
+# The uplink: an interface of the lab's core in the boards' network.
 #
-# On a bridge it is a cable to it, else a macvlan: the core then is a neighbour of the boards, with an address of its
-# own, and this machine forwards nothing. The interface goes with the core.
+# It is a veth on a bridge, else a macvlan. The core is a neighbour of the boards, with an address of its own, and this
+# machine forwards nothing. The interface vanishes with the core.
 
 
 IN_CORE = "uplink"
@@ -28,7 +28,7 @@ _COMMAND_S = 10.0
 
 
 def connect(lab: LabPlace, uplink: Uplink) -> None:
-    """Boards can reach the core under the uplink's address; nothing happens if they can already."""
+    """Make the uplink, by which boards reach the core, unless it exists."""
     if not privileged():
         raise MissingCapability(
             "nodes of this machine and boards in one lab need root: an interface is given to the lab",
@@ -74,13 +74,13 @@ def _run(argv: Sequence[str]) -> None:
     if done.returncode:
         errors = done.stderr.decode(errors="replace").strip()
         raise TestbedError(
-            f"the way to the boards could not be made: {' '.join(argv)}: {errors}",
+            f"the uplink to the boards could not be made: {' '.join(argv)}: {errors}",
             "`ip -br address` shows this machine's interfaces; the address must be a free one",
         )
 
 
 class MixedBackend:
-    """`here` keeps the nodes of this machine, `field` those on boards."""
+    """`here` is the backend of this machine's nodes, `field` that of nodes on boards."""
 
     def __init__(
         self, here: Backend, field: BoardsBackend, lab: LabPlace, topology: Topology
@@ -89,21 +89,21 @@ class MixedBackend:
 
     @property
     def name(self) -> str:
-        """Both names."""
+        """The names of both backends."""
         return f"{self._boards.name}+{self._local.name}"
 
     @property
     def emulator(self) -> str:
-        """Of the links here; boards shape their own."""
+        """The emulator of the links here; boards shape their own links."""
         return self._local.emulator
 
     @property
     def emulator_reason(self) -> str:
-        """As the backend here says."""
+        """The reasons of both backends."""
         return f"{self._local.emulator_reason}; {self._boards.emulator_reason}"
 
     def inspect(self, names: Collection[str] | None = None) -> Actual:
-        """Both parts."""
+        """The union of both places."""
         here, there = self._local.inspect(names), self._boards.inspect(names)
         return Actual(
             prepared=here.prepared and there.prepared,
@@ -116,7 +116,7 @@ class MixedBackend:
         )
 
     def prepare(self, topology: Topology) -> None:
-        """The core, and its way to the boards' network."""
+        """Make the core and its uplink to the boards' network."""
         self._local.prepare(topology)
         self._boards.prepare(topology)
         uplink = self._boards.deployment.uplink
@@ -142,7 +142,7 @@ class MixedBackend:
         self._both(lambda backend, part: backend.stop(part, done), nodes)
 
     def signal(self, nodes: Sequence[str], number: int) -> None:
-        """Each place its own."""
+        """Signal the nodes of each place through its own backend."""
         there, here = self._split_by_place(nodes)
         if here:
             self._local.signal(here, number)
@@ -150,7 +150,7 @@ class MixedBackend:
             self._boards.signal(there, number)
 
     def remove(self, names: Sequence[str], done: Done) -> None:
-        """Each place what it knows."""
+        """Remove the nodes of each place through its own backend."""
         on_boards = {board.node for board in self._boards.deployment.boards}
         self._boards.remove([name for name in names if name in on_boards], done)
         self._local.remove([name for name in names if name not in on_boards], done)
@@ -158,8 +158,8 @@ class MixedBackend:
     def links(self) -> dict[str, LinkState]:
         return {**self._local.links(), **self._boards.links()}
 
-    def change_links(self, links: Mapping[str, LinkState], before: Mapping[str, LinkState]) -> None:
-        """The boards' first: they may refuse, and then nothing was changed here."""
+    def change_links(self, links: Mapping[str, Link], before: Mapping[str, Link]) -> None:
+        """Change the boards' links first: if a board refuses, no link here was changed."""
         there, here = self._split_by_place([*links])
         if there:
             self._boards.change_links({name: links[name] for name in there}, before)
@@ -172,7 +172,7 @@ class MixedBackend:
                 raise
 
     def part(self, number: int, sides: Sequence[Sequence[str]]) -> None:
-        """In the core, if it is between nodes of this machine only."""
+        """Partition the core; boards cannot be partitioned."""
         backend = (
             self._boards
             if self._split_by_place([n for side in sides for n in side])[0]
@@ -190,7 +190,7 @@ class MixedBackend:
         self._local.expect_load()
 
     def load(self, number: int, nodes: Sequence[str], to: str, rate_bps: float, size: int) -> None:
-        """Between nodes of this machine only."""
+        """Send between nodes of this machine; boards cannot send loads."""
         backend = self._boards if self._split_by_place([*nodes, to])[0] else self._local
         backend.load(number, nodes, to, rate_bps, size)
 
@@ -204,7 +204,7 @@ class MixedBackend:
         return {**self._local.link_counts(), **self._boards.link_counts()}
 
     def captured(self) -> tuple[dict[str, dict[str, int]], str]:
-        """What one place cannot tell is no reason not to ask the other."""
+        """Collect from both places, also if one of them fails."""
         there, missing = self._boards.captured()
         here, trouble = self._local.captured()
         return {**here, **there}, "; ".join(filter(None, [trouble, missing]))
@@ -216,7 +216,7 @@ class MixedBackend:
         return self._boards.destroy() + self._local.destroy()
 
     def _both(self, do: Callable[[Backend, Sequence[Node]], None], nodes: Sequence[Node]) -> None:
-        """This machine's part, then the boards'; failures of both as one."""
+        """Call the backend of this machine, then that of the boards; raise the failures of both as one."""
         failures = []
         for backend, on_board in ((self._local, False), (self._boards, True)):
             part = [node for node in nodes if node.on_board is on_board]

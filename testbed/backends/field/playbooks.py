@@ -1,4 +1,4 @@
-"""Ansible's part: inventories are read and playbooks run by ansible-runner, host by host as its events come."""
+"""Reads inventories and runs playbooks with ansible-runner, and collects its events by host."""
 
 import os
 import shutil
@@ -22,22 +22,22 @@ FOLDER = Path(testbed.__file__).resolve().parents[1] / "playbooks"
 FORKS = 20
 _ENDED_BADLY = {"runner_on_failed": "failed", "runner_on_unreachable": "unreachable"}
 
-Progress = Callable[[str, str], None]  # host, what was just done there
+Progress = Callable[[str, str], None]  # host, the finished task
 
 
 @dataclass(slots=True)
 class Outcome:
-    """How a playbook went, by host."""
+    """The outcome of a playbook, by host."""
 
     done: list[str] = field(default_factory=list)
     changed: dict[str, int] = field(default_factory=dict)
     failed: dict[str, str] = field(default_factory=dict)  # host -> reason
     unreachable: dict[str, str] = field(default_factory=dict)
-    facts: dict[str, dict[str, Any]] = field(default_factory=dict)  # what `set_fact` told
+    facts: dict[str, dict[str, Any]] = field(default_factory=dict)  # from `set_fact`
 
     @property
     def reasons(self) -> dict[str, str]:
-        """Why a host is not done."""
+        """The reasons of failures by host."""
         gone = {host: f"unreachable: {why}" for host, why in self.unreachable.items()}
         return {**self.failed, **gone}
 
@@ -84,7 +84,7 @@ def play(
     *,
     check: bool = False,
 ) -> Outcome:
-    """Run one of our playbooks on these hosts; what failed on some of them is told, and the others go on."""
+    """Run one of our playbooks on these hosts. The outcome lists hosts that failed; the others go on."""
     path = FOLDER / playbook
     if not path.exists():
         raise MissingCapability(
@@ -115,7 +115,7 @@ def play(
                     quiet=True,
                 )
         finally:
-            # It holds the user's whole environment, and run folders are given to others.
+            # It holds the user's whole environment, and users share run folders.
             (artifacts / ident / "command").unlink(missing_ok=True)
     if runner.status not in ("successful", "failed"):
         raise TestbedError(
@@ -124,12 +124,12 @@ def play(
     concerned = {*outcome.failed, *outcome.unreachable, *outcome.done}
     for host in hosts:
         if host not in concerned:
-            outcome.failed[host] = f"{playbook} never came to it"
+            outcome.failed[host] = f"{playbook} did not reach it"
     return outcome
 
 
 def _note(event: Mapping[str, Any], outcome: Outcome, progress: Progress) -> bool:
-    """One event of ansible's; kept among the artifacts."""
+    """Add one event of ansible to the outcome; return True, so that the runner also saves it."""
     data = event.get("event_data", {})
     kind, host = event.get("event"), data.get("host")
     if kind == "runner_on_ok" and host:
@@ -143,7 +143,7 @@ def _note(event: Mapping[str, Any], outcome: Outcome, progress: Progress) -> boo
     elif kind == "playbook_on_stats":
         bad = {*data.get("failures", {}), *data.get("dark", {})}
         for host in [name for name in outcome.failed if name not in bad]:
-            del outcome.failed[host]  # it failed, and was mended
+            del outcome.failed[host]  # it failed at first, and was repaired
         outcome.done += [name for name in data.get("processed", {}) if name not in bad]
         outcome.changed.update(data.get("changed", {}))
     return True
@@ -163,7 +163,7 @@ def _last_line(text: str) -> str:
 
 @contextmanager
 def _signals_deferred() -> Iterator[list[int]]:
-    """An interrupt ends the playbook first, and is heard again afterwards; the runner would keep it for itself."""
+    """Defer SIGINT and SIGTERM until the playbook has ended, then raise them; the runner would swallow them."""
     received: list[int] = []
     if threading.current_thread() is not threading.main_thread():
         yield received
@@ -183,7 +183,7 @@ def _signals_deferred() -> Iterator[list[int]]:
 
 @contextmanager
 def _commands_found() -> Iterator[None]:
-    """ansible's commands are beside this Python, which need not be on the user's PATH; the runner looks only there."""
+    """Add the folder of this Python to PATH: ansible's commands are there, and the runner searches only PATH."""
     before = os.environ.get("PATH", os.defpath)
     os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{before}"
     try:
@@ -197,7 +197,7 @@ def _commands_found() -> Iterator[None]:
 
 
 def _environment() -> dict[str, str]:
-    """Keys of hosts are always checked."""
+    """Environment of ansible; it always checks host keys."""
     return {
         "ANSIBLE_HOST_KEY_CHECKING": "True",
         "ANSIBLE_RETRY_FILES_ENABLED": "False",

@@ -1,4 +1,4 @@
-"""Boards are set up: files are written here, `playbooks/deploy.yml` brings them there and starts what they need."""
+"""Sets up boards: writes their files here; `playbooks/deploy.yml` copies them and starts the units."""
 
 import ipaddress
 import json
@@ -27,7 +27,7 @@ DEPLOY = "deploy.yml"
 
 
 class BoardSetup:
-    """For one lab."""
+    """Sets up the boards of one lab."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class BoardSetup:
         self._deployment, self._connections, self._emit = deployment, connections, emit
 
     def apply(self, boards: Sequence[Board]) -> dict[str, str]:
-        """Each has its node, waiting at its gate; reasons of those that could not be set up."""
+        """Set up each board; its node then waits at its gate. Return the reasons of failures by node."""
         failed, outcome = self._play(boards, check=False)
         for board in boards:
             if board.node not in failed:
@@ -51,12 +51,12 @@ class BoardSetup:
                 interface = self._interfaces[board.node]
                 facts = {"interface": interface, "clock": clock}
                 note_board(self._run, board.node, board_facts(board, facts))
-        # Whoever logged in before the group `testbed` was there is no member of it yet.
+        # A login session from before the group `testbed` was made is not a member of it.
         self._connections.close(board for board in boards if outcome.changed.get(board.host))
         return failed
 
     def check(self, boards: Sequence[Board]) -> tuple[dict[str, int], dict[str, str]]:
-        """Change nothing: how many tasks would change something on each board, and who cannot be asked."""
+        """Change nothing: how many tasks would change something on each board, and the reasons of failures."""
         failed, outcome = self._play(boards, check=True)
         able = [board for board in boards if board.node not in failed]
         return {board.node: outcome.changed.get(board.host, 0) for board in able}, failed
@@ -102,7 +102,7 @@ class BoardSetup:
         return write_inventory(folder(self._lab) / "lab-inventory.json", hosts)
 
     def _check_sudo(self, board: Board) -> None:
-        """Later commands have nobody to ask for a password."""
+        """Check sudo without a password: later commands cannot ask for one."""
         try:
             self._connections.command(board, ("true",), as_root=True)
         except BoardError as error:
@@ -111,7 +111,7 @@ class BoardSetup:
             ) from error
 
     def _find_interface(self, board: Board) -> None:
-        """The one that has the board's address."""
+        """Find the interface that has the board's address."""
         if board.interface:
             self._interfaces[board.node] = board.interface
             return
@@ -125,7 +125,7 @@ class BoardSetup:
 
 
 def interface_with(address: str, interfaces: Sequence[Mapping[str, Any]]) -> str | None:
-    """Of what `ip -json address show` tells."""
+    """The interface with this address, in the output of `ip -json address show`."""
     wanted = ipaddress.ip_address(address)
     for interface in interfaces:
         for entry in interface.get("addr_info", ()):
@@ -135,5 +135,5 @@ def interface_with(address: str, interfaces: Sequence[Mapping[str, Any]]) -> str
 
 
 def names(lab: LabPlace, run: RunPlace) -> dict[str, Any]:
-    """What every playbook is told."""
+    """The variables of every playbook."""
     return {"testbed_lab": lab.name, "testbed_run": run.run}

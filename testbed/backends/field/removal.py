@@ -1,4 +1,4 @@
-"""Boards are left as they were found: `playbooks/clean.yml` takes away what a lab has put there, and nothing else."""
+"""Clears boards: `playbooks/clean.yml` removes what a lab has put there, and nothing else."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,9 +19,9 @@ CLEAN = "clean.yml"
 def clear_boards(
     lab: LabPlace, run: RunPlace, deployment: Deployment, emit: Emit, *, discard: bool = False
 ) -> tuple[list[str], list[str]]:
-    """What was removed, and what was left and why, as sentences.
+    """Clear boards that were set up; return sentences on what was removed, and what was left and why.
 
-    Only boards that were set up are looked at; one with data that is not home is left alone, unless it is of no use.
+    A board with data that was not collected is not cleared, unless `discard` is set.
     """
     there = Deployed(lab).all()
     boards = [board for board in deployment.boards if board.node in there]
@@ -42,7 +42,7 @@ def clear_boards(
     )
     again = f"`testbed down {lab.name} -i {deployment.inventory}` clears it"
     left = [f"board {host} was not cleared ({why}); {again}" for host, why in reasons.items()]
-    waiting = f"`testbed collect {run.run} -i {deployment.inventory}` brings it home, then {again}"
+    waiting = f"`testbed collect {run.run} -i {deployment.inventory}` collects it, then {again}"
     left += [
         f"board {host} still has what was not collected ({what} of it is here); {waiting}"
         for host, what in uncollected.items()
@@ -59,7 +59,7 @@ def clean(
     artifacts: Path,
     emit: Emit,
 ) -> tuple[list[str], dict[str, str]]:
-    """Of a lab of this name, on these hosts; what was removed, and reasons where it was not.
+    """Remove the lab of this name from these hosts; return what was removed, and the reasons of failures.
 
     A board that holds another run than this one refuses; without a run, none does.
     """

@@ -1,7 +1,7 @@
-"""`python -m testbed.backends.field.watcher LAB RUN`: stays in touch with a lab's boards until SIGTERM.
+"""`python -m testbed.backends.field.watcher LAB RUN`: watches a lab's boards until SIGTERM.
 
-Every ten seconds each board's connection is seen to and its clock compared. On desks, where SSH does not share the
-measured line, its log is copied home line by line as well, so that triggers, `logs` and `events` see what happens.
+Every ten seconds it checks each board's connection and compares its clock. On desks, where SSH does not share the
+measured link, it also copies the node's log line by line, so that triggers, `logs` and `events` can read it.
 """
 
 import os
@@ -19,11 +19,11 @@ from testbed.keeper.processes import end_all, marked
 from testbed.places import LabPlace, RunPlace, marks
 
 EVERY_S = 10.0
-AGAIN_S = 2.0  # before a copy that broke off is begun again
+AGAIN_S = 2.0  # before an interrupted copy is started again
 
 
 class Watcher:
-    """Of one lab."""
+    """The watcher of one lab."""
 
     def __init__(self, lab: LabPlace, run: RunPlace) -> None:
         self._run = run
@@ -34,7 +34,7 @@ class Watcher:
         self._copies: dict[str, subprocess.Popen[bytes]] = {}
 
     def watch(self) -> None:
-        """Until SIGTERM."""
+        """Watch until SIGTERM."""
         signal.signal(signal.SIGTERM, lambda *_: self._over.set())
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         copied: set[str] = set()
@@ -53,12 +53,12 @@ class Watcher:
             copy.terminate()
 
     def _set_up(self) -> list[Board]:
-        """The boards that there are now: a later `deploy` may bring more."""
+        """The boards that are set up now: a later `deploy` may add more."""
         there = Deployed(self._lab).all()
         return [board for board in load(self._lab).boards if board.node in there]
 
     def _copy(self, board: Board) -> None:
-        """The node's log, from where the copy ends."""
+        """Copy the node's log, from where the copy ends."""
         target = self._run.log(board.node)
         while not self._over.is_set():
             have = target.stat().st_size if target.exists() else 0
@@ -73,7 +73,7 @@ class Watcher:
 
 
 def main() -> None:
-    """As the command says."""
+    """Run the watcher."""
     lab, run = (Path(argument) for argument in sys.argv[1:3])
     Watcher(LabPlace(lab), RunPlace(run)).watch()
 
@@ -82,29 +82,29 @@ if __name__ == "__main__":
     main()
 
 
-# While a lab with boards is up, a process of its own keeps in touch with them (`watcher`): begun and ended here.
+# Starting and ending the watcher process of a lab.
 
 
 ROLE = "boards-watch"
 
 
 def begin(lab: LabPlace, run: RunPlace) -> None:
-    """If none is there yet."""
+    """Start the watcher, unless it runs."""
     if any(process.role == ROLE for process in marked(lab)):
         return
     argv = [sys.executable, "-m", "testbed.backends.field.watcher", str(lab.folder), str(run.folder)]  # fmt: skip
     log = lab.folder / "boards" / "watcher.log"
-    with log.open("ab") as words:
+    with log.open("ab") as output:
         subprocess.Popen(
             argv,
             env={**os.environ, **marks(lab, run.run, ROLE)},
             stdin=subprocess.DEVNULL,
-            stdout=words,
-            stderr=words,
+            stdout=output,
+            stderr=output,
             start_new_session=True,
         )
 
 
 def end(lab: LabPlace) -> None:
-    """It and what it has started."""
+    """End the watcher and its children."""
     end_all(lambda: [process for process in marked(lab) if process.role == ROLE])

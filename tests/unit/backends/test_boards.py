@@ -1,4 +1,4 @@
-"""Classes of boards and the limits that stand for them."""
+"""Classes of boards and their limits."""
 
 import re
 import subprocess

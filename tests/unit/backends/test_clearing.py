@@ -1,4 +1,4 @@
-"""Clearing a lab away while the Docker engine refuses, hangs, is gone, or is slow to show a container."""
+"""Removing a lab while the Docker engine refuses, hangs, is gone, or is slow to show a container."""
 
 import json
 import os
@@ -36,7 +36,7 @@ VERSION = {"Version": "1.0", "ApiVersion": "1.41", "Arch": "amd64"}
 
 
 class FakeEngine(socketserver.ThreadingUnixStreamServer):
-    """Speaks enough of the engine's protocol; `present` are its containers, `looks` counts who asked for them."""
+    """Speaks enough of the engine's protocol; `present` are its containers, `looks` counts requests for them."""
 
     daemon_threads = True
     block_on_close = True
@@ -101,7 +101,7 @@ def listed(name: str) -> dict[str, Any]:
 
 @pytest.fixture
 def address(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Where our engine would listen; clients of it are made anew and closed."""
+    """The address of a fake engine; its clients are made anew and closed."""
     monkeypatch.setattr(containers, "QUIET_S", 0.01)
     engine.cache_clear()
     with tempfile.TemporaryDirectory(prefix="tb-", dir="/tmp") as folder:
@@ -264,7 +264,7 @@ def test_each_success_is_told_while_others_are_still_at_work() -> None:
 
     def work(name: str) -> str:
         if name == "slow":
-            assert first_called.wait(10), "it was not told before all were done"
+            assert first_called.wait(10), "it was not called before all were done"
         if name == "bad":
             raise DockerException("no")
         return name.upper()

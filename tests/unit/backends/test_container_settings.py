@@ -1,4 +1,4 @@
-"""What each node's container is given, without an engine."""
+"""The settings of each node's container, without an engine."""
 
 import json
 from dataclasses import replace

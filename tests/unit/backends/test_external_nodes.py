@@ -1,4 +1,4 @@
-"""Guests: what the engine is asked for, and what their output becomes. Nothing here needs an engine."""
+"""External nodes: the descriptions of their containers, and their output. Nothing here needs an engine."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Opening gates: nobody is forgotten, nobody waits for the dead."""
+"""Opening gates: every node is opened, and dead nodes are not waited for."""
 
 import json
 import socket
@@ -12,7 +12,7 @@ from testbed.backends.common.gates import nodes_past_gate, open_gates
 
 
 class Gate:
-    """A node's control socket: says `running` once it was told to go."""
+    """A node's control socket: answers `running` after it got `go`."""
 
     def __init__(self, path: Path) -> None:
         self._listening = socket.socket(socket.AF_UNIX)

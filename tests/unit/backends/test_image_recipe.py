@@ -1,4 +1,4 @@
-"""Images as data."""
+"""The recipes of images."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""What is done to unpacked packages before they become an image."""
+"""Completing the unpacked packages of an image."""
 
 import sys
 from pathlib import Path

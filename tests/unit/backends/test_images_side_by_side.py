@@ -1,4 +1,4 @@
-"""Several images are made at once; one that cannot be made is not waited for."""
+"""Several images are made at once; a failure stops the others."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""What a node is told, and how a change of it is noticed."""
+"""node.json, and the fingerprint that detects its changes."""
 
 import json
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""Which processors' programs run here, and what to do if they do not."""
+"""The platforms whose programs run here, and the commands that help otherwise."""
 
 from dataclasses import replace
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Files of a board come home whole, go on where they ended, and are never lost to a worse copy."""
+"""Files of a board are collected completely, transfers are resumed, and no copy is replaced by a worse one."""
 
 import hashlib
 import sys

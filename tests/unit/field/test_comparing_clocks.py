@@ -1,4 +1,4 @@
-"""The bound on a clock's offset holds whatever the way there and back are like."""
+"""The bound on a clock's offset holds also on asymmetric paths."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Ansible's events to an outcome by host."""
+"""Ansible's events become an outcome by host."""
 
 from typing import Any
 

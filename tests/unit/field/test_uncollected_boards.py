@@ -1,4 +1,4 @@
-"""Boards are not cleared of what nobody has collected."""
+"""Boards with data that was not collected are not cleared."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""An inventory's hosts against a topology's nodes."""
+"""Assigning an inventory's hosts to a topology's nodes."""
 
 from pathlib import Path
 
