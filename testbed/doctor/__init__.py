@@ -1,7 +1,6 @@
-"""What this machine has, what each missing thing costs, and the commands that help.
+"""Examines this machine: what it lacks, what each lack costs, and the commands that help.
 
-`probe` asks the machine, `judge` knows what the answers mean, `repairing` does what helps; only the first and the last
-need a machine to be tested on.
+`probe` asks the machine, `judge` interprets the answers, `remedies` holds and runs the commands.
 """
 
 from collections.abc import Iterable

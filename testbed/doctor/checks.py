@@ -1,4 +1,4 @@
-"""What the facts mean for somebody who wants to run labs here: what each missing thing costs, and what helps."""
+"""Judges the facts on a machine: what each missing capability costs a lab, and which command helps."""
 
 from testbed.backends.docker.platforms import Machine, Platform
 from testbed.backends.docker.platforms import judge as judge_platform
@@ -6,25 +6,23 @@ from testbed.doctor import remedies
 from testbed.doctor.facts import Facts
 from testbed.doctor.remedies import Check, Repair, Status, lack
 
-# Bytes as people read them.
-
 
 def size(count: int) -> str:
-    """In the largest unit that leaves at least one before the point."""
+    """Bytes as text, in the largest unit of which there is at least one."""
     for unit, factor in (("GiB", 1 << 30), ("MiB", 1 << 20)):
         if count >= factor:
             return f"{count / factor:.1f} {unit}"
     return f"{count / 1024:.0f} KiB"
 
 
-# Can links be made, shaped and captured here?
+# Links: making, shaping and capturing them.
 
 
 AMPLE_RECEIVE_BUFFER = 4 << 20
 
 
 def namespaces(facts: Facts) -> Check:
-    """Without them there is no lab."""
+    """Network namespaces, without which no lab can run."""
     able, reason = facts.namespaces
     if able:
         return Check("network namespaces", "ok", reason)
@@ -37,7 +35,7 @@ def namespaces(facts: Facts) -> Check:
 
 
 def netem(facts: Facts) -> Check:
-    """The kernel's own emulator of bad links."""
+    """netem, the kernel's emulator of delay, loss and rate."""
     if facts.netem:
         return Check("netem", "ok", "the kernel delays, loses and limits")
     return lack(
@@ -51,7 +49,7 @@ def netem(facts: Facts) -> Check:
 
 
 def tbf(facts: Facts) -> Check:
-    """The kernel's limiter of rates."""
+    """tbf, the kernel's rate limiter."""
     if facts.tbf:
         return Check("tbf", "ok", "the kernel limits rates")
     return lack(
@@ -65,7 +63,7 @@ def tbf(facts: Facts) -> Check:
 
 
 def relay(facts: Facts) -> Check:
-    """Our own emulator needs tap devices."""
+    """Tap devices, which our own emulator needs."""
     if not facts.tun:
         return Check("relay", "ok", "/dev/net/tun works")
     repairs = (remedies.share_tun(),) if facts.tun_forbidden else _module(facts, "tun")
@@ -80,7 +78,7 @@ def relay(facts: Facts) -> Check:
 
 
 def receive_buffer(facts: Facts) -> Check:
-    """Where the kernel keeps packets that the capture has not read yet."""
+    """The kernel's buffer for packets that the capture has not read yet."""
     if facts.root:
         return Check("capture buffers", "ok", "as large as needed (root)")
     found = f"{size(facts.receive_buffer)} a link end"
@@ -101,14 +99,14 @@ def _module(facts: Facts, name: str) -> tuple[Repair, ...]:
     return (remedies.load_module(name),) if name in facts.means.modules else ()
 
 
-# Can nodes be containers here, and for which processors?
+# Containers, and the platforms of their programs.
 
 
-BOARDS = ("linux/arm64", "linux/arm/v7")  # what Raspberry Pis are
+BOARDS = ("linux/arm64", "linux/arm/v7")  # platforms of Raspberry Pis
 
 
 def engine(facts: Facts) -> Check:
-    """The Docker engine, and whether we may put links into its containers."""
+    """The Docker engine, and the right to put links into its containers."""
     answers, reason = facts.engine
     if not answers:
         return lack(
@@ -131,7 +129,7 @@ def engine(facts: Facts) -> Check:
 
 
 def image(facts: Facts) -> Check:
-    """What node containers run."""
+    """The image of node containers."""
     obtainable, reason = facts.image
     if obtainable:
         return Check("node image", "ok", reason)
@@ -145,7 +143,7 @@ def image(facts: Facts) -> Check:
 
 
 def platforms(facts: Facts) -> tuple[Check, ...]:
-    """Programs of Raspberry Pis."""
+    """Whether programs of Raspberry Pis run here."""
     return tuple(_platform(facts, Platform.parse(name)) for name in BOARDS)
 
 
@@ -164,7 +162,7 @@ def _platform(facts: Facts, wanted: Platform) -> Check:
 
 
 def _emulate(machine: Machine, name: str, apt: bool) -> tuple[Repair, ...]:
-    """What makes the kernel start programs through this handler; nothing if qemu cannot be installed here."""
+    """The repairs that enable this handler; none if qemu cannot be installed here."""
     installed = name in machine.installed
     if not installed and not apt:
         return ()
@@ -197,27 +195,27 @@ def _how_to_start_it_by_hand(facts: Facts) -> str:
     return "install and start a Docker engine as your system does it"
 
 
-# Is there room for a lab: memory, processors, disk, open files, processes?
+# Capacity for a lab: memory, processors, disk, open files, processes.
 
 
 SPARK_MEMORY = 3 << 30  # driver, Python workers and the JVM together, measured on the demo's size
 NODE_MEMORY = (
     25 << 20
-)  # 16 MiB of a node and its container's shim were measured; the rest is for what it queues
+)  # 16 MiB of a node and its container's shim were measured; the rest is for its queue
 LOW_DISK = 2 << 30
 NO_DISK = 200 << 20
 MANY_NODES = 500
-FILES_PER_LINK = 3  # two ears and a file: the capture holds more than keeper and relay do
+FILES_PER_LINK = 3  # two sockets and a file: the capture holds more than keeper and relay do
 SPARE_FILES = 64
 AMPLE_FILES = 4096
 TASKS_PER_CONTAINER = 13  # its process and the 12 threads of its shim, measured
-MOST_TASKS = 1 << 22  # what a 64-bit kernel allows
+MOST_TASKS = 1 << 22  # the maximum of a 64-bit kernel
 SPARE_INOTIFY = 28
 AMPLE_INOTIFY = 8192
 
 
 def memory(facts: Facts) -> Check:
-    """For nodes and for the analysis."""
+    """Memory for nodes and for the analysis."""
     nodes = max(0, facts.memory - SPARK_MEMORY) // NODE_MEMORY
     found = f"{size(facts.memory)} available"
     if facts.memory >= 2 * SPARK_MEMORY:
@@ -229,7 +227,7 @@ def memory(facts: Facts) -> Check:
 
 
 def cores(facts: Facts) -> Check:
-    """For the nodes, and for whoever watches them."""
+    """Processor cores for nodes, links and capture."""
     found = f"{facts.cores}"
     if facts.cores > 1:
         return Check("CPU cores", "ok", found)
@@ -238,18 +236,18 @@ def cores(facts: Facts) -> Check:
 
 
 def disk(facts: Facts) -> Check:
-    """For captures."""
+    """Disk space for captures."""
     found = f"{size(facts.disk_free)} free in {facts.captures}"
     if facts.disk_free >= LOW_DISK:
         return Check("disk", "ok", found)
     status: Status = "limited" if facts.disk_free >= NO_DISK else "missing"
     costs = "long runs: packets that find the disk full are lost"
-    fix = "remove old runs, or set TESTBED_CAPTURES to a folder with more room"
+    fix = "remove old runs, or set TESTBED_CAPTURES to a folder with more space"
     return Check("disk", status, found, costs, fix)
 
 
 def open_files(facts: Facts) -> Check:
-    """Our processes raise their own limit as far as they may."""
+    """The limit of open files, to which our processes raise their own."""
     links = max(0, facts.open_files - SPARE_FILES) // FILES_PER_LINK
     if facts.open_files >= AMPLE_FILES:
         return Check("open files", "ok", f"{facts.open_files} a process")
@@ -264,7 +262,7 @@ def open_files(facts: Facts) -> Check:
 
 
 def processes(facts: Facts) -> Check:
-    """Of the kernel, of a container or of systemd: the least of them counts."""
+    """The limit of processes: the smallest of the kernel's, the container's and systemd's."""
     left, setting = facts.tasks
     containers = max(0, left) // TASKS_PER_CONTAINER
     found = f"room for {left} more, about {containers} containers ({setting})"
@@ -280,7 +278,7 @@ def processes(facts: Facts) -> Check:
 
 
 def inotify(facts: Facts) -> Check:
-    """With cgroup v2 the engine watches each container's memory through an inotify instance of its own."""
+    """inotify instances: with cgroup v2 the engine needs one for each container."""
     if facts.inotify is None:
         return Check("inotify instances", "ok", "not needed (cgroup v1)")
     found = f"{facts.inotify} a user"
@@ -302,7 +300,7 @@ OLDEST_PYTHON = (3, 11)
 
 
 def judge(facts: Facts) -> tuple[Check, ...]:
-    """All findings, in the order in which they matter."""
+    """All checks, the most important first."""
     return (
         python(facts),
         namespaces(facts),
@@ -324,7 +322,7 @@ def judge(facts: Facts) -> tuple[Check, ...]:
 
 
 def python(facts: Facts) -> Check:
-    """Old interpreters lack parts of the language that we use."""
+    """The version of Python."""
     found = ".".join(str(part) for part in facts.python)
     if facts.python[:2] >= OLDEST_PYTHON:
         return Check("Python", "ok", found)
@@ -332,7 +330,7 @@ def python(facts: Facts) -> Check:
 
 
 def leftovers(facts: Facts) -> Check:
-    """What crashed labs have left takes memory, and may hold what a new lab needs."""
+    """Orphans of crashed labs, which take memory and may block a new lab."""
     if not facts.orphans:
         return Check("leftovers", "ok", "none of crashed labs")
     return lack(

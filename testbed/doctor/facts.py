@@ -1,4 +1,4 @@
-"""What the doctor asks of a machine, not yet judged. Asking leaves nothing behind."""
+"""The facts on a machine that the doctor collects, not yet judged. Collecting them leaves nothing behind."""
 
 import os
 import resource
@@ -20,7 +20,7 @@ from testbed.places import captures_root
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """With what repairs could be made here."""
+    """The tools for repairs on this machine."""
 
     apt: bool
     systemd: bool
@@ -33,7 +33,7 @@ class Means:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What was found. Pairs are (whether, a phrase that says so or why not)."""
+    """The facts on this machine. Pairs are (whether, a phrase that says so or why not)."""
 
     python: tuple[int, int, int]
     root: bool
@@ -54,15 +54,13 @@ class Facts:
     disk_free: int
     open_files: int  # the most one process may open
     receive_buffer: int  # bytes a socket may ask for without root
-    tasks: tuple[
-        int, str
-    ]  # processes and threads that can still be started, and the setting that limits them
+    tasks: tuple[int, str]  # processes and threads that may still start, and the limiting setting
     inotify: int | None  # instances a user may have; None where the engine needs none
-    orphans: int  # what crashed labs have left
+    orphans: int  # processes, containers and files of crashed labs
     means: Means
 
 
-# Asking the machine; leaves nothing behind.
+# Collecting the facts.
 
 
 MODULES = ("sch_netem", "sch_tbf", "tun")
@@ -71,7 +69,7 @@ WRAPPERS = ("sudo", "su", "env", "doas")
 
 
 def probe() -> Facts:
-    """Everything that `judge` wants to know."""
+    """Collect everything that `judge` needs."""
     from testbed.backends.docker.engine import engine_answers
 
     engine = engine_answers()
@@ -155,7 +153,7 @@ def _loadable(module: str) -> bool:
 
 
 def _calling_shell(pid: int) -> int:
-    """The first process above us that is no mere helper: its limits are what the next command will have."""
+    """The first ancestor process that is no wrapper such as sudo: the next command will have its limits."""
     try:
         stat = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -218,7 +216,7 @@ def _own_cgroups(proc: Path, cgroups: Path, controller: str) -> list[Path]:
 
 
 def inotify_instances(proc: Path, cgroups: Path) -> int | None:
-    """How many a user may have; None with cgroup v1, where the engine watches memory by other means."""
+    """The limit of a user; None with cgroup v1, where the engine needs none."""
     if not (cgroups / "cgroup.controllers").exists():
         return None
     return int((proc / "sys" / "fs" / "inotify" / "max_user_instances").read_text())

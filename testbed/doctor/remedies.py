@@ -1,4 +1,4 @@
-"""A finding of the doctor, the commands that help, and running them: in which order, and whether it helped."""
+"""The doctor's checks, the commands that repair a lack, and their execution."""
 
 import os
 import shlex
@@ -28,7 +28,7 @@ class Repair:
     packages: tuple[str, ...] = ()  # what it installs: all installations become one
 
     def typed(self, as_root: bool = False) -> str:
-        """As one would type it."""
+        """The command as a user would type it."""
         sudo = ("sudo",) if self.root and not as_root else ()
         words = shlex.join(sudo + self.argv)
         return f"echo {self.given} | {words}" if self.given else words
@@ -36,7 +36,7 @@ class Repair:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One finding. `costs` and `fix` are empty where nothing is amiss; `repairs` where nothing can be done safely."""
+    """One finding. `costs` and `fix` are empty if all is well; `repairs` is empty if no repair is safe."""
 
     name: str
     status: Status
@@ -54,48 +54,48 @@ def lack(
     repairs: tuple[Repair, ...],
     otherwise: str,
 ) -> Check:
-    """Something is amiss: its repairs say what helps, and `otherwise` does where there are none."""
+    """A check that failed; its fix is the commands of its repairs, or `otherwise` without repairs."""
     fix = " && ".join(repair.typed() for repair in repairs) if repairs else otherwise
     return Check(name, status, found, costs, fix, repairs)
 
 
-# The commands that the doctor knows, each with what it changes.
+# The repairs, each with its effect.
 
 
-OWN_PROGRAM = "testbed"  # whoever is called by this name: this program is meant
-ADMINISTRATORS = "/usr/sbin:/sbin"  # not in everybody's PATH
+OWN_PROGRAM = "testbed"  # stands for this program
+ADMINISTRATORS = "/usr/sbin:/sbin"  # not in the PATH of every user
 APT = ("env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-o", "DPkg::Lock::Timeout=300")
 UNTIL_REBOOT = "until the next reboot"
 
 
 def install(*packages: str) -> Repair:
-    """Debian's packages."""
+    """Install Debian packages."""
     argv = (*APT, "install", "--yes", "--no-install-recommends", *packages)
     return Repair(argv, f"installs {', '.join(packages)}", packages=packages)
 
 
 def update_packages() -> Repair:
-    """So that installations find what there is now."""
+    """Update the package lists before an installation."""
     return Repair((*APT, "update"), "renews the lists of packages")
 
 
 def load_module(name: str) -> Repair:
-    """A part of the kernel."""
+    """Load a kernel module."""
     return Repair(("modprobe", name), f"loads the kernel module {name} {UNTIL_REBOOT}")
 
 
 def set_kernel(setting: str, value: object, effect: str) -> Repair:
-    """A setting of the kernel."""
+    """Change a setting of the kernel."""
     return Repair(("sysctl", "-w", f"{setting}={value}"), f"{effect} {UNTIL_REBOOT}")
 
 
 def share_tun() -> Repair:
-    """As most systems have it."""
+    """Let every user open the tun device, as on most systems."""
     return Repair(("chmod", "666", DEVICE), f"lets every user make tap devices ({DEVICE})")
 
 
 def start_engine(script: Path | None) -> Repair:
-    """The checkout's own script where there is one, else systemd."""
+    """Start the engine by the checkout's own script, else by systemd."""
     if script is not None:
         effect = "installs docker.io and mmdebstrap if they are missing, and starts a Docker engine"
         return Repair((str(script), "start"), effect)
@@ -103,7 +103,7 @@ def start_engine(script: Path | None) -> Repair:
 
 
 def mount_binfmt() -> Repair:
-    """Without it no handler can be seen or registered."""
+    """Mount binfmt_misc, which shows and registers handlers."""
     return Repair(
         ("mount", "-t", "binfmt_misc", "binfmt_misc", str(BINFMT)),
         f"makes the kernel's handlers for foreign programs visible {UNTIL_REBOOT}",
@@ -111,28 +111,28 @@ def mount_binfmt() -> Repair:
 
 
 def register_handler(name: str) -> Repair:
-    """With the flag F, as Debian's package asks for."""
+    """Register a handler with the flag F, as Debian's package does."""
     return Repair(
         ("update-binfmts", "--enable", name), f"lets the kernel start programs with {name}"
     )
 
 
 def enable_handler(name: str) -> Repair:
-    """One that somebody has switched off."""
+    """Enable a handler that was disabled."""
     return Repair(
         ("tee", str(BINFMT / name)), f"switches the kernel's handler {name} on again", given="1"
     )
 
 
 def forget_handler(name: str) -> Repair:
-    """One that containers cannot use, so that it can be registered as it should be."""
+    """Unregister a handler that containers cannot use, so that it can be registered correctly."""
     return Repair(
         ("tee", str(BINFMT / name)), f"takes the kernel's handler {name} back", given="-1"
     )
 
 
 def raise_limit(shell: int, files: int) -> Repair:
-    """For the shell that called us, and what it starts from now on."""
+    """Raise the limit of the calling shell and of its later commands."""
     return Repair(
         ("prlimit", "--pid", str(shell), f"--nofile={files}:{files}"),
         f"lets your shell, and what it starts, open {files} files",
@@ -140,7 +140,7 @@ def raise_limit(shell: int, files: int) -> Repair:
 
 
 def remove_orphans() -> Repair:
-    """By our own command."""
+    """Remove orphans by our own command."""
     return Repair(
         (OWN_PROGRAM, "down", "--orphans"),
         "ends and removes what crashed labs have left (`testbed status --orphans` lists it)",
@@ -148,7 +148,7 @@ def remove_orphans() -> Repair:
     )
 
 
-# Doing what helps: which commands, in which order, and whether it helped.
+# Execution of repairs.
 
 
 NO_SUDO = "it needs root, and there is no sudo here"
@@ -156,7 +156,7 @@ NO_SUDO = "it needs root, and there is no sudo here"
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A repair that was tried, and what went wrong, if anything."""
+    """A repair that was tried, and its error, if any."""
 
     repair: Repair
     trouble: str = ""
@@ -164,7 +164,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A finding that could be repaired, before and after."""
+    """A repairable finding, before and after the repair."""
 
     name: str
     before: Check
@@ -179,7 +179,7 @@ Run = Callable[[Repair], str]
 
 
 def plan(checks: Iterable[Check], tried: Iterable[Repair] = ()) -> list[Repair]:
-    """Each command once, none that was tried; what is to be installed comes first, and all at once."""
+    """Each command once, without those that were tried; one installation of all packages comes first."""
     wanted = [repair for check in checks for repair in check.repairs]
     packages = dict.fromkeys(package for repair in wanted for package in repair.packages)
     others = dict.fromkeys(repair for repair in wanted if not repair.packages)
@@ -193,7 +193,7 @@ def plan(checks: Iterable[Check], tried: Iterable[Repair] = ()) -> list[Repair]:
 def carry_out(
     repairs: Sequence[Repair], run: Run, on_start: Callable[[Repair], None]
 ) -> list[Done]:
-    """One after the other; one that fails does not stop the others."""
+    """Run the repairs one after the other; a failure does not stop the others."""
     done = []
     for repair in repairs:
         on_start(repair)
@@ -202,7 +202,7 @@ def carry_out(
 
 
 def run_here(repair: Repair) -> str:
-    """Run the command, its output on our standard error; what went wrong, if anything."""
+    """Run the command with its output on our standard error; return an error message, or nothing."""
     argv = list(repair.argv)
     if argv[0] == OWN_PROGRAM:
         argv[:1] = [sys.executable, "-m", testbed.__name__]
@@ -226,6 +226,6 @@ def run_here(repair: Repair) -> str:
 
 
 def compare(before: Iterable[Check], after: Iterable[Check]) -> list[Change]:
-    """What could be repaired, and what has become of it."""
+    """The repairable findings, before and after."""
     now = {check.name: check for check in after}
     return [Change(was.name, was, now[was.name]) for was in before if was.repairs]

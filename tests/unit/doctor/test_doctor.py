@@ -1,4 +1,4 @@
-"""What the doctor makes of a machine."""
+"""The doctor's checks of a machine."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What the doctor does about what it found."""
+"""The doctor's repairs."""
 
 import os
 import sys
