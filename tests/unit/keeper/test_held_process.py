@@ -1,4 +1,4 @@
-"""A held process is told from whoever gets its number later."""
+"""A held process is never mistaken for a later process with the same pid."""
 
 import os
 import signal

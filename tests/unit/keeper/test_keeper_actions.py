@@ -1,4 +1,4 @@
-"""What a scenario lets go on in the keeper ends with it, also if that scenario broke off; without kernel or process."""
+"""The keeper's partitions and loads end with their scenario, also if it was interrupted; without kernel or process."""
 
 from types import SimpleNamespace
 
@@ -13,7 +13,7 @@ ADDRESSES = {"a": "10.77.0.1", "b": "10.77.0.2", "c": "10.77.0.3"}
 
 
 class Core:
-    """The rules there are: a number and sides, as often as they were made."""
+    """Records the rules of partitions, as often as they were made."""
 
     def __init__(self) -> None:
         self.rules: list[tuple[int, list[list[str]]]] = []
@@ -26,7 +26,7 @@ class Core:
 
 
 class Sender:
-    """In place of the process that sends."""
+    """A sending process without a process."""
 
     running = True
 

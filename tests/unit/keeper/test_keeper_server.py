@@ -1,4 +1,4 @@
-"""The keeper's protocol over a real socket, with a core that only remembers."""
+"""The keeper's protocol over a real socket, with a core that only records questions."""
 
 import json
 import os
@@ -165,7 +165,7 @@ def asking() -> Iterator[ThreadPoolExecutor]:
 
 
 def begun(asking: ThreadPoolExecutor, path: Path, question: dict[str, Any]) -> Future[Any]:
-    """A question that is under way; those after it come later."""
+    """A question with a deferred answer; later questions wait for it."""
     answer = asking.submit(request, path, question, 30.0)
     time.sleep(0.1)
     return answer

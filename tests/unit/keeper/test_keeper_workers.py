@@ -1,4 +1,4 @@
-"""The keeper's helper processes: answers, refusals and deaths."""
+"""The keeper's worker processes: answers, refusals and deaths."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""Background traffic that a machine cannot send must not keep its sender from listening; on a clock of its own."""
+"""Background traffic that a machine cannot send must not keep its sender from reading questions; with a fake clock."""
 
 from hypothesis import given
 from hypothesis import strategies as st

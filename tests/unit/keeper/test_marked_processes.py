@@ -1,4 +1,4 @@
-"""Ending a lab's processes by their mark, and nobody else's."""
+"""Ending a lab's processes by their mark, and no other processes."""
 
 import os
 import subprocess

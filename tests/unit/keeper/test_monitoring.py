@@ -1,4 +1,4 @@
-"""The monitor as a guest of the keeper: whatever becomes of it, the lab goes on."""
+"""The lab goes on without its monitor, whatever happens to it."""
 
 import os
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A forked process can look as if it had been started by itself."""
+"""A forked process shows a command line and a mark of its own."""
 
 import json
 import subprocess

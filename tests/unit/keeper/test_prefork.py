@@ -1,4 +1,4 @@
-"""Nodes are born in a nursery: in one that is kept ready while births are expected, else in one of their own."""
+"""Nodes are forked by a prefork worker: by a ready one while forks are expected, else by one of their own."""
 
 import os
 from collections.abc import Generator, Sequence
@@ -11,7 +11,7 @@ from testbed.keeper.workers import WorkerError
 
 
 class Place:
-    """Nurseries without processes; what they bear is this very process."""
+    """Makes workers without processes; they return the pid of this process."""
 
     def __init__(self) -> None:
         self.made: list[FakeWorker] = []
@@ -56,7 +56,7 @@ def prefork(place: Place) -> Prefork:
 
 
 def finished(fork_: Generator[Wait, None, Forked]) -> Forked:
-    """As whoever has nothing else to do would wait."""
+    """Run the generator to its end, without waiting."""
     while True:
         try:
             next(fork_)

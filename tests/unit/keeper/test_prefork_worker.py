@@ -1,4 +1,4 @@
-"""What nodes share that are born together, and what they are born in."""
+"""The prefork worker and the modules that forked nodes share."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""Any valid scenario is played to its end, or ends in a defined state; what it broke is gone when the lab is down."""
+"""Any valid scenario is played to its end, or ends in a defined state; its effects are gone when the lab is down."""
 
 import re
 import tempfile

@@ -1,4 +1,4 @@
-"""Asking many nodes the same question: side by side, and the silent ones keep nobody waiting."""
+"""Asking many nodes the same question in parallel; silent nodes do not delay the others."""
 
 import json
 import socket

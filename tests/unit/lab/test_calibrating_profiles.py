@@ -1,4 +1,4 @@
-"""Which profiles are measured, how often, and what is said of them."""
+"""Which profiles are measured, how often, and the reported results."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -21,7 +21,7 @@ def result(profile: str, ok: bool, look: int = 0) -> dict[str, Any]:
 
 
 class Scripted(Calibrator):
-    """Answers as it was told to."""
+    """A calibrator with prepared results."""
 
     def __init__(self, *looks: list[dict[str, Any]]) -> None:
         self._looks = list(looks)

@@ -1,4 +1,4 @@
-"""A lab plays a hazard at the speed that is asked for, and its run's folder tells of it."""
+"""A lab plays a hazard at the speed that is asked for, and records it in its run's folder."""
 
 import json
 

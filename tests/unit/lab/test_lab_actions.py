@@ -1,4 +1,4 @@
-"""What fails on purpose while a scenario is played, on the fake backend: done when due, told and put on record."""
+"""The faults of a scenario, on the fake backend: performed when due, reported and recorded."""
 
 import time
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""A lab's name is unique, no path, and one command at a time has hold of it."""
+"""A lab's name is unique, is no path, and only one command at a time holds it."""
 
 import pytest
 

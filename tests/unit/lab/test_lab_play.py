@@ -1,4 +1,4 @@
-"""A scenario is played and messages are injected, on any backend; what goes wrong meanwhile is told."""
+"""A scenario is played and messages are injected, on any backend; errors meanwhile are reported."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""What is injected while a scenario is played is accepted, waited for, and on record beside it."""
+"""Messages injected while a scenario is played are accepted, waited for and recorded beside it."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""What `up` promises on any backend: what it makes, and what an edit of the file changes."""
+"""`up` on any backend: what it makes, and what an edit of the file changes."""
 
 import json
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Links seen and changed while the lab runs, on the fake backend: what is done, recorded, refused and told."""
+"""Links seen and changed while the lab runs, on the fake backend: what is done, recorded, refused and reported."""
 
 import json
 import threading

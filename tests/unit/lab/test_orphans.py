@@ -1,4 +1,4 @@
-"""What is left of labs that are gone: found by its mark alone, removed only if it is nobody's any more."""
+"""Orphans of labs that are gone: found by their mark alone, removed only if no lab owns them."""
 
 import json
 import os

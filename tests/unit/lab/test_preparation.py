@@ -1,4 +1,4 @@
-"""Incidents are made ready before their time: only the act is left, and they know of each other."""
+"""Events are prepared before their time: only the action is left, and later events see the earlier changes."""
 
 import time
 

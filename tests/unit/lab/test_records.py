@@ -1,4 +1,4 @@
-"""Which run is meant, and what a manifest must be."""
+"""Selecting a run, and the required content of a manifest."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor

@@ -1,4 +1,4 @@
-"""What an `up` says of the parts of a lab that had died."""
+"""The sentence of an `up` on dead parts of a lab."""
 
 import re
 
@@ -9,7 +9,7 @@ MANIFEST = {"status": "up", "topology": {"nodes": [{"name": "a"}, {"name": "b"},
 
 
 def repairs_in(*steps: tuple[StepKind, str], status: str = "up") -> str:
-    """The words in brackets; nothing if there was nothing to say."""
+    """The text in brackets; empty if nothing was repaired."""
     planned = [Step(kind, target, "") for kind, target in steps]
     sentence = repairs(planned, {**MANIFEST, "status": status})
     found = re.search(r"\((.*)\)$", sentence)

@@ -1,4 +1,4 @@
-"""Nodes are made ready beside the scenario and started in time: only what concerns them is held up."""
+"""Nodes are prepared beside the scenario and started in time: only events that concern them wait."""
 
 import json
 import threading
