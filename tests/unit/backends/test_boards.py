@@ -46,7 +46,7 @@ def test_a_node_gets_the_boards_speed_out_of_a_core_that_is_faster(name: str, he
         assert engine["cpu_period"] <= 1_000_000, "the kernel takes no longer one"
 
 
-def test_limits_are_told_in_words() -> None:
+def test_limits_have_a_text() -> None:
     pi_zero = BOARDS["pi-zero"]
     assert limits(pi_zero, pi_zero.speed * 10).in_words() == "0.10 of a core, 512 MiB"
     assert limits(pi_zero, pi_zero.speed).in_words() == "a whole core, 512 MiB"

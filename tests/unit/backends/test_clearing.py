@@ -259,7 +259,7 @@ def test_one_broken_connection_does_not_stop_the_others(fake: FakeEngine) -> Non
     assert "timed out" in failed["bad"]
 
 
-def test_each_success_is_told_while_others_are_still_at_work() -> None:
+def test_each_success_is_reported_while_others_are_still_at_work() -> None:
     first_called = threading.Event()
 
     def work(name: str) -> str:

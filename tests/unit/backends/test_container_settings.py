@@ -16,8 +16,10 @@ from testbed.topology.model import External, Node, NodeKind
 
 AMD64, ARM64 = Platform("amd64"), Platform("arm64")
 SENSOR = Node("gauge", 1, NodeKind.SENSOR, "lan")
-GUEST = Node("hub", 2, NodeKind.EXTERNAL, "lan", external=External(image="their/broker:2"))
-OF_PACKAGES = replace(GUEST, external=External(packages=("mosquitto",), command=("mosquitto",)))
+EXTERNAL_NODE = Node("hub", 2, NodeKind.EXTERNAL, "lan", external=External(image="their/broker:2"))
+OF_PACKAGES = replace(
+    EXTERNAL_NODE, external=External(packages=("mosquitto",), command=("mosquitto",))
+)
 WANTED = (
     NodeImage(AMD64),
     NodeImage(ARM64),
@@ -56,9 +58,11 @@ def test_a_class_sets_limits_and_no_platform() -> None:
     assert (about["class"], about["platform"]) == ("pi-3", "linux/amd64")
 
 
-def test_a_guest_runs_its_own_image_and_its_holder_ours() -> None:
+def test_an_external_node_runs_its_own_image_and_its_holder_ours() -> None:
     theirs = SETTINGS.images[RegistryImage("their/broker:2", AMD64)]
-    assert SETTINGS.external(GUEST) == {"image": theirs.id}, "their name may come to mean another"
+    assert SETTINGS.external(EXTERNAL_NODE) == {"image": theirs.id}, (
+        "their name may come to mean another"
+    )
     assert SETTINGS.external(OF_PACKAGES) == {"image": PackagesImage(("mosquitto",), AMD64).name}
     assert SETTINGS.holder() == {"image": NodeImage(AMD64).name}
 
@@ -70,12 +74,12 @@ def test_a_guest_runs_its_own_image_and_its_holder_ours() -> None:
         (replace(SENSOR, platform="linux/arm/v7"), False),
         (replace(SENSOR, board="pi-3"), True),
         (replace(SENSOR, board="pi-3", platform="linux/arm64"), False),
-        (GUEST, True),
-        (replace(GUEST, external=External(image="another")), False),
+        (EXTERNAL_NODE, True),
+        (replace(EXTERNAL_NODE, external=External(image="another")), False),
         (Node("valley", 3, NodeKind.ROUTER, "lan", platform="linux/arm/v7"), True),
     ],
 )
-def test_fittings_know_for_which_nodes_they_are(node: Node, covered: bool) -> None:
+def test_settings_know_which_nodes_they_cover(node: Node, covered: bool) -> None:
     assert SETTINGS.covers([SENSOR, node]) == covered
 
 

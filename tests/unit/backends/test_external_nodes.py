@@ -55,7 +55,7 @@ def test_a_holder_has_no_network_and_no_rights(
     assert ROLE_LABEL not in recipe["labels"]
 
 
-def test_a_guest_shares_its_holders_network_and_gets_its_files_and_environment(
+def test_an_external_node_shares_its_holders_network_and_gets_its_files_and_environment(
     topology: Topology, where: tuple[LabPlace, RunPlace]
 ) -> None:
     broker = topology.node("broker")
@@ -71,7 +71,7 @@ def test_a_guest_shares_its_holders_network_and_gets_its_files_and_environment(
     assert recipe["labels"][ROLE_LABEL] == EXTERNAL_ROLE
 
 
-def test_guests_know_all_names_also_of_nodes_that_come_later(
+def test_external_nodes_know_all_names_also_of_nodes_that_come_later(
     topology: Topology, where: tuple[LabPlace, RunPlace]
 ) -> None:
     recipe = external_container("any:1", topology.node("plain"), "abc", *where)
@@ -86,7 +86,7 @@ def test_guests_know_all_names_also_of_nodes_that_come_later(
     assert file.stat().st_ino == inode, "the container sees the same file"
 
 
-def test_a_guest_may_bring_its_own_names(
+def test_an_external_node_may_have_its_own_hosts_file(
     topology: Topology, where: tuple[LabPlace, RunPlace]
 ) -> None:
     plain = topology.node("plain")
@@ -123,7 +123,7 @@ def test_a_port_counts_when_somebody_listens_on_it() -> None:
     assert not listens(os.getpid(), port)
 
 
-def test_who_listens_to_itself_only_is_not_ready_for_others() -> None:
+def test_a_program_that_listens_on_loopback_only_is_not_ready() -> None:
     with socket.socket() as ear:
         ear.bind(("127.0.0.1", 0))
         ear.listen()
@@ -172,7 +172,7 @@ def log(*lines: dict[str, object]) -> str:
     return "".join(json.dumps(line) + "\n" for line in lines)
 
 
-def test_what_a_guest_wrote_before_it_was_replaced_stays_in_the_log() -> None:
+def test_output_from_before_a_replacement_stays_in_the_log() -> None:
     first, second = (
         [output_line(1, "begun"), output_line(2, "died")],
         [output_line(5, "begun again")],
@@ -185,7 +185,7 @@ def test_what_a_guest_wrote_before_it_was_replaced_stays_in_the_log() -> None:
     assert continued(after_second, []) == after_second
 
 
-def test_what_the_engine_no_longer_keeps_stays_in_the_log_and_torn_lines_go() -> None:
+def test_output_that_the_engine_has_dropped_stays_in_the_log_and_torn_lines_go() -> None:
     before = log(output_line(1, "old"), output_line(2, "kept")) + '{"t": 3'
     assert continued(before, [output_line(2, "kept")]) == log(
         output_line(1, "old"), output_line(2, "kept")

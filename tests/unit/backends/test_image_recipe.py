@@ -123,6 +123,6 @@ def test_an_image_of_packages_has_a_shell_and_no_python_is_asked_of_it() -> None
     assert not any("--python" in argument for argument in command)
 
 
-def test_the_build_ends_with_whoever_asked_for_it() -> None:
+def test_the_build_ends_with_its_parent() -> None:
     command = build_command(NodeImage(AMD64), "bookworm", "python3")
     assert command[:4] == ["setpriv", "--pdeathsig", "TERM", "mmdebstrap"]

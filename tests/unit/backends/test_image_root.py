@@ -46,7 +46,7 @@ def test_users_that_packages_bring_stay(root: Path) -> None:
     assert (root / "etc/passwd").read_text() == "somebody\n"
 
 
-def test_the_image_does_not_tell_where_its_packages_came_from(root: Path) -> None:
+def test_the_image_does_not_contain_the_sources_of_its_packages(root: Path) -> None:
     main(root, needs_python=False)
     assert not (root / "etc/apt/sources.list").exists()
     assert not (root / "var/lib/apt/lists").exists()

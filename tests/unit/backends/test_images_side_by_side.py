@@ -17,7 +17,7 @@ def image(wanted: Wanted) -> Image:
     return Image(wanted.name, "sha256:1", str(wanted.platform), 1)
 
 
-def test_a_failure_is_told_at_once_and_the_others_are_given_up() -> None:
+def test_a_failure_is_reported_at_once_and_the_others_are_stopped() -> None:
     given_up = []
 
     def obtain(wanted: Wanted, stop: threading.Event) -> Image:

@@ -48,14 +48,14 @@ def test_the_others_know_the_broker() -> None:
     assert config_of(LISTENER)["topics"] == ["alert"]
 
 
-def test_a_node_understands_what_it_is_told() -> None:
+def test_a_node_understands_its_config() -> None:
     for node in TOPOLOGY.nodes:
         understood = parse(config_of(node))
         assert (understood.name, understood.number, understood.seed) == (node.name, node.number, 42)
         assert (understood.lab, understood.run) == ("valley", "valley-1")
 
 
-def test_both_ends_of_a_link_are_told_its_delivery() -> None:
+def test_both_ends_of_a_link_know_its_delivery() -> None:
     own = Method("fifo", (("limit_bytes", 5000),))
     nodes = (BROKER, replace(SENSOR, delivery=own), replace(LISTENER, delivery=TOPOLOGY.delivery))
     topology = replace(TOPOLOGY, nodes=nodes)
@@ -68,7 +68,7 @@ def test_both_ends_of_a_link_are_told_its_delivery() -> None:
     assert sensor.deliveries == town.deliveries == {}
 
 
-def test_a_lab_has_one_secret_whoever_asks_first(tmp_path: Path) -> None:
+def test_a_lab_has_one_secret_whichever_thread_asks_first(tmp_path: Path) -> None:
     lab = LabPlace(tmp_path)
     with ThreadPoolExecutor(8) as threads:
         secrets = set(threads.map(lambda _: lab_secret(lab), range(100)))

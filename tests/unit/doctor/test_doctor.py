@@ -66,7 +66,7 @@ def commands(facts: Facts, name: str) -> list[tuple[str, ...]]:
     return [repair.argv for repair in finding(facts, name).repairs]
 
 
-def test_a_machine_that_has_everything_is_told_nothing_else() -> None:
+def test_a_machine_that_has_everything_gets_no_advice() -> None:
     for check in judge(WELL):
         assert (check.status, check.costs, check.fix, check.repairs) == ("ok", "", "", ()), check
 
@@ -199,7 +199,7 @@ def test_qemu_is_installed_where_it_is_missing_and_can_be() -> None:
     apt=st.booleans(),
     modules=st.frozensets(st.sampled_from(["sch_netem", "sch_tbf", "tun"])),
 )
-def test_whoever_lacks_something_reads_what_it_costs_and_what_helps(
+def test_a_lack_says_what_it_costs_and_what_helps(
     memory: int,
     disk: int,
     files: int,

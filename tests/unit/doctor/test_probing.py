@@ -51,7 +51,7 @@ def test_groups_of_the_first_version_have_a_folder_for_each_controller(
     assert (capacity, setting) == (4, str(tmp_path / "groups" / "pids" / "box" / "pids.max"))
 
 
-def test_a_limit_that_is_exceeded_leaves_no_room(proc: Path, tmp_path: Path) -> None:
+def test_a_limit_that_is_exceeded_leaves_no_capacity(proc: Path, tmp_path: Path) -> None:
     limit(tmp_path / "groups" / "user.slice", "10", 20)
     assert task_capacity(proc, tmp_path / "groups")[0] == 0
 

@@ -64,7 +64,7 @@ def test_a_command_is_words_not_a_shells_text(capfd: pytest.CaptureFixture[str])
     assert str(list(words)) in err
 
 
-def test_what_goes_wrong_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors_are_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     assert run_here(Repair(("false",), "", root=False)) == "exit code 1"
     assert "No such file" in run_here(Repair(("/no/such/program",), "", root=False))
     monkeypatch.setattr(os, "geteuid", lambda: 1000)

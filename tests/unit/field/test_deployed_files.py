@@ -83,7 +83,7 @@ def test_the_interface_is_the_one_with_the_address() -> None:
     assert interface_with("192.0.2.99", listed) is None
 
 
-def test_names_of_backends_say_who_is_where() -> None:
+def test_names_of_backends_say_which_nodes_are_where() -> None:
     assert [has_boards(name) for name in ("boards", "boards+docker", "docker", "netns")] == [
         True,
         True,

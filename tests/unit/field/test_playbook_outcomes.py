@@ -38,6 +38,6 @@ def test_each_host_is_done_failed_or_out_of_reach() -> None:
     assert seen == [("a", "Do it")]
 
 
-def test_who_failed_and_was_mended_is_done() -> None:
+def test_a_host_that_failed_and_was_repaired_is_done() -> None:
     outcome, _ = outcome_of(event("runner_on_failed", "a", msg="at first"), stats(["a"]))
     assert (outcome.done, outcome.failed) == (["a"], {})

@@ -27,7 +27,7 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[LabPlace, R
 
 
 @pytest.mark.parametrize("discard", [False, True])
-def test_only_boards_whose_data_is_home_or_that_have_none_are_cleared(
+def test_only_boards_whose_data_was_collected_or_that_have_none_are_cleared(
     places: tuple[LabPlace, RunPlace], monkeypatch: pytest.MonkeyPatch, discard: bool
 ) -> None:
     lab, run = places

@@ -50,7 +50,7 @@ def test_a_host_is_the_node_of_its_name_or_the_one_it_says(topology: Topology) -
     )
 
 
-def test_real_lines_and_interfaces_are_the_inventorys_to_say(topology: Topology) -> None:
+def test_the_inventory_names_real_links_and_interfaces(topology: Topology) -> None:
     hosts = {name: {"ansible_host": "192.0.2.9"} for name in ("slopes-0", "slopes-1")}
     stick = {"ansible_host": "192.0.2.3", "testbed_shape": False, "testbed_interface": "wwan0"}
     siren = boards_of(topology, {**hosts, "siren": stick})[-1]
@@ -117,7 +117,7 @@ def test_the_sample_inventory_is_right_for_its_topology(topology: Topology) -> N
         sample_inventory(topology, "field.yaml", ["192.0.2.1"], "pi")
 
 
-def test_the_sample_that_is_kept_is_what_the_command_writes(repository: Path) -> None:
+def test_the_stored_sample_is_what_the_command_writes(repository: Path) -> None:
     topologies = repository / "topologies"
     written = sample_inventory(load(topologies / "hillside.yaml"), "hillside.yaml", (), "pi")
     assert (topologies / "inventories" / "hillside.yml").read_text() == written

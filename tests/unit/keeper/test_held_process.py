@@ -30,14 +30,14 @@ def waiting() -> Iterator[HeldProcess]:
     held.close()
 
 
-def test_it_lives_until_it_is_ended(waiting: HeldProcess) -> None:
+def test_it_runs_until_it_is_ended(waiting: HeldProcess) -> None:
     assert waiting.poll() is None
     waiting.send_signal(signal.SIGKILL)
     waiting.wait()
     assert waiting.poll() == -signal.SIGKILL
 
 
-def test_its_exit_code_is_collected_once_and_kept() -> None:
+def test_its_exit_code_is_collected_once_and_remembered() -> None:
     held = HeldProcess(forked(7), ours=True)
     held.wait()
     assert held.poll() == held.poll() == 7

@@ -62,7 +62,7 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-def test_whatever_went_on_nothing_does_when_a_scenario_begins(steps):
+def test_no_partition_or_load_is_left_when_a_scenario_begins(steps):
     core = Core()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(actions, "partition", core)
@@ -82,7 +82,7 @@ def test_whatever_went_on_nothing_does_when_a_scenario_begins(steps):
     assert sender.loads == []
 
 
-def test_who_ends_a_load_hears_how_much_was_sent():
+def test_the_end_of_a_load_reports_how_much_was_sent():
     scenario, _ = keeper()
     scenario.load(1, ["a"], "b", 1e6, 100)
     assert scenario.unload(1) == {"sent": 3, "unsent": 1}

@@ -121,7 +121,7 @@ def test_fields_of_a_question_reach_the_core(path: Path, core: RememberingCore) 
         b'{"do": "status", "more": 1}\n',
     ],
 )
-def test_nonsense_is_refused_and_the_keeper_lives_on(path: Path, line: bytes) -> None:
+def test_nonsense_is_refused_and_the_keeper_goes_on(path: Path, line: bytes) -> None:
     with socket.socket(socket.AF_UNIX) as client:
         client.settimeout(5)
         client.connect(str(path))
@@ -133,14 +133,14 @@ def test_nonsense_is_refused_and_the_keeper_lives_on(path: Path, line: bytes) ->
     assert request(path, {"do": "status"})["ok"]
 
 
-def test_a_failure_is_told_with_its_next_step(path: Path) -> None:
+def test_a_failure_is_reported_with_its_next_step(path: Path) -> None:
     with pytest.raises(ControlError, match="no taps here; load the module"):
         request(path, {"do": "wire", "emulator": "relay", "links": []})
     with pytest.raises(ControlError, match="No such file"):
         request(path, {"do": "unwire", "nodes": []})
 
 
-def test_a_client_that_leaves_early_disturbs_nobody(path: Path) -> None:
+def test_a_client_that_disconnects_early_disturbs_no_other(path: Path) -> None:
     for line in (b'{"do": "sta', b'{"do": "status"}\n' * 3):
         with socket.socket(socket.AF_UNIX) as client:
             client.connect(str(path))
@@ -171,7 +171,7 @@ def begun(asking: ThreadPoolExecutor, path: Path, question: dict[str, Any]) -> F
     return answer
 
 
-def test_a_birth_holds_up_what_makes_nodes_and_nothing_else(
+def test_a_fork_delays_only_questions_that_make_nodes(
     path: Path, core: RememberingCore, asking: ThreadPoolExecutor
 ) -> None:
     forked = begun(asking, path, {"do": "bear", "nodes": ["a"]})
@@ -188,7 +188,7 @@ def test_a_birth_holds_up_what_makes_nodes_and_nothing_else(
     assert [what for what, _ in core.asked] == ["signal", "bear", "unwire"]
 
 
-def test_births_follow_one_another(
+def test_forks_follow_one_another(
     path: Path, core: RememberingCore, asking: ThreadPoolExecutor
 ) -> None:
     both = [begun(asking, path, {"do": "bear", "nodes": [name]}) for name in "ab"]
@@ -197,7 +197,7 @@ def test_births_follow_one_another(
     assert core.asked == [("bear", ["a"]), ("bear", ["b"])]
 
 
-def test_a_birth_that_fails_or_takes_too_long_is_refused_and_the_keeper_lives_on(
+def test_a_fork_that_fails_or_takes_too_long_is_refused_and_the_keeper_goes_on(
     path: Path, core: RememberingCore, asking: ThreadPoolExecutor
 ) -> None:
     failing = begun(asking, path, {"do": "bear", "nodes": ["a"]})
@@ -210,7 +210,7 @@ def test_a_birth_that_fails_or_takes_too_long_is_refused_and_the_keeper_lives_on
     assert request(path, {"do": "status"})["ok"]
 
 
-def test_one_client_hears_the_answers_in_the_order_of_its_questions(
+def test_one_client_gets_the_answers_in_the_order_of_its_questions(
     path: Path, core: RememberingCore
 ) -> None:
     with socket.socket(socket.AF_UNIX) as client:
@@ -220,11 +220,11 @@ def test_one_client_hears_the_answers_in_the_order_of_its_questions(
         time.sleep(0.1)
         os.write(core.birth, b".")
         with client.makefile("rb") as answers:
-            heard = [json.loads(answers.readline()) for _ in range(3)]
-    assert [list(one) for one in heard] == [["ok", "pids"], ["ok", "run", "nodes"], ["ok", "asked"]]
+            replies = [json.loads(answers.readline()) for _ in range(3)]
+    assert [list(one) for one in replies] == [["ok", "pids"], ["ok", "run", "nodes"], ["ok", "asked"]]
 
 
-def test_who_leaves_while_its_nodes_are_born_disturbs_nobody(
+def test_a_client_that_disconnects_while_its_nodes_are_forked_disturbs_no_other(
     path: Path, core: RememberingCore, asking: ThreadPoolExecutor
 ) -> None:
     with socket.socket(socket.AF_UNIX) as client:
@@ -237,7 +237,7 @@ def test_who_leaves_while_its_nodes_are_born_disturbs_nobody(
     assert core.asked == [("bear", ["a"]), ("unwire", ["a"])]
 
 
-def test_a_keeper_that_ends_breaks_off_a_birth(tmp_path: Path) -> None:
+def test_a_keeper_that_ends_interrupts_a_fork(tmp_path: Path) -> None:
     where, core = tmp_path / "ctl", RememberingCore()
     with socket.socket(socket.AF_UNIX) as listening, socket.socket(socket.AF_UNIX) as client:
         listening.bind(str(where))

@@ -23,7 +23,7 @@ def test_a_worker_answers(relay: Worker) -> None:
     assert relay.ask({"do": "counters"})["counters"]["forwarded"] == 0
 
 
-def test_a_refusal_is_told_in_the_workers_words(relay: Worker) -> None:
+def test_a_refusal_has_the_workers_message(relay: Worker) -> None:
     with pytest.raises(WorkerError, match=r"relay: unknown question 'dance'"):
         relay.ask({"do": "dance"})
     with pytest.raises(WorkerError, match="unknown link or missing field 'nobody'"):
@@ -73,7 +73,7 @@ def test_a_question_longer_than_a_pipe_arrives_whole(relay: Worker) -> None:
     assert relay.ask({"do": "counters", "more": "x" * (1 << 20)})["ok"]
 
 
-def test_nobody_waits_for_ever(tmp_path: Path) -> None:
+def test_no_question_waits_for_ever(tmp_path: Path) -> None:
     worker = Worker("mute", "timeit", {}, tmp_path / "mute.log")
     try:
         with pytest.raises(WorkerError):

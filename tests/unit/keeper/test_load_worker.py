@@ -53,7 +53,7 @@ def test_a_load_that_can_be_sent_is_sent_whole():
     assert one.left == 0
 
 
-def test_what_finds_no_room_in_a_queue_is_not_sent():
+def test_a_datagram_for_a_full_queue_is_not_sent():
     slow = Slow(1e-6, full=True)
     one = flow(0.25, slow)
     one.send(1.0, lambda: 1.0)

@@ -68,7 +68,7 @@ def test_all_of_a_lab_ends_and_nothing_else(lab: LabPlace, start: Start, tmp_pat
     assert [child.poll() for child in neighbours] == [None] * 4
 
 
-def test_who_does_not_heed_is_forced(
+def test_a_process_that_ignores_sigterm_is_killed(
     lab: LabPlace, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(processes, "STOP_GRACE_S", 0.1)
@@ -86,7 +86,7 @@ def test_a_stopped_process_ends_too(lab: LabPlace, start: Start) -> None:
     assert child.wait(5) == -15
 
 
-def test_whom_this_user_may_not_end_is_named(
+def test_a_process_that_this_user_may_not_end_is_named(
     lab: LabPlace, start: Start, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     child = start(marks(lab, "run", "keeper"))
@@ -113,7 +113,7 @@ def test_a_lab_without_processes_is_nothing_to_end(lab: LabPlace) -> None:
     assert end_marked(lab) == []
 
 
-def test_the_one_who_asks_is_not_ended(lab: LabPlace) -> None:
+def test_the_calling_process_is_not_ended(lab: LabPlace) -> None:
     code = (
         "import sys; from pathlib import Path; from testbed.places import LabPlace;"
         "from testbed.keeper.processes import end_marked; sys.exit(len(end_marked(LabPlace(Path(sys.argv[1])))))"

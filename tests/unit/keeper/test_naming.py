@@ -31,7 +31,7 @@ print(json.dumps({"child": look(pid), "parent": look("self")}))
 
 
 def test_the_fork_has_its_own_arguments_and_mark_and_the_parent_keeps_its() -> None:
-    told = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", FORK, "-" * 40],
         env={
             "PYTHONPATH": ":".join(sys.path),
@@ -44,7 +44,7 @@ def test_the_fork_has_its_own_arguments_and_mark_and_the_parent_keeps_its() -> N
         text=True,
         check=True,
     )
-    found = json.loads(told.stdout)
+    found = json.loads(result.stdout)
     arguments, environment = found["child"]
     assert arguments.rstrip("\0").split("\0") == [
         *(sys.executable, "-m", "nodes", "/lab/n/s1/node.json")
@@ -61,7 +61,7 @@ values = st.text(st.characters(codec="ascii", exclude_characters="\0"), max_size
 
 
 @given(st.dictionaries(names, values), values)
-def test_only_the_marks_change_and_the_room_goes(before: dict[str, str], role: str) -> None:
+def test_only_the_marks_change_and_the_padding_goes(before: dict[str, str], role: str) -> None:
     block = b"".join(f"{name}={value}\0".encode() for name, value in before.items())
     after = marked(block, {"ROLE": role})
     found = dict(line.split("=", 1) for line in after.decode().split("\0") if line)
@@ -69,12 +69,12 @@ def test_only_the_marks_change_and_the_room_goes(before: dict[str, str], role: s
     assert found == (expected | {"ROLE": role} if "ROLE" in before else expected)
 
 
-def test_the_role_of_the_longest_name_finds_room() -> None:
+def test_the_role_of_the_longest_name_fits() -> None:
     block = f"TESTBED_ROLE=nursery\0{PADDING_VARIABLE}={PADDING}\0".encode()
     assert len(marked(block, {"TESTBED_ROLE": f"node:{'n' * 40}"})) < len(block)
 
 
-def test_the_nursery_names_what_it_starts_like_python_would(repository: Path) -> None:
+def test_the_prefork_worker_names_nodes_like_python_would(repository: Path) -> None:
     from testbed.keeper.prefork_worker import COMMAND
 
     usage = subprocess.run(

@@ -73,7 +73,7 @@ def fork(prefork: Prefork, names: Sequence[str], config: str = "/lab/node.json")
     return list(forked)
 
 
-def test_who_comes_unexpectedly_has_a_nursery_of_its_own_which_ends(prefork, place):
+def test_an_unexpected_fork_has_a_worker_of_its_own_which_ends(prefork, place):
     assert fork(prefork, ["a", "b"]) == ["a", "b"]
     assert fork(prefork, ["c"]) == ["c"]
     assert [one.running for one in place.made] == [False, False]
@@ -93,13 +93,13 @@ def test_one_that_is_expected_is_there_before_and_stays_for_the_next(prefork, pl
     assert [one.running for one in place.made] == [False, False]
 
 
-def test_to_expect_births_twice_is_to_expect_them(prefork, place):
+def test_to_expect_forks_twice_is_to_expect_them(prefork, place):
     prefork.expect("/lab/node.json")
     prefork.expect("/lab/node.json")
     assert len(place.made) == 1
 
 
-def test_one_that_has_died_or_has_too_little_room_is_replaced(prefork, place):
+def test_a_worker_that_has_died_or_has_too_little_padding_is_replaced(prefork, place):
     prefork.expect("/lab/node.json")
     place.made[0].running = False
     prefork.reap()
@@ -111,7 +111,7 @@ def test_one_that_has_died_or_has_too_little_room_is_replaced(prefork, place):
     assert first.padding == second.padding < third.padding
 
 
-def test_a_nursery_that_fails_bears_nobody_and_another_takes_its_place(prefork, place):
+def test_a_worker_that_fails_forks_no_node_and_another_takes_its_place(prefork, place):
     prefork.expect("/lab/node.json")
     place.made[0].failing = "orders"
     with pytest.raises(WorkerError, match="it has ended"):
@@ -122,7 +122,7 @@ def test_a_nursery_that_fails_bears_nobody_and_another_takes_its_place(prefork, 
 
 
 @pytest.mark.parametrize("expected", [True, False])
-def test_who_is_known_is_known_whatever_comes_of_the_nursery(prefork, place, expected):
+def test_a_known_node_stays_known_if_its_worker_fails(prefork, place, expected):
     if expected:
         prefork.expect("/lab/node.json")
     worker = prefork.worker_for(["/lab/node.json"])
@@ -133,7 +133,7 @@ def test_who_is_known_is_known_whatever_comes_of_the_nursery(prefork, place, exp
     forked["a"].close()
 
 
-def test_a_birth_that_is_broken_off_leaves_no_nursery(prefork, place):
+def test_an_interrupted_fork_leaves_no_worker(prefork, place):
     worker = prefork.worker_for([])
     fork_ = prefork.fork([], worker)
     next(fork_)

@@ -19,12 +19,12 @@ print(*sorted(set(sys.modules) - before))
 """
 
 
-def test_brokers_load_nothing_after_their_birth() -> None:
+def test_brokers_load_nothing_after_their_fork() -> None:
     output = subprocess.check_output([sys.executable, "-c", MAKE_BROKERS], text=True)
     assert output.split() == []
 
 
-def test_it_bears_as_often_as_it_is_asked_and_ends_when_nobody_asks_any_more() -> None:
+def test_it_forks_as_often_as_it_is_asked_and_ends_with_its_input() -> None:
     worker = subprocess.Popen(
         [sys.executable, "-m", "testbed.keeper.prefork_worker"],
         stdin=subprocess.PIPE,

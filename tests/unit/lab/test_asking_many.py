@@ -51,7 +51,7 @@ def test_nodes_are_asked_side_by_side(node: Callable[[str, Answer], Path]) -> No
     assert request_all(paths, {"do": "status"}, 20.0).keys() == set("abcde")
 
 
-def test_who_is_gone_refuses_or_hangs_up_is_missing(
+def test_a_node_that_is_gone_refuses_or_hangs_up_is_missing(
     node: Callable[[str, Answer], Path], tmp_path: Path
 ) -> None:
     paths = {
@@ -63,7 +63,7 @@ def test_who_is_gone_refuses_or_hangs_up_is_missing(
     assert request_all(paths, {"do": "status"}) == {"well": {"ok": True, "state": "running"}}
 
 
-def test_each_is_told_its_own_and_a_refusal_is_an_error(
+def test_each_node_gets_its_own_order_and_a_refusal_is_an_error(
     node: Callable[[str, Answer], Path], tmp_path: Path
 ) -> None:
     everybody = threading.Barrier(2, timeout=20)
@@ -79,5 +79,5 @@ def test_each_is_told_its_own_and_a_refusal_is_an_error(
         request_each({tmp_path / "gone": {"do": "play"}})
 
 
-def test_nobody_is_asked_if_there_is_nobody() -> None:
+def test_no_node_is_asked_if_there_is_none() -> None:
     assert request_all({}, {"do": "status"}) == {}

@@ -44,7 +44,7 @@ def test_only_profiles_in_use_are_measured() -> None:
     assert [profile.name for profile in found.distinct] == ["a"]
 
 
-def test_profiles_that_differ_in_name_only_are_measured_once_and_told_for_each() -> None:
+def test_profiles_that_differ_in_name_only_are_measured_once_and_reported_for_each() -> None:
     twins = Profiles(topology(Profile("a", SLOW), Profile("b", SLOW), used=["b", "a"]))
     assert [profile.name for profile in twins.distinct] == ["a"]
     recorded = twins.spread([result("a", True)])
@@ -67,7 +67,7 @@ def test_a_bad_look_is_repeated_for_what_was_bad_only() -> None:
     assert [one["ok"] for one in found] == [True, True]
 
 
-def test_what_stays_bad_is_told_as_it_was_last_seen() -> None:
+def test_a_profile_that_stays_bad_is_reported_with_its_last_result() -> None:
     profiles = Profiles(topology(Profile("a", SLOW), used=["a"]))
     calibrator = Scripted(*([result("a", False, look)] for look in range(1, ATTEMPTS + 1)))
     (found,) = measure_quickly(calibrator, profiles, events()[1])

@@ -66,7 +66,7 @@ def test_a_node_is_started_again_alone_and_goes_on_with_what_it_is_still_to_publ
     assert read_manifest(record.run_place)["actions"][0]["targets"] == ["sensor"]
 
 
-def test_who_is_to_be_started_is_made_before_and_others_do_not_wait_for_it(file, place: FakePlace):
+def test_a_node_to_be_started_is_made_before_and_others_do_not_wait_for_it(file, place: FakePlace):
     record = up(LAB, file, place)
     place.backend.stop([SENSOR], ignore)
     place.backend.calls.clear()
@@ -89,7 +89,7 @@ def test_who_is_to_be_started_is_made_before_and_others_do_not_wait_for_it(file,
     assert all(each["t_ns"] >= each["due_ns"] for each in entries)
 
 
-def test_who_falls_and_is_started_at_once_is_started_after_it_has_fallen(
+def test_a_node_that_crashes_and_is_started_at_once_is_started_after_its_crash(
     file, place: FakePlace, monkeypatch
 ):
     record = up(LAB, file, place)
@@ -141,7 +141,7 @@ def test_what_cannot_be_done_is_a_warning_and_on_record_with_its_reason(
     assert "the keeper is gone" in entry["details"]["failed"]
 
 
-def test_who_was_to_be_down_until_the_end_is_started_when_the_scenario_is_over(
+def test_a_node_that_is_down_until_the_end_is_started_when_the_scenario_is_over(
     file, place: FakePlace
 ):
     record = up(LAB, file, place)
@@ -172,9 +172,7 @@ def test_a_node_that_does_not_start_is_a_warning_and_what_it_was_to_publish_is_n
     assert any("remaining publications of sensor" in text for text in texts)
 
 
-def test_commands_of_which_nobody_says_how_they_ended_are_a_warning(
-    file, place: FakePlace, monkeypatch
-):
+def test_commands_with_unknown_exit_codes_are_a_warning(file, place: FakePlace, monkeypatch):
     record = up(LAB, file, place)
 
     def gone() -> int | None:

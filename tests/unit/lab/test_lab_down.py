@@ -71,7 +71,7 @@ def test_down_and_status_work_with_a_damaged_record(place, file, content):
     assert lab_names() == []
 
 
-def test_status_tells_of_a_lab_whose_run_folder_was_deleted(place, file):
+def test_status_reports_a_lab_whose_run_folder_was_deleted(place, file):
     record = up(LAB, file, place)
     shutil.rmtree(record.run_folder)
     assert lab_status("valley").state == "damaged"

@@ -38,7 +38,7 @@ def test_play_warns_about_deliveries_that_never_came(place, file):
     assert "3 of 3 deliveries" in warned.text
 
 
-def test_the_death_of_one_receiver_is_told_and_the_others_are_waited_for(place, file):
+def test_the_death_of_one_receiver_is_reported_and_the_others_are_waited_for(place, file):
     town = another_siren("town")
     record = up(replace(LAB, nodes=(*LAB.nodes, town)), file, place)
     seen = []

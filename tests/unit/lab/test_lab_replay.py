@@ -141,7 +141,7 @@ def test_what_was_injected_after_the_end_is_played_too(run):
     assert replay_difference(what, again, within_ns=0).empty
 
 
-def test_a_difference_is_found_and_told(run):
+def test_a_difference_is_found_and_reported(run):
     what = replay_of(run)
     again = play_again(what, "simulated", ignore)
     rows = again.happened.read_text().splitlines()
@@ -186,9 +186,7 @@ def test_to_start_a_node_takes_a_while_which_is_no_lateness(run):
     assert read_manifest(run)["play"]["action_lateness"]["max_s"] < 1
 
 
-def test_what_was_lost_is_told_behind_all_else_also_when_the_end_is_seen_by_itself(
-    run, monkeypatch
-):
+def test_lost_messages_are_reported_last_also_when_the_end_is_seen_by_itself(run, monkeypatch):
     """All lines were read in an earlier look than the one that found the lab down."""
     for log in run.logs.glob("siren*"):
         log.write_text("")

@@ -53,7 +53,7 @@ def test_a_node_that_fails_in_a_running_lab_is_known_with_the_others_and_keeps_i
     assert manifest["warnings"] == [], "nothing had died"
 
 
-def test_nobody_waits_for_nodes_whose_broker_failed(place, file, monkeypatch):
+def test_nodes_whose_broker_failed_are_not_waited_for(place, file, monkeypatch):
     monkeypatch.setattr(up_module, "wait_until_ready", lambda *_, **__: pytest.fail("it waited"))
     place.failing = frozenset({"broker"})
     with pytest.raises(NodeFailure, match="could not create broker"):

@@ -23,7 +23,7 @@ def test_what_is_done_by_hand_is_on_record(file, place: FakePlace):
     assert entry["t_ns"] >= entry["due_ns"]
 
 
-def test_who_runs_is_not_started(file, place: FakePlace):
+def test_a_running_node_is_not_started(file, place: FakePlace):
     record = up(LAB, file, place)
     assert order_nodes(record, ["siren"], ActionKind.START, ignore, place) == []
     assert read_manifest(record.run_place)["actions"] == []
@@ -44,7 +44,7 @@ def test_what_failed_for_one_is_on_record_for_the_others(
     assert entry["targets"] == ["sensor"]
 
 
-def test_a_name_that_means_nobody_is_refused(file, place: FakePlace):
+def test_a_name_without_a_node_is_refused(file, place: FakePlace):
     record = up(LAB, file, place)
     with pytest.raises(InputError):
         order_nodes(record, ["nobody"], ActionKind.CRASH, ignore, place)

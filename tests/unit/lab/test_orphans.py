@@ -134,7 +134,7 @@ def test_a_lab_that_a_command_works_on_is_not_dead(places: Path) -> None:
     assert [found.name for found in dead_labs([], [])] == ["busy"]
 
 
-def test_a_dead_lab_of_another_state_folder_is_told_but_not_touched(places: Path) -> None:
+def test_a_dead_lab_of_another_state_folder_is_reported_but_not_touched(places: Path) -> None:
     elsewhere = LabPlace(places / "other" / "far")
     elsewhere.folder.mkdir(parents=True)
     (found,) = dead_labs([], [a_container(elsewhere)])
@@ -143,7 +143,7 @@ def test_a_dead_lab_of_another_state_folder_is_told_but_not_touched(places: Path
 
 
 @pytest.mark.parametrize("status", ["starting", "up", "played"])
-def test_a_run_whose_lab_vanished_is_told_and_kept(places: Path, status: str) -> None:
+def test_a_run_whose_lab_vanished_is_reported_and_stays(places: Path, status: str) -> None:
     folder = places / "c" / "valley-1"
     folder.mkdir(parents=True)
     (folder / "run.json").write_text(json.dumps({"lab": "valley", "status": status}))
@@ -163,7 +163,7 @@ def test_runs_that_ended_or_cannot_be_read_are_no_orphans(places: Path, document
     assert unfinished_runs([], []) == []
 
 
-def test_a_lock_is_stale_when_nobody_holds_it(places: Path) -> None:
+def test_a_lock_is_stale_when_no_process_holds_it(places: Path) -> None:
     with locked("valley"), locked("valley", "playing"):
         assert stale_locks() == []
     left = places / "s" / ".valley.changing"
@@ -191,7 +191,7 @@ def test_a_build_folder_is_left_when_its_builder_is_dead(places: Path) -> None:
     assert not left.exists()
 
 
-def test_orphan_processes_are_ended_and_nobody_else(start: Start, places: Path) -> None:
+def test_orphan_processes_are_ended_and_no_others(start: Start, places: Path) -> None:
     lost, kept = LabPlace.of("lost"), a_lab("kept")
     orphan, living = start(lost), start(kept)
     cleared = remove_orphans(places / "s")
@@ -211,7 +211,7 @@ def test_a_process_that_took_a_dead_ones_number_is_not_ended(
     assert marked_process(innocent.pid) == innocent
 
 
-def test_without_an_engine_the_rest_is_found_and_the_gap_is_told(
+def test_without_an_engine_the_rest_is_found_and_the_gap_is_reported(
     monkeypatch: pytest.MonkeyPatch, places: Path
 ) -> None:
     def refuse() -> list[Container]:

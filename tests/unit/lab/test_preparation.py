@@ -32,7 +32,7 @@ def test_nothing_happens_before_the_act_and_what_follows_knows_of_what_went_befo
         assert acts[3]() == Outcome()
 
 
-def test_links_are_nobody_elses_while_they_are_made_ready(file, place: FakePlace):
+def test_no_other_command_changes_links_while_events_are_prepared(file, place: FakePlace):
     record = up(LAB, file, place)
     preparation = ActionPreparation(record, LAB, ignore, place)
     with preparation.prepare([CUT]), pytest.raises(InputError), locked(record.name):

@@ -16,11 +16,11 @@ def repairs_in(*steps: tuple[StepKind, str], status: str = "up") -> str:
     return found[1] if found else sentence
 
 
-def test_a_node_that_was_made_anew_is_not_told_twice():
+def test_a_node_that_was_made_anew_is_not_reported_twice():
     assert repairs_in((StepKind.CREATE, "a"), (StepKind.START, "a")) == "made anew: a"
 
 
-def test_a_program_that_had_ended_is_told_beside_what_was_made_anew():
+def test_a_program_that_had_ended_is_reported_beside_nodes_made_anew():
     assert repairs_in((StepKind.START, "c")) == "started anew: c"
     steps = (StepKind.CREATE, "a"), (StepKind.START, "a"), (StepKind.START, "c")
     assert repairs_in(*steps) == "made anew: a; started anew: c"

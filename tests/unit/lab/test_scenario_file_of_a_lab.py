@@ -33,7 +33,7 @@ def lab(place: FakePlace, file):
     return up(load(file), file, place)
 
 
-def test_the_scenario_of_the_file_is_played_and_kept(lab, places):
+def test_the_scenario_of_the_file_is_played_and_stored(lab, places):
     scenario = places / "later.yaml"
     scenario.write_text(LATER)
     replace_scenario(lab, scenario)

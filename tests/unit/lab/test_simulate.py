@@ -61,7 +61,7 @@ def test_a_slow_processor_delays_what_it_handles() -> None:
     )  # sensor and broker; the jitter is another one then
 
 
-def test_nobody_doubts_it_for_the_machine_or_the_captures() -> None:
+def test_a_simulated_run_is_trusted_despite_machine_and_captures() -> None:
     run = read_run(simulate(load(MINIMAL), MINIMAL, ignore).folder)
     evidence = Evidence(0.0, (), {}, 0, 0, 0, lost_deliveries=0)
     assert run.simulated
@@ -108,7 +108,7 @@ def test_messages_that_do_not_come_in_time_are_a_warning(tmp_path: Path) -> None
     assert not read_manifest(run)["play"]["settled"]
 
 
-def test_a_bar_is_shown_to_those_who_wait_for_more_than_two_seconds() -> None:
+def test_a_bar_is_shown_after_two_seconds() -> None:
     emitted: list[Event] = []
     now = 100.0
     bar = Bar(10, emitted.append, clock=lambda: now)

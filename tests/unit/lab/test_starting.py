@@ -25,7 +25,7 @@ OTHER = TimedAction(0, ActionKind.START, ("siren",))
 WAIT_S = 30
 
 
-def test_who_is_being_started_is_waited_for_only_if_it_is_concerned():
+def test_a_starting_node_is_waited_for_only_if_an_event_concerns_it():
     go = threading.Event()
 
     @contextmanager
@@ -64,7 +64,7 @@ def test_they_are_made_ready_side_by_side_and_started_at_their_time():
 
 
 @pytest.mark.parametrize("early", [True, False])
-def test_what_fails_is_told_for_the_record_at_its_time(early: bool):
+def test_a_failed_start_is_recorded_at_its_time(early: bool):
     def fail() -> list[str]:
         raise TestbedError("no room")
 
@@ -86,7 +86,7 @@ def prepared_start(record: LabRecord, place: FakePlace, *names: str) -> Start:
     return prepare_start(names, place.backend, LAB, Journal(record.run_place.journal))
 
 
-def test_who_is_made_ready_waits_at_its_gate_and_the_journal_knows_already(file, place: FakePlace):
+def test_a_prepared_node_waits_at_its_gate_and_is_in_the_journal(file, place: FakePlace):
     record = up(LAB, file, place)
     place.backend.stop([SIREN], ignore)
     place.backend.calls.clear()
@@ -109,7 +109,7 @@ def test_a_link_that_went_with_its_node_comes_up_when_it_is_started(file, place:
     assert [what for what, _ in place.backend.calls[3:]] == ["captured", "started"]
 
 
-def test_who_has_not_finished_leaving_is_ended_first(file, place: FakePlace):
+def test_a_node_that_is_still_stopping_is_ended_first(file, place: FakePlace):
     record = up(LAB, file, place)
     place.backend.calls.clear()
     prepared_start(record, place, "siren")()
@@ -121,7 +121,7 @@ def test_who_has_not_finished_leaving_is_ended_first(file, place: FakePlace):
     assert place.backend.calls == recorded
 
 
-def test_who_cannot_be_made_is_not_started_and_the_others_are(
+def test_a_node_that_cannot_be_made_is_not_started_and_the_others_are(
     file, place: FakePlace, monkeypatch: pytest.MonkeyPatch
 ):
     record = up(LAB, file, place)
