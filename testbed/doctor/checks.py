@@ -199,9 +199,8 @@ def _how_to_start_it_by_hand(facts: Facts) -> str:
 
 
 SPARK_MEMORY = 3 << 30  # driver, Python workers and the JVM together, measured on the demo's size
-NODE_MEMORY = (
-    25 << 20
-)  # 16 MiB of a node and its container's shim were measured; the rest is for its queue
+# 16 MiB of a node and its container's shim were measured; the rest is for its queue.
+NODE_MEMORY = 25 << 20
 LOW_DISK = 2 << 30
 NO_DISK = 200 << 20
 MANY_NODES = 500
@@ -265,7 +264,7 @@ def processes(facts: Facts) -> Check:
     """The limit of processes: the smallest of the kernel's, the container's and systemd's."""
     left, setting = facts.tasks
     containers = max(0, left) // TASKS_PER_CONTAINER
-    found = f"room for {left} more, about {containers} containers ({setting})"
+    found = f"{left} more can start, about {containers} containers ({setting})"
     if containers >= MANY_NODES:
         return Check("processes", "ok", found)
     repairs: tuple[Repair, ...] = ()

@@ -38,9 +38,8 @@ class Facts:
     python: tuple[int, int, int]
     root: bool
     namespaces: tuple[bool, str]
-    refusing: (
-        tuple[str, str] | None
-    )  # the kernel's setting that forbids them, and the value that allows them
+    # The kernel's setting that forbids them, and the value that allows them.
+    refusing: tuple[str, str] | None
     netem: bool
     tbf: bool
     tun: str  # why taps cannot be made, or empty

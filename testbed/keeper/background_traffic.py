@@ -101,9 +101,8 @@ class Loads:
     def _open_sink(self, namespace: str, address: str) -> None:
         if address not in self._sinks:
             self._sinks[address] = sink = _socket(namespace)
-            with suppress(
-                OSError
-            ):  # a program of the user has the port, and receives the datagrams
+            # If a program of the user has the port, that program receives the datagrams.
+            with suppress(OSError):
                 sink.bind((address, DISCARD))
 
 

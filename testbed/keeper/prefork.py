@@ -43,9 +43,8 @@ class PreforkWorker(Worker):
         return answer
 
 
-MakeWorker = Callable[
-    [str], PreforkWorker
-]  # with an argument that makes its command line long enough
+# With an argument that makes its command line long enough.
+MakeWorker = Callable[[str], PreforkWorker]
 Forked = tuple[dict[str, HeldProcess], dict[str, str]]
 
 

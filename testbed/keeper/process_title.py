@@ -10,10 +10,8 @@ from pathlib import Path
 
 PADDING_VARIABLE = "TESTBED_ROOM"  # an environment variable that only takes up space
 PADDING = "-" * 64
-_ARGUMENTS, _ENVIRONMENT = (
-    45,
-    47,
-)  # their places in /proc/self/stat, counted from after the command's name
+# Positions of their addresses in /proc/self/stat, counted from after the command's name.
+_ARGUMENTS, _ENVIRONMENT = 45, 47
 
 
 def padding_for(words: Sequence[str]) -> str:

@@ -13,9 +13,8 @@ from nodes.runtime.lifecycle import STOP_WITHIN_S
 from testbed.errors import TestbedError
 from testbed.places import MARK, ROLE_MARK, RUN_MARK, LabPlace
 
-STOP_GRACE_S = (
-    STOP_WITHIN_S + 1.0
-)  # between SIGTERM and SIGKILL; the rest is for a slow interpreter
+# Between SIGTERM and SIGKILL; the rest is for a slow interpreter.
+STOP_GRACE_S = STOP_WITHIN_S + 1.0
 _FORCED_S = 5.0
 _BETWEEN_SCANS_S = 0.02
 _MOST_ROUNDS = 50
@@ -140,9 +139,8 @@ def _send(handle: int, number: int) -> None:
     with suppress(ProcessLookupError):
         signal.pidfd_send_signal(handle, number)
         if number is signal.SIGTERM:
-            signal.pidfd_send_signal(
-                handle, signal.SIGCONT
-            )  # so that a stopped process gets it, too
+            # So that a stopped process gets it, too.
+            signal.pidfd_send_signal(handle, signal.SIGCONT)
 
 
 def _all_gone(handles: set[int], patience_s: float) -> bool:

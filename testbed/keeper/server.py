@@ -59,9 +59,8 @@ class Server:
         self._ended = False
         self._unread: dict[socket.socket, bytes] = {}
         self._pending: _Pending | None = None
-        self._deferred: deque[tuple[socket.socket, bytes]] = (
-            deque()
-        )  # questions that wait for the pending answer
+        # Questions that wait for the pending answer.
+        self._deferred: deque[tuple[socket.socket, bytes]] = deque()
         self._listening = listening
         listening.setblocking(False)
         self._selector.register(listening, selectors.EVENT_READ, self._accept)

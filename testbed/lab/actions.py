@@ -116,9 +116,8 @@ class Actions:
         self._record = record
         self._topology = topology
         self.timeline = list(timeline)  # also the publications that triggers have added
-        self.skipped: set[Action] = (
-            set()
-        )  # publications that were due while their node was being started again
+        # Publications that were due while their node was being started again.
+        self.skipped: set[Action] = set()
         self.agenda = agenda
         self._observer = LabObserver(record, topology)
         self._emit = emit

@@ -76,9 +76,8 @@ def record_publications(run: RunPlace) -> Lateness | None:
     late = lateness(row.late_ns for row in rows if row.late_ns is not None)
     if play:
         incidents = incidents_of(recorded(manifest), start_ns, as_due=True)
-        due = without_the_fallen(
-            planned, incidents
-        )  # only now it is known which nodes were down when
+        # Only now it is known which nodes were down when.
+        due = without_the_fallen(planned, incidents)
         counts = {
             "planned": len(due),
             "published": len(rows),

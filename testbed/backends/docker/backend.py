@@ -129,9 +129,8 @@ class DockerBackend(LocalBackend):
         externals = [node for node in nodes if node.external]
         servers = [node for node in externals if node.external and node.external.port]
         failed = self._start_external(servers, done)
-        if len(servers) < len(
-            externals
-        ):  # some clients give up if their server does not listen yet
+        # Some clients give up if their server does not listen yet.
+        if len(servers) < len(externals):
             wait_for_ports(self._lab, [node for node in servers if node.name not in failed])
             clients = [node for node in externals if node not in servers]
             failed |= self._start_external(clients, done)

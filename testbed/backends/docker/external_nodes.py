@@ -117,9 +117,8 @@ def external_container(
         Mount(inside, str(path), type="bind", read_only=True) for inside, path in files.items()
     ]
     if HOSTS not in files:
-        mounts.append(
-            Mount(HOSTS, str(_hosts(lab, node)), type="bind")
-        )  # writable: some programs write to it
+        # Writable: some programs write to it.
+        mounts.append(Mount(HOSTS, str(_hosts(lab, node)), type="bind"))
     return {
         "image": image,
         "command": list(external.command) or None,
@@ -173,9 +172,8 @@ def _write(path: Path, content: str) -> None:
 
 _PAUSE_S = 0.1
 _LISTEN = "0A"  # state of a socket in /proc/net/tcp
-_LOOPBACK = re.compile(
-    "([0-9A-F]{24})?[0-9A-F]{6}7F|0{24}01000000"
-)  # its addresses: 127.x.x.x, ::1
+# Loopback addresses in /proc/net/tcp: 127.x.x.x, ::1.
+_LOOPBACK = re.compile("([0-9A-F]{24})?[0-9A-F]{6}7F|0{24}01000000")
 
 
 def external_containers(lab: LabPlace) -> list[Container]:

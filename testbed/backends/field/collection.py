@@ -166,9 +166,8 @@ def fetch(
         _append(connections, board, path, board_paths, target, have, size)
         if _sum(target) == entry["sha256"]:
             return
-    anew = target.with_name(
-        f".{target.name}.anew"
-    )  # do not overwrite the local copy: it may stay the only one
+    # Do not overwrite the local copy: it may stay the only one.
+    anew = target.with_name(f".{target.name}.anew")
     try:
         _append(connections, board, path, board_paths, anew, 0, size)
         if _sum(anew) != entry["sha256"]:

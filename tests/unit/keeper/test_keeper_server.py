@@ -221,7 +221,11 @@ def test_one_client_gets_the_answers_in_the_order_of_its_questions(
         os.write(core.birth, b".")
         with client.makefile("rb") as answers:
             replies = [json.loads(answers.readline()) for _ in range(3)]
-    assert [list(one) for one in replies] == [["ok", "pids"], ["ok", "run", "nodes"], ["ok", "asked"]]
+    assert [list(one) for one in replies] == [
+        ["ok", "pids"],
+        ["ok", "run", "nodes"],
+        ["ok", "asked"],
+    ]
 
 
 def test_a_client_that_disconnects_while_its_nodes_are_forked_disturbs_no_other(
