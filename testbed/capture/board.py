@@ -1,7 +1,7 @@
 """capture.pyz: captures one interface of a board, both directions, until SIGTERM.
 
 Made to be cut off at any moment: the file holds whole records only, is brought to the disk every few seconds, and is
-continued by the next start. What the disk does not take is counted, and told in the account.
+continued by the next start. Records that the disk does not take are counted in the statistics file.
 """
 
 import argparse
@@ -28,13 +28,13 @@ from testbed.capture.pcap import PcapFile
 from testbed.capture.sockets import LONGEST_FRAME, CaptureSocket, termination
 from testbed.errors import TestbedError
 
-# A board's account of its capture: a small JSON file, renewed each second, for whoever collects.
+# The statistics of a board's capture: a small JSON file, renewed each second, for `testbed collect`.
 #
-# A capture that goes on after a break goes on with its account; between which moments nobody listened stands in `gaps`.
+# A capture that continues after a break continues its statistics; `gaps` lists the times without a capture.
 
 
 class CaptureStatistics:
-    """Counts, the time that they are of, and what went wrong."""
+    """Counts, the time that they cover, and errors."""
 
     def __init__(self, path: Path, began_ns: int, goes_on: bool) -> None:
         self._path = path
@@ -49,7 +49,7 @@ class CaptureStatistics:
     def write(
         self, counts: Mapping[str, int], now_ns: int, error: str = "", *, ended: bool = False
     ) -> bool:
-        """Put it on the disk, whole; False if there is no room even for that."""
+        """Write the file as a whole; False if the disk is full even for that."""
         data = {
             "packets": counts["packets"],
             "bytes": counts["bytes"],
@@ -72,7 +72,7 @@ class CaptureStatistics:
         return True
 
     def _overwrite(self, text: bytes) -> bool:
-        """A full disk still takes what needs no more room than before: spaces at the end mean nothing in JSON."""
+        """A full disk still takes what needs no more space than before: spaces at the end mean nothing in JSON."""
         try:
             with self._path.open("r+b", buffering=0) as file:
                 padded = text.ljust(os.fstat(file.fileno()).st_size)
@@ -92,7 +92,7 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 
 # Finds out whether packets of peers are shaped on their way into a board (`nodes.board.shaping`), and where they
-# come out again: the interface itself hears them before that.
+# come out again: the interface itself receives them before that.
 
 
 _INTERFACES = Path("/sys/class/net")
@@ -100,7 +100,7 @@ _INTERFACES = Path("/sys/class/net")
 
 @dataclass(frozen=True, slots=True)
 class Shaper:
-    """The device that such packets come through, and whose they are."""
+    """The device that such packets come through, and the networks of their senders."""
 
     device: str
     peers: tuple[IPv4Network, ...]
@@ -124,14 +124,14 @@ def shaper_of(interface: str, before: Shaper | None) -> Shaper | None:
 
 
 RELEASE_INTERVAL_S = 0.08  # a record is in its file after at most two of these
-CHECK_INTERVAL_S = 1.0  # so often the account is written and the interface looked at
+CHECK_INTERVAL_S = 1.0  # so often the statistics are written and the interface is checked
 SYNC_INTERVAL_S = 5.0  # so much a loss of power may cost
 NAP_S = 0.005  # after a quiet round: many packets are then taken at once instead of one by one
 MOST_PORTS = 16
 
 
 class Recorder:
-    """The ears on one interface, and the loop that serves them."""
+    """The sockets on one interface, and the loop that serves them."""
 
     def __init__(self, interface: str, ports: Sequence[int], link: CapturedLink) -> None:
         self._interface = interface
@@ -146,8 +146,8 @@ class Recorder:
         self._interface_socket = self._open(interface, interface_filter(ports))
         self.check()
 
-    def serve(self, account: CaptureStatistics) -> None:
-        """Until SIGTERM; then everything heard is in the file."""
+    def serve(self, statistics: CaptureStatistics) -> None:
+        """Run until SIGTERM; then everything received is in the file."""
         with termination() as wakeup:
             self._poll.register(wakeup, select.EPOLLIN)
             ended = False
@@ -159,7 +159,7 @@ class Recorder:
                     release_at = now + RELEASE_INTERVAL_S
                 if now >= check_at:
                     self.check()
-                    account.write(self._link.counts(), time.time_ns(), self.error())
+                    statistics.write(self._link.counts(), time.time_ns(), self.error())
                     check_at = now + CHECK_INTERVAL_S
                 until = check_at if self._link.idle else min(check_at, release_at)
                 received = behind = False
@@ -174,7 +174,7 @@ class Recorder:
             for sock in self._sockets.values():
                 self._link.drain(sock, self._buffer, time.time_ns())
             self._link.finish()
-            account.write(self._link.counts(), time.time_ns(), self.error(), ended=True)
+            statistics.write(self._link.counts(), time.time_ns(), self.error(), ended=True)
 
     def error(self) -> str:
         """What is wrong now, or was with the disk."""
@@ -198,7 +198,7 @@ class Recorder:
             if shaper:
                 self._shaper_socket = self._open(shaper.device, shaper_filter(self._ports, peers))
             self._interface_socket.choose(interface_filter(self._ports, peers))
-        except OSError:  # the device is gone again, or the interface: the next look will tell
+        except OSError:  # the device is gone again, or the interface: the next check will show it
             return
         self._shaper = shaper
 
@@ -253,12 +253,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         file = PcapFile(asked.file, asked.snaplen)
         link = CapturedLink(asked.interface, file, asked.snaplen)
-        account = CaptureStatistics(asked.account, began_ns, goes_on=file.before.end > 0)
+        statistics = CaptureStatistics(asked.account, began_ns, goes_on=file.before.end > 0)
         try:
             recorder = Recorder(asked.interface, asked.without_port, link)
         except OSError as error:
             sentence = f"cannot listen on {asked.interface}: {error.strerror or error}"
-            account.write(link.counts(), time.time_ns(), sentence, ended=True)
+            statistics.write(link.counts(), time.time_ns(), sentence, ended=True)
             return _report_failure(sentence, TestbedError.exit_code)
     except TestbedError as error:
         return _report_failure(f"{error.message}; {error.hint}", error.exit_code)
@@ -267,7 +267,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             f"cannot write {asked.file}: {error.strerror}", TestbedError.exit_code
         )
     _keep_on_disk(asked.file)
-    recorder.serve(account)
+    recorder.serve(statistics)
     _sync(asked.file)
     return 0
 

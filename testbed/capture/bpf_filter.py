@@ -1,7 +1,7 @@
-"""What an ear on a board leaves out, as programs that the kernel runs: what they drop costs nothing. Pure.
+"""BPF filters of the capture on a board: the kernel drops what they leave out. Pure.
 
-The connections that the lab is led by (SSH) are left out, at any ear. Where packets of peers are shaped on their way
-in, the interface hears them before the shaper: there they are left out, and heard behind it, on the shaper's device.
+All of them leave out the connections that control the lab (SSH). Where packets of peers are shaped on their way in, the
+interface receives them before the shaper: its filter leaves them out, and the shaper's device captures them.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -24,12 +24,12 @@ _NO_BORROW = 256  # more than the longest IPv4 header: keeps a difference above 
 
 
 def interface_filter(ports: Sequence[int], elsewhere: Iterable[IPv4Network] = ()) -> Program:
-    """For an interface: all but these TCP ports, and what comes in from those who are heard elsewhere."""
+    """For an interface: all but these TCP ports, and but packets from networks that are captured elsewhere."""
     return b.assemble([*_not_from(list(elsewhere)), *_not_to(ports), *_end()])
 
 
 def shaper_filter(ports: Sequence[int], peers: Iterable[IPv4Network]) -> Program:
-    """For the shaper's device: what peers sent, but these ports. The kernel may say something of its own there."""
+    """For the shaper's device: what peers sent, but these ports. The kernel may send packets of its own there."""
     return b.assemble(
         [
             Step(b.LOAD_HALF, _TYPE),

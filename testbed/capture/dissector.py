@@ -1,7 +1,7 @@
 """A dissector for Wireshark, in Lua, made from the field table of `nodes.protocol.wire` and `nodes.protocol.labels`.
 
 A WebSocket frame on a broker's port is a chunk: a whole message, a label and a whole message, several behind their
-lengths, or a piece. The header stands in a message's first piece, which no label tells from the others: of pieces only
+lengths, or a piece. The header stands in a message's first piece, which no label marks: of pieces only
 label, level and bytes are shown.
 """
 

@@ -1,4 +1,4 @@
-"""One captured link: two ears, one file, and the account of what went from these into that."""
+"""One captured link: two sockets, one file, and the statistics of what went from these into that."""
 
 from operator import itemgetter
 
@@ -43,22 +43,22 @@ class ReorderBuffer:
         return everything
 
 
-MOST_HELD = 65536  # records of a link kept in memory while its ears are behind
+MOST_HELD = 65536  # records of a link kept in memory while its sockets are behind
 
 
 class CapturedLink:
-    """Takes records from its ears and brings them, in order, into its file."""
+    """Takes records from its sockets and writes them, in order, to its file."""
 
     def __init__(self, name: str, file: PcapFile, snaplen: int) -> None:
         self.name = name
         self.file = file
         self.snaplen = snaplen
         self.sockets: list[CaptureSocket] = []
-        self._behind: set[CaptureSocket] = set()  # ears that had more than one burst waiting
+        self._behind: set[CaptureSocket] = set()  # sockets that had more than one burst waiting
         self._waiting = ReorderBuffer()
         self._packets = file.before.packets
         self._bytes = file.before.on_the_wire
-        self._dropped = 0  # by closed ears and by the disk
+        self._dropped = 0  # by closed sockets and by the disk
         self._newest_ns = 0
 
     def cut_at(self, snaplen: int) -> None:
@@ -68,7 +68,7 @@ class CapturedLink:
             self.snaplen = snaplen
 
     def take(self, sock: CaptureSocket, buffer: memoryview) -> bool:
-        """One burst from an ear; whether more may be waiting there."""
+        """Take one burst from a socket; whether more may be waiting there."""
         records, more = sock.receive(buffer[: self.snaplen])
         if more:
             self._behind.add(sock)
@@ -82,29 +82,29 @@ class CapturedLink:
         return more
 
     def drain(self, sock: CaptureSocket, buffer: memoryview, until_ns: int) -> None:
-        """All that waits at an ear; on a link that never falls silent, all up to that time."""
+        """Take all that waits at a socket; on a link that never falls silent, all up to that time."""
         while self.take(sock, buffer) and self._newest_ns < until_ns:
             pass
 
     @property
     def idle(self) -> bool:
-        """Everything heard is in the file."""
+        """Whether everything received is in the file."""
         return not len(self._waiting)
 
     def release(self) -> None:
-        """Write what was held back long enough; wait while an ear is behind, or the order would suffer."""
+        """Write what was held back long enough; wait while a socket is behind, or the order would suffer."""
         if not self._behind or len(self._waiting) > MOST_HELD:
             self._write(self._waiting.release())
 
     def close_socket(self, sock: CaptureSocket) -> None:
-        """Hear no more there; its drops stay counted."""
+        """Close one socket; its drops stay counted."""
         self._dropped += sock.dropped()
         self._behind.discard(sock)
         self.sockets.remove(sock)
         sock.close()
 
     def finish(self) -> None:
-        """Write everything received so far, close the file. Sockets close by `close_socket` or with the process."""
+        """Write everything received so far and close the file. The sockets stay open until `close_socket`."""
         self._write(self._waiting.release_all())
         self.file.close()
 

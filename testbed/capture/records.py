@@ -10,7 +10,7 @@ from testbed.errors import InputError
 
 # Puts what two sockets of a link delivered into one order: by time stamp.
 #
-# A link is heard at both ends, and neither socket knows of the other. A record is therefore held back for one whole
+# A link is captured at both ends, and neither socket knows of the other. A record is therefore held back for one whole
 # interval between two releases; whatever the other socket still had from before that is in by then. No clock is asked:
 # a step of the machine's clock neither holds a record for ever nor lets it go too early.
 

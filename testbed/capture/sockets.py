@@ -1,6 +1,6 @@
-"""One ear: a scapy listening socket on one interface, with the kernel's own time stamps.
+"""The capture socket: a scapy listening socket on one interface, with the kernel's own time stamps.
 
-In a lab it hears only what comes in: each link has an ear at both ends. A board has one, which hears both directions.
+In a lab it receives only what comes in: each link has a socket at both ends. A board has one for both directions.
 
 scapy's `recv_raw` turns the time into a float and so loses the nanoseconds; here the packet is received as it is.
 """
@@ -25,7 +25,7 @@ from testbed.capture.records import Record
 
 LONGEST_FRAME = 65535
 RECEIVE_BUFFER = 16 << 20  # bytes; taken only while packets wait
-BURST = 256  # packets taken from one ear before the others have their turn
+BURST = 256  # packets taken from one socket before the others have their turn
 
 _ETH_P_ALL = 0x0003
 _ARPHRD_ETHER = 1
@@ -56,9 +56,9 @@ if conf.default_l2 is None:
 
 
 class CaptureSocket(L2ListenSocket):  # type: ignore[misc]  # scapy has no types
-    """Hears the frames of one interface, which may still be down. To be made inside its namespace.
+    """Receives the frames of one interface, which may still be down. To be made inside its namespace.
 
-    `outgoing`: also those that it sends. `only`: a program of the kernel's (nodes.board.bpf) that chooses.
+    `outgoing`: also the frames that it sends. `only`: a BPF program (nodes.board.bpf) that filters.
     """
 
     ins: socket.socket
@@ -72,7 +72,7 @@ class CaptureSocket(L2ListenSocket):  # type: ignore[misc]  # scapy has no types
     ) -> None:
         self._dropped = 0
         try:
-            # Protocol 0 hears nothing: all options are in place before the first frame, and none of a
+            # Protocol 0 receives nothing: all options are in place before the first frame, and none of a
             # neighbouring interface slips in before the socket is bound.
             super().__init__(iface=_interface(ifname), type=0, promisc=False, nofilter=1)
             if self.ins.getsockname()[3] != _ARPHRD_ETHER:
@@ -91,7 +91,7 @@ class CaptureSocket(L2ListenSocket):  # type: ignore[misc]  # scapy has no types
             raise
 
     def choose(self, program: Sequence[tuple[int, int, int, int]]) -> None:
-        """Hear only what this program takes, from now on."""
+        """Receive only frames that this program accepts, from now on."""
         code = b"".join([_INSTRUCTION.pack(*one) for one in program])
         memory = ctypes.create_string_buffer(code, len(code))
         about = _PROGRAM.pack(len(program), ctypes.addressof(memory))
@@ -109,7 +109,7 @@ class CaptureSocket(L2ListenSocket):  # type: ignore[misc]  # scapy has no types
             except OSError as error:
                 if error.errno != errno.ENETDOWN:
                     raise
-                continue  # said once each time the interface goes down
+                continue  # reported once each time the interface goes down
             records.append(_record(length, buffer, ancillary))
         return records, True
 
@@ -124,7 +124,7 @@ class CaptureSocket(L2ListenSocket):  # type: ignore[misc]  # scapy has no types
         try:
             answer = self.ins.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, _STATISTICS.size)
         except OSError as error:
-            if error.errno != errno.EOPNOTSUPP:  # qemu does not ask the kernel for it: nobody knows
+            if error.errno != errno.EOPNOTSUPP:  # qemu does not ask the kernel for it: unknown
                 raise
         else:
             self._dropped += _STATISTICS.unpack(answer)[1]
@@ -132,7 +132,7 @@ class CaptureSocket(L2ListenSocket):  # type: ignore[misc]  # scapy has no types
 
 
 def _record(length: int, buffer: memoryview, ancillary: list[tuple[int, int, bytes]]) -> Record:
-    """What the kernel said of one frame; a VLAN tag, which it hands over separately, is put back."""
+    """One frame with the kernel's time stamp; a VLAN tag, which it hands over separately, is put back."""
     time_ns = 0
     data = bytes(buffer[:length])
     for level, kind, content in ancillary:
@@ -161,12 +161,12 @@ def _enlarge_buffer(sock: socket.socket) -> None:
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, RECEIVE_BUFFER)
 
 
-# How a capture process is told to end.
+# The end of a capture process.
 
 
 @contextmanager
 def termination() -> Iterator[int]:
-    """A descriptor that becomes readable on SIGTERM. Ctrl-C is left to whoever started the lab."""
+    """A descriptor that becomes readable on SIGTERM. Ctrl-C is left to the command that started the lab."""
     reading, writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     signal.set_wakeup_fd(writing)
     signal.signal(signal.SIGTERM, lambda *_: None)

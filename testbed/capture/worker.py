@@ -1,4 +1,4 @@
-"""The capture process of a lab: hears all links at once and writes one file a link, until it is told to stop.
+"""The capture process of a lab: it captures all links and writes one file a link, until a stop request.
 
     {"do": "add", "links": [{"link", "path", "snaplen", "up": {"ns", "ifname"}, "down": {"ns", "ifname"}}]}
     {"do": "stats"}     packets, bytes, dropped per link so far
@@ -69,7 +69,7 @@ class CaptureOrder:
 
 
 class Worker:
-    """The links, their ears, and the loop that serves them."""
+    """The links, their sockets, and the loop that serves them."""
 
     def __init__(self) -> None:
         self._links: dict[str, CapturedLink] = {}
@@ -83,7 +83,7 @@ class Worker:
         self._finished = False
 
     def run(self) -> None:
-        """Serve until told to stop."""
+        """Serve until a stop request."""
         with termination() as wakeup:
             self._poll.register(_INPUT, select.EPOLLIN)
             self._poll.register(wakeup, select.EPOLLIN)
@@ -110,7 +110,7 @@ class Worker:
                     time.sleep(NAP_S)
 
     def _update_shared_counters(self, received: bool) -> None:
-        """How many packets were lost so far; asked only while some come, as silence loses none."""
+        """Publish how many packets were lost so far; only while packets come, as an idle link loses none."""
         now = time.monotonic()
         if received and self._unreported_since is None:
             self._unreported_since = now
@@ -127,9 +127,8 @@ class Worker:
         if not link.idle:
             self._due.add(link)
         if mask & select.EPOLLERR and not more and sock.gone:
-            self._close_socket(
-                link, sock
-            )  # else it would keep the namespace of a removed node alive
+            # An open socket would keep the namespace of a removed node alive.
+            self._close_socket(link, sock)
         return more
 
     def _release(self) -> None:
@@ -222,14 +221,14 @@ class Worker:
         link.close_socket(sock)
 
     def close(self) -> None:
-        """Close the ears. The kernel takes 10 ms and more for each, but for many at once no longer."""
+        """Close the sockets. The kernel takes 10 ms and more for each, but for many at once no longer."""
         with ThreadPoolExecutor(CLOSERS) as closers:
             for link in self._links.values():
                 for sock in link.sockets:
                     closers.submit(sock.close)
 
     def _finish(self) -> None:
-        """Drain everything and complete the files, so that the answer need not wait for the ears to close."""
+        """Drain everything and complete the files, so that the answer need not wait for the sockets to close."""
         if self._finished:
             return
         now = time.time_ns()

@@ -1,6 +1,6 @@
-"""Links while the lab runs: what each is like now, and what an order (set, cut, restore, reset) makes of it. Pure.
+"""Links while the lab runs: the state of each, and how an order (set, cut, restore, reset) changes it. Pure.
 
-A cut direction keeps its shape. What an order does not speak of stays as it is.
+A cut direction keeps its shape. Values that an order does not name stay as they are.
 """
 
 from collections.abc import Iterable, Mapping
@@ -36,7 +36,7 @@ class DirectionState:
     cut: bool = False
 
     def to_json(self) -> dict[str, Any]:
-        """As the keeper is told it."""
+        """As it is sent to the keeper."""
         return {**asdict(self.shape), "cut": self.cut}
 
     @classmethod
@@ -55,11 +55,11 @@ class LinkState:
 
     @classmethod
     def of(cls, profile: Profile) -> "LinkState":
-        """As the file says it."""
+        """As configured in the topology file."""
         return cls(DirectionState(profile.up), DirectionState(profile.down))
 
     def direction_state(self, direction: str) -> DirectionState:
-        """One of the two."""
+        """The state of one direction."""
         return self.up if direction == UP else self.down
 
 
@@ -68,7 +68,7 @@ LinkStates = Mapping[str, LinkState]
 
 @dataclass(frozen=True, slots=True)
 class LinkOrder:
-    """What is wanted of some links. With `set`: a profile's values, and single values (fields of Shape) before them."""
+    """A change of some links. With `set`: a profile's values, and single values (fields of Shape) before them."""
 
     action: Action
     directions: tuple[str, ...] = BOTH
@@ -76,7 +76,7 @@ class LinkOrder:
     values: Mapping[str, float | int | None] = field(default_factory=dict)
 
     def shapes(self) -> dict[str, dict[str, Any]]:
-        """Direction -> the values that it gets, only those that were spoken of."""
+        """Direction -> the values that it gets, only those that the order names."""
         profile = self.profile
         bases = {UP: profile.up, DOWN: profile.down} if profile else {}
         return {
@@ -86,7 +86,7 @@ class LinkOrder:
 
 
 def configured_links(topology: Topology) -> dict[str, LinkState]:
-    """What the file says of each link."""
+    """The state of each link as the topology file configures it."""
     profiles = {profile.name: LinkState.of(profile) for profile in topology.profiles}
     return {node.name: profiles[node.profile] for node in topology.nodes}
 
@@ -94,9 +94,9 @@ def configured_links(topology: Topology) -> dict[str, LinkState]:
 def apply_order(
     order: LinkOrder, now: LinkStates, configured: LinkStates, emulator: str
 ) -> dict[str, LinkState]:
-    """What the order makes of the links in `now`; those that stay as they are are left out.
+    """The links in `now` that the order changes, with their new states.
 
-    InputError, before anything is done, if one of them would become what no link can be.
+    InputError, before anything is done, if a new state is impossible for a link.
     """
     after = {name: _after(order, link, configured[name]) for name, link in now.items()}
     if order.action is Action.SET:
@@ -137,7 +137,7 @@ def _refuse_negative_delays(links: LinkStates, directions: Iterable[str]) -> Non
 
 
 def _refuse_more_than_rates(links: LinkStates, directions: Iterable[str]) -> None:
-    """What `up` refuses is refused here as well."""
+    """Refuse what `up` refuses."""
     shapes = [
         link.direction_state(direction).shape for link in links.values() for direction in directions
     ]

@@ -1,4 +1,4 @@
-"""Who shapes the links: chosen from what was asked, what the links need and what the machine has. Pure."""
+"""Choose the link emulator from what the file asks for, what the links need and what the machine has. Pure."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

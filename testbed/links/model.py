@@ -28,8 +28,8 @@ class LinkModel:
 
     def __init__(self, shape: Shape, queue_bytes: int, random: Random) -> None:
         self._random = random
-        self._free_at = 0  # the line is busy until then
-        self._on_link: deque[tuple[int, int]] = deque()  # accepted: (leaves the line at, size)
+        self._free_at = 0  # the link is busy until then
+        self._on_link: deque[tuple[int, int]] = deque()  # accepted: (leaves the link at, size)
         self._backlog = 0  # bytes in _on_line
         self._last_arrival = 0
         self.reshape(shape, queue_bytes)
@@ -43,7 +43,7 @@ class LinkModel:
         self._queue_bytes = queue_bytes
 
     def clear(self) -> None:
-        """Nothing waits, nothing is under way: the line was cut."""
+        """Drop what waits and what is in flight: the link was cut."""
         self._free_at = self._last_arrival = self._backlog = 0
         self._on_link.clear()
 
@@ -72,7 +72,7 @@ class LinkModel:
             self._backlog -= self._on_link.popleft()[1]
 
     def _waiting(self) -> int:
-        """Bytes behind the packet that is on the line."""
+        """Bytes queued behind the packet that the link transmits now."""
         return self._backlog - self._on_link[0][1]
 
     def _travel(self) -> int:
@@ -81,7 +81,7 @@ class LinkModel:
         return max(0, round(self._delay + self._random.uniform(-self._jitter, self._jitter)))
 
 
-# How much fits in front of a line, and how much credit a token bucket may store. Pure.
+# Sizes: the queue in front of a link, and the burst of a token bucket.
 
 
 ETHERNET_HEADER = 14
@@ -94,7 +94,7 @@ QUEUE_S = 1.0
 
 
 def queue_bytes(shape: Shape, mtu: int) -> int:
-    """The waiting room in front of a line: as asked, else one second's worth, at least 16 packets."""
+    """The queue in front of a link: as asked, else the bytes of one second, at least 16 packets."""
     if shape.queue_bytes is not None:
         return shape.queue_bytes
     smallest = SMALLEST_QUEUE * (mtu + ETHERNET_HEADER)
@@ -113,7 +113,7 @@ def tbf_burst(rate_bps: float, mtu: int, asked: int | None = None) -> int:
     return max(SMALLEST_BURST, mtu + ETHERNET_HEADER, math.ceil(rate_bps / 8 * BURST_S))
 
 
-# Chance, one source per direction of a link: the same in each run with the same seed, whatever the other links do.
+# Randomness: one source per direction of a link, so that a seed gives the same losses whatever the other links do.
 
 
 def direction_random(seed: int | None, link: str, direction: str) -> Random:

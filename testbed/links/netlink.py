@@ -39,7 +39,7 @@ class NetlinkError(TestbedError):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One message for the kernel, and what it is for in words. Refusals in `may_fail` (errno) are none."""
+    """One message for the kernel, with a description for error messages. An errno in `may_fail` counts as success."""
 
     what: str
     kind: int

@@ -1,7 +1,7 @@
-"""The sides of a partition, kept apart in the core: a table of routes for each, in which the others are black holes.
+"""Partitions in the core: each group has a routing table in which the addresses of the other groups are black holes.
 
-A packet still crosses its sender's link, and is captured there; the core loses it without a word. Who is on no side
-reaches all. Nodes behind one router meet in it, before the core: they cannot be on two sides.
+A packet still crosses its sender's link, and is captured there; the core drops it silently. A node in no group reaches
+all others. Nodes behind one router meet before the core: they cannot be in two groups.
 """
 
 from collections.abc import Sequence
@@ -10,17 +10,17 @@ from testbed.links import requests
 from testbed.links.netlink import Request, netlink
 
 _FIRST_TABLE = 1_000
-_TABLES_EACH = 1_000  # so many sides a partition can have
+_TABLES_EACH = 1_000  # a partition can have so many groups
 
 
 def partition(number: int, groups: Sequence[Sequence[str]]) -> None:
-    """Addresses of these sides reach each other no more."""
+    """Separate the addresses of these groups from each other."""
     with netlink() as core:
         core.do([request for holes, _ in _requests(number, groups) for request in holes])
 
 
 def heal(number: int, groups: Sequence[Sequence[str]]) -> None:
-    """They do again, as far as this partition is concerned."""
+    """End this partition."""
     with netlink() as core:
         core.do([request for _, mended in _requests(number, groups) for request in mended])
 
@@ -28,7 +28,7 @@ def heal(number: int, groups: Sequence[Sequence[str]]) -> None:
 def _requests(
     number: int, groups: Sequence[Sequence[str]]
 ) -> list[tuple[list[Request], list[Request]]]:
-    """For each side what parts it from the others, and what ends that. Rules come last, and go first."""
+    """For each group the requests that separate it, and those that undo it. Rules are added last and deleted first."""
     found = []
     for place, group in enumerate(groups):
         table = _FIRST_TABLE + number * _TABLES_EACH + place

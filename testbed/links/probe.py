@@ -1,6 +1,6 @@
 """What this machine can do, found out by trying it in a process and a namespace that are gone afterwards.
 
-`python -m testbed.links.probe` tries and says so as JSON; `look` (for `doctor` and others) asks such a process.
+`python -m testbed.links.probe` prints the result as JSON; `look` (for `doctor` and others) asks such a process.
 """
 
 import errno

@@ -80,7 +80,7 @@ def describe(name: str, alias: str, mtu: int, mac: str, *, forwards: bool) -> Re
     TCP makes packets of several frames even where all offloads are off, and the kernel takes them apart behind the
     shaper, which would let all of their frames go at once: here it makes packets of one frame.
 
-    Forwarding is said to each interface: the switch for a whole namespace stands in /proc/sys, which may be read-only.
+    Forwarding is set on each interface, because /proc/sys, with the switch for a namespace, may be read-only.
     """
     may_go_on = m.u32(_IPV4_DEVCONF_FORWARDING, int(forwards))
     body = b"".join(
@@ -111,7 +111,7 @@ def add_address(index: int, name: str, address: str) -> Request:
 
 
 def add_neighbour(index: int, address: str, mac: str) -> Request:
-    """Who has this address, known for ever: nobody needs to ask."""
+    """A permanent neighbour entry for this address: ARP need not ask for it."""
     body = b"".join(
         (
             m.about_neighbour(index, _NUD_PERMANENT),
@@ -149,7 +149,7 @@ def route_through(index: int, network: str, prefix_length: int, gateway: str) ->
 
 
 def refuse_otherwise(address: str) -> Request:
-    """If no better route to this address is left, say so, rather than send the packet back where it came from."""
+    """Answer `unreachable` if no better route to this address is left, rather than send the packet back."""
     body = b"".join(
         (
             m.about_route(_ONE, _RT_TABLE_MAIN, _SCOPE_UNIVERSE, _UNREACHABLE),
@@ -172,7 +172,7 @@ def delete_route(address: str) -> Request:
 
 
 def add_rule(source: str, table: int) -> Request:
-    """What comes from this address is looked up in this table before the others; it may be so already."""
+    """Look up packets from this address in this table before the others; the rule may exist already."""
     return Request(
         f"watch {source}", _NEWRULE, CREATE, _rule(source, table), frozenset({errno.EEXIST})
     )
@@ -185,7 +185,7 @@ def delete_rule(source: str, table: int) -> Request:
 
 
 def add_blackhole(address: str, table: int) -> Request:
-    """Packets to this address that are looked up in this table are lost, without a word."""
+    """Silently drop packets to this address that are looked up in this table."""
     return Request(f"lose packets to {address}", _NEWROUTE, REPLACE, _blackhole(address, table))
 
 

@@ -1,4 +1,4 @@
-"""What an incident asks of links, as the orders that `testbed link` gives. The same in every place."""
+"""Translate a scenario's fault on links into the orders of `testbed link`. The same for every backend."""
 
 from collections import defaultdict
 
@@ -9,9 +9,9 @@ from testbed.topology.model import ActionKind, Topology
 _UNDO_ACTIONS = {None: Action.RESET, ActionKind.CUT.value: Action.RESTORE}
 
 
-def link_orders(action: TimedAction, topology: Topology) -> list[tuple[LinkOrder, tuple[str, ...]]]:
-    """Each order with the links that it is for."""
-    details, nodes = action.details, action.nodes
+def link_orders(incident: Incident, topology: Topology) -> list[tuple[LinkOrder, tuple[str, ...]]]:
+    """Each order with the links that it changes."""
+    details, nodes = incident.details, incident.nodes
     directions = tuple(details.get("directions", BOTH))
     match action.kind:
         case ActionKind.CUT:

@@ -1,7 +1,7 @@
 """The kernel's own shapers, by netlink: `tbf` (rate only) and `netem` (rate, delay, jitter, loss).
 
 Each direction is shaped where it leaves an interface: `up` at the node's eth0, `down` at the link's far end l<n>.
-Times are told in nanoseconds (Linux 4.15), buckets in bytes (3.13): no scheduler ticks, no rate tables.
+Times are given in nanoseconds (Linux 4.15), buckets in bytes (3.13): no scheduler ticks, no rate tables.
 """
 
 import errno
@@ -17,9 +17,9 @@ from testbed.topology.model import Emulator, Shape
 
 # A queue of so many bytes in front of netem, which itself only counts packets (a small alert as much as a full frame).
 #
-# A policer drops what a line of this rate, with this much room in front of it, would have no room for. It stands in a
-# `prio` discipline around netem, which does not tell the sender. A netem that is full itself would tell: the sender's
-# own TCP then keeps the packet for later instead of losing it, as it would lose it in front of a modem or router.
+# A policer drops what the queue of a link of this rate would not hold. It is part of a `prio` discipline around netem,
+# which does not report the drop to the sender. A full netem would report it: the sender's own TCP would then keep the
+# packet for later instead of losing it, as it would lose it in front of a modem or router.
 
 
 _NEWTFILTER, _DELTFILTER = 44, 45
@@ -31,7 +31,7 @@ _MATCHALL_ACT = 2
 _ACT_KIND, _ACT_OPTIONS = 1, 2
 _POLICE_TBF, _POLICE_RATE, _POLICE_RESULT, _POLICE_RATE64 = 1, 2, 5, 8
 _POLICE = struct.Struct("=IiIIIBBHhHI12xiiI")  # struct tc_police (linux/pkt_cls.h), no peak rate
-_RATE_TABLE = bytes(1024)  # must be there; not looked at
+_RATE_TABLE = bytes(1024)  # required, but not read
 _ANY_CELL = 1
 
 
@@ -53,7 +53,7 @@ def first_band(handle: int) -> int:
 
 
 def police(index: int, name: str, parent: int, rate: int, limit_bytes: int) -> list[Request]:
-    """Drop what does not fit into `limit_bytes` bytes in front of a line of `rate` bytes a second, from now on."""
+    """Drop what does not fit into a queue of `limit_bytes` in front of a link of `rate` bytes a second."""
     burst = min(_MAX_U32, max(1, round(limit_bytes * 1e9 / rate / _TICK_NS)))
     parameters = _POLICE.pack(
         *(0, _DROP, 0, burst, _MAX_U32),  # index, action, limit, burst, mtu
@@ -125,9 +125,9 @@ def netem(index: int, name: str, shape: Shape, mtu: int, seed: int = 0) -> list[
 
 
 def _queue_limit(shape: Shape, rate: int, mtu: int) -> int:
-    """Bytes for what waits and for the packet on the line."""
+    """Bytes for the queue and for the packet that the link transmits."""
     if shape.rate_bps is None:
-        return rate  # a second of a very fast line
+        return rate  # a second of a very fast link
     return queue_bytes(shape, mtu) + mtu + ETHERNET_HEADER
 
 

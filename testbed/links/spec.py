@@ -37,7 +37,7 @@ class LinkSpec:
 
     @property
     def gateway(self) -> str:
-        """Whom the node sends everything to: the core, under the last usable address of the lab's prefix."""
+        """The node's default gateway: the core, under the last usable address of the lab's prefix."""
         return _ends(self.address, self.prefix_length)[1]
 
 
@@ -47,7 +47,7 @@ def _ends(address: str, prefix_length: int) -> tuple[str, str]:
     return str(network.network_address), str(network.broadcast_address - 1)
 
 
-# A link with the namespaces that its ends stand in.
+# A link with the namespaces of its ends.
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Attachment:
 
 
 def by_far_end(links: Iterable[Attachment]) -> Iterator[tuple[int | None, list[Attachment]]]:
-    """The links that end in the core, then those of each router: whoever is nearer to the core comes first."""
+    """The links that end in the core, then those of each router: nearer to the core first."""
     groups: dict[int | None, list[Attachment]] = {}
     for link in links:
         groups.setdefault(link.far_fd, []).append(link)

@@ -32,7 +32,7 @@ _ZERO_RATE = "`testbed link cut` lets nothing through; for no limit write --rate
 
 
 def read_values(texts: Mapping[str, str | None]) -> dict[str, float | int | None]:
-    """Fields of a Shape from options' texts (rate, delay, jitter, loss, queue); what is None was not said."""
+    """Fields of a Shape from options' texts (rate, delay, jitter, loss, queue); None: the option was not given."""
     return {
         _FIELDS[option][0]: _read(option, text)
         for option, text in texts.items()
@@ -59,7 +59,7 @@ def _is_zero(quantity: Quantity, text: str) -> bool:
 
 
 def format_values(shape: Mapping[str, Any]) -> dict[str, str]:
-    """Option -> text, for those fields of a Shape that are there; `-` where there is nothing to speak of."""
+    """Option -> text, for the fields of a Shape that are given; `-` for a value without effect."""
     return {
         option: _write(option, quantity, shape[field])
         for option, (field, _, quantity) in _FIELDS.items()

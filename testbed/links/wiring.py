@@ -153,21 +153,21 @@ def _describe_node_end(link: Attachment) -> list[Request]:
 
 def shape(
     emulator: Emulator,
-    lines: Sequence[tuple[Attachment, DirectionState, DirectionState]],
+    states: Sequence[tuple[Attachment, DirectionState, DirectionState]],
     seed: int | None,
 ) -> None:
     """Up and down by the kernel: `up` where the node sends, `down` where the core or the router does."""
 
-    def wanted(spec: LinkSpec, ifname: str, line: DirectionState, label: str) -> list[Request]:
+    def wanted(spec: LinkSpec, ifname: str, state: DirectionState, label: str) -> list[Request]:
         chance = direction_random(seed, spec.node, label).getrandbits(64)
         index = socket.if_nametoindex(ifname)
-        return shapers(emulator, index, ifname, line, spec.mtu, chance)
+        return shapers(emulator, index, ifname, state, spec.mtu, chance)
 
-    downs = {link.spec.node: down for link, _, down in lines}
-    for link, up, _ in lines:
+    downs = {link.spec.node: down for link, _, down in states}
+    for link, up, _ in states:
         with _at(link.ns_fd) as node:
             node.do(wanted(link.spec, NODE_IF, up, "up"))
-    for far_fd, ending_there in by_far_end([link for link, _, _ in lines]):
+    for far_fd, ending_there in by_far_end([link for link, _, _ in states]):
         specs = [link.spec for link in ending_there]
         with _at(far_fd) as far:
             all_wanted = (wanted(s, s.far_if, downs[s.node], "down") for s in specs)

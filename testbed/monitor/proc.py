@@ -1,4 +1,4 @@
-"""What the kernel says of the machine, as numbers: /proc, and the processor limit of a container."""
+"""The kernel's statistics of the machine, as numbers: /proc, and the processor limit of a container."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,7 +80,7 @@ class Limit:
     second_version: bool
 
     def used(self) -> Used | None:
-        """So far; None if the kernel does not tell."""
+        """So far; None if the kernel does not report it."""
         try:
             if self.second_version:
                 stat = (self.top / "cpu.stat").read_bytes()

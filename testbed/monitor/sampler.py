@@ -19,7 +19,7 @@ from testbed.monitor.shared_counters import SharedCounters
 # Many durations in a few numbers that can be added up: how many were at most so long.
 
 
-FINEST_US = 64  # nobody needs to tell shorter delays apart
+FINEST_US = 64  # shorter delays need not be distinguished
 _SIGNIFICANT_BITS = 6
 
 
@@ -41,7 +41,7 @@ def power_of_two_histogram(counts: Iterable[int]) -> list[list[int]]:
     return [[1 << bits, count] for bits, count in enumerate(counts) if count]
 
 
-# A second of the machine as one row of machine.jsonl: two looks in, plain JSON values out.
+# A second of the machine as one row of machine.jsonl: two samples in, plain JSON values out.
 
 
 PRESSURES = ("cpu", "memory", "io")
@@ -49,7 +49,7 @@ PRESSURES = ("cpu", "memory", "io")
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """What is to be seen at one moment; None where this machine does not tell."""
+    """The machine at one moment; None where it does not report a value."""
 
     time_ns: int  # since 1970
     monotonic_ns: int
@@ -69,7 +69,7 @@ class Sample:
 def row(
     before: Sample, after: Sample, delays_ns: Sequence[int], limit_cores: float | None = None
 ) -> dict[str, Any]:
-    """The time between two looks; `delays_ns` are those of the sleeper in it."""
+    """The time between two samples; `delays_ns` are the wake-up delays in it."""
     span_ns = max(1, after.monotonic_ns - before.monotonic_ns)
     idle, stolen = _processor(before.ticks, after.ticks)
     throttled = None
@@ -135,12 +135,12 @@ def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 4)
 
 
-_READ_BYTES = 1 << 16  # bytes; what is looked for stands in the first ones
+_READ_BYTES = 1 << 16  # bytes; the values are in the first ones
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Sampler:
-    """Sees the machine that it runs on."""
+    """Samples the machine that it runs on."""
 
     def __init__(
         self, counters: SharedCounters, limit: Limit | None, root: Path = Path("/proc")
@@ -187,7 +187,7 @@ class Sampler:
             return b""
         try:
             return os.pread(descriptor, _READ_BYTES, 0)
-        except OSError:  # the kernel may know a pressure and yet not tell it
+        except OSError:  # the kernel may have a pressure file and yet not let it be read
             return b""
 
 

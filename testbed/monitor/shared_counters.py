@@ -1,8 +1,8 @@
 """A few numbers in memory that the keeper's processes share: the relay and the capture write, the monitor reads.
 
-Nobody waits for anybody: a relay that had to answer a question each second would be late because it is watched.
+No process waits for another: a relay that had to answer a request each second would be late because of the monitor.
 Each cell has one writer and is 8 aligned bytes, which the processor writes at once. The one exception is the relay's
-peak, which the monitor sets back; the worst of that race is a peak told a second later.
+peak, which the monitor sets back; the worst of that race is a peak reported a second later.
 """
 
 import mmap
@@ -23,7 +23,7 @@ class SharedCounters:
 
     def __init__(self, cells: memoryview) -> None:
         self._capture_dropped = cells[0:1]
-        self.relay_peak_ns = cells[1:2]  # the latest packet since the monitor last looked
+        self.relay_peak_ns = cells[1:2]  # the largest lateness since the monitor's last sample
         self.relay_late = cells[2 : 2 + LATE_BUCKETS]  # packets by lateness, since the relay began
 
     @property
@@ -48,7 +48,7 @@ class SharedCounters:
 
 
 def private_counters() -> SharedCounters:
-    """One that nobody else sees."""
+    """Counters of this process only."""
     return SharedCounters(memoryview(bytearray(_CELLS * _CELL)).cast("q"))
 
 
@@ -66,7 +66,7 @@ def open_shared_counters(environment: Mapping[str, str] = os.environ) -> SharedC
 
 
 def make_shared_memory() -> int:
-    """Memory for a board, as a descriptor: it goes with the last process that uses it."""
+    """Memory for the counters, as a descriptor: it goes with the last process that uses it."""
     descriptor = os.memfd_create("testbed-board")
     os.ftruncate(descriptor, _CELLS * _CELL)
     return descriptor

@@ -4,7 +4,7 @@
     {"do": "stop"}      the last row, the same answer, the end
 
 One JSON object a line on standard input, one answer a line on standard output; the end of standard input ends it, too.
-Its sleeper has the priority of any process, so that it meets the delays that the nodes meet.
+It has the priority of any process, so that its wake-ups meet the delays that the nodes meet.
 """
 
 import json
@@ -22,7 +22,7 @@ from testbed.monitor.sampler import Sampler, row
 from testbed.monitor.shared_counters import open_shared_counters
 from testbed.syscalls import disable_timer_slack
 
-# How late an ordinary process is woken: it should be woken at fixed times, and sees when it really was.
+# Wake-up latency of an ordinary process: it asks to be woken at fixed times and measures when it really was.
 #
 # A process that is held up for 100 ms misses ten of its times, and each of them counts: otherwise one long delay would
 # be one sample among hundreds, although a tenth of a second's messages would have had to wait.
@@ -33,7 +33,7 @@ MOST_MISSED = 6000  # times; what was held up longer counts as this
 
 @dataclass(slots=True)
 class WakeupTimer:
-    """Times at a fixed distance; the clock is an argument."""
+    """Wake-up times at a fixed distance; the clock is an argument."""
 
     due_ns: int  # when it wants to be woken next
     period_ns: int
@@ -48,13 +48,13 @@ class WakeupTimer:
         return [oldest - missed * self.period_ns for missed in range(min(passed, MOST_MISSED))]
 
 
-PERIOD_NS = 10_000_000  # between two times at which the sleeper wants to be woken
+PERIOD_NS = 10_000_000  # between two wake-ups
 ROW_NS = 1_000_000_000
 _INPUT, _OUTPUT = 0, 1
 
 
 class RowFile:
-    """Rows in a file. A disk without room costs rows, never the process."""
+    """Rows in a file. A full disk costs rows, never the process."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -65,7 +65,7 @@ class RowFile:
         self._open()
 
     def append(self, values: dict[str, Any]) -> None:
-        """One more row, if it finds room."""
+        """Append one row, if the disk takes it."""
         line = json.dumps(values).encode() + b"\n"
         if self._torn:
             line = b"\n" + line
@@ -93,7 +93,7 @@ class RowFile:
 
 
 class Worker:
-    """Sleeps, looks, writes and answers."""
+    """Sleeps, samples the machine, writes rows and answers requests."""
 
     def __init__(self, path: Path) -> None:
         limit = find_limit(len(os.sched_getaffinity(0)))
@@ -108,7 +108,7 @@ class Worker:
         self._questions.register(_INPUT, select.POLLIN)
 
     def run(self) -> None:
-        """Until told to stop, or nobody is left who could."""
+        """Run until a stop request or the end of standard input."""
         now = time.monotonic_ns()
         wakeups = WakeupTimer(now + PERIOD_NS, PERIOD_NS)
         row_due = now + ROW_NS

@@ -1,4 +1,4 @@
-"""Packets over scratch links: sent at their time, heard where captures listen, and the rate and delay that they show.
+"""Packets over scratch links: sent at their time, received where captures listen, and the rate and delay they show.
 
 One thread, one loop; times in nanoseconds, sizes of Ethernet frames.
 """
@@ -16,7 +16,7 @@ from statistics import linear_regression, median
 from testbed.links.namespaces import inside
 from testbed.links.wiring import NODE_IF
 
-# The sockets of a measurement: senders, streams, and ears that hear frames where captures listen.
+# The sockets of a measurement: senders, streams, and listeners where captures listen.
 
 
 DISCARD = 9  # the port that probes go to
@@ -45,7 +45,7 @@ def udp(address: str) -> socket.socket:
 def tcp(address: str) -> socket.socket:
     """For streams. It is cut off when closed, so that nothing drains over the next measurement.
 
-    With Cubic, whatever this machine's own choice is: BBR empties the line on purpose every ten seconds, which on a
+    With Cubic, whatever this machine's own choice is: BBR empties the link on purpose every ten seconds, which on a
     slow one with long round trips costs a twentieth of the rate.
     """
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
@@ -76,7 +76,7 @@ def receive_frame(sock: socket.socket) -> tuple[int, bytes]:
 
 
 def missed(sock: socket.socket) -> int:
-    """Frames that found no room in an ear's buffer since this was last asked."""
+    """Frames that a listener's full buffer dropped since the last call."""
     statistics = sock.getsockopt(_SOL_PACKET, _PACKET_STATISTICS, 8)
     dropped: int = struct.unpack("=II", statistics)[1]
     return dropped
@@ -89,7 +89,7 @@ def _enlarge_buffer(sock: socket.socket, option: int, as_root: int) -> None:
         sock.setsockopt(socket.SOL_SOCKET, as_root, _BUFFER_BYTES)
 
 
-# From packets that were sent and heard to rate and delay. Pure; times in nanoseconds, sizes of Ethernet frames.
+# From packets sent and received to rate and delay. Pure.
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class Frame:
 
 
 def delay_s(arrivals: Sequence[Arrival], serialisation_s: float) -> float | None:
-    """The median time under way, less that on the line."""
+    """The median time under way, less the transmission time."""
     if not arrivals:
         return None
     return median(one.came_ns - one.sent_ns for one in arrivals) / 1e9 - serialisation_s
@@ -121,11 +121,11 @@ def delay_s(arrivals: Sequence[Arrival], serialisation_s: float) -> float | None
 def train_rate_bps(
     arrivals: Sequence[Arrival], credit_bytes: int = 0, *, lost_on_link: bool = True
 ) -> float | None:
-    """The rate of a line from how a train of equal packets, sent all at once, was spread out on it.
+    """The rate of a link, from how it spread out a train of equal packets that were sent at once.
 
     A straight line through arrival against bytes; single packets that jitter moved weigh little. What a token bucket
-    let pass on stored credit says nothing of the rate and is left out. `lost_on_link`: a lost packet counts with its
-    bytes, as it was on the line before it was lost.
+    let pass on stored credit does not depend on the rate and is left out. `lost_on_link`: a lost packet counts with its
+    bytes, as the link transmitted it before it was lost.
     """
     in_order = sorted(arrivals, key=lambda one: one.index)
     placed = [(one.index if lost_on_link else rank, one) for rank, one in enumerate(in_order)]
@@ -139,10 +139,10 @@ def train_rate_bps(
 
 
 def stream_rate_bps(frames: Sequence[Frame], skip_s: float = 0.0, missed: int = 0) -> float | None:
-    """Bits a second from the first arrival to the last; headers and retransmissions count, they were on the line.
+    """Bits a second from the first arrival to the last; headers and retransmissions count.
 
     The window opens with the first frame that carries data (the handshake is no load), or `skip_s` after it. `missed`:
-    frames that arrived, too, but were not heard; they are taken to be like the others.
+    frames that arrived, too, but were not read; they are taken to be like the others.
     """
     first = next((frame.came_ns for frame in frames if frame.carries), None)
     if first is None:
@@ -158,12 +158,12 @@ UP, DOWN = "up", "down"
 HEADERS = 14 + 20 + 8  # Ethernet, IPv4, UDP
 _PROBE = struct.Struct("=QII")  # sent at, stream, index
 _TCP, _UDP = 6, 17
-_AT_ONCE = 64  # frames taken from one ear before the others have their turn
+_AT_ONCE = 64  # frames taken from one listener before the others have their turn
 
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """One probe: when (after the beginning), on which lane, which way; stream and index tell it from others."""
+    """One probe: when (after the beginning), on which lane, which way; stream and index identify it."""
 
     at_s: float
     lane: str
@@ -175,7 +175,7 @@ class Send:
 
 @dataclass(slots=True)
 class Listener:
-    """Where one direction of a lane is heard; `frames` collects those of TCP while there is a stream."""
+    """Receives one direction of a lane; `frames` collects those of TCP while there is a stream."""
 
     sock: socket.socket
     frames: list[Frame] | None = None
@@ -224,7 +224,7 @@ class Exchange:
         self._epoll.close()
 
     def probe(self, sends: Sequence[Send], settle_s: float) -> dict[int, list[Arrival]]:
-        """Send all at their times; what was heard, by stream, until all came or `settle_s` after the last."""
+        """Send all at their times; the arrivals, by stream, until all came or `settle_s` after the last."""
         waiting = deque(sorted(sends, key=lambda send: send.at_s))
         self._arrivals.clear()
         begin = time.monotonic()

@@ -50,7 +50,7 @@ def lanes_for_quick(profile: Profile) -> int:
 
 
 def quick(exchange: Exchange, directions: Sequence[ProbedDirection]) -> list[Calibrated]:
-    """Rate and delay of each line; not its loss, which needs many packets."""
+    """Rate and delay of each direction; not its loss, which needs many packets."""
     lone = {probed.number: probes.quick_lone(probed.shape) for probed in directions}
     trains = trains_of(directions)
     departs = train_times(trains, directions)
@@ -75,7 +75,7 @@ def quick(exchange: Exchange, directions: Sequence[ProbedDirection]) -> list[Cal
 
 
 def trains_of(directions: Sequence[ProbedDirection]) -> dict[int, Train]:
-    """By the line's number, where there can be one."""
+    """By the direction's number, where a train is possible."""
     found = ((probed.number, probed.train()) for probed in directions)
     return {number: train for number, train in found if train is not None}
 
@@ -184,15 +184,15 @@ def run_streams(
     return streams
 
 
-# The thorough look: many lone packets, a thousand for the loss, then seconds of TCP in each direction.
+# The full measurement: many lone packets, a thousand for the loss, then seconds of TCP in each direction.
 
 
-Progress = Callable[[str], None]  # told what was done, once a unit
+Progress = Callable[[str], None]  # called with what was done, once a unit
 AT_ONCE_BPS = 20e6  # streams that run at the same time have this rate together, or are alone
 _FULL_SETTLE_S = 0.5
-_FEWEST_FRAMES = 20  # of a stream, however slow the line
-_MOST_LOSS = 0.01  # beyond it, TCP does not fill a line
-_LEAST_QUEUE = 0.5  # of rate times round trip: TCP does not fill a line with a shorter one
+_FEWEST_FRAMES = 20  # of a stream, however slow the link
+_MOST_LOSS = 0.01  # beyond it, TCP does not fill a link
+_LEAST_QUEUE = 0.5  # of rate times round trip: TCP does not fill a link with a shorter one
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,14 +224,14 @@ def lanes_for_full(profile: Profile, effort: Effort) -> int:
 
 
 def units(directions: Sequence[ProbedDirection]) -> int:
-    """How many times the progress will be told."""
+    """How many times `progress` will be called."""
     return 3 + sum(tcp_fills(probed) for probed in directions)
 
 
 def full(
     exchange: Exchange, directions: Sequence[ProbedDirection], effort: Effort, progress: Progress
 ) -> list[Calibrated]:
-    """Rate, delay, loss and the lone kilobyte of each line."""
+    """Rate, delay, loss and the lone kilobyte of each direction."""
     found = {probed.number: (Numbers(), Evidence(by_train=False)) for probed in directions}
     for step in (_delays, _losses, _trains):
         step(exchange, directions, effort, found)
@@ -251,7 +251,7 @@ Found = dict[int, tuple[Numbers, Evidence]]
 def _delays(
     exchange: Exchange, directions: Sequence[ProbedDirection], effort: Effort, found: Found
 ) -> None:
-    """Lone packets, small ones and of 1 kB. Where nothing should be lost, they also tell that nothing was."""
+    """Lone packets, small ones and of 1 kB. Where nothing should be lost, they also show that nothing was."""
     sends = []
     for probed in directions:
         sends += probed.scattered(effort.lone_of(probed.shape))
@@ -284,7 +284,7 @@ def _delays(
 
 
 def _kilobytes(shape: Shape) -> Lone:
-    """On one lane: it is slow lines that they are for."""
+    """On one lane: they are for slow links."""
     wanted = probes.lone(shape, probes.FULL_KILOBYTES, probes.FULL_LONE_S, probes.KILOBYTE)
     return replace(wanted, lanes=1)
 
@@ -308,7 +308,7 @@ def _losses(
 
 
 def tcp_fills(probed: ProbedDirection) -> bool:
-    """Whether TCP can be expected to keep this line busy: little loss, and a queue that suits the round trip."""
+    """Whether TCP can be expected to keep this link busy: little loss, and a queue that suits the round trip."""
     shape = probed.shape
     if shape.rate_bps is None or shape.loss > _MOST_LOSS or probed.back.loss > _MOST_LOSS:
         return False
@@ -319,7 +319,7 @@ def tcp_fills(probed: ProbedDirection) -> bool:
 def _trains(
     exchange: Exchange, directions: Sequence[ProbedDirection], effort: Effort, found: Found
 ) -> None:
-    """For the lines that TCP would not fill."""
+    """For the links that TCP would not fill."""
     short = [probed for probed in directions if not tcp_fills(probed)]
     trains = trains_of(short)
     departs = train_times(trains, short)
@@ -367,14 +367,14 @@ def _streams(
 
 
 def _lasts_s(probed: ProbedDirection, effort: Effort) -> float:
-    """As asked, or a few frames on very slow lines."""
+    """As asked, or a few frames on very slow links."""
     assert probed.shape.rate_bps is not None
     frame = probed.profile.mtu + ETHERNET_HEADER
     return max(effort.seconds, _FEWEST_FRAMES * frame * 8 / probed.shape.rate_bps)
 
 
 def side_by_side(directions: Sequence[ProbedDirection]) -> list[list[ProbedDirection]]:
-    """Slow lines at the same time, fast ones alone."""
+    """Slow links at the same time, fast ones alone."""
     groups: list[list[ProbedDirection]] = []
     load = 0.0
     for probed in sorted(directions, key=lambda probed: probed.shape.rate_bps or 0.0):

@@ -22,7 +22,7 @@ LOSS_S = 8.0
 MOST_LANES = 8
 _SHORTEST_GAP_S = 0.01
 _LONGEST_TRAIN = 400  # packets
-_GOOD_TRAIN = 40  # packets, where there is room for so many
+_GOOD_TRAIN = 40  # packets, where the queue holds so many
 _SHORTEST_TRAIN = 5
 _SMALLEST_IN_TRAIN = 100  # bytes
 _QUEUE_SHARE_USED = 0.9  # of the queue
@@ -55,19 +55,19 @@ class Train:
     size: int
 
     def lasts_s(self, rate_bps: float) -> float:
-        """Its length on the line."""
+        """Its transmission time."""
         return self.count * self.size * 8 / rate_bps
 
 
 def serialisation_s(emulator: Emulator, shape: Shape, size: int) -> float:
-    """The time on the line of a lone packet; a token bucket lets it pass on its credit."""
+    """The transmission time of a lone packet; a token bucket lets it pass on its credit."""
     if shape.rate_bps is None or emulator is Emulator.TBF:
         return 0.0
     return size * 8 / shape.rate_bps
 
 
 def credit_bytes(emulator: Emulator, shape: Shape, mtu: int) -> int:
-    """What passes at once through a line that was idle."""
+    """Bytes that pass at once through a link that was idle."""
     if shape.rate_bps is None or emulator is not Emulator.TBF:
         return 0
     return tbf_burst(shape.rate_bps, mtu, shape.burst_bytes)
@@ -98,7 +98,7 @@ def losses(shape: Shape) -> Lone:
 
 
 def packet_train(emulator: Emulator, shape: Shape, mtu: int) -> Train | None:
-    """A train for this line; None if there is no rate to find out, or no room for a train in front of it."""
+    """A train for this direction; None if there is no rate to measure, or the queue is too short for a train."""
     if shape.rate_bps is None:
         return None
     credit = credit_bytes(emulator, shape, mtu)
@@ -110,15 +110,15 @@ def packet_train(emulator: Emulator, shape: Shape, mtu: int) -> Train | None:
     return Train(count, size) if usable >= _SHORTEST_TRAIN else None
 
 
-# One direction of a profile on its scratch links: what is sent over it, and what its arrivals tell.
+# One direction of a profile on its scratch links: the probes sent over it, and what their arrivals show.
 #
 # The first of its lanes is for trains and streams, the others are for lone packets.
 
 
 FAST_BPS = (
-    5e6  # trains of faster lines go one after the other, so that they do not measure each other
+    5e6  # trains on faster links go one after the other, so that they do not measure each other
 )
-_SLOT_S = 0.02  # between the beginnings of slow lines' trains
+_SLOT_S = 0.02  # between the beginnings of trains on slow links
 _SHORT_S = 0.1
 _SHORT_TRAINS = 3
 _APART = 1 << 16  # between the first indexes of two trains
@@ -153,7 +153,7 @@ class ProbedDirection:
         return self.profile.down if self.direction == UP else self.profile.up
 
     def arrivals(self, by_stream: Mapping[int, list[Arrival]], purpose: Purpose) -> list[Arrival]:
-        """What was heard of this line's probes of one purpose."""
+        """The arrivals of this direction's probes of one purpose."""
         return by_stream.get(self._stream(purpose), [])
 
     def scattered(self, lone: Lone, purpose: Purpose = Purpose.DELAY) -> list[Send]:
@@ -185,7 +185,7 @@ class ProbedDirection:
         return self.number * len(Purpose) + purpose
 
     def train(self) -> Train | None:
-        """The train that suits this line."""
+        """The train that suits this direction."""
         return packet_train(self.emulator, self.shape, self.profile.mtu)
 
     def train_rate_bps(self, arrivals: Sequence[Arrival]) -> float | None:
@@ -203,7 +203,7 @@ class ProbedDirection:
         return median(found) if found else None
 
     def delay_s(self, arrivals: Sequence[Arrival]) -> float | None:
-        """Of lone packets, without their time on the line."""
+        """The delay of lone packets, without their transmission time."""
         if not arrivals:
             return None
         on_link_s = serialisation_s(self.emulator, self.shape, arrivals[0].size)
@@ -224,9 +224,9 @@ def probed_directions(
 def train_times(
     trains: Mapping[int, Train], directions: Sequence[ProbedDirection]
 ) -> dict[int, list[float]]:
-    """When each line's trains depart: slow ones shortly after one another, fast ones each after the one before.
+    """When each direction's trains depart: slow ones shortly after one another, fast ones each after the one before.
 
-    Fast lines have short trains, which one busy moment of the machine can spoil: they have several.
+    Fast links have short trains, which one busy moment of the machine can spoil: they have several.
     """
     times: dict[int, list[float]] = {}
     slow_at = 0.0

@@ -16,7 +16,7 @@ from testbed.monitor.shared_counters import LATE_BUCKETS, SharedCounters, privat
 from testbed.syscalls import Timer
 from testbed.topology.model import Shape
 
-# What the relay tells of itself: how much it forwarded, and how late. A run on an overloaded machine shows here.
+# Counters of the relay: how much it forwarded, and how late. They show an overloaded machine.
 
 
 @dataclass(slots=True)
@@ -38,7 +38,7 @@ class Counters:
 
     shared: SharedCounters = field(
         default_factory=private_counters
-    )  # on which the monitor sees the lateness
+    )  # where the monitor reads the lateness
     total: Tally = field(default_factory=Tally)
     undelivered: int = 0  # the interface was down or gone
     late_max_ns: int = 0
@@ -172,7 +172,7 @@ class Switch:
             self._drop_in_flight(cut)
 
     def _drop_in_flight(self, cut: Mapping[int, Direction]) -> None:
-        """In these directions (by their ids): looked for once, however many there are."""
+        """Drop what is in flight in these directions (by their ids), in one pass over the queue."""
         staying = []
         for entry in self._due:
             if id(entry[2]) in cut:
@@ -210,7 +210,7 @@ class Switch:
                 frame = os.read(direction.source, direction.max_frame)
             except BlockingIOError:
                 return
-            except OSError:  # somebody removed the interface; epoll would report that for ever
+            except OSError:  # the interface was removed; epoll would report that for ever
                 self._forget(direction)
                 return
             if direction.cut:

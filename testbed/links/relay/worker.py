@@ -42,7 +42,7 @@ class Worker:
         self._switch.watch(_STDIN, self._read_requests)
 
     def run(self) -> None:
-        """Until told to stop, or nobody is left who could."""
+        """Run until a stop request or the end of standard input."""
         while not self._ended:
             self._switch.turn()
 
@@ -64,14 +64,14 @@ class Worker:
             case "add":
                 self._add(question["links"])
             case "shape":
-                lines = {
+                states = {
                     link["link"]: (
                         DirectionState.from_json(link["up"]),
                         DirectionState.from_json(link["down"]),
                     )
                     for link in question["links"]
                 }
-                self._switch.shape(lines, question.get("seed"))
+                self._switch.shape(states, question.get("seed"))
             case "remove":
                 for name in question["links"]:
                     self._switch.remove(name)
