@@ -1,5 +1,6 @@
-"""A broker in virtual time: it greets whoever comes, calls other brokers when there is something to send to them, and
-its overlay core decides who gets what.
+"""A broker in virtual time: it accepts connections, and calls other brokers when it has something to send to them.
+
+Its overlay core decides which peer gets which message.
 """
 
 from typing import Any
@@ -41,7 +42,7 @@ class SimulatedBroker(SimulatedNode):
 
     @property
     def listens(self) -> bool:
-        """Whether somebody can connect."""
+        """Whether it accepts connections."""
         return self._listens and self.alive
 
     def go(self) -> None:
@@ -78,11 +79,11 @@ class SimulatedBroker(SimulatedNode):
         self.perform(self.core.on_unreachable(peer, self.loop.seconds))
         self.note_readiness()
 
-    # Who comes
+    # Incoming connections
 
     def accept(self, side: Side, response_size: int) -> None:
-        """Somebody connects; the rest follows from what comes."""
-        host = Host(Identity.of(self.config), FIXED_NONCES[1])
+        """Accept a connection; the rest follows from what the peer sends."""
+        host = Host(Card.of(self.config), FIXED_NONCES[1])
         hello_received = False
 
         def take(item: Any) -> None:
@@ -109,7 +110,7 @@ class SimulatedBroker(SimulatedNode):
         side.open(peer, method, method.scheduler() if queue is None else queue)
 
     def _wants(self, side: Side, peer: str, *, proven: bool) -> bool:
-        """Whether a link with this peer is wanted now; if not, it is told."""
+        """Whether a link with this peer is wanted now; if not, close the connection."""
         if self._peer_links.declines(peer, proven=proven):
             side.close(OTHER_WAY, NORMAL)
         elif self.leaving and not self._peer_links.knows(peer):
@@ -127,7 +128,7 @@ class SimulatedBroker(SimulatedNode):
 
     @property
     def handed_over(self) -> bool:
-        """Guests may go when they have what is queued for them; other brokers are needed until the core has left."""
+        """Close links to clients with an empty queue; links to other brokers stay until the core has left."""
         for peer, link in list(self.links.items()):
             if link.idle and not self._peer_links.knows(peer):
                 self.end_link(peer, STOPS, GOING_AWAY)

@@ -1,4 +1,4 @@
-"""What a capture would hold of one direction of a link: packets counted, and when each part of each stream was seen."""
+"""What a capture would hold of one direction of a link: counts of packets, and when each part of a stream passed."""
 
 from array import array
 
@@ -34,7 +34,7 @@ class DirectionCapture:
         self._opened: set[tuple[Flow, Kind]] = set()
 
     def see(self, packet: Packet, now: int) -> None:
-        """It passes here."""
+        """Count a packet that passes here."""
         self.packets += 1
         self.wire_bytes += packet.size
         second = self.by_second.setdefault(now // SECOND, [0, 0])
@@ -65,7 +65,7 @@ class DirectionCapture:
             self._opened.add((packet.flow, kind))
 
     def counts(self) -> dict[str, int]:
-        """What can be told without looking into streams."""
+        """The counts that need no reading of streams."""
         return {
             "packets": self.packets,
             "wire_bytes": self.wire_bytes,

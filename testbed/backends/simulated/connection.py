@@ -50,7 +50,7 @@ class Ending(NamedTuple):
     """Why a connection is over.
 
     `orderly`: it was closed because it was not used, and all that had left has arrived; `sent_away`: the peer is about
-    to stop; `silent`: nothing was heard from it; `other_way`: the peer is calling itself.
+    to stop; `silent`: nothing came from it; `other_way`: the peer is calling itself.
     """
 
     reason: str
@@ -142,7 +142,7 @@ class Side:
         self.endpoint.receiver.on_item = on_item
 
     def close(self, reason: str, code: int) -> None:
-        """This side ends it, and the other hears of it as soon as what was written before has come."""
+        """End the connection; the peer learns of it after what was written before has arrived."""
         if not self.ended:
             if not self._left:
                 self._send_close(CloseFrame(code, reason))
@@ -150,15 +150,15 @@ class Side:
             self._over(Ending(reason))
 
     def part(self) -> None:
-        """Close it in order, since it is not used: what the peer has sent until it hears of that is still taken."""
-        if self.ended or self.link is None or self.link.closing_orderly:
+        """Close it in order, since it is not used: what the peer sends until it learns of that is still taken."""
+        if self.ended or self.link is None or self.link.parting:
             return
         self.link.closing_orderly = True
         self._send_close(CloseFrame(NORMAL, NOT_USED))
         self._give_up_without_progress(lambda: self.endpoint.receiver.up_to)
 
     def cut(self, reason: str) -> None:
-        """End it at once, without a word: the peer does not listen."""
+        """End it at once, without a close frame: the peer does not answer."""
         if not self.ended:
             self.endpoint.finish()
             self._over(Ending(reason, silent=True))
@@ -171,7 +171,7 @@ class Side:
             self._over(Ending(reason))
 
     def crash(self) -> None:
-        """The node's process is gone, and is told nothing more; its kernel ends the stream."""
+        """The node's process is gone and gets no more events; its kernel ends the stream."""
         self.ended = True
         if self.link is not None:
             self.link.end()
@@ -250,7 +250,7 @@ def handshake_sizes(host: str, port: int, labelled: bool) -> tuple[int, int]:
 # Connecting to a broker in virtual time: TCP, HTTP, both HELLOs, and it is a link; what `nodes.runtime.dialing` is.
 
 
-REFUSED = "[Errno 111] Connect call failed ({host!r}, {port})"  # as asyncio tells it
+REFUSED = "[Errno 111] Connect call failed ({host!r}, {port})"  # as asyncio words it
 PATIENCE = round(ANSWER_WITHIN_S * SECOND)
 
 Wait = Callable[[Callable[[], None]], None]  # calls it when it may go on
@@ -258,7 +258,7 @@ Connect = Callable[[str, int], Side]  # to the broker of this name; and the size
 
 
 class Dial:
-    """One try; `queue` is what waits for the link. `on_failed` is told why there is none.
+    """One try; `queue` is what waits for the link. `on_failed` gets the reason if there is none.
 
     `before_proof` may hold back this side's proof, and with it the link.
     """
@@ -295,7 +295,7 @@ class Dial:
         side.endpoint.connect()
 
     def give_up(self, reason: str, code: int) -> None:
-        """There will be no link by this way, and nobody is told so."""
+        """Give up without a report."""
         self._patience.set(None)
         self.side.on_failed = lambda ending: None
         self.side.close(reason, code)

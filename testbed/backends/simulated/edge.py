@@ -25,11 +25,11 @@ Moment = tuple[int, Publication]  # when it is due
 
 @dataclass(slots=True)
 class Disk:
-    """What a node finds again when it is started again."""
+    """The state that survives a restart of a node."""
 
     published: int = 0  # how many messages it has made
-    outbox: dict[int, Message] = field(default_factory=dict)  # its journal: what nobody has taken,
-    acknowledged: dict[int, Message] = field(default_factory=dict)  # and what was taken lately
+    outbox: dict[int, Message] = field(default_factory=dict)  # its journal: unacknowledged,
+    acknowledged: dict[int, Message] = field(default_factory=dict)  # and those acknowledged lately
     scheduled: list[Moment] = field(default_factory=list)  # what it is to publish
 
 
@@ -126,7 +126,7 @@ class SimulatedEdge(SimulatedNode):
 
     def _on_failed(self, dial: Dial, ending: Ending) -> None:
         peer, problem = dial.broker.name, ending.reason
-        if problem != self._problems.get(peer):  # one that is away for long: one line
+        if problem != self._problems.get(peer):  # log a broker that stays away only once
             self.log.write("unreachable", peer=peer, reason=problem)
         self._problems[peer] = problem
         self._connect_after(self._broker_selection.on_unreachable())
@@ -170,10 +170,10 @@ class SimulatedEdge(SimulatedNode):
         self.published += 1
         self.later(self.perform, self.core.publish(message, self.loop.seconds))
 
-    # The time before
+    # Restart
 
     def _restore_dedup_window(self) -> None:
-        """What it was handed before it was started again stands in its log."""
+        """Fill the dedup window with the messages that its log says it received before it was restarted."""
         records = [json.loads(line) for line in self.log.lines]
         if any(line["event"] == "ready" for line in records):
             self.core.resume(

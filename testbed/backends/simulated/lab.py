@@ -1,4 +1,4 @@
-"""A topology as a lab in virtual time: lines, nodes, and the ways between them. Pure: it reads and writes nothing."""
+"""A topology as a lab in virtual time: links, nodes, and the routes between them. Pure: it reads and writes nothing."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping
@@ -31,7 +31,7 @@ from testbed.scenario import Publication, TimedAction
 from testbed.scenario.model import NUMBER
 from testbed.topology.model import ActionKind, Node, NodeKind, Topology
 
-# Background traffic in virtual time: datagrams at a steady rate, which cross the lines and are nobody's.
+# Background traffic in virtual time: datagrams at a steady rate, which cross the links and have no receiver.
 
 
 class BackgroundTraffic:
@@ -48,7 +48,7 @@ class BackgroundTraffic:
         self._send(None)
 
     def end(self) -> None:
-        """No more of them."""
+        """Send no more."""
         self._ended = True
 
     def _send(self, _: None) -> None:
@@ -63,7 +63,7 @@ MakeFlow = Callable[[str, str], Flow]
 
 
 class BackgroundTraffics:
-    """All that go on."""
+    """All background traffic that is active."""
 
     def __init__(self, loop: Loop, make_flow: MakeFlow) -> None:
         self._loop = loop
@@ -80,7 +80,7 @@ class BackgroundTraffics:
         ]
 
     def end(self, number: int) -> None:
-        """That one is over."""
+        """End the traffic of this number."""
         for load in self._on.pop(number, []):
             load.end()
 
@@ -94,7 +94,7 @@ class SimulatedLab:
         self.captures = [
             DirectionCapture(node.name, direction) for node in topology.nodes for direction in BOTH
         ]
-        self.lines = {
+        self.directions = {
             (watch.link, watch.direction): self._make_direction(
                 watch, configured_links(topology)[watch.link]
             )
@@ -119,10 +119,10 @@ class SimulatedLab:
         return self._received_before[name] + self.nodes[name].received
 
     def watch(self, name: str, on_received: Callable[[], None]) -> None:
-        """Be told of each message that is handed to the application there."""
+        """Call `on_received` for each message that is handed to the application there."""
         self._on_received[name] = self.nodes[name].on_received = on_received
 
-    # What happens to it
+    # Faults and changes
 
     def apply(self, action: TimedAction) -> None:
         """Nodes or links fail, or are mended, now."""
@@ -170,9 +170,9 @@ class SimulatedLab:
             self.links[name] = link
             mtu = self._mtu(self.topology.node(name))
             for direction in BOTH:
-                now, direction_state = link.direction_state(direction), self.lines[name, direction]
-                direction_state.model.reshape(now.shape, queue_bytes(now.shape, mtu))
-                direction_state.set_cut(now.cut)
+                now, simulated = link.direction_state(direction), self.directions[name, direction]
+                simulated.model.reshape(now.shape, queue_bytes(now.shape, mtu))
+                simulated.set_cut(now.cut)
 
     def go(self) -> None:
         """All nodes begin."""
@@ -197,7 +197,7 @@ class SimulatedLab:
             )
 
     def not_ready(self) -> list[str]:
-        """Who is not connected yet."""
+        """The nodes that are not connected yet."""
         return [name for name, node in self.nodes.items() if not node.ready]
 
     def stop(self) -> None:
@@ -236,7 +236,7 @@ class SimulatedLab:
         met: list[Side] = []
 
         def admits() -> bool:
-            """Whoever listens there when the first packet comes has the other side."""
+            """The node that listens there when the first packet comes takes the connection."""
             host = self.nodes[far.name]
             assert isinstance(host, SimulatedBroker)
             if not met and host.listens:
@@ -255,12 +255,12 @@ class SimulatedLab:
     def _route(self, near: Node, far: Node) -> tuple[LinkDirection, ...]:
         """Up to the core, or to the router that both are behind, and down again."""
         if near.router is not None and near.router == far.router:
-            return self.lines[near.name, UP], self.lines[far.name, DOWN]
+            return self.directions[near.name, UP], self.directions[far.name, DOWN]
         up = [near.name, *([near.router] if near.router else [])]
         down = [*([far.router] if far.router else []), far.name]
         return (
-            *(self.lines[name, UP] for name in up),
-            *(self.lines[name, DOWN] for name in down),
+            *(self.directions[name, UP] for name in up),
+            *(self.directions[name, DOWN] for name in down),
         )
 
     def _on_the_way(self, near: Node, far: Node) -> list[Node]:

@@ -45,7 +45,7 @@ class SimulatedLink:
         self._assembler = method.assembler()
         self._handle = handle
         self._read_after_ns = read_after_ns  # what has come
-        self._writing = False  # a chunk is given out, and the kernel has no room for it
+        self._writing = False  # a chunk is given out, and the kernel's buffer is full
         self._chunks_received = 0
         self._woken = False
         self._sending_stopped = False
@@ -122,7 +122,7 @@ class SimulatedLink:
             self._send()
 
     def _send(self) -> None:
-        """As the shell of real nodes: ask, write, tell of progress; wait if there is nothing now."""
+        """As real nodes do: ask the scheduler, write, report progress; wait if there is nothing to send."""
         scheduler, loop = self.scheduler, self._loop
         while (chunk := scheduler.next_chunk(loop.seconds)) is not None:
             self._write(chunk)

@@ -14,32 +14,32 @@ from testbed.backends.simulated.loop import Loop
 from testbed.backends.simulated.stream_contents import Ledger
 from testbed.links.model import Drop, LinkModel
 
-# The core in virtual time: where links meet, and packets between the sides of a partition are lost.
+# The core in virtual time: it drops packets between the groups of a partition.
 
 
 class Partitions:
-    """Who cannot reach whom at present."""
+    """The partitions that are in force."""
 
     def __init__(self) -> None:
         self.active: dict[int, dict[str, int]] = {}  # number -> node -> side
 
     def part(self, number: int, sides: Sequence[Sequence[str]]) -> None:
-        """These sides are apart from now on."""
+        """Begin a partition between these groups."""
         self.active[number] = {name: side for side, names in enumerate(sides) for name in names}
 
     def heal(self, number: int) -> None:
-        """They are so no more."""
+        """End this partition."""
         self.active.pop(number, None)
 
     def between(self, one: str, other: str) -> bool:
-        """Whether these two are apart."""
+        """Whether a partition separates these two nodes."""
         return any(
             one in side_of and other in side_of and side_of[one] != side_of[other]
             for side_of in self.active.values()
         )
 
 
-# What travels on lines: packets, with the sizes that ours have on real ones.
+# Packets, with the sizes that ours have on real links.
 
 
 ETHERNET_BYTES, IP_BYTES, UDP_BYTES = 14, 20, 8
@@ -60,13 +60,13 @@ class Kind(IntEnum):
     SYN = 2
     SYN_ACK = 3
     ANSWER = 4  # one byte by UDP
-    PROBE = 5  # is anybody there?
-    RESET = 6  # nobody listens here
+    PROBE = 5  # a keepalive probe
+    RESET = 6  # the port is closed
     LOAD = 7  # a datagram of the background
 
 
 class Ack(NamedTuple):
-    """What a packet says of the other direction."""
+    """The acknowledgement in a packet, for the other direction."""
 
     up_to: int  # all bytes before this have come
     sack: int = -1  # where the bytes begin that came out of order, or -1
@@ -77,7 +77,7 @@ NOTHING_YET = Ack(0)
 
 
 class Packet:
-    """One frame on its way; `place` is how many lines it has crossed."""
+    """One frame on its way; `place` is how many links it has crossed."""
 
     __slots__ = (
         "ack",
@@ -128,7 +128,7 @@ class Packet:
 
 
 class Flow:
-    """One direction of a connection: the lines it crosses, and what its bytes are.
+    """One direction of a connection: the links it crosses, and what its bytes are.
 
     `items` are what the receiver's program gets, each when the stream's bytes up to its end have come.
     """
@@ -145,18 +145,18 @@ class Flow:
         self.target = target
         self.route = route
         self.partitions = partitions
-        self.core = core  # behind so many lines it crosses the core; -1: never
+        self.core = core  # behind so many links it crosses the core; -1: never
         self.ledger = Ledger()
         self.items: deque[tuple[int, Any]] = deque()
         self.deliver: Callable[[Packet], None] = _discard
 
     @property
     def partitioned(self) -> bool:
-        """Whether the core lets nothing of it pass."""
+        """Whether a partition in the core drops its packets."""
         return self.partitions is not None and self.partitions.between(self.source, self.target)
 
     def send(self, packet: Packet) -> None:
-        """Put it on the first line."""
+        """Send it over the first link."""
         self.route[0].send(packet)
 
 
@@ -164,18 +164,18 @@ def _discard(_: Packet) -> None:
     """The connection has ended at the other side."""
 
 
-PARTITIONED = "parted"  # why a packet is dropped: it wants to the other side of a partition
+PARTITIONED = "parted"  # why a packet is dropped: its receiver is in another group of a partition
 
 
 class PacketObserver(Protocol):
-    """Sees each packet where captures see it: behind the line."""
+    """Sees each packet where captures see it: behind the link."""
 
     def see(self, packet: Packet, now: int) -> None:
         """It has arrived."""
 
 
 class LinkDirection:
-    """Takes packets, and hands each to the next line of its way, or to its receiver."""
+    """One direction of a link: it hands each packet to the next link of its route, or to its receiver."""
 
     def __init__(self, loop: Loop, model: LinkModel, observer: PacketObserver) -> None:
         self.model = model
@@ -186,7 +186,7 @@ class LinkDirection:
         self._epoch = 0  # counts the cuts
 
     def send(self, packet: Packet) -> None:
-        """A packet comes."""
+        """Take a packet."""
         if self._cut:
             self.dropped[Drop.CUT] += 1
             return
@@ -198,7 +198,7 @@ class LinkDirection:
         self._loop.at(fate, self._arrive, packet)
 
     def set_cut(self, cut: bool) -> None:
-        """Nothing passes any more, or again."""
+        """Cut the direction, or restore it."""
         if cut and not self._cut:
             self._epoch += 1
             self.model.clear()

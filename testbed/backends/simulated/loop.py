@@ -38,7 +38,7 @@ class Loop:
         heappush(self._plan, (max(moment, self.now), self._planned, call, argument))
 
     def run(self, until: int, stop: Callable[[], bool] | None = None) -> bool:
-        """Let everything happen up to this moment, inclusive. Whether `stop` said, after something, that it is enough.
+        """Run all events up to this moment, inclusive. Whether `stop` returned true after one of them.
 
         Afterwards it is `until`, unless it was stopped: then it is the moment of what happened last.
         """

@@ -1,10 +1,10 @@
 """Tens of thousands of cores that know each other by number, each message a fixed time under way.
 
-For overlays alone: no lines, no bytes, no topology file. A node is made when it is first spoken to, so a network of
-100,000 costs nothing until messages reach them. Whoever wants lines, queues and TCP takes `lab`.
+For overlays alone: no links, no bytes, no topology file. A node is made when it is first addressed, so a network of
+100,000 costs nothing until messages reach them. For links, queues and TCP use `lab`.
 
     network = Network(Loop(), make_node, destination_of, delay_ns=50_000_000)
-    network.tell(17, lambda node, now: node.subscribe("alerts", now))
+    network.call(17, lambda node, now: node.subscribe("alerts", now))
     network.loop.run(until)
 """
 
@@ -35,12 +35,12 @@ NodeCall = Callable[[Any, float], Iterable[Any]]  # core, now: actions
 
 
 class Network:
-    """Carries out the actions of cores: an action with a destination is sent, all others are told to `notice`.
+    """Carries out the actions of cores: it sends an action with a destination, and passes all others to `notice`.
 
     `destination_of(action)` is the number of the node that gets `action.message`, or None if the action sends nothing.
     `make_node(number)` makes a core. `delay_ns` is the time under way, or a function (sender, receiver) of it.
-    Who sends to a node that is gone hears of it `lost_after_ns` after the message would have arrived; None: never.
-    `on_sent` is told of each message as it is sent.
+    The sender to a node that is gone gets `on_peer_lost`, `lost_after_ns` after the message was due; None: never.
+    `on_sent` is called with each message as it is sent.
     """
 
     def __init__(
@@ -67,25 +67,25 @@ class Network:
         self._gone: set[int] = set()
 
     def node(self, number: int) -> Core:
-        """The core of this number, made now if nobody has spoken to it yet."""
+        """The core of this number, made now if it has not been addressed yet."""
         if number not in self.nodes:
             self.nodes[number] = self._make_node(number)
         return self.nodes[number]
 
     def call(self, number: int, order: NodeCall) -> None:
-        """Something that a node is to do now, from outside; it is done at once."""
+        """Call a node from outside, now, and perform its actions."""
         if number not in self._gone:
             self._perform(number, order(self.node(number), self.loop.seconds))
 
     def kill(self, number: int) -> None:
-        """The node is gone, without a word: what is under way to it is lost."""
+        """Remove the node silently: messages in flight to it are lost."""
         self._gone.add(number)
         self.nodes.pop(number, None)
         if (timer := self._timers.pop(number, None)) is not None:
             timer.set(None)
 
     def revive(self, number: int) -> None:
-        """A node of this number may be again, and remembers nothing."""
+        """Allow a new node of this number, without its old state."""
         self._gone.discard(number)
 
     def _perform(self, number: int, actions: Iterable[Any]) -> None:

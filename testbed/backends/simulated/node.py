@@ -34,7 +34,7 @@ from testbed.backends.simulated.loop import SECOND, Loop, Timer
 EPOCH_NS = 10**18  # what virtual time calls its beginning: ns since 1970, a date in 2001
 HAND_OVER_CHECK_INTERVAL = (
     SECOND // 50
-)  # how often a node that stops looks whether all is handed over
+)  # how often a node that stops checks whether all is handed over
 
 
 class SimulatedLog:
@@ -52,7 +52,7 @@ class SimulatedLog:
 
 
 class SimulatedNode(ABC):
-    """One node, from its start to its end; the subclasses say how it gets its links."""
+    """One node, from its start to its end; the subclasses make its links."""
 
     def __init__(
         self, log: SimulatedLog, loop: Loop, config: NodeConfig, core: Overlay, service_ns: int
@@ -140,7 +140,7 @@ class SimulatedNode(ABC):
         self.end()
 
     def end(self) -> None:
-        """The last words."""
+        """Write the stop record."""
         self.alive = False
         self._timer.set(None)
         for side in list(self.sides):
@@ -261,4 +261,4 @@ class SimulatedNode(ABC):
 
 
 def _ignore() -> None:
-    """Nobody waits for it."""
+    """Do nothing."""

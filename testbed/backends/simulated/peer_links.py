@@ -2,7 +2,7 @@
 
 They are made when there is something to send, and closed in order when they are too many. If two brokers call each
 other at once, the connection that the one with the lower number has made is kept: it declines the other's when its own
-is answered, and the other holds back its proof for a moment while that one stands at its door.
+is answered, and the other holds back its proof for a moment while that connection is pending.
 """
 
 from collections.abc import Callable
@@ -22,9 +22,7 @@ from testbed.backends.simulated.connection import Connect, Dial, Ending, Side
 from testbed.backends.simulated.link import SimulatedLink
 from testbed.backends.simulated.loop import SECOND, Loop, Timer
 
-PENDING_CHECK_INTERVAL = (
-    SECOND // 100
-)  # how often it is looked whether who stands there has proven it
+PENDING_CHECK_INTERVAL = SECOND // 100  # how often a pending connection is checked for its proof
 
 
 class PeerLinkOwner(Protocol):
@@ -43,7 +41,7 @@ class PeerLinkOwner(Protocol):
 
 
 class OutgoingCall:
-    """One attempt to get a link, and what waits for it."""
+    """One attempt to get a link, and the queue for it."""
 
     def __init__(self, queue: Scheduler) -> None:
         self.queue = queue
@@ -52,7 +50,7 @@ class OutgoingCall:
 
 
 class SimulatedPeerLinks:
-    """What one broker has of this."""
+    """The links of one broker to others."""
 
     def __init__(self, owner: PeerLinkOwner, connect: Connect) -> None:
         config = owner.config
@@ -92,7 +90,7 @@ class SimulatedPeerLinks:
         )
 
     def declines(self, peer: str, *, proven: bool) -> bool:
-        """Whether a connection from this broker is not wanted, because this side's own to it goes before.
+        """Whether a connection from this broker is declined, because this side's own goes before it.
 
         One that has given its proof stands already for the other side, and what follows may have been sent.
         """
@@ -105,7 +103,7 @@ class SimulatedPeerLinks:
         return link is not None and self._loop.now - since < ANSWER_WITHIN_S * SECOND
 
     def add_pending(self, peer: str, side: Side) -> None:
-        """Somebody says that it is this broker, and has not proven it yet."""
+        """A peer claims to be this broker, and has not proven it yet."""
         self._pending[peer] = side
 
     def _hold_back(self, peer: str, go_on: Callable[[], None]) -> None:
@@ -123,7 +121,7 @@ class SimulatedPeerLinks:
         (check if lower else go_on)()
 
     def adopt(self, peer: str) -> Scheduler | None:
-        """This broker's own connection stands: call it no more; what waits for it."""
+        """This broker's own connection is up: stop calling it; the queue for it."""
         if (call := self._calls.pop(peer, None)) is None:
             return None
         call.given_up = True
@@ -132,7 +130,7 @@ class SimulatedPeerLinks:
         return call.queue
 
     def on_up(self, link: SimulatedLink) -> None:
-        """A link stands."""
+        """A link is up."""
         call = self._calls.pop(link.peer, None)
         if call is not None:
             self._made[link.peer] = link, self._loop.now
@@ -158,7 +156,7 @@ class SimulatedPeerLinks:
             self._call_soon(peer, call)
 
     def trim(self) -> None:
-        """If there are too many links, close those in order that are not used; look again if that did not do."""
+        """If there are too many links, close the unused ones in order; check again if too many are left."""
         if not self._owner.alive:
             return
         between = (link for peer, link in self._owner.links.items() if peer in self._brokers)
@@ -170,7 +168,7 @@ class SimulatedPeerLinks:
             self._trim_timer.set(self._loop.now + round(RECHECK_S * SECOND))
 
     def close(self) -> None:
-        """Call nobody any more."""
+        """Give up all calls."""
         for call in self._calls.values():
             call.given_up = True
             if call.dial is not None:
@@ -216,6 +214,6 @@ class SimulatedPeerLinks:
         return self._backoffs[peer]
 
     def _wait_a_little(self, peer: str) -> None:
-        """A broker that takes calls and loses them again, or takes none, is not asked a hundred times a second."""
+        """A broker that takes calls and loses them again, or takes none, is not called a hundred times a second."""
         wait = round(self._backoff(peer).next_wait() * SECOND)
         self._not_before[peer] = self._loop.now + wait

@@ -23,16 +23,16 @@ from testbed.scenario.schedule import Schedule
 from testbed.scenario.triggers import Reception, place_in_overlay, reception
 from testbed.topology.model import NodeKind
 
-# What happens in a lab in virtual time beside publications that are known: at its time, or when that has come.
+# Faults of a lab in virtual time: at their time, or when their trigger has come.
 
 
-LOG_CHECK_INTERVAL = SECOND // 50  # how often logs are looked at, as in a real lab
+LOG_CHECK_INTERVAL = SECOND // 50  # how often logs are read, as in a real lab
 OVERLAY_CHECK_INTERVAL = SECOND  # how often brokers are asked
 _MARK = '"receive"'
 
 
 class TimelinePlayer:
-    """Lets incidents happen, and keeps what came of them."""
+    """Applies faults, and records their outcomes."""
 
     def __init__(self, lab: SimulatedLab, start: int, schedule: Schedule, end: int) -> None:
         self._lab = lab
@@ -42,8 +42,8 @@ class TimelinePlayer:
         self._read = {name: len(node.log.lines) for name, node in lab.nodes.items()}
         self._asked = start - OVERLAY_CHECK_INTERVAL
         self.done: list[dict[str, Any]] = []
-        self.missed: list[str] = []  # sentences on what never came
-        self.published: list[Publication] = []  # because of what has come
+        self.missed: list[str] = []  # sentences on triggers that never came
+        self.published: list[Action] = []  # because of triggers
         self._timer = Timer(lab.loop, self._on_time)
         if schedule.triggers:
             lab.loop.at(start + LOG_CHECK_INTERVAL, self._on_check, None)
@@ -58,7 +58,7 @@ class TimelinePlayer:
             self._apply(action)
 
     def _wait(self) -> None:
-        """For the next incident."""
+        """Set the timer to the next fault."""
         if (next_ns := self._schedule.next_ns) is not None:
             self._timer.set(max(self._lab.loop.now, self._start + next_ns))
 
@@ -71,8 +71,8 @@ class TimelinePlayer:
         for action in self._schedule.due(self._lab.loop.now - self._start):
             self._apply(action)
 
-    def _apply(self, action: TimedAction) -> None:
-        """Now; one that cannot be done has its reason on record, and the scenario goes on."""
+    def _apply(self, incident: Incident) -> None:
+        """Apply it now; record the reason if it fails, and go on."""
         more = {}
         try:
             self._lab.apply(action)
@@ -82,8 +82,8 @@ class TimelinePlayer:
         self.done.append(action_entry(action, EPOCH_NS + self._start, now, **more))
 
     def _on_check(self, _: None) -> None:
-        """Whether something has come that is waited for."""
-        lab, schedule = self._lab, self._schedule
+        """Check whether a trigger has come."""
+        lab, agenda = self._lab, self._schedule
         now_ns = lab.loop.now - self._start
         more = schedule.on_receptions(self._receptions(), now_ns)
         if (
@@ -105,8 +105,8 @@ class TimelinePlayer:
         for node in self._lab.topology.of_kind(NodeKind.SUBSCRIBER):
             lines = self._lab.nodes[node.name].log.lines
             new, self._read[node.name] = lines[self._read[node.name] :], len(lines)
-            told = (json.loads(line) for line in new if _MARK in line)
-            seen = (reception(line, EPOCH_NS + self._start) for line in told)
+            records = (json.loads(line) for line in new if _MARK in line)
+            seen = (reception(record, EPOCH_NS + self._start) for record in records)
             found += [each for each in seen if each is not None]
         return found
 
@@ -114,13 +114,13 @@ class TimelinePlayer:
         brokers = self._lab.topology.of_kind(NodeKind.BROKER)
         alive = [node.name for node in brokers if self._lab.nodes[node.name].alive]
         places = ((name, self._lab.nodes[name].core.describe()) for name in sorted(alive))
-        return tuple((name, place_in_overlay(told)) for name, told in places) or None
+        return tuple((name, place_in_overlay(place)) for name, place in places) or None
 
 
 PATIENCE_S = 60  # for connecting
-CONNECT_CHECK_INTERVAL = SECOND // 100  # how often it is looked whether all are connected
+CONNECT_CHECK_INTERVAL = SECOND // 100  # how often it checks whether all are connected
 PAUSE_S = 1  # between the last node's readiness and the scenario
-SLICE_S = 1  # how often it is told how far the time is
+SLICE_S = 1  # how often the progress is reported
 
 ReportProgress = Callable[[float], None]  # seconds of the scenario that are over
 
@@ -135,7 +135,7 @@ class PlayResult:
     expected: int
     received: int
     actions: tuple[dict[str, Any], ...] = ()  # as they happened
-    missed: tuple[str, ...] = ()  # what was waited for and never came
+    missed: tuple[str, ...] = ()  # triggers that never came
 
     @property
     def settled(self) -> bool:
@@ -172,7 +172,7 @@ def _connect(lab: SimulatedLab) -> None:
     if silent:
         raise NodeFailure(
             f"not connected after {PATIENCE_S} s of virtual time: {few(silent)}",
-            "the line to it may be too slow or lose too much; `testbed validate` shows the file's values",
+            "the link to it may be too slow or lose too much; `testbed validate` shows the file's values",
             silent,
         )
 
@@ -200,5 +200,5 @@ def _settle(lab: SimulatedLab, expected: Counter[str]) -> None:
 
 
 def _hand_over(lab: SimulatedLab) -> None:
-    """What is under way still comes, as while a real lab is taken down."""
+    """Let messages in flight arrive, as while a real lab is taken down."""
     lab.loop.run(lab.loop.now + round(HAND_OVER_S * SECOND))

@@ -77,7 +77,7 @@ class Written:
     size: int = 0
     finished: bool = False
     message_type: int | None = None  # of an OVERLAY message: which one it is
-    inner_type: int | None = None  # and what the layer above says in it
+    inner_type: int | None = None  # and the type of the inner message of the layer above
     runs: list[Run] = field(default_factory=list)
     _head: bytes = b""
     _body: bytearray | None = None  # of a JOINED message: all of it
@@ -93,7 +93,7 @@ class Written:
 
     @property
     def needed(self) -> int:
-        """Header and topic: without them nobody knows the message."""
+        """Header and topic: without them the message is unknown."""
         return HEADER_SIZE + len(self.header.topic.encode()) if self.header else 0
 
     @property
@@ -127,7 +127,7 @@ class Written:
 
 
 def _message_types(payload: bytes) -> tuple[int | None, int | None]:
-    """The number of a word of the Skip Graph, and the first byte of what the layer above says in it."""
+    """The type of a Skip Graph message, and the first byte of the inner message of the layer above."""
     if not payload:
         return None, None
     try:

@@ -50,7 +50,7 @@ class RoundTrips:
         self._smooth += (took - self._smooth) // 8
 
     def timeout(self, backoff: int) -> int:
-        """After so long without a word, all that is under way counts as lost."""
+        """After so long without an acknowledgement, all that is in flight counts as lost."""
         if not self.known:
             return FIRST_RTO * backoff
         return min((self._smooth + max(4 * self._vary, LEAST_RTO)) * backoff, LONGEST_RTO)
@@ -62,7 +62,7 @@ class RoundTrips:
 
 # How many packets TCP has under way: BBR (version 1) without its pacing. Pure.
 #
-# It learns the line's rate from what is delivered and keeps twice the bytes that rate x shortest round trip asks for,
+# It learns the link's rate from what is delivered and keeps twice the bytes that rate x shortest round trip asks for,
 # and three packets. At the beginning there are ten packets, and one more with each that is delivered, until the rate
 # has not grown by a quarter for three round trips. Losses change nothing, but when all seems lost it begins with one
 # packet.
@@ -92,7 +92,7 @@ class Window:
     ) -> None:
         """So many packets more: `delivered` bytes in all, `before` when the newest of them was sent, `took` ago.
 
-        `limited`: the sender had nothing more to send then, so the line may be faster than that.
+        `limited`: the sender had nothing more to send then, so the link may be faster than that.
         """
         begins = before >= self._round_ends
         if begins:
@@ -210,7 +210,7 @@ class Sender:
         self._delivered, self._delivered_at = 0, 0
         self._backoff = 1
         self._progress_at = 0
-        self._received_at = 0  # or since when there is something to hear of
+        self._received_at = 0  # or since when an acknowledgement is due
         self._probed = False
         self._timed_out_at: int | None = None
         self._judge_at: int | None = None  # then those sent before an arrived one are lost
@@ -296,7 +296,7 @@ class Sender:
         )
 
     def _judge(self) -> None:
-        """Lines keep the order: what was sent before something that has arrived is lost."""
+        """Links keep the order: what was sent before something that has arrived is lost."""
         segments = self._segments
         if not segments or (not self._sacked and segments[0].order > self._newest_arrived):
             self._judge_at = None
@@ -347,7 +347,7 @@ class Sender:
 
     def _send(self, segment: Segment) -> None:
         now = self._loop.now
-        if len(self._segments) == 1 and not segment.again:  # there was nothing to hear of before
+        if len(self._segments) == 1 and not segment.again:  # no acknowledgement was due before
             self._delivered_at = self._progress_at = self._received_at = now
         self._orders += 1
         segment.order, segment.sent_at = self._orders, now
@@ -371,7 +371,7 @@ class Sender:
         return self.round_trips.timeout(self._backoff)
 
     def _may_probe(self) -> bool:
-        """Once, and only while nothing tells of losses."""
+        """Once, and only while nothing indicates losses."""
         trouble = self._probed or self._lost or self._backoff > 1 or self._sacked
         return self.round_trips.known and not trouble
 
@@ -424,7 +424,7 @@ class Sender:
 # TCP's receiving side, in virtual time: bytes in their order, and acknowledgements.
 #
 # Each packet is acknowledged at once where packets are missing, and at the beginning of a connection; else every second
-# one, or after 40 ms, as Linux does it. Where the link's method wants it sooner, the program says so when it reads.
+# one, or after 40 ms, as Linux does it. Where the link's method wants it sooner, the program sets it when it reads.
 # What is sent the other way acknowledges, too.
 
 
@@ -479,7 +479,7 @@ class Receiver:
         return self.up_to > self._items_up_to or bool(self._beyond)
 
     def acknowledged(self) -> Ack:
-        """What a packet that leaves now says, so that no other has to."""
+        """The acknowledgement for a packet that leaves now, so that no other has to carry it."""
         self._pending_acks = 0
         self._timer.set(None)
         return Ack(self.up_to, -1, self._echo)
@@ -511,8 +511,8 @@ class Endpoint:
         self.on_open: Callable[[], None] = _ignore
         self.on_vanished: Callable[[], None] = _ignore
         self.on_refused: Callable[[], None] = _ignore
-        self.admits: Callable[[], bool] = lambda: True  # whether somebody listens here
-        self.on_ack: Callable[[int], None] = lambda number: None
+        self.admits: Callable[[], bool] = lambda: True  # whether the port is open
+        self.on_answer: Callable[[int], None] = lambda number: None
         self.sender.on_vanished = self._vanish
         self.packet_payload = segment_payload(segment, masked=client)
         self.client = client
@@ -527,7 +527,7 @@ class Endpoint:
         incoming.deliver = self._receive
 
     def connect(self) -> None:
-        """Begin to open the connection, again and again if nobody answers (RFC 6298: after 1 s, 2 s, 4 s, ...)."""
+        """Begin to open the connection, again and again without an answer (RFC 6298: after 1 s, 2 s, 4 s, ...)."""
         self._send_opening(Kind.SYN)
         self._timer.set(self._loop.now + (SECOND << min(self._tries - 1, 6)))
 
@@ -566,7 +566,7 @@ class Endpoint:
             self.stop()
 
     def stop(self) -> None:
-        """The connection is gone: whoever still sends is told so."""
+        """The connection is gone: a peer that still sends gets a reset."""
         self._gone = True
         self._timer.set(None)
         self._silence.set(None)
@@ -617,7 +617,7 @@ class Endpoint:
         self.on_open()
 
     def _on_silence(self) -> None:
-        """The keepalive: a peer that has not been heard of for a minute is asked, one of two minutes given up."""
+        """The keepalive: probe a peer that was silent for a minute, give it up after two."""
         silent = self._loop.now - self._received_at
         if silent < PROBE_AFTER_S * SECOND:
             self._silence.set(self._received_at + PROBE_AFTER_S * SECOND)
@@ -633,4 +633,4 @@ class Endpoint:
 
 
 def _ignore() -> None:
-    """Nobody waits for it."""
+    """Do nothing."""

@@ -124,7 +124,7 @@ class _Stream:
         self._seen: list[int] = passed.tolist()
         complete = np.maximum.accumulate(passed)
         self._complete: list[int] = complete.tolist()
-        # Lines keep the order: had nothing been lost, each would have passed before all beyond it.
+        # Links keep the order: had nothing been lost, each would have passed before all beyond it.
         prompt = np.minimum.accumulate(passed[::-1])[::-1]
         self._stalled: list[int] = (complete - prompt).tolist()
         self._before: list[int] = np.concatenate(([0], np.cumsum(fresh))).tolist()
@@ -154,8 +154,8 @@ class _Stream:
     def _rows(
         self, written: Written, totals: dict[str, int], origins: Mapping[int, str]
     ) -> list[dict[str, Any]]:
-        """One for the message, or one for each publication in it; none if nobody could read it."""
-        # A piece whose label was not seen cannot be told apart from others.
+        """One for the message, or one for each publication in it; none if it is not readable."""
+        # A piece whose label was not seen cannot be distinguished from others.
         runs = [run for run in written.runs if run.at + run.head < self._end]
         present = sum(self._covered(run.begin, run.end) for run in runs)
         header = written.header

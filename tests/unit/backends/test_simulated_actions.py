@@ -52,8 +52,8 @@ def test_nothing_passes_between_the_sides_and_all_comes_when_they_are_one_again(
     assert run.settled
     assert not [at for at in heard(lab, "office", run) if 5.5 < at < 9]
     assert [at for at in heard(lab, "siren", run) if 5.5 < at < 9]
-    assert lab.lines["hub", "up"].dropped["parted"] > 0
-    assert lab.lines["mast", "down"].dropped["parted"] == 0
+    assert lab.directions["hub", "up"].dropped["parted"] > 0
+    assert lab.directions["mast", "down"].dropped["parted"] == 0
     assert [each["action"] for each in run.actions] == ["partition", "reunite"]
 
 
