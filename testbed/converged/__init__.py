@@ -1,8 +1,8 @@
-"""Skip Graphs of up to 100,000 nodes as they are once nobody joins or leaves, and pub/sub methods evaluated on them.
+"""Skip Graphs of up to 100,000 nodes as they are once no node joins or leaves, and pub/sub methods evaluated on them.
 
 Nothing is sent here: lists are built by sorting, and all publications of a topic are followed at once as array
 operations. The same overlays as message protocols are in `nodes.overlay`; tests hold the two against each other.
-Beside them stands a Publish/Subscribe map, `zorder_map`, whose nodes own stretches of a curve through a space.
+Beside them is a Publish/Subscribe map, `zorder_map`, whose nodes own stretches of a curve through a space.
 All functions are pure: a seed in, arrays or rows out.
 """
 

@@ -63,9 +63,10 @@ def measure_tables(
     sg-tbps; atm-tbps and sg-tbps know no priority: 1), `priority`, `table_size`, `path`, `forwards` (messages of a
     publication, duplicates too), `one_hop` (share of the deliveries that took one hop), `delay_ms` (as the thesis
     estimates it). `strategy` is that of SG- and PSG-TBPS; support nodes are all participants, since a topic's only
-    publisher could support nobody. `table_of` and `beyond` choose where the thesis does not say: whose table it is that
-    has `table_size` entries, and how PATM-TBPS goes on where a table ends. The defaults fit what it reports: one hop up
-    to about 50 subscribers, PATM-TBPS and ATM-TBPS about equal in path, and far fewer messages than PSG-TBPS.
+    publisher would have no support node. `table_of` and `beyond` choose where the thesis leaves it open: whose table it
+    is that has `table_size` entries, and how PATM-TBPS goes on where a table ends. The defaults fit what it reports:
+    one hop up to about 50 subscribers, PATM-TBPS and ATM-TBPS about equal in path, and far fewer messages than
+    PSG-TBPS.
     """
     random = np.random.SeedSequence([seed, trial, nodes, subscribers])
     of_people, of_hearing = (int(state) for state in random.generate_state(2, np.uint64))
@@ -141,7 +142,7 @@ def _published(
 
 
 def _by_table(method: str, priority: int, known: Distances, held: _Held) -> _Published:
-    """Everybody gets one message: from the publisher, or by way of those that it holds."""
+    """Every subscriber gets one message: from the publisher, or by way of those that it holds."""
     paths = atm_paths(known.to_subscribers(Strategy.SPLIT)[:, 1:], held)
     sent = np.full(len(held), known.subscribers)
     return _Published(method, priority, paths, sent, _table_ms(paths, held))
@@ -150,7 +151,7 @@ def _by_table(method: str, priority: int, known: Distances, held: _Held) -> _Pub
 def atm_paths(hops: Hops, held: _Held) -> Hops:
     """Hops to each subscriber, `paths[topic, subscriber]`, by a table that holds some of them.
 
-    The publisher sends to those it holds, each of whom takes the stretch up to the next and splits it among its
+    The publisher sends to those it holds, each of which takes the stretch up to the next and splits it among its
     neighbours in the Skip Graph: `hops[topic, from, to]`. The first subscriber is the publisher's neighbour, so it is
     always held.
     """
@@ -176,7 +177,7 @@ def _table_ms(paths: Hops, held: _Held) -> NDArray[np.float64]:
 #
 # In the thesis all topics of a run have one priority, and if each key has its own table nothing has to be shared. Here
 # a node that publishes several topics, one of them urgent, has one table for all of them (`TableOf.NODE`): ATM-TBPS
-# treats them alike, PATM-TBPS gives its room to the subscribers of the urgent one first.
+# treats them alike, PATM-TBPS gives its entries to the subscribers of the urgent one first.
 
 
 ATM, PATM = "atm-tbps", "patm-tbps"

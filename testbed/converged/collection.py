@@ -12,7 +12,7 @@ from testbed.converged.graph import converge, lists_of_levels, neighbours_in_top
 
 # By which tree data comes to the subscriber: the next one of each node on the way (Kawakami 2016).
 #
-# Nodes are numbered in the order of their keys; the last one is the subscriber, who is its own next one. The rules by
+# Nodes are numbered in the order of their keys; the last one is the subscriber, which is its own next one. The rules by
 # which a single node decides are in `nodes.overlay.collection.rules`; here all decide at once.
 
 
@@ -20,7 +20,7 @@ Tree = NDArray[np.int64]
 
 
 class Lists(StrEnum):
-    """How the paper's lists are read, which it does not say."""
+    """How the paper's lists are read; it leaves that open."""
 
     LINE = "line"  # they end: all data goes toward larger keys
     RING = "ring"  # their ends are neighbours: the first of a list may send to its last
@@ -28,20 +28,20 @@ class Lists(StrEnum):
 
 
 def server_tree(nodes: int) -> Tree:
-    """Everybody to the subscriber."""
+    """Every node sends to the subscriber."""
     return np.full(nodes, nodes - 1, dtype=np.int64)
 
 
 def chain_tree(nodes: int) -> Tree:
-    """Everybody to the next one."""
+    """Every node sends to the next one."""
     return np.minimum(np.arange(1, nodes + 1), nodes - 1)
 
 
 def push_tree(vectors: NDArray[np.uint64], lists: Lists) -> Tree:
-    """Everybody over the link that reaches furthest toward the subscriber; `vectors` in key order."""
+    """Every node uses the link that reaches furthest toward the subscriber; `vectors` in key order."""
     subscriber = len(vectors) - 1
     places = np.arange(len(vectors))
-    lowest, highest = places.copy(), places.copy()  # of all whom each has a link to
+    lowest, highest = places.copy(), places.copy()  # of all nodes that each has a link to
     for order, first in lists_of_levels(places.astype(np.int32), vectors):
         last = np.append(first[1:], True)
         highest[order[~last]] = np.maximum(highest[order[~last]], order[~first])
@@ -55,7 +55,7 @@ def push_tree(vectors: NDArray[np.uint64], lists: Lists) -> Tree:
 
 
 def pull_tree(vectors: NDArray[np.uint64]) -> Tree:
-    """Answers go back to whom the subscriber's question came from, which splits its range as multicasts do.
+    """Answers return the way of the subscriber's request, which splits its range as multicasts do.
 
     All ways of the question are followed at once: each to the last neighbour that is not behind its end or, if all
     are, to the leftmost one (`testbed.converged.multicast`).
@@ -123,7 +123,7 @@ def pushed(tree: Tree, periods: NDArray[np.int64], times: int, aggregate: bool) 
 
 
 def pulled(tree: Tree, every: int, times: int) -> Traffic:
-    """The subscriber asks everybody at the multiples of `every`; answers are joined on their way back.
+    """The subscriber asks every node at the multiples of `every`; answers are joined on their way back.
 
     A question goes to each publisher once, and an answer comes from it: two messages a node.
     """
@@ -143,7 +143,7 @@ VECTOR_BITS = 32
 
 @dataclass(frozen=True, slots=True)
 class Collectors:
-    """Who takes part. Vectors are random, so each place in key order has its own, whoever stands there."""
+    """The participants. Vectors are random, so each place in key order has its own, whichever node has it."""
 
     periods: NDArray[np.int64]  # of publishers, ascending
     vectors: NDArray[np.uint64]  # of all places; the subscriber's is the last

@@ -7,20 +7,20 @@ not choose support nodes by vector otherwise). For a publication of priority p t
    in part j * k // S: k stretches of keys whose sizes differ by one at most.
 2. helpers: in each part the member with the most neighbours inside the part; of several the one nearest to the part's
    middle, of two the smaller key. Two members are neighbours if everyone between them shares fewer bits with them
-   than they share with each other: the publisher needs to ask nobody.
+   than they share with each other: the publisher needs no request.
 3. the publisher sends each helper one message, with the part's first and last key. The helper delivers it and sends
    it on within that range by the Skip Graph's own range multicast, `split`.
 
 Why it works. Membership vectors are random in key space, so PSG-TBPS' start nodes are scattered: some subscribers are
 near to many of them and some to none, and since no start node knows what the others reach, each one has to serve
 everybody. Stretches of keys do not overlap and leave no gap: a subscriber has exactly one helper, gets the message
-exactly once, and a publication costs one message per subscriber at every priority, which nothing can undercut (and
-not more than SG-TBPS, whose way to the first subscriber leads through publishers). At priority 5 a part has about
-four members. In such a part most helpers reach everyone directly, so that hardly anyone is farther than two hops.
-If a helper is gone, the range it was given names all who lack the message; the publisher sends the part to another.
+exactly once, and a publication costs one message per subscriber at every priority, which nothing can undercut (and not
+more than SG-TBPS, whose way to the first subscriber leads through publishers). At priority 5 a part has about four
+members. In such a part most helpers reach everyone directly, so that hardly anyone is farther than two hops. If a
+helper is gone, the range it was given names all nodes that lack the message; the publisher sends the part to another.
 
-With the same knowledge a publisher could send to everybody itself: one hop, and as many messages in all. But they would
-all leave by its own line, one after the other. Here that line carries k messages, no more than with PSG-TBPS.
+With the same knowledge a publisher could send to all subscribers itself: one hop, and as many messages in all. But they
+would all leave by its own link, one after the other. Here that link carries k messages, no more than with PSG-TBPS.
 """
 
 import numpy as np

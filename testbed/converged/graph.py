@@ -16,7 +16,7 @@ def converge(owners: NDArray[np.int32], vectors: NDArray[np.uint64]) -> tuple[Li
 
     `owners` names the node of each peer, peers in the order of their keys; `vectors` are those of the nodes. The list
     of level i that a peer is in holds the peers that share its first i bits, in key order. There are as many levels as
-    have a link between two nodes, and always level 0. Lists are linear: `NOBODY` is beyond their ends.
+    have a link between two nodes, and always level 0. Lists are linear: `NO_NODE` is beyond their ends.
     """
     lefts, rights = [], []
     for order, first in lists_of_levels(owners, vectors):
@@ -33,10 +33,11 @@ def converge(owners: NDArray[np.int32], vectors: NDArray[np.uint64]) -> tuple[Li
 def lists_of_levels(
     owners: NDArray[np.int32], vectors: NDArray[np.uint64]
 ) -> Iterator[tuple[NDArray[np.int32], NDArray[np.bool_]]]:
-    """Level after level: the peers, list after list and each list in key order; and who is the first of a list.
+    """Level after level: the peers, list after list and each list in key order; and which peer is the first of a list.
 
-    From level to level a list falls into two, by one bit, both in the order that it had; who is alone in a list or
-    only among peers of its own node is in no list of the levels above. So a level is one pass over those who are left.
+    From level to level a list falls into two, by one bit, both in the order that it had; a peer that is alone in a list
+    or only among peers of its own node is in no list of the levels above. So a level is one pass over the peers that
+    are left.
     """
     bits = vectors[owners]
     order = np.arange(len(owners), dtype=np.int32)
@@ -94,7 +95,7 @@ def neighbours_in_topics(right: Links, size: int) -> Neighbours:
     """The neighbours inside the topics that the columns of `right` belong to, `size` columns each.
 
     Links may lead to peers outside these columns, whose first one counts as peer 0. A list's next member is never
-    nearer than that of the level below, so whoever is a neighbour on several levels is so on levels that follow.
+    nearer than that of the level below, so a peer that is a neighbour on several levels is so on consecutive levels.
     """
     columns = right.shape[1]
     last = np.arange(size, columns + size) // size * size  # of each peer's topic, excluded

@@ -37,7 +37,7 @@ def measure_load(
     """One trial: `topics` topics, each of one publisher and `subscribers` subscribers of its own; groups and totals.
 
     Publishers publish at intervals that follow a power law, from 10 ms (few) to 1,000 ms (many), until there were
-    `publications` in all. The first list has a row for each method and each group of 1,000 nodes, those who forwarded
+    `publications` in all. The first list has a row for each method and each group of 1,000 nodes, those that forwarded
     most first: `method` (sg-tbps, scribe), `trial`, `node_rank_group`, and, as means over the group, `sent` (messages
     of own publications), `received` (publications of its own topic), `forwarded` (messages of others' publications
     that it passed on). The second has a row for each method: `method`, `trial`, `correlation` (over nodes, between
@@ -108,7 +108,7 @@ def split_children(neighbours: Neighbours) -> _Counts:
 
 
 def scribe_load(participants: Population, published: _Counts, hashes: NDArray[np.uint64]) -> Load:
-    """Whoever is on the way between root and subscribers works for a topic."""
+    """The nodes between root and subscribers forward a topic."""
     members = participants.owners.astype(np.int64).reshape(participants.topics, participants.size)
     trees = scribe_trees(participants.vectors, hashes, members[:, 1:])
     nodes = len(participants.vectors)

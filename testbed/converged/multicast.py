@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 from testbed.converged.graph import BITS, Links, Neighbours, changes, neighbours_in_topics
 from testbed.converged.population import Population
 
-# Flooding: whoever gets a message for the first time passes it on over all links of the topic but the one it came by.
+# Flooding: a node that gets a message for the first time passes it on over all links of the topic but the one it came
+# by.
 #
-# The first copy to arrive has taken a shortest path. What is sent does not depend on who begins: each node sends over
-# each of its links, all but the first except back.
+# The first copy to arrive has taken a shortest path. The messages do not depend on the first sender: each node sends
+# over each of its links, all but the first except back.
 
 
 Hops = NDArray[np.uint8]
@@ -46,14 +47,14 @@ def flood_hops(neighbours: Neighbours) -> Hops:
 
 
 def flood_messages(neighbours: Neighbours) -> NDArray[np.int64]:
-    """Messages of one flood of each topic: over every link from both of its ends, but not back to who was first."""
+    """Messages of one flood of each topic: over every link from both of its ends, but not back to the first sender."""
     return neighbours.links - (neighbours.size - 1)
 
 
 # Skip Graph search: from the highest level down, as far as possible on each without passing the key.
 #
-# A multicast by search is the union of the searches for all subscribers. That is a tree, because the way to whoever is
-# passed on the way is the beginning of the same way; so each of its links carries the message once.
+# A multicast by search is the union of the searches for all subscribers. That is a tree, because the way to a node that
+# is passed on the way is the beginning of the same way; so each of its links carries the message once.
 
 
 def search_hops(vectors: NDArray[np.uint64]) -> Hops:
@@ -65,7 +66,7 @@ def search_hops(vectors: NDArray[np.uint64]) -> Hops:
 
 
 def _rightward(vectors: NDArray[np.uint64]) -> Hops:
-    """The hops to all peers on the right (what stands at those on the left means nothing).
+    """The hops to all peers on the right (the values of those on the left are undefined).
 
     On level i the search stays in the start's own list and stops at its last member that is not beyond the key. So
     it makes as many hops there as the list has members between the last one that shares one bit more with the start
@@ -127,7 +128,7 @@ def split_hops(neighbours: Neighbours) -> Hops:
     """
     topics, size = neighbours.topics, neighbours.size
     onward = neighbours.peers > neighbours.owners
-    lone = np.arange(size - 1, topics * size, size)  # nobody is on the right of these
+    lone = np.arange(size - 1, topics * size, size)  # these have no right neighbour
     row = np.concatenate([neighbours.owners[onward], lone])
     place = np.concatenate([neighbours.peers[onward] % size, np.full(topics, size - 1)])
     order = np.argsort(row, kind="stable")
@@ -273,5 +274,5 @@ def hops_ms(path: _Numbers) -> _Numbers:
 
 
 def one_hop_ms(receivers: _Numbers) -> _Numbers:
-    """Until the last of those has it to whom one node sends directly."""
+    """The time until the last of the nodes that one node sends to directly has the message."""
     return NODE_MS + LINK_MS + CHILD_MS * receivers

@@ -1,4 +1,4 @@
-"""Who takes part in which topic, and with which membership vector."""
+"""The participants of each topic, and their membership vectors."""
 
 from dataclasses import dataclass
 

@@ -17,21 +17,21 @@ Starts = NDArray[np.int64]
 
 
 class Support(StrEnum):
-    """What becomes of a slot in the space of membership vectors that is nobody's."""
+    """How a slot without a node in the space of membership vectors is filled."""
 
-    NEXT = "next"  # the next one upward serves who does not yet
+    NEXT = "next"  # the next node upward that does not serve yet
     EXACT = "exact"  # it is dropped
 
 
 class SupportFrom(StrEnum):
-    """Who may serve as a support node: the thesis does not say."""
+    """The nodes that may serve as support nodes: the thesis leaves it open."""
 
     PARTICIPANTS = "participants"
     PUBLISHERS = "publishers"
 
 
 def space_bits(participants: int) -> int:
-    """How many bits of the vectors are looked at: enough for each participant to have a vector of its own."""
+    """How many bits of the vectors are used: enough for each participant to have a vector of its own."""
     return max(1, ceil(log2(participants)))
 
 
@@ -51,11 +51,11 @@ def slots(bits: int, own: NDArray[np.int64], priority: int) -> NDArray[np.int64]
 def start_nodes(
     vectors: NDArray[np.uint64], publishers: int, priority: int, support: Support, among: int
 ) -> Starts:
-    """Who starts, `starts[number, topic, publisher]`: peers of the topic, the publisher itself first.
+    """The start nodes, `starts[number, topic, publisher]`: peers of the topic, the publisher itself first.
 
     `vectors[topic, peer]` are in key order, publishers first. The first `among` peers of a topic may serve. `NO_START`
-    is where nobody does. Those who may serve stand in the order of their bits, of equal ones the smaller key first; a
-    slot looks upward from its own bits in this order, cyclically.
+    is where there is none. The nodes that may serve are in the order of their bits, of equal ones the smaller key
+    first; a slot looks upward from its own bits in this order, cyclically.
     """
     topics, bits = len(vectors), space_bits(vectors.shape[1])
     prefix = (vectors[:, :among] >> np.uint64(BITS - bits)).astype(np.int64)
@@ -103,15 +103,15 @@ def _within_one_round(above: NDArray[np.int64], among: int) -> NDArray[np.int64]
     return served
 
 
-_FAR = 254  # hops to whoever does not start; one more still fits a byte
+_FAR = 254  # hops to a node that does not start; one more still fits a byte
 _Ints = NDArray[np.int64]
 
 
 class Publications:
     """One publication of each publisher of some topics of `size`, from the nodes that start (`starts`).
 
-    The topics' peers stand in one row of places, and behind each topic's peers is a place for nobody: slots that
-    nobody serves lead there.
+    The topics' peers stand in one row of places, and behind each topic's peers is an empty place: slots that
+    no node serves lead there.
     """
 
     def __init__(self, starts: Starts, size: int) -> None:

@@ -1,7 +1,7 @@
-"""Whom publishers have heard of, and which subscribers their tables hold in the end.
+"""The nodes that publishers learn of, and which subscribers their tables hold in the end.
 
-A publisher has heard of the Skip Graph neighbours of its keys, which are sticky, and of the subscribers of its topics,
-one after the other in any order. Others whom it may have heard of change nothing: by the tables' order they go first.
+A publisher learns of the Skip Graph neighbours of its keys, which are sticky, and of the subscribers of its topics, one
+after the other in any order. Other nodes that it learns of change nothing: by the tables' order they go first.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from testbed.converged.graph import BITS, NO_NODE, Links
 from testbed.converged.population import Population
 
-# Routing tables that adapt: they take in whoever they hear of and let the least useful entry go (Kita 2025, 5.4).
+# Adaptive routing tables: they enter every node they learn of and evict the least useful entry (Kita 2025, 5.4).
 #
 # FRT's idea: tables are ordered by a total order, and when a table has grown too large, that entry goes without which
 # the best table is left. Of two tables the better one is decided by the first of these that differs:
@@ -28,7 +28,7 @@ from testbed.converged.population import Population
 # 4. the most filled level is a higher one (of several that are tied, the highest);
 # 5. closer keys, on the right side and then on the left: entry by entry in order of distance; none is farther than any.
 #
-# The neighbours of each level are sticky: they never go, whatever the order says, since routing would break.
+# The neighbours of each level are sticky: they are never evicted, since routing would break.
 
 
 _FREE = -1
@@ -36,7 +36,7 @@ _FREE = -1
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """Whom some nodes have heard of, in this order: `[table, entry]`. Sticky entries come first."""
+    """The nodes that some nodes learn of, in this order: `[table, entry]`. Sticky entries come first."""
 
     there: NDArray[np.bool_]  # false: this table has fewer entries than the longest
     level: NDArray[np.int64]
@@ -49,7 +49,7 @@ class Candidates:
 
 
 def retained(candidates: Candidates, size: int) -> NDArray[np.bool_]:
-    """Who is still in the tables of `size` when all have been heard: `[table, entry]`. All tables at once."""
+    """The entries left in tables of `size` after all candidates: `[table, entry]`. All tables at once."""
     tables, entries = candidates.there.shape
     every = np.arange(tables)
     most_sticky = int((candidates.there & candidates.sticky).sum(axis=1).max())
@@ -129,10 +129,12 @@ _Bools = NDArray[np.bool_]
 
 
 class TableOf(StrEnum):
-    """What has a table of the size that is given: the thesis does not say."""
+    """Whether a key or a node has a table of the given size: the thesis leaves it open."""
 
     KEY = "key"  # a table for each key: fits the report of one hop up to about 50 subscribers with a size of 60
-    NODE = "node"  # one for all keys of a node: with 5 keys more entries are sticky than it has room for
+    NODE = (
+        "node"  # one for all keys of a node: with 5 keys more entries are sticky than fit into it
+    )
 
 
 def held_by_keys(
@@ -175,7 +177,7 @@ def held_by_nodes(
     random: np.random.Generator,
     urgent: _Bools,
 ) -> _Bools:
-    """The same with one table for each node, in which nodes are entered, by whichever key they were heard of first.
+    """The same with one table for each node, in which nodes are entered, by the key that the node learnt of first.
 
     A node knows the subscribers of all its topics, whether it publishes or subscribes. `urgent`: the topics of high
     priority, by PATM-TBPS; the subscribers of those of them that a node publishes come first. By ATM-TBPS none is.
@@ -218,7 +220,7 @@ def held_by_nodes(
 
 
 class _Table(NamedTuple):
-    """Whom one node has heard of, in this order."""
+    """The nodes that one node learns of, in this order."""
 
     nodes: _Ints
     sticky: _Bools

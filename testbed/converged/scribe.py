@@ -65,7 +65,7 @@ def scribe_trees(
 def _toward(order: NDArray[np.int32], first: NDArray[np.bool_], bits: NDArray[np.uint64]) -> _Nodes:
     """The next hop to the nearest node of the same list that has a bit, `toward[bit, node]`.
 
-    The node itself if it has the bit, `NOBODY` if none in its list has it or the node is in no list of this level.
+    The node itself if it has the bit, `NO_NODE` if none in its list has it or the node is in no list of this level.
     """
     count = len(order)
     begin = np.flatnonzero(first)

@@ -1,4 +1,4 @@
-"""Who owns which stretch of the Z-order curve, and how a node leaves its area and takes half of another's.
+"""Which node owns which stretch of the Z-order curve, and how a node leaves its area and takes half of another's.
 
 Sorted by where they begin, nodes own the points up to the next one's first, and the last one those before the first.
 """
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 # A square space with subscriptions (boxes) and events (points), read along the Z-order curve (Ogawa's experiment).
 #
-# Who wants a point is a bit for each subscription, so whom a stretch of the curve concerns is one `or` over it.
+# The subscriptions to a point are a bit each, so the subscriptions to a stretch of the curve are one `or` over it.
 
 
 Numbers = NDArray[np.int64]
@@ -108,15 +108,15 @@ def _around(count: int, workload: Workload, random: np.random.Generator) -> NDAr
 
 
 class Give(StrEnum):
-    """To whom a node that leaves gives its area."""
+    """The node that gets the area of a node that leaves."""
 
     BOTH = "both"  # half to each of its two neighbours, as the text has it
-    LEFT = "left"  # all to the one before it: nobody else's first point changes
+    LEFT = "left"  # all to the one before it: no other node's first point changes
 
 
 @dataclass(slots=True)
 class Areas:
-    """Nodes in the order of their areas. Index i is a place in that order, `names` says who is there."""
+    """Nodes in the order of their areas. Index i is a place in that order, `names` has the node there."""
 
     space: Space
     starts: Numbers
@@ -157,13 +157,13 @@ class Areas:
         return place % len(self.starts)
 
     def size(self, place: int) -> int:
-        """How many points its area has; who is alone has all."""
+        """How many points its area has; a single node has all."""
         return (
             self._behind(place) - int(self.starts[place])
         ) % self.space.points or self.space.points
 
     def place_of(self, name: int) -> int:
-        """Where a node stands now."""
+        """The place of a node now."""
         return int(np.flatnonzero(self.names == name)[0])
 
     def move(self, light: int, heavy: int, give: Give) -> bool:

@@ -13,7 +13,7 @@ from testbed.converged.zorder_areas import Areas, Give, Numbers, Workload, draw
 
 
 class Movers(StrEnum):
-    """Who moves, when a sample has several light and heavy nodes."""
+    """The nodes that move when a sample has several light and heavy nodes."""
 
     ONE = "one"  # the lightest, to the heaviest
     ALL = "all"  # all light ones, the lightest first, to the heavy ones in turn, the heaviest first
@@ -47,7 +47,7 @@ def level(areas: Areas, rule: Rule, rounds: int, random: np.random.Generator) ->
 
 
 def pairs(areas: Areas, sample: Numbers, rule: Rule) -> list[tuple[int, int]]:
-    """Of the nodes at these places: who is to move (by name), and next to whom."""
+    """Of the nodes at these places: those to move (by name), and their new neighbours."""
     held = np.bitwise_count(areas.held[sample]).sum(axis=1, dtype=np.int64)
     loads = areas.events[sample] * held
     mean = loads.mean()
@@ -63,7 +63,7 @@ def pairs(areas: Areas, sample: Numbers, rule: Rule) -> list[tuple[int, int]]:
 
 
 Row = dict[str, Any]
-GROUP = 10  # nodes in id order whose loads are told together
+GROUP = 10  # nodes in id order whose loads make one group
 BIN = 50  # of the histogram
 LAST_BIN = 1_000  # this and all above
 ROUNDS_PER_SAMPLE = 50  # rounds
@@ -85,7 +85,7 @@ def measure_levelling(
 ) -> Levelled:
     """One trial: equal areas, then `rounds` samples of k nodes each. What chance decides follows from seed and trial.
 
-    `readings` are those of `Workload` and `Rule`: what the text says, and what it leaves open. Trials of one number
+    `readings` are those of `Workload` and `Rule`: the text, and where it leaves something open. Trials of one number
     have the same events and subscriptions if these are drawn alike, whatever the rule.
 
     `totals`: a row `before` and one `after`, with all readings, `moves` so far, and what `summary` gives. `moments`:

@@ -1,6 +1,6 @@
-"""The overlay that the brokers of a topology form: their numbers, seeds and vectors, and the topics of their guests.
+"""The overlay that the brokers of a topology form: their numbers, seeds and vectors, and the topics of their clients.
 
-Every sensor and subscriber is at its nearest broker, and every sensor has said on what it is going to publish, as in a
+Every sensor and subscriber is at its nearest broker, and every sensor has advertised its topics, as in a
 lab that has just come up.
 """
 
@@ -29,7 +29,7 @@ from testbed.topology.names import filled
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What the user wants to be followed; None: it is chosen."""
+    """The publication that the user wants to follow; None: chosen from the scenario."""
 
     topic: str | None = None
     sensor: str | None = None
@@ -38,7 +38,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class FollowedPublication:
-    """A publication of a guest."""
+    """A publication of a sensor."""
 
     sensor: Node
     topic: str
@@ -49,7 +49,7 @@ class FollowedPublication:
 def broker_scenario(
     topology: Topology, followed: FollowedPublication, method: str, parameters: Mapping[str, Any]
 ) -> Scenario:
-    """As they are with this method; `topology` may have another."""
+    """The brokers with this method; `topology` may have another."""
     brokers = topology.of_kind(NodeKind.BROKER)
     by_number = {broker.number: broker for broker in brokers}
     nowhere = RunPlace(Path("drawn"))
@@ -73,9 +73,9 @@ def broker_scenario(
 
 
 def choose_publication(topology: Topology, asked: Selection) -> FollowedPublication:
-    """The most urgent publication of the scenario that is as asked and wanted by somebody; the first of several.
+    """The most urgent publication of the scenario that matches the selection and a subscription; the first of several.
 
-    What the scenario does not say is made up: `testbed inject` could publish it.
+    Without one in the scenario, it makes one up that `testbed inject` could publish.
     """
     sensors = topology.of_kind(NodeKind.SENSOR)
     wanted = {
@@ -148,8 +148,8 @@ def _publication(
     return Publication(broker.number, one.topic, one.priority, one.place, flags)
 
 
-def _periods(topology: Topology, topic: str, promised: ReliabilitySettings) -> dict[int, float]:
-    """Of each broker by number: the shortest period of its guests' readings on this topic."""
+def _periods(topology: Topology, topic: str, promised: Promises) -> dict[int, float]:
+    """By number of the broker: the shortest period of its clients' readings on this topic."""
     periods: dict[int, float] = {}
     for one, event in _events(topology):
         publication = _publication(topology, one, promised)
@@ -163,7 +163,7 @@ def _periods(topology: Topology, topic: str, promised: ReliabilitySettings) -> d
 def _topics_of_brokers(
     topology: Topology, followed: FollowedPublication, by_area: bool
 ) -> dict[str, NodeTopics]:
-    """Of each broker, by name: what its guests want, and the seeds' own topic."""
+    """By name of the broker: the topics of its clients, and the seeds' own topic."""
     publishes: dict[str, dict[str, None]] = {}
     subscribes: dict[str, dict[str, None]] = {}
     brokers = topology.of_kind(NodeKind.BROKER)

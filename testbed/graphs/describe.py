@@ -1,4 +1,4 @@
-"""An overlay and its publication in words, for drawings, people and programs."""
+"""Describe an overlay and its publication, for drawings, people and programs."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from testbed.graphs.simulate import DrawnPeer, SimulatedOverlay
 
 
 def role(peer: DrawnPeer) -> str:
-    """What a node is in the topic; neither: it stands in the overlay only, as in Scribe."""
+    """The role of a node in the topic; neither: it is in the overlay only, as in Scribe."""
     match peer.publishes, peer.subscribes:
         case True, True:
             return "both"
@@ -18,7 +18,7 @@ def role(peer: DrawnPeer) -> str:
 
 
 def short(peer: DrawnPeer) -> str:
-    """p1, s4, b5, n6: part and number."""
+    """p1, s4, b5, n6: role and number."""
     return f"{role(peer)[0]}{peer.number}"
 
 
@@ -49,7 +49,7 @@ def _counted(messages: int) -> str:
 
 
 def _receivers(simulated: SimulatedOverlay) -> str:
-    """Brokers subscribe for their guests."""
+    """What subscribes: brokers do so for their clients."""
     return "brokers with subscribers" if simulated.scenario.names else "subscribers"
 
 

@@ -121,7 +121,7 @@ def _row(row: _List, simulated: SimulatedOverlay, places: dict[int, float]) -> I
 
 
 def _below(simulated: SimulatedOverlay, number: int) -> list[tuple[str, str]]:
-    """What stands below a node: class and words of each line."""
+    """The text below a node: CSS class and text of each line."""
     lines = []
     if simulated.scenario.names:
         lines.append(("", simulated.scenario.names[number]))

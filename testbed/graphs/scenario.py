@@ -1,4 +1,4 @@
-"""Who is to form an overlay, what each wants, and the publication that is followed through it. Pure values."""
+"""The nodes of an overlay, their topics, and the publication that is followed through it. Pure values."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -26,7 +26,7 @@ class NodeTopics:
 
 @dataclass(frozen=True, slots=True)
 class Publication:
-    """By which node, on which topic, how urgent, and where: coordinates, if it has a place."""
+    """Publisher, topic, priority, and coordinates if the publication has a place."""
 
     publisher: int
     topic: str
@@ -50,7 +50,7 @@ class Publication:
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """Nodes of one method, by number, in the order in which they come."""
+    """Nodes of one method, by number, in the order in which they join, and one publication."""
 
     method: str
     make: Callable[[int], TopicNode]
@@ -61,7 +61,7 @@ class Scenario:
 
     @property
     def subscribers(self) -> frozenset[int]:
-        """Those who want the publication."""
+        """The nodes whose subscriptions match the publication."""
         message = self.publication.message
         return frozenset(
             n for n, w in self.topics.items() if any(parse(t).wants(message) for t in w.subscribes)
@@ -69,11 +69,11 @@ class Scenario:
 
     @property
     def publishers(self) -> frozenset[int]:
-        """Of its topic."""
+        """The nodes that publish its topic."""
         return frozenset(n for n, w in self.topics.items() if self.publication.topic in w.publishes)
 
 
-# A small overlay that is made up: some nodes that publish, and some that subscribe, all on one topic.
+# A small example overlay: some nodes publish, and some subscribe, all on one topic.
 #
 # On a map, the publication happens at one place, and every other subscriber wants only what happens around it. In a
 # collection each publisher has a period of its own: the first one the longest, so that its readings have the longest
@@ -89,7 +89,7 @@ AROUND = Box((0, QUARTER), (2 * QUARTER, 3 * QUARTER))
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """What is to be drawn."""
+    """An example to be drawn."""
 
     method: str
     publishers: int = 3

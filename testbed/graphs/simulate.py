@@ -24,7 +24,7 @@ from testbed.backends.simulated.loop import SECOND, Loop
 from testbed.backends.simulated.network import Network
 from testbed.graphs.scenario import Scenario
 
-# Areas of a map as they are drawn: how much of it each broker looks after, and where a publication is matched.
+# Areas of a map as they are drawn: the share of each broker, and where a publication is matched.
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def areas_of(nodes: Mapping[int, TopicNode], publication: Message) -> dict[int, 
 
 
 DELAY_NS = 10_000_000
-JOIN_NS = 2 * SECOND  # between two nodes that come
+JOIN_NS = 2 * SECOND  # between two nodes that join
 FORM_NS = 60 * SECOND  # afterwards nothing changes any more
 FOLLOW_NS = 10 * SECOND
 READINGS = 4  # of each node that has a period; three make it known
@@ -88,7 +88,7 @@ class Hop:
 
 @dataclass(frozen=True, slots=True)
 class SimulatedOverlay:
-    """The overlay as it stands, and the publication's hops in the order of their time."""
+    """The converged overlay, and the publication's hops in the order of their time."""
 
     scenario: Scenario
     peers: tuple[DrawnPeer, ...]  # in key order
@@ -98,13 +98,13 @@ class SimulatedOverlay:
 
     @property
     def levels(self) -> int:
-        """Levels in which anybody has a neighbour; 0 is always drawn."""
+        """Levels in which a node has a neighbour; 0 is always drawn."""
         linked = [len(peer.right) for peer in self.peers]
         return max(1, *linked)
 
 
 class _ObservedNode:
-    """A node whose publications are written down as they leave."""
+    """A node whose publications are recorded as they leave."""
 
     def __init__(self, node: TopicNode, hops: list[Hop], number: int) -> None:
         self.node = node
@@ -134,7 +134,7 @@ class _ObservedNode:
 
 
 def simulate(scenario: Scenario) -> SimulatedOverlay:
-    """Let the nodes find each other, then let the publisher publish. ValueError: a parameter is wrong."""
+    """Let the nodes join, then let the publisher publish. ValueError: a parameter is wrong."""
     hops: list[Hop] = []
     reached: dict[int, int] = {}
 

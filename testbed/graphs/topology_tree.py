@@ -1,4 +1,4 @@
-"""A topology as a tree: the core, the routers at it, and the nodes; those that are alike stand for each other."""
+"""A topology as a tree: the core, its routers, and the nodes; equal nodes share one entry."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -61,7 +61,7 @@ def _alike(
 
 
 def profiles_in_use(topology: Topology) -> dict[str, str]:
-    """Each with what it does, in one line."""
+    """Each profile with its description in one line."""
     used = dict.fromkeys(node.profile for node in topology.nodes)
     return {name: describe_profile(topology.profile(name)) for name in used}
 
@@ -107,7 +107,7 @@ def document(topology: Topology) -> dict[str, Any]:
     }
 
 
-# The sheet that every drawing stands on: white, with a title, in the same letters and colours.
+# The sheet of every drawing: white, with a title, in the same font and colours.
 
 
 SHEET_STYLE = """
@@ -128,7 +128,7 @@ def sheet(width: float, height: float, title: str, style: str, parts: Iterable[s
     )
 
 
-# A topology drawn: the core on the left, then what hangs on it; each line with the name of its profile.
+# The drawing of a topology: the core on the left, then its routers and nodes; each link has the name of its profile.
 
 
 LEFT, TOP = 70, 60
@@ -148,7 +148,7 @@ STYLE = """
 
 @dataclass(frozen=True, slots=True)
 class _Box:
-    """A twig in its place, and where its line begins."""
+    """An entry in its place, and where its link begins."""
 
     entry: TreeEntry
     x: float

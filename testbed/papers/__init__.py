@@ -1,1 +1,1 @@
-"""Papers that the testbed reproduces: what is run for them, and what they say. Pure; `testbed reproduce` runs it."""
+"""Papers that the testbed reproduces: their experiments and published values. Pure; `testbed reproduce` runs it."""

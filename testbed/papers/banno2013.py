@@ -6,7 +6,7 @@ from testbed.papers.cells import SIZES, Cell, Extent, topics
 
 SEED = 2013
 METHODS = ("sg-tbps", "scribe")
-TRIALS, QUICK_TRIALS = 30, 3  # the paper does not tell how many it had
+TRIALS, QUICK_TRIALS = 30, 3  # the paper does not give its number
 LOAD_WEIGHT = 1e6
 # Publishers and method, and how long it takes beside others.
 STOPPING = {(100, "scribe"): 4e9, (100, "sg-tbps"): 2e9, (10, "sg-tbps"): 1e9, (10, "scribe"): 5e8}

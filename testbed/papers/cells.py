@@ -31,7 +31,7 @@ class Cell:
     weight: float  # how long it takes, beside others
 
     def as_plain(self) -> dict[str, Any]:
-        """As it is sent to whoever computes it."""
+        """As it is sent to the process that computes it."""
         return {"experiment": self.experiment, "arguments": dict(self.arguments)}
 
 
@@ -70,7 +70,7 @@ def topics(
     )
 
 
-# What is done for a cell: the only thing that whoever computes it calls, on this machine or on another.
+# The computation of a cell: the only function that a worker calls, on this machine or on another.
 
 
 Rows = Iterator[tuple[str, dict[str, Any]]]  # each with the name of its table
@@ -118,7 +118,7 @@ def _collection(**arguments: Any) -> Rows:
 
 
 def _waiting(**arguments: Any) -> Rows:
-    # Nodes with links need more packages than whoever computes other cells has.
+    # Nodes with links need more packages than the workers of other cells have.
     from testbed.papers.waiting import measure_waiting
 
     readings, total = measure_waiting(**arguments)

@@ -1,4 +1,4 @@
-"""Nodes as they stand in a converged Skip Graph; the place of each is worked out when it is asked for."""
+"""Nodes of a converged Skip Graph; the place of each is computed on demand."""
 
 from collections.abc import Callable
 
@@ -20,7 +20,7 @@ def topic_name(topic: int) -> str:
 
 
 class StandingGraph:
-    """Nodes with one key each: `owners` in the order of their keys, `key_of` tells the key at a place of that order."""
+    """Nodes with one key each: `owners` in the order of their keys, `key_of` is the key at a place of that order."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class StandingGraph:
 
     @property
     def standing(self) -> list[int]:
-        """The nodes that stand in it."""
+        """The nodes in the graph."""
         nodes: list[int] = self._owners.tolist()
         return nodes
 
@@ -46,7 +46,7 @@ class StandingGraph:
         return int(self._vectors[node])
 
     def place(self, node: int) -> KnownPlace | None:
-        """Where a node stands; None if it does not."""
+        """The place of a node; None if it is not in the graph."""
         at = int(self._place_of_node[node])
         if at == NO_NODE:
             return None

@@ -15,7 +15,7 @@ QUICK_WAITS_MS = (0, 500, 2000)
 WAITING_TRIALS, QUICK_WAITING_TRIALS = 5, 1
 SITES = {"longest_s": 10, "measured_s": 60}
 QUICK_SITES = {"longest_s": 5, "measured_s": 20}  # short periods are soon learnt
-# Of these there are labs on real lines, too; more at once would be too much for two cores.
+# Of these there are labs on real links, too; more at once would be too much for two cores.
 REAL_TRIAL, REAL_WAITS_MS = 0, (0, 250, 500, 1000, 2000)
 WAITING_WEIGHT = 2_000.0  # a simulated lab takes longer than any computed overlay here
 
@@ -65,7 +65,7 @@ def collection(sizes: Sequence[int], trials: int) -> tuple[Cell, ...]:
 
 
 def waiting(waits_ms: Sequence[int], sites: Mapping[str, int], trials: int) -> tuple[Cell, ...]:
-    """What the paper could not measure: how long brokers on 3G lines should wait for each other, simulated."""
+    """What the paper could not measure: how long brokers on 3G links should wait for each other, simulated."""
     return tuple(
         Cell(WAITING, {"wait_ms": wait_ms, **sites, "seed": SEED, "trial": trial}, WAITING_WEIGHT)
         for wait_ms in waits_ms

@@ -8,7 +8,7 @@ from testbed.converged.zorder_levelling import EOf, Movers
 from testbed.papers.cells import Cell, Extent
 
 SEED = 2010
-TRIALS, QUICK_TRIALS = 30, 10  # the text tells of one
+TRIALS, QUICK_TRIALS = 30, 10  # the text has one
 QUICK_READINGS = 3  # trials of each other reading
 NODES = ROUNDS = 1_000
 # What the text leaves open, one at a time beside what we take (the defaults of `Workload` and `Rule`).

@@ -63,7 +63,7 @@ class Stopping:
 
     @property
     def empty_ms(self) -> tuple[tuple[int, int], tuple[int, int]]:
-        """The two times when nobody subscribes: from the last that leaves."""
+        """The two times without a subscriber: from the last that leaves."""
         first = self.rest_ms + self.moving_ms - self.step_ms
         again = first + 2 * (self.moving_ms + self.rest_ms)
         joins = self.rest_ms + self.moving_ms + self.rest_ms
@@ -74,7 +74,7 @@ class Stopping:
         return 4 * self.rest_ms + 3 * self.moving_ms
 
     def moves(self) -> list[tuple[int, int, bool]]:
-        """Moment in ms, which subscriber, whether it comes; those who are there at the beginning are not told."""
+        """Moment in ms, which subscriber, whether it comes; without the subscribers of the beginning."""
         random = self.random("moves")
         found = []
         for turn, comes in enumerate((False, True, False)):
@@ -97,7 +97,7 @@ class Stopping:
         )
 
 
-# How the nodes of each method begin the experiment: who stands in the graph already, and who looks after it.
+# How the nodes of each method begin the experiment: which are in the graph already, and which maintain it.
 #
 # SG-TBPS: a topic's nodes come by messages, in a graph in which all others stand. Nodes that stand take no part in the
 # topic. They answer and pass on what reaches them, but they look after nothing by themselves: else each would wake its
@@ -109,7 +109,7 @@ class Stopping:
 # everybody, at Scribe's own pace: nodes on the way of a join become part of the tree and renew it.
 
 
-NEVER_S = 1e9  # between two ticks of a node that only stands
+NEVER_S = 1e9  # between two ticks of a passive node
 NO_CARE_S = MOST_IDLE_TICKS * PERIOD_S  # the longest idle period whose ticks are those of all
 
 
@@ -126,8 +126,8 @@ class Setting:
 def setting(
     method: str, participants: Population, topic: int, plan: Stopping, multicast: str
 ) -> Setting:
-    """Stopped publishers keep a publication for one interval, in case somebody is just coming (`sg.HOLD_S` is longer:
-    what they send then was made when nobody was there).
+    """Stopped publishers keep a publication for one interval, in case a subscriber is joining. `sg.HOLD_S` is
+    longer: what they send then was made when there was no subscriber.
     """
     if method == Scribe.method:
         return Setting(method, all_nodes(participants), of_standing={"idle_period_s": NO_CARE_S})
@@ -140,20 +140,18 @@ def setting(
     )
 
 
-# Messages of a run by time and kind, and whether every publication came to those it was owed to.
+# Messages of a run by time and kind, and whether every publication reached the subscribers it was due to.
 
 
 PUBLICATION, WORD, CONTROL = "publication", "word", "control"
 KINDS = (PUBLICATION, WORD, CONTROL)
 NEVER = float("inf")
-STAY_MS = (
-    900  # a part that was sent to one who has just left must find its way: up to 620 ms were seen
-)
+STAY_MS = 900  # a message to a node that has just left must find its way: up to 620 ms were seen
 _MESSAGE_KINDS = {number for number, (kind, _) in FORMS.items() if kind in (Carry, Tell, Multicast)}
 
 
 def kind_of(message: Message) -> str:
-    """A publication; a word about a topic (stop, go, join, leave, questions after them); or the graph's own care."""
+    """A publication; a control message of a topic (stop, go, join, leave, queries); or the graph's own maintenance."""
     if message.kind is Kind.PUBLISH:
         return PUBLICATION
     return WORD if message.payload[0] in _MESSAGE_KINDS else CONTROL

@@ -1,7 +1,7 @@
 """How long a broker should wait for others' readings, what Kawakami 2016 leaves open: simulated labs.
 
-What is seen at the office and on the lines is told as it is; `analysis.papers.kawakami2016` makes the same of it as of
-what real labs have captured.
+The rows hold what arrives at the office and crosses the links; `analysis.papers.kawakami2016` makes the same of it as
+of what real labs have captured.
 """
 
 import json
@@ -22,7 +22,7 @@ from testbed.topology.model import NodeKind
 
 # The labs of the experiment on waiting, as topology files: the same in the simulator and in namespaces.
 #
-# Sites with a broker and a gauge each, behind a router with a 3G or MVNO line of its own, push readings to one office
+# Sites with a broker and a gauge each, behind a router with a 3G or MVNO link of its own, push readings to one office
 # (`collection`, descending).
 
 
@@ -142,7 +142,7 @@ def measure_waiting(trial: int, seed: int, **lab: int) -> tuple[list[Row], Row]:
 
 
 class _Bytes:
-    """What had crossed the sites' lines, both ways, after each second."""
+    """The bytes that had crossed the sites' links, both ways, after each second."""
 
     def __init__(self, lab: SimulatedLab) -> None:
         lines = {node.name for node in lab.topology.of_kind(NodeKind.ROUTER)}

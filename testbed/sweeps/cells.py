@@ -17,7 +17,7 @@ from testbed.topology.parse.overrides import parse_override
 # `--set PATH=VALUES` of a sweep: a list (`fifo,dmpq-pc`), a range (`4..20kB/s`, `4..20:4kB/s`), or one value. Pure.
 
 
-STEPS = 5  # values of a range that does not say how far apart they are
+STEPS = 5  # values of a range without a step
 MOST_VALUES = 1_000  # of one axis
 _NUMBER = r"[0-9]{1,15}(?:\.[0-9]{1,9})?"
 _RANGE = re.compile(
@@ -55,7 +55,7 @@ def parse_axis(text: str) -> Axis:
 
 
 def split(text: str) -> list[str]:
-    """At commas that stand in no bracket and no quotes, so that a value may be a list or a mapping itself."""
+    """Split at commas outside brackets and quotes, so that a value may be a list or a mapping itself."""
     parts, depth, quote, begin = [], 0, "", 0
     for place, sign in enumerate(text):
         if quote:

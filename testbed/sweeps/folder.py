@@ -49,7 +49,7 @@ class SweepFolder:
 
     @property
     def log(self) -> Path:
-        """What the processes that compute cells say besides their results."""
+        """The standard error of the processes that compute cells."""
         return self.path / "workers.log"
 
     def begin(self, sweep: Sweep, topology: str, scenario: str | None) -> None:
@@ -85,7 +85,7 @@ class SweepFolder:
     def alone(self) -> Iterator[int]:
         """One command at a time works in it; InputError for the second.
 
-        What it gives is the lock's descriptor: whoever inherits it holds the lock, too, until all have ended.
+        It yields the lock's descriptor: a process that inherits it holds the lock, too, until all have ended.
         """
         self._refuse_a_file()
         self.path.mkdir(parents=True, exist_ok=True)
@@ -137,6 +137,6 @@ class SweepFolder:
 
 
 def digest_of(paths: Iterable[Path | None]) -> str:
-    """Of what stands in these files now; None is no file."""
+    """The digest of these files' contents; None is no file."""
     texts = (text_of(path) for path in paths if path is not None)
     return hashlib.sha256("\0".join(texts).encode()).hexdigest()

@@ -17,7 +17,7 @@ Outcome = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """A cell and what its process is told."""
+    """A cell and the request to its process."""
 
     number: int
     request: dict[str, Any]
@@ -31,7 +31,7 @@ def run_tasks(
     done: Callable[[int, Outcome], None],
     lock: int | None = None,
 ) -> None:
-    """Each task's outcome is told as soon as it is known; a process that dies has failed its task and is replaced.
+    """Call `done` with each task's outcome at once; a process that dies has failed its task and is replaced.
 
     `lock`: a descriptor that the processes inherit, so that what it locks stays so until the last of them has ended.
     """
@@ -71,7 +71,7 @@ class _WorkerProcesses:
         return bool(self._ready.get_map())
 
     def assign(self, waiting: Iterator[Task], process: "subprocess.Popen[str] | None") -> None:
-        """The next task to this process, or to a new one; if there is none, the process has done its duty."""
+        """The next task to this process, or to a new one; if there is none, the process is no longer needed."""
         if process is not None:
             self._ready.unregister(_pipe(process.stdout))
         task = next(waiting, None)
@@ -85,7 +85,7 @@ class _WorkerProcesses:
             pipe.flush()
 
     def lost(self, process: "subprocess.Popen[str]", log: Path) -> Outcome:
-        """A process has ended in the midst of its task."""
+        """The outcome of a task whose process has ended."""
         self._ready.unregister(_pipe(process.stdout))
         code = process.wait()
         error = f"the process that computed it ended with exit code {code}"
@@ -94,7 +94,7 @@ class _WorkerProcesses:
     def end(self) -> None:
         """All of them, busy or not; a lab that one of them has up is taken down before."""
         for process in self._processes:
-            # Whoever misses the signal still ends after its cell, for nothing more comes.
+            # A process that misses the signal still ends after its cell, because its input has ended.
             with suppress(BrokenPipeError):
                 _pipe(process.stdin).close()
             if process.poll() is None:
@@ -108,7 +108,7 @@ class _WorkerProcesses:
             _pipe(process.stdout).close()
 
     def _start(self) -> "subprocess.Popen[str]":
-        """In a session of its own: Ctrl-C is for the command, which ends it in order."""
+        """Start a process in a session of its own: Ctrl-C is for the command, which ends it in order."""
         process = subprocess.Popen(
             [sys.executable, "-m", "testbed.sweeps.worker", str(os.getpid())],
             stdin=subprocess.PIPE,

@@ -35,11 +35,11 @@ def main() -> None:
             answers.write(json.dumps(answer(json.loads(line))) + "\n")
             answers.flush()
     except (KeyboardInterrupt, BrokenPipeError):
-        os._exit(130)  # the reader may be gone; there is nothing more to say
+        os._exit(130)  # the reader may be gone; exit at once
 
 
 def answer(task: dict[str, Any]) -> dict[str, Any]:
-    """What became of a cell."""
+    """Compute a cell; its outcome."""
     warnings: list[str] = []
 
     def emit(event: Event) -> None:

@@ -1,4 +1,4 @@
-"""Lee 2016: urgent messages first, over one WebSocket on a narrow line."""
+"""Lee 2016: urgent messages first, over one WebSocket on a narrow link."""
 
 from testbed.papers.lee2016.cells import FULL, QUICK, Cell, Extent, Lab
 from testbed.papers.lee2016.sheet import sheet

@@ -1,7 +1,7 @@
-"""What is run: each cell is one subscriber on a line of its own, one rate and one way of sending.
+"""The cells of the experiment: each is one subscriber on a link of its own, one rate and one way of sending.
 
-All cells of a lab hear the same messages at the same distances, so that what differs is the way of sending alone.
-Time can be scaled: with `scale` k the lines are k times as fast and the messages come k times as often; delays are
+All cells of a lab get the same messages at the same times, so that only the way of sending differs.
+Time can be scaled: with `scale` k the links are k times as fast and the messages come k times as often; delays are
 then multiplied by k. Sizes stay, so the picture is the same; what does not scale is the machine itself.
 """
 

@@ -93,7 +93,7 @@ def bound(series: Series, rate: float) -> Bound | None:
 
 
 def load(rate: float) -> float:
-    """What is offered, headers included, of what the line takes; above 1, delays of `default` grow without bound."""
+    """What is offered, headers included, of what the link takes; above 1, delays of `default` grow without bound."""
     standard = SM_BYTES + _ceil(SM_BYTES, FRAME_PAYLOAD) * PACKET_HEADERS
     urgent = PM_BYTES + PACKET_HEADERS
     return (standard / SM_PERIOD_S + urgent * PM_PROBABILITY / PM_PERIOD_S) / rate

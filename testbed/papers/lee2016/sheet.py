@@ -1,6 +1,6 @@
-"""What the analysis must know of a lab: which node is which cell, what the model says of it, what the thesis found.
+"""What the analysis must know of a lab: which node is which cell, the model's values, the thesis' results.
 
-It stands in the run's manifest, as `paper`; the numbers themselves come from the captures.
+It is `paper` of the run's manifest; the numbers themselves come from the captures.
 """
 
 from dataclasses import asdict

@@ -1,6 +1,6 @@
-"""The topology file of a lab: one sensor says everything, one broker is the thesis' server, each cell a client.
+"""The topology file of a lab: one sensor publishes everything, one broker is the thesis' server, each cell a client.
 
-Only the lines toward the clients are limited, as in the thesis (the server's egress).
+Only the links toward the clients are limited, as in the thesis (the server's egress).
 """
 
 from collections.abc import Iterator, Mapping
@@ -30,7 +30,7 @@ from testbed.topology.units import DURATION, SIZE
 # once, and the last would wait for it. So the ways follow each other by `APART_S`, SMs and PMs alike.
 
 
-SEED = 2095  # 100 PMs in 1,000 s, the first when TCP has learnt how slow its line is
+SEED = 2095  # 100 PMs in 1,000 s, the first when TCP has learnt how slow its link is
 APART_S = 0.025
 AFTER_STANDARD_S = 0.2  # a PM comes so much after the full second
 TRAFFIC_AT_S = 3.0  # not together with the other experiment's messages
@@ -91,7 +91,7 @@ def _traffic_events(way: Series, at_s: float) -> Iterator[Event]:
     yield Event(at_s + SM_PERIOD_S / 2, urgent, URGENT_LEVEL, PM_BYTES, SM_PERIOD_S, MESSAGES)
 
 
-QUEUE_BYTES = 128_000  # in front of each line: one SM fits, with its headers (the thesis does not tell its `limit`)
+QUEUE_BYTES = 128_000  # in front of each link: one SM fits, with its headers (the thesis does not give its `limit`)
 SMALLEST_BUCKET = 1_600  # bytes; the thesis' rate/5 drops every full packet below 8 kB/s
 BUCKET_S = 0.2
 
