@@ -81,7 +81,7 @@ def judge_again(place: RunPlace, more: Sequence[dict[str, Any]] = ()) -> dict[st
 
 
 def expectation_tables(summary: dict[str, Any], title: str = "what was expected") -> list[Table]:
-    """A row for each line; nothing if nothing was expected."""
+    """A row for each expectation; nothing if there is none."""
     verdicts = summary.get("expectations", [])
     if not verdicts:
         return []
@@ -112,7 +112,7 @@ def result(verdict: dict[str, Any]) -> str:
 
 
 def fail_if_unmet(summaries: Sequence[dict[str, Any]], terminal: Terminal) -> None:
-    """When everything is written and told: exit code 1 if something is not as it was expected."""
+    """Exit code 1 if an expectation is not met; to be called when everything is written and shown."""
     verdicts = [verdict for one in summaries for verdict in one.get("expectations", ())]
     unmet = sum(not verdict["ok"] for verdict in verdicts)
     if unmet:
@@ -139,7 +139,7 @@ def analyze_and_show(
     measuring: Measuring = AS_RUN,
     more: Callable[[], dict[str, Any]] = dict,
 ) -> None:
-    """Measure a run, report on it, and tell; `more` gives further keys of the document when all is measured."""
+    """Measure a run, write its report, and show it; `more` gives further keys of the document."""
     terminal.if_interrupted = (
         f"interrupted; the captures in {place.folder} are complete: `testbed analyze {place.run}`"
     )
@@ -152,7 +152,7 @@ def analyze_and_show(
 
 
 def warn_of_doubts(summary: dict[str, Any], terminal: Terminal, run: str = "") -> None:
-    """Why the numbers deserve doubt; `run`: of which of several."""
+    """Warn why the numbers may be wrong; `run`: which of several."""
     for reason in summary["fidelity"]["reasons"]:
         terminal.emit(Warned(f"{run}: {reason}" if run else reason))
 
@@ -176,7 +176,7 @@ def analyze_run(place: RunPlace, emit: Emit, measuring: Measuring = AS_RUN) -> d
 
 
 def warn_if_up(place: RunPlace, emit: Emit) -> None:
-    """What goes on is measured only so far; a manifest that cannot be read is the analysis' to tell of."""
+    """Warn that a run which goes on is measured only so far; the analysis reports an unreadable manifest."""
     manifest = read_json(place.manifest)
     if isinstance(manifest, dict) and manifest.get("status") in UNFINISHED:
         emit(Warned("the lab of this run is still up: its captures are not complete"))

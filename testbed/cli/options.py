@@ -96,7 +96,7 @@ PATIENCE_S = 5.0
 
 
 def chosen_master(asked: str | None) -> str:
-    """InputError if it is none, or nobody is there: Spark itself would find out after a minute."""
+    """InputError if it is no master, or not reachable: Spark itself would find out after a minute."""
     if asked is None or asked.startswith("local"):
         return asked or HERE
     if not asked.startswith(CLUSTER):
@@ -115,7 +115,7 @@ def chosen_master(asked: str | None) -> str:
 
 
 def _unreachable(master: str) -> str | None:
-    """Why nobody is there, or None."""
+    """Why it is not reachable, or None."""
     try:
         place = urlsplit(f"//{master}")
         if not place.hostname or not place.port:

@@ -38,12 +38,14 @@ from testbed.topology import TopologyErrors
 WARNED = 3
 INTERRUPTED = 130
 MAKE_ROOM = "make room, or put the captures elsewhere with TESTBED_CAPTURES"
-PROGRESS_INTERVAL_S = 10.0  # how often a long stage is told of where there is no terminal
-PIPED_WIDTH = 120  # columns of tables that nobody watches
+PROGRESS_INTERVAL_S = (
+    10.0  # how often the progress of a long stage is printed where there is no terminal
+)
+PIPED_WIDTH = 120  # columns of tables in a pipe or file
 
 
 class Terminal:
-    """Use as `with Terminal(as_json) as terminal:`; hand `terminal.emit` to whoever does the work."""
+    """Use as `with Terminal(as_json) as terminal:`; pass `terminal.emit` to the function that does the work."""
 
     def __init__(self, as_json: bool = False) -> None:
         self._as_json = as_json
@@ -90,7 +92,7 @@ class Terminal:
                 pass
 
     def _print_progress(self, stage: str, how_far: str) -> None:
-        """Where there are no bars: a line now and then."""
+        """Print a line now and then where there are no progress bars."""
         if not self._err.is_terminal:
             self._err.print(stage + how_far, markup=False)
             self._printed_at = time.monotonic()
@@ -104,7 +106,7 @@ class Terminal:
         self._progress.update(task, completed=total or 1, total=total or 1, detail="")
 
     def show(self, *results: RenderableType) -> None:
-        """Print a result for people; not with --json. Text is never broken into lines: it may be searched."""
+        """Print a result for people; not with --json. Text is not wrapped, so that it can be searched."""
         if not self._as_json:
             self._progress.stop()
             for result in results:
@@ -122,7 +124,7 @@ class Terminal:
 
     @contextmanager
     def screen(self) -> Iterator[Callable[[RenderableType], None]]:
-        """A result for people that is shown again and again, in its place; one below the other where nobody watches."""
+        """A result for people that is shown again in its place; one below the other without a terminal."""
         self._progress.stop()
         if self._as_json or not self._out.is_terminal:
             yield self.show
@@ -199,6 +201,6 @@ class Fitting:
 
 
 def what_is_missing(known: Sequence[str], left_out: Collection[str]) -> str | None:
-    """A caption on the columns that there would be, had they room."""
+    """A caption on the columns that were left out because the terminal is too narrow."""
     missing = [name for name in known if name in left_out]
     return f"a wider terminal shows more: {', '.join(missing)}" if missing else None

@@ -89,7 +89,7 @@ class _WorkerProcesses:
         self._ready.unregister(_pipe(process.stdout))
         code = process.wait()
         error = f"the process that computed it ended with exit code {code}"
-        return {"run": None, "error": error, "hint": f"its last words may be in {log}"}
+        return {"run": None, "error": error, "hint": f"its standard error may be in {log}"}
 
     def end(self) -> None:
         """All of them, busy or not; a lab that one of them has up is taken down before."""

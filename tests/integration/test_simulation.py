@@ -128,7 +128,7 @@ def test_simulated_lines_are_not_calibrated(testbed: Any, repository: Path) -> N
     minimal = repository / "topologies" / "minimal.yaml"
     done = testbed("run", minimal, "--backend", "simulated", "--calibrate")
     assert done.returncode == 2
-    assert "simulated lines need no calibration" in done.stderr
+    assert "simulated links need no calibration" in done.stderr
     done = testbed("simulate", minimal, "--service-time", "5")
     assert done.returncode == 2
     assert "--service-time" in done.stderr

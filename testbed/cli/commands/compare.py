@@ -27,7 +27,7 @@ Runs = Annotated[
     list[str],
     typer.Argument(
         metavar="RUN",
-        help="Ids, folders or labs of two or more runs; all are held against the first. "
+        help="Ids, folders or labs of two or more runs; all are compared with the first. "
         "Several with commas between them are trials of one side: a-1,a-2 b-1,b-2.",
     ),
 ]
@@ -64,7 +64,7 @@ def compare(
 ) -> None:
     """Set runs side by side: delays, hops, copies, control traffic and losses, as ratios to the first.
 
-    How large differences are is told with 95 % intervals, over trials if a side is several runs.
+    Differences have 95 % intervals, over trials if a side is several runs.
 
     Runs of the same scenario and seed (a simulated and a real one, say, or two overlays) are also compared message by
     message.
@@ -224,7 +224,7 @@ def refuse_unjudged(
                 if one.get("reason")
             ]
             raise InputError(
-                f"--limit {verdict['limit']}: the runs have nothing in common that it could be held against",
+                f"--limit {verdict['limit']}: the runs have nothing in common that it could be compared with",
                 "; ".join(reasons) or "leave it out, or see the table for what is known",
             )
 

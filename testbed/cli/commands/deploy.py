@@ -140,8 +140,8 @@ def _check(
     document = {"lab": topology.name, "would_change": changes, "failed": failed}
     table = Table("board", "node", "would change", title="what `deploy` would do")
     for board in meant:
-        told = failed.get(board.node) or f"{changes[board.node]} tasks"
-        table.add_row(board.host, board.node, told)
+        outcome = failed.get(board.node) or f"{changes[board.node]} tasks"
+        table.add_row(board.host, board.node, outcome)
     terminal.show(table)
     if failed:
         terminal.so_far = document
@@ -161,7 +161,7 @@ def collect(
     boards: OptionalInventory = None,
     as_json: AsJson = False,
 ) -> None:
-    """Bring home what boards have written: captures and logs. What is here already is not fetched again."""
+    """Collect what boards have written: captures and logs. Files that are here already are not fetched again."""
     from testbed.backends.field import collection
     from testbed.backends.field.connections import Connections
     from testbed.backends.field.deployment import load as known_deployment
@@ -200,7 +200,7 @@ def _collect_later(
 
     if inventory is None:
         raise InputError(
-            f"the lab of run {run.run} is gone; nobody here knows where its boards are",
+            f"the lab of run {run.run} is gone, and with it the addresses of its boards",
             f"testbed collect {run.run} -i INVENTORY",
         )
     manifest = read_manifest(run)
@@ -223,11 +223,11 @@ def _collect_later(
             )
         finally:
             connections.close(deployment.boards)
-    told = [text for text in manifest["warnings"] if not text.startswith(NOT_COMPLETE)]
+    others = [text for text in manifest["warnings"] if not text.startswith(NOT_COMPLETE)]
     still = [f"{NOT_COMPLETE}: {missing}"] if missing else []
     capture = {**(manifest["capture"] or {}), **counts}
-    update_manifest(run, capture=capture, warnings=[*told, *still])
-    record_publications(run)
+    update_manifest(run, capture=capture, warnings=[*others, *still])
+    record_happened(run)
     return counts, missing
 
 
@@ -237,7 +237,7 @@ def inventory(
         list[str] | None,
         typer.Option(metavar="ADDRESS", help="Of one board after the other; several times."),
     ] = None,
-    user: Annotated[str, typer.Option(help="Who logs in on the boards.")] = "pi",
+    user: Annotated[str, typer.Option(help="The user that logs in on the boards.")] = "pi",
     name: NewName = None,
     overrides: Overrides = None,
 ) -> None:

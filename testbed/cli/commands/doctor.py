@@ -85,7 +85,7 @@ def _ask(yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        raise InputError("there is nobody here to be asked", "--yes does it without asking")
+        raise InputError("there is no terminal to ask on", "--yes does it without asking")
     if not typer.confirm("do this?", err=True):
         raise TestbedError("nothing was changed", "`testbed doctor` shows what each lack costs")
 

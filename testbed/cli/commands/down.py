@@ -80,7 +80,7 @@ def _down_one(name: str, terminal: Terminal) -> None:
 
 
 def _clear(name: str, inventory: Path, terminal: Terminal, *, discard: bool) -> None:
-    """Boards that could not be reached when the lab ended; what is not home is left alone, unless it is of no use."""
+    """Clear boards that were not reachable when the lab ended; uncollected files stay, unless discarded."""
     from testbed.backends.field.board_files import write_inventory
     from testbed.backends.field.boards import uplink_of
     from testbed.backends.field.playbooks import read_hosts

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 def levels_table(simulated: "SimulatedOverlay") -> Table:
-    """Who is linked with whom."""
+    """The lists of each level."""
     from testbed.graphs.overlay_svg import lists
 
     names = _names(simulated)
@@ -121,7 +121,9 @@ Plain = Annotated[
 Topic = Annotated[str | None, typer.Option(help="With FILE: on which the publication is.")]
 Sensor = Annotated[
     str | None,
-    typer.Option("--from", metavar="SENSOR", help="With FILE: who publishes, at its broker."),
+    typer.Option(
+        "--from", metavar="SENSOR", help="With FILE: the sensor that publishes, at its broker."
+    ),
 ]
 Priority = Annotated[
     int | None,
@@ -131,14 +133,14 @@ Priority = Annotated[
 ]
 Publishers = Annotated[
     int | None,
-    typer.Option(min=1, help=f"Made up: nodes that publish; {PUBLISHERS} if nothing is said."),
+    typer.Option(min=1, help=f"Made up: nodes that publish; {PUBLISHERS} by default."),
 ]
 Subscribers = Annotated[
     int | None,
-    typer.Option(min=1, help=f"Made up: nodes that subscribe; {SUBSCRIBERS} if nothing is said."),
+    typer.Option(min=1, help=f"Made up: nodes that subscribe; {SUBSCRIBERS} by default."),
 ]
 Seed = Annotated[
-    int | None, typer.Option(help=f"Made up: of the membership vectors; {SEED} if nothing is said.")
+    int | None, typer.Option(help=f"Made up: of the membership vectors; {SEED} by default.")
 ]
 Parameter = Annotated[
     list[str] | None,

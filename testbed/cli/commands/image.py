@@ -92,7 +92,7 @@ def _built(rows: list[dict[str, Any]]) -> Table:
 
 
 def list_images(as_json: AsJson = False) -> None:
-    """List the images that are ours: what is in them, how large they are, and who uses them."""
+    """List the images that are ours: what is in them, how large they are, and which labs use them."""
     from testbed.backends.docker.images import our_images
 
     with Terminal(as_json) as terminal:
@@ -102,7 +102,7 @@ def list_images(as_json: AsJson = False) -> None:
 
 
 def _listed(rows: list[dict[str, Any]]) -> Table:
-    """Tags name images as well as whole names do, and leave room for the rest."""
+    """Show tags instead of whole names, which would take too much width."""
     table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     table.caption = "`testbed image remove TAG` removes one; whole names with --json"
     for column in ("tag", "platform", "made"):
@@ -118,7 +118,7 @@ def _listed(rows: list[dict[str, Any]]) -> Table:
 
 
 def remove(names: Names = None, old: OnlyOld = False, as_json: AsJson = False) -> None:
-    """Remove images of ours; those that a lab uses stay, and are named. Nobody else's are touched."""
+    """Remove images of ours; those that a lab uses stay, and are named. Other images are not touched."""
     from testbed.backends.docker.images import chosen, our_images, remove_images
 
     with Terminal(as_json) as terminal:

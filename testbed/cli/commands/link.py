@@ -81,13 +81,14 @@ def set_values(
     jitter: Annotated[str | None, typer.Option(help="At most the delay, e.g. 10ms.")] = None,
     loss: Annotated[str | None, typer.Option(help="Share of packets, e.g. 1%.")] = None,
     queue: Annotated[
-        str | None, typer.Option(help="In front of the line, e.g. 16kB; none: a second's worth.")
+        str | None,
+        typer.Option(help="In front of the link, e.g. 16kB; none: the bytes of a second."),
     ] = None,
     up: OnlyUp = False,
     down: OnlyDown = False,
     as_json: AsJson = False,
 ) -> None:
-    """Change rate, delay, jitter, loss or queue. What is not said keeps its value."""
+    """Change rate, delay, jitter, loss or queue. Other values stay as they are."""
     with Terminal(as_json) as terminal:
         texts = {"rate": rate, "delay": delay, "jitter": jitter, "loss": loss, "queue": queue}
         values = read_values(texts)
@@ -102,7 +103,7 @@ def set_values(
 
 
 def cut(words: Words, up: OnlyUp = False, down: OnlyDown = False, as_json: AsJson = False) -> None:
-    """Let no packet pass, silently, as when a line breaks. Its shape stays for `restore`."""
+    """Drop every packet silently, as when a cable breaks. Its shape stays for `restore`."""
     with Terminal(as_json) as terminal:
         _change(*lab_and_selectors(words), LinkOrder(Action.CUT, _directions(up, down)), terminal)
 
@@ -141,7 +142,7 @@ def _change(
 
 
 def sentence(entry: dict[str, Any]) -> str:
-    """What was done, in words: `cut siren (up and down)`, `set s-0 (up) to rate 64kbit/s`."""
+    """Describe what was done: `cut siren (up and down)`, `set s-0 (up) to rate 64kbit/s`."""
     which = " and ".join(entry["directions"])
     done = f"{_DONE.get(entry['action'], entry['action'])} {listing(entry['links'])} ({which})"
     by_direction = {
@@ -187,7 +188,7 @@ def _directions(up: bool, down: bool) -> tuple[str, ...]:
 
 
 def lab_and_selectors(words: Sequence[str]) -> tuple[LabRecord, list[str]]:
-    """The first word is the lab if one of that name is up; else the only lab is meant."""
+    """The first argument is the lab if one of that name is up; else the only lab is used."""
     labs = lab_names()
     if words and words[0] in labs:
         return find_lab(words[0]), list(words[1:])
@@ -203,7 +204,7 @@ def lab_and_selectors(words: Sequence[str]) -> tuple[LabRecord, list[str]]:
 
 
 def _check_first(word: str, record: LabRecord) -> None:
-    """A first word without brackets may have been meant as the lab's name."""
+    """A first argument without brackets may be a misspelt name of a lab."""
     members = members_of(topology_of(record))
     if "[" in word or word in members.nodes or word in members.groups:
         return

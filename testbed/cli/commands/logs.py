@@ -109,7 +109,7 @@ def render(line: dict[str, Any]) -> Text:
 
 
 def _rest(line: dict[str, Any]) -> str:
-    """What somebody's program wrote stands as it is; of a reception, its delay by the nodes' own clocks."""
+    """The text of an external program stays as it is; of a reception, its delay by the nodes' own clocks."""
     if set(line) == _TEXT:
         return str(line["text"])
     fields = {key: value for key, value in line.items() if key not in _LEADING}

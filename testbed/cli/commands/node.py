@@ -41,7 +41,7 @@ def register(app: typer.Typer) -> None:
 
 
 def crash(arguments: Words, as_json: AsJson = False) -> None:
-    """End a node at once, without a word (SIGKILL)."""
+    """Kill a node at once (SIGKILL)."""
     _order(arguments, ActionKind.CRASH, as_json)
 
 

@@ -23,7 +23,7 @@ from testbed.topology import load
 from testbed.topology.model import Topology
 from testbed.topology.units import DURATION
 
-WIDTH = 40  # characters of the line of time
+WIDTH = 40  # characters of the time axis
 SHOWN_NODES = 3
 Abbreviate = Callable[[Sequence[str], Topology], Mapping[str, int]]
 
@@ -37,7 +37,7 @@ def timeline_table(topology: Topology, few_words: Abbreviate) -> Table:
     table = Table(title=title)
     table.add_column("from", justify="right", no_wrap=True)
     table.add_column("what")
-    table.add_column("whom")
+    table.add_column("targets")
     table.add_column(axis(scenario.duration_s), width=WIDTH)
     for row in timeline_rows(topology):
         what = Text(row.what, style="bold").append(f" {row.description}", style="not bold")
@@ -51,25 +51,25 @@ def timeline_table(topology: Topology, few_words: Abbreviate) -> Table:
 
 
 def axis(duration_s: float) -> Text:
-    """The line of time itself: its begin and its end."""
+    """The time axis: its begin and its end."""
     end = DURATION.write(duration_s)
     return Text("0s" + end.rjust(WIDTH - 2))
 
 
-def drawn(row: TimelineRow, duration_s: float) -> str:
-    """Where on the line of time it is: a block while it lasts, a dot for a moment."""
+def drawn(row: Row, duration_s: float) -> str:
+    """Its place on the time axis: a block while it lasts, a dot for a moment."""
     if row.when is not None:
         return f"when {row.when}"
-    line = ["·"] * WIDTH
+    cells = ["·"] * WIDTH
     for begin_s in row.moments_s:
         first = _place(begin_s, duration_s)
         if row.lasts_s is None:
-            line[first] = "●"
+            cells[first] = "●"
             continue
         last = _place(begin_s + row.lasts_s, duration_s)
         for place in range(first, last + 1):
-            line[place] = "█"
-    return "".join(line)
+            cells[place] = "█"
+    return "".join(cells)
 
 
 def _place(at_s: float, duration_s: float) -> int:

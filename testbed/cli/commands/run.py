@@ -61,7 +61,7 @@ def run(
         topology = _loaded(file, name, seed, scenario, with_speed(overrides, speed))
         if backend == SIMULATED:
             if calibrate:
-                raise InputError("simulated lines need no calibration", "leave --calibrate out")
+                raise InputError("simulated links need no calibration", "leave --calibrate out")
             _simulate_and_show(topology, file, terminal, scenario=scenario)
             return
         thorough_s = calibrate_seconds if calibrate else None
@@ -101,7 +101,7 @@ def simulate_file(
     ] = DURATION.write(SERVICE_S),
     as_json: AsJson = False,
 ) -> None:
-    """Run the whole scenario in virtual time: the nodes' own algorithms on computed lines, the same each time."""
+    """Run the whole scenario in virtual time: the nodes' own algorithms on computed links, the same each time."""
     with Terminal(as_json) as terminal:
         terminal.if_interrupted = "interrupted; what this command had made was taken back"
         try:

@@ -30,7 +30,7 @@ from testbed.topology.model import Topology, to_json
 from testbed.topology.parse.files import text_of
 from testbed.topology.units import DURATION
 
-# A sweep that is carried out: the cells that are left are run, all are measured in one Spark session, and told.
+# The run of a sweep: the cells that are left are run, all are measured in one Spark session, and shown.
 
 
 RUNNING, MEASURING, REPORTING = "running the cells", "measuring the cells", "writing the report"
@@ -64,8 +64,8 @@ class Sweeping:
         folder.clear_unfinished(self._cells)
         done = folder.done(self._cells)
         left = {cell.number: cell for cell in self._cells if cell.number not in done}
-        told = f"; {len(done)} were done before" if done else ""
-        emit(Note(f"{len(self._cells)} cells, {jobs} at a time, in {folder.path}{told}"))
+        before = f"; {len(done)} were done before" if done else ""
+        emit(Note(f"{len(self._cells)} cells, {jobs} at a time, in {folder.path}{before}"))
         if not left:
             return
         emit(StageStarted(RUNNING, len(left)))
@@ -198,10 +198,10 @@ def points_table(document: Mapping[str, Any]) -> Table:
     for column in ("runs", "lost", "p50", "p95", "as expected"):
         table.add_column(column, justify="right", no_wrap=True)
     for point in points[:MOST_SHOWN]:
-        told = point["levels"].get(urgent)
+        level = point["levels"].get(urgent)
         numbers = (
-            [_share(told["lost_share"]), _time(told["p50"]), _with_interval(told["p95"])]
-            if told
+            [_share(level["lost_share"]), _time(level["p50"]), _with_interval(level["p95"])]
+            if level
             else ["", "", ""]
         )
         runs = len(point["runs"])
@@ -224,7 +224,7 @@ def failed_table(document: Mapping[str, Any]) -> list[Table]:
 
 
 def short(paths: Sequence[str]) -> list[str]:
-    """The ends of paths, as long as is needed to tell them apart."""
+    """The ends of paths, as long as is needed to make them distinct."""
     steps = [path.split(".") for path in paths]
     for size in range(1, max(map(len, steps), default=0) + 1):
         ends = [".".join(one[-size:]) for one in steps]
@@ -327,7 +327,7 @@ def sweep(
             _show_cells(asked, topologies[0], folder, at_a_time, terminal)
             return
         if backend != SIMULATED:
-            choose_backend(backend)  # what the machine lacks is told before a folder is made
+            choose_backend(backend)  # report what the machine lacks before a folder is made
         with folder.alone() as lock:
             folder.begin(asked, *texts)
             sweeping = Sweeping(asked, folder, file, scenario, terminal)
@@ -360,7 +360,7 @@ def _wanted(
 
 
 def _checked(wanted: Sweep, file: Path, name: str | None, scenario: Path | None) -> list[Topology]:
-    """The topology of each combination; whatever is wrong with one is told before anything starts."""
+    """The topology of each combination; errors in any of them are raised before anything starts."""
     return [
         load(file, name=name, scenario=scenario, overrides=cell.overrides)
         for cell in replace(wanted, trials=1).cells()

@@ -25,7 +25,7 @@ def validate(
     overrides: Overrides = None,
     as_json: AsJson = False,
 ) -> None:
-    """Check topology files and scenarios; all problems at once, with line and column, and what is hardly meant."""
+    """Check topology files and scenarios; all problems at once, with line and column, and likely mistakes."""
     with Terminal(as_json) as terminal:
         problems: list[dict[str, Any]] = []
         warnings: list[dict[str, Any]] = []

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 EVERY_S = 1.0
 OVERDUE_S = 30.0
 
-Every = Annotated[float, typer.Option(min=0.1, max=3600, help="Seconds between two looks.")]
+Every = Annotated[float, typer.Option(min=0.1, max=3600, help="Seconds between two updates.")]
 Overdue = Annotated[
     float,
     typer.Option(min=0.1, help="Seconds after which a message that has not come is overdue."),
@@ -30,7 +30,9 @@ Overdue = Annotated[
 Once = Annotated[bool, typer.Option("--once", help="Look once, and end.")]
 AsLines = Annotated[
     bool,
-    typer.Option("--json", envvar="TESTBED_JSON", help="One JSON document a line, for each look."),
+    typer.Option(
+        "--json", envvar="TESTBED_JSON", help="One JSON document a line, for each update."
+    ),
 ]
 
 

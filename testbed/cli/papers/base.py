@@ -31,7 +31,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Reproduction:
-    """A paper: how its experiments are run and measured, and how the result is told."""
+    """A paper: how its experiments are run and measured, and how the result is shown."""
 
     name: str
     about: str  # a few words, for --help

@@ -126,7 +126,7 @@ def _is_complete(folder: Path) -> bool:
 
 @contextmanager
 def _session(master: str, terminal: Terminal) -> "Iterator[Any]":
-    """A Spark session; what goes wrong with it is told as our own errors are."""
+    """A Spark session; its failures become our own errors."""
     from analysis.errors import AnalysisError
     from analysis.spark.session import open_session
 

@@ -56,7 +56,7 @@ def tables(result: Result) -> Sequence[Table]:
 
 
 def waiting_table(result: Result) -> Table:
-    """What waiting costs and saves; a row for each time to wait, on real lines and simulated."""
+    """What waiting costs and saves; a row for each time to wait, on real links and simulated."""
     from analysis.papers.kawakami2016 import waiting
     from analysis.papers.kawakami2016.freshness import LABS
 
@@ -66,7 +66,7 @@ def waiting_table(result: Result) -> Table:
         for cell in cells_of(result, name):
             means = {value: number(ours["mean"]) for value, ours in cell["ours"].items()}
             rows.setdefault((cell["wait_ms"], cell["lab"]), {}).update(means)
-    table = Table(title="Waiting for others' readings, on 3G and MVNO lines", title_justify="left")
+    table = Table(title="Waiting for others' readings, on 3G and MVNO links", title_justify="left")
     for column in ("wait, ms", "lab", *(value.replace("_", " ") for value in values)):
         table.add_column(column, justify="left" if column == "lab" else "right")
     for (wait_ms, lab), row in sorted(
@@ -77,7 +77,7 @@ def waiting_table(result: Result) -> Table:
 
 
 def anew(asked: Asked, folder: Path, terminal: Terminal) -> Result:
-    """Labs on real lines first, while nothing else computes here; then the cells."""
+    """Labs on real links first, while nothing else computes here; then the cells."""
     master = chosen_master(asked.master)
     wanted = extent(asked)
     folder.mkdir(parents=True)
@@ -109,7 +109,7 @@ def run_labs(
     without = None if machine.namespaces else machine.reason
     if without is None:
         terminal.if_interrupted = "interrupted; the labs were taken down"
-        terminal.emit(Note(f"{len(labs)} labs side by side on real lines"))
+        terminal.emit(Note(f"{len(labs)} labs side by side on real links"))
         try:
             runs = list(map(str, run_side_by_side(labs, folder, BACKEND, terminal.emit)))
         except TestbedError as error:
@@ -123,7 +123,7 @@ def run_labs(
 
 PAPER = CellPaper(
     name="kawakami2016",
-    about="collecting periodic data over a Skip Graph (up to 500 nodes, computed; waiting on real 3G lines)",
+    about="collecting periodic data over a Skip Graph (up to 500 nodes, computed; waiting on real 3G links)",
     extent=extent,
     paper=paper,
     tables=tables,

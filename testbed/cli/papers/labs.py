@@ -1,4 +1,4 @@
-"""Labs of a paper: brought up, told what the analysis must know of them, played and taken down; also side by side."""
+"""Labs of a paper: brought up, played, described for the analysis and taken down; also side by side."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
@@ -22,11 +22,11 @@ class PaperLab:
     name: str
     text: str
     sheet: dict[str, Any]
-    overloaded: bool = False  # lines get more than they can carry, on purpose
+    overloaded: bool = False  # links get more than they can carry, on purpose
 
 
 def refuse_those_that_are_up(names: Sequence[str]) -> None:
-    """NameTaken if one of the labs is there already: it is somebody else's."""
+    """NameTaken if one of the labs is up already: another command started it."""
     if taken := sorted(set(names) & set(lab_names())):
         raise NameTaken(
             f"a lab named {taken[0]!r} is up already; `reproduce` starts a lab of its own",
@@ -72,7 +72,7 @@ def run_side_by_side(
 ) -> list[Path]:
     """All at the same time, one thread each. If one fails, or the user interrupts, all are taken down.
 
-    They do the same at the same time: of stages only those of the first are told.
+    They do the same at the same time: only the stages of the first are shown.
     """
     stop, lock = Flag(), Lock()
 

@@ -103,7 +103,7 @@ def _growing(cell: dict[str, Any]) -> str:
 
 LEE2016 = Reproduction(
     name="lee2016",
-    about="urgent messages first on a narrow line (labs on shaped links)",
+    about="urgent messages first on a narrow link (labs on shaped links)",
     options=("backend",),
     anew=anew,
     again=measure,

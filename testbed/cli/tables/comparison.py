@@ -130,7 +130,7 @@ def _cells(
 
 
 def _delays(values: list[dict[str, Any]], ratios: list[dict[str, Any]], name: str) -> list[str]:
-    """As cells, in no more digits than clocks leave; what they could not tell apart has no ratio."""
+    """As cells, in no more digits than clocks leave; values within the clocks' error have no ratio."""
     figures = [_delay(value, name) for value in values]
     cells = figures[:1]
     for cell, ratio in zip(figures[1:], ratios, strict=True):

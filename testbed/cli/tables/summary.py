@@ -16,7 +16,7 @@ MOST_RECEIVERS = 10
 
 
 def summary_tables(summary: dict[str, Any]) -> list[Table | Text]:
-    """Delay and hops by level, who heard of the most urgent, then messages, overhead and the verdict."""
+    """Delay and hops by level, the most urgent level by receiver, then messages, overhead and the verdict."""
     return [_delays(summary), *_methods(summary), *_receivers(summary), _properties(summary)]
 
 
@@ -53,8 +53,8 @@ def _methods(summary: dict[str, Any]) -> list[Table]:
     if len(methods) < 2:
         return []
     urgent = max(level for levels in methods.values() for level in levels)
-    heard = [(name, levels[urgent]) for name, levels in methods.items() if urgent in levels]
-    return [_outcomes(f"level {urgent} by delivery method", "method", heard)]
+    rows = [(name, levels[urgent]) for name, levels in methods.items() if urgent in levels]
+    return [_outcomes(f"level {urgent} by delivery method", "method", rows)]
 
 
 def _receivers(summary: dict[str, Any]) -> list[Table | Text]:
@@ -63,11 +63,11 @@ def _receivers(summary: dict[str, Any]) -> list[Table | Text]:
     if not by_receiver:
         return []
     urgent = max(level for levels in by_receiver.values() for level in levels)
-    heard = [(name, levels[urgent]) for name, levels in by_receiver.items() if urgent in levels]
-    heard.sort(key=lambda each: (-each[1]["lost"], -(each[1]["max"] or 0.0), each[0]))
-    table = _outcomes(f"who heard of level {urgent} when", "receiver", heard[:MOST_RECEIVERS])
-    if len(heard) > MOST_RECEIVERS:
-        table.caption = f"{len(heard) - MOST_RECEIVERS} more in the report"
+    rows = [(name, levels[urgent]) for name, levels in by_receiver.items() if urgent in levels]
+    rows.sort(key=lambda each: (-each[1]["lost"], -(each[1]["max"] or 0.0), each[0]))
+    table = _outcomes(f"level {urgent} by receiver", "receiver", rows[:MOST_RECEIVERS])
+    if len(rows) > MOST_RECEIVERS:
+        table.caption = f"{len(rows) - MOST_RECEIVERS} more in the report"
     return [table]
 
 
@@ -76,13 +76,15 @@ def _outcomes(title: str, of: str, rows: list[tuple[str, dict[str, Any]]]) -> Ta
     table.add_column(of)
     for column in ("delivered", "lost", "p50", "p95", "max"):
         table.add_column(column, justify="right")
-    for name, told in rows:
+    for name, values in rows:
         quantiles = [
-            seconds(told[key], told.get("error_s", {}).get(key, 0.0)) if told["delivered"] else ""
+            seconds(values[key], values.get("error_s", {}).get(key, 0.0))
+            if values["delivered"]
+            else ""
             for key in ("p50", "p95", "max")
         ]
-        delivered = f"{told['delivered']} of {told['expected']}"
-        table.add_row(name, delivered, str(told["lost"]), *quantiles)
+        delivered = f"{values['delivered']} of {values['expected']}"
+        table.add_row(name, delivered, str(values["lost"]), *quantiles)
     return table
 
 
@@ -130,22 +132,22 @@ def _handed_twice(messages: dict[str, Any]) -> str:
     return f", [bold red]{twice} handed to an application twice[/]" if twice else ""
 
 
-def _overlay(told: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
+def _overlay(values: dict[str, Any] | None) -> Iterator[tuple[str, str]]:
     """What several brokers did, and how those that died were got over."""
-    if told is None or told["brokers"] < 2:
+    if values is None or values["brokers"] < 2:
         return
     handled, relayed = (
-        sum(level[name] for level in told["forwards"].values()) for name in ("handled", "relayed")
+        sum(level[name] for level in values["forwards"].values()) for name in ("handled", "relayed")
     )
-    words = [f"{told['brokers']} brokers, {told['method']}"]
-    if told["copies_per_publication"] is not None:
-        words.append(f"{told['copies_per_publication']:.2f} copies a publication")
+    words = [f"{values['brokers']} brokers, {values['method']}"]
+    if values["copies_per_publication"] is not None:
+        words.append(f"{values['copies_per_publication']:.2f} copies a publication")
     if handled:
         words.append(f"{relayed / handled:.1%} of what they handled only relayed")
-    if (rate := told["control"]["bytes_per_s_per_broker"]) is not None:
+    if (rate := values["control"]["bytes_per_s_per_broker"]) is not None:
         words.append(f"{rate:,.0f} bytes/s of control a broker")
     yield "overlay", "; ".join(words)
-    for row in told["repairs"]:
+    for row in values["repairs"]:
         yield "", _repair(row)
 
 
@@ -169,8 +171,8 @@ def _verdict(fidelity: dict[str, Any], simulated: bool) -> str:
 
 def clock_error(summary: dict[str, Any], level: str, name: str) -> float:
     """How far clocks may make this quantile of this level wrong."""
-    told = summary.get("delay_error_s", {}).get(level)
-    return float(told["of"][name]) if told else 0.0
+    values = summary.get("delay_error_s", {}).get(level)
+    return float(values["of"][name]) if values else 0.0
 
 
 def seconds(value: float, error: float = 0.0) -> str:
@@ -241,17 +243,17 @@ def _experiment(one: dict[str, Any]) -> Table:
     table.add_column("level")
     for column in ("expected", "lost", *SHOWN):
         table.add_column(column, justify="right")
-    for level, told in one["levels"].items():
+    for level, values in one["levels"].items():
         table.add_row(
             f"{level} {LEVEL_NAMES[int(level)]}",
-            str(told["expected"]),
-            _within(told["lost_share"], lambda share: f"{share:.2%}"),
-            *(_within(told[name], seconds) for name in SHOWN),
+            str(values["expected"]),
+            _within(values["lost_share"], lambda share: f"{share:.2%}"),
+            *(_within(values[name], seconds) for name in SHOWN),
         )
     return table
 
 
-def _within(told: dict[str, float | None], write: Any) -> str:
-    if told["value"] is None:
+def _within(values: dict[str, float | None], write: Any) -> str:
+    if values["value"] is None:
         return NONE
-    return f"{write(told['value'])}\n{write(told['low'])} to {write(told['high'])}"
+    return f"{write(values['value'])}\n{write(values['low'])} to {write(values['high'])}"

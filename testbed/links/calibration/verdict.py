@@ -192,7 +192,7 @@ def _of_rate(shape: Shape, achieved: Numbers, evidence: Evidence) -> str:
     if shape.rate_bps is None or not evidence.train_packets:
         return ""
     if achieved.rate_bps is None:
-        return f"too little of {evidence.train_packets} packets arrived to tell the rate"
+        return f"too little of {evidence.train_packets} packets arrived to measure the rate"
     tolerance = rate_tolerance(shape, evidence)
     if abs(achieved.rate_bps / shape.rate_bps - 1) <= tolerance:
         return ""

@@ -82,7 +82,7 @@ def test_silence_is_no_success() -> None:
     silent = Evidence(lone_sent=15, train_packets=40, train_s=0.8)
     first, second = verdict(LINE, Numbers(), silent).reasons
     assert first.endswith("none of 15 lone packets arrived")
-    assert second.endswith("too little of 40 packets arrived to tell the rate")
+    assert second.endswith("too little of 40 packets arrived to measure the rate")
 
 
 @pytest.mark.parametrize(("achieved_s", "ok"), [(0.1003, True), (0.0001, False), (0.12, False)])
