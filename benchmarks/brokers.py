@@ -1,4 +1,4 @@
-"""What a broker costs, how fast many find one another, what an idle overlay says, and mosquitto beside all that.
+"""What a broker costs, how fast an overlay forms, its idle traffic, and mosquitto beside all that.
 
 `python -m benchmarks.brokers [--what forward,form,idle,mosquitto] [--json] [--check]`. See docs/benchmarks.md.
 """
@@ -194,11 +194,11 @@ def idle(report: Report, folder: Path, asked: Asked) -> None:
         ]
 
 
-# Beside mosquitto, on narrow lines
+# Beside mosquitto, on narrow links
 
 
 def beside_mosquitto(report: Report, folder: Path, asked: Asked) -> None:
-    """Alerts on 3G lines through our overlay and through mosquitto, with and without a backlog."""
+    """Alerts on 3G links through our overlay and through mosquitto, with and without a backlog."""
     halls, sites = OurValley(HALLS), OurValley(SITES)
     hubs = [MqttValley("mosquitto"), MqttValley("mosquitto, two connections", two=True)]
     everybody: list[Contestant] = [halls, sites, *hubs]

@@ -32,8 +32,8 @@ PROGRAM = """
 import json, sys
 from pathlib import Path
 from analysis.pipeline import analyze
-told = []
-summary = analyze(Path(sys.argv[1]), emit=lambda *step: told.append(step))
+steps = []
+summary = analyze(Path(sys.argv[1]), emit=lambda *step: steps.append(step))
 print(json.dumps({"messages": summary["messages"], "delay_s": summary["delay_s"]}))
 """
 
@@ -59,10 +59,10 @@ def measure(sizes: list[int], report: Report, folder: Path) -> None:
         began = time.monotonic()
         published = write_run(place, packets)
         report.details[f"{packets:,} packets, made in"] = f"{time.monotonic() - began:.0f} s"
-        seconds, memory, told = analyzed(place / "run")
-        if told["messages"]["delivered"] != published * SUBSCRIBERS:
+        seconds, memory, summary = analyzed(place / "run")
+        if summary["messages"]["delivered"] != published * SUBSCRIBERS:
             raise TestbedError(
-                f"{told['messages']} instead of {published * SUBSCRIBERS} deliveries",
+                f"{summary['messages']} instead of {published * SUBSCRIBERS} deliveries",
                 "what is fast and wrong is not measured",
             )
         report.took(f"{packets:,} packets", seconds)

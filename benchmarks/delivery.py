@@ -1,4 +1,4 @@
-"""How long an urgent message takes on a narrow line behind large ones, and what it costs. See docs/benchmarks.md.
+"""How long an urgent message takes on a narrow link behind large ones, and what it costs. See docs/benchmarks.md.
 
 `python -m benchmarks.delivery [--what rates,processor,...] [--seconds 180] [--scale 1] [--json] [--check]`
 """
@@ -31,7 +31,7 @@ from testbed.topology.model import Shape
 
 
 def delays(title: str, rows: Sequence[Row]) -> Table:
-    """How long urgent messages took on one kind of line."""
+    """How long urgent messages took on one kind of link."""
     shown = Table(title=title)
     shown.add_column("", no_wrap=True)
     columns = ("p50 s", "p95 s", "largest s", "urgent", "routine in time", "in the end")
@@ -75,7 +75,7 @@ LIMITS = {
     "preemptive_vs_zenoh": 1.0,
     "preemptive_vs_zenoh_tuned": 1.0,
     "preemptive_vs_mosquitto": 1.0,
-    "preemptive_wire_vs_dmpq": 1.0,  # bytes on the line
+    "preemptive_wire_vs_dmpq": 1.0,  # bytes on the link
 }
 KB = 8_000.0  # bits
 NARROW, WIDER = 7 * KB, 20 * KB
@@ -88,7 +88,7 @@ WIDTH = 130  # columns of the tables
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """How long, how fast, and for whom."""
+    """How long, how fast, and for which contestants."""
 
     seconds: float
     scale: float
@@ -97,11 +97,11 @@ class Asked:
 
     @property
     def timeline(self) -> tuple[Due, ...]:
-        """What everybody sends."""
+        """The messages that every contestant sends."""
         return timeline(self.seconds, SEED, self.scale)
 
     def shape(self, rate_bps: float, delay_s: float = 0.0, loss: float = 0.0) -> Shape:
-        """A line of the rate, as much faster as all is."""
+        """A link of this rate, as much faster as everything else."""
         return Shape(rate_bps=rate_bps * self.scale, delay_s=delay_s / self.scale, loss=loss)
 
     def show(self, *what: object) -> None:
@@ -135,7 +135,7 @@ def main() -> int:
 
 
 def rates(report: Report, folder: Path, asked: Asked) -> None:
-    """The lines of the thesis: one that the routine messages alone overload, and one that they half fill."""
+    """The links of the thesis: one that the routine messages alone overload, and one that they half fill."""
     links = [
         LinkKind(NARROW_NAME, asked.shape(NARROW)),
         LinkKind("20 kB/s", asked.shape(WIDER)),
@@ -146,7 +146,7 @@ def rates(report: Report, folder: Path, asked: Asked) -> None:
 
 
 def compare(report: Report, rows: dict[str, Row]) -> None:
-    """Ours against the others on the same line; of several settings of one peer, against the best."""
+    """Ours against the others on the same link; of several settings of one peer, against the best."""
     ours = rows.get(contestants.PREEMPTIVE)
     against = {
         "preemptive_vs_dmpq": [contestants.DMPQ],
@@ -174,26 +174,26 @@ def jumbo(report: Report, folder: Path, asked: Asked) -> None:
 
 
 def background(report: Report, folder: Path, asked: Asked) -> None:
-    """Other traffic takes 30 % of the line (6.7)."""
+    """Other traffic takes 30 % of the link (6.7)."""
     link = LinkKind("20 kB/s, 30 % taken by others", asked.shape(WIDER), noise=0.3)
     race(report, folder, asked, [link], [*contestants.ours(), *contestants.others()])
 
 
 def loss(report: Report, folder: Path, asked: Asked) -> None:
-    """The line loses packets, both ways (6.8)."""
+    """The link loses packets, both ways (6.8)."""
     link = LinkKind("20 kB/s, 2 % loss", asked.shape(WIDER, loss=0.02), Shape(loss=0.02))
     race(report, folder, asked, [link], [*contestants.ours(), *contestants.others()])
 
 
 def delay(report: Report, folder: Path, asked: Asked) -> None:
-    """A mobile network's delay, which the thesis' line has not."""
+    """A mobile network's delay, which the thesis' link has not."""
     back = Shape(delay_s=0.06 / asked.scale)
     link = LinkKind("20 kB/s, 60 ms each way", asked.shape(WIDER, delay_s=0.06), back)
     race(report, folder, asked, [link], [*contestants.ours(), *contestants.others()])
 
 
 def pi_zero(report: Report, folder: Path, asked: Asked) -> None:
-    """What feeds the line is as slow as a Raspberry Pi Zero, and our queues hold little (6.3)."""
+    """The sender on the link is as slow as a Raspberry Pi Zero, and our queues hold little (6.3)."""
     board = limits(BOARDS["pi-zero"], core_speed())
     report.details["pi-zero"] = board.in_words()
     link = LinkKind(f"7 kB/s, a Pi Zero, {SMALL_QUEUE // 1000} kB of queue", asked.shape(NARROW))
@@ -209,7 +209,7 @@ def race(
     everybody: Sequence[Contestant],
     board: Limits | None = None,
 ) -> dict[str, list[Row]]:
-    """Everybody on each kind of line, all at the same time."""
+    """All contestants on each kind of link, all at the same time."""
     chosen = [one for one in everybody if not asked.only or one.name in asked.only]
     if not chosen:
         names = ", ".join(one.name for one in everybody)
@@ -238,7 +238,7 @@ def race(
 
 
 def processor(report: Report, folder: Path, asked: Asked) -> None:
-    """Processor time: of the schedulers alone, and of whole senders on a line that never makes them wait."""
+    """Processor time: of the schedulers alone, and of whole senders on a link that never makes them wait."""
     due = timeline(600, SEED)
     found = []
     for contestant in contestants.ours():

@@ -160,7 +160,7 @@ def reported(measured: dict[str, list[Result]], seconds: float) -> Report:
 
 
 def worst(found: Sequence[Result], off: Callable[[Result], float]) -> float:
-    """The largest of all lines; infinite if one could not be measured."""
+    """The largest of all links; infinite if one could not be measured."""
     return round(max(off(result) for result in found), 4)
 
 
@@ -179,7 +179,7 @@ def delay_off(result: Result) -> float:
 
 
 def lone_off(result: Result) -> float:
-    """The same of a lone packet of 1 kB on the line of 10 kB/s; 0 for other lines."""
+    """The same of a lone packet of 1 kB on the link of 10 kB/s; 0 for other links."""
     if result["profile"] != LONE.name:
         return 0.0
     lone = result["lone_1kB"]
@@ -190,7 +190,7 @@ def lone_off(result: Result) -> float:
 
 
 def table(name: str, found: Sequence[Result]) -> Table:
-    """Line by line."""
+    """Link by link."""
     shown = Table(title=name)
     for column in ("profile", "direction"):
         shown.add_column(column, no_wrap=True)

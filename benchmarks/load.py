@@ -56,7 +56,7 @@ def main() -> int:
 
 
 def lab_text(name: str, count: int, rate: float, seconds: int) -> str:
-    """One broker; each office hears the readings of nine sensors, so that each message is delivered once."""
+    """One broker; each office subscribes to the readings of nine sensors, so that each message is delivered once."""
     offices = max(1, round((count - 1) / (SENSORS_PER_OFFICE + 1)))
     sensors = count - 1 - offices
     subscribed = [

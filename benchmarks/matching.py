@@ -1,4 +1,4 @@
-"""Whose boxes hold a point: the index of the Publish/Subscribe map beside looking at every box, and a broker's guests.
+"""Which boxes hold a point: the index of the Publish/Subscribe map beside a scan of every box, and a broker's clients.
 
 `python -m benchmarks.matching [--subscriptions N] [--events N] [--json] [--check]`. See docs/benchmarks.md.
 """
@@ -132,10 +132,11 @@ def numpy_scan(workload: Workload) -> Match:
     return match
 
 
-# A broker's guests that want areas: what it costs to find those to whom a publication is handed out.
+# A broker's clients that subscribe to areas: what it costs to find those that get a publication.
 #
-# A broker compares every publication with the interests of its own guests (`nodes.overlay.broker.subscriptions`), one
-# after the other; guests that want the whole topic share one interest, whoever wants an area has one of its own.
+# Every publication that comes to a broker is compared with the interests of its own clients
+# (`nodes.overlay.broker.guests`), one after the other; clients that want the whole topic share one interest, whoever
+# wants an area has one of its own.
 
 
 TOPIC = "alerts"
@@ -145,11 +146,11 @@ REACH = 1 / 20  # from an area's middle to its sides, as a share of the space's 
 ROUNDS = 5  # the fastest counts: others may use the machine
 
 
-def with_areas(guests: int, seed: int) -> Subscriptions:
+def with_areas(count: int, seed: int) -> Subscriptions:
     """Each wants what happens around a place of its own, from some level on."""
-    random, found = Random(f"{seed} {guests}"), Subscriptions(by_area=False)
+    random, found = Random(f"{seed} {count}"), Subscriptions(by_area=False)
     reach = round(REACH * MAX_COORDINATE)
-    for number in range(guests):
+    for number in range(count):
         middle = _place(random)
         box = Box(
             tuple(max(0, at - reach) for at in middle),
@@ -159,10 +160,10 @@ def with_areas(guests: int, seed: int) -> Subscriptions:
     return found
 
 
-def with_topic(guests: int) -> Subscriptions:
+def with_topic(count: int) -> Subscriptions:
     """Each wants the whole topic."""
     found = Subscriptions(by_area=False)
-    for number in range(guests):
+    for number in range(count):
         found.add(f"siren-{number}", TOPIC)
     return found
 
@@ -177,7 +178,7 @@ def alerts(count: int, seed: int) -> list[Message]:
 
 
 def seconds_each(subscriptions: Subscriptions, messages: Sequence[Message]) -> float:
-    """Processor time to find who wants one of them."""
+    """Processor time to find the subscribers of one of them."""
     return min(_timed(subscriptions, messages) for _ in range(ROUNDS)) / len(messages)
 
 
@@ -195,14 +196,14 @@ def _place(random: Random) -> tuple[int, int]:
 EVENTS_PER_S = 1_000  # of one core
 LIMITS = {
     **{f"event, {name}": 1.0 for name in DISTRIBUTIONS},  # of 1 ms of processor time
-    "event, large": 2.0,  # nearly 5,000 boxes hold each point, and to tell them all takes time
+    "event, large": 2.0,  # nearly 5,000 boxes hold each point, and to list them all takes time
     **{f"of a scan, {name}": 0.2 for name in DISTRIBUTIONS},  # index / plain Python
-    "guests": 1.0,  # of a tenth of the time that a broker has for a message: 100 guests with areas
+    "guests": 1.0,  # of a tenth of the time that a broker has for a message: 100 clients with areas
 }
-SCANNED = 50  # events that are looked for in every box: a scan takes long
+SCANNED = 50  # events that are compared with every box: a scan takes long
 WEIGHED = 10_000  # subscriptions whose memory is counted
 BROKER_S = 1 / 3_000  # that a broker has for a message (benchmarks.brokers, forward)
-LIMITED = 100  # guests with areas, a tenth of that
+LIMITED = 100  # clients with areas, a tenth of that
 SEED = 1
 
 
@@ -242,21 +243,21 @@ def _measure(subscriptions: int, events: int, report: Report, _: Path) -> None:
         found = sum(len(index.match(point)) for point in workload.points) / events
         report.ratios[f"event, {name}"] = round(ours * EVENTS_PER_S, 3)
         report.ratios[f"of a scan, {name}"] = round(ours / theirs["plain Python"], 4)
-        told = ", ".join(f"{peer} {seconds * 1e3:.3f}" for peer, seconds in theirs.items())
-        report.details[f"{name}: ms an event"] = f"index {ours * 1e3:.3f}, {told}"
+        scanned = ", ".join(f"{peer} {seconds * 1e3:.3f}" for peer, seconds in theirs.items())
+        report.details[f"{name}: ms an event"] = f"index {ours * 1e3:.3f}, {scanned}"
         report.details[f"{name}: found by an event"] = round(found, 1)
         report.details[f"{name}: bytes a subscription"] = weight(name, subscriptions)
 
 
 def clients(events: int, report: Report) -> None:
-    """What areas cost at delivery, beside guests that want the whole topic."""
+    """What areas cost at delivery, beside clients that want the whole topic."""
     messages = alerts(events, SEED)
     for count in CLIENTS:
         ours, plain = with_areas(count, SEED), with_topic(count)
         took, whole = (seconds_each(each, messages) for each in (ours, plain))
         found = sum(len(ours.wanting(message)) for message in messages) / events
-        told = f"{took * 1e6:.1f} to find {found:.1f}; {whole * 1e6:.1f} if all want the topic"
-        report.details[f"{count:,} guests with areas: µs a publication"] = told
+        cost = f"{took * 1e6:.1f} to find {found:.1f}; {whole * 1e6:.1f} if all want the topic"
+        report.details[f"{count:,} clients with areas: µs a publication"] = cost
         if count == LIMITED:
             report.ratios["guests"] = round(10 * took / BROKER_S, 3)
 

@@ -98,7 +98,7 @@ def _per_delivery(pattern: str, nodes: int, trials: int) -> float:
 
 
 def paper(report: Report) -> None:
-    """One trial of each cell of kita2025, as `testbed reproduce` runs them, and what it says about FAN-TBPS."""
+    """One trial of each cell of kita2025, as `testbed reproduce` runs them, and its result for FAN-TBPS."""
     topics: list[Row] = []
     whole = 0.0
     for cell in kita2025.full(trials=1).cells:

@@ -71,7 +71,7 @@ class _Pass(NamedTuple):
 
 
 class _Passing:
-    """Hands each message on to somebody else, so often as it says."""
+    """Passes each message on to another node, as often as its content says."""
 
     def __init__(self, number: int) -> None:
         self._number = number

@@ -1,4 +1,4 @@
-"""A Docker engine of the benchmark's own, in a network namespace of its own: both peers use it, nobody else does.
+"""A Docker engine of the benchmark's own, in a network namespace of its own: only the two peers use it.
 
 Bridges that a peer makes are in that namespace and never touch the machine's network. Data, sockets and processes
 are in one folder; all of it is gone when the benchmark ends.

@@ -99,7 +99,7 @@ def timed(
     cwd: Path | None = None,
     codes: Sequence[int] = (0,),
 ) -> float:
-    """Seconds that the command took; TestbedError with its last words if it failed."""
+    """Seconds that the command took; TestbedError with the end of its stderr if it failed."""
     began = time.monotonic()
     finished(argv, env, cwd, codes)
     return time.monotonic() - began
@@ -111,7 +111,7 @@ def finished(
     cwd: Path | None = None,
     codes: Sequence[int] = (0,),
 ) -> "subprocess.CompletedProcess[str]":
-    """The command at its end; TestbedError with its last words if it failed."""
+    """The command at its end; TestbedError with the end of its stderr if it failed."""
     done = subprocess.run(
         list(argv),
         env={**os.environ, **env},

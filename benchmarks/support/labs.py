@@ -73,7 +73,7 @@ class BenchmarkLab:
         return self.command("up", str(self.file), "--backend", self.backend)
 
     def up_and_ready(self) -> tuple[float, float]:
-        """Seconds until `up` returns, and until the last node was ready, as it says in its log."""
+        """Seconds until `up` returns, and until the last node was ready, by its log."""
         began_s = time.time()
         took_s = self.up()
         return took_s, max(map(ready_at, self._logs())) / 1e9 - began_s
@@ -101,10 +101,10 @@ class BenchmarkLab:
         return timed(argv, self._environment, self.folder, codes=(0, WARNED))
 
     def answer(self, *arguments: str) -> dict[str, Any]:
-        """What a command of the testbed says with --json."""
+        """The --json document of a testbed command."""
         argv = [sys.executable, "-m", "testbed", *arguments, "--json"]
-        said = finished(argv, self._environment, self.folder, codes=(0, WARNED)).stdout
-        document: dict[str, Any] = json.loads(said)
+        output = finished(argv, self._environment, self.folder, codes=(0, WARNED)).stdout
+        document: dict[str, Any] = json.loads(output)
         return document
 
     def clear(self) -> None:

@@ -1,4 +1,4 @@
-"""Memory of containers, from what the kernel says of each process: PSS, in which shared pages count in parts."""
+"""Memory of containers, from the kernel's statistics of each process: PSS, in which shared pages count in parts."""
 
 import time
 from collections.abc import Mapping

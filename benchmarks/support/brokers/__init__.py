@@ -1,1 +1,1 @@
-"""Brokers measured: what one costs, how many find one another, what an idle overlay says, and mosquitto beside them."""
+"""Brokers measured: the cost of one, the forming of an overlay, its idle traffic, and mosquitto beside them."""

@@ -52,7 +52,7 @@ def publish(name: str, two: bool, host: str, folder: Path) -> None:
 
 
 def receive(two: bool, host: str, folder: Path, topics: list[str]) -> None:
-    """Note what comes: who made it, its number, and when."""
+    """Record each message: its publisher, its number, and when it came."""
     noted = (folder / "received.jsonl").open("a", buffering=1)
 
     def note(_client: mqtt.Client, _data: object, message: mqtt.MQTTMessage) -> None:

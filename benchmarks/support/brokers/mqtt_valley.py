@@ -1,4 +1,4 @@
-"""Mosquitto in the valley: one broker on a fast link in the middle, clients on 3G lines, QoS 1.
+"""Mosquitto in the valley: one broker on a fast link in the middle, clients on 3G links, QoS 1.
 
 `two`: clients have a connection of its own for alerts, so that TCP does not queue them behind photographs.
 """
@@ -51,8 +51,8 @@ class MqttValley:
         )
         for slope, timeline in sent.items():
             _folder(stage, slope).mkdir()
-            told = json.dumps([asdict(due) for due in timeline])
-            (_folder(stage, slope) / "timeline.json").write_text(told)
+            text = json.dumps([asdict(due) for due in timeline])
+            (_folder(stage, slope) / "timeline.json").write_text(text)
         for office in OFFICES:
             _folder(stage, office).mkdir()
         return [

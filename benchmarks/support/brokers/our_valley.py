@@ -1,7 +1,7 @@
 """Our nodes in the valley: several brokers that form an overlay, preemptive on all links.
 
-`halls`: brokers stand where mosquitto would, on fast links, and guests call them over their 3G lines. `sites`: there is
-nobody in the middle; each place has a broker of its own behind the 3G line that it shares with the guest.
+`halls`: brokers are where mosquitto would be, on fast links, and clients call them over their 3G links. `sites`: there
+is nobody in the middle; each place has a broker of its own behind the 3G link that it shares with the client.
 """
 
 import json
@@ -51,7 +51,7 @@ class OurValley:
         """All is here."""
 
     def posts(self) -> Sequence[Post]:
-        """Guests on 3G lines, brokers on fast ones; or both behind one line."""
+        """Clients on 3G links, brokers on fast ones; or both behind one link."""
         if self.layout == HALLS:
             brokers = [Post(name, FAST) for name in self._brokers]
             return [*brokers, *(Post(client, SLOW_LINK) for client in CLIENTS)]
@@ -152,7 +152,7 @@ class OurValley:
             request(control, {"do": "play", "start_ns": start_ns, "actions": actions}, 60.0)
 
     def arrivals(self, stage: Stage) -> Arrivals:
-        """From the nodes' logs; the sensors' tell in which order the messages were made."""
+        """From the nodes' logs; the sensors' have the order in which the messages were made."""
         made = {
             event["id"]: (slope, number)
             for slope in SLOPES

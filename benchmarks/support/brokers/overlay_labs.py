@@ -74,7 +74,7 @@ def broker_pids(lab: BenchmarkLab, brokers: int) -> list[int]:
 
 
 def idle_rates(pids: Mapping[str, Sequence[int]], seconds: float) -> dict[str, list[float]]:
-    """Bytes a second on the links of these processes, by lab, while nobody does anything for so long."""
+    """Bytes a second on the links of these processes, by lab, while the labs are idle for so long."""
     before = {lab: [link_bytes(pid) for pid in those] for lab, those in pids.items()}
     began = time.monotonic()
     time.sleep(seconds)
@@ -99,7 +99,7 @@ def link_bytes(pid: int) -> int:
     return total
 
 
-# Whether brokers stand in their Skip Graph as sorting says. Pure: brokers' own descriptions in, answer out.
+# Whether the brokers' Skip Graph equals the one made by sorting. Pure: brokers' own descriptions in, answer out.
 
 
 Side = str | None

@@ -1,6 +1,6 @@
 """A publisher and a subscriber of one broker in one process, so quick that the broker never waits for them.
 
-What differs between our brokers and mosquitto is how to speak (`Speech`). Both ends know what has arrived, so there are
+Our brokers and mosquitto differ in the protocol (`Exchange`). Both ends know what has arrived, so there are
 never more than `WINDOW` messages under way, whether or not the protocol has answers.
 """
 
@@ -86,7 +86,7 @@ class Pair:
             raise Stuck(f"{self._received} of {self._sent} messages arrived, and then none")
         for sock, _ in ready:
             if sock == self._publisher.fileno():
-                data = self._publisher.recv(READ_BYTES)  # answers, which nobody waits for
+                data = self._publisher.recv(READ_BYTES)  # answers, which are not needed
             else:
                 data = self._subscriber.recv(READ_BYTES)
                 self._received += self._exchange.received(data)
@@ -95,7 +95,7 @@ class Pair:
 
 
 def direct_delay(size: int, count: int) -> float:
-    """The median delay of so many bytes from a socket to another one on the loopback, with nobody in between."""
+    """The median delay of so many bytes from a socket to another one on the loopback, without a broker."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         near = socket.create_connection(listening.getsockname())
         far, _ = listening.accept()

@@ -1,6 +1,6 @@
-"""A valley whose slopes report over 3G lines: who is there, what they send, and how late it was. Pure.
+"""A valley whose slopes report over 3G links: the clients, what they send, and how late it was. Pure.
 
-Slopes send photographs (routine), more than their lines carry, and alerts (level 5). All offices want alerts, one of
+Slopes send photographs (routine), more than their links carry, and alerts (level 5). All offices want alerts, one of
 them the photographs as well.
 """
 
@@ -17,7 +17,7 @@ PHOTOGRAPHS_AT = OFFICES[0]
 SLOW_LINK, FAST = "3g-384k", "lan"
 ALERTS, PHOTOGRAPHS = "alerts", "photographs"
 ALERT_BYTES, PHOTOGRAPH_BYTES = 300, 20_000
-PHOTOGRAPH_EVERY_S = 2.0  # 10 kB/s, where a line takes 8 kB/s up
+PHOTOGRAPH_EVERY_S = 2.0  # 10 kB/s, where a link takes 8 kB/s up
 ALERT_CHANCE, ALERT_WITHIN = 0.5, 0.5  # in each second, in the first part of it
 NS = 1_000_000_000
 

@@ -26,7 +26,7 @@ LOOK_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Post:
-    """Where somebody stands: the link profile, None for none; behind which router; whether it is one itself."""
+    """The place of a node: the link profile, None for none; behind which router; whether it is one itself."""
 
     role: str
     profile: str | None
@@ -44,7 +44,7 @@ class Contestant(Protocol):
         """MissingCapability if it cannot run here."""
 
     def posts(self) -> Sequence[Post]:
-        """Everybody, routers before those behind them."""
+        """All nodes, routers before those behind them."""
 
     def prepare(self, stage: Stage, sent: Timelines) -> list[Program | NodeProcess]:
         """Write its files; what is to be started, each in a namespace of its own."""
@@ -141,7 +141,7 @@ class Valleys(BareCore):
             time.sleep(LOOK_S)
 
     def played(self, longest_s: float) -> dict[str, list[Reception]]:
-        """Let all play, until everything has arrived or so long; what was heard, by title."""
+        """Let all play, until everything has arrived or so long; the receptions, by title."""
         start_ns = time.time_ns() + round(BEFORE_START_S * 1e9)
         for entry in self._entries:
             entry.contestant.play(entry.stage, start_ns, entry.sent)

@@ -1,1 +1,1 @@
-"""What `benchmarks.captures` is made of: a big capture, and others who read it."""
+"""What `benchmarks.captures` is made of: a big capture, and other programs that read it."""

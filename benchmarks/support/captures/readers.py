@@ -1,4 +1,4 @@
-"""Who else reads the twelve fields of a capture: tshark, scapy, and our parser without Spark."""
+"""Other readers of the twelve fields of a capture: tshark, scapy, and our parser without Spark."""
 
 import multiprocessing
 import os
@@ -51,13 +51,13 @@ def tshark_rows(output: Path, count: int) -> list[tuple[object, ...]]:
     rows: list[tuple[object, ...]] = []
     with output.open() as file:
         for line, _ in zip(file, range(count), strict=False):
-            told: dict[str, object] = dict(zip(FIELDS, line.rstrip("\n").split("\t"), strict=True))
-            for name, word in told.items():
+            row: dict[str, object] = dict(zip(FIELDS, line.rstrip("\n").split("\t"), strict=True))
+            for name, value in row.items():
                 if name == "ts_ns":
-                    told[name] = int(str(word).replace(".", ""))
+                    row[name] = int(str(value).replace(".", ""))
                 elif name not in ("ip_src", "ip_dst"):
-                    told[name] = int(str(word), 0)
-            rows.append(tuple(told.values()))
+                    row[name] = int(str(value), 0)
+            rows.append(tuple(row.values()))
     return rows
 
 

@@ -1,1 +1,1 @@
-"""Ways to send urgent messages over a narrow line, measured side by side: ours and those of others."""
+"""Ways to send urgent messages over a narrow link, measured side by side: ours and those of others."""

@@ -1,4 +1,4 @@
-"""Who takes part: programs at both ends of a narrow line, and how to let them begin."""
+"""The contestants: programs at both ends of a narrow link, and how to start them."""
 
 import importlib.util
 import json
@@ -21,7 +21,7 @@ from testbed.places import LabPlace
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One contestant on one line: its nodes have names that begin alike, and a folder."""
+    """One contestant on one link: its nodes have names that begin alike, and a folder."""
 
     prefix: str
     lab: LabPlace
@@ -33,12 +33,12 @@ class Stage:
         return f"{self.prefix}-{role}"
 
     def stderr(self, role: str) -> Path:
-        """Where a program's last words go."""
+        """Where a program's standard error goes."""
         return self.folder / f"{role}.stderr"
 
 
 class Contestant(Protocol):
-    """A way to send. `near` are the roles on the fast side, `far` those behind the line; `sender` feeds the line."""
+    """A way to send. `near` are the roles on the fast side, `far` those behind the link; `sender` feeds the link."""
 
     @property
     def name(self) -> str: ...
@@ -71,7 +71,7 @@ class Contestant(Protocol):
         """When messages arrived so far: number in the timeline -> ns since 1970."""
 
 
-# Our own nodes: sensor, broker, and a subscriber behind the line (or two, one for urgent messages only).
+# Our own nodes: sensor, broker, and a subscriber behind the link (or two, one for urgent messages only).
 
 
 URGENT, ROUTINE = "urgent", "routine"
@@ -165,7 +165,7 @@ class Ours:
         request(control, {"do": "play", "start_ns": start_ns, "actions": actions}, 60.0)
 
     def arrivals(self, stage: Stage) -> dict[int, int]:
-        """From the nodes' logs; the sensor's tells in which order the messages were made."""
+        """From the nodes' logs; the sensor's has the order in which the messages were made."""
         published = (e["id"] for e in _events(_log(stage, "sensor")) if e["event"] == "publish")
         number_of = {identity: number for number, identity in enumerate(published)}
         return {
@@ -197,7 +197,7 @@ _PROGRAMS = "benchmarks.support.delivery"
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """A publisher on one side, a receiver on the other; both are modules of ours around somebody's library."""
+    """A publisher on one side, a receiver on the other; both are modules of ours around another library."""
 
     name: str
     module: str
@@ -249,7 +249,7 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class Mosquitto(Peer):
-    """MQTT has a broker, which is what feeds the line."""
+    """MQTT has a broker, which is what feeds the link."""
 
     near: tuple[str, ...] = ("publisher", "mosquitto")
     sender: str = "mosquitto"

@@ -1,4 +1,4 @@
-"""All who take part, by name."""
+"""All contestants, by name."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +18,7 @@ ZENOH_TUNED, ZENOH_HALF = "zenoh-tuned", "zenoh-tuned-half"
 _ZENOH = ("zenoh", "eclipse-zenoh")
 
 AS_DELIVERED: Mapping[str, Any] = {"config": {}, "congestion": "DROP", "express": False}
-# A batch of 65 kB takes longer on a line of 7 kB/s than a connection may be silent by default (10 s).
+# A batch of 65 kB takes longer on a link of 7 kB/s than a connection may be silent by default (10 s).
 PATIENT = {**AS_DELIVERED, "config": {"transport/link/tx/lease": 120_000}}
 # One batch is one packet (2 bytes of length in front), and the kernel may hold as little as it lets one ask for: so
 # little waits below its priorities. Nothing is dropped, however long it takes.
@@ -51,7 +51,7 @@ def ours(limit_bytes: int | None = None) -> list[Ours]:
 
 
 def fitted_to_the_packet() -> list[Ours]:
-    """DMPQ-PC with pieces as long as a packet of the line, whatever its MTU."""
+    """DMPQ-PC with pieces as long as a packet of the link, whatever its MTU."""
     return [Ours("dmpq-pc-auto", "dmpq-pc", {"dv": "auto"})]
 
 

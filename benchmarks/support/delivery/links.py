@@ -1,6 +1,6 @@
-"""Narrow lines as labs have them, each with a contestant at its ends, all in one core and at the same time.
+"""Narrow links as labs have them, each with a contestant at its ends, all in one core and at the same time.
 
-What is behind a line stands behind a router whose link the line is: so several may share it. Captures listen where
+The nodes behind a link are behind a router whose link it is, so several may share it. Captures listen where
 packets reach the receivers, and leave again.
 """
 
@@ -29,7 +29,7 @@ LINE, NOISE, SINK = "line", "noise", "sink"
 
 @dataclass(frozen=True, slots=True)
 class LinkKind:
-    """A kind of line: `down` is toward the receiver."""
+    """A kind of link: `down` is toward the receiver."""
 
     name: str
     down: Shape
@@ -40,7 +40,7 @@ class LinkKind:
 
 @dataclass(slots=True)
 class Entry:
-    """A contestant on a line."""
+    """A contestant on a link."""
 
     link: LinkKind
     contestant: Contestant
@@ -51,17 +51,17 @@ class Entry:
 
     @property
     def sender_pid(self) -> int:
-        """The process that feeds the line."""
+        """The process that feeds the link."""
         return self.pids[self.stage.node(self.contestant.sender)]
 
     @property
     def receivers(self) -> list[str]:
-        """Names of the nodes behind the line."""
+        """Names of the nodes behind the link."""
         return [self.stage.node(role) for role in self.contestant.far]
 
 
 class LinksUnderTest(BareCore):
-    """A core with lines; use as a context manager, which ends all of it."""
+    """A core with links; use as a context manager, which ends all of it."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder, "delivery")
@@ -69,7 +69,7 @@ class LinksUnderTest(BareCore):
         self._number = 0
 
     def add(self, link: LinkKind, contestant: Contestant, timeline: Sequence[Due]) -> None:
-        """One more line with a contestant of its own."""
+        """Add a link with a contestant of its own."""
         prefix = f"c{len(self._entries)}"
         near, far = list(contestant.near), list(contestant.far)
         if link.noise:
@@ -112,7 +112,7 @@ class LinksUnderTest(BareCore):
 
     @property
     def sender_pids(self) -> list[int]:
-        """The processes that feed the lines."""
+        """The processes that feed the links."""
         return [entry.sender_pid for entry in self._entries]
 
     def _wire(self) -> None:
@@ -121,7 +121,7 @@ class LinksUnderTest(BareCore):
             shapes[entry.stage.node(LINE)] = (entry.link.up, entry.link.down)
         lines = [shape for both in shapes.values() for shape in both]
         emulator, why = choose(Emulator.AUTO, lines, self._keeper.capabilities())
-        print(f"{len(self._entries)} lines, {emulator}: {why}", file=sys.stderr)
+        print(f"{len(self._entries)} links, {emulator}: {why}", file=sys.stderr)
         self._keeper.wire(emulator, [link for entry in self._entries for link in entry.links])
         self._keeper.shape(shapes, seed=1)
         listened = [name for entry in self._entries for name in entry.receivers]
@@ -140,7 +140,7 @@ class LinksUnderTest(BareCore):
             time.sleep(LOOK_S)
 
     def played(self, longest_s: float, quiet_s: float) -> dict[str, list[Row]]:
-        """Let all play; until everything has arrived, or nothing for `quiet_s`. The rows by line."""
+        """Let all play; until everything has arrived, or nothing for `quiet_s`. The rows by link."""
         start_ns = time.time_ns() + round(BEFORE_START_S * 1e9)
         for entry in self._entries:
             entry.contestant.play(entry.stage, start_ns, entry.timeline)
@@ -183,7 +183,7 @@ class LinksUnderTest(BareCore):
 
 
 def _processor_s(entry: Entry) -> float:
-    """Of the process that feeds the line; TestbedError if it has ended."""
+    """Processor time of the process that feeds the link; TestbedError if it has ended."""
     try:
         return processor_s(entry.sender_pid)
     except OSError as gone:
@@ -205,7 +205,7 @@ def _noise(entry: Entry) -> list[Program]:
 
 def stderr_tail(stage: Stage) -> str:
     """What the programs of a contestant wrote on stderr last."""
-    said = [
+    tails = [
         path.read_text().strip().splitlines()[-1:] for path in sorted(stage.folder.glob("*.stderr"))
     ]
-    return "; ".join(words[0] for words in said if words) or "it said nothing"
+    return "; ".join(tail[0] for tail in tails if tail) or "its stderr is empty"

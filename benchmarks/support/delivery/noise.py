@@ -1,6 +1,6 @@
-"""Other traffic on the line: `python -m benchmarks.support.delivery.noise send|take HOST BYTES_PER_S`.
+"""Other traffic on the link: `python -m benchmarks.support.delivery.noise send|take HOST BYTES_PER_S`.
 
-UDP packets of 500 bytes at random times; whoever takes them throws them away.
+UDP packets of 500 bytes at random times; the receiver discards them.
 """
 
 import random
@@ -13,7 +13,7 @@ SIZE, AROUND = 500, 42  # Ethernet, IPv4 and UDP around it
 
 
 def send(host: str, rate: float) -> None:
-    """For ever, at this rate on the line."""
+    """Send for ever, at this rate on the link."""
     chances = random.Random(1)
     due = time.monotonic()
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as line:

@@ -25,7 +25,7 @@ def number_of(data: bytes) -> int:
 
 
 def ready(folder: Path, role: str) -> None:
-    """Tell the benchmark."""
+    """Report to the benchmark that this program is ready."""
     (folder / f"{role}.ready").touch()
 
 

@@ -1,6 +1,6 @@
-"""What the schedulers alone cost. They are pure: what happened to one on a line can be played again without the line.
+"""What the schedulers alone cost. They are pure: the calls to one on a link can be replayed without the link.
 
-First each one serves a line that is only imagined, and every call is written down. Then a new one gets the same calls,
+First each one serves a model of a link, and every call is recorded. Then a new one gets the same calls,
 as fast as it can; the loop around them is taken off.
 """
 
@@ -61,7 +61,7 @@ class ModelLink:
 def cost(
     method: str, parameters: Mapping[str, Any], timeline: Sequence[Due], rate: float, title: str
 ) -> Cost:
-    """Of the method that sends these messages over a line of so many bytes a second."""
+    """Of the method that sends these messages over a link of so many bytes a second."""
     calls, chunks = recorded(method, parameters, timeline, rate)
     best_ns = min(_replayed(method, parameters, calls) for _ in range(ROUNDS))
     per_message = best_ns / 1000 / len(timeline)
@@ -94,7 +94,7 @@ def recorded(
         if (chunk := call("next_chunk", now)) is not None:
             line.take(len(chunk.data), now)
             chunks += 1
-        else:  # as a link waits: for work, or for the time that the scheduler says
+        else:  # as a link waits: for work, or for the scheduler's deadline
             times = [call("next_deadline"), offers[0][0] if offers else None]
             times += [line.through[answered]] if udp_acks and answered < chunks else []
             now = max(now, min(at for at in times if at is not None))

@@ -23,7 +23,7 @@ def publish(host: str, folder: Path) -> None:
     waiting: queue.SimpleQueue[bytes] = queue.SimpleQueue()
 
     class Events(BaseHTTPRequestHandler):
-        """Answers with whatever there is to tell, for ever."""
+        """Answers with an endless stream of events."""
 
         def do_GET(self) -> None:
             self.send_response(200)

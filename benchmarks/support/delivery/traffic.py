@@ -27,7 +27,7 @@ def timeline(
     routine_every_s: float = ROUTINE_EVERY_S,
     chance: float = URGENT_CHANCE,
 ) -> tuple[Due, ...]:
-    """In the order of time. `scale` makes all of it so much faster; lines must then have so much more rate."""
+    """In the order of time. `scale` makes all of it so much faster; links must then have so much more rate."""
     chances = Random(seed)
     found = []
     for number in range(round(seconds / routine_every_s)):
@@ -44,12 +44,12 @@ def _due(at_s: float, scale: float, *, urgent: bool) -> Due:
     return Due(round(at_s / scale * 1e9), urgent, size)
 
 
-# From arrivals to what is told of each contestant. Pure.
+# From arrivals to the row of each contestant. Pure.
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One contestant on one line. Delays in seconds; those of urgent messages that never arrived are infinite."""
+    """One contestant on one link. Delays in seconds; those of urgent messages that never arrived are infinite."""
 
     name: str
     urgent_sent: int
@@ -61,7 +61,7 @@ class Row:
         float  # share of the routine bytes that had arrived when the last message was due
     )
     routine_arrived: float  # ... and in the end
-    wire_per_payload: float  # bytes on the line, both ways, for each byte of payload that arrived
+    wire_per_payload: float  # bytes on the link, both ways, for each byte of payload that arrived
     processor_ms: float  # of the sender, for each message that arrived
 
 

@@ -16,7 +16,7 @@ from benchmarks.support.delivery.peer_program import Received, play, ready
 
 PORT = 7447
 URGENT, ROUTINE = "alerts/urgent", "alerts/routine"
-# Only what the line needs: TCP, no looking for others, no way past the line through shared memory.
+# Only what the link needs: TCP, no discovery, no bypass through shared memory.
 ALWAYS = {
     "mode": "peer",
     "scouting/multicast/enabled": False,
@@ -58,7 +58,7 @@ def publish(host: str, folder: Path) -> None:
 
 
 def _has_subscriber(publisher: Any) -> bool:
-    """Its status is said to be a bool, and is an object that has one."""
+    """Its status is documented as a bool, but is an object that has one."""
     return bool(publisher.matching_status.matching)
 
 

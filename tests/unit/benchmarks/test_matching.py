@@ -56,9 +56,9 @@ def test_guests_with_areas_are_those_whose_text_says_so() -> None:
     wanting = [some.wanting(message) for message in messages]
     assert 0 < sum(map(len, wanting)) < 200 * 50 / 10
     for message, found in zip(messages, wanting, strict=True):
-        texts = {guest: some.of(guest) for guest in (f"siren-{number}" for number in range(50))}
+        texts = {client: some.of(client) for client in (f"siren-{number}" for number in range(50))}
         assert set(found) == {
-            guest for guest, (text,) in texts.items() if parse(text).wants(message)
+            client for client, (text,) in texts.items() if parse(text).wants(message)
         }
         assert len(everybody.wanting(message)) == 50
 
@@ -79,7 +79,7 @@ def test_the_benchmark_says_what_it_measured(repository: Path) -> None:
     document = json.loads(done.stdout)
     expected = {f"{what}, {name}" for what in ("event", "of a scan") for name in DISTRIBUTIONS}
     assert document["ratios"].keys() == document["limits"].keys() == {*expected, "guests"}
-    assert {f"{count:,} guests with areas: µs a publication" for count in CLIENTS} <= document[
+    assert {f"{count:,} clients with areas: µs a publication" for count in CLIENTS} <= document[
         "details"
     ].keys()
     assert all(document["details"][f"{name}: bytes a subscription"] > 0 for name in DISTRIBUTIONS)
