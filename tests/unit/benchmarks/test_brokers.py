@@ -1,4 +1,4 @@
-"""What the benchmark of brokers sends, how it talks, and what it makes of what it hears."""
+"""What the benchmark of brokers sends, its protocols, and what it makes of the arrivals."""
 
 import json
 import math
@@ -138,7 +138,7 @@ def test_each_broker_of_a_lab_has_a_subscriber_of_its_own(method: str) -> None:
 # The valley
 
 
-def test_slopes_send_more_photographs_than_their_lines_carry() -> None:
+def test_slopes_send_more_photographs_than_their_links_carry() -> None:
     rate_bps = PROFILES[SLOW_LINK].up.rate_bps
     assert rate_bps is not None
     for sent in timelines(60, seed=1, backlog=True).values():
@@ -185,12 +185,12 @@ CONTESTANTS: Sequence[Contestant] = [OurValley(HALLS), OurValley(SITES), MqttVal
 
 
 @pytest.mark.parametrize("contestant", CONTESTANTS, ids=lambda one: one.name)
-def test_everybody_is_behind_a_3g_line_of_his_own(contestant: Contestant) -> None:
+def test_every_client_is_behind_a_3g_link_of_its_own(contestant: Contestant) -> None:
     posts = {post.role: post for post in contestant.posts()}
-    for guest in (*SLOPES, *OFFICES):
-        line = posts[posts[guest].behind or guest]
-        assert line.profile == SLOW_LINK
-        sharing = [post for post in posts.values() if line.role in (post.role, post.behind)]
+    for client in (*SLOPES, *OFFICES):
+        link = posts[posts[client].behind or client]
+        assert link.profile == SLOW_LINK
+        sharing = [post for post in posts.values() if link.role in (post.role, post.behind)]
         assert sum(post.role in (*SLOPES, *OFFICES) for post in sharing) == 1
 
 

@@ -44,13 +44,13 @@ def test_a_scale_makes_the_same_traffic_faster() -> None:
 
 
 @given(st.integers(0, 10**9), st.booleans(), st.integers(30, 3000))
-def test_a_payload_tells_its_number(number: int, urgent: bool, size: int) -> None:
+def test_a_payload_has_its_number(number: int, urgent: bool, size: int) -> None:
     data = payload(number, urgent, size)
     assert len(data) == size
     assert number_of(data) == number
 
 
-def test_a_row_tells_delays_shares_and_costs() -> None:
+def test_a_row_has_delays_shares_and_costs() -> None:
     sent = [at(ROUTINE, 0), at(URGENT, 1), at(URGENT, 2), at(ROUTINE, 10), at(URGENT, 12)]
     arrived = {0: 11 * SECOND, 1: 2 * SECOND, 2: 5 * SECOND, 3: 30 * SECOND, 4: 13 * SECOND}
     start = 100 * SECOND
@@ -101,14 +101,14 @@ def test_ours_is_compared_with_each_peer_of_the_run() -> None:
     }
 
 
-def test_the_imagined_line_holds_what_is_not_through() -> None:
+def test_the_model_link_holds_what_is_not_through() -> None:
     line = ModelLink(rate=1_514.0)
     line.take(2 * 1_448 - 4, now=0.0)
     assert [line.unsent(now) for now in (0.5, 1.0, 1.5, 2.0)] == [2_896, 1_448, 1_448, 0]
 
 
 @pytest.mark.parametrize("contestant", contestants.ours(), ids=lambda one: one.name)
-def test_every_method_sends_everything_over_the_imagined_line(contestant: contestants.Ours) -> None:
+def test_every_method_sends_everything_over_the_model_link(contestant: contestants.Ours) -> None:
     sent = timeline(40, seed=5)
     calls, chunks = recorded(contestant.method, contestant.parameters, sent, rate=20_000)
     assert sum(name == "offer" for name, _ in calls) == len(sent)

@@ -50,7 +50,7 @@ def test_boxes_lie_around_the_centre_or_anywhere() -> None:
     assert (far < 0.45 * SIDE).all()
 
 
-def test_guests_with_areas_are_those_whose_text_says_so() -> None:
+def test_clients_with_areas_are_those_whose_text_has_one() -> None:
     some, everybody = with_areas(50, seed=3), with_topic(50)
     messages = alerts(200, seed=3)
     wanting = [some.wanting(message) for message in messages]

@@ -1,4 +1,4 @@
-"""What an ear on a board leaves out: judged by a plain evaluator, and beside the program that tcpdump makes."""
+"""The BPF filters of a board: judged by a plain evaluator, and beside the program that tcpdump makes."""
 
 import shutil
 import struct
@@ -44,7 +44,7 @@ frames = st.one_of(ipv4_frames(), ipv6_frames(), others)
 
 
 def is_of_port(frame: bytes, port: int) -> bool:
-    """What we mean by TCP of this port, said once more in plain Python."""
+    """What we mean by TCP of this port, written once more in plain Python."""
     kind, at = frame[12:14], 54
     if kind == b"\x08\x00" and len(frame) >= 34:
         if frame[23] != 6 or int.from_bytes(frame[20:22], "big") & 0x1FFF:
@@ -68,8 +68,8 @@ def of_tcpdump() -> list[classic_bpf.Instruction]:
     if not shutil.which("tcpdump"):
         pytest.skip("no tcpdump; apt-get install tcpdump")
     asked = ["tcpdump", "-ddd", "-y", "EN10MB", f"not tcp port {SSH}"]
-    said = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
-    _, *lines = said.splitlines()
+    output = subprocess.run(asked, capture_output=True, text=True, check=True).stdout
+    _, *lines = output.splitlines()
     return [tuple(map(int, line.split())) for line in lines]  # type: ignore[misc]
 
 
@@ -88,7 +88,7 @@ def from_a_peer(frame: bytes) -> bool:
 
 
 @given(st.one_of(ipv4_frames(), ipv6_frames()), st.sampled_from([INCOMING, OUTGOING]))
-def test_each_packet_is_heard_in_one_place(frame: bytes, packet_type: int) -> None:
+def test_each_packet_is_captured_in_one_place(frame: bytes, packet_type: int) -> None:
     """What comes from a peer behind the shaper, everything else at the interface; the ports nowhere."""
     here = classic_bpf.run(interface_filter([SSH], PEERS), frame, packet_type=packet_type)
     there = classic_bpf.run(shaper_filter([SSH], PEERS), frame, packet_type=OUTGOING)

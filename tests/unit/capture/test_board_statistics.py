@@ -1,4 +1,4 @@
-"""The account of a board's capture: whole at any moment, also on a full disk, and continued after a break."""
+"""The statistics of a board's capture: whole at any moment, also on a full disk, and continued after a break."""
 
 import json
 import os
@@ -16,7 +16,7 @@ def read(path: Path) -> Any:
     return json.loads(path.read_bytes())
 
 
-def test_it_says_what_was_heard_and_until_when(tmp_path: Path) -> None:
+def test_statistics_have_counts_and_their_time(tmp_path: Path) -> None:
     path = tmp_path / "capture.json"
     assert CaptureStatistics(path, 1000, goes_on=False).write(COUNTS, 2000, "oh", ended=True)
     assert read(path) == {
@@ -25,7 +25,7 @@ def test_it_says_what_was_heard_and_until_when(tmp_path: Path) -> None:
     assert [entry.name for entry in tmp_path.iterdir()] == ["capture.json"]
 
 
-def test_a_capture_that_goes_on_adds_to_its_account(tmp_path: Path) -> None:
+def test_a_capture_that_goes_on_adds_to_its_statistics(tmp_path: Path) -> None:
     path = tmp_path / "capture.json"
     CaptureStatistics(path, 1000, goes_on=False).write(COUNTS, 2000)
     CaptureStatistics(path, 5000, goes_on=True).write(COUNTS, 6000)
@@ -40,7 +40,7 @@ TORN = ["", "{", "[]", '{"began_ns": 1}', '{"began_ns": "x", "until_ns": 1, "dro
 
 
 @pytest.mark.parametrize("torn", TORN)
-def test_a_torn_account_is_begun_anew(tmp_path: Path, torn: str) -> None:
+def test_torn_statistics_are_begun_anew(tmp_path: Path, torn: str) -> None:
     path = tmp_path / "capture.json"
     path.write_text(torn)
     CaptureStatistics(path, 7000, goes_on=True).write(COUNTS, 8000)
@@ -51,20 +51,20 @@ def test_on_a_full_disk_it_is_written_where_it_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "capture.json"
-    account = CaptureStatistics(path, 1000, goes_on=False)
-    account.write(COUNTS, 2000, "a long sentence on what went wrong before")
+    statistics = CaptureStatistics(path, 1000, goes_on=False)
+    statistics.write(COUNTS, 2000, "a long sentence on what went wrong before")
     size = path.stat().st_size
 
     def full(*_: object) -> int:
         raise OSError(28, os.strerror(28))
 
     monkeypatch.setattr(Path, "write_bytes", full)
-    assert account.write(COUNTS, 3000)
+    assert statistics.write(COUNTS, 3000)
     assert read(path)["until_ns"] == 3000
     assert path.stat().st_size == size
 
 
-def test_no_room_at_all_is_told(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported(tmp_path: Path) -> None:
     assert not CaptureStatistics(tmp_path / "none" / "capture.json", 1, goes_on=False).write(
         COUNTS, 2
     )

@@ -101,7 +101,7 @@ def test_it_starts_with_nothing_but_python(
 @pytest.mark.parametrize(
     "wrong", [["--snaplen", "0"], ["--without-port", "0"], ["--without-port", "ssh"], ["--what"]]
 )
-def test_wrong_arguments_are_told(pyz: Path, tmp_path: Path, wrong: list[str]) -> None:
+def test_wrong_arguments_are_reported(pyz: Path, tmp_path: Path, wrong: list[str]) -> None:
     needed = ["--interface", "lo", "--file", str(tmp_path / "a"), "--account", str(tmp_path / "b")]
     done = subprocess.run(
         [sys.executable, pyz, *needed, *wrong], capture_output=True, text=True, check=False

@@ -29,7 +29,7 @@ def test_a_dataset_cannot_be_where_a_file_is(tmp_path: Path):
     assert "is a file" in done.stderr
 
 
-def test_a_master_that_nobody_is_at_is_wrong_input(places, tmp_path: Path):
+def test_an_unreachable_master_is_wrong_input(places, tmp_path: Path):
     (tmp_path / "run.json").write_text("{}")
     done = CliRunner().invoke(app, ["analyze", str(tmp_path), "--master", "mesos://here"])
     assert done.exit_code == 2

@@ -122,25 +122,25 @@ def slower(times: float, way: list[str] = SLOW_WAY) -> list[Row]:
     return [(*row[:3], way, row[4] * times) for row in ROWS]
 
 
-def test_a_run_is_told_as_multiples_of_the_first(first: Path, tmp_path: Path) -> None:
+def test_a_run_is_shown_as_multiples_of_the_first(first: Path, tmp_path: Path) -> None:
     other = write_run(tmp_path / "other", slower(1.5, FAST_WAY)[:2], lost=1)
-    code, told = compare(first, other)
+    code, document = compare(first, other)
     assert code == 0
-    assert [run["run"] for run in told["runs"]] == ["first", "other"]
-    assert (told["runs"][1]["delivered"], told["runs"][1]["lost"]) == (2, 1)
-    ratio = told["ratios"][0]
+    assert [run["run"] for run in document["runs"]] == ["first", "other"]
+    assert (document["runs"][1]["delivered"], document["runs"][1]["lost"]) == (2, 1)
+    ratio = document["ratios"][0]
     assert ratio["levels"]["5"]["p95"] == pytest.approx(1.5)
     assert ratio["levels"]["5"]["hops_mean"] == pytest.approx(2 / 3)
     assert "1" not in ratio["levels"]
     assert ratio["overhead"] == pytest.approx(2.5 / 2)
     assert ratio["control_bytes_per_s"] == 1.0
-    assert (told["limits"], told["ok"]) == ([], True)
+    assert (document["limits"], document["ok"]) == ([], True)
 
 
 def test_the_same_messages_are_compared_one_by_one(first: Path, tmp_path: Path) -> None:
     rows = [ROWS[0], (*ROWS[1][:3], FAST_WAY, 0.8), ("9", "town", 5, SLOW_WAY, 0.1)]
-    _, told = compare(first, write_run(tmp_path / "other", rows))
-    assert told["pairs"] == [
+    _, document = compare(first, write_run(tmp_path / "other", rows))
+    assert document["pairs"] == [
         {
             "run": "other",
             "pairs": 2,
@@ -178,11 +178,11 @@ def test_a_run_beside_itself_is_the_same_in_everything(rows: list[Row]) -> None:
     paths = pa.array([">".join(row[3]) for row in rows], pa.string())
     joined = joined.set_column(joined.schema.get_field_index("path"), "path", paths)
     joined = joined.rename_columns({"published_ns": "at_ns"})
-    told = pairs_of(joined, joined)
-    assert told["pairs"] == told["same_hops"] == told["same_paths"] == len(rows)
-    assert (told["only_first"], told["only_this"], told["other_messages"]) == (0, 0, 0)
-    assert sum(delay["pairs"] for delay in told["delays"].values()) == len(rows)
-    assert all(delay["p05"] == delay["p95"] == 1.0 for delay in told["delays"].values())
+    document = pairs_of(joined, joined)
+    assert document["pairs"] == document["same_hops"] == document["same_paths"] == len(rows)
+    assert (document["only_first"], document["only_this"], document["other_messages"]) == (0, 0, 0)
+    assert sum(delay["pairs"] for delay in document["delays"].values()) == len(rows)
+    assert all(delay["p05"] == delay["p95"] == 1.0 for delay in document["delays"].values())
 
 
 @pytest.mark.parametrize(
@@ -206,41 +206,41 @@ def test_a_run_beside_itself_is_the_same_in_everything(rows: list[Row]) -> None:
 )
 def test_a_limit_decides_the_exit_code(first: Path, tmp_path: Path, limit: str, code: int) -> None:
     other = write_run(tmp_path / "other", slower(1.5, FAST_WAY))
-    found, told = compare(first, other, "--limit", limit)
-    assert (found, told["ok"]) == (code, code == 0)
-    assert told["limits"][0]["limit"] == limit.partition("=")[0]
+    found, document = compare(first, other, "--limit", limit)
+    assert (found, document["ok"]) == (code, code == 0)
+    assert document["limits"][0]["limit"] == limit.partition("=")[0]
 
 
 def test_the_worst_of_several_runs_is_judged(first: Path, tmp_path: Path) -> None:
     fine = write_run(tmp_path / "fine", slower(1.1))
     slow = write_run(tmp_path / "slow", slower(3.0))
-    code, told = compare(first, slow, fine, "--limit", "delay=1.2", "--limit", "hops=1")
+    code, document = compare(first, slow, fine, "--limit", "delay=1.2", "--limit", "hops=1")
     assert code == 1
-    assert [one["ok"] for one in told["limits"]] == [False, True]
-    assert told["limits"][0]["of"].endswith("in slow")
+    assert [one["ok"] for one in document["limits"]] == [False, True]
+    assert document["limits"][0]["of"].endswith("in slow")
 
 
-def test_runs_of_other_scenarios_are_told_beside_each_other_but_not_message_by_message(
+def test_runs_of_other_scenarios_are_shown_beside_each_other_but_not_message_by_message(
     first: Path, tmp_path: Path
 ) -> None:
     other = write_run(tmp_path / "other", ROWS, seed=2)
-    code, told = compare(first, other)
-    assert (code, told["pairs"]) == (0, [{"run": "other", "reason": "its seed is 2, not 1"}])
+    code, document = compare(first, other)
+    assert (code, document["pairs"]) == (0, [{"run": "other", "reason": "its seed is 2, not 1"}])
     scenario = {"duration_s": 10.0, "settle_s": 10.0, "publish": [{"topic": "rain"}]}
     third = write_run(tmp_path / "third", ROWS, scenario=scenario)
     assert "published" in compare(first, third)[1]["pairs"][0]["reason"]
-    code, told = compare(first, other, "--limit", "other-hops=0")
+    code, document = compare(first, other, "--limit", "other-hops=0")
     assert code == 2
-    assert "its seed is 2" in told["error"]["hint"]
+    assert "its seed is 2" in document["error"]["hint"]
 
 
 def test_an_id_that_means_another_publication_makes_no_pair(first: Path, tmp_path: Path) -> None:
     other = write_run(tmp_path / "other", ROWS)
     path = other / "metrics" / "deliveries.parquet"
-    told = pq.read_table(path)
+    document = pq.read_table(path)
     later = [PUBLISHED_NS + n * 5_000_000_000 for n in range(3)]
-    column = told.schema.get_field_index("published_ns")
-    pq.write_table(told.set_column(column, "published_ns", pa.array(later, pa.int64())), path)
+    column = document.schema.get_field_index("published_ns")
+    pq.write_table(document.set_column(column, "published_ns", pa.array(later, pa.int64())), path)
     (pairs,) = compare(first, other)[1]["pairs"]
     assert (pairs["pairs"], pairs["other_messages"]) == (1, 2)
     assert (pairs["only_first"], pairs["only_this"]) == (0, 0)
@@ -255,9 +255,9 @@ def test_sensors_that_fail_at_other_times_make_another_scenario(
 
     broker = write_run(tmp_path / "broker", ROWS, scenario=scenario("a"))
     sensor = write_run(tmp_path / "sensor", ROWS, scenario=scenario("slope"))
-    told = compare(first, broker, sensor)[1]["pairs"]
-    assert told[0]["pairs"] == 3
-    assert told[1]["reason"] == "its sensors fail at other times"
+    document = compare(first, broker, sensor)[1]["pairs"]
+    assert document[0]["pairs"] == 3
+    assert document[1]["reason"] == "its sensors fail at other times"
 
 
 def test_another_number_of_sensors_is_another_scenario(first: Path, tmp_path: Path) -> None:
@@ -288,9 +288,9 @@ def test_another_space_or_sensors_elsewhere_in_it_are_another_scenario(
         in_space("moved", 33.0, [33.6, 133.5]),
         in_space("same", 33.0, [33.5, 133.5]),
     ]
-    told = compare(one, *others)[1]["pairs"]
+    document = compare(one, *others)[1]["pairs"]
     reason = "its areas are others, or its sensors stand elsewhere"
-    assert [pair.get("reason") for pair in told] == [reason, reason, reason, None]
+    assert [pair.get("reason") for pair in document] == [reason, reason, reason, None]
 
 
 @pytest.mark.parametrize("words", [("first",), ("first", "first")])
@@ -298,9 +298,9 @@ def test_one_run_alone_is_refused(
     first: Path, monkeypatch: pytest.MonkeyPatch, words: tuple[str, ...]
 ) -> None:
     monkeypatch.chdir(first.parent)
-    code, told = compare(*words)
+    code, document = compare(*words)
     assert code == 2
-    assert "error" in told
+    assert "error" in document
 
 
 @pytest.mark.parametrize("text", ["hops", "hops=", "hops=many", "hops=-1", "hops=nan", "hopps=1"])
@@ -333,10 +333,10 @@ def test_a_run_of_an_earlier_version_is_compared_as_far_as_it_is_known(
     first: Path, tmp_path: Path
 ) -> None:
     old = write_run(tmp_path / "old", ROWS)
-    told = json.loads((old / "summary.json").read_text())
-    del told["overlay"]
-    del told["messages"]["handed_twice"]
-    (old / "summary.json").write_text(json.dumps(told))
+    document = json.loads((old / "summary.json").read_text())
+    del document["overlay"]
+    del document["messages"]["handed_twice"]
+    (old / "summary.json").write_text(json.dumps(document))
     code, document = compare(first, old)
     assert code == 0
     assert document["runs"][1]["copies_per_publication"] is None

@@ -73,17 +73,17 @@ def compare(*words: object) -> tuple[int, Any]:
 
 
 def test_trials_are_one_side_with_all_their_messages(tmp_path: Path) -> None:
-    code, told = compare(side(tmp_path, "a", 1.0), side(tmp_path, "b", 1.5, trials=3, lost=4))
+    code, document = compare(side(tmp_path, "a", 1.0), side(tmp_path, "b", 1.5, trials=3, lost=4))
     assert code == 0
-    first, other = told["runs"]
+    first, other = document["runs"]
     assert (first["trials"], other["trials"]) == (5, 3)
     assert first["run"] == "a-0,a-1,a-2,a-3,a-4"
     assert (other["expected"], other["lost"], other["delivered"]) == (120, 12, 108)
     assert other["levels"]["5"]["hops_mean"] == 2.0
     assert first["overhead"] == pytest.approx(2.2), "a mean over trials"
-    assert told["ratios"][0]["levels"]["5"]["p50"] == pytest.approx(1.5, rel=0.05)
-    assert "several runs" in told["pairs"][0]["reason"]
-    (effect,) = told["effects"]
+    assert document["ratios"][0]["levels"]["5"]["p50"] == pytest.approx(1.5, rel=0.05)
+    assert "several runs" in document["pairs"][0]["reason"]
+    (effect,) = document["effects"]
     assert (effect["trials"], effect["drawn"]) == ([5, 3], ["trials", "trials"])
     level = effect["levels"]["5"]
     assert level["p50"]["low"] < level["p50"]["value"] < level["p50"]["high"]
@@ -107,28 +107,28 @@ def test_what_is_worse_than_asked_decides_the_exit_code(
     tmp_path: Path, asked: str, code: int
 ) -> None:
     sides = side(tmp_path, "a", 1.0), side(tmp_path, "b", 1.5, lost=4)
-    found, told = compare(*sides, "--worse-than", asked)
-    assert (found, told["ok"]) == (code, code == 0)
-    assert told["worse"][0]["metric"] == asked.partition("=")[0]
+    found, document = compare(*sides, "--worse-than", asked)
+    assert (found, document["ok"]) == (code, code == 0)
+    assert document["worse"][0]["metric"] == asked.partition("=")[0]
 
 
 def test_a_difference_that_may_be_chance_is_not_worse(tmp_path: Path) -> None:
     first = write_run(tmp_path / "a", [1.0, 1.1, 9.0, 1.0, 8.0], 1)
     other = write_run(tmp_path / "b", [1.3, 7.0, 1.2, 9.5, 1.2], 2)
-    code, told = compare(first, other, "--worse-than", "p50=5%")
-    (verdict,) = told["worse"]
+    code, document = compare(first, other, "--worse-than", "p50=5%")
+    (verdict,) = document["worse"]
     assert verdict["found"] > 0.05
     assert verdict["low"] < 0
     assert (code, verdict["ok"]) == (0, True)
-    assert told["effects"][0]["drawn"] == ["messages", "messages"]
+    assert document["effects"][0]["drawn"] == ["messages", "messages"]
 
 
 def test_a_run_may_stand_in_one_side_only(tmp_path: Path) -> None:
     one = write_run(tmp_path / "a", [1.0], 1)
     other = write_run(tmp_path / "b", [1.0], 1)
-    code, told = compare(f"{one},{other}", other)
+    code, document = compare(f"{one},{other}", other)
     assert code == 2
-    assert "named already" in told["error"]["message"]
+    assert "named already" in document["error"]["message"]
 
 
 def test_people_see_the_intervals_and_the_verdict(tmp_path: Path) -> None:
@@ -163,12 +163,12 @@ runs = st.lists(
 @settings(max_examples=25, deadline=None)
 @given(runs)
 def test_a_side_beside_itself_does_not_differ(same) -> None:
-    told = effects(same, same)["levels"]["5"]
+    document = effects(same, same)["levels"]["5"]
     for name in ("p50", "p95", "p99", "mean"):
-        assert told[name]["value"] == 1.0
-        assert told[name]["low"] <= 1.0 <= told[name]["high"]
-    assert told["cliffs_delta"]["value"] == 0.0
-    assert told["lost_share"]["value"] == 0.0
+        assert document[name]["value"] == 1.0
+        assert document[name]["low"] <= 1.0 <= document[name]["high"]
+    assert document["cliffs_delta"]["value"] == 0.0
+    assert document["lost_share"]["value"] == 0.0
 
 
 @settings(max_examples=25, deadline=None)

@@ -32,7 +32,7 @@ def test_they_run_at_the_same_time_and_the_first_speaks_for_all(tmp_path: Path) 
     assert {event.text for event in said if isinstance(event, Warned)} == {"one", "two", "three"}
 
 
-def test_if_one_fails_the_others_are_stopped_and_its_error_is_told(tmp_path: Path) -> None:
+def test_if_one_fails_the_others_are_stopped_and_its_error_is_reported(tmp_path: Path) -> None:
     stopped: list[str] = []
 
     def run(lab: PaperLab, _: Path, __: str, ___: Emit, interrupted: Interrupted) -> Path:

@@ -1,4 +1,4 @@
-"""Words of the link commands: which lab and which links are meant, and how links and changes are told."""
+"""Arguments of the link commands: which lab and which links they select, and how links and changes are shown."""
 
 import json
 from dataclasses import replace
@@ -16,7 +16,9 @@ from testbed.places import LabPlace, RunPlace
 from testbed.records import LabRecord, save_lab, update_manifest
 from testbed.topology.model import Node, NodeKind, Profile, Shape, Topology, to_json
 
-FILED = LinkState(DirectionState(Shape(128e3, 0.06, 0.015, 0.005, 32_000)), DirectionState(Shape()))
+CONFIGURED = LinkState(
+    DirectionState(Shape(128e3, 0.06, 0.015, 0.005, 32_000)), DirectionState(Shape())
+)
 
 
 def make_lab(places, name: str) -> None:
@@ -31,7 +33,7 @@ def make_lab(places, name: str) -> None:
     save_lab(place, LabRecord(name, name, str(run.folder), "netns", "x.yaml"))
 
 
-def told(*words: str) -> dict:
+def error_of(*words: str) -> dict:
     """The error document of a link command."""
     done = CliRunner().invoke(app, ["link", *words, "--json"])
     error = json.loads(done.stdout)["error"]
@@ -51,9 +53,9 @@ def two_labs(one_lab, places):
 
 
 def test_no_lab_at_all_is_said(places):
-    assert told("show")["message"] == "which lab? no lab is up"
-    assert told("show")["hint"] == "start one with `testbed up FILE`"
-    assert told("cut", "broker")["exit_code"] == 2
+    assert error_of("show")["message"] == "which lab? no lab is up"
+    assert error_of("show")["hint"] == "start one with `testbed up FILE`"
+    assert error_of("cut", "broker")["exit_code"] == 2
 
 
 @pytest.mark.parametrize(
@@ -71,8 +73,8 @@ def test_no_lab_at_all_is_said(places):
         (("show", "nobody-knows-it"), "there is no node 'nobody-knows-it'", "known here"),
     ],
 )
-def test_with_one_lab_what_is_wrong_is_told_with_the_next_step(one_lab, words, message, hint):
-    error = told(*words)
+def test_with_one_lab_an_error_has_the_next_step(one_lab, words, message, hint):
+    error = error_of(*words)
     assert message in error["message"]
     assert hint in error["hint"]
     assert error["exit_code"] == 2
@@ -88,14 +90,14 @@ def test_with_one_lab_what_is_wrong_is_told_with_the_next_step(one_lab, words, m
     ],
 )
 def test_with_two_labs_the_first_word_must_be_one_of_them(two_labs, words, message, hint):
-    error = told(*words)
+    error = error_of(*words)
     assert message in error["message"]
     assert hint in error["hint"]
 
 
-def test_a_lab_that_has_died_is_told_with_the_next_step(one_lab):
+def test_the_error_on_a_lab_that_has_died_has_the_next_step(one_lab):
     for words in (("show",), ("cut", "broker"), ("reset", "valley", "all")):
-        error = told(*words)
+        error = error_of(*words)
         assert error["message"] == "the keeper of lab valley is gone"
         assert "testbed down valley" in error["hint"]
         assert error["exit_code"] == 1
@@ -108,7 +110,7 @@ def test_every_link_command_has_an_example_in_its_help():
 
 
 @pytest.mark.parametrize(
-    ("action", "directions", "more", "told"),
+    ("action", "directions", "more", "expected"),
     [
         ("cut", ["up", "down"], {}, "cut a, b (up and down)"),
         ("restore", ["down"], {}, "restored a, b (down)"),
@@ -120,13 +122,13 @@ def test_every_link_command_has_an_example_in_its_help():
         ),
     ],
 )
-def test_what_was_done_cannot_be_read_as_a_setting_up(action, directions, more, told):
+def test_what_was_done_cannot_be_read_as_a_setting_up(action, directions, more, expected):
     entry = {"action": action, "links": ["a", "b"], "directions": directions, **more}
-    assert sentence(entry) == told
+    assert sentence(entry) == expected
 
 
 def view(name: str, now: LinkState | None, behind: str | None = None, **counts: int) -> LinkView:
-    return LinkView(name, "mvno-128k", behind, FILED, now, {"up": counts} if counts else {})
+    return LinkView(name, "mvno-128k", behind, CONFIGURED, now, {"up": counts} if counts else {})
 
 
 def shown(*views: LinkView, width: int = 160) -> str:
@@ -143,12 +145,12 @@ def row(text: str, name: str, direction: str) -> str:
     return found
 
 
-def test_a_table_of_links_tells_values_and_what_is_not_as_the_file_says():
-    slower = replace(FILED, up=DirectionState(replace(FILED.up.shape, rate_bps=64e3)))
+def test_a_table_of_links_shows_values_and_what_is_not_as_the_file_says():
+    slower = replace(CONFIGURED, up=DirectionState(replace(CONFIGURED.up.shape, rate_bps=64e3)))
     text = shown(
-        view("a", FILED),
+        view("a", CONFIGURED),
         view("b", slower),
-        view("c", replace(FILED, down=replace(FILED.down, cut=True))),
+        view("c", replace(CONFIGURED, down=replace(CONFIGURED.down, cut=True))),
         view("d", replace(slower, up=replace(slower.up, cut=True))),
         view("e", None),
     )
@@ -165,7 +167,11 @@ def test_a_table_of_links_tells_values_and_what_is_not_as_the_file_says():
 
 def test_routers_and_counts_have_columns_where_there_are_any():
     counts = {"forwarded": 12, "dropped_queue": 3, "dropped_loss": 0, "dropped_cut": 7}
-    text = shown(view("a", FILED, "gw", **counts), view("b", FILED, forwarded=5), view("c", FILED))
+    text = shown(
+        view("a", CONFIGURED, "gw", **counts),
+        view("b", CONFIGURED, forwarded=5),
+        view("c", CONFIGURED),
+    )
     assert row(text, "a", "up").startswith("a mvno-128k gw up")
     assert row(text, "a", "up").endswith("as filed 12 3 queue full, 7 cut")
     assert row(text, "b", "up").endswith("as filed 5 0")
@@ -173,7 +179,7 @@ def test_routers_and_counts_have_columns_where_there_are_any():
 
 
 def test_a_table_of_links_fits_the_width_of_a_pipe():
-    wide = view("sensors-100", FILED, "gw-10", forwarded=123_456, dropped_queue=1_234)
+    wide = view("sensors-100", CONFIGURED, "gw-10", forwarded=123_456, dropped_queue=1_234)
     assert max(len(line.rstrip()) for line in shown(wide, width=120).splitlines()) <= 120
     assert "…" not in shown(wide, width=120)
 
@@ -183,7 +189,9 @@ def test_a_table_of_links_fits_the_width_of_a_pipe():
     [(110, []), (100, ["profile"]), (80, ["profile", "behind", "forwarded"])],
 )
 def test_a_narrow_terminal_gets_fewer_columns_and_no_cut_ones(width, missing):
-    text = shown(view("sensors-100", FILED, "gw-10", forwarded=123, dropped_cut=4), width=width)
+    text = shown(
+        view("sensors-100", CONFIGURED, "gw-10", forwarded=123, dropped_cut=4), width=width
+    )
     assert "…" not in text
     assert row(text, "sensors-100", "up").endswith("4 cut")
     heading, caption = text.splitlines()[1], text.splitlines()[-1].strip()

@@ -81,6 +81,6 @@ def test_a_line_for_people_has_time_node_event_and_the_rest():
         ({"event": "output", "text": "hello [world]"}, "output      hello [world]"),
     ],
 )
-def test_a_line_for_people_tells_the_delay_and_lets_programs_speak_for_themselves(line, shown):
+def test_a_line_for_people_shows_the_delay_and_the_text_of_programs(line, shown):
     text = logs.render({"t": 10**9, "node": "siren", **line}).plain
     assert text[12:] == f" siren           {shown}"

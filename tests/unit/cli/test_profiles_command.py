@@ -1,4 +1,4 @@
-"""`testbed profiles` and the documentation tell of the built-in profiles as they are."""
+"""`testbed profiles` and the documentation show the built-in profiles as they are."""
 
 import json
 
@@ -27,11 +27,11 @@ def test_every_profile_stands_in_the_list_with_its_source() -> None:
 
 def test_programs_get_the_numbers_that_topologies_are_made_from() -> None:
     shown = CliRunner().invoke(app, ["profiles", "--json"])
-    told = json.loads(shown.stdout)["profiles"]
-    assert [row["source"] for row in told] == [row.source for row in BUILT_IN.values()]
+    rows = json.loads(shown.stdout)["profiles"]
+    assert [row["source"] for row in rows] == [row.source for row in BUILT_IN.values()]
     again = {
         row["name"]: Profile(row["name"], Shape(**row["up"]), Shape(**row["down"]), row["mtu"])
-        for row in told
+        for row in rows
     }
     assert again == PROFILES
 

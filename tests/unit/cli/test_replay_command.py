@@ -60,25 +60,25 @@ def run(places: Path) -> RunPlace:
     return simulate(load(source), source, ignore)
 
 
-def held_against(name: str, told: str) -> None:
+def compare_with_golden(name: str, text: str) -> None:
     path = GOLDEN / name
     if os.environ.get("UPDATE_GOLDEN"):
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(told)
-    assert told == path.read_text()
+        path.write_text(text)
+    assert text == path.read_text()
 
 
 def test_every_refusal_is_a_sentence_with_a_next_step(run, places, monkeypatch):
     monkeypatch.setenv("COLUMNS", "200")
     monkeypatch.chdir(places)
-    told = []
+    outputs = []
     for words in WRONG:
         filled = [word.format(source="valley.yaml") for word in words]
         done = CliRunner().invoke(app, filled)
         assert done.exit_code == 2, done.output
-        said = done.output.replace(str(places), "PLACES").replace(run.run, "RUN")
-        told.append(f"$ testbed {' '.join(filled)}\n{said}")
-    held_against("refusals.txt", "\n".join(told))
+        output = done.output.replace(str(places), "PLACES").replace(run.run, "RUN")
+        outputs.append(f"$ testbed {' '.join(filled)}\n{output}")
+    compare_with_golden("refusals.txt", "\n".join(outputs))
 
 
 def test_everything_that_happened_is_shown_in_order(run):
@@ -106,10 +106,10 @@ def test_a_difference_is_shown_as_a_table_and_none_as_a_sentence():
     console = Console(width=100, record=True, file=StringIO())
     for each in tables:
         console.print(*each)
-    held_against("difference.txt", console.export_text())
+    compare_with_golden("difference.txt", console.export_text())
 
 
-def test_a_replay_is_where_the_run_was_unless_told_otherwise(run, monkeypatch):
+def test_a_replay_uses_the_backend_of_the_run_by_default(run, monkeypatch):
     assert replay._own_backend(run) == "simulated"
     monkeypatch.setattr(replay, "read_manifest", lambda _: {"backend": {"name": "fake"}})
     assert replay._own_backend(SimpleNamespace()) is None

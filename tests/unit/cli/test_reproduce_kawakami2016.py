@@ -14,21 +14,21 @@ NOTHING = ProbeResult(False, "this kernel has no namespaces", Capabilities(False
 
 
 class Listening(Terminal):
-    """Keeps what it is told."""
+    """Keeps the events that it gets."""
 
     def __init__(self) -> None:
         super().__init__(as_json=True)
-        self.heard: list[Event] = []
+        self.events: list[Event] = []
 
     def emit(self, event: Event) -> None:
-        self.heard.append(event)
+        self.events.append(event)
 
 
 def test_without_namespaces_there_are_no_labs_and_the_folder_knows_why(places: Path) -> None:
     terminal = Listening()
     command.run_labs(kawakami2016.quick(), places, terminal, look=lambda: NOTHING)
     assert read_json(places / "labs.json") == {"runs": [], "without": NOTHING.reason}
-    (warning,) = terminal.heard
+    (warning,) = terminal.events
     assert isinstance(warning, Warned)
     assert NOTHING.reason in warning.text
     assert "simulated only" in warning.text

@@ -57,10 +57,14 @@ def test_the_most_urgent_level_comes_first():
 
 
 def test_the_worst_served_receiver_of_the_most_urgent_level_comes_first():
-    told = {"expected": 9, "delivered": 9, "lost": 0, "p50": 0.1, "p95": 0.2, "max": 0.3}
+    outcome = {"expected": 9, "delivered": 9, "lost": 0, "p50": 0.1, "p95": 0.2, "max": 0.3}
     nothing = {"expected": 9, "delivered": 0, "lost": 9, "p50": None, "p95": None, "max": None}
-    many = {f"town-{i}": {"5": told} for i in range(12)}
-    by_receiver = {"siren": {"5": told, "1": told}, "office": {"5": nothing}, "lab": {"1": told}}
+    many = {f"town-{i}": {"5": outcome} for i in range(12)}
+    by_receiver = {
+        "siren": {"5": outcome, "1": outcome},
+        "office": {"5": nothing},
+        "lab": {"1": outcome},
+    }
     text = shown(*summary_tables({**SUMMARY, "by_receiver": {**by_receiver, **many}}))
     assert "level 5 by receiver" in text
     assert text.index("office") < text.index("siren")
@@ -103,7 +107,7 @@ def test_a_plan_of_hundreds_names_groups_and_fits_a_screen():
     assert len(text.splitlines()) < 10
 
 
-def test_a_group_of_which_one_is_there_already_is_told_by_names():
+def test_a_group_of_which_one_is_there_already_is_shown_by_names():
     assert "a-0, a-1, a-3, a-4, a-5, a-6, a-7, a-8, … 11 more" in planned(lab_of(20), "a-2")
 
 

@@ -78,7 +78,9 @@ def test_with_json_nothing_but_the_document_goes_to_stdout(capsys):
     assert "backend netns" in err
 
 
-def test_without_a_terminal_a_long_stage_is_told_of_now_and_then(capsys, monkeypatch):
+def test_without_a_terminal_the_progress_of_a_long_stage_is_printed_now_and_then(
+    capsys, monkeypatch
+):
     monkeypatch.setattr("testbed.cli.terminal.PROGRESS_INTERVAL_S", -1.0)
     with Terminal() as terminal:
         terminal.emit(StageStarted("playing", 20))
@@ -86,7 +88,7 @@ def test_without_a_terminal_a_long_stage_is_told_of_now_and_then(capsys, monkeyp
     assert capsys.readouterr().err.splitlines() == ["playing (20)", "playing: 15 of 20"]
 
 
-def test_a_long_line_stays_one_line_where_nobody_watches(capsys):
+def test_a_long_line_stays_one_line_without_a_terminal(capsys):
     words = "word " * 60
     with suppress(typer.Exit), Terminal() as terminal:
         terminal.show(Text(words))

@@ -17,7 +17,7 @@ def test_the_best_table_is_left(tables: list[tuple[list[Entry], list[Entry]]], s
         sticky + [nobody] * (most - len(sticky)) + others + [nobody] * (length - most - len(others))
         for sticky, others in tables
     ]
-    heard = Candidates(
+    candidates = Candidates(
         there=np.array([[entry is not nobody for entry in row] for row in rows]),
         level=np.array([[entry.level for entry in row] for row in rows]),
         sticky=np.array([[place < most for place in range(length)] for _ in rows]),
@@ -25,7 +25,7 @@ def test_the_best_table_is_left(tables: list[tuple[list[Entry], list[Entry]]], s
         urgent=np.array([[entry.urgent for entry in row] for row in rows]),
         distance=np.array([[entry.distance for entry in row] for row in rows]),
     )
-    held = retained(heard, size)
+    held = retained(candidates, size)
     for row, kept, (sticky, others) in zip(rows, held, tables, strict=True):
         found = {entry for entry, stays in zip(row, kept, strict=True) if stays}
         assert found == set(literally(sticky, others, size))

@@ -179,7 +179,7 @@ def rows(request: pytest.FixtureRequest) -> Rows:
     return {row["method"]: row for row in found}
 
 
-def test_a_chain_gives_nobody_more_than_one_to_receive_and_one_to_send(
+def test_in_a_chain_no_node_receives_or_sends_more_than_one(
     rows: Rows,
 ) -> None:
     assert rows["chain"]["momentary"] == 2

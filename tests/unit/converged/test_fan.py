@@ -70,7 +70,7 @@ def test_helpers_serve_their_parts_as_the_rule_says(
 
 
 def adjacent(vectors: list[int], one: int, other: int) -> bool:
-    """Neighbours, as far as the vectors of those between tell."""
+    """Neighbours, as far as the vectors of those between show."""
     between = range(min(one, other) + 1, max(one, other))
     bits = shared(vectors[one], vectors[other])
     return one != other and all(shared(vectors[one], vectors[peer]) < bits for peer in between)

@@ -1,4 +1,4 @@
-"""A Publish/Subscribe map that is levelled: nobody's point, subscription or event is lost, whoever moves where."""
+"""A Publish/Subscribe map that is levelled: no point, subscription or event is lost, whichever node moves."""
 
 from itertools import product
 from typing import Any
@@ -196,7 +196,7 @@ def loaded(*loads: int) -> Areas:
         (Rule(e=30, e_of=EOf.LOAD), []),
     ],
 )
-def test_who_is_light_helps_who_is_heavy(rule: Rule, expected: list[tuple[int, int]]) -> None:
+def test_light_nodes_help_heavy_nodes(rule: Rule, expected: list[tuple[int, int]]) -> None:
     areas = loaded(0, 5, 20, 35, 50)  # 22 in the mean
     assert pairs(areas, np.arange(5), rule) == expected
     assert pairs(areas, np.array([3, 1, 0, 4, 2]), rule) == expected
@@ -236,7 +236,7 @@ def test_fairness_is_jains_index(loads: list[int], index: float) -> None:
 SMALL: dict[str, Any] = {"bits": 7, "events_per_sensor": 10}
 
 
-def test_a_trial_tells_what_was_before_and_after() -> None:
+def test_a_trial_has_rows_before_and_after() -> None:
     found = measure_levelling(1, nodes=100, rounds=100, give="left", **SMALL)
     before, after = found.totals
     assert (before["when"], after["when"]) == ("before", "after")

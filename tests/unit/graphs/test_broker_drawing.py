@@ -80,13 +80,13 @@ def test_vectors_and_neighbours_are_those_of_a_simulated_run(method: str, tmp_pa
         compile_timeline(topology), 1_000 * SECOND
     )  # sensors say what they are going to publish
     lab.loop.run(90 * SECOND)
-    told = {
+    graphs = {
         broker.number: lab.nodes[broker.name].core.describe()["graph"]
         for broker in topology.of_kind(NodeKind.BROKER)
     }
     peers = {
         number: one
-        for number, graph in told.items()
+        for number, graph in graphs.items()
         for one in graph["peers"]
         if method == "scribe" or topic_of(bytes.fromhex(one["key"])) == "alerts"
     }
@@ -95,7 +95,7 @@ def test_vectors_and_neighbours_are_those_of_a_simulated_run(method: str, tmp_pa
     ]
     numbers = {one["key"]: number for number, one in peers.items()}
     for peer in drawn.peers:
-        assert told[peer.number]["vector"] == f"{peer.vector:016x}"
+        assert graphs[peer.number]["vector"] == f"{peer.vector:016x}"
         right = [numbers.get(key) for _, key in peers[peer.number]["links"]]
         assert tuple(right[: len(peer.right)]) == peer.right
         assert not any(right[len(peer.right) :])
@@ -139,13 +139,13 @@ def test_every_broker_with_subscribers_gets_it(method: str, hills: Path) -> None
     assert len(shown) == 6 or method != "scribe"  # all brokers stand in Scribe's graph
 
 
-def test_people_and_programs_are_told_the_same(hills: Path, tmp_path: Path) -> None:
-    told = json.loads(run(str(hills), "--json", "-o", str(tmp_path / "a.svg")))
+def test_people_and_programs_see_the_same(hills: Path, tmp_path: Path) -> None:
+    document = json.loads(run(str(hills), "--json", "-o", str(tmp_path / "a.svg")))
     shown = run(str(hills))
-    assert {"overlay": "sg-tbps", "topic": "alerts", "priority": 5}.items() <= told.items()
-    assert {node["role"] for node in told["nodes"]} <= {"publisher", "subscriber", "both"}
-    assert f"priority 5: {len(told['messages'])} message" in shown
-    assert all(node["name"] in shown for node in told["nodes"])
+    assert {"overlay": "sg-tbps", "topic": "alerts", "priority": 5}.items() <= document.items()
+    assert {node["role"] for node in document["nodes"]} <= {"publisher", "subscriber", "both"}
+    assert f"priority 5: {len(document['messages'])} message" in shown
+    assert all(node["name"] in shown for node in document["nodes"])
     assert (tmp_path / "a.svg").read_text() == svg(simulated(load(hills)))
 
 
@@ -171,7 +171,7 @@ def test_the_drawing_is_as_it_was(hills: Path) -> None:
         (("--plain", "--topic", "alerts"), "--topic belongs to an overlay, and --plain draws none"),
     ],
 )
-def test_what_cannot_be_followed_is_told_with_a_way_out(
+def test_what_cannot_be_followed_is_refused_with_a_hint(
     arguments: tuple[str, ...], words: str, hills: Path
 ) -> None:
     shown = CliRunner().invoke(app, ["graph", str(hills), *arguments])

@@ -79,7 +79,7 @@ def test_an_alert_on_the_same_topic_travels_as_with_other_methods() -> None:
     ],
     ids=["most urgent", "routine", "valley", "bank", "far away"],
 )
-def test_on_a_map_exactly_those_are_reached_who_want_what_happens_there(
+def test_on_a_map_exactly_the_matching_subscribers_are_reached(
     asked: Selection, kochi: Topology
 ) -> None:
     drawn = followed(kochi, asked)
@@ -108,7 +108,7 @@ def test_all_areas_are_the_map_and_each_point_has_one_owner_to_which_the_ways_le
     assert {hop.src for hop in drawn.hops if hop.toward == "subscriber"} <= owners
 
 
-def test_the_picture_of_a_map_tells_shares_and_owners_and_dashes_the_way_to_them(
+def test_the_picture_of_a_map_shows_shares_and_owners_and_dashes_the_way_to_them(
     kochi: Topology,
 ) -> None:
     drawn = followed(kochi, Selection())
@@ -120,13 +120,13 @@ def test_the_picture_of_a_map_tells_shares_and_owners_and_dashes_the_way_to_them
     assert len(dashed) == sum(hop.toward != "subscriber" for hop in drawn.hops) > 0
 
 
-def test_programs_and_people_hear_where_a_publication_is_matched(repository: Path) -> None:
+def test_programs_and_people_see_where_a_publication_is_matched(repository: Path) -> None:
     file = str(repository / "topologies" / "kochi-areas.yaml")
-    told, shown = (
+    printed, shown = (
         CliRunner().invoke(app, ["graph", file, *more], env={"COLUMNS": "200"}).stdout
         for more in (["--json"], [])
     )
-    document = json.loads(told)
+    document = json.loads(printed)
     assert [node["name"] for node in document["nodes"] if "place" in node["area"]["matches"]] == [
         "halls-7"
     ]

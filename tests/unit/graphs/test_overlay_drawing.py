@@ -25,7 +25,7 @@ def simulated(request: pytest.FixtureRequest) -> SimulatedOverlay:
     return simulate(Example(request.param).scenario())
 
 
-def test_every_subscriber_is_reached_and_nobody_takes_more_hops_than_there_are(
+def test_every_subscriber_is_reached_and_none_takes_more_hops_than_there_are(
     simulated: SimulatedOverlay,
 ) -> None:
     assert set(simulated.reached) == simulated.scenario.subscribers == set(range(4, 11))
@@ -61,9 +61,9 @@ def test_the_same_example_is_drawn_alike_each_time() -> None:
 
 
 def test_programs_get_the_same_as_people(tmp_path: Path) -> None:
-    told = json.loads(run("--overlay", "sg-tbps", "--json", "-o", str(tmp_path / "a.svg")))
+    document = json.loads(run("--overlay", "sg-tbps", "--json", "-o", str(tmp_path / "a.svg")))
     shown = run("--overlay", "sg-tbps")
-    assert f"{len(told['messages'])} messages, 7 of 7 subscribers" in shown
+    assert f"{len(document['messages'])} messages, 7 of 7 subscribers" in shown
     assert (tmp_path / "a.svg").read_text() == svg(simulate(Example("sg-tbps").scenario()))
 
 
@@ -80,7 +80,7 @@ def test_programs_get_the_same_as_people(tmp_path: Path) -> None:
         (("--overlay", "sg-tbps", "-o", "/nowhere/a.svg"), "/nowhere/a.svg cannot be written"),
     ],
 )
-def test_what_cannot_be_drawn_is_told_with_a_way_out(
+def test_what_cannot_be_drawn_is_refused_with_a_hint(
     arguments: tuple[str, ...], words: str
 ) -> None:
     shown = CliRunner().invoke(app, ["graph", *arguments])

@@ -53,11 +53,11 @@ def test_only_nodes_that_are_alike_stand_for_each_other(tmp_path: Path) -> None:
         "  broker: {kind: broker}\n"
         "  siren: {kind: subscriber, topics: [a, b, c, d, e]}\n"
     )
-    told = [
+    entries = [
         (one.named, one.about, [each.named for each in one.behind])
         for one in tree_entries(load(path))
     ]
-    assert told == [
+    assert entries == [
         ("routers × 2", "router", ["slopes × 2"]),
         ("routers-2", "router", []),
         ("broker", "broker", []),
@@ -65,14 +65,16 @@ def test_only_nodes_that_are_alike_stand_for_each_other(tmp_path: Path) -> None:
     ]
 
 
-def test_people_and_programs_are_told_of_every_link(repository: Path) -> None:
+def test_people_and_programs_see_every_link(repository: Path) -> None:
     file = str(repository / "topologies" / "demo.yaml")
-    told = json.loads(run(file, "--json"))
-    assert {link["to"] for link in told["links"]} == {CORE}
-    assert [node["name"] for node in told["nodes"]] == [link["node"] for link in told["links"]]
+    document = json.loads(run(file, "--json"))
+    assert {link["to"] for link in document["links"]} == {CORE}
+    assert [node["name"] for node in document["nodes"]] == [
+        link["node"] for link in document["links"]
+    ]
     shown = run(file)
     assert "sensors × 6 (sensor) on mvno-128k" in shown
-    for name, words in told["profiles"].items():
+    for name, words in document["profiles"].items():
         assert name in shown
         assert words in shown
 
@@ -91,7 +93,7 @@ def test_an_overlay_is_drawn_plainly_if_asked_for(repository: Path) -> None:
         (("-o", "/nowhere/a.svg"), "/nowhere/a.svg cannot be written"),
     ],
 )
-def test_what_makes_no_sense_is_told_with_a_way_out(
+def test_senseless_options_are_refused_with_a_hint(
     arguments: tuple[str, ...], words: str, repository: Path
 ) -> None:
     shown = run(str(repository / "topologies" / "demo.yaml"), *arguments, code=2)

@@ -29,7 +29,7 @@ def test_what_is_expected_is_always_plausible(trials: int, share: float) -> None
     assert plausible(round(trials * share), trials, share)
 
 
-def test_a_line_that_should_lose_nothing_may_lose_nothing() -> None:
+def test_a_link_that_should_lose_nothing_may_lose_nothing() -> None:
     assert plausible(0, 1000, 0.0)
     assert not plausible(1, 1000, 0.0)
     assert not plausible(999, 1000, 1.0)

@@ -1,4 +1,4 @@
-"""Which line is measured when, and how: nobody measures somebody else's traffic."""
+"""Which direction is measured when, and how: no measurement disturbs another."""
 
 from itertools import pairwise
 
@@ -32,12 +32,12 @@ from testbed.topology.model import Emulator, Profile, Shape
 from testbed.topology.profiles import PROFILES
 
 
-def lines_with(*shapes: Shape) -> tuple[ProbedDirection, ...]:
+def directions_with(*shapes: Shape) -> tuple[ProbedDirection, ...]:
     """Lines whose `up` has these shapes."""
     profiles = [Profile(f"p{n}", shape, Shape()) for n, shape in enumerate(shapes)]
     lanes = [(p, tuple(f"{p.name}-{i}" for i in range(9))) for p in profiles]
     return tuple(
-        line for line in probed_directions(Emulator.RELAY, lanes) if line.direction == "up"
+        probed for probed in probed_directions(Emulator.RELAY, lanes) if probed.direction == "up"
     )
 
 
@@ -45,50 +45,57 @@ rates = st.lists(st.floats(1e4, 1e9), min_size=1, max_size=12)
 
 
 @given(rates)
-def test_trains_of_fast_lines_follow_one_another(speeds: list[float]) -> None:
-    lines = lines_with(*(Shape(rate_bps=speed) for speed in speeds))
-    trains = trains_of(lines)
-    departs = train_times(trains, lines)
+def test_trains_of_fast_links_follow_one_another(speeds: list[float]) -> None:
+    directions = directions_with(*(Shape(rate_bps=speed) for speed in speeds))
+    trains = trains_of(directions)
+    departs = train_times(trains, directions)
     assert departs.keys() == trains.keys()
     on_the_way = sorted(
-        (at_s, trains[line.number].lasts_s(line.shape.rate_bps or 0))
-        for line in lines
-        if (line.shape.rate_bps or 0) >= FAST_BPS
-        for at_s in departs[line.number]
+        (at_s, trains[probed.number].lasts_s(probed.shape.rate_bps or 0))
+        for probed in directions
+        if (probed.shape.rate_bps or 0) >= FAST_BPS
+        for at_s in departs[probed.number]
     )
     for (at_s, lasts_s), (next_s, _) in pairwise(on_the_way):
         assert next_s >= at_s + lasts_s
-    slow = [departs[x.number] for x in lines if (x.shape.rate_bps or 0) < FAST_BPS]
+    slow = [departs[x.number] for x in directions if (x.shape.rate_bps or 0) < FAST_BPS]
     assert all(len(times) == 1 for times in slow)
     assert len({times[0] for times in slow}) == len(slow)
 
 
 @given(rates)
 def test_streams_at_the_same_time_are_slow_together_or_alone(speeds: list[float]) -> None:
-    lines = lines_with(*(Shape(rate_bps=speed) for speed in speeds))
-    groups = side_by_side(lines)
-    assert sorted(line.number for group in groups for line in group) == [x.number for x in lines]
+    directions = directions_with(*(Shape(rate_bps=speed) for speed in speeds))
+    groups = side_by_side(directions)
+    assert sorted(probed.number for group in groups for probed in group) == [
+        x.number for x in directions
+    ]
     for group in groups:
-        together = sum(line.shape.rate_bps or 0 for line in group)
+        together = sum(probed.shape.rate_bps or 0 for probed in group)
         assert len(group) == 1 or together <= AT_ONCE_BPS
 
 
 def test_tcp_is_not_asked_to_do_what_it_cannot() -> None:
     rate = 1e6
-    fine, lossy, short, free = lines_with(
+    fine, lossy, short, free = directions_with(
         Shape(rate_bps=rate, delay_s=0.1),
         Shape(rate_bps=rate, loss=0.2),
         Shape(rate_bps=rate, delay_s=0.5, queue_bytes=3_000),
         Shape(delay_s=0.1),
     )
-    assert [tcp_fills(line) for line in (fine, lossy, short, free)] == [True, False, False, False]
+    assert [tcp_fills(probed) for probed in (fine, lossy, short, free)] == [
+        True,
+        False,
+        False,
+        False,
+    ]
     assert units((fine, lossy, short, free)) == 4
 
 
 @pytest.mark.parametrize("name", PROFILES)
 def test_tcp_fills_every_built_in_profile(name: str) -> None:
     assert all(
-        tcp_fills(line) for line in probed_directions(Emulator.RELAY, [(PROFILES[name], ())])
+        tcp_fills(probed) for probed in probed_directions(Emulator.RELAY, [(PROFILES[name], ())])
     )
 
 
@@ -96,33 +103,33 @@ def test_tcp_fills_every_built_in_profile(name: str) -> None:
 def test_there_are_lanes_for_all_that_is_sent(name: str) -> None:
     profile = PROFILES[name]
     lanes = tuple(str(n) for n in range(lanes_for_full(profile, Effort())))
-    for line in probed_directions(Emulator.RELAY, [(profile, lanes)]):
-        alone = line.scattered(Effort().lone_of(line.shape))
-        many = line.scattered(losses(line.shape), Purpose.LOSS) if line.shape.loss else []
+    for probed in probed_directions(Emulator.RELAY, [(profile, lanes)]):
+        alone = probed.scattered(Effort().lone_of(probed.shape))
+        many = probed.scattered(losses(probed.shape), Purpose.LOSS) if probed.shape.loss else []
         assert {send.lane for send in alone + many} <= set(lanes[1:])
     few = tuple(str(n) for n in range(lanes_for_quick(profile)))
-    for line in probed_directions(Emulator.RELAY, [(profile, few)]):
-        assert {send.lane for send in line.scattered(quick_lone(line.shape))} <= set(few[1:])
+    for probed in probed_directions(Emulator.RELAY, [(profile, few)]):
+        assert {send.lane for send in probed.scattered(quick_lone(probed.shape))} <= set(few[1:])
 
 
 def test_lone_packets_never_share_a_lane_with_a_train() -> None:
-    (line,) = lines_with(PROFILES["nb-iot"].up)
-    train = line.train()
+    (probed,) = directions_with(PROFILES["nb-iot"].up)
+    train = probed.train()
     assert train is not None
-    used_by_train = {send.lane for send in line.back_to_back(train, [0.0, 1.0])}
-    used_alone = {send.lane for send in line.scattered(Lone(20, 64, 0.2, 4))}
-    assert used_by_train == {line.lanes[0]}
+    used_by_train = {send.lane for send in probed.back_to_back(train, [0.0, 1.0])}
+    used_alone = {send.lane for send in probed.scattered(Lone(20, 64, 0.2, 4))}
+    assert used_by_train == {probed.lanes[0]}
     assert len(used_alone) == 4
     assert not used_by_train & used_alone
 
 
-def test_streams_of_probes_are_told_apart() -> None:
-    lines = lines_with(Shape(rate_bps=1e6), Shape(rate_bps=2e6))
+def test_streams_of_probes_are_distinct() -> None:
+    directions = directions_with(Shape(rate_bps=1e6), Shape(rate_bps=2e6))
     sends = [
         send
-        for line in lines
+        for probed in directions
         for purpose in (Purpose.DELAY, Purpose.LOSS)
-        for send in line.scattered(Lone(3, 64, 0.1, 1), purpose)
+        for send in probed.scattered(Lone(3, 64, 0.1, 1), purpose)
     ]
     assert len({(send.stream, send.index) for send in sends}) == len(sends) == 12
 
@@ -138,17 +145,17 @@ class Silence(Exchange):
 
 
 def test_a_dead_link_is_not_as_asked() -> None:
-    (found,) = quick(Silence(), lines_with(Shape(rate_bps=1e6, delay_s=0.01)))
+    (found,) = quick(Silence(), directions_with(Shape(rate_bps=1e6, delay_s=0.01)))
     assert not found.ok
     assert found.achieved.rate_bps is None
     assert len(found.reasons) == 2
 
 
-def test_one_busy_moment_does_not_spoil_the_rate_of_a_fast_line() -> None:
-    (line,) = lines_with(Shape(rate_bps=1e8))
-    train = line.train()
+def test_one_busy_moment_does_not_spoil_the_rate_of_a_fast_link() -> None:
+    (probed,) = directions_with(Shape(rate_bps=1e8))
+    train = probed.train()
     assert train is not None
-    sends = line.back_to_back(train, [0.0, 0.1, 0.2])
+    sends = probed.back_to_back(train, [0.0, 0.1, 0.2])
     on_line_ns = train.size * 8 * 10
 
     def came_ns(send: Send, spoilt: int) -> int:
@@ -157,5 +164,5 @@ def test_one_busy_moment_does_not_spoil_the_rate_of_a_fast_line() -> None:
         return round(send.at_s * 1e9) + index * stretched
 
     for spoilt in range(3):
-        heard = [Arrival(s.index, s.size, 0, came_ns(s, spoilt)) for s in sends]
-        assert line.train_rate_bps(heard) == pytest.approx(1e8, rel=1e-3)
+        arrivals = [Arrival(s.index, s.size, 0, came_ns(s, spoilt)) for s in sends]
+        assert probed.train_rate_bps(arrivals) == pytest.approx(1e8, rel=1e-3)

@@ -1,4 +1,4 @@
-"""From arrivals to rate and delay: on ideal lines exactly, with jitter and loss nearly."""
+"""From arrivals to rate and delay: on ideal links exactly, with jitter and loss nearly."""
 
 from random import Random
 
@@ -31,7 +31,7 @@ BETWEEN_SENDS_NS = 8_000
 
 
 def through(shape: Shape, sent: Train, seed: int = 0, mtu: int = 1500) -> list[Arrival]:
-    """What comes out of a modelled line when a train goes in."""
+    """What comes out of a modelled link when a train goes in."""
     model = LinkModel(shape, queue_bytes(shape, mtu), Random(seed))
     fates = [model.on_packet(sent.size, i * BETWEEN_SENDS_NS) for i in range(sent.count)]
     assert Drop.QUEUE not in fates
@@ -43,19 +43,19 @@ def through(shape: Shape, sent: Train, seed: int = 0, mtu: int = 1500) -> list[A
 
 
 def scattered(shape: Shape, sent: Lone, seed: int = 0) -> list[Arrival]:
-    """What comes out of modelled lines when lone packets go in."""
+    """What comes out of modelled links when lone packets go in."""
     lanes = [LinkModel(shape, 10**9, Random(f"{seed}/{lane}")) for lane in range(sent.lanes)]
-    heard = []
+    arrivals = []
     for index in range(sent.count):
         now = round(sent.at_s(index) * 1e9)
         fate = lanes[index % sent.lanes].on_packet(sent.size, now)
         if not isinstance(fate, Drop):
-            heard.append(Arrival(index, sent.size, now, fate))
-    return heard
+            arrivals.append(Arrival(index, sent.size, now, fate))
+    return arrivals
 
 
 @given(rates, st.floats(0, 2), st.integers(576, 9000))
-def test_a_train_tells_the_rate_of_any_line_and_never_fills_its_queue(
+def test_a_train_measures_the_rate_of_any_link_and_never_fills_its_queue(
     rate_bps: float, delay: float, mtu: int
 ) -> None:
     shape = Shape(rate_bps=rate_bps, delay_s=delay)
@@ -98,20 +98,20 @@ def test_lost_packets_do_not_change_the_rate(lost: set[int]) -> None:
     shape = Shape(rate_bps=1e5)
     on_line = [one for one in through(shape, Train(40, 200)) if one.index not in lost]
     assert train_rate_bps(on_line) == pytest.approx(1e5, rel=1e-3)
-    sent = [index for index in range(40) if index not in lost]  # these alone use the line
+    sent = [index for index in range(40) if index not in lost]  # these alone use the link
     before_line = [
         Arrival(index, 200, 0, round(place * 1600e9 / 1e5)) for place, index in enumerate(sent)
     ]
     assert train_rate_bps(before_line, lost_on_link=False) == pytest.approx(1e5, rel=1e-3)
 
 
-def test_one_packet_tells_no_rate() -> None:
+def test_one_packet_measures_no_rate() -> None:
     assert train_rate_bps([Arrival(0, 1000, 0, 5)]) is None
     assert train_rate_bps([]) is None
 
 
 @given(rates, st.floats(0, 5))
-def test_lone_packets_tell_the_delay_without_the_time_on_the_line(
+def test_lone_packets_measure_the_delay_without_the_time_on_the_link(
     rate_bps: float, delay: float
 ) -> None:
     shape = Shape(rate_bps=rate_bps, delay_s=delay)
@@ -120,7 +120,7 @@ def test_lone_packets_tell_the_delay_without_the_time_on_the_line(
     assert delay_s(scattered(shape, sent), on_link_s) == pytest.approx(delay, abs=1e-6)
 
 
-def test_nothing_heard_is_no_delay() -> None:
+def test_no_arrival_is_no_delay() -> None:
     assert delay_s([], 0.0) is None
 
 
@@ -185,7 +185,7 @@ def test_the_beginning_of_a_stream_can_be_left_out() -> None:
 
 
 def test_the_credit_of_a_slow_token_bucket_would_flatter_the_rate() -> None:
-    """Why it is left out: a train of 0.8 s on a line of 10 kB/s, of which 1,600 bytes pass at once."""
+    """Why it is left out: a train of 0.8 s on a link of 10 kB/s, of which 1,600 bytes pass at once."""
     arrivals = [Arrival(i, 200, 0, max(0, (i + 1) * 200 - 1600) * 100_000) for i in range(40)]
     assert train_rate_bps(arrivals, 1600) == pytest.approx(80_000)
     assert train_rate_bps(arrivals) > 85_000  # type: ignore[operator]

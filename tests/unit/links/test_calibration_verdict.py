@@ -26,13 +26,13 @@ def test_small_differences_are_fine(delay_off: float, rate_ratio: float) -> None
 
 
 @given(st.floats(0.0033, 1), st.sampled_from([-1, 1]))
-def test_a_wrong_delay_is_told(off: float, sign: int) -> None:
+def test_a_wrong_delay_is_reported(off: float, sign: int) -> None:
     (reason,) = verdict(LINE, Numbers(128_000, 0.06 + sign * off)).reasons
     assert reason.startswith("a delay of 60ms was asked for, ")
 
 
 @given(st.one_of(st.floats(0.01, 0.899), st.floats(1.101, 100)))
-def test_a_wrong_rate_is_told(ratio: float) -> None:
+def test_a_wrong_rate_is_reported(ratio: float) -> None:
     (reason,) = verdict(LINE, Numbers(128_000 * ratio, 0.06)).reasons
     assert reason.startswith("a rate of 128kbit/s was asked for, ")
 
@@ -64,7 +64,7 @@ def test_jitter_excuses_what_it_can_explain_and_no_more() -> None:
 MANY_LONE = Evidence(lone_sent=1001, lone_heard=1001, train_packets=40, train_s=0.8)
 
 
-def test_a_loss_beyond_chance_is_told_with_its_counts() -> None:
+def test_a_loss_beyond_chance_is_reported_with_its_counts() -> None:
     lossy = Shape(rate_bps=128_000, delay_s=0.06, loss=0.005)
     lost = Evidence(lone_sent=51, lone_heard=51, loss_sent=1000, loss_heard=970)
     (reason,) = verdict(lossy, Numbers(None, 0.06, 0.03), lost).reasons
@@ -86,7 +86,7 @@ def test_silence_is_no_success() -> None:
 
 
 @pytest.mark.parametrize(("achieved_s", "ok"), [(0.1003, True), (0.0001, False), (0.12, False)])
-def test_a_lone_kilobyte_takes_its_time_on_the_line(achieved_s: float, ok: bool) -> None:
+def test_a_lone_kilobyte_takes_its_time_on_the_link(achieved_s: float, ok: bool) -> None:
     evidence = Evidence(kilobyte_asked_s=0.1, kilobyte_achieved_s=achieved_s, kilobytes_heard=5)
     assert verdict(Shape(rate_bps=80_000), Numbers(), evidence, Method.FULL).ok is ok
 

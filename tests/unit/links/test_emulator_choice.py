@@ -1,4 +1,4 @@
-"""Who shapes the links, for each wish and machine."""
+"""The choice of the emulator, for each request and machine."""
 
 import pytest
 
@@ -50,7 +50,7 @@ def test_netem_is_refused_where_the_kernel_has_none() -> None:
 
 
 @pytest.mark.parametrize("asked", [Emulator.AUTO, Emulator.RELAY])
-def test_a_machine_without_taps_is_told_what_helps(asked: Emulator) -> None:
+def test_the_error_on_a_machine_without_taps_has_a_hint(asked: Emulator) -> None:
     with pytest.raises(MissingCapability, match="Permission denied") as refused:
         choose(asked, DELAY, NO_TAPS)
     assert "/dev/net/tun" in refused.value.hint

@@ -33,8 +33,8 @@ shapes = st.builds(
     st.floats(0, 1),
     st.none() | st.integers(0, 10**6),
 )
-lines = st.builds(DirectionState, shapes, st.booleans())
-links = st.builds(LinkState, lines, lines)
+states = st.builds(DirectionState, shapes, st.booleans())
+links = st.builds(LinkState, states, states)
 directions = st.sampled_from([BOTH, (UP,), (DOWN,)])
 values = st.fixed_dictionaries(
     {},
@@ -73,20 +73,20 @@ def test_the_same_order_twice_changes_nothing_the_second_time(order, link, confi
 
 
 @given(links, directions, values)
-def test_what_set_does_not_speak_of_keeps_its_value(link, meant, said):
-    after = make(LinkOrder(Action.SET, meant, values=said), link)
+def test_values_that_set_does_not_name_stay(link, meant, values):
+    after = make(LinkOrder(Action.SET, meant, values=values), link)
     for direction in meant:
         assert after.direction_state(direction) == replace(
             link.direction_state(direction),
-            shape=replace(link.direction_state(direction).shape, **said),
+            shape=replace(link.direction_state(direction).shape, **values),
         )
 
 
 @given(links, directions, values, st.sampled_from(list(PROFILES.values())))
-def test_single_values_go_before_the_profiles(link, meant, said, profile):
-    after = make(LinkOrder(Action.SET, meant, profile, said), link)
+def test_single_values_go_before_the_profiles(link, meant, values, profile):
+    after = make(LinkOrder(Action.SET, meant, profile, values), link)
     for direction in meant:
-        wanted = replace(LinkState.of(profile).direction_state(direction).shape, **said)
+        wanted = replace(LinkState.of(profile).direction_state(direction).shape, **values)
         assert after.direction_state(direction) == DirectionState(
             wanted, link.direction_state(direction).cut
         )
@@ -110,13 +110,13 @@ def test_reset_undoes_whatever_was_ordered_before(history, link, up, down):
     assert make(LinkOrder(Action.RESET), link, configured) == configured
 
 
-@given(lines)
-def test_a_line_survives_the_trip_to_the_keeper(direction_state):
+@given(states)
+def test_a_direction_state_survives_the_trip_to_the_keeper(direction_state):
     assert DirectionState.from_json(direction_state.to_json()) == direction_state
 
 
 @given(st.dictionaries(st.sampled_from("abcd"), links), orders)
-def test_only_links_that_change_are_told(now, order):
+def test_only_links_that_change_are_returned(now, order):
     for name, link in apply_order(order, now, now, Emulator.RELAY).items():
         assert link != now[name]
 
@@ -154,13 +154,15 @@ def test_a_jitter_larger_than_the_delay_is_refused_with_all_else(link, order, se
         apply_order(order, now, now, Emulator.RELAY)
 
 
-@pytest.mark.parametrize("said", [{"delay_s": 0.1}, {"loss": 0.01}, {"delay_s": 1.0, "loss": 0.5}])
-def test_tbf_is_not_asked_for_more_than_rates(said):
+@pytest.mark.parametrize(
+    "values", [{"delay_s": 0.1}, {"loss": 0.01}, {"delay_s": 1.0, "loss": 0.5}]
+)
+def test_tbf_is_not_asked_for_more_than_rates(values):
     now = {"a": LinkState(DirectionState(Shape(1e6)), DirectionState(Shape(1e6)))}
     with pytest.raises(InputError, match="tbf only limits rates") as refused:
-        apply_order(LinkOrder(Action.SET, values=said), now, now, Emulator.TBF)
+        apply_order(LinkOrder(Action.SET, values=values), now, now, Emulator.TBF)
     assert "only --rate and --queue" in refused.value.hint
-    assert apply_order(LinkOrder(Action.SET, values=said), now, now, Emulator.NETEM)
+    assert apply_order(LinkOrder(Action.SET, values=values), now, now, Emulator.NETEM)
     slower = apply_order(LinkOrder(Action.SET, values={"rate_bps": 5e5}), now, now, Emulator.TBF)
     assert slower["a"].up.shape.rate_bps == 5e5
 
@@ -168,8 +170,8 @@ def test_tbf_is_not_asked_for_more_than_rates(said):
 def test_a_change_is_on_record_with_the_values_that_were_spoken_of():
     profile = Profile("p", up=Shape(1.0), down=Shape(2.0))
     assert LinkOrder(Action.SET, (UP,), values={"loss": 0.5}).shapes() == {"up": {"loss": 0.5}}
-    told = LinkOrder(Action.SET, profile=profile, values={"queue_bytes": 7}).shapes()
-    assert told["down"] == {
+    shapes_set = LinkOrder(Action.SET, profile=profile, values={"queue_bytes": 7}).shapes()
+    assert shapes_set["down"] == {
         "rate_bps": 2.0,
         "delay_s": 0.0,
         "jitter_s": 0.0,
@@ -180,7 +182,7 @@ def test_a_change_is_on_record_with_the_values_that_were_spoken_of():
     assert LinkOrder(Action.CUT).shapes() == {"up": {}, "down": {}}
 
 
-def test_links_that_differ_from_the_file_are_told_in_a_sentence():
+def test_links_that_differ_from_the_file_are_described_in_a_sentence():
     profile = Profile("p", up=Shape(1e6))
     nodes = tuple(Node(name, 1, NodeKind.SENSOR, "p") for name in "abc")
     configured = configured_links(Topology("t", 1, (profile,), nodes))
@@ -198,7 +200,7 @@ def entry(action: str, *names: str, directions: tuple[str, ...] = BOTH) -> dict:
     return {"action": action, "links": list(names), "directions": list(directions)}
 
 
-def test_the_record_tells_which_links_may_still_be_changed():
+def test_the_record_shows_which_links_may_still_be_changed():
     record = [
         entry("cut", "a", "b", directions=(UP,)),
         entry("set", "c"),

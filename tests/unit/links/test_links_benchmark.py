@@ -39,12 +39,12 @@ def test_what_could_not_be_measured_is_beyond_every_limit() -> None:
     assert lone_off(result(profile=LONE.name)) == math.inf
 
 
-def test_the_lone_packet_counts_on_its_own_line_only() -> None:
+def test_the_lone_packet_counts_on_its_own_link_only() -> None:
     assert lone_off(result(lone_s=0.0001)) == 0
     assert lone_off(result(lone_s=0.0001, profile=LONE.name)) > 20
 
 
-def test_the_worst_line_counts_and_the_peer_has_no_limits() -> None:
+def test_the_worst_link_counts_and_the_peer_has_no_limits() -> None:
     lone = result(lone_s=0.1, profile=LONE.name)
     found = {"relay": [result(), result(rate_bps=95_000), lone], PEER: [result(rate_bps=50_000)]}
     report = reported(found, 30.0)

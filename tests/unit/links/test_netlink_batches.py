@@ -57,7 +57,7 @@ def test_hundreds_of_requests_are_all_acknowledged() -> None:
     assert seen == list(range(1, 301))
 
 
-def test_the_first_refusal_is_told_with_what_was_wanted() -> None:
+def test_the_first_refusal_is_reported_with_what_was_wanted() -> None:
     with (
         kernel(lambda sequence: errno.EPERM if sequence >= 3 else 0) as (netlink, seen),
         pytest.raises(NetlinkError, match="cannot raise l2: Operation not permitted") as refused,

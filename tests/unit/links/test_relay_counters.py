@@ -1,4 +1,4 @@
-"""What the relay tells of its lateness."""
+"""The relay's counters of its lateness."""
 
 from testbed.links.relay.switch import Counters, Tally
 
@@ -45,7 +45,7 @@ def test_lateness_can_start_anew_while_packets_go_on_being_counted() -> None:
     assert report["late_p99_s"] == 0.00003
 
 
-def test_every_reason_for_a_drop_is_told() -> None:
+def test_every_reason_for_a_drop_is_reported() -> None:
     assert Tally().report() == {
         "forwarded": 0,
         "dropped_queue": 0,

@@ -34,12 +34,12 @@ def arrived(fates: list[tuple[int, int, int | Drop]]) -> list[tuple[int, int]]:
     return [(fate, size) for _, size, fate in fates if not isinstance(fate, Drop)]
 
 
-def test_a_lone_packet_takes_its_full_time_on_the_line() -> None:
+def test_a_lone_packet_takes_its_full_time_on_the_link() -> None:
     model = LinkModel(Shape(rate_bps=80_000), LARGE_QUEUE, Random(1))  # 10 kB/s
     assert model.on_packet(1000, now=5 * SECOND) == 5 * SECOND + 100 * MILLISECOND
 
 
-def test_delay_comes_after_the_line() -> None:
+def test_delay_comes_after_the_link() -> None:
     model = LinkModel(Shape(rate_bps=80_000, delay_s=0.25), LARGE_QUEUE, Random(1))
     assert model.on_packet(1000, now=0) == 350 * MILLISECOND
 
@@ -49,14 +49,14 @@ def test_without_a_rate_only_the_delay_counts() -> None:
     assert [model.on_packet(1514, now=7) for _ in range(3)] == [20 * MILLISECOND + 7] * 3
 
 
-def test_the_waiting_room_is_beside_the_packet_on_the_line() -> None:
+def test_the_queue_is_beside_the_packet_on_the_link() -> None:
     model = LinkModel(Shape(rate_bps=80_000), 2000, Random(1))
     fates = [model.on_packet(1000, now=0) for _ in range(4)]
     assert fates == [100 * MILLISECOND, 200 * MILLISECOND, 300 * MILLISECOND, Drop.QUEUE]
     assert model.on_packet(1000, now=100 * MILLISECOND) == 400 * MILLISECOND
 
 
-def test_an_idle_line_takes_a_packet_of_any_size() -> None:
+def test_an_idle_link_takes_a_packet_of_any_size() -> None:
     assert LinkModel(Shape(rate_bps=8_000), 0, Random(1)).on_packet(1514, now=0) is not Drop.QUEUE
 
 
@@ -82,7 +82,7 @@ def test_the_rate_is_never_exceeded_over_any_window(
 
 
 @given(arrivals, rates, st.floats(0, 0.2), st.floats(0, 0.2), st.floats(0, 0.9))
-def test_packets_arrive_in_order_and_never_before_line_and_delay_allow(
+def test_packets_arrive_in_order_and_never_before_rate_and_delay_allow(
     gaps_and_sizes: list[tuple[int, int]], rate: float, delay: float, jitter: float, loss: float
 ) -> None:
     shape = Shape(rate_bps=rate, delay_s=delay, jitter_s=jitter, loss=loss)
@@ -106,7 +106,7 @@ def test_every_packet_arrives_or_is_dropped_for_a_reason(
 
 
 @given(arrivals, rates, st.integers(1514, 20_000))
-def test_nobody_waits_longer_than_the_queue_is_long(
+def test_no_packet_waits_longer_than_the_queue_is_long(
     gaps_and_sizes: list[tuple[int, int]], rate: float, queue: int
 ) -> None:
     fates = run(LinkModel(Shape(rate_bps=rate), queue, Random(3)), gaps_and_sizes)
@@ -143,7 +143,7 @@ def test_jitter_spreads_the_delay_to_both_sides() -> None:
     assert 0.14 < max(delays) <= 0.15
 
 
-def test_a_line_that_was_cut_is_empty_when_it_comes_back() -> None:
+def test_a_link_that_was_cut_is_empty_when_it_comes_back() -> None:
     model = LinkModel(Shape(rate_bps=80_000, delay_s=1), 2000, Random(1))
     for _ in range(3):
         model.on_packet(1000, now=0)

@@ -39,7 +39,7 @@ AFTER = replace(
 )
 
 
-def test_a_row_tells_of_the_time_between_two_looks() -> None:
+def test_a_row_covers_the_time_between_two_samples() -> None:
     made = row(BEFORE, AFTER, [30_000, 10_000, 20_000_000, 40_000])
     assert made["t"] == 6 * SECOND
     assert made["span_s"] == 1.0
@@ -64,7 +64,7 @@ def counted(**buckets: int) -> tuple[int, ...]:
     return tuple(numbers)
 
 
-def test_a_row_tells_how_late_the_relay_was_meanwhile() -> None:
+def test_a_row_shows_how_late_the_relay_was_meanwhile() -> None:
     before = replace(BEFORE, relay_late=counted(b3=5))
     after = replace(AFTER, relay_late=counted(b3=7, b10=1), relay_peak_ns=900_000)
     made = row(before, after, [])
@@ -91,7 +91,7 @@ def test_in_a_limited_container_the_limit_counts_if_it_is_nearer(
     assert made["throttled_s"] == 0.05
 
 
-def test_a_machine_that_tells_nothing_still_has_rows() -> None:
+def test_a_machine_without_statistics_still_has_rows() -> None:
     silent = replace(
         BEFORE, ticks=None, running=None, memory_free_bytes=None, swapped_in_bytes=None
     )

@@ -20,7 +20,7 @@ def test_processor_time_is_idle_also_while_a_disk_is_waited_for() -> None:
 
 
 @pytest.mark.parametrize("text", [b"", b"cpu 1 2 3\n", b"intr 1 2 3 4 5 6 7 8 9\n"])
-def test_a_kernel_that_tells_nothing_of_its_processors_is_no_error(text: bytes) -> None:
+def test_a_kernel_without_processor_statistics_is_no_error(text: bytes) -> None:
     assert proc.ticks(text) is None
 
 
@@ -63,21 +63,21 @@ def test_the_relays_counts_become_upper_bounds() -> None:
     assert power_of_two_histogram([2, 0, 0, 5]) == [[1, 2], [8, 5]]
 
 
-def test_a_sleeper_that_is_woken_in_time_was_late_by_what_it_took() -> None:
+def test_a_wakeup_in_time_is_late_by_its_own_delay() -> None:
     wakeups = WakeupTimer(due_ns=100, period_ns=10)
     assert wakeups.on_wakeup(103) == [3]
     assert wakeups.due_ns == 110
     assert wakeups.on_wakeup(109) == []
 
 
-def test_each_time_that_a_held_up_sleeper_has_missed_counts() -> None:
+def test_each_missed_wakeup_counts() -> None:
     wakeups = WakeupTimer(due_ns=0, period_ns=10 * MS)
     assert wakeups.on_wakeup(35 * MS) == [35 * MS, 25 * MS, 15 * MS, 5 * MS]
     assert wakeups.due_ns == 40 * MS
 
 
 @given(st.lists(st.integers(0, 10**9), max_size=50), st.integers(1, 10**8))
-def test_whenever_a_sleeper_wakes_the_next_time_lies_ahead_and_none_is_forgotten(
+def test_after_any_wakeup_the_next_time_lies_ahead_and_none_is_forgotten(
     steps: list[int], period_ns: int
 ) -> None:
     wakeups = WakeupTimer(due_ns=period_ns, period_ns=period_ns)
@@ -129,7 +129,7 @@ def test_no_limit_or_one_beyond_the_machine_is_none(tmp_path: Path, text: str) -
     assert find_limit(4, tmp_path) is None
 
 
-def test_a_limit_whose_use_nobody_tells_is_not_judged(tmp_path: Path) -> None:
+def test_a_limit_without_usage_statistics_is_not_judged(tmp_path: Path) -> None:
     (tmp_path / "cpu.max").write_text("100000 100000\n")
     limit = find_limit(4, tmp_path)
     assert limit is not None

@@ -34,7 +34,7 @@ def rows_of(file: Path) -> list[dict]:
     return [json.loads(line) for line in file.read_text().splitlines()]
 
 
-def test_a_monitor_writes_rows_until_it_is_told_to_stop(watching, tmp_path, wait_until):
+def test_a_monitor_writes_rows_until_a_stop_request(watching, tmp_path, wait_until):
     file = tmp_path / "machine.jsonl"
     monitor = watching(file)
     wait_until(lambda: file.exists() and len(rows_of(file)) >= 2, 30)
@@ -51,7 +51,7 @@ def test_a_monitor_writes_rows_until_it_is_told_to_stop(watching, tmp_path, wait
     assert monitor._process.wait(10) == 0
 
 
-def test_a_monitor_tells_what_relay_and_capture_have_written_for_it(watching, tmp_path, wait_until):
+def test_a_monitor_reports_the_shared_counters_of_relay_and_capture(watching, tmp_path, wait_until):
     memory = make_shared_memory()
     try:
         environment = {VARIABLE: f"/proc/{os.getpid()}/fd/{memory}"}
@@ -63,9 +63,9 @@ def test_a_monitor_tells_what_relay_and_capture_have_written_for_it(watching, tm
         shared.relay_peak_ns[0] = 15_000
         shared.relay_late[4] = 3
         wait_until(lambda: any(row["relay_forwarded"] for row in rows_of(file)), 30)
-        (told, *_) = [row for row in rows_of(file) if row["relay_forwarded"]]
-        assert told["capture_dropped"] == 5
-        assert (told["relay_forwarded"], told["relay_late_max_s"]) == (3, 1.5e-05)
+        (row, *_) = [each for each in rows_of(file) if each["relay_forwarded"]]
+        assert row["capture_dropped"] == 5
+        assert (row["relay_forwarded"], row["relay_late_max_s"]) == (3, 1.5e-05)
     finally:
         os.close(memory)
 

@@ -41,7 +41,7 @@ def test_without_a_keeper_a_process_writes_for_itself() -> None:
         assert shared.capture_dropped == 3
 
 
-def test_the_relays_peak_is_told_once() -> None:
+def test_the_relays_peak_is_reported_once() -> None:
     shared = private_counters()
     counters = Counters(shared)
     for late_ns in (5_000, 90_000, 20_000):

@@ -76,7 +76,7 @@ def moments(lab: Lab, way: ways.Series) -> list[tuple[str, int]]:
 
 
 @pytest.mark.parametrize("lab", LABS, ids=lambda lab: lab.name)
-def test_every_way_of_sending_hears_the_same_at_every_scale(lab: Lab) -> None:
+def test_every_way_of_sending_gets_the_same_messages_at_every_scale(lab: Lab) -> None:
     whole = moments(FULL.labs[0], ways.DEFAULT)
     expected = [moment for moment in whole if moment[1] < lab.seconds * 10**9]
     for way in {cell.series for cell in lab.cells}:

@@ -33,7 +33,7 @@ def test_the_thesis_found_about_what_its_model_says(way: ways.Series) -> None:
     assert LARGEST_DELAY_S[way.key] == pytest.approx(said.before_s + said.each_s, rel=0.1)
 
 
-def test_default_has_a_bound_only_where_the_line_carries_what_is_offered() -> None:
+def test_default_has_a_bound_only_where_the_link_carries_what_is_offered() -> None:
     assert bound(ways.DEFAULT, 10_000) is None
     assert bound(ways.DEFAULT, 11_000) is not None
 
@@ -44,7 +44,7 @@ def test_at_7_kbps_the_delay_of_default_grows_by_half_a_second_each_second() -> 
 
 
 @given(st.floats(1_000, 1e6), st.sampled_from(ways.ALL))
-def test_a_faster_line_is_never_worse(rate: float, way: ways.Series) -> None:
+def test_a_faster_link_is_never_worse(rate: float, way: ways.Series) -> None:
     assert load(rate * 1.1) < load(rate)
     slow, fast = bound(way, rate), bound(way, rate * 1.1)
     if slow is not None:

@@ -20,13 +20,13 @@ nodes:
 def task(folder: Path, **more: Any) -> dict[str, Any]:
     file = folder / "valley.yaml"
     file.write_text(VALLEY)
-    told: dict[str, Any] = {
+    request: dict[str, Any] = {
         "name": "valley-c1",
         "overrides": [],
         "file": str(file),
         "scenario": None,
     }
-    return {**told, "backend": "netns", "texts": digest_of([file]), **more}
+    return {**request, "backend": "netns", "texts": digest_of([file]), **more}
 
 
 def test_a_lab_of_somebody_else_is_neither_taken_over_nor_taken_down(
@@ -45,9 +45,9 @@ def test_a_lab_of_somebody_else_is_neither_taken_over_nor_taken_down(
 def test_a_file_that_is_edited_while_a_sweep_runs_fails_the_cell(
     tmp_path: Path, places: Path
 ) -> None:
-    told = task(tmp_path, backend="simulated")
-    assert worker.answer(told)["run"]
+    request = task(tmp_path, backend="simulated")
+    assert worker.answer(request)["run"]
     (tmp_path / "valley.yaml").write_text(VALLEY + "seed: 9\n")
-    outcome = worker.answer(told)
+    outcome = worker.answer(request)
     assert outcome["run"] is None
     assert "was edited while the sweep ran" in outcome["error"]
