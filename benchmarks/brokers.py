@@ -201,12 +201,12 @@ def beside_mosquitto(report: Report, folder: Path, asked: Asked) -> None:
     """Alerts on 3G links through our overlay and through mosquitto, with and without a backlog."""
     halls, sites = OurValley(HALLS), OurValley(SITES)
     hubs = [MqttValley("mosquitto"), MqttValley("mosquitto, two connections", two=True)]
-    everybody: list[Contestant] = [halls, sites, *hubs]
-    for contestant in everybody:
+    contestants_here: list[Contestant] = [halls, sites, *hubs]
+    for contestant in contestants_here:
         contestant.check()
     with Valleys(folder) as valleys:
         for title in (BACKLOG, QUIET):
-            for contestant in everybody:
+            for contestant in contestants_here:
                 sent = timelines(asked.play_s, SEED, backlog=title is BACKLOG)
                 valleys.add(title, contestant, sent)
         valleys.up()

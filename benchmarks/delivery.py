@@ -140,8 +140,8 @@ def rates(report: Report, folder: Path, asked: Asked) -> None:
         LinkKind(NARROW_NAME, asked.shape(NARROW)),
         LinkKind("20 kB/s", asked.shape(WIDER)),
     ]
-    everybody = [*contestants.ours(), *contestants.others()]
-    found = race(report, folder, asked, links, everybody)
+    candidates = [*contestants.ours(), *contestants.others()]
+    found = race(report, folder, asked, links, candidates)
     compare(report, {row.name: row for row in found[NARROW_NAME]})
 
 
@@ -165,12 +165,12 @@ def compare(report: Report, rows: dict[str, Row]) -> None:
 def jumbo(report: Report, folder: Path, asked: Asked) -> None:
     """Packets of 9,000 bytes (thesis, 6.6)."""
     link = LinkKind("20 kB/s, MTU 9000", asked.shape(WIDER), mtu=9000)
-    everybody = [
+    candidates = [
         *contestants.ours(),
         *contestants.fitted_to_the_packet(),
         *contestants.others(),
     ]
-    race(report, folder, asked, [link], everybody)
+    race(report, folder, asked, [link], candidates)
 
 
 def background(report: Report, folder: Path, asked: Asked) -> None:
@@ -197,8 +197,8 @@ def pi_zero(report: Report, folder: Path, asked: Asked) -> None:
     board = limits(BOARDS["pi-zero"], core_speed())
     report.details["pi-zero"] = board.in_words()
     link = LinkKind(f"7 kB/s, a Pi Zero, {SMALL_QUEUE // 1000} kB of queue", asked.shape(NARROW))
-    everybody = [*contestants.ours(SMALL_QUEUE), *contestants.others()]
-    race(report, folder, asked, [link], everybody, board)
+    candidates = [*contestants.ours(SMALL_QUEUE), *contestants.others()]
+    race(report, folder, asked, [link], candidates, board)
 
 
 def race(
@@ -206,14 +206,14 @@ def race(
     folder: Path,
     asked: Asked,
     links: Sequence[LinkKind],
-    everybody: Sequence[Contestant],
+    candidates: Sequence[Contestant],
     board: Limits | None = None,
 ) -> dict[str, list[Row]]:
     """All contestants on each kind of link, all at the same time."""
-    chosen = [one for one in everybody if not asked.only or one.name in asked.only]
+    chosen = [one for one in candidates if not asked.only or one.name in asked.only]
     if not chosen:
-        names = ", ".join(one.name for one in everybody)
-        raise InputError(f"nobody of {', '.join(asked.only)} takes part", f"there is {names}")
+        names = ", ".join(one.name for one in candidates)
+        raise InputError(f"none of {', '.join(asked.only)} takes part", f"there is {names}")
     for contestant in chosen:
         contestant.check()
     slowest = min(link.down.rate_bps or 0 for link in links) / 8

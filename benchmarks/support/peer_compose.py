@@ -1,7 +1,7 @@
 """The peer of the docker backend: docker-compose with the very same containers on a plain bridge, without shaping.
 
 Image, command, rights and mounts are those of `testbed.backends.docker.backend`. Each container's process starts
-and waits at its gate; here nobody opens it, wires, shapes or captures a link, or waits until nodes are connected.
+and waits at its gate; here it stays closed, no link is wired, shaped or captured, and nothing waits for connections.
 """
 
 import json

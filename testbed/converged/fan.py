@@ -13,7 +13,7 @@ not choose support nodes by vector otherwise). For a publication of priority p t
 
 Why it works. Membership vectors are random in key space, so PSG-TBPS' start nodes are scattered: some subscribers are
 near to many of them and some to none, and since no start node knows what the others reach, each one has to serve
-everybody. Stretches of keys do not overlap and leave no gap: a subscriber has exactly one helper, gets the message
+all. Stretches of keys do not overlap and leave no gap: a subscriber has exactly one helper, gets the message
 exactly once, and a publication costs one message per subscriber at every priority, which nothing can undercut (and not
 more than SG-TBPS, whose way to the first subscriber leads through publishers). At priority 5 a part has about four
 members. In such a part most helpers reach everyone directly, so that hardly anyone is farther than two hops. If a

@@ -141,8 +141,8 @@ def _add_rows(found: Levelled, head: Row, when: str, areas: Areas, moves: int) -
     here = {"give": head["give"], "trial": head["trial"], "when": when}
     for first in range(0, len(loads), GROUP):
         group = loads[first : first + GROUP]
-        told = {"from_node": first, "load": float(group.mean()), "largest": int(group.max())}
-        found.nodes.append({**here, **told})
+        group_row = {"from_node": first, "load": float(group.mean()), "largest": int(group.max())}
+        found.nodes.append({**here, **group_row})
     bins = np.bincount(np.minimum(loads // BIN, LAST_BIN // BIN), minlength=LAST_BIN // BIN + 1)
     for place, count in enumerate(bins.tolist()):
         found.histogram.append({**here, "from_load": place * BIN, "nodes_in": count})

@@ -20,7 +20,7 @@ COLUMN, ROW, LEVEL_GAP = 74, 34, 14
 LETTER, NAMES = 6.5, 15  # width of a letter of a name, and height of the row of names
 RADIUS = 13
 STUB = 26  # of the ring, beyond its ends
-DASHED = "dashed: to the owner of the place and of the topic's home, which match it; solid: to who wants it"
+DASHED = "dashed: to the owner of the place and of the topic's home, which match it; solid: to subscribers"
 ARC, FLAT, AGAIN = (
     0.2,
     12,
@@ -67,12 +67,12 @@ def svg(simulated: SimulatedOverlay) -> str:
     for hop, depth in zip(simulated.hops, depths, strict=True):
         parts.append(_arc(hop, places, bottom, depth))
     parts += _legend(simulated, height - 20)
-    told = title(simulated)
-    longest = 28 + LETTER * len(told)
+    heading = title(simulated)
+    longest = 28 + LETTER * len(heading)
     if simulated.areas:
         parts.append(f'<text class="quiet" x="14" y="{height}">{DASHED}</text>')
         height, longest = height + 22, max(longest, 28 + LETTER * len(DASHED))
-    return sheet(max(width, longest), height, told, OF_MAPS if simulated.areas else STYLE, parts)
+    return sheet(max(width, longest), height, heading, OF_MAPS if simulated.areas else STYLE, parts)
 
 
 def lists(peers: Sequence[DrawnPeer], level: int) -> list[tuple[str, tuple[DrawnPeer, ...]]]:

@@ -1,7 +1,7 @@
 """Links as wholes: made, configured, shaped, raised and removed in batches, for the keeper that lives in the core.
 
 The core is a router: it holds one route a node and the gateway's address, and nothing else. A node sends to the gateway
-whatever is for the lab. Both ends know each other's MAC address from the start, so nobody ever asks by ARP.
+whatever is for the lab. Both ends know each other's MAC address from the start, so no ARP requests are sent.
 A link behind a router ends in that router's namespace, which passes on whatever is for others through its own link.
 """
 

@@ -101,12 +101,12 @@ class Stopping:
 #
 # SG-TBPS: a topic's nodes come by messages, in a graph in which all others stand. Nodes that stand take no part in the
 # topic. They answer and pass on what reaches them, but they look after nothing by themselves: else each would wake its
-# neighbours, and the whole overlay would run, only to find that all is as it was. The topic's nodes look after their
+# neighbours, and the whole overlay would run, only to find that nothing has changed. The topic's nodes check their
 # neighbours all the time, however long nothing changes.
 #
 # Scribe: all nodes stand, the topic's too, since their keys are their numbers and no topic changes them. So each takes
-# itself for a root at once if it is one, and the graph needs no care. What a topic makes necessary is done by
-# everybody, at Scribe's own pace: nodes on the way of a join become part of the tree and renew it.
+# itself for a root at once if it is one, and the graph needs no care. Every node does what
+# a topic needs, at Scribe's own pace: nodes on the way of a join become part of the tree and renew it.
 
 
 NEVER_S = 1e9  # between two ticks of a passive node

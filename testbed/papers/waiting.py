@@ -160,12 +160,12 @@ def _readings(lab: SimulatedLab, begin_ns: int) -> Iterator[Row]:
     """All that the office's application was handed."""
     gauges = {node.number: node.name for node in lab.topology.nodes}
     for line in lab.nodes[OFFICE].log.lines:
-        told = json.loads(line)
-        if told["event"] == "receive":
+        record = json.loads(line)
+        if record["event"] == "receive":
             yield {
-                "gauge": gauges[told["origin"]],
-                "published_s": (told["published_ns"] - EPOCH_NS - begin_ns) / SECOND,
-                "came_s": (told["t"] - EPOCH_NS - begin_ns) / SECOND,
+                "gauge": gauges[record["origin"]],
+                "published_s": (record["published_ns"] - EPOCH_NS - begin_ns) / SECOND,
+                "came_s": (record["t"] - EPOCH_NS - begin_ns) / SECOND,
             }
 
 

@@ -1,7 +1,7 @@
 """Our nodes in the valley: several brokers that form an overlay, preemptive on all links.
 
 `halls`: brokers are where mosquitto would be, on fast links, and clients call them over their 3G links. `sites`: there
-is nobody in the middle; each place has a broker of its own behind the 3G link that it shares with the client.
+is no broker in the middle; each place has a broker of its own behind the 3G link that it shares with the client.
 """
 
 import json

@@ -173,7 +173,7 @@ class Formation:
 def measure_formation(lab: BenchmarkLab, brokers: int) -> Formation:
     """Bring the lab up, then look at its brokers until their graph is right.
 
-    Not sooner: to tell its whole graph costs each broker time, which it needs to find its place.
+    Not sooner: to report its whole graph costs each broker time, which it needs to find its place.
     """
     up_s = lab.up()
     ended, found = _until_exact(lab, brokers)

@@ -46,7 +46,7 @@ def run_lab(
     `interrupted` is asked whenever something happens; KeyboardInterrupt if so. It is taken down all the same.
     """
 
-    def tell(event: Event) -> None:
+    def forward(event: Event) -> None:
         if interrupted():
             raise KeyboardInterrupt
         emit(event)
@@ -55,9 +55,9 @@ def run_lab(
     source.write_text(lab.text)
     topology = load(source)
     try:
-        record = bring_up(topology, source, backend, tell)
+        record = bring_up(topology, source, backend, forward)
         update_manifest(record.run_place, paper=lab.sheet)
-        play(record, tell, overloaded=lab.overloaded)
+        play(record, forward, overloaded=lab.overloaded)
     finally:
         if topology.name in lab_names():
             bring_down(topology.name, emit)
@@ -77,12 +77,12 @@ def run_side_by_side(
     stop, lock = Flag(), Lock()
 
     def voice(for_all: bool) -> Emit:
-        def tell(event: Event) -> None:
+        def forward(event: Event) -> None:
             if for_all or isinstance(event, Warned):
                 with lock:
                     emit(event)
 
-        return tell
+        return forward
 
     with ThreadPoolExecutor(len(labs)) as threads:
         running = [

@@ -49,7 +49,7 @@ def tcp(address: str) -> socket.socket:
     slow one with long round trips costs a twentieth of the rate.
     """
     sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
-    with suppress(OSError):  # not there, or not for everybody: then as it is
+    with suppress(OSError):  # missing or not permitted: use the default
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CONGESTION, b"cubic")
     sock.setblocking(False)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -83,7 +83,7 @@ def missed(sock: socket.socket) -> int:
 
 
 def _enlarge_buffer(sock: socket.socket, option: int, as_root: int) -> None:
-    """A large buffer; in a user namespace as large as the system lets everybody have it."""
+    """A large buffer; in a user namespace as large as the system allows without privileges."""
     sock.setsockopt(socket.SOL_SOCKET, option, _BUFFER_BYTES)
     with suppress(PermissionError):
         sock.setsockopt(socket.SOL_SOCKET, as_root, _BUFFER_BYTES)
