@@ -70,7 +70,7 @@ def empty_network() -> Iterator[int]:
 
 
 def silence(ns_fd: int) -> None:
-    """No IPv6 chatter (router solicitations, multicast reports): captures hold the lab's own packets only."""
+    """Switch IPv6 off (router solicitations, multicast reports): captures hold the lab's own packets only."""
     with inside(ns_fd):
         for group in ("all", "default"):
             switch = Path(f"/proc/sys/net/ipv6/conf/{group}/disable_ipv6")
@@ -118,7 +118,7 @@ def _become_root_of_a_user_namespace() -> None:
 
 
 def refusal_hint(unprivileged: bool) -> str:
-    """Which setting of this machine stands in the way, and the command that changes it."""
+    """Which setting of this machine forbids it, and the command that changes it."""
     if not unprivileged:
         return "in a container, give it --cap-add SYS_ADMIN,NET_ADMIN, or run as an ordinary user"
     if (setting := refusing_setting()) is not None:

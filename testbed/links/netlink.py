@@ -56,7 +56,7 @@ class Request:
 
 
 class Netlink:
-    """A conversation with the kernel about one network namespace."""
+    """A netlink socket of one network namespace."""
 
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
@@ -84,7 +84,7 @@ class Netlink:
             raise refused
 
     def ask_all(self, kind: int, body: bytes) -> Iterator[bytes]:
-        """What the kernel has of a kind: the answers' bodies."""
+        """Dump all objects of a kind: the answers' bodies."""
         self._sequence += 1
         flags = NLM_F_REQUEST | _NLM_F_DUMP
         length = _HEADER.size + len(body)
@@ -118,7 +118,7 @@ def _acknowledgements(data: bytes) -> Iterator[tuple[int, int]]:
 
 @contextmanager
 def netlink(ns_fd: int | None = None) -> Iterator[Netlink]:
-    """A conversation about the namespace behind the descriptor; None: this process's own."""
+    """A netlink socket of the namespace behind the descriptor; None: this process's own."""
     if ns_fd is None:
         sock = _open()
     else:

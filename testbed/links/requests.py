@@ -36,7 +36,7 @@ _ONE = 32  # prefix length of a single address
 
 
 def add_veth(name: str, name_mac: str, peer: str, peer_ns: int, peer_mac: str, mtu: int) -> Request:
-    """A pair of interfaces; the peer is born inside the other namespace."""
+    """Make a veth pair; the kernel makes the peer inside the other namespace."""
     other = b"".join(
         (
             m.about_link(),
@@ -63,7 +63,7 @@ def add_veth(name: str, name_mac: str, peer: str, peer_ns: int, peer_mac: str, m
 
 
 def delete_link(name: str) -> Request:
-    """Remove an interface, and a veth's peer with it; none is fine."""
+    """Remove an interface, and a veth's peer with it; a missing one is no error."""
     body = m.about_link() + m.text(_IFLA_IFNAME, name)
     return Request(f"remove link {name}", _DELLINK, 0, body, frozenset({errno.ENODEV}))
 
@@ -98,7 +98,7 @@ def describe(name: str, alias: str, mtu: int, mac: str, *, forwards: bool) -> Re
 
 
 def add_address(index: int, name: str, address: str) -> Request:
-    """An IPv4 address without a network around it; it may be there already."""
+    """Add an IPv4 address without a network; it may exist already."""
     body = b"".join(
         (
             m.about_address(index, _ONE),
@@ -123,7 +123,7 @@ def add_neighbour(index: int, address: str, mac: str) -> Request:
 
 
 def route_to_neighbour(index: int, address: str) -> Request:
-    """One address is at the other end of this interface."""
+    """Route one address to the other end of this interface."""
     body = b"".join(
         (
             m.about_route(_ONE, _RT_TABLE_MAIN, _SCOPE_LINK, _UNICAST),
@@ -135,7 +135,7 @@ def route_to_neighbour(index: int, address: str) -> Request:
 
 
 def route_through(index: int, network: str, prefix_length: int, gateway: str) -> Request:
-    """A network is behind the gateway, which is at the other end of this interface."""
+    """Route a network through the gateway at the other end of this interface."""
     body = b"".join(
         (
             m.about_route(prefix_length, _RT_TABLE_MAIN, _SCOPE_UNIVERSE, _UNICAST, _RTNH_F_ONLINK),
@@ -161,7 +161,7 @@ def refuse_otherwise(address: str) -> Request:
 
 
 def delete_route(address: str) -> Request:
-    """The best route to one address goes; none is fine."""
+    """Delete the best route to one address; a missing one is no error."""
     body = b"".join(
         (
             m.about_route(_ONE, _RT_TABLE_MAIN, _SCOPE_NOWHERE, _UNSPECIFIED),
@@ -179,7 +179,7 @@ def add_rule(source: str, table: int) -> Request:
 
 
 def delete_rule(source: str, table: int) -> Request:
-    """The inverse; none is fine."""
+    """Undo it; a missing one is no error."""
     gone = frozenset({errno.ENOENT})
     return Request(f"watch {source} no more", _DELRULE, 0, _rule(source, table), gone)
 
@@ -190,7 +190,7 @@ def add_blackhole(address: str, table: int) -> Request:
 
 
 def delete_blackhole(address: str, table: int) -> Request:
-    """The inverse; none is fine."""
+    """Undo it; a missing one is no error."""
     gone = frozenset({errno.ESRCH})
     return Request(f"let packets to {address} pass", _DELROUTE, 0, _blackhole(address, table), gone)
 

@@ -28,7 +28,7 @@ from testbed.links.shaping import shapers
 from testbed.links.spec import GATEWAY_MAC, Attachment, LinkSpec, by_far_end
 from testbed.topology.model import Emulator
 
-# Whether interfaces can carry packets now: they are up, and so is the other end of their cable.
+# Whether interfaces can carry packets now: they are up, and so are their peers.
 
 
 _GETLINK = 18
@@ -40,7 +40,7 @@ _UNKNOWN, _UP = 0, 6
 
 
 def running(kernel: Netlink) -> set[int]:
-    """Numbers of the interfaces that the kernel has switched through."""
+    """Numbers of the interfaces whose operational state is up."""
     question = m.about_link() + m.u32(_IFLA_EXT_MASK, _SKIP_STATISTICS)
     return {
         index for index, state in map(_state, kernel.ask_all(_GETLINK, question)) if state == _UP
@@ -76,7 +76,7 @@ _SWITCHES = (
 
 
 def switch_off(ifname: str) -> None:
-    """All offloads of an interface of the current namespace; what it cannot do in the first place is fine."""
+    """Switch off all offloads of an interface of the current namespace; an unsupported offload is no error."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
         for switch in _SWITCHES:
             value = ctypes.create_string_buffer(struct.pack("=II", switch, 0), 8)
@@ -90,18 +90,18 @@ def switch_off(ifname: str) -> None:
 
 NODE_IF = "eth0"
 _LOOPBACK = "lo"
-_RUNNING_S = 10.0  # the kernel switches a cable on some time after both ends are up
+_RUNNING_S = 10.0  # the kernel reports the carrier some time after both ends are up
 _PAUSE_S = 0.002
 
 
 def make_core() -> None:
-    """What the core has before it has links."""
+    """Prepare the core before it has links."""
     with netlink() as core:
         core.do([requests.raise_link(_LOOPBACK)])
 
 
 def make_veths(links: Sequence[Attachment]) -> None:
-    """The kernel's own links: eth0 in the node's namespace, the other end in the core or the router, both down."""
+    """Make veth links: eth0 in the node's namespace, the other end in the core or the router, both down."""
     for far_fd, ending_there in by_far_end(links):
         with _at(far_fd) as far:
             far.do([_veth(link) for link in ending_there])
@@ -113,7 +113,7 @@ def _veth(link: Attachment) -> Request:
 
 
 def configure(links: Sequence[Attachment]) -> None:
-    """Addresses and aliases; offloads off. The links stay down."""
+    """Set addresses and aliases, and switch offloads off. The links stay down."""
     with _at(None) as core:
         core.do(_gateway_addresses(links))
     for far_fd, ending_there in by_far_end(links):
@@ -128,7 +128,7 @@ def configure(links: Sequence[Attachment]) -> None:
 
 
 def _gateway_addresses(links: Sequence[Attachment]) -> list[Request]:
-    """The core answers under this address: that a packet is too large, or that there is no such node."""
+    """The address of the core's ICMP answers: packet too large, or no such node."""
     loopback = socket.if_nametoindex(_LOOPBACK)
     found = {link.spec.gateway for link in links}
     return [requests.add_address(loopback, _LOOPBACK, gateway) for gateway in sorted(found)]
@@ -156,7 +156,7 @@ def shape(
     states: Sequence[tuple[Attachment, DirectionState, DirectionState]],
     seed: int | None,
 ) -> None:
-    """Up and down by the kernel: `up` where the node sends, `down` where the core or the router does."""
+    """Shape both directions in the kernel: `up` where the node sends, `down` where the core or the router does."""
 
     def wanted(spec: LinkSpec, ifname: str, state: DirectionState, label: str) -> list[Request]:
         chance = direction_random(seed, spec.node, label).getrandbits(64)
@@ -175,7 +175,7 @@ def shape(
 
 
 def raise_links(emulator: Emulator | None, links: Sequence[Attachment]) -> None:
-    """Both ends up, with their routes, those nearer to the core first: from now on packets flow."""
+    """Raise both ends and add their routes, nearer to the core first: from now on packets flow."""
     behind = [link for link in links if link.router is not None]
     _raise_at(None, emulator, [link for link in links if link.router is None])
     with _at(None) as core:
@@ -192,7 +192,7 @@ def _raise_at(far_fd: int | None, emulator: Emulator | None, links: Sequence[Att
         for link in links:
             with _at(link.ns_fd) as node:
                 node.do(_open_node_end(link.spec))
-        if emulator is not Emulator.RELAY:  # a tap has no cable
+        if emulator is not Emulator.RELAY:  # a tap has no carrier
             _wait_for_carrier(far, [link.spec.far_if for link in links])
 
 
@@ -222,7 +222,7 @@ def _open_node_end(spec: LinkSpec) -> list[Request]:
 
 
 def _wait_for_carrier(kernel: Netlink, ifnames: Sequence[str]) -> None:
-    """Until the kernel has noticed that the other ends are up: before, it drops silently what is sent there.
+    """Wait until the kernel has noticed that the other ends are up: before, it silently drops what is sent there.
 
     It does so in its own time, some milliseconds later; one first packet in ten was lost without this.
     """
@@ -238,7 +238,7 @@ def _wait_for_carrier(kernel: Netlink, ifnames: Sequence[str]) -> None:
 
 
 def remove(links: Sequence[Attachment]) -> None:
-    """Routes and both ends; what is gone already is fine."""
+    """Remove routes and both ends; a missing one is no error."""
     with _at(None) as core:
         behind = [link.spec for link in links if link.router is not None]
         core.do([requests.delete_route(spec.address) for spec in behind])
@@ -253,7 +253,7 @@ def remove(links: Sequence[Attachment]) -> None:
 def _close_far_end(spec: LinkSpec) -> list[Request]:
     closing = [requests.delete_link(spec.far_if)]
     if spec.behind is not None:
-        closing.append(requests.delete_route(spec.address))  # the one that refuses
+        closing.append(requests.delete_route(spec.address))  # the unreachable route
     return closing
 
 
@@ -276,7 +276,7 @@ def ns_path(ns_fd: int | None) -> str:
 
 @contextmanager
 def _at(ns_fd: int | None) -> Iterator[Netlink]:
-    """A conversation about a namespace, inside it; None: about the core, which this process is in."""
+    """A netlink socket inside a namespace; None: in the core, which this process is in."""
     if ns_fd is None:
         with netlink() as kernel:
             yield kernel

@@ -69,20 +69,20 @@ class Owner(Protocol):
     sides: "dict[Side, None]"  # its connections
 
     def later(self, call: Callable[[Any], object], argument: Any) -> None:
-        """The processor does this when it has done all before."""
+        """Call this when the processor has finished what is queued before."""
 
     def handle(self, link: SimulatedLink, message: Message, arrived: int) -> None:
         """A message came in."""
 
     def link_up(self, link: SimulatedLink) -> None:
-        """Both sides have said HELLO."""
+        """The handshake is complete: the link is up."""
 
     def link_down(self, link: SimulatedLink, ending: Ending) -> None:
         """The link is gone."""
 
 
 class Side:
-    """What one node has of the connection."""
+    """One node's side of the connection."""
 
     def __init__(self, owner: Owner, endpoint: Endpoint, outgoing: Flow) -> None:
         self.owner = owner
@@ -97,16 +97,16 @@ class Side:
         owner.sides[self] = None
 
     def send_http(self, item: str, size: int) -> None:
-        """A message of HTTP."""
+        """Send an HTTP message."""
         self._outgoing.ledger.note_protocol(self.endpoint.sender.written, size)
         self.endpoint.write(size, item)
 
     def send_hello(self, hello: bytes) -> None:
-        """HELLO."""
+        """Send HELLO."""
         write(self.endpoint, self._outgoing, Chunk(hello))
 
     def open(self, peer: str, method: LinkMethod, scheduler: Scheduler) -> None:
-        """From now on it is a link."""
+        """Make a link of the connection."""
         self.link = SimulatedLink(
             self.owner.loop,
             peer,
@@ -120,7 +120,7 @@ class Side:
         self.owner.link_up(self.link)
 
     def receive_with(self, take: Callable[[Any], None]) -> None:
-        """What comes is taken by this, when the processor has time."""
+        """Pass what comes to `take`, when the processor has time."""
 
         def on_item(item: Any) -> None:
             self.owner.later(work, (item, self.owner.loop.now))
@@ -237,7 +237,7 @@ class Side:
 
 @lru_cache
 def handshake_sizes(host: str, port: int, labelled: bool) -> tuple[int, int]:
-    """Bytes of the request and of the answer."""
+    """Sizes of the HTTP request and response."""
     offered, accepted = (
         [label_extension.Offer()] if labelled else None,
         [label_extension.Acceptance()],
@@ -247,7 +247,7 @@ def handshake_sizes(host: str, port: int, labelled: bool) -> tuple[int, int]:
     return len(request.serialize()), len(response.serialize())
 
 
-# Connecting to a broker in virtual time: TCP, HTTP, both HELLOs, and it is a link; what `nodes.runtime.dialing` is.
+# Connecting to a broker: TCP, HTTP, both HELLOs, then a link; as `nodes.runtime.dialing` does.
 
 
 REFUSED = "[Errno 111] Connect call failed ({host!r}, {port})"  # as asyncio words it
@@ -258,7 +258,7 @@ Connect = Callable[[str, int], Side]  # to the broker of this name; and the size
 
 
 class Dial:
-    """One try; `queue` is what waits for the link. `on_failed` gets the reason if there is none.
+    """One attempt to connect; `queue` holds messages for the link. `on_failed` gets the reason if there is none.
 
     `before_proof` may hold back this side's proof, and with it the link.
     """
@@ -279,7 +279,7 @@ class Dial:
         self.broker = broker
         self.queue = queue
         self.side = side
-        self.answered = False  # the other side speaks: the connection will stand in a moment
+        self.answered = False  # the other side has answered: the link will be up in a moment
         self._method = method
         self._before_proof = before_proof
         self._caller = Caller(Identity.of(side.owner.config), broker.name, FIXED_NONCES[0])

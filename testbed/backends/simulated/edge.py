@@ -34,7 +34,7 @@ class Disk:
 
 
 class SimulatedEdge(SimulatedNode):
-    """The shell of a node at the edge."""
+    """A sensor or subscriber."""
 
     core: Edge
 

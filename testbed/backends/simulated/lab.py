@@ -73,7 +73,7 @@ class BackgroundTraffics:
     def begin(
         self, number: int, nodes: tuple[str, ...], to: str, rate_bps: float, size: int
     ) -> None:
-        """From each of these nodes."""
+        """Begin background traffic from each of these nodes."""
         self._on[number] = [
             BackgroundTraffic(self._loop, self._make_flow(name, to), rate_bps, size)
             for name in nodes
@@ -86,7 +86,7 @@ class BackgroundTraffics:
 
 
 class SimulatedLab:
-    """Everything that a topology asks for, at the beginning of its time."""
+    """The links and nodes of a topology in virtual time."""
 
     def __init__(self, topology: Topology, run: RunPlace, service_ns: int) -> None:
         self.topology = topology
@@ -108,7 +108,7 @@ class SimulatedLab:
         self._run, self._service_ns = run, service_ns
         self._logs = {node.name: SimulatedLog(self.loop, node.name) for node in topology.ours}
         self._disks = {node.name: Disk() for node in topology.ours}
-        self._received_before: Counter[str] = Counter()  # by those that are no more
+        self._received_before: Counter[str] = Counter()  # by earlier processes of the node
         self._on_received: dict[str, Callable[[], None]] = {}
         self.nodes: dict[str, SimulatedNode] = {
             node.name: self._node(node) for node in topology.ours
@@ -124,9 +124,9 @@ class SimulatedLab:
 
     # Faults and changes
 
-    def apply(self, action: TimedAction) -> None:
-        """Nodes or links fail, or are mended, now."""
-        match action.kind:
+    def apply(self, incident: Incident) -> None:
+        """Apply a fault or its repair now."""
+        match incident.kind:
             case ActionKind.CRASH:
                 for name in action.nodes:
                     self.nodes[name].crash()
@@ -165,7 +165,7 @@ class SimulatedLab:
             self.change_links(apply_order(order, now, configured, SIMULATED))
 
     def change_links(self, links: Mapping[str, LinkState]) -> None:
-        """Shapes and cuts of these links from now on."""
+        """Set shapes and cuts of these links."""
         for name, link in links.items():
             self.links[name] = link
             mtu = self._mtu(self.topology.node(name))
@@ -175,7 +175,7 @@ class SimulatedLab:
                 simulated.set_cut(now.cut)
 
     def go(self) -> None:
-        """All nodes begin."""
+        """Start all nodes."""
         for node in self.nodes.values():
             node.go()
 
@@ -201,7 +201,7 @@ class SimulatedLab:
         return [name for name, node in self.nodes.items() if not node.ready]
 
     def stop(self) -> None:
-        """The time ends."""
+        """End the simulation."""
         for node in self.nodes.values():
             node.stop()
 
@@ -253,7 +253,7 @@ class SimulatedLab:
         return Flow(near.name, far.name, self._route(near, far), self.partitions, core)
 
     def _route(self, near: Node, far: Node) -> tuple[LinkDirection, ...]:
-        """Up to the core, or to the router that both are behind, and down again."""
+        """The route up to the core, or to the router of both nodes, and down again."""
         if near.router is not None and near.router == far.router:
             return self.directions[near.name, UP], self.directions[far.name, DOWN]
         up = [near.name, *([near.router] if near.router else [])]

@@ -14,11 +14,11 @@ Call = Callable[[Any], object]
 
 
 class Loop:
-    """The plan, and what time it is in it."""
+    """The event queue, and its time."""
 
     def __init__(self) -> None:
         self.now = 0
-        self.happened = 0  # how many things so far
+        self.happened = 0  # events so far
         self._plan: list[tuple[int, int, Call, Any]] = []
         self._planned = 0
 
@@ -54,7 +54,7 @@ class Loop:
 
 
 class Timer:
-    """Something that is to happen once, at a moment that often changes: what was planned before is left to pass."""
+    """A call at a moment that often changes: an earlier planned event passes without effect."""
 
     def __init__(self, loop: Loop, call: Callable[[], object]) -> None:
         self._loop = loop
@@ -63,7 +63,7 @@ class Timer:
         self._planned: int | None = None  # the earliest moment at which `_on_due` will be called
 
     def set(self, due: int | None) -> None:
-        """When it is to happen; None: not at all."""
+        """Set the moment of the call; None: no call."""
         self._due = due
         if due is not None and (self._planned is None or due < self._planned):
             self._planned = max(due, self._loop.now)

@@ -31,7 +31,7 @@ from testbed.backends.simulated.connection import Ending, Side
 from testbed.backends.simulated.link import SimulatedLink
 from testbed.backends.simulated.loop import SECOND, Loop, Timer
 
-EPOCH_NS = 10**18  # what virtual time calls its beginning: ns since 1970, a date in 2001
+EPOCH_NS = 10**18  # the beginning of virtual time: ns since 1970, a date in 2001
 HAND_OVER_CHECK_INTERVAL = (
     SECOND // 50
 )  # how often a node that stops checks whether all is handed over
@@ -76,7 +76,7 @@ class SimulatedNode(ABC):
 
     @abstractmethod
     def go(self) -> None:
-        """Begin."""
+        """Start the node."""
 
     @property
     @abstractmethod
@@ -89,7 +89,7 @@ class SimulatedNode(ABC):
         return self._leaves_until is not None
 
     def later(self, call: Callable[[Any], object], argument: Any) -> None:
-        """The processor does this when it has done all before."""
+        """Call this when the processor has finished what is queued before."""
         self._busy_until = max(self._busy_until, self.loop.now) + self.service_ns
         self.loop.at(self._busy_until, self._do, (call, argument))
 
@@ -98,10 +98,10 @@ class SimulatedNode(ABC):
             call, argument = work
             call(argument)
 
-    # The end
+    # Stopping
 
     def stop(self) -> None:
-        """The time ends."""
+        """End the node with the simulation."""
         if self.alive:
             self._log_stop()
 
@@ -150,7 +150,7 @@ class SimulatedNode(ABC):
     # Links
 
     def link_up(self, link: SimulatedLink) -> None:
-        """Both sides have said HELLO."""
+        """The handshake is complete: the link is up."""
         self.links[link.peer] = link
         link.begin()
         self.log.write("connect", peer=link.peer)
@@ -188,10 +188,10 @@ class SimulatedNode(ABC):
             self.log.write("ready")
         self._was_ready = self.ready
 
-    # Carrying out
+    # Actions of the core
 
     def perform(self, actions: Iterable[Action], arrived: int | None = None) -> None:
-        """Do what the core has decided."""
+        """Perform the core's actions."""
         last, data = None, b""  # a message to many is encoded once
         for action in actions:
             match action:
@@ -238,7 +238,7 @@ class SimulatedNode(ABC):
                 self.end_link(peer, reason, POLICY_VIOLATION)
 
     def side_of(self, peer: str) -> Side | None:
-        """What the link to this peer stands on."""
+        """This node's side of the connection to the peer."""
         link = self.links.get(peer)
         return next((side for side in self.sides if side.link is link), None) if link else None
 
@@ -248,7 +248,7 @@ class SimulatedNode(ABC):
             side.close(reason, code)
 
     def _cut_link(self, peer: str, reason: str) -> None:
-        """The core knows already that it is down."""
+        """Close a link that the core already counts as down."""
         if (side := self.side_of(peer)) is not None:
             self._forget_link(self.links[peer], reason)
             side.cut(reason)

@@ -1,4 +1,4 @@
-"""Which messages stand in a stream, and where: what the analysis of captures reads out of bytes, known while they are
+"""Which messages are in a stream, and where: what the analysis of captures reads out of bytes, known while they are
 written. One ledger for each direction of a connection.
 """
 
@@ -36,7 +36,7 @@ LABEL_BYTES = 1
 
 
 class Part(Enum):
-    """What a chunk is of a message."""
+    """Which part of a message a chunk is."""
 
     WHOLE = 0
     PIECE = 1
@@ -83,7 +83,7 @@ class Written:
     _body: bytearray | None = None  # of a JOINED message: all of it
 
     def add(self, at: int, head: int, begin: int, data: bytes) -> None:
-        """One more piece of it."""
+        """Add a piece."""
         if self._body is not None:
             self._body += data
         if self.header is None:
@@ -98,7 +98,7 @@ class Written:
 
     @property
     def header_bytes(self) -> int:
-        """These, and place and routing section."""
+        """Header, topic, place and routing section."""
         return len(encode(self.header)) if self.header else 0
 
     def _read(self, data: bytes) -> None:
@@ -174,7 +174,7 @@ class Ledger:
 
 
 def _read(chunk: Chunk) -> tuple[Part, object, int]:
-    """What it is, on which way, and how long its label is."""
+    """Which part it is, of which stream of pieces, and the length of its label."""
     if chunk.bits:
         return *_LETTERS[DMPQ_LABELS[chunk.bits]], 0
     first = chunk.data[0]

@@ -21,7 +21,7 @@ from testbed.backends.simulated.link_layer import (
 )
 from testbed.backends.simulated.loop import SECOND, Loop, Timer
 
-# How long TCP waits before it sends something again, from the round trips it has seen. Pure; nanoseconds.
+# Retransmission timeout, from the round trips. Pure; nanoseconds.
 
 
 LEAST_RTO, LONGEST_RTO, FIRST_RTO = SECOND // 5, 120 * SECOND, SECOND
@@ -29,7 +29,7 @@ TICK = SECOND // 250  # of the kernel
 
 
 class RoundTrips:
-    """The shortest, and a smoothed one with how much it varies (RFC 6298)."""
+    """Round-trip times: the shortest, and the smoothed one with its variation (RFC 6298)."""
 
     def __init__(self) -> None:
         self.shortest: int | None = None
@@ -41,7 +41,7 @@ class RoundTrips:
         return self.shortest is not None
 
     def on_sample(self, took: int) -> None:
-        """One more round trip."""
+        """Take a round-trip sample."""
         if self.shortest is None:
             self.shortest, self._smooth, self._vary = took, took, took // 2
             return
@@ -60,7 +60,7 @@ class RoundTrips:
         return min(self.timeout(1), 2 * self._smooth + (LEAST_RTO if alone else 2 * TICK))
 
 
-# How many packets TCP has under way: BBR (version 1) without its pacing. Pure.
+# The congestion window: BBR (version 1) without its pacing. Pure.
 #
 # It learns the link's rate from what is delivered and keeps twice the bytes that rate x shortest round trip asks for,
 # and three packets. At the beginning there are ten packets, and one more with each that is delivered, until the rate
@@ -90,7 +90,7 @@ class Window:
     def on_delivered(
         self, packets: int, delivered: int, before: int, took: int, shortest_ns: int, limited: bool
     ) -> None:
-        """So many packets more: `delivered` bytes in all, `before` when the newest of them was sent, `took` ago.
+        """Count delivered packets: `delivered` bytes in all, `before` when the newest of them was sent, `took` ago.
 
         `limited`: the sender had nothing more to send then, so the link may be faster than that.
         """
@@ -113,12 +113,12 @@ class Window:
         self._before_timeout = 0.0
 
     def on_timeout(self) -> None:
-        """Nothing has come for long."""
+        """The retransmission timer expired."""
         self._before_timeout = max(self.packets, self._before_timeout)
         self.packets = 1
 
     def on_undo(self) -> None:
-        """It was only late."""
+        """Undo the timeout: the packets were only late."""
         self.packets = max(self.packets, self._before_timeout)
 
     def _rate(self) -> float:
@@ -140,7 +140,7 @@ class Window:
         self._filled = self._poor_rounds >= PATIENCE_ROUNDS
 
 
-# TCP's sending side, in virtual time: segments, acknowledgements, what is lost is sent again.
+# The sender: segments, acknowledgements, retransmissions.
 #
 # Modelled, as Linux does it: segments of at most one packet, sent at once (TCP_NODELAY) while the window allows; what
 # was written in small pieces and still waits leaves in full packets; selective acknowledgements; a packet counts as
@@ -157,7 +157,7 @@ BUFFER_WINDOWS = 3.4
 
 
 class Segment:
-    """Bytes that are under way."""
+    """Bytes in flight."""
 
     __slots__ = (
         "again",
@@ -228,7 +228,7 @@ class Sender:
         return self.unacknowledged < BUFFER_WINDOWS * window * self._segment
 
     def write(self, size: int, item: object) -> None:
-        """So many bytes more; when all have come, the other side gets the item."""
+        """Write so many bytes; when all have come, the other side gets the item."""
         self.written += size
         self._flow.items.append((self.written, item))
         self._push()
@@ -421,7 +421,7 @@ class Sender:
         self._window.on_undo()
 
 
-# TCP's receiving side, in virtual time: bytes in their order, and acknowledgements.
+# The receiver: bytes in their order, and acknowledgements.
 #
 # Each packet is acknowledged at once where packets are missing, and at the beginning of a connection; else every second
 # one, or after 40 ms, as Linux does it. Where the link's method wants it sooner, the program sets it when it reads.
@@ -475,7 +475,7 @@ class Receiver:
 
     @property
     def in_a_frame(self) -> bool:
-        """Whether a part of something has come, and the rest has not."""
+        """Whether a part of an item has come, and the rest has not."""
         return self.up_to > self._items_up_to or bool(self._beyond)
 
     def acknowledged(self) -> Ack:
@@ -499,7 +499,7 @@ END = object()  # what a program gets when the other side's stream has ended
 
 
 class Endpoint:
-    """What a program has of a connection, and what its kernel knows of it."""
+    """One end of a connection: the program's socket and the kernel's state of it."""
 
     def __init__(
         self, loop: Loop, outgoing: Flow, incoming: Flow, mtu: int, *, client: bool
@@ -532,11 +532,11 @@ class Endpoint:
         self._timer.set(self._loop.now + (SECOND << min(self._tries - 1, 6)))
 
     def write(self, size: int, item: Any) -> None:
-        """So many bytes to the kernel; the other side's program gets the item with the last of them."""
+        """Hand so many bytes to the kernel; the other side's program gets the item with the last of them."""
         self.sender.write(size, item)
 
     def answer(self, number: int) -> None:
-        """One byte by UDP."""
+        """Send an answer: one byte by UDP."""
         self._outgoing.send(Packet(self._outgoing, Kind.ANSWER, number, 1))
 
     @property

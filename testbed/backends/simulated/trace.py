@@ -141,7 +141,7 @@ class _Stream:
     def add_to(
         self, rows: dict[str, list[Any]], totals: dict[str, int], origins: Mapping[int, str]
     ) -> None:
-        """The messages to the rows, and what they cost to the totals."""
+        """Add the messages to the rows, and their bytes to the totals."""
         for name, count in self._totals.items():
             totals[name] += count
         for begin, end in self._flow.ledger.protocol:
@@ -218,7 +218,7 @@ class _Stream:
     def _count(
         self, totals: dict[str, int], message: Message, header_bytes: int, payload_bytes: int
     ) -> None:
-        """What a message costs; control messages have one layer for all of it."""
+        """Count a message's bytes; control messages have one layer for all of them."""
         if message.kind is Kind.PUBLISH:
             totals["publish_messages"] += 1
             self._read(totals, "header_bytes", header_bytes)
@@ -228,7 +228,7 @@ class _Stream:
             self._read(totals, "control_bytes", header_bytes + payload_bytes)
 
     def _packets(self, runs: list[Run]) -> int:
-        """How many segments brought it; two of its pieces may lie in one."""
+        """How many segments carried it; two of its pieces may lie in one."""
         count, last = 0, -1
         for run in runs:
             begin = self._segment(run.at)

@@ -97,7 +97,7 @@ _TURN_S = 0.05
 
 
 class Stream:
-    """One of them: from its end of the lane to the other, as fast as TCP goes."""
+    """One stream: from one end of the lane to the other, as fast as TCP goes."""
 
     def __init__(self, exchange: Exchange, probed: LaneDirection, seconds: float) -> None:
         self.frames: list[Frame] = []
@@ -120,7 +120,7 @@ class Stream:
         finally:
             os.close(own)
         self._receiver: socket.socket | None = None
-        missed(self._listener.sock)  # what it missed before is not ours
+        missed(self._listener.sock)  # reset the count of missed frames
         self._listener.frames = self.frames
         exchange.watch(self._listening, select.EPOLLIN, self._accept)
         exchange.watch(self._sender, select.EPOLLOUT, self._send)
@@ -167,7 +167,7 @@ class Stream:
 def run_streams(
     exchange: Exchange, wanted: Mapping[LaneDirection, float]
 ) -> dict[LaneDirection, Stream]:
-    """All at once, each for its seconds from its first data on."""
+    """Run all streams at once, each for its seconds from its first data on."""
     streams: dict[LaneDirection, Stream] = {}
     try:
         for probed, seconds in wanted.items():
@@ -347,7 +347,7 @@ def _streams(
     found: Found,
     progress: Progress,
 ) -> None:
-    """One direction after the other: what is measured shall not wait behind the other's acknowledgements."""
+    """One direction after the other, so that data does not wait behind the other's acknowledgements."""
     for way in (UP, DOWN):
         wanted = [probed for probed in directions if probed.direction == way and tcp_fills(probed)]
         for together in side_by_side(wanted):

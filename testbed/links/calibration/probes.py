@@ -110,9 +110,7 @@ def packet_train(emulator: Emulator, shape: Shape, mtu: int) -> Train | None:
     return Train(count, size) if usable >= _SHORTEST_TRAIN else None
 
 
-# One direction of a profile on its scratch links: the probes sent over it, and what their arrivals show.
-#
-# The first of its lanes is for trains and streams, the others are for lone packets.
+# The first lane of a direction is for trains and streams, the others are for lone packets.
 
 
 FAST_BPS = (

@@ -73,7 +73,7 @@ _SIGMAS = 3.3  # 99.9 % of a normal distribution
 
 
 class Method(StrEnum):
-    """How thoroughly was measured."""
+    """How thorough the measurement was."""
 
     QUICK = "quick"
     FULL = "full"
@@ -90,7 +90,7 @@ class Numbers:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What the achieved numbers rest on: how many packets, how long a train."""
+    """The evidence for the achieved numbers: how many packets, how long a train."""
 
     lone_sent: int = 0
     lone_heard: int = 0
@@ -121,7 +121,7 @@ class Calibrated:
         return not self.reasons
 
     def to_json(self) -> dict[str, Any]:
-        """As it stands in a run's manifest."""
+        """As it is written to a run's manifest."""
         kilobyte = self.evidence.kilobyte_achieved_s
         return {
             "profile": self.profile,
