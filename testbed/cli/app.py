@@ -109,7 +109,7 @@ CommandLineError: type[Exception] = cast(type[Exception], typer.BadParameter.__m
 
 
 def main() -> None:
-    """Entry point of the `testbed` command. To be terminated is to be interrupted: labs are taken back."""
+    """Entry point of the `testbed` command. SIGTERM counts as an interrupt: labs are taken down."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     raise_open_files()
     try:
@@ -123,7 +123,7 @@ def main() -> None:
 
 
 def _wrong_usage(error: Any) -> int:
-    """As any other wrong input: a sentence on stderr, with --json also a document on stdout."""
+    """Report wrong usage like any other wrong input: a sentence on stderr, with --json also a document on stdout."""
     error.show()
     if "--json" in sys.argv:
         document = {"message": error.format_message(), "hint": "see --help", "exit_code": 2}

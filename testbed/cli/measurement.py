@@ -55,7 +55,7 @@ Expected = Annotated[
 
 
 def read_expected(lines: Sequence[str] | None) -> list[dict[str, Any]]:
-    """Lines of the command's own; InputError with a caret below what is wrong."""
+    """Expectations given to the command; InputError with a caret below what is wrong."""
     found = []
     for line in lines or ():
         try:
@@ -105,7 +105,7 @@ def found(verdict: dict[str, Any]) -> str:
 
 
 def result(verdict: dict[str, Any]) -> str:
-    """In a word, readable without colour."""
+    """The verdict in one word, readable without colour."""
     if verdict["ok"]:
         return OK
     return UNJUDGED if verdict["found"] is None else FAILED

@@ -17,7 +17,7 @@ ScenarioFile = Annotated[
     typer.Option(
         "--scenario",
         metavar="FILE",
-        help="What happens, from a file of its own, instead of the topology's `scenario`.",
+        help="A file with the scenario to play, instead of the topology's `scenario`.",
     ),
 ]
 Overrides = Annotated[
@@ -104,7 +104,7 @@ def chosen_master(asked: str | None) -> str:
             f"--master {asked} is none that work can be sent to",
             "spark://HOST:PORT, or local[4] for four cores of this machine",
         )
-    masters = asked.removeprefix(CLUSTER).split(",")  # the others stand by
+    masters = asked.removeprefix(CLUSTER).split(",")  # the others are standby masters
     troubles = [trouble for one in masters if (trouble := _unreachable(one))]
     if len(troubles) == len(masters):
         raise InputError(

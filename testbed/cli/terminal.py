@@ -1,4 +1,4 @@
-"""One command's conversation: progress and errors on stderr, the result on stdout, the exit code at the end.
+"""The output of one command: progress and errors on stderr, the result on stdout, the exit code at the end.
 
     0 done · 1 failed · 2 wrong input · 3 done with warnings · 130 interrupted
 
@@ -38,9 +38,7 @@ from testbed.topology import TopologyErrors
 WARNED = 3
 INTERRUPTED = 130
 MAKE_ROOM = "make room, or put the captures elsewhere with TESTBED_CAPTURES"
-PROGRESS_INTERVAL_S = (
-    10.0  # how often the progress of a long stage is printed where there is no terminal
-)
+PROGRESS_INTERVAL_S = 10.0  # between two lines of progress without a terminal
 PIPED_WIDTH = 120  # columns of tables in a pipe or file
 
 
@@ -57,7 +55,7 @@ class Terminal:
         self._warnings: list[str] = []
         self._printed_at = 0.0
         self.if_interrupted = "interrupted"
-        self.so_far: dict[str, Any] = {}  # what the document of a failing command says, too
+        self.so_far: dict[str, Any] = {}  # further keys of the document of a failing command
         self._progress = Progress(
             TextColumn("{task.description:<32}"),
             BarColumn(bar_width=30),
@@ -124,7 +122,7 @@ class Terminal:
 
     @contextmanager
     def screen(self) -> Iterator[Callable[[RenderableType], None]]:
-        """A result for people that is shown again in its place; one below the other without a terminal."""
+        """Show a changing result for people in its place; one below the other without a terminal."""
         self._progress.stop()
         if self._as_json or not self._out.is_terminal:
             yield self.show

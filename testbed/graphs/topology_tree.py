@@ -30,14 +30,14 @@ class TreeEntry:
 
     @property
     def about(self) -> str:
-        """What it is, and what it wants."""
+        """Its kind and its topics."""
         more = len(self.topics) - MAX_TOPICS_SHOWN
         topics = ", ".join(self.topics[:MAX_TOPICS_SHOWN]) + (f", {more} more" if more > 0 else "")
         return f"{self.kind}: {topics}" if topics else str(self.kind)
 
 
 def tree_entries(topology: Topology) -> tuple[TreeEntry, ...]:
-    """What hangs on the core, in file order."""
+    """The entries at the core, in file order."""
     behind: dict[str | None, list[Node]] = {}
     for node in topology.nodes:
         behind.setdefault(node.router, []).append(node)

@@ -44,7 +44,7 @@ class Extent:
     cells: tuple[Cell, ...]
 
     def heaviest_first(self) -> list[Cell]:
-        """So that no core is left alone with a heavy one at the end."""
+        """The heaviest cells first, so that the last ones take little time."""
         return sorted(self.cells, key=lambda cell: -cell.weight)
 
 

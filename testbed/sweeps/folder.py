@@ -106,11 +106,11 @@ class SweepFolder:
             ) from None
 
     def record(self, cell: Cell, outcome: dict[str, Any]) -> None:
-        """The cell has ended so."""
+        """Record the outcome of the cell."""
         write_json(self._record(cell), {**asdict(cell), **outcome})
 
     def outcome(self, cell: Cell) -> dict[str, Any] | None:
-        """What became of the cell; None if that is not known, or its run is gone."""
+        """The outcome of the cell; None if it is unknown, or its run is gone."""
         known = read_json(self._record(cell))
         if not isinstance(known, dict):
             return None
@@ -126,7 +126,7 @@ class SweepFolder:
         return {number: one for number, one in known.items() if one and one.get("run")}
 
     def clear_unfinished(self, cells: Sequence[Cell]) -> None:
-        """Runs that no record names: of cells in whose midst a sweep was ended."""
+        """Remove runs that no record names: the sweep was ended during their cells."""
         named = {one["run"] for one in self.done(cells).values()}
         for run in self.runs.iterdir() if self.runs.is_dir() else ():
             if run.name not in named:

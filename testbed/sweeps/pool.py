@@ -1,4 +1,4 @@
-"""Cells computed by several processes at a time; an interrupt ends them all, and leaves nothing behind."""
+"""Compute cells in several processes at a time; an interrupt ends them all and leaves nothing behind."""
 
 import json
 import os
@@ -71,7 +71,7 @@ class _WorkerProcesses:
         return bool(self._ready.get_map())
 
     def assign(self, waiting: Iterator[Task], process: "subprocess.Popen[str] | None") -> None:
-        """The next task to this process, or to a new one; if there is none, the process is no longer needed."""
+        """Assign the next task to this process, or to a new one; if there is none, the process is no longer needed."""
         if process is not None:
             self._ready.unregister(_pipe(process.stdout))
         task = next(waiting, None)
@@ -92,7 +92,7 @@ class _WorkerProcesses:
         return {"run": None, "error": error, "hint": f"its standard error may be in {log}"}
 
     def end(self) -> None:
-        """All of them, busy or not; a lab that one of them has up is taken down before."""
+        """End all processes, busy or not; a lab that one of them has up is taken down before."""
         for process in self._processes:
             # A process that misses the signal still ends after its cell, because its input has ended.
             with suppress(BrokenPipeError):

@@ -114,7 +114,7 @@ def read_deadline(text: str) -> tuple[int, float]:
 
 
 def refuse_target(to: Path | None) -> None:
-    """InputError if no folder can be there: it would be found out after all was measured."""
+    """InputError if the folder cannot be made: otherwise that would fail after all was measured."""
     if to is not None and to.exists() and not to.is_dir():
         raise InputError(f"--to {to} is a file", "name a folder, or one that is not there yet")
 
@@ -176,7 +176,7 @@ def _analyze_batch(
 
 
 def _only(place: RunPlace, to: Path | None) -> dict[str, Any]:
-    """A run that is measured alone: what its document says of the dataset."""
+    """The entry on the dataset in the document of a run that is measured alone."""
     from analysis.inputs.run_folder import read_run
     from analysis.stats.trials import trials_of
 
@@ -195,7 +195,7 @@ def _write(to: Path, trials: "list[Trial]", found: list[dict[str, Any]]) -> None
 
 
 def _of_run(name: str, emit: Emit) -> Emit:
-    """Stages with the name of their run: each run goes through the same ones."""
+    """Add the name of the run to its stages, as each run goes through the same ones."""
 
     def forward(event: Event) -> None:
         match event:

@@ -141,7 +141,7 @@ def read_limit(text: str) -> tuple[str, float]:
 
 
 def _named(option: str, text: str, names: Iterable[str]) -> tuple[str, str]:
-    """What stands before and behind the sign of equality; InputError if that is none of the names."""
+    """The texts before and after the equals sign; InputError if the first is none of the names."""
     name, _, number = text.partition("=")
     if name not in names:
         raise InputError(
@@ -151,7 +151,7 @@ def _named(option: str, text: str, names: Iterable[str]) -> tuple[str, str]:
 
 
 def _number(text: str) -> float:
-    """Not a number for what is none."""
+    """The number; NaN for a text that is none."""
     try:
         return float(text)
     except ValueError:
@@ -159,7 +159,7 @@ def _number(text: str) -> float:
 
 
 def compared(places: list[list[RunPlace]], terminal: Terminal) -> dict[str, Any]:
-    """The document; runs that were not analysed yet are, first."""
+    """The document; analyses runs first that were not analysed yet."""
     from analysis.errors import AnalysisError
     from analysis.inputs.run_folder import read_run
     from analysis.stats.comparison import compare as compare_sides
@@ -184,7 +184,7 @@ def compared(places: list[list[RunPlace]], terminal: Terminal) -> dict[str, Any]
 def judged(
     document: dict[str, Any], limits: list[tuple[str, float]], asked: list[tuple[str, float]]
 ) -> dict[str, Any]:
-    """What is to be added to the document: how the runs did by these limits."""
+    """The verdicts on these limits, for the document."""
     from analysis.stats.effects import judge_worse
     from analysis.stats.thresholds import judge
 
@@ -205,7 +205,7 @@ def exceeded(document: dict[str, Any]) -> list[str]:
 def refuse_unjudged(
     document: dict[str, Any], limits: list[tuple[str, float]], asked: list[tuple[str, float]]
 ) -> None:
-    """InputError for a limit that these runs have nothing for: not to be judged is not to have passed."""
+    """InputError for a limit that cannot be judged on these runs: it must not count as passed."""
     from analysis.stats.effects import judge_worse
     from analysis.stats.thresholds import judge
 

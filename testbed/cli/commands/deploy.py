@@ -69,7 +69,7 @@ def deploy_lab(
     boards: Inventory,
     check: Annotated[
         bool,
-        typer.Option("--check", help="Change nothing: only say what would change on each board."),
+        typer.Option("--check", help="Change nothing: only show what would change on each board."),
     ] = False,
     limit: Annotated[
         list[str] | None,
@@ -112,7 +112,7 @@ def _check(
     limit: list[str] | tuple[str, ...],
     terminal: Terminal,
 ) -> None:
-    """In a state folder of its own, which goes with the command."""
+    """Check the boards with a temporary state folder."""
     from testbed.backends.field.boards import at_their_addresses
     from testbed.backends.field.connections import Connections
     from testbed.backends.field.provisioning import BoardSetup
@@ -192,7 +192,7 @@ def collect(
 def _collect_later(
     run: RunPlace, inventory: Path | None, terminal: Terminal
 ) -> tuple[dict[str, dict[str, int]], str]:
-    """After the lab has gone: boards that were out of reach may be back."""
+    """Collect after the lab has ended: boards that were not reachable may be back."""
     from testbed.backends.field import collection
     from testbed.backends.field.connections import Connections
     from testbed.lab.run_record import record_publications
@@ -235,7 +235,10 @@ def inventory(
     file: TopologyFile,
     address: Annotated[
         list[str] | None,
-        typer.Option(metavar="ADDRESS", help="Of one board after the other; several times."),
+        typer.Option(
+            metavar="ADDRESS",
+            help="The address of a board, in the order of the boards; several times.",
+        ),
     ] = None,
     user: Annotated[str, typer.Option(help="The user that logs in on the boards.")] = "pi",
     name: NewName = None,

@@ -27,7 +27,8 @@ def register(app: typer.Typer) -> None:
 
 def doctor(
     fix: Annotated[
-        bool, typer.Option("--fix", help="Do what helps, and look again; asks first.")
+        bool,
+        typer.Option("--fix", help="Repair what can be repaired, and check again; asks first."),
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", help="With --fix: do not ask.")] = False,
     as_document: AsJson = False,

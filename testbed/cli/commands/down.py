@@ -36,7 +36,7 @@ def down(
     ] = False,
     orphans: Annotated[
         bool,
-        typer.Option("--orphans", help="What `status --orphans` lists, whichever lab it was of."),
+        typer.Option("--orphans", help="Remove what `status --orphans` lists, of any lab."),
     ] = False,
     boards: Annotated[
         Path | None,
@@ -44,11 +44,12 @@ def down(
             "--inventory",
             "-i",
             metavar="INVENTORY",
-            help="Clear these boards of the lab, also if it is long gone here.",
+            help="Clear the lab from these boards, even if it is unknown here.",
         ),
     ] = None,
     discard: Annotated[
-        bool, typer.Option("--discard", help="With -i: also what was never collected from them.")
+        bool,
+        typer.Option("--discard", help="With -i: also delete files that were never collected."),
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -101,7 +102,7 @@ def _clear(name: str, inventory: Path, terminal: Terminal, *, discard: bool) -> 
 
 
 def _uncollected(name: str, hosts: Iterable[str]) -> dict[str, str]:
-    """Boards that have, or may have, what is not in the newest run's folder; the reason, by host."""
+    """Boards with files that are not, or may not be, in the newest run's folder; the reason, by host."""
     from testbed.backends.field.collection import COLLECTED, COMPLETE, NOTHING, known_boards
 
     try:

@@ -34,7 +34,7 @@ from testbed.records import (
 )
 from testbed.topology.model import from_json
 
-HOLD_NS = 1_000_000_000  # so long nodes and commands may need to write down what they did
+HOLD_NS = 1_000_000_000  # so long nodes and commands may need to log an event
 STYLES = {"publication": "green", "loss": "bold red", "fault": "bold yellow", "mark": "bold blue"}
 
 Name = Annotated[str | None, typer.Argument(metavar="LAB|RUN", help="A lab that is up, or a run.")]
@@ -93,7 +93,7 @@ def read_events(place: RunPlace, *, follow: bool) -> Iterator[Event]:
     deliveries = Deliveries(from_json(read_manifest(place)["topology"]))
     journalled, last_ns = False, 0
     while True:
-        goes_on = is_run_unfinished(place)  # before the look: what came until the end is seen
+        goes_on = run_goes_on(place)  # checked first, so that events until the end are read
         manifest = read_manifest(place)
         now_ns = time.time_ns()
         steps = tail.fresh([place.journal])
@@ -115,7 +115,7 @@ def read_events(place: RunPlace, *, follow: bool) -> Iterator[Event]:
 
 
 def _end_ns(manifest: dict[str, Any], last_ns: int) -> int:
-    """When nothing more could come: behind all that did."""
+    """The time of the end of the run: after all its events."""
     play = manifest.get("play") or {}
     return max(int(play.get("end_ns", 0)), last_ns)
 

@@ -59,7 +59,7 @@ def hops_table(simulated: "SimulatedOverlay") -> Table:
 
 
 def _toward(hop: "Hop") -> str:
-    """On a map: whether it is on its way to be matched."""
+    """On a map: the point that the message is routed to for matching."""
     return f" (to its {hop.toward})" if hop.toward in ("place", "home") else ""
 
 
@@ -71,7 +71,7 @@ def _names(simulated: "SimulatedOverlay") -> dict[int, str]:
 
 
 def plain_tree(topology: "Topology") -> Tree:
-    """The core, and what hangs on it."""
+    """The core with its routers and nodes."""
     from testbed.graphs.topology_tree import CORE, tree_entries
 
     tree = Tree(f"{topology.name}: {CORE}")
@@ -86,7 +86,7 @@ def _add_entries(tree: Tree, hanging: Sequence["TreeEntry"]) -> None:
 
 
 def profiles_table(topology: "Topology") -> Table:
-    """What the links do."""
+    """The link profiles in use."""
     from testbed.graphs.topology_tree import profiles_in_use
 
     table = Table("profile", "link", title="links", title_justify="left")
@@ -96,7 +96,7 @@ def profiles_table(topology: "Topology") -> Table:
 
 
 MOST_NODES = 200
-PUBLISHERS, SUBSCRIBERS, PRIORITY, SEED = 3, 7, 5, 2  # of an overlay that is made up
+PUBLISHERS, SUBSCRIBERS, PRIORITY, SEED = 3, 7, 5, 2  # of an example overlay
 
 File = Annotated[
     Path | None,
@@ -118,7 +118,7 @@ Plain = Annotated[
     bool,
     typer.Option("--plain", help="Nodes, links and routers, also of a FILE with an overlay."),
 ]
-Topic = Annotated[str | None, typer.Option(help="With FILE: on which the publication is.")]
+Topic = Annotated[str | None, typer.Option(help="With FILE: the topic of the publication.")]
 Sensor = Annotated[
     str | None,
     typer.Option(
@@ -128,19 +128,22 @@ Sensor = Annotated[
 Priority = Annotated[
     int | None,
     typer.Option(
-        min=1, max=5, help="Of the publication; 5, with FILE that of its most urgent one."
+        min=1,
+        max=5,
+        help="The priority of the publication; 5, with FILE that of its most urgent one.",
     ),
 ]
 Publishers = Annotated[
     int | None,
-    typer.Option(min=1, help=f"Made up: nodes that publish; {PUBLISHERS} by default."),
+    typer.Option(min=1, help=f"Without FILE: nodes that publish; {PUBLISHERS} by default."),
 ]
 Subscribers = Annotated[
     int | None,
-    typer.Option(min=1, help=f"Made up: nodes that subscribe; {SUBSCRIBERS} by default."),
+    typer.Option(min=1, help=f"Without FILE: nodes that subscribe; {SUBSCRIBERS} by default."),
 ]
 Seed = Annotated[
-    int | None, typer.Option(help=f"Made up: of the membership vectors; {SEED} by default.")
+    int | None,
+    typer.Option(help=f"Without FILE: the seed of the membership vectors; {SEED} by default."),
 ]
 Parameter = Annotated[
     list[str] | None,

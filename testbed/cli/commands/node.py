@@ -30,7 +30,7 @@ _DONE = {
 
 def register(app: typer.Typer) -> None:
     node = typer.Typer(
-        help="Let nodes of a lab crash, stop and start, on this machine or on boards; it stands in the run's manifest.",
+        help="Crash, stop and start nodes of a lab, on this machine or on boards; the run's manifest records it.",
         no_args_is_help=True,
         rich_markup_mode="rich",
     )

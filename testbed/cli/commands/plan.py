@@ -28,8 +28,8 @@ SHOWN_NODES = 3
 Abbreviate = Callable[[Sequence[str], Topology], Mapping[str, int]]
 
 
-def timeline_table(topology: Topology, few_words: Abbreviate) -> Table:
-    """What happens when; `few_words` names nodes briefly."""
+def timeline_table(topology: Topology, short_names: Abbreviate) -> Table:
+    """What happens when; `short_names` names nodes briefly."""
     scenario = topology.scenario
     title = f"what happens, in {DURATION.write(scenario.duration_s)}"
     if scenario.speed != 1.0:
@@ -44,7 +44,7 @@ def timeline_table(topology: Topology, few_words: Abbreviate) -> Table:
         table.add_row(
             _begin(row),
             what,
-            Text(_targets(row, topology, few_words)),
+            Text(_targets(row, topology, short_names)),
             Text(drawn(row, scenario.duration_s)),
         )
     return table
@@ -83,8 +83,8 @@ def _begin(row: TimelineRow) -> str:
     return first if len(row.moments_s) == 1 else f"{first}, {len(row.moments_s)} times"
 
 
-def _targets(row: TimelineRow, topology: Topology, few_words: Abbreviate) -> str:
-    named = list(few_words(row.nodes, topology))
+def _targets(row: Row, topology: Topology, short_names: Abbreviate) -> str:
+    named = list(short_names(row.nodes, topology))
     more = len(named) - SHOWN_NODES
     shown = ", ".join(named[:SHOWN_NODES]) + (f", … {more} more" if more > 0 else "")
     return shown if row.share >= 1.0 else f"{row.share:.0%} of {shown}"
@@ -155,7 +155,7 @@ def plan_table(steps: tuple[Step, ...], topology: Topology) -> Table:
 
 
 def abbreviate(targets: Sequence[str], topology: Topology) -> dict[str, int]:
-    """Names, and for how many nodes each stands: `sensors[*] (200)` for a whole group of more than two."""
+    """Names, each with its number of nodes: `sensors[*] (200)` for a whole group of more than two."""
     members = defaultdict(list)
     for node in topology.nodes:
         if node.group:

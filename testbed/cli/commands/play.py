@@ -66,7 +66,7 @@ def inject_message(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Let a sensor publish one message now, where it stands."""
+    """Let a sensor publish one message now, at its place."""
     with Terminal(as_json) as terminal:
         record = find_lab(name)
         try:

@@ -17,7 +17,7 @@ from testbed.progress import Note
 from testbed.records import find_run
 
 Question = Annotated[
-    str, typer.Argument(metavar="SQL", help="What to ask; SHOW VIEWS lists the tables.")
+    str, typer.Argument(metavar="SQL", help="The query; SHOW VIEWS lists the tables.")
 ]
 Runs = Annotated[
     list[str] | None,
@@ -40,7 +40,7 @@ def query(
     as_csv: AsCsv = False,
     as_json: AsJson = False,
 ) -> None:
-    """Ask the metrics of one or many runs in SQL, as Spark speaks it.
+    """Query the metrics of one or several runs in Spark SQL.
 
     Tables are those of metrics/ (deliveries, delay, hops, links, messages, ...). Each row also has run, lab, backend,
     overlay, delivery and seed. Runs that were not analysed yet are, first.

@@ -51,7 +51,7 @@ def captured_replay(
     name: str | None,
     terminal: Terminal,
 ) -> Replay:
-    """What was captured there, on the lab of this file, whose own scenario is not played."""
+    """Replay the messages of captures on the lab of this file, instead of its own scenario."""
     from analysis.errors import AnalysisError
     from analysis.protocols.application_messages import application_messages
 
@@ -239,7 +239,7 @@ def _nanoseconds(text: str) -> int:
 
 
 def _own_backend(run: RunPlace) -> str | None:
-    """Where it ran before; None (the best there is) if that is none that runs labs."""
+    """The backend of the run; None (the best one) if that backend does not run labs."""
     name = str(read_manifest(run)["backend"]["name"])
     return name if name == SIMULATED or name in BACKENDS else None
 

@@ -20,11 +20,11 @@ PaperName = Annotated[
         autocompletion=lambda: list(PAPERS),
     ),
 ]
-Quick = Annotated[bool, typer.Option("--quick", help="A part of it, as far as two minutes go.")]
+Quick = Annotated[bool, typer.Option("--quick", help="Only a part, of about two minutes.")]
 Backend = Annotated[
     str | None,
     typer.Option(
-        "--backend", help="For papers that are run in labs: netns (which is taken) or docker."
+        "--backend", help="For papers that are run in labs: netns (the default) or docker."
     ),
 ]
 Master = Annotated[

@@ -97,7 +97,7 @@ def simulate_file(
     speed: Speed = None,
     seed: Seed = None,
     service_time: Annotated[
-        str, typer.Option(help="What a node's processor takes for one message.")
+        str, typer.Option(help="The processor time of a node for one message.")
     ] = DURATION.write(SERVICE_S),
     as_json: AsJson = False,
 ) -> None:

@@ -33,7 +33,7 @@ def status(
     ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """What labs are up; with a name, each of its nodes."""
+    """Show the labs that are up; with a name, each of its nodes."""
     with Terminal(as_json) as terminal:
         if name and orphans:
             raise InputError("orphans belong to no lab", "`testbed status --orphans` lists all")
@@ -124,7 +124,7 @@ def _orphans(terminal: Terminal) -> None:
 
 
 def age(seconds: float) -> str:
-    """In the largest unit that gives a number worth reading."""
+    """The age in its largest useful unit."""
     for unit, length_s in (("d", _DAY_S), ("h", _HOUR_S), ("min", _MINUTE_S)):
         if seconds >= 2 * length_s:
             return f"{seconds / length_s:.0f} {unit}"

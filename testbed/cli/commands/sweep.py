@@ -53,7 +53,7 @@ class Sweeping:
         self._cells = sweep.cells()
 
     def run(self, jobs: int, lock: int | None = None) -> None:
-        """Those cells that are not done. What is done stays when it is interrupted, and is not done again.
+        """Run the cells that are not done. Finished cells stay after an interrupt, and are not run again.
 
         `lock`: the folder's, which the processes keep until they have ended, also if this one is killed.
         """
@@ -82,7 +82,7 @@ class Sweeping:
         emit(StageEnded(RUNNING))
 
     def _task_request(self, cell: Cell, texts: str) -> dict[str, Any]:
-        """The user's own files are used: paths inside them begin where they are. They must be as they were."""
+        """The request for a cell, with the user's own files, which must be unchanged: paths in them are relative."""
         return {
             "name": self._sweep.name_of(cell),
             "overrides": cell.overrides,
@@ -129,7 +129,7 @@ class Sweeping:
         return {**result, "folder": str(self._folder.path), "report": str(path)}
 
     def _measured(self, runs: list[str], emit: Emit) -> tuple[dict[str, Any], dict[str, str]]:
-        """Run -> what can be read of it, and run -> why nothing can; one Spark session for all that are new."""
+        """Run -> its results, and run -> why there are none; one Spark session for all new runs."""
         from analysis.batch import analyze_runs
         from analysis.inputs.run_folder import read_run
 
@@ -159,7 +159,7 @@ class Sweeping:
 
 
 def _quiet(_stage: str, _done: int, _total: int) -> None:
-    """Stages of single runs: there are too many of them."""
+    """Ignore stages of single runs: there are too many of them."""
 
 
 # A sweep's cells and results as tables.
@@ -169,7 +169,7 @@ MOST_SHOWN = 40
 
 
 def cells_table(cells: Sequence[Cell], done: Collection[int]) -> Table:
-    """What would be run, in its order."""
+    """The cells to be run, in their order."""
     table = Table(title="cells")
     paths = [path for path, _ in cells[0].settings]
     for column in ("cell", *paths, "seed", "done"):
@@ -368,7 +368,7 @@ def _checked(wanted: Sweep, file: Path, name: str | None, scenario: Path | None)
 
 
 def _digest(texts: Iterable[str | None], topologies: Iterable[Topology]) -> str:
-    """Of the files; topologies have what stands in further files that these, or values, name."""
+    """The digest of the files; topologies include the contents of further files that these, or values, name."""
     digest = hashlib.sha256()
     for part in (*texts, *map(to_json, topologies)):
         digest.update(json.dumps(part).encode() + b"\0")

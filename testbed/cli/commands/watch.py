@@ -27,7 +27,7 @@ Overdue = Annotated[
     float,
     typer.Option(min=0.1, help="Seconds after which a message that has not come is overdue."),
 ]
-Once = Annotated[bool, typer.Option("--once", help="Look once, and end.")]
+Once = Annotated[bool, typer.Option("--once", help="Show it once, and end.")]
 AsLines = Annotated[
     bool,
     typer.Option(
@@ -58,9 +58,9 @@ def watch(
         with terminal.screen() as show:
             while True:
                 began = time.monotonic()
-                goes_on = is_run_unfinished(
+                goes_on = run_goes_on(
                     place
-                )  # before the look: what came until the end is seen
+                )  # checked first, so that messages until the end are read
                 _look(watched, final=not goes_on)
                 levels = watched.levels(time.time_ns(), overdue if goes_on else 0.0)
                 terminal.line(document(watched, levels, goes_on))
@@ -80,7 +80,7 @@ def _open(place: RunPlace) -> "WatchedRun":
             f"run {place.run} was simulated: it had no time that could be watched",
             "`testbed analyze` measures it",
         )
-    read_manifest(place)  # says what is wrong with it
+    read_manifest(place)  # raises if it is invalid
     return WatchedRun(place.folder)
 
 
@@ -110,7 +110,7 @@ def document(watched: "WatchedRun", levels: "list[Level]", goes_on: bool) -> dic
 
 
 def table(watched: "WatchedRun", levels: "list[Level]", goes_on: bool) -> Table:
-    """For people. Of a run that is over, what is overdue is lost."""
+    """For people. Overdue messages of a run that is over are lost."""
     shown = Table(title=f"run {watched.run.name}" + ("" if goes_on else " (over)"))
     if not watched.by_captures:
         shown.caption = "by the receivers' logs: links are not captured"

@@ -1,4 +1,4 @@
-"""What `testbed reproduce` knows of a paper: one entry each, and the command asks no further."""
+"""The registry entry of a paper: all that `testbed reproduce` needs of it."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -65,7 +65,7 @@ def refuse_strange_options(paper: Reproduction, asked: Asked, again: bool) -> No
 
 
 def checks_table(result: Result) -> Table:
-    """For people: whether what must be true is."""
+    """For people: which checks hold."""
     checks = Table(title="What must be true", title_justify="left")
     for name in ("", "check", "found"):
         checks.add_column(name)
@@ -90,7 +90,7 @@ def failed_checks(result: Result) -> Iterable[str]:
 
 
 def doubts_of_runs(result: Result) -> Iterable[str]:
-    """What the machine could not keep up with in the labs, and which checks do not hold."""
+    """Warnings on overloaded labs, and the checks that do not hold."""
     for run in result["runs"]:
         yield from (f"{run['run']}: {reason}" for reason in run["fidelity"]["reasons"])
     yield from failed_checks(result)
@@ -103,7 +103,7 @@ Cell = Mapping[str, Any]
 
 
 def cells_of(result: Mapping[str, Any], name: str) -> list[Cell]:
-    """Of the figure of this name; none if there is no such figure."""
+    """The cells of the figure of this name; none if there is no such figure."""
     return [cell for one in result["figures"] if one["figure"] == name for cell in one["cells"]]
 
 

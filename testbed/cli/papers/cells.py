@@ -30,7 +30,7 @@ STARTING, COMPUTING = "starting Spark", "computing the cells"
 
 @dataclass(frozen=True, slots=True)
 class CellPaper:
-    """A paper made of cells. What is slow to load is asked for when it is needed."""
+    """A paper made of cells. Modules that are slow to load are imported when they are needed."""
 
     name: str
     about: str
@@ -56,7 +56,7 @@ class CellPaper:
         return self.run(self.extent(asked), folder, master, terminal)
 
     def run(self, extent: "Extent", folder: Path, master: str, terminal: Terminal) -> Result:
-        """The same for an extent of one's own; a folder without all cells does not stay."""
+        """The same for a given extent; a folder without all cells is removed."""
         from analysis.spark.shipping import is_local
 
         folder.mkdir(parents=True, exist_ok=True)

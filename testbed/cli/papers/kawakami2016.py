@@ -95,7 +95,7 @@ def run_labs(
     terminal: Terminal,
     look: Callable[[], ProbeResult] = probe_machine,
 ) -> None:
-    """Side by side; the folder knows their runs, or why there are none. The rest does not depend on them."""
+    """Run the labs side by side; the folder records their runs, or why there are none."""
     from analysis.papers.kawakami2016.real_labs import NAMES
     from testbed.papers import kawakami2016
 
