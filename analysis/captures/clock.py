@@ -1,6 +1,6 @@
-"""A node's own clock, from what was measured of it: its times in the lab's time, and how far they may be off.
+"""Converts a node's own clock to the lab's time, with a bound for the error, from measurements of that clock.
 
-`analysis.inputs.clocks` reads the measurements and says how the error is made up.
+`analysis.inputs.clocks` reads the measurements and explains the error.
 """
 
 from collections.abc import Iterable
@@ -11,14 +11,14 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
-RATE = 50e-6  # how wrong the rate of a board's clock may be; crystals of boards promise about 20 to 50 ppm
-TOGETHER_NS = 5_000_000_000  # measurements within this time are of one moment
-# Bounds are read where the corrected time is, not where the true one is, and times are whole numbers.
+RATE = 50e-6  # largest rate error of a board's clock; crystals are specified for about 20 to 50 ppm
+TOGETHER_NS = 5_000_000_000  # measurements within this time count as one moment
+# Bounds are evaluated at the corrected time, not at the true one, and times are whole numbers.
 MARGIN, GRAIN_NS = 1.0005, 2
 
 
 class Measurement(NamedTuple):
-    """One line of the file."""
+    """One line of `clocks.jsonl`."""
 
     t_ns: int
     offset_ns: int
@@ -28,18 +28,20 @@ class Measurement(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """One node's clock: at `at_ns` of the lab's time it was `offset_ns` ahead, give or take `error_ns`."""
+    """One node's clock: at `at_ns` of the lab's time it was `offset_ns` ahead, with an error of up to `error_ns`."""
 
     node: str
     measured: tuple[Measurement, ...]  # all, in the order of time
     at_ns: Array
     offset_ns: Array
     error_ns: Array
-    jumps_ns: Array  # between neighbours: how far it may have been from the line because it was set; 0 if it was not
-    set_back_ns: int  # it was set back so far that its times are ambiguous: then all of them are off by up to this
+    jumps_ns: Array  # between measurements: how far it may have been off because it was set; 0 if it was not
+    set_back_ns: (
+        int  # if it was set back so far that its times are ambiguous, all times may be off by this
+    )
 
     def to_lab_ns(self, own_ns: Array) -> Array:
-        """Times of this clock as those of the lab machine's."""
+        """Convert times of this clock to times of the lab machine's clock."""
         own: Array = np.asarray(own_ns, np.int64)
         knots = self.at_ns + self.offset_ns  # what this clock showed then
         order = np.argsort(knots, kind="stable")
@@ -49,18 +51,18 @@ class Clock:
             (knots[order] - first).astype(float),
             (self.offset_ns[order] - base).astype(float),
         )
-        to_lab_ns: Array = own - base - np.rint(moved).astype(np.int64)
-        return to_lab_ns
+        lab_ns: Array = own - base - np.rint(moved).astype(np.int64)
+        return lab_ns
 
     def offset_at(self, lab_ns: Array) -> Array:
-        """How far ahead it was at these times of the lab's, in ns."""
+        """How far ahead this clock was at these times of the lab, in ns."""
         at, knots = self._since_first(lab_ns)
         base = int(self.offset_ns[0])
         offset: Array = base + np.interp(at, knots, (self.offset_ns - base).astype(float))
         return offset
 
     def error_at(self, lab_ns: Array) -> Array:
-        """How far times of this clock may be off, when they are taken home, at these times of the lab's; in ns."""
+        """How far converted times of this clock may be off at these times of the lab, in ns."""
         at, knots = self._since_first(lab_ns)
         measured = np.interp(at, knots, self.error_ns.astype(float))
         after = np.clip(np.searchsorted(knots, at, "right"), 1, max(1, len(knots) - 1))
@@ -78,14 +80,14 @@ class Clock:
         return bound * MARGIN + GRAIN_NS
 
     def _since_first(self, lab_ns: Array) -> tuple[Array, Array]:
-        """Times and measurements as distances from the first, which numbers with a point can hold."""
+        """Times and measurements relative to the first measurement, so that floats represent them exactly enough."""
         first = int(self.at_ns[0])
         at = (np.asarray(lab_ns, np.int64) - first).astype(float)
         return at, (self.at_ns - first).astype(float)
 
     @property
     def drift(self) -> tuple[float, float] | None:
-        """By how much its rate is wrong from the first to the last measurement, and the error of that; 1e-6: 1 ppm."""
+        """Rate error from the first to the last measurement, and the error of that; 1e-6 is 1 ppm."""
         span = int(self.at_ns[-1] - self.at_ns[0])
         if not span:
             return None
@@ -94,12 +96,12 @@ class Clock:
 
     @property
     def was_set(self) -> bool:
-        """Whether no clock of the rate that is allowed for can have done what was measured."""
+        """Whether the measurements exceed what a clock within RATE can do, so that somebody must have set it."""
         return bool(self.set_back_ns or self.jumps_ns.any())
 
 
 def clock_of(node: str, measured: Iterable[Measurement]) -> Clock:
-    """From at least one measurement, in any order."""
+    """Build a clock from at least one measurement; the order does not matter."""
     every = tuple(sorted(measured))
     best = [_best(group) for group in _moments(every)]
     at, offset, error = (np.array(column, np.int64) for column in zip(*best, strict=True))
@@ -112,7 +114,7 @@ def clock_of(node: str, measured: Iterable[Measurement]) -> Clock:
 
 
 def _moments(measured: tuple[Measurement, ...]) -> list[list[Measurement]]:
-    """Those that are of one moment together: none is more than TOGETHER_NS after the first of them."""
+    """Group measurements into moments: none is more than TOGETHER_NS after the first of its group."""
     groups: list[list[Measurement]] = []
     for one in measured:
         if groups and one.t_ns - groups[-1][0].t_ns <= TOGETHER_NS:
@@ -123,7 +125,7 @@ def _moments(measured: tuple[Measurement, ...]) -> list[list[Measurement]]:
 
 
 def _best(group: list[Measurement]) -> tuple[int, int, int]:
-    """The one with the least error; if others contradict it, its error is as large as that takes."""
+    """The measurement with the least error; if others contradict it, its error grows until they agree."""
     best = min(group, key=lambda one: (one.error_ns, one.t_ns))
     apart = [
         abs(one.offset_ns - best.offset_ns) - one.error_ns - int(RATE * abs(one.t_ns - best.t_ns))

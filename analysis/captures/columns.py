@@ -1,4 +1,4 @@
-"""Packets and problems as Arrow batches, of those columns that are asked for."""
+"""Packets and problems as Arrow batches, with the requested columns only."""
 
 import socket
 from collections.abc import Callable, Sequence
@@ -12,12 +12,12 @@ import pyarrow.compute as pc
 from analysis.captures.layers import Headers, Kind
 from analysis.captures.records import Array, Problem, Records
 
-PROBLEM = "problem"  # the kind of a row that stands for bytes that could not be read
+PROBLEM = "problem"  # kind of a row for bytes that could not be read
 SCHEMA = pa.schema(
     [
         ("path", pa.string()),
-        ("offset", pa.int64()),  # of the record; in compressed files, of what they unpack to
-        ("record_bytes", pa.int64()),  # that the row stands for, its header included
+        ("offset", pa.int64()),  # of the record; in compressed files, in the decompressed data
+        ("record_bytes", pa.int64()),  # of the record, with its header
         ("ts_ns", pa.int64()),
         ("interface", pa.int32()),
         ("interface_name", pa.string()),
@@ -55,7 +55,7 @@ PROBLEMS = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Packets:
-    """Packets that were read together, with all that a column may be made of."""
+    """Packets that were read together, and everything from which a column can be made."""
 
     path: str
     base: int  # where in the file the window begins
@@ -68,13 +68,13 @@ class Packets:
 
 
 def packet_batch(packets: Packets, schema: pa.Schema) -> pa.RecordBatch:
-    """These columns of the packets."""
+    """The requested columns of the packets."""
     columns = [_COLUMNS[field.name](packets) for field in schema]
     return pa.RecordBatch.from_arrays(columns, schema=schema)
 
 
 def problem_batch(path: str, problems: Sequence[Problem], schema: pa.Schema) -> pa.RecordBatch:
-    """Rows for what could not be read, among packets."""
+    """Rows for bytes that could not be read, with the columns of packets."""
     known: dict[str, list[Any]] = {
         "path": [path] * len(problems),
         "offset": [one.offset for one in problems],
@@ -88,7 +88,7 @@ def problem_batch(path: str, problems: Sequence[Problem], schema: pa.Schema) -> 
 
 
 def problem_table(path: str, problems: Sequence[Problem]) -> pa.RecordBatch:
-    """The same as a table of their own."""
+    """The problems as a table of their own."""
     rows = [(path, *one) for one in problems]
     columns = [
         pa.array(column, field.type)
@@ -107,16 +107,16 @@ def _repeated(text: str | None, count: int) -> pa.Array:
 
 
 def _texts(raw: Array, there: Array, text: Callable[[bytes], str]) -> pa.Array:
-    """Rows of bytes in words; each that is different is put in words once."""
+    """Rows of bytes as text; each distinct value is converted once."""
     width = raw.shape[1]
     buffer = pa.py_buffer(np.ascontiguousarray(raw))
     plain = pa.FixedSizeBinaryArray.from_buffers(pa.binary(width), len(raw), [None, buffer])
     coded = plain.dictionary_encode()
-    words = pa.array([text(value.as_py()) for value in coded.dictionary], pa.string())
+    texts = pa.array([text(value.as_py()) for value in coded.dictionary], pa.string())
     places = coded.indices
     if not there.all():
         places = pa.array(places.to_numpy(), mask=~there)
-    return words.take(places)
+    return texts.take(places)
 
 
 def _mac(packets: Packets, name: str) -> pa.Array:
@@ -125,7 +125,7 @@ def _mac(packets: Packets, name: str) -> pa.Array:
 
 
 def _address(packets: Packets, place_4: int, place_6: int) -> pa.Array:
-    """IPv4 and IPv6 addresses as they are written."""
+    """IPv4 and IPv6 addresses in their usual notation."""
     headers = packets.headers
     raw = headers.network.view(np.uint8).reshape(len(packets), headers.network.itemsize)
     four = raw[:, place_4 : place_4 + 4]
@@ -160,7 +160,7 @@ def _comments(packets: Packets) -> pa.Array:
 
 
 def _of(name: str, there: str | None = None) -> Callable[[Packets], pa.Array]:
-    """A header field, and the flag of those that have it."""
+    """The column of a header field; `there` names the flag of the rows that have it."""
     kind = SCHEMA.field(name).type
 
     def column(packets: Packets) -> pa.Array:

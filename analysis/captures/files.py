@@ -1,4 +1,4 @@
-"""Which files are meant, and their bytes: gz and zst are seen through, whatever their names say."""
+"""Finds capture files and reads their bytes; decompresses gz and zst, whatever the file's name is."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
@@ -7,21 +7,19 @@ from analysis.captures.records import Walk
 from analysis.captures.storage import is_address, matching, open_file, plain
 from analysis.errors import AnalysisError
 
-NAMES = (".pcap", ".pcapng", ".cap", ".dmp")  # and behind them what packs them
+NAMES = (".pcap", ".pcapng", ".cap", ".dmp")  # a suffix of a compression may follow
 PACKED = (".gz", ".zst")
 ENDINGS = tuple(name + packed for name in NAMES for packed in ("", *PACKED))
 COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\x28\xb5\x2f\xfd": "zstd"}
 WINDOW = 1 << 22
 BLOCK = 1 << 20
-SMALL = (
-    512  # a part of packed bytes that is broken gives nothing at all: at the end parts are small
-)
+SMALL = 512  # a damaged compressed block yields nothing, so blocks near the damage are small
 
 
 def find_files(asked: Iterable[str], *, some_day: bool = False) -> list[str]:
-    """The files that these paths, folders and patterns mean, each once; AnalysisError if one means nothing.
+    """The files that these paths, folders and patterns match, each once; AnalysisError if one matches nothing.
 
-    `some_day`: what means nothing yet may do so later.
+    `some_day`: a pattern without a match is no error, because files may appear later.
     """
     found: dict[str, None] = {}
     for one in asked:
@@ -37,12 +35,12 @@ def find_files(asked: Iterable[str], *, some_day: bool = False) -> list[str]:
 
 
 def compression_of(head: bytes) -> str | None:
-    """How a file that begins so is packed."""
+    """The compression of a file that begins with these bytes; None if it has none."""
     return next((kind for magic, kind in COMPRESSIONS.items() if head.startswith(magic)), None)
 
 
 class Bytes:
-    """The bytes of a file from some place on. Packed ones come in their order only, and may end with a `failure`."""
+    """The bytes of a file from an offset on. Compressed files are read in order only, and may end with a `failure`."""
 
     def __init__(self, path: str, begin: int = 0, stop: int | None = None) -> None:
         self._file = open_file(path)
@@ -58,13 +56,13 @@ class Bytes:
             self._read_into = self._packed
             self._pass_over(begin)
 
-    def fill(self, room: memoryview) -> int:
-        """As many bytes as there are, until the room is full; how many."""
+    def fill(self, buffer: memoryview) -> int:
+        """Fill the buffer as far as the file goes; returns the number of bytes."""
         if self._left is not None:
-            room = room[: self._left]
+            buffer = buffer[: self._left]
         filled = 0
-        while filled < len(room):
-            got = self._read_into(room[filled:])
+        while filled < len(buffer):
+            got = self._read_into(buffer[filled:])
             if not got:
                 break
             filled += got
@@ -73,32 +71,32 @@ class Bytes:
         return filled
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()
 
-    def _plain(self, room: memoryview) -> int:
-        return self._file.readinto(room) or 0
+    def _plain(self, buffer: memoryview) -> int:
+        return self._file.readinto(buffer) or 0
 
     def _pass_over(self, size: int) -> None:
-        """Nobody can begin in the middle of packed bytes."""
-        room = memoryview(bytearray(min(size, BLOCK)))
-        while size and (got := self._packed(room[:size])):
+        """Decompress and discard: compressed data cannot be read from the middle."""
+        buffer = memoryview(bytearray(min(size, BLOCK)))
+        while size and (got := self._packed(buffer[:size])):
             size -= got
 
-    def _packed(self, room: memoryview) -> int:
+    def _packed(self, buffer: memoryview) -> int:
         if self.failure:
             return 0
         try:
-            part = self._unpacked.read(min(BLOCK, len(room)))
+            part = self._unpacked.read(min(BLOCK, len(buffer)))
         except OSError as error:
-            part = self._last_part(len(room))
-            self.failure = f"what is packed is broken from here on ({error})"
-        room[: len(part)] = part
+            part = self._last_part(len(buffer))
+            self.failure = f"the compressed data is damaged from here on ({error})"
+        buffer[: len(part)] = part
         self._given += len(part)
         return len(part)
 
     def _last_part(self, most: int) -> bytes:
-        """What can be had before the place that is broken."""
+        """The bytes that can be decompressed before the damage."""
         again = _unpack(self._path, str(self.compression))
         left = self._given
         while left:
@@ -122,19 +120,19 @@ def _unpack(path: str, compression: str) -> Any:
 def windows(
     source: Bytes, walk: Walk, window: int = WINDOW, head: bytes = b""
 ) -> Iterator[tuple[bytearray, int, int, bool]]:
-    """Data, where in the file they begin, how many, whether they are the last; each time from where the walk stands.
+    """Data, its offset in the file, its size, and whether it is the last; each window begins where the walk stands.
 
-    `head`: what was read of the source already, from the beginning of the file on.
+    `head`: bytes that were already read, from the beginning of the file on.
     """
     base = 0 if head else walk.at
     kept: bytes | memoryview = head
     while True:
         known = len(kept)
-        room = max(window, 2 * known)
-        data = bytearray(known + room)
+        more = max(window, 2 * known)
+        data = bytearray(known + more)
         data[:known] = kept
-        size = known + source.fill(memoryview(data)[known : known + room])
-        final = size < known + room
+        size = known + source.fill(memoryview(data)[known : known + more])
+        final = size < known + more
         yield data, base, size, final
         if final:
             return

@@ -1,7 +1,7 @@
-"""Files that still grow: how far they are whole, and where a reader goes on.
+"""Files that still grow: up to where they are complete, and where a reader continues.
 
-A record whose end is not there yet waits: while a file grows, that is how each record begins. So does what looks like
-garbage, until enough follows to tell where the next record is.
+A record whose end is not written yet is left for later. So are bytes that look damaged, until enough bytes follow to
+find the next record.
 """
 
 from contextlib import closing
@@ -21,13 +21,13 @@ LEAST_STEP = 1 << 20  # bytes; no record is longer
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where the next record of a file begins; what holds there, in pcapng."""
+    """Where the next record of a file begins; in pcapng with the section that holds there."""
 
     at: int = 0
     section: Section | None = None
 
     def as_plain(self) -> dict[str, Any]:
-        """As a checkpoint keeps it: numbers and texts only."""
+        """As plain values for a checkpoint."""
         if self.section is None:
             return {"at": self.at}
         interfaces = {
@@ -38,7 +38,7 @@ class Place:
 
     @classmethod
     def of_plain(cls, plain: dict[str, Any]) -> "Place":
-        """The other way round."""
+        """From the plain values of a checkpoint."""
         if "order" not in plain:
             return cls(plain["at"])
         kept = sorted(plain["interfaces"].items(), key=lambda item: int(item[0]))
@@ -47,12 +47,12 @@ class Place:
 
 
 def available(path: str) -> int:
-    """How many bytes there are now; of packed ones, in whole records."""
+    """How many bytes the file has now; of a compressed file, in complete records."""
     return advance(path, Place()).at if is_packed(path) else size_of(path)
 
 
 def advance(path: str, start: Place, stop: int | None = None) -> Place:
-    """Behind the last record that is whole now, and ends before `stop`."""
+    """The place after the last record that is complete now and ends before `stop`."""
     size = size_of(path)
     packed = is_packed(path)
     if size < start.at and not packed:
@@ -64,7 +64,7 @@ def advance(path: str, start: Place, stop: int | None = None) -> Place:
     if len(head) < FILE_HEADER:
         return start
     layout = _layout(start, head)
-    if layout is None:  # no capture: nothing to wait for
+    if layout is None:  # no capture: no record can follow
         return start if packed else Place(size if stop is None else min(size, stop))
     first = FILE_HEADER if isinstance(layout, PcapLayout) else 0
     walk = Walk(layout, max(start.at, first))
@@ -80,7 +80,7 @@ def advance(path: str, start: Place, stop: int | None = None) -> Place:
 
 
 def between(path: str, start: Place, end: Place) -> Piece:
-    """What was added to a file between two places."""
+    """The piece of a file between two places."""
     return Piece(path, start.at, end.at, start.section)
 
 

@@ -1,7 +1,7 @@
-"""What is in packets, for whole columns at once: link, IPv4 or IPv6, TCP or UDP.
+"""Decodes packet headers for whole columns at once: link layer, IPv4 or IPv6, TCP or UDP.
 
-Each field comes with the rows that have it. What is no IP packet, or not there in full, keeps what could be read of it
-and a `kind` that says so.
+Each field has a flag for the rows that have it. A packet that is not IP, or is truncated, keeps the fields that could
+be read, and a `kind` that says so.
 """
 
 from dataclasses import dataclass
@@ -17,23 +17,23 @@ ETHERNET_HEADER, COOKED_HEADER, COOKED_2_HEADER, NULL_HEADER = 14, 16, 20, 4
 IPV4, IPV6, ARP = 0x0800, 0x86DD, 0x0806
 TAGS = (0x8100, 0x88A8, 0x9100)  # VLAN, and a VLAN within another
 TAG_BYTES = 4
-SMALLEST_TYPE = 0x600  # below, an Ethernet header has a length in this place
+SMALLEST_TYPE = 0x600  # smaller values are a length (IEEE 802.3)
 TCP, UDP, ICMP, ICMPV6 = 6, 17, 1, 58
 IP_HEADER, IPV6_HEADER, TCP_HEADER, UDP_HEADER = 20, 40, 20, 8
 FRAGMENT, AUTHENTICATION = 44, 51
 EXTENSIONS = (0, 43, FRAGMENT, AUTHENTICATION, 60, 135, 139, 140)
 MORE_AND_PLACE = 0x3FFF  # of an IPv4 fragment
-FAMILIES = {2: IPV4, **dict.fromkeys((24, 28, 30), IPV6)}  # as the systems number them
+FAMILIES = {2: IPV4, **dict.fromkeys((24, 28, 30), IPV6)}  # as operating systems number them
 
 
 class Kind(IntEnum):
     """What a packet is, as far as it could be read."""
 
-    UNKNOWN = 0  # its link type is none of ours, or its first header is cut
+    UNKNOWN = 0  # unsupported link type, or a truncated first header
     OTHER = 1  # neither IP nor ARP
     ARP = 2
-    IP = 3  # of another protocol, or with a TCP or UDP header that is cut or wrong
-    FRAGMENT = 4  # a part of an IP packet
+    IP = 3  # another protocol, or a truncated or invalid TCP or UDP header
+    FRAGMENT = 4  # of an IP packet
     ICMP = 5
     ICMPV6 = 6
     UDP = 7
@@ -42,13 +42,13 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Headers:
-    """The header fields of packets; which rows have a field is said by the flags."""
+    """The header fields of packets; flags say which rows have a field."""
 
     is_ethernet: Array
     eth_src: Array  # rows of six bytes
     eth_dst: Array
     has_type: Array
-    eth_type: Array  # behind all tags
+    eth_type: Array  # after all VLAN tags
     tags: Array  # how many
     vlan: Array
     inner_vlan: Array
@@ -58,7 +58,7 @@ class Headers:
     ip_len: Array
     ip_header: Array  # with all extensions
     ttl: Array
-    proto: Array  # behind all extensions
+    proto: Array  # after all extensions
     is_tcp: Array
     is_udp: Array
     src_port: Array
@@ -112,7 +112,7 @@ TCP_LAYOUT = np.dtype(
 
 @dataclass(slots=True)
 class _Link:
-    """Where the network layer begins, and what the link layer says of it."""
+    """Where the network layer begins, and the fields of the link layer."""
 
     at: Array
     eth_type: Array
@@ -132,11 +132,11 @@ class _Network:
     header: Array
     ttl: Array
     proto: Array
-    whole: Array  # not a part of a divided packet
+    whole: Array  # not a fragment
 
 
 def decode(raw: Array, records: Records) -> Headers:
-    """The headers of these packets."""
+    """Decode the headers of these packets."""
     end = records.packet_at + records.caplen
     link = _link(raw, records, end)
     tags, vlan, inner_vlan = _tags(raw, link, end)
@@ -150,7 +150,7 @@ def decode(raw: Array, records: Records) -> Headers:
     tcp = rows(raw, np.where(is_tcp | is_udp, at, 0), TCP_LAYOUT)
     tcp_header = (tcp["offset"] >> 4).astype(np.int64) * 4
     is_tcp &= (tcp_header >= TCP_HEADER) & (captured >= tcp_header) & (sent >= tcp_header)
-    has_ports = is_tcp | is_udp  # which stand at the same place in both
+    has_ports = is_tcp | is_udp  # ports have the same offset in TCP and UDP
     header = np.where(is_udp, UDP_HEADER, tcp_header) * has_ports
     payload_len = (sent - header) * has_ports
     return Headers(
@@ -198,18 +198,18 @@ def _kinds(link: _Link, network: _Network, is_ip: Array, is_tcp: Array, is_udp: 
 
 
 def _link(raw: Array, records: Records, end: Array) -> _Link:
-    """Each kind of link by itself; mostly there is one."""
+    """Decode each link type separately; most captures have one."""
     count = len(records.packet_at)
     kinds = np.unique(records.link_type).tolist() if count else []
     if kinds == [ETHERNET]:
         return _ethernet(raw, records.packet_at, end)
-    nothing = np.zeros(count, bool)
+    no_rows = np.zeros(count, bool)
     link = _Link(
         at=records.packet_at.copy(),
         eth_type=np.zeros(count, np.uint16),
-        has_type=nothing.copy(),
-        known=nothing.copy(),
-        is_ethernet=nothing.copy(),
+        has_type=no_rows.copy(),
+        known=no_rows.copy(),
+        is_ethernet=no_rows.copy(),
         eth_src=np.zeros((count, 6), np.uint8),
         eth_dst=np.zeros((count, 6), np.uint8),
     )
@@ -235,8 +235,10 @@ def _link(raw: Array, records: Records, end: Array) -> _Link:
 
 def _plain(at: Array, known: Array, eth_type: Array, has_type: Array) -> _Link:
     """A link without Ethernet addresses."""
-    nobody = np.zeros((0, 6), np.uint8)
-    return _Link(at, eth_type * known, has_type, known, np.zeros(len(at), bool), nobody, nobody)
+    no_address = np.zeros((0, 6), np.uint8)
+    return _Link(
+        at, eth_type * known, has_type, known, np.zeros(len(at), bool), no_address, no_address
+    )
 
 
 def _ethernet(raw: Array, at: Array, end: Array) -> _Link:
@@ -262,7 +264,7 @@ def _cooked(raw: Array, at: Array, end: Array, kind: int) -> _Link:
 
 
 def _bare(raw: Array, at: Array, end: Array) -> _Link:
-    """IP without anything before it: which, its own first bits say."""
+    """Raw IP: the first four bits are the version."""
     known = end > at
     version = rows(raw, at, np.dtype("u1")) >> 4
     eth_type = np.where(version == 4, IPV4, np.where(version == 6, IPV6, 0)).astype(np.uint16)
@@ -270,7 +272,7 @@ def _bare(raw: Array, at: Array, end: Array) -> _Link:
 
 
 def _loopback(raw: Array, at: Array, end: Array) -> _Link:
-    """The number of an address family, in the byte order of whoever captured."""
+    """BSD loopback: the number of an address family, in the byte order of the capturing machine."""
     known = end - at >= NULL_HEADER
     found = rows(raw, at, np.dtype([("family", "<u4")]))["family"]
     found = np.where(found >> 16 == 0, found, found.byteswap())
@@ -281,7 +283,7 @@ def _loopback(raw: Array, at: Array, end: Array) -> _Link:
 
 
 def _tags(raw: Array, link: _Link, end: Array) -> tuple[Array, Array, Array]:
-    """Pass the VLAN tags: how many there are, the first and the second."""
+    """Skip the VLAN tags; returns their number, the first id and the second id."""
     count = len(link.at)
     tags = np.zeros(count, np.int8)
     ids = np.zeros((2, count), np.int32)

@@ -1,6 +1,6 @@
 """A link's pcap file as columns: one numpy array per header field, one element per packet.
 
-What is none of a lab's own packets (IPv4 on Ethernet) has zeros; `analysis.captures` tells of anybody's.
+Packets other than IPv4 on Ethernet have zeros; `analysis.captures.columns` reads captures of any origin.
 """
 
 from collections.abc import Iterator
@@ -50,15 +50,15 @@ class Packets:
     tcp_header: Array
     payload_at: Array
     payload_len: Array  # as sent
-    payload_seen: Array  # as kept: less if the capture cut the packet
-    lost_bytes: int  # that are no whole record
+    payload_seen: Array  # as captured: less if the capture truncated the packet
+    lost_bytes: int  # outside of complete records
     base: int = 0  # where in the file `data` begins
 
     def __len__(self) -> int:
         return len(self.ts_ns)
 
     def timed_by(self, clock: Clock | None) -> "Packets":
-        """With the times of the lab's machine, if they were taken with this clock; None: that machine's own."""
+        """The packets with times of the lab machine, if this clock stamped them; None: the lab machine's clock."""
         return self if clock is None else replace(self, ts_ns=clock.to_lab_ns(self.ts_ns))
 
 
@@ -93,18 +93,18 @@ def as_table(packets: Packets, link: str) -> pa.Table:
 
 
 def check_file(path: Path) -> None:
-    """AnalysisError if the file is something else than a pcap of Ethernet packets. A cut file is none of these."""
+    """AnalysisError if the file is not a pcap of Ethernet packets. A truncated file is accepted."""
     with path.open("rb") as file:
         _head(file.read(FILE_HEADER), path)
 
 
 def read(path: Path) -> Packets:
-    """All packets of a file; what is no record is left out and its bytes are counted."""
+    """All packets of a file; bytes outside of records are skipped and counted."""
     return parse(path.read_bytes(), path)
 
 
 def read_windows(path: Path, window: int = WINDOW) -> Iterator[Packets]:
-    """The same, some at a time, in the order of the file: no more than a window of it is held."""
+    """All packets of a file, one window at a time, so that memory holds one window only."""
     with closing(Bytes(str(path))) as source:
         first = bytearray(FILE_HEADER)
         first = first[: source.fill(memoryview(first))]
@@ -131,7 +131,7 @@ def parse(data: bytes, name: Path | str = "capture") -> Packets:
 
 
 def _head(head: bytes, name: Path | str) -> FileHead | None:
-    """What holds for all of a file; None if it is too short to tell."""
+    """The file header; None if the file is shorter than it."""
     if len(head) < FILE_HEADER:
         return None
     known = read_head(head)

@@ -1,4 +1,4 @@
-"""Rows to a Parquet file as they come; packets are counted by kind while they are written."""
+"""Writes rows to a Parquet file, and counts packets by kind meanwhile."""
 
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
@@ -13,7 +13,7 @@ from analysis.captures.records import Problem
 from analysis.captures.windows import read_piece
 
 COMPRESSION = "zstd"
-GROUP_ROWS = 250_000  # that are written together
+GROUP_ROWS = 250_000  # of a row group
 COUNTED = ("kind", "wirelen", "ts_ns")
 KINDS = pa.schema(
     [
@@ -29,7 +29,7 @@ KINDS = pa.schema(
 def write_packets(
     pieces: Iterable[Piece], target: Path | None, columns: Sequence[str] = tuple(SCHEMA.names)
 ) -> tuple[pa.Table, list[tuple[str, Problem]]]:
-    """All packets of these pieces, to a file if there is one: how many of which kind (as KINDS), and all problems."""
+    """Write all packets of these pieces, if there is a target; returns counts by kind (as KINDS) and all problems."""
     columns = columns if target else ()
     needed = pa.schema([SCHEMA.field(name) for name in dict.fromkeys((*columns, *COUNTED))])
     counted: list[pa.Table] = []
@@ -56,7 +56,7 @@ def _counted(batch: pa.RecordBatch) -> pa.Table:
 
 
 def sum_kinds(counted: list[pa.Table]) -> pa.Table:
-    """Several tables of KINDS as one."""
+    """Sum several tables of KINDS."""
     table = pa.concat_tables(counted) if counted else KINDS.empty_table()
     found = table.group_by("kind").aggregate(
         [("packets", "sum"), ("wire_bytes", "sum"), ("first_ns", "min"), ("last_ns", "max")]
@@ -65,12 +65,12 @@ def sum_kinds(counted: list[pa.Table]) -> pa.Table:
 
 
 class GrowingFile:
-    """A Parquet file that is written in big groups of rows."""
+    """A Parquet file that is written in large row groups."""
 
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         self._schema = schema
         self._writer = pq.ParquetWriter(path, schema, compression=COMPRESSION)
-        self._waiting: list[pa.RecordBatch] = []
+        self._pending: list[pa.RecordBatch] = []
 
     def __enter__(self) -> "GrowingFile":
         return self
@@ -80,11 +80,11 @@ class GrowingFile:
         self._writer.close()
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """In the order of the calls."""
-        self._waiting.append(batch)
-        if sum(map(len, self._waiting)) >= GROUP_ROWS:
+        """Append a batch."""
+        self._pending.append(batch)
+        if sum(map(len, self._pending)) >= GROUP_ROWS:
             self._flush()
 
     def _flush(self) -> None:
-        self._writer.write_table(pa.Table.from_batches(self._waiting, self._schema))
-        self._waiting.clear()
+        self._writer.write_table(pa.Table.from_batches(self._pending, self._schema))
+        self._pending.clear()

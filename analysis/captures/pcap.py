@@ -1,4 +1,4 @@
-"""pcap: a file header, then records of 16 bytes and a packet each; micro- or nanoseconds, either byte order."""
+"""The pcap format: a file header, then records of a 16-byte header and a packet; micro- or nanoseconds."""
 
 import struct
 from collections.abc import Iterable
@@ -20,9 +20,7 @@ from analysis.captures.records import (
 
 FILE_HEADER = 24
 RECORD_HEADER = 16
-NO_RECORD = bytes(
-    RECORD_HEADER
-)  # no packet has neither a time nor a length: room that was never written
+NO_RECORD = bytes(RECORD_HEADER)  # a header of zeros is preallocated space, not a packet
 # First four bytes of a file -> byte order, nanoseconds per unit of the second timestamp field.
 MAGICS = {
     bytes.fromhex("a1b2c3d4"): (">", 1000),
@@ -34,7 +32,7 @@ MAGICS = {
 
 @dataclass(frozen=True, slots=True)
 class FileHead:
-    """What holds for all packets of a file."""
+    """The file header."""
 
     order: str
     unit_ns: int
@@ -42,7 +40,7 @@ class FileHead:
 
 
 def read_head(head: bytes) -> FileHead | None:
-    """The head of a pcap file; None if it is something else, or cut."""
+    """The file header of a pcap file; None if it is another format, or truncated."""
     if len(head) < FILE_HEADER or head[:4] not in MAGICS:
         return None
     order, unit_ns = MAGICS[head[:4]]
@@ -61,7 +59,7 @@ class PcapLayout:
         self._fractions = 1_000_000_000 // head.unit_ns
 
     def move(self, base: int) -> None:
-        """Its records depend on nothing before them."""
+        """Nothing to do: pcap records do not depend on earlier ones."""
 
     def follow(self, data: Data, at: int, size: int, final: bool) -> RecordRun:
         starts: list[int] = []
@@ -83,7 +81,7 @@ class PcapLayout:
     def likely(self, data: Data, begin: int, end: int) -> Iterable[int]:
         raw = np.frombuffer(data, np.uint8)
         end = min(end, len(raw) - RECORD_HEADER)
-        # The upper bytes of both lengths: neither is beyond libpcap's limit.
+        # The upper bytes of both lengths: neither exceeds libpcap's limit.
         upper = (11, 10, 15, 14) if self.head.order == "<" else (8, 9, 12, 13)
         small = MAX_CAPTURED >> 16
         found = np.ones(max(0, end - begin), bool)
@@ -109,7 +107,7 @@ class PcapLayout:
         return [self.table(raw, starts)], []
 
     def table(self, raw: Array, starts: Array) -> Records:
-        """What the records say that begin at these places."""
+        """The fields of the records that begin at these offsets."""
         found = rows(raw, starts, record_layout(self.head.order))
         caplen = found["caplen"].astype(np.int64)
         count = len(starts)
@@ -128,5 +126,5 @@ class PcapLayout:
 
 
 def record_layout(order: str) -> np.dtype[Any]:
-    """A record's header."""
+    """The layout of a record's header."""
     return np.dtype([(name, order + "u4") for name in ("seconds", "fraction", "caplen", "wirelen")])

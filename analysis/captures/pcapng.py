@@ -1,4 +1,4 @@
-"""pcapng: sections of blocks; each block has its length at both ends, and says of which interface its packet is."""
+"""The pcapng format: sections of blocks; a block has its length at both ends, and names the interface of its packet."""
 
 import struct
 from collections.abc import Iterable, Iterator
@@ -18,11 +18,11 @@ from analysis.captures.records import (
     rows,
 )
 
-# The interfaces that a pcapng file describes: link type, how finely their clocks tell the time, name.
+# Interfaces: link type, timestamp resolution, name.
 
 
 END, COMMENT, NAME, RESOLUTION, OFFSET = 0, 1, 2, 9, 14  # options
-BINARY = 0x80  # of a resolution: a power of 2 instead of 10
+BINARY = 0x80  # flag of a resolution that is a power of 2 instead of 10
 NANO = 9  # digits
 LATEST_S = 9_000_000_000  # nanoseconds since 1970 fit in 64 bits until then
 EXACT_BITS = 33  # a fraction of so many bits times 10^9 fits in 64
@@ -30,16 +30,16 @@ EXACT_BITS = 33  # a fraction of so many bits times 10^9 fits in 64
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """Where packets were captured."""
+    """An interface on which packets were captured."""
 
     link_type: int
     snaplen: int = 0  # 0: no limit
     name: str | None = None
-    resolution: int = 6  # as the option has it
+    resolution: int = 6  # as in the option if_tsresol
     offset_s: int = 0
 
     def nanoseconds(self, ticks: Array) -> tuple[Array, Array]:
-        """The times that its clock told, and which of them can be told here."""
+        """Timestamps in nanoseconds, and which of them can be represented."""
         digits = self.resolution & ~BINARY
         if self.resolution & BINARY:
             seconds, rest = _binary(ticks, digits)
@@ -56,7 +56,7 @@ class Interface:
 
 
 def _binary(ticks: Array, bits: int) -> tuple[Array, Array]:
-    """Seconds and nanoseconds of times in units of 2^-bits."""
+    """Seconds and nanoseconds of timestamps in units of 2^-bits."""
     if bits >= 64:  # never a whole second
         return np.zeros_like(ticks), np.zeros_like(ticks)
     seconds = ticks >> np.uint64(bits)
@@ -67,7 +67,7 @@ def _binary(ticks: Array, bits: int) -> tuple[Array, Array]:
 
 
 def options(data: bytes | bytearray, at: int, end: int, order: str) -> Iterator[tuple[int, bytes]]:
-    """Code and value of each option; those that do not fit are left out."""
+    """Code and value of each option; options that do not fit are skipped."""
     head = struct.Struct(order + "HH").unpack_from
     while at + 4 <= end:
         code, length = head(data, at)
@@ -79,7 +79,7 @@ def options(data: bytes | bytearray, at: int, end: int, order: str) -> Iterator[
 
 
 def describe(block: bytes, order: str) -> Interface:
-    """The interface of an interface description block."""
+    """Parse an interface description block."""
     link_type, snaplen = struct.unpack_from(order + "HxxI", block, 8)
     name, resolution, offset_s = None, 6, 0
     for code, value in options(block, 16, len(block) - 4, order):
@@ -107,7 +107,7 @@ PACKET_AT = {OLD_PACKET: 28, SIMPLE: 12, ENHANCED: 28}
 
 @dataclass(slots=True)
 class Section:
-    """From one section header to the next: a byte order, and interfaces numbered anew."""
+    """From one section header to the next: a byte order, and interfaces numbered from 0."""
 
     begin: int  # in the file
     order: str
@@ -115,7 +115,7 @@ class Section:
 
 
 class PcapngLayout:
-    """The layout of one file's blocks. It remembers the sections and interfaces that it has passed."""
+    """The blocks of one file. It remembers the sections and interfaces that it has read."""
 
     def __init__(self, section: Section) -> None:
         self.sections = [section]
@@ -123,23 +123,23 @@ class PcapngLayout:
         self._base = 0
 
     def move(self, base: int) -> None:
-        """From here on the data begin at this place of the file."""
+        """The next data begins at this offset of the file."""
         self._base = base
         while len(self.sections) > 1 and self.sections[1].begin <= base:
             del self.sections[0]
 
     def follow(self, data: Data, at: int, size: int, final: bool) -> RecordRun:
         starts: list[int] = []
-        head, tail = _words(self.sections[-1].order)
+        head, tail = _length_readers(self.sections[-1].order)
         while at + SMALLEST_BLOCK <= size:
             kind, length = head(data, at)
             if kind == SECTION:
                 order = ORDERS.get(bytes(data[at + 8 : at + 12]))
                 if order is None:
-                    return RecordRun(starts, at, "a section that tells no byte order")
-                head, tail = _words(order)
+                    return RecordRun(starts, at, "a section without a byte order")
+                head, tail = _length_readers(order)
                 kind, length = head(data, at)
-            if reason := _unlawful(kind, length):
+            if reason := _invalid_length(kind, length):
                 return RecordRun(starts, at, reason)
             after = at + length
             if after > size:
@@ -156,7 +156,7 @@ class PcapngLayout:
         return RecordRun(starts, at, CUT_OFF if final and at < size else None)
 
     def _describe(self, kind: int, block: bytes, at: int) -> None:
-        """Take note of a block that is no packet."""
+        """Process a block that is not a packet."""
         self.structure += len(block)
         if kind == SECTION:
             self.sections.append(Section(self._base + at, ORDERS[block[8:12]]))
@@ -187,7 +187,7 @@ class PcapngLayout:
             if order is None:
                 return 0
             (length,) = struct.unpack_from(order + "I", data, at + 4)
-        if kind not in KNOWN or length > LIKELY_LARGEST or _unlawful(kind, length):
+        if kind not in KNOWN or length > LIKELY_LARGEST or _invalid_length(kind, length):
             return 0
         if at + length <= size:
             (again,) = struct.unpack_from(f"{order}I", data, at + length - 4)
@@ -206,12 +206,12 @@ class PcapngLayout:
         return found, problems
 
 
-def _words(order: str) -> tuple[Any, Any]:
-    """What reads a block's kind and length, and the length at its end."""
+def _length_readers(order: str) -> tuple[Any, Any]:
+    """Functions that read a block's kind and length, and the length at its end."""
     return struct.Struct(order + "II").unpack_from, struct.Struct(order + "I").unpack_from
 
 
-def _unlawful(kind: int, length: int) -> str | None:
+def _invalid_length(kind: int, length: int) -> str | None:
     if length % 4 or not SMALLEST.get(kind, SMALLEST_BLOCK) <= length <= LARGEST_BLOCK:
         return f"no block: it would be {length} bytes long"
     return None
@@ -222,7 +222,7 @@ def _records(raw: Array, starts: Array, section: Section) -> tuple[Records, list
     found = rows(raw, starts, _packet_layout(order))
     kind, length = found["kind"], found["length"].astype(np.int64)
     simple = kind == SIMPLE
-    # Simple packets are of the first interface, have no time, and are cut as that one cuts them.
+    # A simple packet belongs to the first interface, has no time, and is truncated to that interface's snaplen.
     number = np.where(kind == OLD_PACKET, found["old_interface"], found["interface"])
     number = np.where(simple, 0, number).astype(np.int64)
     known = number < len(interfaces)
@@ -268,7 +268,7 @@ def _records(raw: Array, starts: Array, section: Section) -> tuple[Records, list
 
 
 def _packet_layout(order: str) -> np.dtype[Any]:
-    """An enhanced packet block. In an old one the interface has 16 bits; in a simple one the length is in its place."""
+    """An enhanced packet block. An old one has a 16-bit interface; a simple one has the length in its place."""
     names = ("kind", "length", "interface", "ticks_high", "ticks_low", "caplen", "wirelen")
     kind = order + "u4"
     return np.dtype(
@@ -282,12 +282,12 @@ def _packet_layout(order: str) -> np.dtype[Any]:
 
 
 def comments(data: Data, records: Records) -> list[tuple[int, str]]:
-    """Which packets have a comment, and what it says."""
+    """The comments of packets, by row."""
     if not records.optional:
         return []
     ends = records.record_at + records.record_bytes - 4
     begins = records.packet_at + ((records.caplen + 3) & ~3)
-    valid = []
+    found = []
     for row in np.flatnonzero(begins + 4 <= ends).tolist():
         texts = [
             value.decode(errors="replace")
@@ -295,5 +295,5 @@ def comments(data: Data, records: Records) -> list[tuple[int, str]]:
             if code == COMMENT
         ]
         if texts:
-            valid.append((row, "\n".join(texts)))
-    return valid
+            found.append((row, "\n".join(texts)))
+    return found

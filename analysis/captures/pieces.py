@@ -1,8 +1,8 @@
-"""Big files in byte ranges that begin and end between records, so that each byte is read exactly once.
+"""Splits big files into byte ranges that begin and end between records, so that each byte is read exactly once.
 
-The border of pcap records is found from a place well before it, so that whoever was misled by what looks like a record
-inside a packet is back on the right way by then. The blocks of pcapng depend on what was described before them; so
-these files are passed once, block by block.
+A boundary of pcap records is searched from a place well before it: bytes inside a packet may look like a record, but
+the search has found the true records again by then. Blocks of pcapng depend on earlier descriptions, so these files
+are read once, block by block.
 """
 
 from bisect import bisect_left
@@ -17,15 +17,15 @@ from analysis.captures.records import Layout, Walk
 from analysis.captures.storage import size_of
 
 LOOK_BACK = 1 << 20
-MARGIN = 1 << 20  # behind the place that is looked for
-SMALLEST_PIECE = 1 << 22  # dividing a smaller file costs more than it gains
+MARGIN = 1 << 20  # bytes after the wanted place
+SMALLEST_PIECE = 1 << 22  # splitting a smaller file costs more than it gains
 LARGEST_PIECE = 1 << 27
-TASKS_PER_CORE = 2  # so that one that takes longer does not keep the others waiting
+TASKS_PER_CORE = 2  # so that a slow task does not delay the whole
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """A part of a file, to its end if none is given. `section`: what holds where it begins, in pcapng."""
+    """A byte range of a file; `end` None: to its end. `section`: the pcapng section that holds at its beginning."""
 
     path: str
     begin: int = 0
@@ -34,7 +34,7 @@ class Piece:
 
 
 def cut(paths: Iterable[str], piece_bytes: int) -> list[Piece]:
-    """All files, those that are bigger than this in pieces."""
+    """Split all files that are bigger than this."""
     pieces: list[Piece] = []
     for path in paths:
         pieces += _cut(path, piece_bytes)
@@ -42,39 +42,39 @@ def cut(paths: Iterable[str], piece_bytes: int) -> list[Piece]:
 
 
 def share_out(pieces: Sequence[Piece], share_bytes: int) -> list[list[Piece]]:
-    """Neighbours together, so that many small files are few tasks."""
+    """Group neighbouring pieces, so that many small files become few tasks."""
     shares: list[list[Piece]] = []
-    room = 0
+    left = 0
     for piece in pieces:
         size = (size_of(piece.path) if piece.end is None else piece.end) - piece.begin
-        if not shares or size > room:
+        if not shares or size > left:
             shares.append([])
-            room = share_bytes
+            left = share_bytes
         shares[-1].append(piece)
-        room -= size
+        left -= size
     return shares
 
 
 def usual_piece(total: int, tasks: int) -> int:
-    """How big the pieces of so many bytes should be for so many tasks."""
+    """Size of a piece, if `total` bytes are read by this many tasks."""
     return max(SMALLEST_PIECE, min(LARGEST_PIECE, -(-total // tasks)))
 
 
 def head_of(path: str) -> bytes:
-    """The first bytes of a file, unpacked."""
+    """The first bytes of a file, decompressed."""
     head = bytearray(FILE_HEADER)
     with closing(Bytes(path)) as source:
         return bytes(head[: source.fill(memoryview(head))])
 
 
 def is_packed(path: str) -> bool:
-    """Whether what it holds has to be unpacked."""
+    """Whether the file is compressed."""
     with closing(Bytes(path)) as source:
         return source.compression is not None
 
 
 def layout_of(head: bytes) -> Layout | None:
-    """How a file that begins so is read; None if it is no capture."""
+    """The layout of a file that begins with these bytes; None if it is no capture."""
     if found := read_head(head):
         return PcapLayout(found)
     if head.startswith(SECTION_MAGIC) and (order := ORDERS.get(head[8:12])):
@@ -89,7 +89,7 @@ def _cut(path: str, piece_bytes: int) -> list[Piece]:
     try:
         layout = layout_of(head_of(path))
         packed = is_packed(path)
-    except OSError:  # whoever reads it will say so
+    except OSError:  # the reader reports the error
         return [Piece(path)]
     if layout is None or packed:
         return [Piece(path)]
@@ -100,7 +100,7 @@ def _cut(path: str, piece_bytes: int) -> list[Piece]:
 
 
 def cut_piece(piece: Piece, piece_bytes: int) -> list[Piece]:
-    """A piece that is bigger than this in smaller ones, if it can be divided without passing it."""
+    """Split a piece that is bigger than this, if that is possible without reading it."""
     if piece.end is None or piece.section or piece.end - piece.begin <= piece_bytes:
         return [piece]
     if is_packed(piece.path) or not isinstance(layout_of(head_of(piece.path)), PcapLayout):
@@ -110,7 +110,7 @@ def cut_piece(piece: Piece, piece_bytes: int) -> list[Piece]:
 
 
 def _places(begin: int, end: int, piece_bytes: int) -> list[int]:
-    """Where parts of equal size would be divided."""
+    """The offsets that divide a range into parts of equal size."""
     count = -(-(end - begin) // piece_bytes)
     return [begin + (end - begin) * number // count for number in range(1, count)]
 
@@ -122,7 +122,7 @@ def cut_records(
     begin: int = 0,
     end: int | None = None,
 ) -> list[Piece]:
-    """A pcap file, or a part of it, divided at the first records behind these places."""
+    """Split a pcap file, or a part of it, at the first records after these offsets."""
     begins = [begin]
     limit = size_of(path) if end is None else end
     for place in sorted(wanted):
@@ -136,7 +136,7 @@ def cut_records(
 
 
 def _cut_blocks(path: str, wanted: list[int], layout: PcapngLayout) -> list[Piece]:
-    """At the blocks that reach over these places, each with what was described before it."""
+    """Split at the blocks that contain these offsets, each with the section that holds there."""
     borders: list[tuple[int, Section | None]] = [(0, None)]
     walk = Walk(layout, 0)
     for place in wanted:
@@ -152,14 +152,14 @@ def _cut_blocks(path: str, wanted: list[int], layout: PcapngLayout) -> list[Piec
 
 
 def pass_by(path: str, walk: Walk, place: int) -> None:
-    """Go on to the record that reaches over this place."""
+    """Advance to the record that contains this offset."""
     with closing(Bytes(path, walk.at, place)) as source:
         for data, base, size, _ in windows(source, walk):
             walk.advance(data, base, size, final=False)
 
 
 def record_boundary(path: str, place: int, look_back: int = LOOK_BACK) -> int:
-    """Where the first record of a pcap file begins that does not begin before this place."""
+    """The offset of the first record of a pcap file at or after this place."""
     begin = max(FILE_HEADER, place - look_back)
     if place <= FILE_HEADER:
         return FILE_HEADER

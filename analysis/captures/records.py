@@ -1,8 +1,8 @@
-"""Where the records of a capture begin: each leads to the next, and behind garbage the next one has to be found.
+"""Finds where the records of a capture begin: each leads to the next; after damaged bytes the next one is searched.
 
-A record is followed on trust: its length fits. One that is looked for has to look like a record in every respect, and
-so have those it leads to. What lies inside packets may look so, too (somebody downloads a capture): the one that leads
-furthest is taken, for records inside a packet do not go on beyond it.
+A record is accepted if its length fits. A record that was searched must be plausible in every field, and so must the
+records it leads to. Packets may contain a capture, too (somebody downloads one): the search takes the candidate that
+leads furthest, because records inside a packet end with it.
 """
 
 from collections.abc import Iterable
@@ -15,8 +15,8 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 Data = bytes | bytearray
 MAX_CAPTURED = 262_144  # libpcap's own limit; a record that claims more is not a record
-SPAN = 1 << 16  # records that begin within so many bytes are weighed against each other
-REACH = 1 << 17  # what leads so far needs no comparison: no packet is that long
+SPAN = 1 << 16  # candidates within so many bytes are compared
+REACH = 1 << 17  # a chain of this length needs no comparison: no packet is that long
 LEAST_CHAIN = 2  # records in a row, unless one leads exactly to the end
 CUT_OFF = "cut off by the end of the file"
 
@@ -30,7 +30,7 @@ class Problem(NamedTuple):
 
 
 class RecordRun(NamedTuple):
-    """The packets up to `at`; `reason` says why what is there is no record, None if it only may need more bytes."""
+    """The records up to `at`; `reason`: why no record begins there, or None if more bytes may be needed."""
 
     starts: list[int]
     at: int
@@ -39,7 +39,7 @@ class RecordRun(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Records:
-    """The packets of a window, as their records tell of them. Positions are in the window."""
+    """The record headers of a window's packets. Positions are in the window."""
 
     record_at: Array
     record_bytes: Array
@@ -52,7 +52,7 @@ class Records:
     link_type: Array
     order: str = "<"
     names: tuple[str | None, ...] = (None,)  # of the interfaces
-    optional: bool = False  # there may be options behind packets
+    optional: bool = False  # options may follow packets
 
     def chosen(self, which: Array) -> "Records":
         """Some of them."""
@@ -65,37 +65,37 @@ class Records:
 
 
 class Layout(Protocol):
-    """A format: how its records are followed, looked for and read. It may remember what it has passed."""
+    """A capture format: follows, searches and reads records. It may keep state of what it has read."""
 
-    structure: int  # bytes of what it has followed that are no packets: headers, descriptions
+    structure: int  # bytes of headers and descriptions, which are no packets
 
     def move(self, base: int) -> None:
-        """What it is given next begins at this place of the file."""
+        """The next data begins at this offset of the file."""
         ...
 
     def follow(self, data: Data, at: int, size: int, final: bool) -> RecordRun:
-        """The packets from here on."""
+        """The records from this offset on."""
         ...
 
     def likely(self, data: Data, begin: int, end: int) -> Iterable[int]:
-        """Where between these two a record might begin, in order."""
+        """Offsets between these two at which a record might begin, in order."""
         ...
 
     def read(self, raw: Array, starts: Array) -> tuple[list[Records], list[Problem]]:
-        """What the records say that begin at these places; in their order, and those that contradict themselves."""
+        """The fields of the records at these offsets, in order, and those that contradict themselves."""
         ...
 
     def claim(self, data: Data, at: int, size: int) -> int:
-        """How long the record is that begins here; 0 if it does not look like one. It may go on beyond `size`."""
+        """The length of the record at this offset; 0 if it is implausible. The record may end beyond `size`."""
         ...
 
 
 class _NeedMore(Exception):
-    """It depends on bytes that are not there yet."""
+    """The result depends on bytes that are not there yet."""
 
 
 class _Chain(NamedTuple):
-    """Where records lead, and whether exactly to the end of the file."""
+    """Where a chain of records ends, and whether that is exactly the end of the file."""
 
     end: int
     records: int
@@ -103,7 +103,7 @@ class _Chain(NamedTuple):
 
 
 class Walk:
-    """One way through a file, window by window. `at` is where it stands; all before it is dealt with."""
+    """A pass over a file, window by window. `at` is the current offset; everything before it is processed."""
 
     def __init__(self, layout: Layout, at: int, *, lost: bool = False) -> None:
         self.layout = layout
@@ -112,18 +112,18 @@ class Walk:
 
     @property
     def is_lost(self) -> bool:
-        """Whether it is looking for the next record."""
+        """Whether the next record is being searched."""
         return self._lost is not None
 
     @property
     def whole(self) -> int:
-        """Behind the last whole record: what is there is garbage, or a record whose end is not there yet."""
+        """The offset after the last complete record; damaged bytes or an incomplete record may follow."""
         return self.at if self._lost is None else self._lost[0]
 
     def advance(
         self, data: Data, base: int, size: int, final: bool
     ) -> tuple[list[int], list[Problem]]:
-        """Go on in the `size` bytes that begin at `base` of the file; where among them packets begin, and problems."""
+        """Process the `size` bytes at `base` of the file; returns the offsets of packets in them, and problems."""
         starts: list[int] = []
         problems: list[Problem] = []
         self.layout.move(base)
@@ -151,7 +151,7 @@ class Walk:
 def next_record(
     layout: Layout, data: Data, at: int, size: int, final: bool, exact: bool = False
 ) -> int:
-    """Where the next record begins, or `size`; `exact`: only if it leads exactly to the end."""
+    """The offset of the next record, or `size`; `exact`: only a chain that leads exactly to the end counts."""
     while at < size:
         end = min(at + SPAN, size)
         if not final and end + REACH + 2 * MAX_CAPTURED > size:
@@ -175,7 +175,7 @@ def next_record(
 def _chain(
     layout: Layout, data: Data, at: int, size: int, final: bool, known: dict[int, _Chain]
 ) -> _Chain:
-    """Follow what looks like records as far as it matters; each place is passed once."""
+    """Follow plausible records as far as it matters; each offset is visited once."""
     passed: list[int] = []
     begin = at
     while at not in known and at - begin < REACH:
@@ -191,7 +191,7 @@ def _chain(
 
 
 def rows(raw: Array, starts: Array, layout: np.dtype[Any]) -> Array:
-    """The bytes at each start, read as one structure each. Rows that reach beyond the data are zero there."""
+    """The bytes at each start, read as one structure each. Bytes beyond the data read as zero."""
     width = layout.itemsize
     inside = starts + width <= len(raw)
     if len(raw) >= width and inside.all():
@@ -200,7 +200,7 @@ def rows(raw: Array, starts: Array, layout: np.dtype[Any]) -> Array:
         taken = np.zeros((len(starts), width), np.uint8)
         if inside.any():
             taken[inside] = np.lib.stride_tricks.sliding_window_view(raw, width)[starts[inside]]
-        for row in np.flatnonzero(~inside):  # few: what is in the last bytes
+        for row in np.flatnonzero(~inside):  # few: those in the last bytes
             rest = raw[starts[row] :]
             taken[row, : len(rest)] = rest
     return np.ascontiguousarray(taken).view(layout)[:, 0]

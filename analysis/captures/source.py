@@ -1,12 +1,12 @@
-"""`spark.read.format("pcap")`: anybody's captures as a table of packets; `pcap-problems`: what could not be read.
+"""`spark.read.format("pcap")`: captures as a table of packets; `pcap-problems`: bytes that could not be read.
 
     from analysis.captures.source import register
     register(spark)
     spark.read.format("pcap").load("captures/")
     spark.readStream.format("pcap").load("captures/")       captures that still grow
 
-See docs/pcap-source.md for the columns and options. Spark tells a Python data source which rows a query wants, but not
-which columns: name those in `columns` (or give a schema), and the others are not even made.
+See docs/pcap-source.md for the columns and options. Spark passes a Python data source the filters of a query, but not
+its columns: name those in `columns` (or give a schema), and the others are not computed.
 """
 
 import json
@@ -62,11 +62,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-# The conditions that Spark leaves to a data source, on whole batches. As in SQL, what is unknown is not fulfilled.
+# The filters that Spark pushes down, on whole batches. As in SQL, null is not fulfilled.
 
 
 def _same(column: pa.Array, value: Any) -> pa.Array:
-    """Equal, or both unknown."""
+    """Equal, or both null."""
     if value is None:
         return pc.is_null(column)
     return pc.fill_null(pc.equal(column, pa.scalar(value, column.type)), False)
@@ -75,8 +75,8 @@ def _same(column: pa.Array, value: Any) -> pa.Array:
 def _among(column: pa.Array, values: Any) -> pa.Array:
     known = [value for value in values if value is not None]
     found = pc.is_in(column, pa.array(known, column.type))
-    said_no = pa.scalar(False if len(known) == len(values) else None, pa.bool_())
-    return pc.if_else(pc.is_valid(column), pc.if_else(found, True, said_no), None)
+    no_match = pa.scalar(False if len(known) == len(values) else None, pa.bool_())
+    return pc.if_else(pc.is_valid(column), pc.if_else(found, True, no_match), None)
 
 
 def _compared(compare: Any) -> Callable[[pa.Array, Any], pa.Array]:
@@ -97,14 +97,14 @@ CONDITIONS: dict[type[Filter], Callable[[pa.Array, Any], pa.Array]] = {
 
 
 def is_known(condition: Filter) -> bool:
-    """Whether it can be judged here; Spark judges the others."""
+    """Whether this module can evaluate the filter; Spark evaluates the others."""
     if isinstance(condition, Not):
         return is_known(condition.child)
     return type(condition) in CONDITIONS
 
 
 def wanted(condition: Filter, batch: pa.RecordBatch) -> pa.Array:
-    """Whether each row fulfils the condition; null where nobody can tell."""
+    """Whether each row fulfils the filter; null where that is unknown."""
     if isinstance(condition, Not):
         return pc.invert(wanted(condition.child, batch))
     fields = vars(condition)
@@ -116,7 +116,7 @@ PERMISSIVE, DROP, FAIL = "PERMISSIVE", "DROPMALFORMED", "FAILFAST"  # as Spark c
 
 
 def register(spark: "SparkSession") -> None:
-    """Make both formats known to a session, and let Spark tell them which rows it wants."""
+    """Register both formats in a session, and let Spark push filters down to them."""
     spark.conf.set(PUSHDOWN, "true")
     for source in (PcapSource, PcapProblems):
         spark.dataSource.register(source)
@@ -124,13 +124,13 @@ def register(spark: "SparkSession") -> None:
 
 @dataclass
 class Share(InputPartition):
-    """What one task reads."""
+    """The pieces that one task reads."""
 
     pieces: list[Piece]
 
 
 class PcapSource(DataSource):
-    """One row a packet, and one for each part of a file that could not be read."""
+    """One row for each packet, and one for each part of a file that could not be read."""
 
     @classmethod
     def name(cls) -> str:
@@ -164,7 +164,7 @@ class PcapProblems(DataSource):
 
 
 class _Reader(DataSourceReader):
-    """Divides the files among tasks."""
+    """Distributes the files over tasks."""
 
     def __init__(self, options: Mapping[str, str]) -> None:
         self.options = {name.lower(): value for name, value in options.items()}
@@ -175,13 +175,13 @@ class _Reader(DataSourceReader):
         return [Share(pieces) for pieces in share_out(cut(files, size), size)]
 
     def piece_bytes(self, total: int) -> int:
-        """How much one task reads, of so many bytes in all."""
+        """Bytes that one task reads, of `total`."""
         tasks = TASKS_PER_CORE * (os.cpu_count() or 1)
         return _at_least_one(self.options, "piece_bytes") or usual_piece(total, tasks)
 
 
 class ProblemReader(_Reader):
-    """Follows the records without looking into the packets."""
+    """Reads records without decoding packets."""
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         for part in _parts(partition):
@@ -190,7 +190,7 @@ class ProblemReader(_Reader):
 
 
 class PacketReader(_Reader):
-    """Packets, of those columns and rows that are asked for."""
+    """Reads packets, with the requested columns and rows."""
 
     def __init__(self, options: Mapping[str, str], schema: pa.Schema) -> None:
         super().__init__(options)
@@ -230,13 +230,13 @@ class PacketReader(_Reader):
 
 
 class GrowingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """The same rows of files that grow and that appear, each once: an offset has, by file, where to go on."""
+    """Reads files that grow or appear, each row once: an offset holds, by file, where to continue."""
 
     def __init__(self, reader: PacketReader | ProblemReader) -> None:
         self.reader = reader
         self.most = _at_least_one(reader.options, "maxbytespertrigger")
-        self.until: dict[str, int] | None = None  # so far, and in no other files
-        self.seen: dict[str, tuple[int, int]] = {}  # size, and how far it was whole then
+        self.until: dict[str, int] | None = None  # limit by file; None: no limit
+        self.seen: dict[str, tuple[int, int]] = {}  # size, and up to where it was complete then
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 - Spark's name
         return {}
@@ -250,7 +250,7 @@ class GrowingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
         left = limit.max_bytes if isinstance(limit, ReadMaxBytes) else None
         reached = dict(start)
-        # Those of which least was read come first, so that one that grows fast does not keep the others waiting.
+        # Files with the least progress come first, so that a file that grows fast does not starve the others.
         for path in sorted(self._files(), key=lambda path: _place(start, path).at):
             if left is not None and left <= 0:
                 break
@@ -280,7 +280,7 @@ class GrowingReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return find_files(_paths(self.reader.options), some_day=True)
 
     def _advance(self, path: str, place: Place, left: int | None) -> Place:
-        """Not looked at again unless it has grown."""
+        """Advance in a file; skip files that have not grown."""
         size = size_of(path)
         if self.seen.get(path) == (size, place.at):
             return place
@@ -298,7 +298,7 @@ def _place(offset: Mapping[str, Any], path: str) -> Place:
 
 
 def _at_least_one(options: Mapping[str, str], name: str) -> int | None:
-    """The number of an option that is given."""
+    """The value of a numeric option; None if it is not given."""
     if name not in options:
         return None
     number = int(options[name])
@@ -324,7 +324,7 @@ def _paths(options: Mapping[str, str]) -> list[str]:
 
 
 def _chosen(columns: str | None) -> pa.Schema:
-    """The columns of this list, or all."""
+    """The schema of these columns, or of all."""
     if not columns:
         return SCHEMA
     names = [name.strip() for name in columns.split(",")]
@@ -333,7 +333,7 @@ def _chosen(columns: str | None) -> pa.Schema:
 
 
 def _as_arrow(schema: StructType) -> pa.Schema:
-    """What Spark asks for; AnalysisError if it is none of our columns, or of another type."""
+    """Spark's schema as Arrow; AnalysisError if a column is unknown or has another type."""
     _must_be_known(schema.names)
     ours = pa.schema([SCHEMA.field(name) for name in schema.names])
     for asked, has in zip(schema.fields, from_arrow_schema(ours).fields, strict=True):

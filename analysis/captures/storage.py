@@ -1,7 +1,7 @@
-"""Where files are: on this machine, or in a store that Arrow knows by its address (s3://, gs://, abfs://, hdfs://).
+"""Opens files on this machine, or in an object store that Arrow knows by its address (s3://, gs://, abfs://, hdfs://).
 
-Paths of this machine are opened as files, which is fastest. An address is opened by whoever reads it, a task on a
-worker, too, with the credentials that it finds there.
+Local paths are opened as files, which is fastest. An address is opened by the process that reads it, which may be a
+task on a worker, with the credentials of that machine.
 """
 
 import fnmatch
@@ -19,7 +19,7 @@ WILD = "*?["
 
 
 class _Store(NamedTuple):
-    """A file system, and how a path in it is written as an address again."""
+    """A file system, and how to write a path in it as an address."""
 
     files: Any
     path: str
@@ -31,17 +31,17 @@ class _Store(NamedTuple):
 
 
 def plain(path: str) -> str:
-    """file:///x is /x."""
+    """The path without `file://`: file:///x is /x."""
     return path.removeprefix(LOCAL)
 
 
 def is_address(path: str) -> bool:
-    """Whether it is in a store elsewhere."""
+    """Whether the path is in an object store."""
     return "://" in path and not path.startswith(LOCAL)
 
 
 def open_file(path: str) -> Any:
-    """To read from any place: `read`, `readinto`, `seek`, `close`. OSError if it cannot be opened."""
+    """Open a file for random access: `read`, `readinto`, `seek`, `close`. OSError if it cannot be opened."""
     if not is_address(path):
         return Path(plain(path)).open("rb", buffering=0)
     store = _store(path)
@@ -49,7 +49,7 @@ def open_file(path: str) -> Any:
 
 
 def size_of(path: str) -> int:
-    """In bytes; 0 if it cannot be seen."""
+    """Size in bytes; 0 if it cannot be read."""
     try:
         if not is_address(path):
             return Path(plain(path)).stat().st_size
@@ -60,7 +60,7 @@ def size_of(path: str) -> int:
 
 
 def matching(asked: str, endings: tuple[str, ...]) -> list[str]:
-    """The files that a path, a pattern, or a folder means; in a folder, those whose names end so."""
+    """The files that a path, a pattern or a folder matches; in a folder, those with one of these endings."""
     if is_address(asked):
         return _matching_in_store(asked, endings)
     text = plain(asked)
@@ -92,7 +92,7 @@ def _matching_in_store(asked: str, endings: tuple[str, ...]) -> list[str]:
         )
     except OSError as error:
         raise AnalysisError(
-            f"{asked} cannot be looked into: {error}",
+            f"{asked} cannot be listed: {error}",
             "are address and credentials right? They are those of Arrow's file systems.",
         ) from error
     return sorted(
@@ -117,7 +117,7 @@ def _store(address: str) -> _Store:
 
 @cache
 def _opened(root: str) -> tuple[Any, str]:
-    """A store, and what its paths begin with (a bucket); each process opens it once."""
+    """Open a store; returns it and the prefix of its paths (a bucket). Each process opens it once."""
     from pyarrow.fs import FileSystem
 
     try:

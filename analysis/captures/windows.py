@@ -1,4 +1,4 @@
-"""A piece of a file, window by window: its packets and its problems. Only a window is held, however big it is."""
+"""Reads a piece of a file, window by window: packets and problems. Memory holds one window only."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -20,17 +20,17 @@ COMMENT = "comment"
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What a window holds."""
+    """The packets and problems of a window."""
 
     path: str
     base: int  # where in the file it begins
     data: bytearray
     records: list[Records]
     problems: list[Problem]
-    structure: int  # bytes that are neither packets nor problems: headers, descriptions
+    structure: int  # bytes of headers and descriptions
 
     def batches(self, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-        """These columns of its packets."""
+        """The requested columns of its packets."""
         raw = np.frombuffer(self.data, np.uint8)
         wanted = COMMENT in schema.names
         for records in self.records:
@@ -40,7 +40,7 @@ class Part:
 
 
 def read_piece(piece: Piece, window: int = WINDOW) -> Iterator[Part]:
-    """All of a piece: each of its bytes is of a packet, of a problem, or structure."""
+    """Read a piece: each byte belongs to a packet, to a problem, or to the structure."""
     try:
         source = Bytes(piece.path, piece.begin, piece.end)
     except OSError as error:
@@ -73,10 +73,10 @@ def _layout(piece: Piece, head: bytes) -> Layout | None:
 
 
 def _no_capture(piece: Piece, head: bytes, source: Bytes) -> Iterator[Part]:
-    """A file that is none: all of its bytes are one problem."""
+    """A file that is no capture: all of its bytes are one problem."""
     size = len(head)
-    room = memoryview(bytearray(WINDOW))
-    while got := source.fill(room):
+    buffer = memoryview(bytearray(WINDOW))
+    while got := source.fill(buffer):
         size += got
     if source.failure:
         reason = source.failure
