@@ -1,1 +1,1 @@
-"""TCP reassembly: from the packets of a connection to the bytes of its two directions, and when each was seen."""
+"""TCP reassembly: from the packets of a connection to the bytes of its two directions, with the time of each byte."""

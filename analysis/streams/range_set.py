@@ -1,4 +1,4 @@
-"""Which bytes of a stream have been seen: disjoint ranges, in order."""
+"""The bytes of a stream that were seen, as disjoint ranges in order."""
 
 from bisect import bisect_left, bisect_right
 
@@ -6,7 +6,7 @@ Range = tuple[int, int]
 
 
 class RangeSet:
-    """From where to where; ranges that touch are one."""
+    """Disjoint ranges [begin, end); adjacent ranges are merged."""
 
     def __init__(self) -> None:
         self._begins: list[int] = []
@@ -17,7 +17,7 @@ class RangeSet:
 
     @property
     def in_parts(self) -> bool:
-        """Whether something is missing between the first byte and the last."""
+        """Whether bytes are missing between the first and the last."""
         return len(self._begins) > 1
 
     @property
@@ -26,11 +26,11 @@ class RangeSet:
         return self._begins[0] if self._begins else 0
 
     def reach(self, end: int) -> None:
-        """All from the lowest on was seen, up to here."""
+        """Mark everything from the lowest byte up to `end` as seen."""
         self._begins, self._ends = [self.lowest], [end]
 
     def bring(self, low: int, high: int) -> list[Range]:
-        """Note that these bytes were seen; which of them are new."""
+        """Mark these bytes as seen; returns those of them that are new."""
         begins, ends = self._begins, self._ends
         if low >= high:
             return []
@@ -49,23 +49,23 @@ class RangeSet:
         return fresh
 
     def whole_from(self, place: int) -> int:
-        """Up to where nothing is missing from this place on, or from the range before it on; 0 if none is before."""
+        """The end of the range that contains this place or precedes it; 0 if none does."""
         first = bisect_right(self._begins, place) - 1
         return self._ends[first] if first >= 0 else 0
 
     def gaps(self, floor: int) -> list[Range]:
-        """What is missing between the floor and the furthest byte."""
+        """The missing ranges between the floor and the furthest byte."""
         if not self._begins:
             return []
         before = [min(floor, self._begins[0]), *self._ends]
         return [(low, high) for low, high in zip(before, self._begins, strict=False) if low < high]
 
     def let_go(self, place: int) -> None:
-        """Forget what lies before this place, which counts as seen."""
+        """Forget the ranges before this place; those bytes count as seen."""
         gone = bisect_right(self._ends, place - 1)
         del self._begins[:gone], self._ends[:gone]
         if self._begins and self._begins[0] <= place:
             self._begins[0] = place
-        else:  # it ends within what is missing
+        else:  # the place lies in a gap
             self._begins.insert(0, place)
             self._ends.insert(0, place)

@@ -1,8 +1,8 @@
-"""TCP reassembly: the segments of one direction of one connection, in capture order, to the stream's bytes.
+"""TCP reassembly: from the segments of one direction of a connection, in capture order, to the stream's bytes.
 
-Segments come as they are read, a window of the file after the other. What has been read of the stream is let go, so
-that memory holds what is still needed, not what was sent. What a segment is (new, sent again, overtaken, none of this
-stream) depends on those before it only, so it does not matter where the windows end.
+Segments are added window by window. Bytes that a reader has processed are released, so that memory holds only what is
+still needed. Whether a segment is new, retransmitted, reordered or stray depends only on the segments before it, so
+the result does not depend on where windows end.
 """
 
 from bisect import bisect_left, bisect_right
@@ -17,11 +17,11 @@ from analysis.streams.stream import EMPTY, NEVER, REORDERED_WITHIN_NS, Stream
 
 Array = npt.NDArray[Any]
 
-# Runs of a stream's bytes, as columns: where they belong, when each was seen, and the bytes themselves.
+# Runs of a stream's bytes, as columns: position, time, and the bytes themselves.
 
 
 class Pieces(NamedTuple):
-    """Runs of new bytes: from where to where, when seen, and how many of them were kept, from `at` of `data` on."""
+    """Runs of new bytes: begin, end, time seen, and how many bytes were captured, from `at` of `data` on."""
 
     begin: Array
     end: Array
@@ -32,31 +32,31 @@ class Pieces(NamedTuple):
     data: bytes
 
     def chosen(self, which: Array) -> "Pieces":
-        """Some of them, or all in another order."""
+        """A selection, or all in another order."""
         columns = {name: getattr(self, name)[which] for name in _COLUMNS}
         return self._replace(**columns)
 
     def copied(self) -> "Pieces":
-        """With no more data than they need."""
+        """A copy that holds only the data it needs."""
         places = zip(self.at.tolist(), self.kept.tolist(), strict=True)
         data = b"".join([self.data[at : at + kept] for at, kept in places])
         return self._replace(at=np.cumsum(self.kept) - self.kept, data=data)
 
     def up_to(self, end: int) -> "Pieces":
-        """Those before this place, the last of them cut."""
+        """The runs before this place; the last is truncated."""
         some = self.chosen(self.begin < end)
         last = np.minimum(some.end, end)
         return some._replace(end=last, kept=np.minimum(some.kept, last - some.begin))
 
     def behind(self, place: int) -> "Pieces":
-        """Those behind this place, the first of them cut."""
+        """The runs after this place; the first is truncated."""
         some = self.chosen(self.end > place)
         cut = np.maximum(place - some.begin, 0)
         kept = np.maximum(some.kept - cut, 0)
         return some._replace(begin=some.begin + cut, kept=kept, at=some.at + cut)
 
     def note_repetitions(self, start: Array, length: Array, ts_ns: Array) -> None:
-        """For each piece, how long after it the last of these segments with bytes of it passed."""
+        """Record for each run how long after it the last of these segments with its bytes passed."""
         after, seen_ns = self.repeated_ns, self.ts_ns
         first = np.searchsorted(self.end, start, "right")  # pieces [first, last) lie in the segment
         last = np.searchsorted(self.begin, start + length, "left")
@@ -67,7 +67,7 @@ class Pieces(NamedTuple):
             after[low:high] = np.maximum(after[low:high], now - seen_ns[low:high])
 
     def join(self, base: int, end: int) -> tuple[bytes, tuple[tuple[int, int], ...]]:
-        """Their bytes with zeros where nothing is known, and the ranges of those, both relative to `base`."""
+        """The bytes, with zeros where they are unknown, and the unknown ranges, both relative to `base`."""
         parts: list[bytes] = []
         unknown: list[tuple[int, int]] = []
         place, data = base, self.data
@@ -94,7 +94,7 @@ _NONE = Pieces(EMPTY, EMPTY, EMPTY, EMPTY, EMPTY, EMPTY, b"")
 
 
 def put_together(parts: Sequence[Pieces]) -> Pieces:
-    """All of them in one, by position."""
+    """Merge them, sorted by position."""
     if not parts:
         return _NONE
     if len(parts) == 1:
@@ -113,14 +113,16 @@ def put_together(parts: Sequence[Pieces]) -> Pieces:
 
 
 __all__ = ["REORDERED_WITHIN_NS", "Reassembly", "Stream", "reassemble", "unwrap"]
-FARTHEST_JUMP = 1 << 26  # a segment further ahead than any window allows belongs to something else
-LATEST = 1 << 26  # bytes that are missing are not waited for any longer when so many follow them
-REACH_BACK = 1 << 20  # so far into a stream whose opening is not known, its true beginning may come
-REPEATS_WITHIN = 1 << 20  # what follows so many bytes behind is not noted as a repetition of them
+FARTHEST_JUMP = 1 << 26  # a segment further ahead than any TCP window belongs to another stream
+LATEST = 1 << 26  # missing bytes are given up when so many bytes follow them
+REACH_BACK = (
+    1 << 20
+)  # within so many bytes an earlier beginning may follow, if the SYN was not seen
+REPEATS_WITHIN = 1 << 20  # a segment further behind than this is not recorded as a repetition
 
 
 def unwrap(seq: Array) -> Array:
-    """32-bit sequence numbers to numbers that do not wrap, relative to the first."""
+    """Convert 32-bit sequence numbers to numbers that do not wrap, relative to the first."""
     steps = np.diff(seq, prepend=seq[:1]) & 0xFFFFFFFF
     return np.cumsum(np.where(steps >= 1 << 31, steps - (1 << 32), steps))
 
@@ -134,7 +136,7 @@ def reassemble(
     ts_ns: Array,
     opening: int | None,
 ) -> Stream:
-    """The stream of the segments that carry payload.
+    """Reassemble the stream of the segments that carry payload.
 
     `length` as sent, `kept` of it in `data` from `at` on. `opening`: sequence number of the first byte, if the SYN was
     seen.
@@ -145,11 +147,11 @@ def reassemble(
 
 
 class Reassembly:
-    """One stream under way. Positions are relative to its first byte, or to the first that was captured."""
+    """One stream while it is read. Positions are relative to its first byte, or to the first captured one."""
 
     def __init__(self, opening: int | None) -> None:
         self.opening = opening
-        self.floor = 0  # all before has been let go
+        self.floor = 0  # bytes before it are released
         self.furthest = 0
         self.retransmitted = self.retransmitted_payload = self.reordered = self.stray = 0
         self.fresh = 0  # bytes seen, each counted once
@@ -157,8 +159,8 @@ class Reassembly:
         self.holes: list[tuple[int, int]] = []  # below the floor
         self._last = (opening, 0)  # sequence number and position of the last segment
         self._seen = RangeSet()
-        self._edges: list[int] = []  # where each gap ended when it appeared, in order,
-        self._opened: list[int] = []  # and when that was
+        self._edges: list[int] = []  # the end of each gap when it appeared, in order,
+        self._opened: list[int] = []  # and the time of that
         self._pieces: list[Pieces] = []
 
     # Segments in
@@ -166,7 +168,7 @@ class Reassembly:
     def add(
         self, data: bytes, seq: Array, length: Array, kept: Array, at: Array, ts_ns: Array
     ) -> None:
-        """Segments that carry payload, in capture order."""
+        """Add segments that carry payload, in capture order."""
         if not len(seq):
             return
         start = self._positions(seq, int(ts_ns[0]))
@@ -187,7 +189,7 @@ class Reassembly:
             self._together().note_repetitions(start[again], length[again], ts_ns[again])
 
     def keep(self) -> None:
-        """What was added last stays, though the data it came from goes."""
+        """Copy the data of the last segments, because their buffer will be released."""
         if self._pieces:
             self._pieces[-1] = self._pieces[-1].copied()
 
@@ -201,19 +203,19 @@ class Reassembly:
         return start
 
     def _ahead(self, start: Array, length: Array) -> Array:
-        """How far the stream had come before each segment."""
+        """The furthest position before each segment."""
         ends = np.concatenate(([self.furthest], start + length))
         return np.maximum.accumulate(ends)[:-1]
 
     def _no_gap(self, start: Array) -> bool:
-        """Whether nothing is missing that one of these could bring."""
+        """Whether no byte is missing that one of these segments could carry."""
         if self._seen.in_parts:
             return False
         whole = self.floor > 0 or not self._seen
         return bool((start >= (0 if whole else self._seen.lowest)).all())
 
     def _in_order(self, start: Array, length: Array, ahead: Array) -> tuple[Array, Array, Array]:
-        """No segment leaves a gap: each brings what lies beyond all before it."""
+        """Without gaps each segment adds the bytes beyond all earlier ones."""
         begin, end = np.maximum(start, ahead), start + length
         new = end > begin
         again = start < ahead
@@ -226,7 +228,7 @@ class Reassembly:
     def _out_of_order(
         self, start: Array, length: Array, ts_ns: Array
     ) -> tuple[Array, tuple[Array, Array, Array]]:
-        """Segments with gaps between them that later ones may fill; how far the stream had come before each."""
+        """With gaps, which later segments may fill; returns the furthest position before each segment, and new runs."""
         pieces: list[tuple[int, int, int]] = []
         ahead: list[int] = []
         for which, (low, size, now) in enumerate(
@@ -257,7 +259,7 @@ class Reassembly:
         return np.array(ahead, np.int64), (columns[:, 0], columns[:, 1], columns[:, 2])
 
     def _too_late(self, low: int) -> bool:
-        """Whether a segment that begins here is not waited for any longer."""
+        """Whether bytes at this position have been given up."""
         unknown_beginning = low < 0 and self.furthest > REACH_BACK
         return low < self.furthest - LATEST or unknown_beginning
 
@@ -266,14 +268,14 @@ class Reassembly:
         self.retransmitted_payload += size
 
     def _opened_before(self, high: int) -> int | None:
-        """When the gap appeared that this is the end of a filling of."""
+        """The time at which the gap that ends here appeared."""
         place = bisect_left(self._edges, high)
         return self._opened[place] if place < len(self._edges) else None
 
     # Bytes out
 
     def stream(self, final: bool = True) -> Stream:
-        """What is there from the floor on; if it is not final, only what no later segment can change."""
+        """The stream from the floor on; if not final, only the part that no later segment can change."""
         pieces = self._together()
         base = self._base(pieces)
         end = self.furthest if final else max(base, self._settled())
@@ -298,27 +300,27 @@ class Reassembly:
         )
 
     def beginning(self, size: int) -> bytes:
-        """The first bytes from the floor on, as far as none is missing."""
+        """The first bytes from the floor on, up to the first missing one."""
         pieces = self._together()
         base = self._base(pieces)
         data, unknown = pieces.up_to(base + size).join(base, base)
         return data[: unknown[0][0]] if unknown else data
 
     def _together(self) -> Pieces:
-        """All pieces by position, in one."""
+        """All runs merged by position."""
         pieces = put_together(self._pieces)
         if self._pieces:
             self._pieces = [pieces]
         return pieces
 
     def _settled(self) -> int:
-        """Up to here nothing will come any more: all is there, or what is missing is given up."""
+        """The position before which nothing changes: all bytes are there, or the missing ones are given up."""
         given_up = max(self.floor, self.furthest - LATEST)
         there = self._seen.whole_from(given_up)
         return max(given_up, min(there, self.furthest - REPEATS_WITHIN))
 
     def let_go(self, size: int) -> None:
-        """Forget so many bytes of what `stream` gives: they have been read."""
+        """Release the first bytes of the stream, after a reader has processed them."""
         if not size:
             return
         pieces = self._together()
@@ -334,15 +336,15 @@ class Reassembly:
         self.floor = place
 
     def missing(self, end: int) -> int:
-        """How many bytes before this place were never seen."""
+        """The number of bytes before this place that were never seen."""
         gaps = [*self.holes, *self._seen.gaps(self.floor)]
         return sum(max(0, min(high, end) - low) for low, high in gaps)
 
     @property
     def held(self) -> int:
-        """Bytes from the floor on."""
+        """The number of bytes from the floor on."""
         return self.furthest - self.floor
 
     def _base(self, pieces: Pieces) -> int:
-        """Where what is held begins: before 0, if the opening is not known."""
+        """The position of the first held byte; negative if the SYN was not seen."""
         return min(self.floor, int(pieces.begin.min(initial=self.floor)))

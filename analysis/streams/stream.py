@@ -1,7 +1,7 @@
 """The bytes of one direction of a TCP connection, and when each was seen.
 
-A byte counts as seen when a segment with it first passed the capture point. Retransmissions, overlaps and reordering
-change when a byte was seen, never what it is. Bytes that no segment brought are holes: they read as zero and are not
+A byte counts as seen when a segment with it first passes the capture point. Retransmissions, overlaps and reordering
+change the time of a byte, never its value. Bytes that no segment carried are holes: they read as zero and are not
 covered.
 """
 
@@ -16,13 +16,13 @@ Array = npt.NDArray[Any]
 NEVER = 2**63 - 1
 EMPTY = np.zeros(0, np.int64)
 REORDERED_WITHIN_NS = (
-    3_000_000  # a late segment within this time was overtaken; later, it was sent again
+    3_000_000  # a late segment within this time was reordered; after it, it was retransmitted
 )
 
 
 @dataclass(frozen=True)
 class Stream:
-    """The bytes of one direction, and for each piece of it when it was seen."""
+    """The bytes of one direction, and the time at which each piece was seen."""
 
     data: bytes
     starts: Array  # where each piece begins; pieces do not overlap and are in order
@@ -30,15 +30,15 @@ class Stream:
     seen_ns: Array  # when each piece was first seen
     unknown: tuple[
         tuple[int, int], ...
-    ]  # ranges whose content is not known: holes, and bytes the capture cut
+    ]  # unknown ranges: holes, and bytes that the capture truncated
     from_start: bool  # the connection's opening was captured
-    retransmitted: int  # packets that brought bytes again, or late
+    retransmitted: int  # packets with bytes that were sent again, or late
     retransmitted_payload: int  # all payload bytes of those packets
     reordered: int
     stray: int  # payload bytes of segments that cannot belong to this stream
     repeated_ns: Array  # how long after each piece the last repetition of it was seen; 0: never
-    before_ns: int = 0  # when all that came before these bytes had been seen
-    after_ns: int = NEVER  # when the first byte behind these was seen
+    before_ns: int = 0  # when all bytes before these had been seen
+    after_ns: int = NEVER  # when the first byte after these was seen
 
     @property
     def covered_bytes(self) -> int:
@@ -51,15 +51,15 @@ class Stream:
 
     @cached_property
     def complete_ns(self) -> Array:
-        """When each piece and all before it had been seen: then the receiver's TCP could hand them over."""
+        """When each piece and all before it had been seen: then the receiver's TCP could deliver them."""
         return np.maximum(np.maximum.accumulate(self.seen_ns), self.before_ns)
 
     @cached_property
     def stalled_ns(self) -> Array:
-        """How long each piece and all before it would have been complete before, had none come late by a repetition.
+        """How much earlier each piece and all before it would have been complete without retransmissions.
 
-        Bytes leave in their order, so each should have been seen when the first byte beyond it was. What was only
-        overtaken did not stall.
+        Bytes are sent in order, so each should have been seen when the first byte beyond it was. Reordering is not
+        a stall.
         """
         prompt = np.minimum(np.minimum.accumulate(self.seen_ns[::-1])[::-1], self.after_ns)
         stalled = self.complete_ns - prompt
@@ -77,7 +77,7 @@ class Stream:
         return np.where(piece < 0, 0, self._covered_before[piece] + inside)
 
     def up_to(self, end: int) -> "Stream":
-        """Its first bytes; times are those that they have in the whole."""
+        """The first bytes of the stream, with the times that they have in the whole."""
         some = self.starts < end
         starts = self.starts[some]
         behind = self.seen_ns[self.starts + self.lengths > end]
@@ -93,5 +93,5 @@ class Stream:
         )
 
     def segment(self, at: Array) -> Array:
-        """Which piece brought the byte at each position (in a hole: the piece before it)."""
+        """The piece that carried the byte at each position (in a hole: the piece before it)."""
         return np.searchsorted(self.starts, at, "right") - 1
