@@ -1,1 +1,1 @@
-"""What streams and datagrams carry: WebSocket frames, our messages and MQTT packets; and what they cost on a link."""
+"""Reads what streams and datagrams carry: WebSocket frames, our messages and MQTT packets; and counts their cost."""

@@ -1,7 +1,7 @@
-"""The messages of applications in anybody's captures, each once: who published what, how urgent, how big, and when.
+"""Application messages in captures of any origin, each once: publisher, topic, priority, size and time.
 
-Ours are told by their ids, wherever they were captured. MQTT numbers its messages anew on each hop: there, whoever sent
-a payload under a topic first is its publisher. Everything is read file by file; nothing else is known of the network.
+Our messages have ids, which are the same on every link. MQTT numbers messages anew on each hop: there, the node that
+sent a payload under a topic first is its publisher. Files are read one by one; nothing else is known of the network.
 """
 
 from collections import defaultdict
@@ -24,10 +24,8 @@ PORT_BITS = 16
 class ApplicationMessage(NamedTuple):
     """One message. `priority` is None where its protocol has none, `qos` where it is not MQTT."""
 
-    at_ns: (
-        int  # since 1970: by the publisher's clock if it says so, else when its first byte was seen
-    )
-    origin: str  # a node's name, `#7` for a number that nobody knows, or an address
+    at_ns: int  # since 1970: the publisher's time if the message has one, else the time of its first byte
+    origin: str  # a node's name, `#7` for an unknown number, or an address
     topic: str
     size: int
     priority: int | None = None
@@ -35,15 +33,15 @@ class ApplicationMessage(NamedTuple):
 
 
 class Found(NamedTuple):
-    """All of them in the order of time, and what could not be used."""
+    """The messages in the order of time, and the number of incomplete ones."""
 
     messages: list[ApplicationMessage]
     files: int
-    incomplete: int  # messages of which no capture has all
+    incomplete: int  # messages that no capture has completely
 
 
 def application_messages(paths: Iterable[str], numbers: Mapping[int, str]) -> Found:
-    """In these files, folders and patterns; `numbers`: which node has which number. AnalysisError if there are none."""
+    """Read these files, folders and patterns; `numbers`: node by number. AnalysisError if there are no files."""
     ours: dict[str, ApplicationMessage] = {}
     cut: set[str] = set()
     mqtt: list[dict[str, Any]] = []
@@ -77,7 +75,7 @@ def _publications(sightings: pa.StructArray) -> list[dict[str, Any]]:
 def _read(
     path: Path, numbers: Mapping[int, str]
 ) -> Iterator[tuple[pa.StructArray, pa.StructArray]]:
-    """Sightings and MQTT packets, some at a time."""
+    """Sightings and MQTT packets, window by window."""
     ends = _Ends()
     reader = LinkReader(LinkPlace(path.stem, -1, -1, ends.names, numbers))
     for packets in read_windows(path):
@@ -89,14 +87,14 @@ def _read(
 
 
 class _Ends:
-    """Addresses with their ports, as numbers: a broker and its clients may share one address."""
+    """Numbers for addresses with ports, because a broker and its clients may share one address."""
 
     def __init__(self) -> None:
         self.names: dict[int, str] = {}  # number -> address:port
         self._numbers: dict[int, int] = {}
 
     def with_ports(self, packets: Packets) -> Packets:
-        """The same packets between such numbers."""
+        """The packets with these numbers as addresses."""
         return replace(
             packets,
             ip_src=self._numbered(packets.ip_src, packets.src_port),
@@ -118,9 +116,9 @@ class _Ends:
 
 
 def mqtt_publications(rows: Iterable[Mapping[str, Any]]) -> tuple[list[ApplicationMessage], int]:
-    """Of MQTT packets (`analysis.protocols.mqtt`, each with its `file`): publications, and how many could not be read.
+    """Publications from MQTT packets (`analysis.protocols.mqtt`, with their `file`), and the number of unreadable ones.
 
-    The same packet may be in several files: the connection on which most of the publisher's were seen counts.
+    A packet may be in several files: the connection with the most sightings of the publisher counts.
     """
     published: defaultdict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
     servers: set[str] = set()
@@ -157,9 +155,9 @@ def _publisher(
     servers: set[str],
     hosts: set[str],
 ) -> tuple[str, list[Mapping[str, Any]]]:
-    """Who sent this first, and which of its rows are that client's; it may have connected again, from another port.
+    """The publisher, and which rows are that client's; it may have reconnected from another port.
 
-    A broker's address may be its clients', too: there a name has its port, and what goes to a broker is a client's.
+    A broker and its clients may share an address: then names have ports, and packets to a broker are a client's.
     """
     address = _address(first["src"])
     own = [row for row in alike if _address(row["src"]) == address]

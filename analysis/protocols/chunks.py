@@ -1,9 +1,9 @@
-"""Chunks put together again: which frames, or which parts of them, make up which message.
+"""Reassembles chunks: which frames, or which parts of them, make up which message.
 
-What a chunk is stands in its label (`nodes.protocol.labels`), so a capture is read without knowing the method. Pieces
-of several messages may be mixed: each way (standard or urgent of dmpq-pc, a level of preemptive) has at most one
-message under way. A piece does not say whether it is the first. It is, if the one before it on its way was a last one;
-where frames are missing in between, only what it carries can tell, and the message is `doubtful`.
+A chunk's label says what it is (`nodes.protocol.labels`), so a capture is read without knowing the delivery method.
+Pieces of several messages may be interleaved: each way (standard or urgent of dmpq-pc, a level of preemptive) has at
+most one message in transit. A piece is the first of its message if the one before it on its way was a last one.
+Where frames between them are missing, the header in the piece decides, and the message is `doubtful`.
 """
 
 from bisect import bisect_right
@@ -29,16 +29,16 @@ from nodes.protocol.wire import (
 
 Array = npt.NDArray[Any]
 
-# What each label says of its chunk, as tables for whole columns at once.
+# The meaning of labels, as tables for whole columns at once.
 
 
 LABEL_BYTES = 1
 
 
 class Role(IntEnum):
-    """What a chunk is, whichever way its label is written."""
+    """The role of a chunk, however its label is encoded."""
 
-    STRANGE = 0  # none of ours
+    STRANGE = 0  # not one of our chunks
     WHOLE = 1
     PIECE = 2
     LAST = 3
@@ -78,7 +78,7 @@ def _byte_table() -> Array:
 
 
 def _bit_table() -> Array:
-    """The same of the reserved bits, where there are any; they take no room."""
+    """The same for labels in the reserved bits, which take no bytes."""
     table = np.zeros((8, 3), np.int64)
     for letter, bits in BITS.items():
         table[bits] = *_LETTER_ROLES[letter], 0
@@ -91,21 +91,21 @@ DEFLATE = 0b100  # the reserved bit of compressed messages (RFC 7692), which C h
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """Runs of message bytes, none across frames. Those of a message lie together, in the order of the stream."""
+    """Runs of message bytes, none across frames, grouped by message, in the order of the stream."""
 
-    at: Array  # where what belongs to it begins: its frame, or its length among several
+    at: Array  # where its frame begins, or its length field in a chunk of several messages
     begin: Array
     end: Array  # may lie beyond the stream
     masks: Array  # rows of four bytes, turned to `begin`
     frame_bytes: Array
     label_bytes: Array  # and lengths
     chunks: Array  # 1, or 0 if it is in the same chunk as the piece before
-    compressible: Array  # has the reserved bit of compressed messages, and no other
+    compressible: Array  # has only the reserved bit of compressed messages
     first: Array  # for each message, its first piece
     final: Array  # and the last that was seen
     finished: Array  # for each message, whether its last piece is there
     doubtful: Array  # for each message, whether it may have begun before its first piece
-    strange: int  # frames whose reserved bits are none of ours
+    strange: int  # frames with unknown reserved bits
 
 
 def pieces_of(stream: Stream, found: Walk) -> Pieces:
@@ -114,7 +114,7 @@ def pieces_of(stream: Stream, found: Walk) -> Pieces:
 
 
 class _Reader:
-    """One row a frame. What is said of a chunk is said at its first frame."""
+    """One row for each frame. The first frame of a chunk has the chunk's label."""
 
     def __init__(self, stream: Stream, found: Walk) -> None:
         self.stream, self.found = stream, found
@@ -185,7 +185,7 @@ class _Reader:
         return self._grouped(rows)
 
     def _messages(self) -> tuple[Array, Array]:
-        """For each row where its message begins, and whether that is doubtful."""
+        """For each row the place where its message begins, and whether that is doubtful."""
         message, doubtful = self.at.copy(), np.zeros(len(self.at), bool)
         pieces = ((self.role == Role.PIECE) | (self.role == Role.LAST)) & ~self.continues
         for way in np.unique(self.way[pieces]).tolist():
@@ -207,12 +207,12 @@ class _Reader:
         return message[self.chunk], doubtful[self.chunk]
 
     def _begin_message(self, rows: Array) -> Array:
-        """Which of these pieces carry a header where a message would begin."""
+        """Which of these pieces begin with a message header."""
         begin = self.payload_at[rows] + self.label_size[rows]
         masks = _turned(self.masks[rows], self.label_size[rows])
         header = message_header.headers(self.stream.data, begin, masks)
         length = self.end[rows] - begin
-        topic_too = length + header["topic_length"]  # which the next piece may bring
+        topic_too = length + header["topic_length"]  # which may be in the next piece
         ours: Array = message_header.readable(header, topic_too) & message_header.usual_flags(
             header
         )
@@ -220,7 +220,7 @@ class _Reader:
         return ours
 
     def _with_several(self, rows: dict[str, Array]) -> dict[str, Array]:
-        """The rows, and one more for each message of those chunks that hold several."""
+        """The rows, with one more for each message in chunks that hold several."""
         alone = np.bincount(self.chunk, minlength=len(self.chunk)) == 1
         several = np.flatnonzero((self.role == Role.SEVERAL) & alone)
         parts = [(row, *part) for row in several.tolist() for part in self._parts(row)]
@@ -247,7 +247,7 @@ class _Reader:
         return {name: np.concatenate((column, more[name])) for name, column in rows.items()}
 
     def _parts(self, row: int) -> list[tuple[int, int, int]]:
-        """Each message in a chunk of several: where it, its bytes and what follows it begin."""
+        """The messages in a chunk of several: begin of the length field, begin of the message, end."""
         data, mask = self.stream.data, self.masks[row].tolist()
         payload_at, end = int(self.payload_at[row]), int(self.end[row])
         at, place = int(self.at[row]), payload_at + LABEL_BYTES
@@ -264,7 +264,7 @@ class _Reader:
         return parts
 
     def _is_known(self, place: int) -> bool:
-        """Whether the length that stands here was captured."""
+        """Whether the length field at this place was captured."""
         unknown = self.stream.unknown
         before = bisect_right(unknown, place + LENGTH_BYTES - 1, key=itemgetter(0)) - 1
         return before < 0 or unknown[before][1] <= place
@@ -309,31 +309,31 @@ class _Reader:
 
 
 class Cut(NamedTuple):
-    """Up to where a stream can be read though it goes on, and the ways that are clean there (see `Walk.clean`)."""
+    """The place up to which an unfinished stream can be read, and the ways that are clean there (see `Walk.clean`)."""
 
     place: int
     clean: frozenset[int] | None
 
 
 def cut_of(stream: Stream, found: Walk) -> Cut:
-    """The last place before which no message is under way; what is before it, no later frame changes."""
+    """The last place at which no message is in transit; no later frame changes what is before it."""
     return _Reader(stream, found).cut()
 
 
 def _runs(fresh: Array) -> Array:
-    """For each element where its run begins; `fresh` begins one."""
+    """For each element the index where its run begins; `fresh` marks the beginnings."""
     run: Array = np.maximum.accumulate(np.where(fresh, np.arange(len(fresh)), 0))
     return run
 
 
 def _turned(masks: Array, by: Array) -> Array:
-    """Each mask as it lies at this many bytes into its frame's payload."""
+    """Rotate each mask to this many bytes into its frame's payload."""
     if not by.any():
         return masks
     return np.take_along_axis(masks, (np.arange(4) + by[:, None]) & 3, axis=1)
 
 
-# The first bytes of messages, up to the length of the routing, however small the pieces that brought them.
+# Message headers up to the length of the routing section, however small the pieces that carry them.
 
 
 LONGEST_HEAD = HEADER_SIZE + MAX_TOPIC_BYTES + MAX_PLACE_BYTES + ROUTING_LENGTH.size
@@ -341,7 +341,7 @@ LONGEST_HEAD = HEADER_SIZE + MAX_TOPIC_BYTES + MAX_PLACE_BYTES + ROUTING_LENGTH.
 
 @dataclass(frozen=True, slots=True)
 class Heads:
-    """Where the first bytes of each message can be read in one go: in `data`, the stream and more behind it."""
+    """Where the header of each message can be read contiguously: in `data`, the stream followed by copies."""
 
     data: bytes
     at: Array
@@ -349,14 +349,14 @@ class Heads:
     masks: Array
 
     def seen(self, stream: Stream, needed: Array) -> Array:
-        """How many of the bytes that are needed were seen."""
+        """The number of needed bytes that were seen."""
         until = np.minimum(self.at + needed, self.end)
         copied = self.at >= len(stream.data)
         return np.where(copied, until - self.at, stream.covered(self.at, until))
 
 
 def heads_of(stream: Stream, pieces: Pieces, inside: Array) -> Heads:
-    """In the stream itself; of a message whose header may go on in its next piece, a copy behind the stream."""
+    """Point into the stream; a header that may continue in the next piece is copied after the stream."""
     first = pieces.first
     at, end, masks = pieces.begin[first], inside[first], pieces.masks[first]
     short = (pieces.final > first) & (pieces.end[first] - at < LONGEST_HEAD)
@@ -371,7 +371,7 @@ def heads_of(stream: Stream, pieces: Pieces, inside: Array) -> Heads:
 
 
 def _joined_head(stream: Stream, pieces: Pieces, inside: Array, message: int) -> bytes:
-    """The first bytes of a message, up to the first that is missing."""
+    """The first bytes of a message, up to the first missing one."""
     out = b""
     for piece in range(int(pieces.first[message]), int(pieces.final[message]) + 1):
         begin = int(pieces.begin[piece])

@@ -1,4 +1,4 @@
-"""One direction of a TCP connection while its packets are read: what it sent, what came of it, how far it was read."""
+"""One direction of a TCP connection: its segments, its acknowledgements, and how far its stream was read."""
 
 from typing import Any
 
@@ -11,14 +11,14 @@ from analysis.protocols.stream_reader import PROBE_BYTES, Reader, StreamSink, re
 from analysis.streams.reassembly import Reassembly
 
 Array = npt.NDArray[Any]
-MOST_HELD = 1 << 23  # bytes of a stream; beyond, what is done with is let go
+MOST_HELD = 1 << 23  # bytes of a stream; beyond, processed bytes are released
 CLOSED_NS = (
-    60_000_000_000  # so long after its end, packets on the same ports are of another connection
+    60_000_000_000  # packets so long after the end belong to another connection on the same ports
 )
 
 
 class Direction:
-    """From its first packet to its last. `output`: where what is read of it goes."""
+    """One direction, from its first packet to its last. `output` receives what is read of it."""
 
     def __init__(self, opening: int | None, output: StreamSink) -> None:
         self.opening = opening  # sequence number of its SYN
@@ -37,7 +37,7 @@ class Direction:
     # Packets in
 
     def add(self, packets: Packets, which: Array) -> None:
-        """Packets of it, in capture order."""
+        """Add packets in capture order."""
         flags, sizes = packets.flags[which], packets.payload_len[which]
         opens = flags & SYN > 0
         self._openings += int(opens.sum())
@@ -56,13 +56,13 @@ class Direction:
         )
 
     def acknowledged(self, numbers: Array) -> None:
-        """What the other side says it has: where a node dies, the rest never came anywhere."""
+        """Record the peer's acknowledgements: bytes that a dead node never acknowledged are not missing."""
         if self.opening is None or not len(numbers):
             return
         there = self._stream.furthest
         ahead = (numbers - self.opening - 1 - there) & 0xFFFFFFFF
         places = there + np.where(ahead >= 1 << 31, ahead - (1 << 32), ahead)
-        beyond = places > there + 1  # of bytes that are not captured yet, or of another connection
+        beyond = places > there + 1  # bytes that are not captured yet, or another connection
         known = [place for place in self._taken_ahead if place <= there + 1]
         self._taken = max([self._taken, int(places[~beyond].max(initial=0)), *known])
         self._taken_ahead.difference_update(known)
@@ -71,23 +71,23 @@ class Direction:
     # Bytes out
 
     def is_over(self, now_ns: int) -> bool:
-        """Whether it was closed so long ago that nothing more can belong to it."""
+        """Whether it was closed so long ago that no more packets can belong to it."""
         return self.closed and now_ns - self.last_ns > CLOSED_NS
 
     @property
     def held(self) -> int:
-        """Bytes that may still matter."""
+        """Number of bytes that are still needed."""
         return self._stream.held
 
     def keep(self, peer: "Direction | None") -> None:
-        """The window of the file ends: let go what is done with."""
+        """At the end of a window: release what has been processed."""
         self._stream.keep()
         if self._stream.held > self._enough:
             self._read(peer, final=False)
             self._enough = MOST_HELD + self._stream.held // 2
 
     def finish(self, peer: "Direction | None") -> None:
-        """Read all that is left, and sum up."""
+        """Read the rest, and add to the totals."""
         stream, total = self._stream, self.output.total
         total["connections"] += int(self._openings > 0 or stream.fresh + stream.stray > 0)
         again = max(0, self._openings - 1) + max(0, self._closings - 1)
@@ -118,14 +118,14 @@ class Direction:
         self._stream.let_go(self._reader.read(stream, final))
 
     def _agreed(self, peer: "Direction | None") -> Upgrade:
-        """What the server's answer says, whichever of both it is; the request, if there is none."""
+        """The upgrade in the server's response, in whichever direction; else the one in the request."""
         mine, theirs = self._upgraded(), peer._upgraded() if peer else NO_UPGRADE
         if not theirs.is_websocket or theirs.is_answer == mine.is_answer:
             return mine if mine.is_answer else mine._replace(extensions=())
         return mine if mine.is_answer else theirs
 
     def _upgraded(self) -> Upgrade:
-        """The head with which it begins."""
+        """The HTTP head at its beginning."""
         if self._upgrade is None or self._reader is None:
             self._upgrade = read_upgrade(self._stream.beginning(LONGEST))
         return self._upgrade

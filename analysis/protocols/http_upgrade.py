@@ -1,18 +1,18 @@
-"""What both ends of a WebSocket agreed on, from the head of the HTTP answer: a subprotocol, and a compression.
+"""The subprotocol and the compression that both ends of a WebSocket agreed on, from the head of the HTTP response.
 
-HTTP that asks for no WebSocket begins alike.
+Plain HTTP begins with the same bytes.
 """
 
 from typing import NamedTuple
 
 HANDSHAKES = (b"GET ", b"HTTP/1.")
 END = b"\r\n\r\n"
-LONGEST = 1 << 16  # nobody's head is longer
+LONGEST = 1 << 16  # longer heads do not occur
 DEFLATE = "permessage-deflate"
 
 
 class Upgrade(NamedTuple):
-    """Whatever is not agreed on is empty."""
+    """The negotiated values; empty where nothing was agreed."""
 
     is_websocket: bool = False
     protocol: str = ""
@@ -21,11 +21,11 @@ class Upgrade(NamedTuple):
 
     @property
     def is_mqtt(self) -> bool:
-        return self.protocol.startswith("mqtt")  # of 3.1 it is mqttv3.1
+        return self.protocol.startswith("mqtt")  # for MQTT 3.1 it is mqttv3.1
 
     @property
     def is_compressed(self) -> bool:
-        """Whether messages may come compressed, and then tell nothing (RFC 7692)."""
+        """Whether messages may be compressed, and so unreadable (RFC 7692)."""
         return DEFLATE in self.extensions
 
 
@@ -33,7 +33,7 @@ NO_UPGRADE = Upgrade()
 
 
 def read_upgrade(data: bytes) -> Upgrade:
-    """The head with which a stream begins; NOTHING if it has none, or if its end is missing."""
+    """The HTTP head at the beginning of a stream; NO_UPGRADE if there is none, or if its end is missing."""
     end = data.find(END, 0, LONGEST)
     if not data.startswith(HANDSHAKES) or end < 0:
         return NO_UPGRADE
@@ -44,9 +44,9 @@ def read_upgrade(data: bytes) -> Upgrade:
         fields.setdefault(name.strip().lower(), []).extend(value.lower().split(","))
     protocols = [name.strip() for name in fields.get("sec-websocket-protocol", [])]
     extensions = fields.get("sec-websocket-extensions", [])
-    asked = "websocket" in [name.strip() for name in fields.get("upgrade", [])]
+    requested = "websocket" in [name.strip() for name in fields.get("upgrade", [])]
     return Upgrade(
-        asked and (first.startswith("GET ") or first.split()[1:2] == ["101"]),
+        requested and (first.startswith("GET ") or first.split()[1:2] == ["101"]),
         protocols[0] if protocols else "",
         tuple(extension.partition(";")[0].strip() for extension in extensions),
         not first.startswith("GET "),

@@ -1,8 +1,8 @@
-"""One link's capture to what was seen on it: each message, and what it all cost. Pure: packets in, tables out.
+"""From one link's capture to the messages on it and their cost. Pure: packets in, tables out.
 
-Packets come window by window, in the order of the file, and a flow is kept no longer than it has to be: memory does not
-grow with the file. A link's file holds all of its streams, so files are independent of each other; a big file can be
-divided further (`shard` of `shards`), each part taking its share of the connections.
+Packets are added window by window, in the order of the file, and a flow is released as soon as possible: memory does
+not grow with the file. A link's file holds all of its streams, so files are independent of each other. A big file is
+divided by connections (`shard` of `shards`).
 """
 
 import zlib
@@ -20,7 +20,7 @@ from analysis.protocols.udp import DATAGRAMS, Datagrams
 
 Array = npt.NDArray[Any]
 
-# What a link and direction cost: the columns, and all that can be counted without looking into streams.
+# Totals of a link and direction: the columns, and everything that can be counted without reading streams.
 
 
 # The *_bytes of the layers add up to wire_bytes.
@@ -74,7 +74,7 @@ COUNTS = tuple(field.name for field in TOTALS if field.name not in ("link", "dir
 
 
 def packet_totals(packets: Packets, chosen: Array) -> dict[str, int]:
-    """Of the chosen packets."""
+    """Count the chosen packets."""
     tcp, datagrams = chosen & packets.is_tcp, chosen & packets.is_udp
     other = chosen & ~tcp & ~datagrams
     wire = packets.wirelen
@@ -104,7 +104,7 @@ UP, DOWN = "up", "down"
 
 
 class LinkRead(NamedTuple):
-    """What was seen on a link, as Arrow arrays."""
+    """The result for a link, as Arrow arrays."""
 
     sightings: pa.StructArray  # SIGHTING
     totals: pa.StructArray  # TOTALS, of both directions
@@ -113,19 +113,19 @@ class LinkRead(NamedTuple):
 
 
 def read_link(packets: Packets, place: LinkPlace, shard: int = 0, shards: int = 1) -> LinkRead:
-    """All messages, and what everything cost, of a file that is read in one go."""
+    """Read a whole file at once: all messages and totals."""
     reader = LinkReader(place, shard, shards)
     reader.add(packets)
     return reader.finish()
 
 
 def upward(packets: Packets, place: LinkPlace) -> Array:
-    """Which packets the link's own node sent: by its address if they have one that could be its own."""
+    """Which packets the link's own node sent: by IP address if the packet has one, else by MAC address."""
     sent: Array = packets.eth_src == place.mac
     if not place.shared:
         own = packets.ip_src == place.address
         addressed = packets.ip_src + packets.ip_dst > 0
-        if not sent.any():  # not a card that we gave its address: a board's
+        if not sent.any():  # the network card of a board, whose MAC address we did not assign
             sent = np.isin(packets.eth_src, np.unique(packets.eth_src[own & addressed]))
         sent = np.where(addressed, own, sent)
     return sent
@@ -144,7 +144,7 @@ class LinkReader:
         self._now_ns = 0
 
     def add(self, packets: Packets) -> None:
-        """The next packets of the file."""
+        """Add the next packets of the file."""
         self._now_ns = max(self._now_ns, int(packets.ts_ns.max(initial=0)))
         flow, ends = flows(packets)
         parts = np.array([shard_of(one, self._shards) for one in ends], np.int64)
@@ -165,7 +165,7 @@ class LinkReader:
             self._datagrams.connected(ends[one] for one in np.unique(flow[packets.is_tcp]).tolist())
 
     def _segments(self, packets: Packets, which: Array, direction: str, ends: Ends) -> None:
-        """Packets of a flow; where a new connection on the same ports begins, the one before is over."""
+        """Add packets of a flow; a new connection on the same ports ends the one before."""
         key = (direction, ends)
         for part in _incarnations(packets, which, self._streams.get(key)):
             stream = self._streams.get(key)
@@ -191,7 +191,7 @@ class LinkReader:
         return self._streams.get(_other(key))
 
     def keep(self) -> None:
-        """The data of the packets goes: what is still needed of it is copied, what is done with is let go."""
+        """Copy what is still needed of the window's data, and release what has been processed."""
         for key in [key for key, stream in self._streams.items() if stream.is_over(self._now_ns)]:
             both = [self._streams.get(key), self._peer(key)]
             if all(stream is None or stream.is_over(self._now_ns) for stream in both):
@@ -200,7 +200,7 @@ class LinkReader:
             stream.keep(self._peer(key))
 
     def _finish(self, key: Key) -> None:
-        """Both directions of a connection."""
+        """Finish both directions of a connection."""
         other = _other(key)
         for one, back in ((key, other), (other, key)):
             if stream := self._streams.get(one):
@@ -209,16 +209,16 @@ class LinkReader:
         self._streams.pop(other, None)
 
     def read_so_far(self) -> tuple[pa.StructArray, pa.StructArray]:
-        """The sightings and the MQTT packets since this was last asked; they are let go, too."""
+        """Return and release the sightings and the MQTT packets since the last call."""
         return self._sink.taken()
 
     @property
     def held(self) -> int:
-        """Bytes of streams that are kept because they may still matter."""
+        """Bytes of streams that are still held."""
         return sum(stream.held for stream in self._streams.values())
 
     def finish(self) -> LinkRead:
-        """After the last packets."""
+        """Finish all streams after the last packets."""
         while self._streams:
             self._finish(next(iter(self._streams)))
         rows = self._datagrams.rows()
@@ -239,7 +239,7 @@ class LinkReader:
 
 
 def flows(packets: Packets) -> tuple[Array, list[Ends]]:
-    """A number for each packet's source, destination and ports; and those."""
+    """A flow number for each packet, and the ends of each flow."""
     addresses = packets.ip_src << 32 | packets.ip_dst
     _, pair = np.unique(addresses, return_inverse=True)
     ports = packets.src_port << 16 | packets.dst_port
@@ -249,7 +249,7 @@ def flows(packets: Packets) -> tuple[Array, list[Ends]]:
 
 
 def by_flow(flow: Array, chosen: Array) -> list[Array]:
-    """The chosen packets' positions, one array a flow, each in capture order."""
+    """The positions of the chosen packets, one array for each flow, in capture order."""
     if not len(chosen):
         return []
     numbers = flow[chosen]
@@ -259,7 +259,7 @@ def by_flow(flow: Array, chosen: Array) -> list[Array]:
 
 
 def shard_of(ends: Ends, shards: int) -> int:
-    """Which part of a file both directions of a connection belong to."""
+    """The shard to which both directions of a connection belong."""
     if shards == 1:
         return 0
     one, other = sorted(((ends[0], ends[2]), (ends[1], ends[3])))
@@ -277,7 +277,7 @@ def _back(ends: Ends) -> Ends:
 
 
 def _incarnations(packets: Packets, which: Array, known: Direction | None) -> list[Array]:
-    """A flow's packets, divided where another connection may begin: at each SYN, and long after an end."""
+    """Split a flow's packets where another connection may begin: at each SYN, and long after an end."""
     flags, ts_ns = packets.flags[which], packets.ts_ns[which]
     ended = np.logical_or.accumulate(flags & (FIN | RST) > 0)
     pauses = np.diff(ts_ns, prepend=ts_ns[:1]) > CLOSED_NS

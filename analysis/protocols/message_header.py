@@ -1,4 +1,4 @@
-"""Our message header on captured bytes, read for many messages at once. The layout: `nodes.protocol.wire.FIELDS`."""
+"""Reads our message header from captured bytes, for many messages at once. Layout: `nodes.protocol.wire.FIELDS`."""
 
 from typing import Any
 
@@ -50,13 +50,13 @@ def gather(data: bytes, at: Array, masks: Array, width: int) -> Array:
 
 
 def usual_flags(header: Array) -> Array:
-    """Which of the headers have no flag but those that are known."""
+    """Which headers have known flags only."""
     usual: Array = header["flags"] & ~np.uint16(FLAGS) == 0
     return usual
 
 
 def section_sizes(data: bytes, at: Array, masks: Array, header: Array, after: Array) -> Array:
-    """Bytes of place and routing section, which begin so long after the message's first byte; 0: it has neither."""
+    """Size of the place and routing sections, which begin `after` bytes into the message; 0 without them."""
     flags, sizes = header["flags"], np.zeros(len(header), np.int64)
     if (flags & PLACED).any():
         counts = gather(data, at + after, turned(masks, after), 1)[:, 0].astype(np.int64)
@@ -70,13 +70,13 @@ def section_sizes(data: bytes, at: Array, masks: Array, header: Array, after: Ar
 
 
 def turned(masks: Array, after: Array) -> Array:
-    """The masks as they hold so many bytes further on."""
+    """The masks rotated by this many bytes."""
     rows: Array = np.take_along_axis(masks, (after[:, None] + np.arange(4)) % 4, axis=1)
     return rows
 
 
 def readable(header: Array, length: Array) -> Array:
-    """Which of the headers can be one of ours, in a message of this length."""
+    """Which headers are valid in a message of this length."""
     good: Array = (
         (header["version"] == VERSION)
         & np.isin(header["kind"], list(KINDS))
@@ -89,7 +89,7 @@ def readable(header: Array, length: Array) -> Array:
 
 
 def topics(data: bytes, at: Array, masks: Array, lengths: Array) -> list[str]:
-    """The topic of each message; `at` is where its bytes begin, `masks` already turned to that position."""
+    """The topic of each message; `at`: where its bytes begin; `masks`: rotated to that position."""
     width = int(lengths.max(initial=0))
     if not width:
         return [""] * len(at)
@@ -101,8 +101,8 @@ def topics(data: bytes, at: Array, masks: Array, lengths: Array) -> list[str]:
     return [texts[number] for number in which.tolist()]
 
 
-def possible_header(fields: tuple[int, ...], room: int) -> bool:
-    """Whether these values can be one of our headers at the beginning of so many bytes; stricter than `readable`."""
+def possible_header(fields: tuple[int, ...], length: int) -> bool:
+    """Whether these values are a valid header in a message of this length; stricter than `readable`."""
     topic_length = fields[PLACE["topic_length"]]
     return (
         fields[PLACE["version"]] == VERSION
@@ -110,12 +110,12 @@ def possible_header(fields: tuple[int, ...], room: int) -> bool:
         and LOWEST_PRIORITY <= fields[PLACE["priority"]] <= HIGHEST_PRIORITY
         and fields[PLACE["flags"]] & ~FLAGS == 0
         and topic_length <= MAX_TOPIC_BYTES
-        and HEADER_SIZE + topic_length <= room
+        and HEADER_SIZE + topic_length <= length
     )
 
 
 def unmask(payload: bytes, mask: bytes) -> bytes:
-    """The payload as the sender meant it (RFC 6455, 5.3)."""
+    """Unmask a payload (RFC 6455, 5.3)."""
     size = len(payload)
     key = int.from_bytes((mask * (size // 4 + 1))[:size])
     return (int.from_bytes(payload) ^ key).to_bytes(size)

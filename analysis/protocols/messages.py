@@ -1,6 +1,6 @@
-"""The messages in a stream's frames: where each begins and ends, what its header says, and when its bytes were seen.
+"""The messages in a stream's frames: begin and end, header, and the times of their bytes.
 
-Publications that came joined are messages of their own here (`apart`).
+Publications in a joined message are rows of their own (`apart`).
 """
 
 from collections.abc import Mapping
@@ -23,11 +23,11 @@ from nodes.protocol.wire import HEADER_SIZE, Kind
 
 Array = npt.NDArray[Any]
 
-# Joined messages (`nodes.protocol.joined`) in a stream: their bytes, and the publications in them.
+# Joined messages (`nodes.protocol.joined`): their bytes, and the publications in them.
 
 
 class JoinedPart(NamedTuple):
-    """One publication among several."""
+    """One publication of a joined message."""
 
     header: Array  # one row
     header_bytes: int  # with its length, topic, place and routing
@@ -35,7 +35,7 @@ class JoinedPart(NamedTuple):
 
 
 def whole_message(stream: Stream, pieces: Pieces, message: int) -> bytes:
-    """All bytes of a message that is complete, as its sender meant them."""
+    """The unmasked bytes of a complete message."""
     return b"".join(
         message_header.unmask(
             stream.data[int(pieces.begin[piece]) : int(pieces.end[piece])],
@@ -46,7 +46,7 @@ def whole_message(stream: Stream, pieces: Pieces, message: int) -> bytes:
 
 
 def parts_of(data: bytes) -> list[JoinedPart]:
-    """The publications in these bytes; none if they are no joined message."""
+    """The publications in these bytes; none if this is no joined message."""
     try:
         payload = wire.decode(data).payload
         found = []
@@ -59,7 +59,7 @@ def parts_of(data: bytes) -> list[JoinedPart]:
     return found
 
 
-# One message on one link in one direction: each message shows once for each link it crosses.
+# A sighting: one message on one link in one direction. A message has one for each link that it crosses.
 SIGHTING = pa.struct(
     [
         ("link", pa.string()),
@@ -96,20 +96,20 @@ KIND_NAMES = {int(kind): kind.name for kind in Kind}
 
 @dataclass(frozen=True, slots=True)
 class LinkPlace:
-    """Whose link a file belongs to, and who is behind each address."""
+    """The node whose link a file captured, and the node of each address."""
 
     name: str
     address: int
     mac: int
     names: Mapping[int, str]  # address -> node
     numbers: Mapping[int, str]  # node number -> node
-    shared: bool = False  # a router's: its packets carry the addresses of the nodes behind it
+    shared: bool = False  # a router's link: packets have the addresses of the nodes behind it
     clocks: Mapping[int, Clock] = field(
         default_factory=dict
-    )  # of nodes by number; others: the lab's
+    )  # by node number; other nodes use the lab's clock
 
     def name_of(self, address: int) -> str:
-        """The node with this address; of a stranger the address itself."""
+        """The node with this address; for an unknown one the address itself."""
         if known := self.names.get(address):
             return known
         return ".".join(str(address >> shift & 0xFF) for shift in (24, 16, 8, 0))
@@ -125,22 +125,20 @@ class Messages:
     last_ns: Array
     complete: Array
     frames: Array
-    pieces: Array  # chunks that carry it; one that holds several messages counts for each of them
-    packets: Array  # that first brought its bytes
-    frame_bytes: Array  # seen bytes of WebSocket's own
+    pieces: Array  # chunks that carry it; a chunk with several messages counts for each
+    packets: Array  # that first carried its bytes
+    frame_bytes: Array  # seen bytes of WebSocket frames
     label_bytes: Array  # seen bytes of labels, and of lengths between several messages
     header_bytes: Array  # bytes of our header, topic, place and routing
-    payload_size: Array  # as sent, as far as the frames tell
+    payload_size: Array  # as sent, by the lengths of its frames
     payload_seen: Array
     overlay_kinds: Array  # of OVERLAY messages, see `analysis.protocols.overlay_messages`
     carried_kinds: Array
-    joined: Array  # how many publications came in the same message; 1: it came alone
-    stalled_ns: (
-        Array  # how much later it was there because bytes before its end came by a repetition
-    )
-    repeated_ns: Array  # how long after its last byte was first seen that was seen again; 0: never
-    orphan_pieces: int  # chunks of messages whose beginning is missing
-    compressed: int  # WebSocket messages that cannot be read because an extension changed them
+    joined: Array  # publications in the same message; 1: it was alone
+    stalled_ns: Array  # how much later it was complete because of retransmissions
+    repeated_ns: Array  # how long after its last byte that byte was repeated; 0: never
+    orphan_pieces: int  # chunks of messages without a beginning
+    compressed: int  # WebSocket messages that an extension compressed
 
     @property
     def is_publish(self) -> Array:
@@ -149,7 +147,7 @@ class Messages:
 
 
 def read_messages(stream: Stream, found: Walk) -> Messages:
-    """All messages whose header can be read, in the order in which they begin."""
+    """All messages with a readable header, in the order in which they begin."""
     pieces = pieces_of(stream, found)
     first = pieces.first
     inside: Array = np.minimum(pieces.end, len(stream.data))
@@ -207,10 +205,10 @@ def read_messages(stream: Stream, found: Walk) -> Messages:
 
 
 def apart(messages: Messages, whole: Mapping[int, bytes]) -> Messages:
-    """With the publications of joined messages in their place; `whole` has the bytes of those, by row.
+    """Replace joined messages by their publications; `whole`: the bytes of joined messages, by row.
 
-    Each was there when the last byte of the whole was. What the whole has of its own, they share. One that cannot be
-    taken apart stays as it is.
+    Each is complete with the last byte of the joined message, and has a share of its overhead. A joined message that
+    cannot be parsed stays as it is.
     """
     parts = {row: found for row, data in whole.items() if (found := parts_of(data))}
     counts = np.ones(len(messages.topics), np.int64)
@@ -239,7 +237,7 @@ def apart(messages: Messages, whole: Mapping[int, bytes]) -> Messages:
 def _overlay_kinds(
     heads: Heads, header: Array, rows: Array, there: Array, payload_at: Array
 ) -> tuple[Array, Array]:
-    """What is said in the OVERLAY messages that are all there."""
+    """The kinds of the complete OVERLAY messages."""
     overlay_kinds, carried_kinds = np.full((2, len(rows)), UNKNOWN, np.int64)
     overlay = np.flatnonzero((header["kind"] == int(Kind.OVERLAY)) & there)
     if len(overlay):
@@ -250,7 +248,7 @@ def _overlay_kinds(
 
 
 def _sums(column: Array, first: Array) -> Array:
-    """The column's sum over the pieces of each message."""
+    """Sum a column over the pieces of each message."""
     if len(first) == len(column):
         return column
     sums: Array = np.add.reduceat(column, first)
@@ -258,7 +256,7 @@ def _sums(column: Array, first: Array) -> Array:
 
 
 def _packets(begins: Array, ends: Array, first: Array) -> Array:
-    """How many segments each message touches; two of its pieces may lie in one."""
+    """Number of segments that carry each message; two of its pieces may be in one."""
     touched = ends - begins + 1
     if len(first) < len(begins):
         again = begins[1:] == ends[:-1]
@@ -275,7 +273,7 @@ class Sightings:
         self.parts: list[pa.StructArray] = []
 
     def add(self, messages: Messages, direction: str, source: int, target: int) -> None:
-        """The messages of one stream from `source` to `target` (addresses)."""
+        """Add the messages of one stream from `source` to `target` (addresses)."""
         count = len(messages.topics)
         if not count:
             return
@@ -321,7 +319,7 @@ class Sightings:
 
 
 def published_at(header: Array, clocks: Mapping[int, Clock]) -> Array:
-    """When these messages were published, by the lab machine's clock; `clocks`: of their origins, by number."""
+    """Publish times by the lab machine's clock; `clocks`: of the origins, by number."""
     stamped: Array = header["published_ns"]
     if not clocks:
         return stamped

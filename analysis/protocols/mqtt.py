@@ -1,6 +1,6 @@
-"""MQTT 3.1, 3.1.1 and 5 on captured bytes: one control packet after another. Strict: what is no packet is None.
+"""Reads MQTT 3.1, 3.1.1 and 5 from captured bytes, one control packet after another. Strict: None for invalid packets.
 
-Only what a capture has to tell is read: which packet, and of a PUBLISH its topic, flags, properties and payload.
+It reads the kind of each packet, and of a PUBLISH its topic, flags, properties and payload.
 """
 
 from bisect import bisect_left, bisect_right
@@ -17,8 +17,8 @@ from analysis.protocols.message_header import unmask
 from analysis.protocols.websocket import MASK_BIT, Walk
 from analysis.streams.stream import Stream
 
-LENGTH_DIGITS = 4  # bytes that a length may have, seven bits each
-MOST_PROPERTIES = 1 << 16  # bytes; nobody describes a message at greater length
+LENGTH_DIGITS = 4  # most bytes of a length, seven bits each
+MOST_PROPERTIES = 1 << 16  # bytes; longer properties are implausible
 LONGEST_HEAD = 1 << 18  # with a topic of 64 KiB and as many properties
 NEWEST = 5
 V311 = 4
@@ -45,7 +45,7 @@ class Kind(IntEnum):
 
 
 _KINDS: Final = {int(kind): kind for kind in Kind}
-_FLAGGED: Final = {Kind.PUBREL: 2, Kind.SUBSCRIBE: 2, Kind.UNSUBSCRIBE: 2}  # of all others 0
+_FLAGGED: Final = {Kind.PUBREL: 2, Kind.SUBSCRIBE: 2, Kind.UNSUBSCRIBE: 2}  # all others: 0
 # The fewest and most bytes that can follow the length in version 3.1.1; version 5 may add to all but the pings.
 _SIZES: Final[dict[Kind, tuple[int, int | None]]] = {
     Kind.CONNECT: (12, None),
@@ -65,9 +65,9 @@ _SIZES: Final[dict[Kind, tuple[int, int | None]]] = {
     Kind.AUTH: (0, 0),
 }
 _NEVER_LONGER: Final = frozenset((Kind.PINGREQ, Kind.PINGRESP))
-_NAMES: Final = (b"\0\4MQTT", b"\0\6MQIsdp")  # with which a CONNECT begins
-_BRIDGE = 0x80  # mosquitto marks connections between brokers so in the version
-# Properties that a PUBLISH may have (version 5, 2.2.2.2), and how long their values are; some tell themselves.
+_NAMES: Final = (b"\0\4MQTT", b"\0\6MQIsdp")  # at the beginning of a CONNECT
+_BRIDGE = 0x80  # mosquitto sets this bit of the version on connections between brokers
+# Properties of a PUBLISH (version 5, 2.2.2.2), and the size of their values; negative: the value has its own length.
 _TEXT, _NUMBER, _TWO_TEXTS = -1, -2, -3
 _PROPERTIES: Final = {
     0x01: 1,  # payload format
@@ -83,7 +83,7 @@ _ALIAS = 0x23
 
 
 class Head(NamedTuple):
-    """How a packet begins. `end` may lie beyond the bytes that are there."""
+    """The fixed header of a packet. `end` may lie beyond the available bytes."""
 
     at: int
     kind: Kind
@@ -97,7 +97,7 @@ class Head(NamedTuple):
 
 
 class Publication(NamedTuple):
-    """What a PUBLISH says before its payload."""
+    """The variable header of a PUBLISH."""
 
     topic: str
     packet_id: int | None
@@ -107,7 +107,7 @@ class Publication(NamedTuple):
 
 
 def read_head(data: bytes, at: int, version: int | None) -> Head | None:
-    """The packet that begins here; None if none can, or if its first bytes are not all there."""
+    """The packet that begins here; None if it is invalid, or if its header is incomplete."""
     if at >= len(data) or (kind := _KINDS.get(data[at] >> 4)) is None:
         return None
     flags = data[at] & 0x0F
@@ -123,7 +123,7 @@ def _flags_fit(kind: Kind, flags: int) -> bool:
     if kind is not Kind.PUBLISH:
         return flags == _FLAGGED.get(kind, 0)
     qos, again = flags >> 1 & 3, flags & 8
-    return qos < 3 and not (again and not qos)  # what nobody confirms is not sent again
+    return qos < 3 and not (again and not qos)  # QoS 0 is never sent again
 
 
 def _size_fits(kind: Kind, size: int, newest: bool) -> bool:
@@ -136,7 +136,7 @@ def _size_fits(kind: Kind, size: int, newest: bool) -> bool:
 
 
 def read_length(data: bytes, at: int) -> tuple[int, int] | None:
-    """A number of one to four bytes, and where it ends; None if that is none."""
+    """A variable-length number of one to four bytes, and where it ends; None if it is invalid."""
     value = 0
     for digit in range(LENGTH_DIGITS):
         if at + digit >= len(data):
@@ -149,7 +149,7 @@ def read_length(data: bytes, at: int) -> tuple[int, int] | None:
 
 
 def begins_with_connect(data: bytes) -> int | None:
-    """The version that a client names with its first bytes; None if they are no CONNECT."""
+    """The version in a CONNECT at the beginning; None if this is no CONNECT."""
     head = read_head(data, 0, None)
     if head is None or head.kind is not Kind.CONNECT:
         return None
@@ -160,7 +160,7 @@ def begins_with_connect(data: bytes) -> int | None:
 
 
 def begins_with_connack(data: bytes) -> int | None:
-    """The version that a broker's answer shows (3.1 shows as 3.1.1); None if this is no CONNACK."""
+    """The version that a CONNACK implies (3.1 shows as 3.1.1); None if this is no CONNACK."""
     head = read_head(data, 0, None)
     if head is None or head.kind is not Kind.CONNACK or head.end > len(data):
         return None
@@ -175,7 +175,7 @@ def begins_with_connack(data: bytes) -> int | None:
 
 
 def read_publication(data: bytes, head: Head, version: int) -> Publication | None:
-    """Of a PUBLISH; None if it is none in this version, or if what is before its payload is not all there."""
+    """Read a PUBLISH; None if it is invalid in this version, or if its variable header is incomplete."""
     at, end = head.body_at + 2, min(head.end, len(data))
     topic_end = at + int.from_bytes(data[head.body_at : at])
     after = topic_end + (2 if head.qos else 0)
@@ -196,7 +196,7 @@ def read_publication(data: bytes, head: Head, version: int) -> Publication | Non
 
 
 def read_alias(data: bytes, at: int, end: int) -> int | None:
-    """The topic alias among the properties of a PUBLISH, 0 without one; None if these are no properties."""
+    """The topic alias in the properties of a PUBLISH, 0 without one; None if the properties are invalid."""
     alias = 0
     while at < end:
         name = data[at]
@@ -212,7 +212,7 @@ def read_alias(data: bytes, at: int, end: int) -> int | None:
 
 
 def _value_size(data: bytes, at: int, end: int, name: int) -> int | None:
-    """How long the value of a property is; None if there is no such property."""
+    """Size of a property's value; None for an unknown property."""
     kind = _PROPERTIES.get(name)
     if kind is None or kind >= 0:
         return kind
@@ -234,10 +234,10 @@ def _topic(raw: bytes) -> str | None:
     return None if any(mark in text for mark in "#+\0") else text
 
 
-# The MQTT packets of a stream, plain or inside WebSocket frames, and when each was seen.
+# The MQTT packets of a stream, plain or inside WebSocket frames, with their times.
 #
-# Who begins in the middle, or behind bytes that the capture lost, begins again where a TCP segment does: senders nearly
-# always begin a packet there. It is believed if the packets from there on end where a segment ends, or are several.
+# A reader that begins in the middle, or after lost bytes, tries the beginnings of TCP segments: senders nearly always
+# begin a packet there. A candidate is accepted if its packets end where a segment ends, or are several in a row.
 
 
 Array = npt.NDArray[Any]
@@ -247,7 +247,7 @@ DIGEST_BYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class Content:
-    """Bytes that somebody wrote, and where in the stream they are: runs that lie one behind the other."""
+    """MQTT bytes, and their places in the stream: runs, one after the other."""
 
     stream: Stream
     data: bytes
@@ -257,13 +257,13 @@ class Content:
     plain: bool = True
 
     def place(self, at: Array) -> Array:
-        """Where in the stream these bytes are."""
+        """The places of these bytes in the stream."""
         run = np.searchsorted(self.runs, at, "right") - 1
         where: Array = self.places[run] + at - self.runs[run]
         return where
 
     def seen(self, begin: Array, end: Array) -> Array:
-        """How many bytes of each range were captured; what is inside of frames is here only if it was."""
+        """Number of captured bytes of each range; the content of frames is complete by construction."""
         inside = np.minimum(end, len(self.data))
         if self.plain:
             return self.stream.covered(begin, np.maximum(begin, inside))
@@ -271,7 +271,7 @@ class Content:
         return there
 
     def known(self, begin: Array, end: Array) -> Array:
-        """Whether all content of each range was kept: the capture may have cut packets."""
+        """Whether each range was captured completely: the capture may truncate packets."""
         if not self.unknown:
             return np.ones(len(begin), bool)
         begins, ends = (np.array(side, np.int64) for side in zip(*self.unknown, strict=True))
@@ -280,13 +280,13 @@ class Content:
 
 
 def plain(stream: Stream) -> Content:
-    """The stream itself."""
+    """The stream as plain MQTT."""
     zero = np.zeros(1, np.int64)
     return Content(stream, stream.data, zero, zero, stream.unknown)
 
 
 def in_frames(stream: Stream, found: Walk, end: int) -> Content:
-    """What the frames of a WebSocket carry, up to this place."""
+    """The payload of WebSocket frames, up to this place."""
     parts: list[bytes] = []
     places: list[int] = []
     for at, payload_at, frame_end in found.frames:
@@ -314,7 +314,7 @@ class Packet(NamedTuple):
 
 @dataclass(slots=True)
 class Found:
-    """What was read of a stream: up to `stopped`, where no packet needs to begin if it is `lost`."""
+    """The packets up to `stopped`; if `lost`, the next packet must be searched from there."""
 
     packets: list[Packet] = field(default_factory=list)
     stopped: int = 0
@@ -322,12 +322,12 @@ class Found:
 
 
 def opening_version(data: bytes) -> int | None:
-    """Which version of MQTT begins so; None: it is something else."""
+    """The MQTT version of a stream that begins with these bytes; None if it is not MQTT."""
     return begins_with_connect(data) or begins_with_connack(data)
 
 
 def likely_version(stream: Stream) -> int | None:
-    """As which version of MQTT a stream can be read whose beginning is missing; None: as none."""
+    """The MQTT version that explains a stream without its beginning best; None if none does."""
     found = {
         version: _published(MqttReader(version).read(plain(stream), lost=True).packets)
         for version in (NEWEST, V311)
@@ -337,14 +337,14 @@ def likely_version(stream: Stream) -> int | None:
 
 
 def _published(packets: list[Packet]) -> int:
-    """How many bytes of publications these explain."""
+    """Bytes of publications in these packets."""
     return sum(
         packet.head.end - packet.head.at for packet in packets if packet.publication is not None
     )
 
 
 class MqttReader:
-    """Reads one stream, if need be in parts. In version 5 a topic may have a number that stands for it later."""
+    """Reads one stream, possibly in parts. It remembers topic aliases (version 5)."""
 
     def __init__(self, version: int) -> None:
         self.version = version
@@ -353,11 +353,11 @@ class MqttReader:
     def read(
         self, content: Content, at: int = 0, *, lost: bool = False, final: bool = True
     ) -> Found:
-        """All packets from here on; if the content is not final, only what no later byte changes."""
+        """All packets from here on; if not final, only those that no later byte changes."""
         return _Pass(self, content, final).run(at, lost)
 
     def named(self, packet: Packet) -> Packet:
-        """With its topic, if that can be known."""
+        """The packet with its topic, if the alias is known."""
         published = packet.publication
         if published is None:
             return packet
@@ -367,11 +367,11 @@ class MqttReader:
 
 
 class _Unsure(Exception):
-    """It depends on bytes that are not there yet."""
+    """The result depends on bytes that are not there yet."""
 
 
 class _Pass:
-    """Goes from packet to packet."""
+    """One pass over the content, packet by packet."""
 
     def __init__(self, reader: MqttReader, content: Content, final: bool) -> None:
         self.reader, self.content, self.final = reader, content, final
@@ -422,7 +422,7 @@ class _Pass:
         return Packet(head, published.payload_at, published)
 
     def _next(self, at: int) -> int:
-        """The next segment that begins with packets; the end of all if there is none."""
+        """The next segment that begins with packets; the end if there is none."""
         for place in self.segments[bisect_left(self.segments, at) :]:
             try:
                 if self._can_begin(place):
@@ -447,11 +447,11 @@ class _Pass:
 
 
 def digest(payload: bytes) -> str:
-    """By which the same payload is found again on other links."""
+    """A digest that identifies the payload on other links."""
     return blake2b(payload, digest_size=DIGEST_BYTES).hexdigest()
 
 
-# MQTT packets as rows: one control packet on one link in one direction.
+# Rows: one control packet on one link in one direction.
 
 
 MQTT = pa.struct(
@@ -474,7 +474,7 @@ MQTT = pa.struct(
 
 
 class Cost(NamedTuple):
-    """What the packets of a stream take, as far as it was captured."""
+    """The captured bytes and the number of packets of a stream."""
 
     mqtt_bytes: int
     payload_bytes: int
@@ -485,7 +485,7 @@ class Cost(NamedTuple):
 def rows_of(
     content: Content, packets: list[Packet], about: dict[str, Any]
 ) -> tuple[pa.StructArray, Cost]:
-    """These packets, and what they cost; `about` is the same in all rows: link, direction, src, dst, version."""
+    """Rows of these packets, and their cost; `about`: columns that are the same in all rows."""
     stream = content.stream
     edges = np.array([(p.head.at, p.payload_at, p.head.end) for p in packets], np.int64)
     begin, payload_at, end = edges.reshape(-1, 3).T
@@ -523,7 +523,7 @@ def rows_of(
 
 
 def _of_publication(packet: Packet, data: bytes | None) -> dict[str, Any]:
-    """What only a PUBLISH has; no `data`: not all of its payload was captured."""
+    """The columns of a PUBLISH; `data` None: its payload was not captured completely."""
     published = packet.publication
     if published is None:
         return {}

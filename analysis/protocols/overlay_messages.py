@@ -1,7 +1,7 @@
-"""What brokers say to each other about the overlay: which word a message is, and what the layer above says in it.
+"""The kinds of control messages between brokers: of the overlay's own, and of the layer above carried in them.
 
-The first byte of an OVERLAY message's payload is the number of a word of the Skip Graph. Some words carry bytes of the
-layer above (`nodes.overlay.topics`), and the first of those tells what is said: stop, go, join, and so on.
+The first byte of an OVERLAY message's payload is the number of a Skip Graph message. Some of these carry a message of
+the layer above (`nodes.overlay.topics`), whose first byte is its kind: stop, go, join, and so on.
 """
 
 from typing import Any
@@ -37,9 +37,9 @@ _SIZES = {
     skipgraph_codec.U16: 2,
     skipgraph_codec.U32: 4,
     skipgraph_codec.U64: 8,
-    skipgraph_codec.KEY: None,  # its own length stands before it
+    skipgraph_codec.KEY: None,  # preceded by its length
 }
-# number -> the sizes of the fields between it and the bytes of the layer above; None: a key
+# kind -> sizes of the fields between the kind and the carried message; None: a key
 CARRIERS = {
     number: tuple(_SIZES[form] for form in forms[:-1])
     for number, (_, forms) in skipgraph_codec.FORMS.items()
@@ -48,9 +48,9 @@ CARRIERS = {
 
 
 def kinds_of(heads: Heads, rows: Array, payload_at: Array) -> tuple[Array, Array]:
-    """For each of these rows of `heads`, the word and what is said in it; UNKNOWN where its bytes were not seen.
+    """The overlay kind and the carried kind of these rows of `heads`; UNKNOWN where the bytes were not seen.
 
-    `payload_at`: where their payload begins, counted from the beginning of the message.
+    `payload_at`: offset of the payload in the message.
     """
     reader = _Reader(heads, rows)
     overlay_kinds = reader.numbers(payload_at, 1, np.ones(len(rows), bool))
@@ -72,7 +72,7 @@ def kinds_of(heads: Heads, rows: Array, payload_at: Array) -> tuple[Array, Array
 
 
 class _Reader:
-    """Takes big-endian numbers from messages, each at a place of its own."""
+    """Reads big-endian numbers from messages, each at its own offset."""
 
     def __init__(self, heads: Heads, rows: Array) -> None:
         self._data = heads.data
@@ -80,7 +80,7 @@ class _Reader:
         self._masks = heads.masks[rows]
 
     def numbers(self, at: Array, size: int, wanted: Array) -> Array:
-        """UNKNOWN where it is not wanted, or not there."""
+        """The numbers; UNKNOWN where not wanted, or not captured."""
         there = wanted & (self._begin + at + size <= self._end)
         at = np.where(there, at, 0)
         masks = message_header.turned(self._masks, at)

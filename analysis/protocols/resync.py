@@ -1,8 +1,8 @@
-"""Where one of our frames begins, in bytes whose frames have been lost from sight.
+"""Finds where one of our frames begins, after the frame boundaries were lost.
 
-A frame shows itself by what it carries: one of our headers, behind a label or not. A piece from the middle of a message
-carries nothing that could be known, so it is believed only if the frames behind it lead to one that shows itself, or
-exactly to the end of the stream, with labels all of one style; and if none that is surer begins within it.
+A frame is recognised by one of our headers in it, with or without a label. A piece from the middle of a message has
+no header, so it is accepted only if the frames after it lead to one with a header, or exactly to the end of the
+stream, with labels of one style; and if no more certain frame begins within it.
 """
 
 import re
@@ -14,30 +14,26 @@ from nodes.protocol.labels import BITS, DMPQ_LABELS, LENGTH_BYTES, DmpqLabel, Fo
 from nodes.protocol.wire import HEADER, HEADER_SIZE, VERSION
 
 FIN_AND_BINARY = 0x82
-CONTROL = frozenset((0x88, 0x89, 0x8A))  # close, ping, pong: always whole
+CONTROL = frozenset((0x88, 0x89, 0x8A))  # close, ping, pong: never fragmented
 LARGEST_CONTROL = 125
-# How each of our frames begins: FIN and BINARY, and a label in the reserved bits or none.
+# The first byte of our frames: FIN and BINARY, with or without a label in the reserved bits.
 BEGINNINGS: Final = re.compile(
     b"[" + b"".join(re.escape(bytes([FIN_AND_BINARY | bits << 4])) for bits in BITS.values()) + b"]"
 )
-_LETTERS = frozenset(int(letter) for letter in DmpqLabel)
-_PIECES = frozenset(
-    (DmpqLabel.PIECE, DmpqLabel.URGENT_PIECE, DmpqLabel.LAST, DmpqLabel.URGENT_LAST)
-)
-_LEAST_CHAIN = 2  # frames that lead exactly to the end; of one alone that may be chance
-LARGEST = (
-    1 << 22
-)  # bytes of a frame that is looked for: what claims to be longer hides more than it shows
+_LETTERS = frozenset(int(letter) for letter in Letter)
+_PIECES = frozenset((Letter.PIECE, Letter.URGENT_PIECE, Letter.LAST, Letter.URGENT_LAST))
+_LEAST_CHAIN = 2  # frames that lead exactly to the end; one alone may be chance
+LARGEST = 1 << 22  # largest frame that the search accepts
 _HEAD = 14
-_LOOK = _HEAD + 1 + LENGTH_BYTES + HEADER_SIZE  # bytes that tell what a frame looks like
+_LOOK = _HEAD + 1 + LENGTH_BYTES + HEADER_SIZE  # bytes that are needed to classify a frame
 
 
 class NeedMore(Exception):
-    """It depends on bytes that are not there yet; where the search has to begin again."""
+    """The result depends on bytes that are not there yet; the argument says where to search again."""
 
 
 class _Style(Enum):
-    """How labels are written; a connection keeps to one."""
+    """How labels are encoded; a connection uses one style."""
 
     LETTERS = auto()
     BITS = auto()
@@ -45,7 +41,7 @@ class _Style(Enum):
 
 
 class _Head(NamedTuple):
-    """Where a frame's payload begins and ends; its mask, or zeros."""
+    """Begin and end of a frame's payload; its mask, or zeros."""
 
     payload_at: int
     end: int
@@ -53,23 +49,23 @@ class _Head(NamedTuple):
 
 
 class _Look(NamedTuple):
-    """What a frame looks like."""
+    """The classification of a frame."""
 
     end: int
-    shows_itself: bool  # one of our headers stands in it; else it may be a piece, or control
+    shows_itself: bool  # it contains one of our headers; else it may be a piece, or a control frame
     style: _Style | None = None  # None: no label
 
 
 class _Label(NamedTuple):
     skipped: int  # bytes before the message
-    piece: bool  # which may carry anything
+    piece: bool  # without a header of its own, maybe
     style: _Style | None
 
 
 def next_frame(data: bytes, at: int, final: bool = True) -> int:
-    """The next position from which our frames can be read; the stream's end if there is none.
+    """The next position from which our frames can be read; the end of the stream if there is none.
 
-    If the data is not final, NeedMore where more of it might change that.
+    If the data is not final, raise NeedMore where more data might change the result.
     """
     search = _Search(data, final)
     for found in BEGINNINGS.finditer(data, at):
@@ -91,11 +87,11 @@ def begins_frame(data: bytes, at: int) -> bool:
 
 
 class _Beyond(Exception):
-    """What is asked for lies beyond the data."""
+    """The frame continues beyond the data."""
 
 
 class _Search:
-    """For frames in data that may go on: then nothing is said of what lies too near to its end."""
+    """A search in data that may grow: it decides nothing too close to the end."""
 
     def __init__(self, data: bytes, final: bool) -> None:
         self.data = data
@@ -103,7 +99,7 @@ class _Search:
         self.hopeless: set[int] = set()
 
     def believed(self, at: int) -> int | None:
-        """Where to go on, if a frame begins here: at it, or at one that is surer; None if none does."""
+        """Where to continue if a frame begins here: at it, or at a more certain one; None if none does."""
         look = self.look(at)
         if look is None or (reached := self.leads_on(at, look)) is None:
             return None
@@ -118,7 +114,7 @@ class _Search:
         return _look(self.data, at)
 
     def leads_on(self, at: int, look: _Look | None) -> int | None:
-        """Where the frames from here on reach one that shows itself, or the end; None, and noted, if they do not."""
+        """Where the frames from here on reach one with a header, or the end; None (and remembered) if they do not."""
         passed: list[int] = []
         style: _Style | None = None
         while at not in self.hopeless:
@@ -135,7 +131,7 @@ class _Search:
         return None
 
     def _first_sure(self, at: int, end: int) -> int:
-        """The first frame up to this end of which there is less doubt; else the one that begins here."""
+        """The first certain frame before `end`; else the one that begins here."""
         for found in BEGINNINGS.finditer(self.data, at + 1, end):
             look = self.look(found.start())
             if look is not None and self._is_sure(look):
@@ -143,7 +139,7 @@ class _Search:
         return at
 
     def _is_sure(self, look: _Look) -> bool:
-        """Whether it shows itself, and another one follows unless the stream ends."""
+        """Whether it contains a header, and another frame follows unless the stream ends."""
         if not look.shows_itself:
             return False
         ends_here = self.final and look.end >= len(self.data)
@@ -168,16 +164,16 @@ def _look(data: bytes, at: int) -> _Look | None:
     rest = content[label.skipped : label.skipped + HEADER_SIZE]
     if len(rest) == HEADER_SIZE:
         fields = HEADER.unpack(rest)
-        room = length - label.skipped
+        space = length - label.skipped
         if label.piece:
-            room += fields[PLACE["topic_length"]]  # the next piece may bring the topic
-        if possible_header(fields, room):
+            space += fields[PLACE["topic_length"]]  # the topic may be in the next piece
+        if possible_header(fields, space):
             return _Look(head.end, True, label.style)
     return _Look(head.end, False, label.style) if label.piece else None
 
 
 def _head(data: bytes, at: int) -> _Head | None:
-    """The head of a frame (RFC 6455, 5.2); None if it is not all there."""
+    """The header of a frame (RFC 6455, 5.2); None if it is incomplete."""
     if at + 2 > len(data):
         return None
     length, payload_at = data[at + 1] & 0x7F, at + 2
@@ -195,7 +191,7 @@ def _head(data: bytes, at: int) -> _Head | None:
 
 
 def _label(bits: int, content: bytes) -> _Label | None:
-    """The label of a chunk, or what takes its place; None if that is nothing of ours."""
+    """The label of a chunk, or its equivalent; None if it is not one of ours."""
     if bits:
         return _Label(0, DMPQ_LABELS[bits] in _PIECES, _Style.BITS) if bits in DMPQ_LABELS else None
     if not content:

@@ -1,6 +1,6 @@
-"""What a stream speaks, and all that can be read of it: our messages in WebSocket frames, or MQTT, plain or in frames.
+"""Detects the protocol of a stream and reads it: our messages in WebSocket frames, or MQTT, plain or in frames.
 
-A stream is read in parts if it is long: each reader says how much of it is done with, and goes on from there.
+A long stream is read in parts: each reader returns how many bytes it has processed, and continues after them.
 """
 
 from typing import Any, Protocol
@@ -26,11 +26,13 @@ from analysis.protocols.resync import begins_frame
 from analysis.protocols.websocket import Walk, after_handshake, go_on
 from analysis.streams.stream import Stream
 
-PROBE_BYTES = 1 << 20  # bytes of a stream without beginning that tell what it speaks
+PROBE_BYTES = (
+    1 << 20
+)  # bytes that are enough to detect the protocol of a stream without its beginning
 
 
 class Sink:
-    """Where what is read of the streams of a link goes, and what it cost in each direction."""
+    """Collects the messages and MQTT packets of a link's streams."""
 
     def __init__(self, place: LinkPlace) -> None:
         self.place = place
@@ -38,7 +40,7 @@ class Sink:
         self.mqtt: list[pa.StructArray] = []
 
     def taken(self) -> tuple[pa.StructArray, pa.StructArray]:
-        """Our messages and MQTT packets, which are forgotten."""
+        """Return and release our messages and MQTT packets."""
         messages = self.seen.struct_array()
         packets = pa.concat_arrays(self.mqtt) if self.mqtt else pa.array([], MQTT)
         self.seen, self.mqtt = Sightings(self.place), []
@@ -46,7 +48,7 @@ class Sink:
 
 
 class StreamSink:
-    """One stream's way to the sink: who sends it to whom, and the totals of its direction."""
+    """The output of one stream: its source, its target, and the totals of its direction."""
 
     def __init__(
         self, sink: Sink, direction: str, source: int, target: int, total: dict[str, int]
@@ -55,7 +57,7 @@ class StreamSink:
         self.total = total
 
     def frames(self, stream: Stream, found: Walk) -> None:
-        """Our messages, and all that frames cost; what could be read moves from `unread` to its own layer."""
+        """Add our messages and the cost of frames; readable bytes move from `unread` to their own layer."""
         messages = read_messages(stream, found)
         self.sink.seen.add(messages, self.direction, self.source, self.target)
         publish = messages.is_publish
@@ -71,7 +73,7 @@ class StreamSink:
         self.total["orphan_pieces"] += messages.orphan_pieces
 
     def mqtt(self, content: Content, packets: list[Packet], version: int | None) -> None:
-        """MQTT packets; their payload counts as payload, all else of them as `mqtt`."""
+        """Add MQTT packets; their payload counts as payload, everything else as `mqtt`."""
         name_of = self.sink.place.name_of
         about: dict[str, Any] = {
             "link": self.sink.place.name,
@@ -88,13 +90,13 @@ class StreamSink:
         self.total["mqtt_control"] += cost.mqtt_control
 
     def frame_heads(self, stream: Stream, found: Walk) -> None:
-        """The cost of frames whose content is somebody else's."""
+        """Add the cost of frames whose content is not ours."""
         heads = np.array(found.frames, np.int64).reshape(-1, 3)
         seen = int(stream.covered(heads[:, 0], heads[:, 1]).sum())
         self._move("websocket_bytes", wrapping(stream, found) + seen)
 
     def refused(self) -> None:
-        """A stream that cannot be read because it is compressed."""
+        """Count a stream that cannot be read because it is compressed."""
         self.total["compressed_streams"] += 1
 
     def _move(self, layer: str, size: int) -> None:
@@ -113,12 +115,12 @@ class Reader(Protocol):
     """Reads one stream."""
 
     def read(self, stream: Stream, final: bool) -> int:
-        """What is there from where it stopped on; how many bytes of it are done with."""
+        """Read from where it stopped; returns the number of bytes that are processed."""
         ...
 
 
 def reader_for(stream: Stream, upgrade: Upgrade, output: StreamSink) -> Reader:
-    """By the first bytes; `upgrade`: what both ends agreed on, if it is HTTP."""
+    """Choose the reader by the first bytes; `upgrade`: what both ends agreed on, if it is HTTP."""
     from_start = stream.from_start and not (stream.unknown and stream.unknown[0][0] == 0)
     if stream.data.startswith(HANDSHAKES):
         return _after_upgrade(stream, upgrade, output)
@@ -147,15 +149,15 @@ def _after_upgrade(stream: Stream, upgrade: Upgrade, output: StreamSink) -> Read
 
 
 class Unread:
-    """Nothing of it."""
+    """Skips a stream of an unknown protocol."""
 
     def read(self, stream: Stream, final: bool) -> int:
-        """All is done with."""
+        """All bytes are processed."""
         return len(stream.data)
 
 
 class Frames:
-    """Our messages."""
+    """Reads our messages."""
 
     def __init__(self, output: StreamSink) -> None:
         self._output = output
@@ -164,7 +166,7 @@ class Frames:
         self._clean: frozenset[int] | None = None
 
     def read(self, stream: Stream, final: bool) -> int:
-        """Messages that are under way stay, if the stream goes on."""
+        """Incomplete messages stay, if the stream continues."""
         found = Walk(clean=self._clean)
         lost, at = self._lost, 0
         if self._fresh:
@@ -186,7 +188,7 @@ class Frames:
 
 
 class Mqtt:
-    """MQTT as it is; `version` in the rows is None where nobody has told it."""
+    """Reads plain MQTT; `version` in the rows is None where the stream's beginning was not captured."""
 
     def __init__(
         self, output: StreamSink, version: int, known: int | None, *, lost: bool = False
@@ -197,7 +199,7 @@ class Mqtt:
         self._lost = lost
 
     def read(self, stream: Stream, final: bool) -> int:
-        """Packets that are not whole stay, if the stream goes on."""
+        """Incomplete packets stay, if the stream continues."""
         content = plain(stream)
         found = self._reader.read(content, lost=self._lost, final=final)
         if found.packets:
@@ -207,7 +209,7 @@ class Mqtt:
 
 
 class MqttInFrames:
-    """MQTT in WebSocket frames, up to the first byte that is missing."""
+    """Reads MQTT in WebSocket frames, up to the first missing byte."""
 
     def __init__(self, output: StreamSink) -> None:
         self._output = output
@@ -217,7 +219,7 @@ class MqttInFrames:
         self._ended = False
 
     def read(self, stream: Stream, final: bool) -> int:
-        """Frames with packets that are not whole stay, if the stream goes on."""
+        """Frames with incomplete packets stay, if the stream continues."""
         if self._ended:
             return len(stream.data)
         found = Walk()
@@ -237,7 +239,7 @@ class MqttInFrames:
         return len(stream.data) if self._ended else place
 
     def _packets(self, content: Content, found: Walk, end: int) -> int:
-        """The packets; where the frames begin that are still needed."""
+        """Read the packets; returns where the frames begin that are still needed."""
         if self._reader is None:
             return end
         read = self._reader.read(content, self._skipped, final=self._ended)

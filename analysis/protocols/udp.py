@@ -1,4 +1,4 @@
-"""Plain UDP as a table: who sent how many datagrams to whom, and when. Nothing is read of what they carry."""
+"""Plain UDP as a table: source, target, number and time of datagrams. Their content is not read."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -29,8 +29,8 @@ class _Flow:
     wire_bytes: int
     first_ns: int
     last_ns: int
-    single: int  # of one byte,
-    single_bytes: int  # and what those took on the wire
+    single: int  # datagrams of one byte,
+    single_bytes: int  # and their bytes on the wire
 
     def grow(self, more: "_Flow") -> None:
         self.datagrams += more.datagrams
@@ -43,9 +43,9 @@ class _Flow:
 
 
 class Datagrams:
-    """All flows of a link.
+    """All UDP flows of a link.
 
-    One byte between the two ends of a TCP connection is an answer: it says that a chunk has come (`ack: udp`).
+    A datagram of one byte between the two ends of a TCP connection is an acknowledgement of a chunk (`ack: udp`).
     """
 
     def __init__(self) -> None:
@@ -53,7 +53,7 @@ class Datagrams:
         self._connections: set[tuple[tuple[int, int], ...]] = set()
 
     def add(self, packets: Packets, which: Array, direction: str, ends: Ends) -> None:
-        """Datagrams of one flow."""
+        """Add datagrams of one flow."""
         sizes, wire, ts_ns = (
             column[which] for column in (packets.payload_len, packets.wirelen, packets.ts_ns)
         )
@@ -73,11 +73,11 @@ class Datagrams:
             self._flows[direction, ends] = more
 
     def connected(self, connections: Iterable[Ends]) -> None:
-        """Between these there is TCP."""
+        """Record that there is a TCP connection between these ends."""
         self._connections.update(map(_both, connections))
 
     def rows(self) -> list[dict[str, Any]]:
-        """With addresses as numbers, and without the link; `answers_bytes` is no column."""
+        """Rows with addresses as numbers, and without the link; `answers_bytes` is not a column."""
         rows = []
         for (direction, ends), flow in self._flows.items():
             answering = _both(ends) in self._connections
@@ -101,5 +101,5 @@ class Datagrams:
 
 
 def _both(ends: Ends) -> tuple[tuple[int, int], ...]:
-    """The two ends of a flow, whoever sends."""
+    """The two ends of a flow, in either direction."""
     return tuple(sorted(((ends[0], ends[2]), (ends[1], ends[3]))))

@@ -1,8 +1,7 @@
-"""WebSocket (RFC 6455) on captured bytes: from a stream to the data frames in it.
+"""Reads WebSocket frames (RFC 6455) from captured bytes.
 
-Unlike an endpoint, this reader may begin in the middle, and must go on after bytes that the capture lost: then it looks
-for the next place where one of our frames begins (`analysis.protocols.resync`). What the reserved bits of a frame mean
-is not asked here.
+Unlike an endpoint, this reader may begin in the middle, and continues after bytes that the capture lost: then it
+searches the next of our frames (`analysis.protocols.resync`). It does not interpret the reserved bits of a frame.
 """
 
 from bisect import bisect_left, bisect_right
@@ -16,11 +15,11 @@ CONTINUATION, TEXT, BINARY, CLOSE, PING, PONG = 0x0, 0x1, 0x2, 0x8, 0x9, 0xA
 FIN_BIT, RESERVED_BITS, OPCODE_BITS, MASK_BIT = 0x80, 0x70, 0x0F, 0x80
 LARGEST_CONTROL = 125
 LONGEST_HEAD = 14
-LARGEST_FRAME = 1 << 30  # nobody sends an alert of a gigabyte: such a length is not a length
+LARGEST_FRAME = 1 << 30  # a longer frame is implausible
 
 
 class Frame(NamedTuple):
-    """One data frame; positions are in the stream. `end` may lie beyond the stream if the rest was not captured."""
+    """One data frame; positions are in the stream. `end` may lie beyond the captured bytes."""
 
     at: int
     payload_at: int
@@ -29,24 +28,24 @@ class Frame(NamedTuple):
 
 @dataclass(slots=True)
 class Walk:
-    """What one pass over a stream found. A WebSocket message is a frame, nearly always."""
+    """The frames of a stream. A WebSocket message is nearly always one frame."""
 
     frames: list[tuple[int, int, int]] = field(default_factory=list)  # `Frame`s, in order
-    continued: list[int] = field(default_factory=list)  # which of them continue the one before
+    continued: list[int] = field(default_factory=list)  # indices of continuation frames
     unended: list[int] = field(
         default_factory=list
-    )  # after which the message's next one is missing
-    breaks: list[int] = field(default_factory=list)  # where reading began again: frames are missing
+    )  # indices after which the message's next frame is missing
+    breaks: list[int] = field(default_factory=list)  # where reading resumed after missing frames
     handshake: int = 0  # bytes of HTTP before the first frame
     control_frames: list[tuple[int, int]] = field(default_factory=list)  # begin, end
-    # Where the stream goes on in a later window:
-    stopped: int = 0  # from here on nothing was read
-    lost: bool = False  # and no frame needs to begin there
-    # Where it began in an earlier one: the ways of chunks that were seen since frames went missing; None: none ever did
+    # If the stream continues in a later window:
+    stopped: int = 0  # where reading stopped
+    lost: bool = False  # the next frame must be searched
+    # If it began in an earlier window: the ways of chunks seen since frames were missing; None: none was missing
     clean: frozenset[int] | None = None
 
     def up_to(self, end: int) -> "Walk":
-        """What was found before this place, where a frame begins or reading ended."""
+        """The frames before this place, where a frame begins or reading ended."""
         count = bisect_left(self.frames, (end,))
         return Walk(
             self.frames[:count],
@@ -70,7 +69,7 @@ def walk(data: bytes, unknown: tuple[tuple[int, int], ...], from_start: bool) ->
     if at is None:
         return found
     found.handshake = at
-    # Without a handshake the capture began later, or this is no WebSocket at all.
+    # Without a handshake the capture began later, or this is no WebSocket.
     lost = at == 0 and not (from_start and begins_frame(data, 0))
     return go_on(data, unknown, found, at, lost=lost)
 
@@ -84,13 +83,13 @@ def go_on(
     lost: bool = False,
     final: bool = True,
 ) -> Walk:
-    """All frames from here on; `lost`: none needs to begin here. Not `final`: only what no later byte changes."""
+    """Read all frames from here on; `lost`: search the first. Not `final`: only frames that no later byte changes."""
     _Walker(data, unknown, found, final).run(at, lost)
     return found
 
 
 def after_handshake(data: bytes) -> int | None:
-    """Where the frames begin: after the HTTP upgrade if there is one. None: the upgrade was never completed."""
+    """Where the frames begin: after the HTTP upgrade, if there is one. None: the upgrade is incomplete."""
     if not data.startswith(HANDSHAKES):
         return 0
     end = data.find(END, 0, LONGEST)
@@ -98,7 +97,7 @@ def after_handshake(data: bytes) -> int | None:
 
 
 class _Walker:
-    """Goes from frame to frame; a WebSocket message in several frames is open between its first and last."""
+    """One pass over the data; a fragmented message is open between its first and last frame."""
 
     def __init__(
         self, data: bytes, unknown: tuple[tuple[int, int], ...], found: Walk, final: bool
@@ -146,7 +145,7 @@ class _Walker:
         self._stop(at)
 
     def _stop(self, at: int) -> None:
-        """At the end of what there is. If it is not final, frames that are not whole have not been seen."""
+        """Stop at the end of the data. If it is not final, incomplete frames are read later."""
         found = self.found
         if self.final:
             self._abandon()
@@ -162,7 +161,7 @@ class _Walker:
         found.stopped = at
 
     def _plain(self, at: int) -> int:
-        """What nearly all of a stream is, in one tight loop: whole short messages; where something else begins."""
+        """Read unfragmented short messages in a tight loop; returns where something else begins."""
         data, last, note = self.data, len(self.data) - LONGEST_HEAD, self.found.frames.append
         asked, whole = 0xFF & ~RESERVED_BITS, FIN_BIT | BINARY
         while at <= last and data[at] & asked == whole:
@@ -181,7 +180,7 @@ class _Walker:
         return at
 
     def _frame(self, at: int) -> Frame:
-        """The frame that begins here (RFC 6455, 5.2); IndexError if the stream ends within its first bytes."""
+        """The frame that begins here (RFC 6455, 5.2); IndexError if its header is incomplete."""
         data = self.data
         second = data[at + 1]
         length, payload_at = second & 0x7F, at + 2
@@ -225,7 +224,7 @@ class _Walker:
         self.open = not first & FIN_BIT
 
     def _abandon(self) -> None:
-        """The message that is open will not be continued."""
+        """Give up the open message."""
         if self.open:
             self.found.unended.append(len(self.found.frames) - 1)
             self.open = False
