@@ -1,1 +1,1 @@
-"""What a run folder says beside its captures: manifest, logs, clocks, machine; and what an earlier analysis wrote."""
+"""The other files of a run folder: manifest, logs, clocks, machine; and the results of an earlier analysis."""

@@ -1,4 +1,4 @@
-"""What a link was asked to do and what it did, measured before the run: the manifest's `calibration`."""
+"""The manifest's `calibration`: requested and achieved values of links, measured before the run."""
 
 from typing import Any
 
@@ -8,12 +8,12 @@ from analysis.inputs.run_folder import Run
 
 
 def entries(run: Run) -> list[dict[str, Any]]:
-    """One for each profile and direction; none, if nobody measured."""
+    """One entry for each profile and direction; none if calibration did not run."""
     return [entry for entry in run.manifest.get("calibration") or [] if isinstance(entry, dict)]
 
 
 def reasons(run: Run) -> list[str]:
-    """A sentence for each link profile that is not as asked."""
+    """A sentence for each link profile whose achieved values differ from the requested ones."""
     return [_reason(entry) for entry in entries(run) if not entry.get("ok", True)]
 
 
@@ -24,7 +24,7 @@ def _reason(entry: dict[str, Any]) -> str:
 
 
 def rows(run: Run) -> list[dict[str, Any]]:
-    """For the report: each value asked beside the value achieved."""
+    """Rows for the report: requested beside achieved values."""
     return [
         {
             "profile": entry.get("profile"),

@@ -1,14 +1,14 @@
-"""The clocks of nodes that have one of their own, from what was measured of them (`clocks.jsonl`). Pure.
+"""The clocks of nodes that do not use the lab machine's, from measurements (`clocks.jsonl`). Pure.
 
-A measurement says that at `t_ns` of the lab machine's clock a node's clock was `offset_ns` ahead, give or take
-`error_ns`. Of those within 5 s of each other the best counts. Between them the offset lies on a straight line, outside
-it stays what it was. How far from that the clock may have been is the sum of
+A measurement says that at `t_ns` of the lab machine's clock a node's clock was `offset_ns` ahead, with an error up to
+`error_ns`. Of measurements within 5 s of each other the best counts. Between measurements the offset is interpolated
+linearly; outside it stays constant. The bound of the error is the sum of
 
-    what the measurements themselves may be off         their errors, on the same line
-    how far a clock may stray from the line             with a rate that is wrong by at most 50 ppm: 2 r a b / (a + b)
+    the errors of the measurements                      interpolated in the same way
+    the drift of the clock                              with a rate error of at most 50 ppm: 2 r a b / (a + b)
                                                         between two measurements, a before one and b after the other;
                                                         r d outside, at a distance of d
-    how much measurements disagree                      more than such a clock can: it was set, or pulled hard. Then it
+    the disagreement of measurements                    if it exceeds the drift, the clock was set: then it
                                                         may have been anywhere between the two measured offsets
 """
 
@@ -19,13 +19,13 @@ from pathlib import Path
 
 from analysis.captures.clock import Array, Clock, Measurement, clock_of
 
-MOST_NS = 1 << 62  # of times and offsets: their sums are whole numbers of 64 bits
+MOST_NS = 1 << 62  # of times and offsets, so that their sums fit in 64 bits
 WHEN = ("before", "during", "after")
 
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """The clocks of a run; who is not in `by_node` has the lab machine's. `damaged`: numbers of damaged lines."""
+    """The clocks of a run; nodes that are not in `by_node` use the lab machine's. `damaged`: damaged line numbers."""
 
     by_node: Mapping[str, Clock] = field(default_factory=dict)
     damaged: tuple[int, ...] = ()
@@ -34,7 +34,7 @@ class Clocks:
         return self.by_node.get(node)
 
     def error_s(self, node: str, lab_ns: Array) -> Array | float:
-        """How far this node's times may be off; 0 if they are the lab machine's."""
+        """The error bound of this node's times; 0 if they are the lab machine's."""
         clock = self.by_node.get(node)
         return 0.0 if clock is None else clock.error_at(lab_ns) / 1e9
 
@@ -43,7 +43,7 @@ NONE = Clocks()
 
 
 def read_clocks(path: Path) -> Clocks:
-    """The clocks of a run; NONE if nobody measured any."""
+    """The clocks of a run; NONE if there are no measurements."""
     try:
         text = path.read_bytes()
     except FileNotFoundError:
@@ -52,7 +52,7 @@ def read_clocks(path: Path) -> Clocks:
 
 
 def parse_clocks(text: bytes) -> Clocks:
-    """From the lines of the file. A damaged line is told, and the others count."""
+    """Parse the lines of the file. Damaged lines are listed, the others count."""
     found: dict[str, list[Measurement]] = {}
     damaged = []
     for number, line in enumerate(text.split(b"\n"), start=1):
@@ -68,7 +68,7 @@ def parse_clocks(text: bytes) -> Clocks:
 
 
 def _measurement(line: bytes) -> tuple[str, Measurement] | None:
-    """Whose, and what; None if the line is not whole, or says what cannot be."""
+    """The node and the measurement of a line; None if the line is incomplete or impossible."""
     try:
         record = json.loads(line)
         node, when = record["node"], record.get("when", "during")

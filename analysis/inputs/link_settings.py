@@ -1,4 +1,4 @@
-"""What each line was asked to do at each moment: the manifest's profiles, and what `testbed link` changed. Pure."""
+"""The settings of each link over time: the manifest's profiles, and changes by `testbed link`. Pure."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
@@ -8,7 +8,7 @@ DIRECTIONS = ("up", "down")
 
 
 class LinkSettings(NamedTuple):
-    """One direction of a link from one moment until another."""
+    """The settings of one direction of a link from one moment until another."""
 
     from_ns: int
     until_ns: int
@@ -17,7 +17,7 @@ class LinkSettings(NamedTuple):
 
     @property
     def byte_s(self) -> float:
-        """How long the line takes for one byte."""
+        """Transmission time of one byte."""
         return 8 / self.rate_bps if self.rate_bps else 0.0
 
 
@@ -27,7 +27,7 @@ SettingsOfLinks = Mapping[
 
 
 class PathToCore(NamedTuple):
-    """From a node to the core (`up`) or from there to it: its own line, and that of the router it is behind."""
+    """The path from a node to the core (`up`) or back: its own link, and that of the router it is behind."""
 
     node: str
     direction: str
@@ -43,7 +43,7 @@ class PathToCore(NamedTuple):
 def settings_of_links(
     manifest: Mapping[str, Any],
 ) -> dict[tuple[str, str], tuple[LinkSettings, ...]]:
-    """Of all links of a run."""
+    """The settings of all links of a run."""
     topology = manifest["topology"]
     profiles = {profile["name"]: profile for profile in topology["profiles"]}
     changes = sorted(manifest.get("link_changes") or (), key=lambda change: int(change["t_ns"]))
@@ -59,7 +59,7 @@ def settings_of_links(
 def _changes_of(
     changes: Iterable[Mapping[str, Any]], link: str, direction: str
 ) -> list[tuple[int, Mapping[str, Any] | None]]:
-    """When this line was given which values; None: those of the file again."""
+    """The changes of this link with their times; None: reset to the values of the file."""
     found: list[tuple[int, Mapping[str, Any] | None]] = []
     for change in changes:
         if link in change["links"] and direction in change["directions"]:
@@ -84,12 +84,12 @@ def _in_time(
 
 
 def settings_at(history: tuple[LinkSettings, ...], t_ns: int) -> LinkSettings:
-    """How the line was at this moment."""
+    """The settings at this moment."""
     return next(one for one in reversed(history) if one.from_ns <= t_ns)
 
 
 def paths_to_core(manifest: Mapping[str, Any], settings: SettingsOfLinks) -> list[PathToCore]:
-    """Of all nodes, a row for each time in which all was the same."""
+    """The paths of all nodes, a row for each interval with constant settings."""
     paths = []
     for node in manifest["topology"]["nodes"]:
         router = node.get("router")

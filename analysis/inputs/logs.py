@@ -1,4 +1,4 @@
-"""The nodes' logs as a table: tasks parse them in big blocks and write Parquet, so lines never pass through Java."""
+"""The nodes' logs as a table: tasks parse them in large blocks and write Parquet, so lines do not pass through Java."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -33,7 +33,7 @@ LOG = pa.schema(
         ("place", pa.list_(pa.int64())),
     ]
 )
-BLOCK_BYTES = 1 << 23  # that are parsed together
+BLOCK_BYTES = 1 << 23  # parsed at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,16 +46,16 @@ class LogRange:
 
     @property
     def node(self) -> str:
-        """Whose log it is."""
+        """The node that wrote the log."""
         return self.path.stem
 
 
 def write_logs(
     spark: "SparkSession", files: Sequence[Path], folder: Path, clocks: Clocks = NONE
 ) -> None:
-    """All lines of these files that are records, as LOG, to this folder. The workers of a cluster must see it.
+    """Write all log records of these files, as LOG, to this folder, which the workers of a cluster must see.
 
-    `clocks`: of the nodes whose lines have times of a clock of their own.
+    `clocks`: of nodes whose records have times of their own clock.
     """
     folder.mkdir()
     tasks = spark.sparkContext.defaultParallelism
@@ -74,7 +74,7 @@ def write_logs(
 
 
 def share_out(files: Sequence[Path], tasks: int) -> list[list[LogRange]]:
-    """As many bytes for each task; one file's lines may be divided among several."""
+    """Distribute the bytes evenly over tasks; a file's lines may go to several."""
     sizes = [(path, path.stat().st_size) for path in files]
     each = max(1, -(-sum(size for _, size in sizes) // tasks))
     shares: list[list[LogRange]] = [[] for _ in range(tasks)]
@@ -91,33 +91,33 @@ def share_out(files: Sequence[Path], tasks: int) -> list[list[LogRange]]:
 
 
 def read_range(stretch: LogRange) -> Iterator[pa.RecordBatch]:
-    """Its records as LOG."""
+    """The records of a range as LOG."""
     for block in _blocks(stretch):
         yield from parse_block(block).to_batches()
 
 
 def timed_by(clock: Clock | None, rows: pa.RecordBatch) -> pa.RecordBatch:
-    """Records with the times of the lab's machine, if they were written by this clock."""
+    """Convert the records' times to those of the lab machine, if this clock stamped them."""
     if clock is None:
         return rows
     times, known = rows["t"], rows["t"].is_valid().to_numpy(zero_copy_only=False)
-    to_lab_ns = pa.array(clock.to_lab_ns(times.fill_null(0).to_numpy()), mask=~known)
-    return rows.set_column(rows.schema.get_field_index("t"), LOG.field("t"), to_lab_ns)
+    lab_times = pa.array(clock.to_lab_ns(times.fill_null(0).to_numpy()), mask=~known)
+    return rows.set_column(rows.schema.get_field_index("t"), LOG.field("t"), lab_times)
 
 
 def _blocks(stretch: LogRange) -> Iterator[bytes]:
-    """Whole lines, some megabytes at a time."""
+    """Blocks of whole lines."""
     with stretch.path.open("rb") as file:
         if stretch.begin:
             file.seek(stretch.begin - 1)
-            file.readline()  # it began before; nothing if a line begins just here
+            file.readline()  # skip the rest of a line that began before; empty if a line begins here
         while (left := stretch.end - file.tell()) > 0:
             block = file.read(min(left, BLOCK_BYTES))
             yield block if block.endswith(b"\n") else block + file.readline()
 
 
 def parse_block(block: bytes) -> pa.Table:
-    """Whole lines as LOG. What is no record is left out: a line that was cut off when its node was killed."""
+    """Parse whole lines as LOG. Lines that are no records are skipped, such as one cut off when its node was killed."""
     if _looks_sound(block):
         reading = pj.ReadOptions(use_threads=False, block_size=len(block) + 1)
         parsing = pj.ParseOptions(explicit_schema=LOG, unexpected_field_behavior="ignore")
@@ -129,7 +129,7 @@ def parse_block(block: bytes) -> pa.Table:
 
 
 def _looks_sound(block: bytes) -> bool:
-    """Whether each line is in braces. Arrow crashes on a line that is `null`, and takes others for empty records."""
+    """Whether each line is in braces. Arrow crashes on a line `null`, and reads other lines as empty records."""
     lines = block.removesuffix(b"\n")
     return (
         lines.startswith(b"{")
@@ -139,7 +139,7 @@ def _looks_sound(block: bytes) -> bool:
 
 
 def _records(block: bytes) -> Iterator[dict[str, Any]]:
-    """Line by line: where one is damaged, the others still count."""
+    """Parse line by line, and skip damaged lines."""
     for line in block.split(b"\n"):
         try:
             record = json.loads(line)
@@ -150,7 +150,7 @@ def _records(block: bytes) -> Iterator[dict[str, Any]]:
 
 
 def _value(value: Any, kind: pa.DataType) -> Any:
-    """What stands there, if it is of the right kind."""
+    """The value if it has the right type, else None."""
     if pa.types.is_list(kind):
         sound = isinstance(value, list) and all(_is_whole(each, kind.value_type) for each in value)
     elif pa.types.is_string(kind):
@@ -161,6 +161,6 @@ def _value(value: Any, kind: pa.DataType) -> Any:
 
 
 def _is_whole(value: Any, kind: pa.DataType) -> bool:
-    """Whether it is a whole number of so many bits."""
+    """Whether the value is an integer of this width."""
     half = 1 << kind.bit_width - 1
     return type(value) is int and -half <= value < half

@@ -1,7 +1,7 @@
-"""How busy the machine was: the rows of machine.jsonl, and those of them that count.
+"""The load of the machine: the rows of machine.jsonl, and which of them count.
 
-What counts is the time in which the scenario was played; before it, nodes start, and that may use all of a machine.
-In a lab that nobody played a scenario in, it is the time from the first publication on.
+The rows during the scenario count; before it, nodes start, which may use the whole machine. In a lab without a
+scenario, the rows from the first publication on count.
 """
 
 import json
@@ -18,7 +18,7 @@ SHORTEST_S = 0.5  # the processor's clock ticks are too coarse to judge a shorte
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """About a second of the machine; None where it did not tell."""
+    """About one second of the machine; None for values that were not recorded."""
 
     begin_ns: int
     end_ns: int
@@ -37,13 +37,13 @@ class Row:
         return (self.end_ns - self.begin_ns) / 1e9
 
     def within_s(self, begin_ns: int, end_ns: int) -> float:
-        """How much of it lies between these times."""
+        """The overlap of the row with this time, in seconds."""
         return max(0, min(self.end_ns, end_ns) - max(self.begin_ns, begin_ns)) / 1e9
 
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """All rows of a run, and the time that counts."""
+    """All rows of a run, and the time in which they count."""
 
     rows: tuple[Row, ...]
     begin_ns: int
@@ -52,7 +52,7 @@ class Watch:
 
     @property
     def counting(self) -> tuple[Row, ...]:
-        """The rows of which more than half lies in the time that counts."""
+        """The rows with more than half of their span in the time that counts."""
         return tuple(
             row
             for row in self.rows
@@ -62,7 +62,7 @@ class Watch:
 
     @property
     def watched_s(self) -> float:
-        """How much of that time the rows cover."""
+        """Seconds of that time that the rows cover."""
         return sum(row.within_s(self.begin_ns, self.end_ns) for row in self.rows)
 
     @property
@@ -76,7 +76,7 @@ class Watch:
 
 
 def read_watch(run: Run, first_published_ns: int | None) -> Watch | None:
-    """None if nobody watched this run's machine."""
+    """The rows of a run's machine; None if it was not recorded."""
     rows = read_rows(run)
     if rows is None:
         return None
@@ -89,7 +89,7 @@ def read_watch(run: Run, first_published_ns: int | None) -> Watch | None:
 
 
 def read_rows(run: Run) -> tuple[Row, ...] | None:
-    """In the order of time. Lines that a full disk or a crash has torn are left out."""
+    """The rows in the order of time. Lines that a full disk or a crash truncated are skipped."""
     try:
         lines = run.machine.read_bytes().splitlines()
     except FileNotFoundError:
@@ -132,7 +132,7 @@ def _counts(pairs: Iterable[Sequence[int]]) -> tuple[tuple[int, int], ...]:
 
 
 def machine_summary(watch: Watch) -> dict[str, Any]:
-    """The time that counts in a few numbers; null where nothing is known."""
+    """Statistics over the time that counts; null where nothing is known."""
     rows = watch.counting
     idle = [row.cpu_idle for row in rows if row.cpu_idle is not None]
     woken = [row.wakeup_max_s for row in rows if row.wakeup_max_s is not None]
@@ -155,7 +155,7 @@ def machine_summary(watch: Watch) -> dict[str, Any]:
 def quantile_s(
     histograms: Iterable[tuple[tuple[int, int], ...]], share: float, maxima: Sequence[float]
 ) -> float | None:
-    """This share of all was at most so long: an upper bound, and never more than the longest."""
+    """A quantile from histograms: an upper bound, and never more than the maximum."""
     counts: Counter[int] = Counter()
     for histogram in histograms:
         counts.update(dict(histogram))
@@ -169,7 +169,7 @@ def quantile_s(
 
 
 def drops(watch: Watch) -> list[tuple[Row, int]]:
-    """In which rows that count the capture lost packets, and how many. A new capture process counts from zero."""
+    """The counting rows in which the capture dropped packets, and how many. A new capture process counts from zero."""
     found, before = [], 0
     counting = set(watch.counting)
     for row in watch.rows:

@@ -1,17 +1,17 @@
-"""What the manifest says of a run: actions besides publications, downtimes of nodes, delivery methods. Pure."""
+"""Reads the manifest of a run: actions other than publications, downtimes of nodes, delivery methods. Pure."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 ENDS, BEGINS = ("crash", "stop"), "start"
-FORMER = {"restart": "start", "heal": "restore"}  # as older runs name them
+FORMER = {"restart": "start", "heal": "restore"}  # names in older runs
 NEVER_NS = 1 << 62
-Downtimes = Mapping[str, Sequence[tuple[int, int]]]  # node -> from when to when it was down
+Downtimes = Mapping[str, Sequence[tuple[int, int]]]  # node -> begin and end of each downtime
 
 
 def actions_of(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """What was done, in the order of time; older runs had only faults, in other words."""
+    """The actions, in the order of time; older runs have only faults, with other names."""
     former = [
         {
             "t_ns": fault["t_ns"],
@@ -27,7 +27,7 @@ def actions_of(manifest: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def downtimes(manifest: Mapping[str, Any]) -> dict[str, list[tuple[int, int]]]:
-    """When each node that was ended on purpose was down."""
+    """The downtimes of nodes that were stopped or crashed on purpose."""
     down: dict[str, list[tuple[int, int]]] = {}
     for fault in actions_of(manifest):
         for node in fault["targets"]:
@@ -44,11 +44,11 @@ def was_down(times: Downtimes, node: str, at_ns: int) -> bool:
     return any(begin <= at_ns < end for begin, end in times.get(node, ()))
 
 
-# Values of a run's manifest as a reader wants them. Pure.
+# Values of the manifest as text.
 
 
 def deliveries(topology: dict[str, Any]) -> str:
-    """The lab's delivery method, and on how many links there is another one."""
+    """The lab's delivery method, and the number of links with another one."""
     own = [node.get("delivery") for node in topology["nodes"]]
     others = Counter(method(chosen) for chosen in own if chosen not in (None, topology["delivery"]))
     methods = [method(topology["delivery"])]

@@ -1,4 +1,4 @@
-"""What `analyze` wrote into a run folder: summary.json and the metrics as Parquet. Read without Spark."""
+"""Reads the results of `analyze` in a run folder without Spark: summary.json and the metrics as Parquet."""
 
 import json
 from typing import Any
@@ -12,7 +12,7 @@ from analysis.inputs.run_folder import Run
 
 
 def read_summary(run: Run) -> dict[str, Any]:
-    """The summary that `analyze` wrote."""
+    """Read the summary."""
     try:
         summary: dict[str, Any] = json.loads(run.summary.read_text())
     except FileNotFoundError:
@@ -25,5 +25,5 @@ def read_summary(run: Run) -> dict[str, Any]:
 def table(
     run: Run, name: str, columns: list[str] | None = None, where: pc.Expression | None = None
 ) -> pa.Table:
-    """One metric of the run; `where`: only these rows of it."""
+    """Read one metric; `where`: a filter of its rows."""
     return pq.read_table(run.metrics / f"{name}.parquet", columns=columns, filters=where)

@@ -1,4 +1,4 @@
-"""A run folder as the analysis sees it: the manifest, the captures or traces, the logs. Nothing else is ever read."""
+"""A run folder: the manifest, and the paths of captures, traces, logs and results."""
 
 import ipaddress
 import json
@@ -14,7 +14,7 @@ MAC_PREFIX = 0x027462 << 24  # 02:74:62: and the node's number
 
 @dataclass(frozen=True, slots=True)
 class RunNode:
-    """What the manifest says of a node."""
+    """A node of the manifest."""
 
     name: str
     number: int
@@ -48,12 +48,12 @@ class Run:
 
     @property
     def emulator(self) -> str:
-        """Who shaped the links; of a lab whose start was killed before there were any, nobody knows."""
+        """The link emulator; unknown if the start of the lab was killed before there were links."""
         return str(self.manifest["emulator"]["name"]) if self.manifest["emulator"] else "unknown"
 
     @property
     def simulated(self) -> bool:
-        """Whether there are traces instead of captures: no packet was ever sent."""
+        """Whether there are traces of a simulator instead of captures."""
         return self.trace.is_dir()
 
     @property
@@ -62,7 +62,7 @@ class Run:
 
     @property
     def measured_from_ns(self) -> int:
-        """Only what was published from here on counts: before, the lab was another one (`up` after an edit)."""
+        """Only publications from this time on count: before it, the lab was different (`up` after an edit)."""
         return int(self.manifest.get("measured_from_ns") or 0)
 
     @property
@@ -75,12 +75,12 @@ class Run:
 
     @property
     def clocks(self) -> Path:
-        """What was measured of clocks that are not the lab machine's."""
+        """Measurements of clocks other than the lab machine's."""
         return self.folder / "clocks.jsonl"
 
     @property
     def boards(self) -> Path:
-        """What boards there were; a board has a clock of its own."""
+        """The boards of the run; a board has its own clock."""
         return self.folder / "boards.json"
 
     @property
@@ -112,13 +112,13 @@ class Run:
 
     @property
     def played(self) -> tuple[int, int] | None:
-        """From when to when the scenario was played, in ns; None if nobody did."""
+        """Begin and end of the scenario in ns; None if none was played."""
         play = self.manifest.get("play")
         return (int(play["start_ns"]), int(play["end_ns"])) if play else None
 
     @property
     def deadlines(self) -> dict[int, float]:
-        """Level -> seconds within which its messages should have come; levels without one are left out."""
+        """Level -> deadline in seconds; levels without one are left out."""
         return {int(level): float(s) for level, s in self.manifest["topology"].get("deadlines", ())}
 
     def log_files(self) -> list[Path]:
@@ -126,7 +126,7 @@ class Run:
 
 
 def read_run(folder: Path) -> Run:
-    """The run in this folder; AnalysisError if there is none that can be read."""
+    """Read the run in this folder; AnalysisError if that is not possible."""
     path = folder / "run.json"
     try:
         manifest = json.loads(path.read_text())

@@ -1,21 +1,21 @@
-"""Who should get which publications: what subscribers want, as the manifest says it (`nodes.protocol.interests`)."""
+"""The subscriptions of a run, from the interests in the manifest (`nodes.protocol.interests`)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from nodes.protocol.interests import Interest, parse
 
-INTEREST_PREFIX = r"^\{[^}]*\}"  # what stands before the topic in the text of an interest
+INTEREST_PREFIX = r"^\{[^}]*\}"  # the text before the topic of an interest
 
 
 @dataclass(frozen=True, slots=True)
 class Subscriptions:
-    """Of all subscribers of a run."""
+    """The subscriptions of all nodes of a run."""
 
-    by_topic: Mapping[str, tuple[tuple[str, Interest], ...]]  # who wants what of it
+    by_topic: Mapping[str, tuple[tuple[str, Interest], ...]]  # receiver and interest
 
     def receivers(self, topic: str, priority: int, place: Iterable[int] | None) -> list[str]:
-        """Who should get a publication of this topic and level; `place`: its coordinates, if it has some."""
+        """The nodes that should receive a publication of this topic and level; `place`: its coordinates, if any."""
         there = tuple(place or ())
         receivers = (
             receiver
@@ -26,7 +26,7 @@ class Subscriptions:
 
 
 def subscriptions_of(wanted: Mapping[str, Iterable[str]]) -> Subscriptions:
-    """From the texts of what each receiver wants."""
+    """Parse the interests of each receiver."""
     by_topic: dict[str, list[tuple[str, Interest]]] = {}
     for receiver, texts in wanted.items():
         for text in texts:
