@@ -1,7 +1,7 @@
-"""How far delays may be off because their two ends were timed by different clocks; and what that means for statistics.
+"""The error of delays whose two ends were timed by different clocks, and its effect on statistics.
 
-A delay is known to its error: the sum of what both ends' clocks may be off. So a quantile of the true delays lies
-between the same quantile of the delays less their errors and that of the delays and their errors.
+The error of a delay is the sum of the errors of both clocks. So a quantile of the true delays lies between the same
+quantile of the delays minus their errors and that of the delays plus their errors.
 """
 
 import json
@@ -25,7 +25,7 @@ COLUMN = "delay_error_s"
 
 
 def of_deliveries(deliveries: pa.Table, clocks: Clocks) -> Array:
-    """The error of each delay, nan where nothing came. Needs origin, published_ns, receiver, received_ns."""
+    """The error of each delay, nan if lost. Needs origin, published_ns, receiver, received_ns."""
     came = deliveries["received_ns"].is_valid().to_numpy()
     errors = np.where(came, 0.0, np.nan)
     for node, at in (("origin", "published_ns"), ("receiver", "received_ns")):
@@ -39,14 +39,14 @@ def of_deliveries(deliveries: pa.Table, clocks: Clocks) -> Array:
 
 
 def known(deliveries: pa.Table) -> bool:
-    """Whether any delay of these has an error; earlier versions wrote none."""
+    """Whether any of these delays has an error; earlier versions wrote none."""
     return COLUMN in deliveries.column_names and bool(pc.max(deliveries[COLUMN]).as_py())
 
 
 def of_statistics(
     delays: Array, errors: Array, names: Sequence[str] = tuple(SHARES)
 ) -> dict[str, float]:
-    """How far these quantiles may be off; of at least one delay."""
+    """The errors of these quantiles, of at least one delay."""
     shares = [SHARES[name] for name in names]
     here, low, high = (
         np.percentile(values, shares) for values in (delays, delays - errors, delays + errors)
@@ -55,7 +55,7 @@ def of_statistics(
 
 
 def by_level(deliveries: pa.Table) -> dict[str, dict[str, Any]]:
-    """Level -> the median and the largest error of its delays, and of each quantile; the most urgent first."""
+    """Level -> median and largest error of its delays, and the error of each quantile; the most urgent first."""
     delays, errors, levels = (
         deliveries.filter(pc.field("delay_s").is_valid())[name].to_numpy()
         for name in ("delay_s", COLUMN, "priority")
@@ -75,30 +75,30 @@ def by_level(deliveries: pa.Table) -> dict[str, dict[str, Any]]:
 
 
 def contradictions(deliveries: pa.Table) -> list[dict[str, Any]]:
-    """Deliveries that came before they were published by more than their error, the worst first."""
+    """Deliveries that arrived before their publication by more than their error, the worst first."""
     before = pc.field("delay_s") + pc.field(COLUMN) < 0
     found: list[dict[str, Any]] = deliveries.filter(before).to_pylist()
     return sorted(found, key=lambda row: row["delay_s"] + row[COLUMN])
 
 
 def error_of(summary: Mapping[str, Any], level: str, name: str) -> float:
-    """How far this quantile of this level may be off; 0 where all clocks are one."""
+    """The error of this quantile of this level; 0 where all nodes use one clock."""
     errors = summary.get(COLUMN, {}).get(level)
     return float(errors["of"][name]) if errors else 0.0
 
 
-# What the clocks of a run mean for its numbers: the summary's `clocks`, and the reasons for doubt that follow.
+# The summary's `clocks`, and the reasons for doubt that follow from them.
 
 
-URGENT = "5"  # the level whose delays must be known well
-MOST_SHARE = 0.1  # of its median delay that the clocks may be off
-POINTS = 500  # at which the error of a clock is looked at, beside the measurements
+URGENT = "5"  # the level whose delays must be accurate
+MOST_SHARE = 0.1  # largest error, as a share of its median delay
+POINTS = 500  # at which the error of a clock is evaluated, beside the measurements
 
 
 def clocks_summary(clocks: Clocks, deliveries: pa.Table) -> dict[str, Any]:
-    """The summary's `delay_error_s` and `clocks`; nothing of a run in which there is one clock.
+    """The summary's `delay_error_s` and `clocks`; empty for a run with one clock.
 
-    Of each clock: its offset before, during and after the run, its drift, and how far its times may be off.
+    For each clock: its offset before, during and after the run, its drift, and the largest error of its times.
     """
     if not clocks.by_node and not clocks.damaged:
         return {}
@@ -133,7 +133,7 @@ def _of(clock: Clock, span: tuple[int, int] | None) -> dict[str, Any]:
 
 
 def _measured(clock: Clock, when: str) -> dict[str, float] | None:
-    """The best measurement of this part of the run; null if there is none."""
+    """The best measurement in this part of the run; null if there is none."""
     mine = [one for one in clock.measured if one.when == when]
     if not mine:
         return None
@@ -142,7 +142,7 @@ def _measured(clock: Clock, when: str) -> dict[str, float] | None:
 
 
 def largest_error_s(clock: Clock, span: tuple[int, int] | None) -> float:
-    """In this time; without one, in the time that was measured."""
+    """The largest error in this time; without one, in the time of the measurements."""
     begin, end = span or (int(clock.at_ns[0]), int(clock.at_ns[-1]))
     even = begin + np.linspace(0, end - begin, POINTS).astype(np.int64)
     inside = clock.at_ns[(clock.at_ns >= begin) & (clock.at_ns <= end)]
@@ -155,16 +155,16 @@ def reasons(
     delays: Mapping[str, Any],
     deliveries: pa.Table,
 ) -> list[str]:
-    """Why delays may not be what they seem.
+    """Reasons to doubt the delays.
 
-    `timing`: what is `errors`. `boards`: nodes that surely have clocks of their own. `delays`: the summary's `delay_s`.
+    `timing`: from `clocks_summary`. `boards`: nodes with their own clocks. `delays`: the summary's `delay_s`.
     """
     if not timing and not boards:
         return []
-    facts = timing.get("clocks", {})
-    known = facts.get("by_node", {})
+    known_clocks = timing.get("clocks", {})
+    known = known_clocks.get("by_node", {})
     return [
-        *_damaged(facts.get("damaged_lines", ())),
+        *_damaged(known_clocks.get("damaged_lines", ())),
         *_unmeasured([node for node in boards if node not in known]),
         *_set([node for node, clock in known.items() if clock["was_set"]]),
         *_too_uncertain(known, {"delay_s": delays, **timing}),
@@ -183,12 +183,12 @@ def _damaged(lines: Iterable[int]) -> list[str]:
 def _unmeasured(nodes: list[str]) -> list[str]:
     if not nodes:
         return []
-    whose = ", ".join(nodes)
+    names = ", ".join(nodes)
     return [
-        f"Nothing was measured of the clock of {whose}: its times are taken as they are, and nobody knows how far they "
+        f"Nothing was measured of the clock of {names}: its times are taken as they are, and nobody knows how far they "
         "are off."
         if len(nodes) == 1
-        else f"Nothing was measured of the clocks of {whose}: their times are taken as they are, and nobody knows how "
+        else f"Nothing was measured of the clocks of {names}: their times are taken as they are, and nobody knows how "
         "far they are off."
     ]
 
@@ -226,16 +226,16 @@ def _impossible(rows: Iterable[Mapping[str, Any]]) -> list[str]:
         return []
     worst = found[0]
     early = -worst["delay_s"]
-    many = "1 delivery contradicts" if len(found) == 1 else f"{len(found)} deliveries contradict"
+    count = "1 delivery contradicts" if len(found) == 1 else f"{len(found)} deliveries contradict"
     return [
-        f"{many} the clocks: by them, message {worst['id']} came to {worst['receiver']} {plain(early)} before "
+        f"{count} the clocks: by them, message {worst['id']} came to {worst['receiver']} {plain(early)} before "
         f"{worst['origin']} published it, and they are known to {plain(worst[COLUMN])}. One of the two "
         "clocks was not what was measured."
     ]
 
 
 def boards_of(path: Path) -> list[str]:
-    """The nodes that were on boards, by `boards.json`; none if there is no such file, or it is damaged."""
+    """The nodes on boards, by `boards.json`; none if the file is missing or damaged."""
     try:
         known = json.loads(path.read_text())
     except (FileNotFoundError, ValueError):

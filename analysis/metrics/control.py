@@ -1,8 +1,8 @@
-"""control: what each node sent and got besides publications, by kind; of the overlay's own messages, by word.
+"""control: messages other than publications that each node sent and received, by kind; overlay messages by their kinds.
 
-`wire_bytes` has all that a message takes on a node's link: its own bytes, its frames and labels, and its share of the
-headers of packets. A packet with several messages counts for each of them, so on each link and direction they are
-scaled to the packets that there were. Pure acknowledgements are left out.
+`wire_bytes`: all bytes of a message on a node's link: its own, its frames and labels, and its share of packet headers.
+A packet with several messages counts for each of them, so on each link and direction the headers are scaled to the
+actual number of packets. Pure acknowledgements are left out.
 """
 
 from collections.abc import Collection, Mapping
@@ -21,7 +21,7 @@ SCHEMA = """
 def control(
     messages: DataFrame, links: DataFrame, brokers: Collection[str], begin_ns: int, end_ns: int
 ) -> DataFrame:
-    """Of the messages that began between these times; `bytes_per_s` is their average over it."""
+    """Count the messages that began in this time; `bytes_per_s` is their average over it."""
     own = messages.where("(direction = 'up' and link = src) or (direction = 'down' and link = dst)")
     place = ("link", "direction")
     touched = own.groupBy(*place).agg(sf.sum("packets").alias("touched"))
@@ -64,6 +64,6 @@ def control(
 
 
 def _named(column: str, names: Mapping[int, str]) -> Column:
-    """The name of a number; of one without a name the number itself."""
+    """The name of a number; without a name, the number itself."""
     known = sf.create_map(*(sf.lit(part) for pair in names.items() for part in pair))
     return sf.coalesce(known[sf.col(column)], sf.col(column).cast("string"))

@@ -1,4 +1,4 @@
-"""datagrams: who sent UDP to whom, one row for each pair of addresses and ports on each link and direction."""
+"""datagrams: UDP flows, one row for each pair of addresses and ports on each link and direction."""
 
 SCHEMA = """
     link string, direction string, src string, dst string, src_port int, dst_port int, datagrams long, answers long,

@@ -1,4 +1,4 @@
-"""delay: what became of the expected deliveries, by priority."""
+"""delay: outcome and delay of the expected deliveries, by priority."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -24,7 +24,7 @@ def delay(deliveries: DataFrame) -> DataFrame:
     """Counts, exact percentiles of the delay (linear between neighbours), hops, and the mean of each part of the delay.
 
     Lost messages have no delay, and are neither late nor out of order. `late` is null where there is no deadline.
-    `delay_error_s` and `delay_error_max_s`: the median and the largest of what the clocks of the ends may be off.
+    `delay_error_s` and `delay_error_max_s`: the median and the largest error by the clocks of the ends.
     """
     came = sf.col("status") == "delivered"
     return deliveries.groupBy("priority").agg(
@@ -54,7 +54,7 @@ def delay(deliveries: DataFrame) -> DataFrame:
 def by_receiver(deliveries: pa.Table) -> dict[str, dict[str, dict[str, Any]]]:
     """receiver -> level -> counts and exact percentiles of the delay, as the metric `delay` has them.
 
-    `error_s`: how far these may be off, where clocks differ.
+    `error_s`: the errors of these, where clocks differ.
     """
     return _grouped(deliveries, lambda receiver: receiver)
 
@@ -62,7 +62,7 @@ def by_receiver(deliveries: pa.Table) -> dict[str, dict[str, dict[str, Any]]]:
 def by_method(
     deliveries: pa.Table, methods: Mapping[str, str]
 ) -> dict[str, dict[str, dict[str, Any]]]:
-    """The same by the delivery method of the receiver's link; `methods` tells it."""
+    """The same by the delivery method of the receiver's link, from `methods`."""
     return _grouped(deliveries, lambda receiver: methods[receiver])
 
 
@@ -89,7 +89,7 @@ def _grouped(
 
 
 def _error(delays: list[float | None], errors: list[float] | None) -> dict[str, Any]:
-    """How far the percentiles may be off; nothing where they are exact."""
+    """The errors of the percentiles; empty where they are exact."""
     if not errors or not any(errors):
         return {}
     came = np.array([delay for delay in delays if delay is not None])

@@ -1,12 +1,12 @@
-"""The parts of a hop's time: propagation, transmission, retransmission, and the rest, which is queue.
+"""The parts of a hop's time: propagation, transmission, retransmission, and the rest, which is queueing.
 
-They are taken in this order, each at most what is left, so they add up, and none is negative:
+Each part in this order is at most what is left, so they add up, and none is negative:
 
-    propagation     the delays that the lines of the hop were asked for
-    transmission    what the message's bytes take on these lines, if nothing else is on them: all of it on the
-                    slowest, and one packet of it on each other, since packets follow each other
-    retransmission  how much later the message was there because packets were lost and sent again
-    queue           all else: in the node, in its kernel, before a line, behind jitter, in a window of TCP
+    propagation     the configured delays of the hop's links
+    transmission    the time of the message's bytes on otherwise idle links: all of it on the slowest link, and one
+                    packet of it on each other link, since packets are pipelined
+    retransmission  how much later the message was complete because packets were lost and sent again
+    queue           everything else: in the node, in its kernel, before a link, behind jitter, in a TCP window
 """
 
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ PATHS = pa.schema(
 def paths_frame(
     spark: SparkSession, paths: list[PathToCore], packet_bytes: Mapping[tuple[str, str], float]
 ) -> DataFrame:
-    """The ways as a small table; `packet_bytes`: what a packet's headers take on a (link, direction)."""
+    """The paths as a small table; `packet_bytes`: bytes of a packet's headers on a (link, direction)."""
     rows = [
         {
             **path._asdict(),
@@ -49,7 +49,7 @@ def paths_frame(
 
 
 def with_parts(hops: DataFrame, paths: DataFrame) -> DataFrame:
-    """With the PARTS of each hop that was crossed; null where a line is not known.
+    """Add the PARTS of each completed hop; null where a link is unknown.
 
     Needs ready_ns, sent_first_ns, received_last_ns, stream_bytes, packets, stalled_ns, repeated_up_ns,
     repeated_down_ns.
@@ -59,7 +59,7 @@ def with_parts(hops: DataFrame, paths: DataFrame) -> DataFrame:
     own, far = ("up_own", "down_own"), ("up_far", "down_far")
 
     def each(name: str) -> list[Column]:
-        """Of the four lines that a hop may cross; two nodes behind one router meet in it."""
+        """The values of the four links that a hop may cross; two nodes behind one router meet in it."""
         return [
             *(sf.col(f"{link}_{name}") for link in own),
             *(sf.when(apart, sf.col(f"{link}_{name}")).otherwise(0.0) for link in far),
@@ -85,10 +85,10 @@ def with_parts(hops: DataFrame, paths: DataFrame) -> DataFrame:
 
 
 def _lost_s() -> Column:
-    """How long repetitions held the message up.
+    """The delay by retransmissions.
 
-    A gap shows on the receiver's link. The loss of the last packet behind the sender's link shows only there, as a
-    repetition that passed before the message came, and of which the receiver's link has one copy.
+    A gap is visible on the receiver's link. Loss of the last packet after the sender's link is visible only there, as
+    a retransmission before the message arrived, of which the receiver's link has one copy.
     """
     again = sf.when(
         (sf.coalesce(sf.col("repeated_down_ns"), sf.lit(0)) == 0)
@@ -99,7 +99,7 @@ def _lost_s() -> Column:
 
 
 def _join_path(hops: DataFrame, paths: DataFrame, direction: str, end: str) -> DataFrame:
-    """Each hop with the way at one of its ends, as it was when the message was ready."""
+    """Join each hop with the path at one of its ends, at the time when the message was ready."""
     mine = paths.where(sf.col("direction") == direction).drop("direction")
     named = mine.select(*(sf.col(name).alias(f"{direction}_{name}") for name in mine.columns))
     ready = sf.col("ready_ns")
@@ -112,7 +112,7 @@ def _join_path(hops: DataFrame, paths: DataFrame, direction: str, end: str) -> D
 
 
 def packet_bytes(metrics: Path) -> dict[tuple[str, str], float]:
-    """What the headers of a TCP packet take on average on each link and direction that has any."""
+    """Mean size of a TCP packet's headers on each link and direction with packets."""
     names = ["link", "direction", "tcp_packets", "ethernet_bytes", "ip_bytes", "tcp_bytes"]
     rows = pq.read_table(metrics / "links.parquet", columns=names).to_pylist()
     return {

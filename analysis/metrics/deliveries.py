@@ -1,4 +1,4 @@
-"""deliveries: one row for each message and each subscriber who should get it: delivered, or lost and where."""
+"""deliveries: one row for each message and each subscriber that should receive it: delivered, or lost and where."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from analysis.inputs.manifest import Downtimes, was_down
 from analysis.inputs.subscriptions import Subscriptions
 from analysis.metrics import clock_errors
 
-# Follows one message through the overlay: who had it from whom, and where it was lost. Pure.
+# The journey of one message through the overlay: its hops, and where it was lost. Pure.
 
 
 DELIVERED, LOST = "delivered", "lost"
@@ -22,7 +22,7 @@ NEVER_SENT = "never sent"
 
 
 class Hop(NamedTuple):
-    """What the captures show of a message between two nodes; None: not seen."""
+    """A message between two nodes in the captures; None: not seen."""
 
     src: str
     dst: str
@@ -39,7 +39,7 @@ class Hop(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """What a message's time went into, on one hop or on all of its way; None: not known."""
+    """The parts of a message's time, on one hop or on its whole path; None: not known."""
 
     queue_s: float | None
     transmission_s: float | None
@@ -51,7 +51,7 @@ UNKNOWN_PARTS = Parts(None, None, None, None)
 
 
 class Outcome(NamedTuple):
-    """What became of a message for one receiver."""
+    """The outcome of a message for one receiver."""
 
     status: str
     reason: str | None
@@ -63,7 +63,7 @@ class Outcome(NamedTuple):
 
 
 class Journey:
-    """All that is known of one message's way."""
+    """All hops of one message."""
 
     def __init__(
         self,
@@ -72,12 +72,12 @@ class Journey:
         brokers: Collection[str],
         drops: Collection[tuple[str, str]] = (),
     ) -> None:
-        """`drops`: (node, peer) for each queue that had no room for the message, by the node's own account."""
+        """`drops`: (node, peer) for each full queue that dropped the message, by the node's log."""
         self.origin = origin
         self.brokers = brokers
         self.drops = drops
         self.into: dict[str, list[Hop]] = {}
-        self.arrival: dict[str, Hop] = {}  # the hop that brought a node its first whole copy
+        self.arrival: dict[str, Hop] = {}  # the hop with a node's first complete copy
         self.sent = False
         for hop in hops:
             self.sent |= hop.src == origin
@@ -88,7 +88,7 @@ class Journey:
                     self.arrival[hop.dst] = hop
 
     def outcome(self, receiver: str, own_brokers: Sequence[str] = ()) -> Outcome:
-        """Delivered with its path, or lost with the place. `own_brokers`: brokers that could send it."""
+        """Delivered with its path, or lost with the place. `own_brokers`: brokers that could send it on."""
         arrival = self.arrival.get(receiver)
         if arrival is None:
             return Outcome(LOST, self._reason(receiver, own_brokers), None, None, None, 0)
@@ -106,10 +106,10 @@ class Journey:
         )
 
     def _path(self, last: Hop) -> list[Hop]:
-        """The hops that ended with this one; from the middle on where the captures have a gap.
+        """The hops that end with this one; from the middle on where the captures have a gap.
 
-        Backwards: a node that sent a message as its n-th hop had it by the (n-1)-th, of several by the first. It may
-        have had it before, by a shorter way, without sending it there.
+        Backwards: a node that sent a message as its n-th hop had it by the (n-1)-th, by the first of several. It may
+        have received it before, by a shorter path, without sending it there.
         """
         path = [last]
         while path[-1].src != self.origin:
@@ -120,7 +120,7 @@ class Journey:
         return path[::-1]
 
     def _before(self, hop: Hop) -> Hop | None:
-        """By which hop its sender had the message."""
+        """The hop by which the sender received the message."""
         came = [
             one
             for one in self.into.get(hop.src, ())
@@ -129,7 +129,7 @@ class Journey:
         return min(came, key=_when) if came else self.arrival.get(hop.src)
 
     def _reason(self, receiver: str, own_brokers: Sequence[str]) -> str:
-        """Where the message was last seen on its way to the receiver."""
+        """Where the message was last seen on its path to the receiver."""
         if not self.sent:
             return self._full(self.origin, receiver) or NEVER_SENT
         last = self.into.get(receiver)
@@ -155,14 +155,14 @@ class Journey:
         return full[0] if full else f"not forwarded by {reached[0]}"
 
     def _full(self, node: str, receiver: str) -> str | None:
-        """Whether this node's queue kept the message from the receiver: its own queue, or that to a further broker."""
+        """A reason if this node dropped the message: for the receiver, or for a further broker."""
         peers = {peer for dropper, peer in self.drops if dropper == node}
         onward = {peer for peer in peers if peer in self.brokers and peer not in self.arrival}
         return f"queue full at {node}" if receiver in peers or onward else None
 
 
 def _summed(path: Sequence[Hop]) -> Parts:
-    """What the time went into on all hops; not known if it is not on one of them."""
+    """The parts summed over all hops; unknown if they are unknown on one."""
     legs = [hop[-len(UNKNOWN_PARTS) :] for hop in path]
     if any(part is None for leg in legs for part in leg):
         return UNKNOWN_PARTS
@@ -174,7 +174,7 @@ def _when(hop: Hop) -> int:
 
 
 def _begun(hop: Hop) -> int:
-    """Hops that reached their end count first, then the earliest."""
+    """Sort key: hops that reached their end first, then the earliest."""
     return hop.received_first_ns or hop.sent_first_ns or 0
 
 
@@ -185,7 +185,7 @@ def _broken(hop: Hop) -> str:
 
 
 def brokers_at(connected: Sequence[tuple[int, str]], published_ns: int) -> list[str]:
-    """The brokers to which a receiver was linked when a message was published, or later; the latest first."""
+    """The brokers of a receiver when a message was published, or later; the latest first."""
     before = [broker for at_ns, broker in connected if at_ns <= published_ns][-1:]
     after = [broker for at_ns, broker in connected if at_ns > published_ns]
     return list(dict.fromkeys(reversed(before + after)))
@@ -223,7 +223,7 @@ ARROW_SCHEMA = pa.schema(
 )
 FOLLOWED_SCHEMA = SCHEMA.replace(
     ", out_of_order boolean", ""
-)  # before deliveries are set beside each other
+)  # before deliveries are compared with each other
 PUBLICATION = ("id", "origin", "topic", "priority", "payload_bytes", "published_ns", "place")
 HOP = ("id", *Hop._fields)
 RECEPTION = ("id", "receiver", "handed", "held_back")
@@ -244,13 +244,13 @@ def deliveries(
 ) -> DataFrame:
     """A message is delivered when all its bytes were seen on the receiver's link.
 
-    `subscriptions`: of all nodes. `receptions`: id, receiver, how often its application got the message and how often
-    it was held back, by the receivers' own account. `drops`: id, dropper, peer, by the droppers' own account.
-    `connected`: receiver -> when it was linked to which broker, in the order of time. `down`: who was ended on purpose.
+    `subscriptions`: of all nodes. `receptions`: id, receiver, how often its application received the message and how
+    often the receiver discarded a duplicate, by its log. `drops`: id, dropper, peer, by the droppers' logs.
+    `connected`: receiver -> times and brokers of its links, in order. `down`: downtimes of nodes that were stopped.
     `deadlines`: level -> seconds after which a delivery is late. `clocks`: of nodes that have one of their own.
-    All times are the lab machine's already; `delay_error_s` is what they may be off for it.
+    All times are already the lab machine's; `delay_error_s` is their error.
     """
-    # All that is known of a message meets in one partition: one shuffle, and each message is followed there.
+    # All rows of a message meet in one partition: one shuffle, and each message is followed there.
     kinds = ((publications, PUBLICATION), (hops, HOP), (receptions, RECEPTION), (drops, DROP))
     parts = [
         frame.select(*names, sf.lit(number).alias("what"))
@@ -273,7 +273,7 @@ def deliveries(
 
 
 def in_order(followed: DataFrame) -> DataFrame:
-    """With `out_of_order`: whether a receiver had something of the same flow first that was published later."""
+    """Add `out_of_order`: whether the receiver got a later publication of the same flow first."""
     flow = Window.partitionBy("receiver", "origin", "topic", "priority")
     later = flow.orderBy(sf.col("published_ns").desc()).rangeBetween(Window.unboundedPreceding, -1)
     overtaken = sf.coalesce(
@@ -303,7 +303,9 @@ def _follow(
     drops: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
     for identity, dropper, peer in _rows(known, 3, DROP):
         drops[identity].append((dropper, peer))
-    schema = ARROW_SCHEMA.remove(len(ARROW_SCHEMA) - 1)  # the error comes when all are known
+    schema = ARROW_SCHEMA.remove(
+        len(ARROW_SCHEMA) - 1
+    )  # the error is added when all rows are known
     columns: dict[str, list[Any]] = {name: [] for name in schema.names}
     for identity, origin, topic, priority, size, logged_ns, place in _rows(known, 0, PUBLICATION):
         mine = hops.get(identity, [])

@@ -6,7 +6,7 @@ from pyspark.sql.types import StructType
 
 
 def empty_table(spark: SparkSession, schema: str) -> DataFrame:
-    """No rows of this schema, without the Python process that `createDataFrame([], schema)` would take."""
+    """An empty table of this schema, without the Python process that `createDataFrame([], schema)` would start."""
     columns = StructType.fromDDL(schema)
     assert isinstance(columns, StructType)
     return spark.range(0).select(

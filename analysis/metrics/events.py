@@ -1,4 +1,4 @@
-"""events: what nodes wrote into their logs besides messages: starts and stops, links that came and went, notes."""
+"""events: log records of nodes other than messages: starts and stops, links that opened and closed, notes."""
 
 from collections.abc import Collection, Iterable
 from pathlib import Path
@@ -13,41 +13,41 @@ SCHEMA = """
 
 
 def events(logs: DataFrame) -> DataFrame:
-    """All but those that each message causes."""
+    """All records except those of single messages."""
     return logs.where(
         "event is not null and event not in ('publish', 'receive', 'duplicate', 'drop')"
     ).selectExpr("t as t_ns", "node", "event", "peer", "id", "topic", "reason", "messages")
 
 
 class Event(NamedTuple):
-    """A line of a node's log."""
+    """A record of a node's log."""
 
     t_ns: int
     node: str
     event: str
     peer: str | None
-    messages: int | None = None  # that it is about, if it says so
+    messages: int | None = None  # number of messages that it concerns, if known
 
 
 def in_order(events: Iterable[Event]) -> list[Event]:
-    """By time; those of one node at one moment stay as they are."""
+    """Sort by time; records of one node at one moment keep their order."""
     return sorted(events, key=lambda event: (event.t_ns, event.node))
 
 
 def broker_of(event: Event, brokers: Collection[str]) -> str | None:
-    """The broker to which a sensor or subscriber was linked, if the event tells of that."""
+    """The broker to which a client connected, if the event is a connection of a client."""
     is_client = event.event == "connect" and event.node not in brokers
     return event.peer if is_client and event.peer in brokers else None
 
 
 def read_events(metrics: Path) -> list[Event]:
-    """The lines of the nodes' logs that are not about single messages."""
+    """Read the metric `events`."""
     table = pq.read_table(metrics / "events.parquet", columns=list(Event._fields))
     return [Event(*row) for row in zip(*(c.to_pylist() for c in table.columns), strict=True)]
 
 
 def connected(events: list[Event], brokers: Collection[str]) -> dict[str, list[tuple[int, str]]]:
-    """When each sensor and subscriber was linked to which broker; nothing where there is no choice."""
+    """Client -> times and brokers of its links; empty if there is one broker."""
     found: dict[str, list[tuple[int, str]]] = {}
     for event in in_order(events) if len(brokers) > 1 else ():
         if (broker := broker_of(event, brokers)) is not None:

@@ -1,4 +1,4 @@
-"""Whether a run can be believed: did the machine, the emulator and the capture keep up? Reasons are sentences."""
+"""Whether a run can be trusted: did the machine, the emulator and the capture keep up? Reasons are sentences."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -8,18 +8,18 @@ from analysis.inputs import calibration
 from analysis.inputs.machine import Row, Watch, drops, machine_summary, read_watch
 from analysis.inputs.run_folder import Run
 
-# Whether the machine had room left while it was measured. Reasons for doubt are sentences: number, limit, when.
+# Spare capacity of the machine during the measurement. A reason for doubt has a number, a limit and a time.
 #
 # Why these limits: docs/analysis.md, "Was the machine fast enough?".
 
 
-LEAST_IDLE = 0.10  # of the processors' time, in a second
-MOST_BUSY_SECONDS = 0.05  # so many of the seconds may have less
+LEAST_IDLE = 0.10  # of the CPU time of a second
+MOST_BUSY_SECONDS = 0.05  # share of the seconds that may have less
 LATE_WAKEUP_S = (
     0.020  # 99 % of the wake-ups came within this, or sooner if the delays measured are short:
 )
 WAKEUP_OF_DELAY = 0.1  # of the smallest 99th percentile of the delays ...
-LEAST_WAKEUP_LIMIT_S = 0.001  # ... but Linux promises no less than this to anybody
+LEAST_WAKEUP_LIMIT_S = 0.001  # ... but Linux guarantees no less than this
 LATE_RELAY_S = 0.020  # no packet left a user-space link later than this
 LEAST_FREE_BYTES = 256 << 20
 MOST_SWAPPED_BYTES = 1 << 20  # read back in a second
@@ -27,14 +27,14 @@ LEAST_WATCHED = 0.9  # of the time that counts
 
 
 def wakeup_limit_s(least_delay_p99_s: float | None) -> float:
-    """How late processes may be woken for delays of this size to be believed."""
+    """The wake-up latency up to which delays of this size can be trusted."""
     if least_delay_p99_s is None:
         return LATE_WAKEUP_S
     return min(LATE_WAKEUP_S, max(LEAST_WAKEUP_LIMIT_S, WAKEUP_OF_DELAY * least_delay_p99_s))
 
 
 def doubts(watch: Watch, least_delay_p99_s: float | None) -> list[str]:
-    """What the rows that count say against the numbers of the run; without any row, that there is none."""
+    """Reasons for doubt from the rows that count; a reason, too, if there are too few."""
     if watch.wanted_s <= 0:
         return []
     return [
@@ -46,7 +46,7 @@ def doubts(watch: Watch, least_delay_p99_s: float | None) -> list[str]:
 
 
 def relay_doubts(watch: Watch) -> list[str]:
-    """Whether the user-space links kept their times."""
+    """Reasons for doubt if the user-space links forwarded packets late."""
     worst = _worst(watch, lambda row: row.relay_late_max_s)
     if worst is None or (late := worst.relay_late_max_s or 0.0) <= LATE_RELAY_S:
         return []
@@ -132,26 +132,24 @@ LATE_PLAY_S = 0.020  # 99 % of publications began within this of their time
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What the metrics say about the measurement itself."""
+    """Values of the metrics that concern the measurement itself."""
 
-    late_p99_s: float | None  # of publications against the scenario
-    lost_tail_links: tuple[str, ...]  # whose capture ends within a packet
-    missing_bytes: Mapping[
-        str, int
-    ]  # link -> bytes that were acknowledged by later ones, yet never captured
+    late_p99_s: float | None  # lateness of publications
+    lost_tail_links: tuple[str, ...]  # with a capture that ends within a packet
+    missing_bytes: Mapping[str, int]  # link -> bytes that were acknowledged but not captured
     compressed_messages: int
-    unlogged_messages: int  # on the wire, but in no log
+    unlogged_messages: int  # on the wire, but not in a log
     unseen_receptions: int  # in a subscriber's log, but not in the captures
     lost_deliveries: int
     least_delay_p99_s: float | None = None  # the smallest of all levels
     first_published_ns: int | None = None
-    orphan_pieces: int = 0  # of divided messages, whose beginning was not captured
-    compressed_links: tuple[str, ...] = ()  # with WebSockets that agreed on permessage-deflate
-    clock_doubts: tuple[str, ...] = ()  # sentences on clocks that were not the lab machine's
+    orphan_pieces: int = 0  # pieces of messages whose beginning was not captured
+    compressed_links: tuple[str, ...] = ()  # with WebSockets that negotiated permessage-deflate
+    clock_doubts: tuple[str, ...] = ()  # sentences on clocks other than the lab machine's
 
 
 def verdict(run: Run, evidence: Evidence) -> dict[str, Any]:
-    """The summary's `fidelity`: ok, or the reasons for doubt; and what is known of the machine itself."""
+    """The summary's `fidelity`: ok, or the reasons for doubt; and statistics of the machine."""
     watch = read_watch(run, evidence.first_published_ns)
     slow = [
         *_of_dropped(run, watch),
@@ -176,8 +174,8 @@ def verdict(run: Run, evidence: Evidence) -> dict[str, Any]:
 
 
 def _lateness(run: Run) -> dict[str, Any]:
-    """How long after their times publications and actions began: n, p50_s, p99_s, max_s of each, if that is known."""
-    if run.simulated:  # nothing is ever late
+    """Lateness of publications and actions: n, p50_s, p99_s, max_s of each, if known."""
+    if run.simulated:  # virtual time is never late
         return {}
     play = run.manifest.get("play") or {}
     known = {"publications": play.get("lateness"), "actions": play.get("action_lateness")}
@@ -185,7 +183,7 @@ def _lateness(run: Run) -> dict[str, Any]:
 
 
 def _machine(watch: Watch | None, slow: list[str], evidence: Evidence) -> dict[str, Any] | None:
-    """Null if nobody watched it."""
+    """Statistics of the machine; null if it was not recorded."""
     if watch is None:
         return None
     limit_s = wakeup_limit_s(evidence.least_delay_p99_s)
@@ -206,7 +204,7 @@ def _of_dropped(run: Run, watch: Watch | None) -> list[str]:
 
 
 def _of_capture(run: Run, evidence: Evidence) -> list[str]:
-    if run.simulated:  # there is nothing that a capture could have missed
+    if run.simulated:  # there is no capture that could have missed packets
         return _of_messages(evidence)
     reasons = []
     if not run.captures_wanted:
@@ -260,7 +258,7 @@ def _of_messages(evidence: Evidence) -> list[str]:
 def _of_play(run: Run, evidence: Evidence) -> list[str]:
     play = run.manifest.get("play")
     unsettled = play is not None and not play.get("settled", True) and not _overloaded(run)
-    if unsettled and evidence.lost_deliveries:  # otherwise all came while the lab was stopped
+    if unsettled and evidence.lost_deliveries:  # otherwise all arrived while the lab was stopped
         return [
             "The run ended while messages were still under way: some of the lost ones may only have been late."
         ]
@@ -268,7 +266,7 @@ def _of_play(run: Run, evidence: Evidence) -> list[str]:
 
 
 def _overloaded(run: Run) -> bool:
-    """On purpose: messages are still under way at the end, and streams end before what a queue dropped came again."""
+    """Overload on purpose: at the end messages are in transit, and streams lack segments that a queue dropped."""
     return bool((run.manifest.get("play") or {}).get("overloaded"))
 
 
@@ -283,7 +281,7 @@ def _of_lateness(evidence: Evidence) -> list[str]:
 
 
 def _of_emulator(run: Run, watch: Watch | None) -> list[str]:
-    """From the rows that count; without them the relay's own sum, which begins with the scenario, if one was played."""
+    """From the rows that count; without them from the relay's total, which begins with the scenario."""
     if watch is not None and watch.counting:
         return relay_doubts(watch)
     relay = run.manifest.get("details", {}).get("relay") or {}

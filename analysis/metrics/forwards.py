@@ -1,7 +1,7 @@
-"""forwards: what each node did with publications, by priority: how many it handled, and how many copies it sent.
+"""forwards: publications that each node handled, by priority, and the copies that it sent.
 
-A node takes part in a topic if it or one of its guests publishes or wants it, as the captures show. Whoever handles a
-publication of another topic only relays it.
+A node takes part in a topic if it or one of its clients publishes or subscribes to it, as the captures show. Another
+node that handles a publication of the topic only relays it.
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,7 +16,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from analysis.inputs.subscriptions import INTEREST_PREFIX
 
-# What nodes did with messages, from their hops; those of one message must not be divided over several tables. Pure.
+# Counts from hops; all hops of a message must be in one table. Pure.
 
 
 NEEDED = ["id", "src", "dst", "origin", "topic", "priority", "copies", "sent", "repeated"]
@@ -32,23 +32,23 @@ FORWARDS_BY_TOPIC = pa.schema(
 
 
 def count_forwards(hops: pa.Table) -> pa.Table:
-    """By node, topic and priority, as HANDLED: how many messages it had, and what it sent of them."""
+    """By node, topic and priority, as FORWARDS_BY_TOPIC: messages that a node had, and copies that it sent."""
     of = ["id", "topic", "priority", "origin"]
-    # A message may cross from one node to another several times, as another hop of its way each time.
+    # A message may cross from one node to another several times, as a different hop each time.
     sent = _summed(hops.filter(pc.field("sent") > 0), ["src", "dst", *of], ["sent", "repeated"])
     came = hops.filter(pc.field("copies") > 0)
-    nothing = pa.array([0] * came.num_rows, pa.int64())
-    sides = [
+    zeros = pa.array([0] * came.num_rows, pa.int64())
+    ends = [
         sent.select(["src", *of, "sent", "repeated"]).append_column(
             "again", pc.subtract(sent["sent"], 1)
         ),
         came.select(["dst", *of])
-        .append_column("sent", nothing)
-        .append_column("repeated", nothing)
-        .append_column("again", nothing),
+        .append_column("sent", zeros)
+        .append_column("repeated", zeros)
+        .append_column("again", zeros),
     ]
     names = ["node", *of, "copies", "repeated", "again"]
-    touched = pa.concat_tables([side.rename_columns(names) for side in sides])
+    touched = pa.concat_tables([end.rename_columns(names) for end in ends])
     each = _summed(touched, ["node", *of], ["copies", "repeated", "again"])
     own = pc.equal(each["node"], each["origin"])
     counted = {
@@ -77,26 +77,26 @@ SCHEMA = """
 
 
 def forwards_by_topic(spark: SparkSession, hops: Path) -> DataFrame:
-    """What nodes did with publications, by topic too, from the files of `hops`.
+    """Count forwards by node, topic and priority from the files of `hops`.
 
-    Hops are written divided by message, so each file is looked at by itself.
+    Hops are partitioned by message, so each file is counted by itself.
     """
     files = sorted(hops.glob("*.parquet"))
 
-    def look(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def count(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 yield from count_forwards(pq.read_table(files[number], columns=NEEDED)).to_batches()
 
     numbers = spark.range(0, len(files), 1, max(1, len(files)))
-    return numbers.mapInArrow(look, from_arrow_schema(FORWARDS_BY_TOPIC))
+    return numbers.mapInArrow(count, from_arrow_schema(FORWARDS_BY_TOPIC))
 
 
 def forwards(by_topic: DataFrame, messages: DataFrame) -> DataFrame:
-    """`by_topic` of publications, and who takes part in what.
+    """Sum `by_topic` over topics, and separate relays by participation.
 
-    `passed_on`: publications of others of which it sent a copy. `copies`: all it sent, its own publications' too;
-    `again`: those of them that their receiver had been sent before, and `repeated`: those marked so.
+    `passed_on`: publications of other nodes of which it sent a copy. `copies`: all copies sent, of its own, too;
+    `again`: copies to a receiver that had been sent one before; `repeated`: those marked as repetitions.
     """
     relays = sf.col("takes_part").isNull()
 
@@ -112,7 +112,7 @@ def forwards(by_topic: DataFrame, messages: DataFrame) -> DataFrame:
 
 
 def _participants(messages: DataFrame) -> DataFrame:
-    """node, topic: who asked for a topic, announced or published something on it; and whom they told."""
+    """node, topic: the nodes that subscribed to a topic, advertised or published it; and their brokers."""
     counted = messages.where(
         "kind in ('SUBSCRIBE', 'ADVERTISE') or (kind = 'PUBLISH' and src = origin)"
     )

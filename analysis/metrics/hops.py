@@ -1,4 +1,4 @@
-"""hops: one row for each overlay link (src -> dst) that a message crossed, or set out to cross, as its n-th hop.
+"""hops: one row for each overlay link (src -> dst) that a message crossed, or began to cross, as its n-th hop.
 
     ready        sent_first         sent_last               received_last
       |  waited_s   |    sending_s     |      crossing_s          |
@@ -6,9 +6,9 @@
       at src         first byte         last byte                  all bytes
                      on src's link      on src's link              on dst's link
 
-`ready` is the publish time at the origin, elsewhere the arrival of the hop before (a node may get a message again, by
-a longer way, and only then send it to some). So the parts of all hops of a path add up to the delay. So do those of
-the other division, by cause: `parts`.
+`ready` is the publish time at the origin, elsewhere the arrival of the previous hop (a node may receive a message again
+by a longer path, and send it only then). So the parts of all hops of a path add up to the delay. So do the parts by
+cause (`delay_parts`).
 """
 
 from pyspark.sql import Column, DataFrame
@@ -27,13 +27,13 @@ SCHEMA = """
 
 
 def hops(messages: DataFrame, from_ns: int = 0, paths: DataFrame | None = None) -> DataFrame:
-    """Joins what was seen on the sender's link with what was seen on the receiver's, of what was published since.
+    """Join sightings on the sender's link with those on the receiver's, of publications since `from_ns`.
 
-    `paths`: what the lines were asked to do (`parts.ways_frame`); without them, the causes of the time are not known.
-    `copies`: how often all of it came; `sent`: how often it was sent, and `repeated`: those of them marked so.
-    `stream_bytes` and `packets` are of the message on the sender's link; of what came joined, its share of the packets.
+    `paths`: settings of the links (`delay_parts.paths_frame`); without them, the parts by cause are null.
+    `copies`: complete copies that arrived; `sent`: copies that were sent, and `repeated`: those marked as repetitions.
+    `stream_bytes` and `packets`: on the sender's link; a joined publication has its share of the packets.
     """
-    # On its way a message may cross routers' links, too; its hop is from link of sender to link of receiver.
+    # A message may also cross routers' links; a hop is from the sender's link to the receiver's.
     up = (sf.col("direction") == "up") & (sf.col("link") == sf.col("src"))
     down = (sf.col("direction") == "down") & (sf.col("link") == sf.col("dst"))
     whole = sf.col("complete")
@@ -41,13 +41,13 @@ def hops(messages: DataFrame, from_ns: int = 0, paths: DataFrame | None = None) 
     def earliest(column: str, when: Column) -> Column:
         return sf.min(sf.when(when, sf.col(column)))
 
-    # Divided by id once: all groups and joins below find their rows in the same partition.
+    # Partitioned by id once: all groups and joins below find their rows in the same partition.
     published = (
         messages.where("kind = 'PUBLISH'")
         .where(sf.col("published_ns") >= from_ns)
         .repartition("id")
     )
-    # What is the same for all sightings of a message is part of the key: aggregates of fixed width need no sorting.
+    # Columns that are equal in all sightings of a message are part of the key: fixed-width aggregates need no sorting.
     same = ("id", "origin", "topic", "priority", "published_ns")
     size = sum(
         (sf.col(f"{part}_bytes") for part in ("websocket", "label", "header")), sf.lit(0)
@@ -106,7 +106,7 @@ def hops(messages: DataFrame, from_ns: int = 0, paths: DataFrame | None = None) 
 
 
 def _count(condition: Column) -> Column:
-    """How many rows it holds for; flags are not known in traces of earlier versions."""
+    """Number of rows that fulfil the condition; traces of earlier versions have no flags."""
     return sf.sum(sf.coalesce(condition, sf.lit(False)).cast("long"))
 
 

@@ -1,4 +1,4 @@
-"""use: what each link carried in each direction in each unit of time, and what share of its rate that is."""
+"""use: bytes that each link carried in each direction and unit of time, and the share of its rate."""
 
 from pathlib import Path
 from typing import Any
@@ -33,9 +33,9 @@ RATES = pa.schema(
 def utilization(
     counts: DataFrame, settings: SettingsOfLinks, begin_ns: int, unit_s: float
 ) -> DataFrame:
-    """Unit 0 begins with the time that counts; what was before has negative numbers.
+    """Add the share of the link's rate. Unit 0 begins with the time that counts; earlier units are negative.
 
-    The share is of what the line was asked to carry when the unit began; null where it had no limit.
+    The share is of the rate at the beginning of the unit; null without a limit.
     """
     rates = [
         (link, direction, asked.from_ns, asked.until_ns, asked.rate_bps)
@@ -69,7 +69,7 @@ def utilization(
     )
 
 
-# What a link carried in each unit of time, from its packets. Pure: columns in, rows out.
+# Counts from the packets of a link. Pure: columns in, rows out.
 
 
 UTILIZATION = pa.struct(
@@ -86,9 +86,9 @@ UTILIZATION = pa.struct(
 def count_utilization(
     packets: Packets, place: LinkPlace, unit_ns: int, origin_ns: int
 ) -> pa.StructArray:
-    """A row for each direction and unit in which anything passed; units begin whole numbers of units from the origin.
+    """A row for each direction and unit with packets; units are aligned to the origin.
 
-    A packet counts, with all its bytes, in the unit in which it passed the capture point.
+    A packet counts with all its bytes in the unit in which it passed the capture point.
     """
     up = upward(packets, place)
     units = (packets.ts_ns - origin_ns) // unit_ns
@@ -102,11 +102,11 @@ def count_utilization(
     return pa.array(rows, UTILIZATION)
 
 
-# How much of its rate each link used: the summary's `use`.
+# The summary's `use`.
 
 
 def summary(metrics: Path, unit_s: float, seconds: float | None) -> dict[str, Any]:
-    """Of each link and direction that carried anything in the time that counts."""
+    """Mean and peak of each link and direction with traffic in the time that counts."""
     names = ["link", "direction", "unit", "bytes", "rate_bps", "share"]
     units = seconds / unit_s if seconds else None
     by_link: dict[str, dict[str, dict[str, Any]]] = {}
@@ -129,7 +129,7 @@ def summary(metrics: Path, unit_s: float, seconds: float | None) -> dict[str, An
 
 
 def summed(used: list[pa.StructArray]) -> pa.StructArray:
-    """What windows of a file say of its use; a unit may lie in several of them."""
+    """Sum the counts of a file's windows; a unit may lie in several of them."""
     keys = ["link", "direction", "from_ns"]
     counts = ["packets", "bytes"]
     if not used:

@@ -1,8 +1,8 @@
-"""load: what each node had to do in each unit of time: messages of all kinds that it received and sent.
+"""load: messages of all kinds that each node received and sent in each unit of time.
 
-The load is that of Kawakami 2016, L = alpha x received + beta x sent. A message counts when all of it had come to its
-receiver, and when its first byte had left its sender. Publications that travel joined are one message together, since
-that is what joining is for. Units in which a node did nothing have no row.
+The load is that of Kawakami 2016, L = alpha x received + beta x sent. A message counts as received with its last byte,
+and as sent with its first byte. Publications that travel joined count as one message. Units without messages have no
+row.
 """
 
 from collections.abc import Collection, Mapping
@@ -17,32 +17,32 @@ from pyspark.sql import functions as sf
 from analysis.formatting import natural
 from analysis.inputs.run_folder import Run
 
-# How evenly load is spread over nodes: one formula for columns of Spark and for plain numbers.
+# Fairness of the load: one formula for columns of Spark and for plain numbers.
 
 
 Quantity = TypeVar("Quantity", float, "Column")
 
 
 def jain(total: Quantity, squares: Quantity, nodes: Quantity) -> Quantity:
-    """Jain's index from the sum of all loads, the sum of their squares, and how many nodes there are.
+    """Jain's index from the sum of all loads, the sum of their squares, and the number of nodes.
 
-    1 if all have the same load, 1/n if one of n has all of it. Every node counts, also one without load: Kawakami 2016
-    divides by the publishers only, but its own example comes out right with the subscriber, too.
+    1 if all nodes have the same load, 1/n if one of n has all of it. Nodes without load count, too: Kawakami 2016
+    divides by the publishers only, but its own example is right only with the subscriber.
     """
     return total * total / (nodes * squares)
 
 
-# How much each node had to do, and how evenly that is spread: the summary's `load`.
+# The summary's `load`.
 
 
 UNIT_S = 1.0
 COUNTS = ("received", "sent", "publications_received", "forwarded", "load")
-WITHOUT_MESSAGES = ("router", "external")  # kinds of nodes that do not speak our protocol
+WITHOUT_MESSAGES = ("router", "external")  # kinds of nodes without our protocol
 ByNode = Mapping[str, Mapping[str, float]]
 
 
 def summary(run: Run, metrics: Path, unit_s: float, seconds: float | None) -> dict[str, Any]:
-    """Of all nodes, of the brokers alone if there are several, and of each node."""
+    """Load of all nodes, of the brokers if there are several, and of each node."""
     nodes = [node.name for node in run.nodes if node.kind not in WITHOUT_MESSAGES]
     found = by_node(metrics, nodes)
     units = seconds / unit_s if seconds else None
@@ -57,7 +57,7 @@ def summary(run: Run, metrics: Path, unit_s: float, seconds: float | None) -> di
 
 
 def by_node(metrics: Path, nodes: Collection[str]) -> dict[str, dict[str, Any]]:
-    """What each did in all; `momentary` is its load in its busiest unit of time. Nodes that did nothing, too."""
+    """Totals of each node, idle ones included; `momentary`: load in the node's busiest unit of time."""
     grouped = (
         pq.read_table(metrics / "load.parquet")
         .group_by("node")
@@ -72,7 +72,7 @@ def by_node(metrics: Path, nodes: Collection[str]) -> dict[str, dict[str, Any]]:
 
 
 def spread(found: ByNode, units: float | None) -> dict[str, Any]:
-    """SL (`per_unit`), the busiest nodes, fairness, and whether who receives more also forwards more."""
+    """SL (`per_unit`), the busiest nodes, fairness, and the correlation of receiving and forwarding."""
     loads = np.array([row["load"] for row in found.values()])
     total, squares = float(loads.sum()), float((loads**2).sum())
     return {
@@ -87,7 +87,7 @@ def spread(found: ByNode, units: float | None) -> dict[str, Any]:
 
 
 def _most(found: ByNode, name: str) -> dict[str, Any] | None:
-    """Who has most of it; of several the first."""
+    """The node with the largest value; of several the first."""
     if not found:
         return None
     node = max(found, key=lambda one: found[one][name])
@@ -95,7 +95,7 @@ def _most(found: ByNode, name: str) -> dict[str, Any] | None:
 
 
 def _correlation(found: ByNode) -> float | None:
-    """Over nodes, of publications received and forwarded; None where one of both is the same everywhere."""
+    """Correlation over nodes of publications received and forwarded; None if one of both is constant."""
     received, forwarded = (
         np.array([row[name] for row in found.values()], dtype=float)
         for name in ("publications_received", "forwarded")
@@ -119,9 +119,9 @@ def load(
     alpha: float = 1.0,
     beta: float = 1.0,
 ) -> DataFrame:
-    """Of the messages that came or left between these times; unit 0 begins at the first of them.
+    """Count the messages received or sent in this time; unit 0 begins with it.
 
-    `forwarded`: copies of others' publications that it sent.
+    `forwarded`: copies of other nodes' publications that it sent.
     """
     sent = (sf.col("direction") == "up") & (sf.col("link") == sf.col("src"))
     came = (sf.col("direction") == "down") & (sf.col("link") == sf.col("dst")) & sf.col("complete")
@@ -149,6 +149,6 @@ def load(
 
 
 def _count(condition: Column, part: Column | None = None) -> Column:
-    """How many rows it holds for; of rows that are parts of something, how many whole ones."""
+    """Number of rows that fulfil the condition; `part`: the share of a message that a row is."""
     one = sf.lit(1.0) if part is None else part
     return sf.round(sf.sum(sf.when(condition, one).otherwise(0.0))).cast("long")

@@ -1,8 +1,8 @@
 """mqtt: one row for each MQTT packet on each link it crossed. mqtt_deliveries: publications from publisher to receiver.
 
-Brokers of others keep no log of ours, and MQTT numbers messages anew on each hop. So a publication is known by its
-topic and its payload's digest. Of several that are alike the first that came to a broker is the first that each
-receiver got: brokers keep the order (MQTT 5.0, 4.6). That is sure only if a receiver got as many as were sent.
+Other brokers write no logs of ours, and MQTT numbers messages anew on each hop. So a publication is identified by its
+topic and its payload's digest. Among equal publications the n-th that arrived at a broker is the n-th that each
+receiver got: brokers keep the order (MQTT 5.0, 4.6). That is certain only if a receiver got as many as were sent.
 """
 
 from pyspark.sql import DataFrame, Window
@@ -21,9 +21,9 @@ SAME = ("topic", "digest")
 
 
 def deliveries(packets: DataFrame) -> DataFrame:
-    """Each arrival at a node that is no broker and did not send it on, since its first byte left its publisher's link.
+    """Each arrival at a node that is not a broker and did not forward it, with the time since it left its publisher.
 
-    A broker is who accepts connections (CONNACK): what it could not send on any more, it did not receive for itself.
+    A broker is a node that sends CONNACK: a publication that it could not forward is not a delivery to the broker.
     """
     whole = packets.where("kind = 'PUBLISH' and complete and digest is not null")
     published = _without_repetitions(whole)
@@ -76,9 +76,9 @@ def deliveries(packets: DataFrame) -> DataFrame:
 
 
 def _without_repetitions(published: DataFrame) -> DataFrame:
-    """Each publication once on each link: one that is marked as sent again counts if none was there before.
+    """Each publication once on each link: one marked DUP counts only if there is no earlier one.
 
-    Of those with a number (quality of service 1 and 2) it repeats the one of the same number.
+    With a packet id (QoS 1 and 2) it repeats the one with the same id.
     """
     on_link = ("link", "direction", "src", "dst", "packet_id")
     before = sf.row_number().over(Window.partitionBy(*SAME, *on_link).orderBy("last_ns"))
@@ -86,7 +86,7 @@ def _without_repetitions(published: DataFrame) -> DataFrame:
 
 
 def _at_broker(sent: DataFrame, came: DataFrame) -> DataFrame:
-    """With the moment each had come to where it was sent; TCP keeps the order on the way."""
+    """Add the time at which each arrived at the broker; TCP keeps the order on the way."""
     mine = _numbered(sent, "first_ns", "src", "dst").drop("alike")
     there = _numbered(came, "last_ns", "src", "dst").select(
         *SAME, "src", "dst", "occurrence", sf.col("last_ns").alias("there_ns")
@@ -96,7 +96,7 @@ def _at_broker(sent: DataFrame, came: DataFrame) -> DataFrame:
 
 
 def _numbered(rows: DataFrame, by: str, *of: str) -> DataFrame:
-    """Those that are alike, in the order of time, and how many they are."""
+    """Number equal publications in the order of time, and count them."""
     alike = Window.partitionBy(*SAME, *of)
     numbered = rows.withColumn("occurrence", sf.row_number().over(alike.orderBy(by)))
     return numbered.withColumn("alike", sf.count("*").over(alike))

@@ -1,11 +1,11 @@
-"""links: what each link carried in each direction. overhead: the same bytes, one row for each layer."""
+"""links: totals of each link and direction. overhead: the same bytes, one row for each layer."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
 
 from analysis.protocols.link import COUNTS
 
-# From the wire inwards; together they are all bytes of all packets.
+# From the wire inwards; together these are all bytes of all packets.
 LAYERS = (
     "ethernet",
     "ip",
@@ -27,7 +27,7 @@ SCHEMA = "link string, direction string, layer string, bytes long"
 
 
 def links(totals: DataFrame) -> DataFrame:
-    """The totals of a scan (`analysis.scan`); a link whose file was read in parts is put together."""
+    """Sum the totals of a scan (`analysis.scan`) over the parts of a link's file."""
     return totals.groupBy("link", "direction").agg(*(sf.sum(name).alias(name) for name in COUNTS))
 
 

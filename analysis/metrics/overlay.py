@@ -1,4 +1,4 @@
-"""What the brokers did, in a few numbers: the summary's `overlay`."""
+"""The summary's `overlay`: activity of the brokers in a few numbers."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
@@ -14,7 +14,7 @@ from analysis.inputs.run_folder import Run
 from analysis.metrics.events import Event, read_events
 
 COUNTS = ("handled", "passed_on", "copies", "again", "repeated", "relayed")
-# Events that every lab has; what else stands in brokers' logs, the overlay has noted.
+# Events of every lab; all others in brokers' logs are notes of the overlay.
 USUAL = ("start", "ready", "stop", "connect", "disconnect", "refuse", "unreachable")
 
 
@@ -46,7 +46,7 @@ def summary(
 
 
 def _notes(events: Iterable[Event]) -> dict[str, dict[str, int]]:
-    """What overlays wrote into logs: event -> how often, and about how many messages."""
+    """Notes of overlays: event -> number of records, and number of messages concerned."""
     found: dict[str, dict[str, int]] = {}
     for event in events:
         if event.event not in USUAL:
@@ -57,7 +57,7 @@ def _notes(events: Iterable[Event]) -> dict[str, dict[str, int]]:
 
 
 def _forwards(rows: Iterable[Mapping[str, Any]], brokers: Collection[str]) -> dict[str, Any]:
-    """level -> what all brokers together did."""
+    """level -> counts of all brokers together."""
     found: dict[str, Any] = {}
     for row in sorted(rows, key=lambda row: -row["priority"]):
         if row["node"] in brokers:
@@ -68,7 +68,7 @@ def _forwards(rows: Iterable[Mapping[str, Any]], brokers: Collection[str]) -> di
 
 
 def _with_share(counts: dict[str, int]) -> dict[str, Any]:
-    """And of what was handled, the share on topics that the node takes no part in."""
+    """Add the share of handled publications on topics in which the node takes no part."""
     handled = counts["handled"]
     return {**counts, "relay_share": counts["relayed"] / handled if handled else None}
 
@@ -79,7 +79,7 @@ def _by_broker(
     brokers: Collection[str],
     seconds: float | None,
 ) -> dict[str, Any]:
-    """broker -> what it did, and what it sent and got besides publications."""
+    """broker -> its counts, and the rate of control traffic that it sent and received."""
     counts = {name: dict.fromkeys(COUNTS, 0) for name in sorted(brokers, key=natural)}
     sizes = {name: {"up": 0.0, "down": 0.0} for name in brokers}
     for row in forwards:
@@ -102,7 +102,7 @@ def _by_broker(
 def _control(
     rows: Iterable[Mapping[str, Any]], brokers: Collection[str], seconds: float | None
 ) -> dict[str, Any]:
-    """What the brokers sent; `OVERLAY` by its words."""
+    """Control traffic that the brokers sent; `OVERLAY` by kind."""
     sent = [row for row in rows if row["direction"] == "up" and row["node"] in brokers]
     wire = sum(row["wire_bytes"] for row in sent)
     return {
@@ -115,12 +115,12 @@ def _control(
 
 
 def _rate(size: float, seconds: float | None) -> float | None:
-    """Rounded: sums of shares of headers depend on the order in which they are added."""
+    """A rate, rounded: sums of shares of headers depend on the order of summation."""
     return round(size / seconds, 3) if seconds else None
 
 
 def _grouped(rows: Iterable[Mapping[str, Any]], by: tuple[str, ...]) -> dict[str, Any]:
-    """Messages and bytes, those that cost most first."""
+    """Messages and bytes by group, the largest first."""
     found: dict[str, dict[str, float]] = {}
     for row in rows:
         name = " ".join(row[column] for column in by if row[column])
@@ -137,20 +137,20 @@ def _grouped(rows: Iterable[Mapping[str, Any]], by: tuple[str, ...]) -> dict[str
 def _stop_go(
     rows: Iterable[Mapping[str, Any]], brokers: Collection[str], noted: Mapping[str, Any]
 ) -> dict[str, int]:
-    """Words that brokers sent each other, and publications that were not sent because nobody wanted them."""
-    said: Counter[str] = Counter()
+    """Stop and go messages between brokers, and publications withheld without subscribers."""
+    sent: Counter[str] = Counter()
     for row in rows:
         if row["direction"] == "up" and row["node"] in brokers and row["saying"]:
-            said[row["saying"]] += row["messages"]
+            sent[row["saying"]] += row["messages"]
     return {
-        "stop": said["stop"],
-        "go": said["go"],
+        "stop": sent["stop"],
+        "go": sent["go"],
         "withheld": noted.get("withheld", {}).get("times", 0),
     }
 
 
 def paths(deliveries: pa.Table, brokers: Collection[str]) -> dict[str, Any]:
-    """level -> how many deliveries took how many hops, and how many brokers handled them on average."""
+    """level -> number of deliveries by hops, mean hops, and mean number of brokers on the path."""
     found: dict[int, list[tuple[int, int]]] = {}
     for level, path in zip(*(deliveries[n].to_pylist() for n in ("priority", "path")), strict=True):
         if path:
@@ -158,9 +158,9 @@ def paths(deliveries: pa.Table, brokers: Collection[str]) -> dict[str, Any]:
             found.setdefault(level, []).append((len(path) - 1, passed))
     return {
         str(level): {
-            "hops": {str(n): count for n, count in sorted(Counter(h for h, _ in ways).items())},
-            "mean": sum(h for h, _ in ways) / len(ways),
-            "brokers_mean": sum(passed for _, passed in ways) / len(ways),
+            "hops": {str(n): count for n, count in sorted(Counter(h for h, _ in lengths).items())},
+            "mean": sum(h for h, _ in lengths) / len(lengths),
+            "brokers_mean": sum(passed for _, passed in lengths) / len(lengths),
         }
-        for level, ways in sorted(found.items(), reverse=True)
+        for level, lengths in sorted(found.items(), reverse=True)
     }

@@ -1,4 +1,4 @@
-"""publications: one row for each message that a node's log says it published."""
+"""publications: one row for each publication in a node's log."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sf
@@ -14,7 +14,7 @@ LOG_SCHEMA = """
 
 
 def publications(logs: DataFrame, from_ns: int = 0) -> DataFrame:
-    """The `publish` records from this moment on. A line that was cut off when its node was killed is no record."""
+    """The `publish` records from this time on. A line that was truncated when its node was killed is no record."""
     return (
         _published(logs)
         .where(sf.col("t") >= from_ns)
@@ -33,7 +33,7 @@ def publications(logs: DataFrame, from_ns: int = 0) -> DataFrame:
 
 
 def count_before(logs: DataFrame, from_ns: int) -> int:
-    """How many messages had been published before this moment."""
+    """Number of publications before this time."""
     return _published(logs).where(sf.col("t") < from_ns).select("id").distinct().count()
 
 
@@ -42,7 +42,7 @@ def _published(logs: DataFrame) -> DataFrame:
 
 
 def receptions(logs: DataFrame) -> DataFrame:
-    """How often which node's application got which message, and how often it was held back, by its own account."""
+    """How often each node's application received each message, and how often a duplicate was discarded, by its log."""
     return (
         logs.where("event in ('receive', 'duplicate') and id is not null")
         .groupBy("id", sf.col("node").alias("receiver"))
@@ -56,7 +56,7 @@ def receptions(logs: DataFrame) -> DataFrame:
 
 
 def drops(logs: DataFrame) -> DataFrame:
-    """Whose queue had no room for which message on its way to whom; a link that had gone has no queue."""
+    """Messages dropped by full queues, with node and peer; a closed link has no queue."""
     return (
         logs.where("event = 'drop' and id is not null and peer is not null")
         .where("reason is null or reason not like 'there is no link%'")

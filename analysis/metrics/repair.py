@@ -1,4 +1,4 @@
-"""repair: a row for each broker that died: who noticed, who moved, and how long until all got everything again."""
+"""repair: a row for each broker that died: detection, clients that moved, and time until all deliveries resumed."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -12,12 +12,12 @@ from analysis.inputs.run_folder import Run
 from analysis.metrics.empty import empty_table
 from analysis.metrics.events import Event, broker_of, in_order
 
-# How long the overlay took to heal after a broker's death. Pure: records in, rows out.
+# Duration of the repair after a broker's death. Pure: records in, rows out.
 #
-# A *flow* is what one node publishes on one topic. A publication is *whole* when everybody who should have it does. A
-# flow is mended when the first publication that was made after the death is whole. The death hit it if one that was
-# under way, or was made until then, was lost, or took more than LATE times as long as any of its level before the
-# death. The repair is over when each flow that was hit is mended.
+# A *flow* is the publications of one node on one topic. A publication is *whole* when every receiver has it. A
+# flow is repaired when the first publication after the death is whole. The death hit it if a publication that was in
+# transit, or made until the repair, was lost, or took more than LATE times as long as any of its level before the
+# death. The repair ends when each flow that was hit is repaired.
 
 
 LATE = 2.0
@@ -27,7 +27,7 @@ NEVER_NS = 1 << 62
 
 
 class Death(NamedTuple):
-    """A broker that died, and who says so."""
+    """A broker that died, and the source of this: manifest or log."""
 
     node: str
     t_ns: int
@@ -35,7 +35,7 @@ class Death(NamedTuple):
 
 
 class Published(NamedTuple):
-    """What became of a publication; `done_ns`: when the last of those who should have it had it, None: never."""
+    """The outcome of a publication; `done_ns`: when its last receiver had it, None: never."""
 
     origin: str
     topic: str
@@ -51,7 +51,7 @@ class Published(NamedTuple):
 
 
 def deaths_in_manifest(manifest: Mapping[str, Any], brokers: Collection[str]) -> list[Death]:
-    """The brokers that were killed on purpose, as the manifest has them under `actions`."""
+    """The brokers that were killed on purpose, from `actions` in the manifest."""
     return [
         Death(node, int(fault["t_ns"]), BY_MANIFEST)
         for fault in actions_of(manifest)
@@ -64,9 +64,9 @@ def deaths_in_manifest(manifest: Mapping[str, Any], brokers: Collection[str]) ->
 def lives_without_stop(
     events: Iterable[Event], brokers: Collection[str]
 ) -> list[tuple[str, int, int]]:
-    """Lives of brokers that ended without `stop`: (node, last line of its log, when it began anew).
+    """Lives of brokers that ended without `stop`: (node, last record of its log, next start).
 
-    If no broker's last life ended with `stop`, the whole lab was killed: that is nobody's death.
+    If no broker's last life ended with `stop`, the whole lab was killed, and no death is reported.
     """
     lives: defaultdict[str, list[list[Event]]] = defaultdict(list)
     for event in in_order(events):
@@ -94,7 +94,7 @@ def repairs(
     events: Iterable[Event],
     brokers: Collection[str],
 ) -> list[dict[str, Any]]:
-    """A row a death, in the order of time."""
+    """A row for each death, in the order of time."""
     flows: defaultdict[tuple[str, str], list[Published]] = defaultdict(list)
     for publication in sorted(publications, key=lambda one: one.published_ns):
         flows[publication.origin, publication.topic].append(publication)
@@ -113,7 +113,7 @@ def repairs(
 
 
 def _noticed_s(death: Death, events: Sequence[Event]) -> float | None:
-    """When the first of the others wrote that it is gone."""
+    """Time until the first other node logged the loss."""
     for event in events:
         if event.t_ns >= death.t_ns and event.peer == death.node and event.event in NOTICING:
             return (event.t_ns - death.t_ns) / 1e9
@@ -121,7 +121,7 @@ def _noticed_s(death: Death, events: Sequence[Event]) -> float | None:
 
 
 def _moved(death: Death, events: Sequence[Event], brokers: Collection[str]) -> dict[str, Any]:
-    """The guests that it had, how many of them found a broker again, and when the last of them had."""
+    """The broker's clients, how many of them moved to another broker, and when the last one had."""
     attached_to: dict[str, str] = {}
     came: dict[str, int] = {}
     for event in events:
@@ -141,7 +141,7 @@ def _moved(death: Death, events: Sequence[Event], brokers: Collection[str]) -> d
 
 
 def _healed(death: Death, flows: Iterable[Sequence[Published]]) -> dict[str, Any]:
-    """What the flows tell."""
+    """The repair of all flows."""
     every = list(flows)
     usual = _usual(death, every)
     judged = [one for flow in every if (one := _judge(death, flow, usual))]
@@ -158,7 +158,7 @@ def _healed(death: Death, flows: Iterable[Sequence[Published]]) -> dict[str, Any
 
 
 def _usual(death: Death, flows: Iterable[Sequence[Published]]) -> dict[int, float]:
-    """The slowest of each level that was whole before the death."""
+    """The slowest publication of each level that was whole before the death."""
     usual: dict[int, float] = {}
     for flow in flows:
         for one in flow:
@@ -174,7 +174,7 @@ class _Judged(NamedTuple):
 
 
 def _judge(death: Death, flow: Sequence[Published], usual: Mapping[int, float]) -> _Judged | None:
-    """None if nothing was published after the death: then nobody can tell whether the way is mended."""
+    """The repair of one flow; None if nothing was published after the death."""
     if not any(one.published_ns >= death.t_ns for one in flow):
         return None
     touched = [
@@ -183,7 +183,7 @@ def _judge(death: Death, flow: Sequence[Published], usual: Mapping[int, float]) 
         if (one.done_ns is None or one.done_ns >= death.t_ns)
         and one.published_ns >= death.t_ns - usual.get(one.priority, 0.0) * 1e9
     ]
-    # What was under way may have had the dead broker behind it already: only what came later shows that all is well.
+    # A publication in transit may have passed the dead broker already: only later ones prove the repair.
     done = [
         one.done_ns for one in touched if one.done_ns is not None and one.published_ns >= death.t_ns
     ]
@@ -211,11 +211,11 @@ def repair(
     events: Sequence[Event],
     brokers: Collection[str],
 ) -> DataFrame:
-    """Deaths are those of the manifest, and lives of brokers that ended without `stop` in their log."""
+    """Deaths from the manifest, and lives of brokers that ended without `stop` in their logs."""
     deaths = deaths_in_manifest(run.manifest, brokers)
-    one = {death.node for death in deaths}
+    named = {death.node for death in deaths}
     for node, logged_ns, again_ns in lives_without_stop(events, brokers):
-        if node not in one:
+        if node not in named:
             seen_ns = _last_seen(messages, node, again_ns)
             deaths.append(Death(node, max(logged_ns, seen_ns), BY_LOG))
     if not deaths:
@@ -225,7 +225,7 @@ def repair(
 
 
 def _last_seen(messages: DataFrame, node: str, before_ns: int) -> int:
-    """When the captures show the last message from this node."""
+    """Time of the last captured message from this node."""
     sent = messages.where("direction = 'up' and link = src").where(
         (sf.col("src") == node) & (sf.col("last_ns") < before_ns)
     )
