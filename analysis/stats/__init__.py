@@ -1,1 +1,1 @@
-"""Runs judged and compared: expectations, trials of an experiment, intervals, effects and thresholds."""
+"""Judges and compares runs: expectations, trials of an experiment, intervals, effects and thresholds."""

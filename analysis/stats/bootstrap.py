@@ -1,8 +1,8 @@
-"""How far chance may have moved a number: percentile bootstrap over trials. Pure, seeded, on whole columns.
+"""Confidence intervals by percentile bootstrap over trials. Pure, seeded, on whole columns.
 
-What is drawn anew are trials (whole runs), each with all of its messages: messages of one run wait behind each other,
-so they are no independent draws. Where there is only one trial its messages are drawn, in at most 2,000 groups. That
-tells how much the number depends on single messages, and nothing of how another run would have gone.
+Trials (whole runs) are resampled, each with all of its messages: messages of one run wait behind each other, so they
+are not independent. With only one trial its messages are resampled, in at most 2,000 groups. That shows how much the
+number depends on single messages, and nothing about other runs.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ MOST_GROUPS = 2_000  # of the messages of a single trial
 
 
 class Interval(NamedTuple):
-    """A number, and between which bounds it would lie in 95 of 100 repetitions; null where nothing came."""
+    """A number and its 95 % interval; null if nothing was delivered."""
 
     value: float | None
     low: float | None
@@ -32,10 +32,10 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True)
 class Sample:
-    """The deliveries of one level in all trials: delays of those that came, sorted, and how many were expected."""
+    """The deliveries of one level in all trials: sorted delays, and how many were expected."""
 
     delays: Array  # sorted
-    cluster: Array  # of each delay: what is drawn together
+    cluster: Array  # of each delay: the unit that is resampled
     expected: Array  # of each cluster
     trials: int
 
@@ -45,7 +45,7 @@ class Sample:
 
 
 def sample(trials: Sequence[Array]) -> Sample:
-    """From the delays of each trial, nan where a message was lost."""
+    """Build a sample from the delays of each trial, nan if lost."""
     if len(trials) == 1:
         (values,) = trials
         groups = max(1, min(MOST_GROUPS, len(values)))
@@ -60,7 +60,7 @@ def sample(trials: Sequence[Array]) -> Sample:
 
 
 def draws(clusters: int, rng: np.random.Generator, resamples: int = RESAMPLES) -> Array:
-    """How often each cluster was drawn, in each resample; the first one is the sample itself."""
+    """How often each cluster is drawn in each resample; the first row is the sample itself."""
     own = np.ones((1, clusters), np.int64)
     if not clusters:
         return np.repeat(own, resamples + 1, axis=0)
@@ -69,8 +69,10 @@ def draws(clusters: int, rng: np.random.Generator, resamples: int = RESAMPLES) -
 
 
 def statistics(one: Sample, counts: Array) -> dict[str, Array]:
-    """STATISTICS and LOST of each resample; nan where nothing came."""
-    distinct, back = np.unique(counts, axis=0, return_inverse=True)  # few trials, few ways to draw
+    """STATISTICS and LOST of each resample; nan if nothing was delivered."""
+    distinct, back = np.unique(
+        counts, axis=0, return_inverse=True
+    )  # few trials have few distinct resamples
     came = distinct @ np.bincount(one.cluster, minlength=one.clusters)
     found = {name: np.full(len(distinct), np.nan) for name in QUANTILES}
     for row, total in enumerate(came.tolist()):
@@ -85,7 +87,7 @@ def statistics(one: Sample, counts: Array) -> dict[str, Array]:
 
 
 def _quantile(values: Array, cumulated: Array, total: int, share: float) -> float:
-    """Of the values, each as often as drawn; linear between neighbours, as `numpy.percentile` does it."""
+    """A weighted quantile; linear between neighbours, as `numpy.percentile`."""
     place = (total - 1) * share
     below = int(place)
     low, high = np.searchsorted(cumulated, (below, min(below + 1, total - 1)), "right")
@@ -93,7 +95,7 @@ def _quantile(values: Array, cumulated: Array, total: int, share: float) -> floa
 
 
 def cliffs_delta(first: Sample, other: Sample, one: Array, two: Array) -> Array:
-    """Of each pair of resamples: how much likelier a delay of the other is longer than one of the first, -1 to 1."""
+    """Cliff's delta of each pair of resamples, -1 to 1: positive if delays of the other are longer."""
     less = np.searchsorted(first.delays, other.delays, "left")
     not_more = np.searchsorted(first.delays, other.delays, "right")
     deltas = np.full(len(one), np.nan)
@@ -108,7 +110,7 @@ def cliffs_delta(first: Sample, other: Sample, one: Array, two: Array) -> Array:
 
 
 def interval(values: Array, confidence: float = CONFIDENCE) -> Interval:
-    """From the number itself and those of the resamples behind it."""
+    """The interval from the statistic of the sample (first) and of the resamples."""
     drawn = values[1:][np.isfinite(values[1:])]
     if not np.isfinite(values[0]) or not len(drawn):
         return Interval(None, None, None)
@@ -118,7 +120,7 @@ def interval(values: Array, confidence: float = CONFIDENCE) -> Interval:
 
 
 def intervals(trials: Sequence[Array], seed: int = SEED) -> dict[str, Interval]:
-    """Of STATISTICS and LOST."""
+    """The intervals of STATISTICS and LOST."""
     one = sample(trials)
     counts = draws(one.clusters, np.random.default_rng(seed))
     return {name: interval(values) for name, values in statistics(one, counts).items()}

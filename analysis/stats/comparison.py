@@ -1,7 +1,7 @@
-"""Runs side by side: what each took, as ratios to the first; and message by message, if they are of one scenario.
+"""Compares runs: figures as ratios to the first run; and message by message, if both ran one scenario.
 
-Message ids are made of the publisher's number and a counter, so the same scenario and seed give the same ids in every
-run: simulated or real, whatever the overlay.
+Message ids consist of the publisher's number and a counter, so the same scenario and seed give the same ids in every
+run, simulated or real, with any overlay.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -21,18 +21,18 @@ from analysis.metrics.clock_errors import COLUMN
 from analysis.stats.effects import effects
 from analysis.stats.trials import delays_by_level
 
-# One side of a comparison: a run, or several runs that are trials of the same; in the numbers that are compared.
+# One side of a comparison: a run, or several runs that are trials of the same experiment.
 
 
 QUANTILES = ("p50", "p95", "p99", "max")
 WHOLE = ("copies_per_publication", "control_bytes_per_s", "overhead")
 COUNTS = ("expected", "delivered", "lost")
-SAME_OF_TRIALS = ("backend", "overlay")  # of trials, usually
+SAME_OF_TRIALS = ("backend", "overlay")  # usually equal in all trials
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Runs, the first of which is named first, with what their analysis found."""
+    """The runs of one side, with their summaries."""
 
     runs: tuple[Run, ...]
     summaries: tuple[dict[str, Any], ...]
@@ -43,12 +43,12 @@ class Side:
 
 
 def side(*runs: Run) -> Side:
-    """AnalysisError if one was not analysed."""
+    """Build a side; AnalysisError if a run was not analysed."""
     return Side(runs, tuple(read_summary(run) for run in runs))
 
 
 def figures(one: Side) -> dict[str, Any]:
-    """A side in the numbers that are compared; null what is not known. Trials are put together."""
+    """The figures of a side; null where unknown. Trials are combined."""
     each = [_of_run(*known) for known in zip(one.runs, one.summaries, strict=True)]
     found = each[0] if len(each) == 1 else _together(one, each)
     return {**found, "trials": len(each)}
@@ -83,7 +83,7 @@ def _of_run(run: Run, summary: dict[str, Any]) -> dict[str, Any]:
 
 
 def _clock_error(summary: dict[str, Any], level: str) -> dict[str, Any]:
-    """`error_s`: how far each statistic of the delay may be off; nothing where all clocks are one."""
+    """`error_s`: the error of each statistic of the delay; empty if all nodes use one clock."""
     known = summary.get(COLUMN, {}).get(level)
     if not known or not known["largest"]:
         return {}
@@ -91,7 +91,7 @@ def _clock_error(summary: dict[str, Any], level: str) -> dict[str, Any]:
 
 
 def _together(one: Side, each: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Counts summed, percentiles over all messages of all trials, other numbers as means over trials."""
+    """Combine trials: sum counts, take percentiles over all messages, average other numbers."""
     levels = sorted({level for run in each for level in run["levels"]}, reverse=True)
     delays = [delays_by_level(run) for run in one.runs]
     twice = [run["handed_twice"] for run in each]
@@ -127,7 +127,7 @@ def _level_together(known: Sequence[Mapping[str, Any]], delays: Any) -> dict[str
 
 
 def _errors_together(known: Sequence[Mapping[str, float]]) -> dict[str, Any]:
-    """Of all trials together: no statistic is off by more than the least certain of the delays."""
+    """The error of combined trials: at most the largest error of a delay."""
     if not known:
         return {}
     largest = max(one["largest"] for one in known)
@@ -142,14 +142,18 @@ def _mean(values: Sequence[float | None]) -> float | None:
 Emit = Callable[[str, int, int], None]
 STAGE = "comparing"
 KEYS = ["id", "receiver"]
-SAME = ("topic", "priority", "payload_bytes")  # of what is one message
-SAME_WITHIN_NS = 2_000_000_000  # of the scenario's time: nodes publish late on a busy machine
+SAME = (
+    "topic",
+    "priority",
+    "payload_bytes",
+)  # columns that are equal if two rows are the same message
+SAME_WITHIN_NS = 2_000_000_000  # in scenario time: nodes publish late on a busy machine
 SEVERAL = "a side is several runs, and each has messages of its own"
-PATH = "\x1f"  # stands in no node's name
+PATH = "\x1f"  # does not occur in node names
 
 
 def compare(sides: Sequence[Side], emit: Emit = lambda *_: None) -> dict[str, Any]:
-    """The document: `runs` in their order; `ratios`, `pairs` and `effects` of all but the first, to the first."""
+    """The comparison: `runs` in order; `ratios`, `pairs` and `effects` of all but the first, relative to the first."""
     emit(STAGE, 0, len(sides))
     runs = [figures(one) for one in sides]
     first = sides[0]
@@ -167,7 +171,7 @@ def compare(sides: Sequence[Side], emit: Emit = lambda *_: None) -> dict[str, An
 
 
 def _pairs(first: Side, other: Side) -> dict[str, Any]:
-    """Message by message, if each side is one run and both are of one scenario."""
+    """Compare message by message, if each side is one run and both ran one scenario."""
     if len(first.runs) > 1 or len(other.runs) > 1:
         return {"reason": SEVERAL}
     (one,), (two,) = first.runs, other.runs
@@ -176,7 +180,7 @@ def _pairs(first: Side, other: Side) -> dict[str, Any]:
 
 
 def ratios_of(first: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """The other's figures as multiples of the first's; null where one of them has none, or the first has zero."""
+    """The other's figures divided by the first's; null where one is missing, or the first is zero."""
     levels = {
         level: {
             **{
@@ -196,13 +200,13 @@ def _ratio(first: float | None, other: float | None) -> float | None:
 
 
 def _errors(figures: dict[str, Any]) -> dict[int, dict[str, float]]:
-    """Level -> how far each statistic of its delay may be off, where clocks differ."""
+    """Level -> error of each statistic of its delay, where clocks differ."""
     levels = figures["levels"].items()
     return {int(level): known["error_s"] for level, known in levels if "error_s" in known}
 
 
 def _undecided(one: dict[str, Any], two: dict[str, Any]) -> dict[str, list[str]]:
-    """`within_clock_error`: which delays differ by no more than the clocks may be off, if those differ at all."""
+    """`within_clock_error`: the quantiles that differ by no more than the clock errors, if there are any."""
     errors = [known.get("error_s", {}) for known in (one, two)]
     if not any(errors):
         return {}
@@ -218,7 +222,7 @@ def _undecided(one: dict[str, Any], two: dict[str, Any]) -> dict[str, list[str]]
 
 
 def difference(first: Run, other: Run) -> str:
-    """Why the messages of these runs cannot be set beside each other; empty if they can."""
+    """Why the messages of these runs cannot be compared; empty if they can."""
     one, two = first.manifest["topology"], other.manifest["topology"]
     if one["seed"] != two["seed"]:
         return f"its seed is {two['seed']}, not {one['seed']}"
@@ -229,23 +233,23 @@ def difference(first: Run, other: Run) -> str:
     if one["scenario"]["publish"] != two["scenario"]["publish"]:
         return "other messages are published in its scenario"
     if _failing(one) != _failing(two):
-        return "its sensors fail at other times"  # who is down counts no messages
+        return "its sensors fail at other times"  # a node that is down does not count messages
     return ""
 
 
 def _failing(topology: dict[str, Any]) -> list[tuple[float, str, tuple[str, ...]]]:
-    """What happens to sensors themselves."""
+    """The actions that stop or start sensors."""
     sensors = {node["name"] for node in topology["nodes"] if node["kind"] == "sensor"}
     return [
-        (each["at_s"], FORMER.get(each["kind"], each["kind"]), tuple(struck))
+        (each["at_s"], FORMER.get(each["kind"], each["kind"]), tuple(hit))
         for each in topology["scenario"].get("actions", topology["scenario"].get("faults", ()))
-        if (struck := sorted(sensors.intersection(each["nodes"])))
+        if (hit := sorted(sensors.intersection(each["nodes"])))
         and each["kind"] in ("crash", "stop", "start", "restart", "churn")
     ]
 
 
 def _cast(topology: dict[str, Any]) -> dict[int, tuple[str, str, tuple[str, ...]]]:
-    """Everybody who publishes or wants something: brokers may be others."""
+    """Sensors and subscribers; brokers may differ."""
     return {
         node["number"]: (node["name"], node["kind"], tuple(sorted(node["topics"])))
         for node in topology["nodes"]
@@ -254,14 +258,14 @@ def _cast(topology: dict[str, Any]) -> dict[int, tuple[str, str, tuple[str, ...]
 
 
 def _places(topology: dict[str, Any]) -> tuple[Any, ...]:
-    """From where to where a lab's space goes, and where its sensors stand in it; that matters only if it has one."""
+    """The bounds of a lab's space, and the places of its sensors; empty without a space."""
     space = topology.get("space", ())
     sensors = [node for node in topology["nodes"] if space and node["kind"] == "sensor"]
     return (*space, *((node["name"], node["at"]) for node in sensors))
 
 
 def _delivered(run: Run) -> pa.Table:
-    """The deliveries that were made, each path as one word."""
+    """The successful deliveries, each path as one string."""
     columns = [*KEYS, *SAME, "published_ns", "hops", "path", "delay_s", "status"]
     path = run.metrics / "deliveries.parquet"
     table = pq.read_table(path, columns=[*columns, *_written(path)])
@@ -274,14 +278,14 @@ def _delivered(run: Run) -> pa.Table:
 
 
 def _written(path: Path) -> list[str]:
-    """The column of errors, if there is one: earlier versions wrote none."""
+    """The column of errors, if the file has it: earlier versions did not write it."""
     return [COLUMN] if COLUMN in pq.ParquetDataset(path).schema.names else []
 
 
 def pairs_of(first: pa.Table, other: pa.Table) -> dict[str, Any]:
-    """Of the deliveries that both runs made: how many took as many hops, the same way, and how long they took.
+    """Of the deliveries in both runs: how many have the same hops and the same path, and the ratio of their delays.
 
-    `delays`: by level, the delay in the other run as a multiple of that in the first: least 5 %, median, 95 %.
+    `delays`: by level, the ratio of the other delay to the first: 5 %, median, 95 %.
     """
     both = first.join(other, KEYS, join_type="inner", right_suffix="_other")
     same = _equal(both, SAME[0])
@@ -321,7 +325,7 @@ def _delays(both: pa.Table) -> dict[str, dict[str, float]]:
 
 
 def _undecided_pairs(both: pa.Table, mine: Any) -> dict[str, int]:
-    """`within_clock_error`: how many of these pairs differ by no more than the clocks may be off, if those differ."""
+    """`within_clock_error`: the number of pairs that differ by no more than the clock errors, if there are any."""
     names = [name for name in (COLUMN, f"{COLUMN}_other") if name in both.column_names]
     errors = sum((both[name].to_numpy() for name in names), np.zeros(both.num_rows))
     if not errors[mine].any():

@@ -1,4 +1,4 @@
-"""By how much one side of a comparison differs from the first, and how sure that is. Pure: delays in, intervals out."""
+"""Effect sizes between two sides of a comparison, with intervals. Pure: delays in, intervals out."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -19,11 +19,11 @@ from analysis.stats.bootstrap import (
 )
 
 Array = npt.NDArray[Any]
-Levels = Mapping[int, Array]  # of one run: the delay of each expected delivery, nan if it was lost
+Levels = Mapping[int, Array]  # of one run: the delay of each expected delivery, nan if lost
 Errors = Mapping[
     int, Mapping[str, float]
-]  # of one side: how far clocks may make each statistic of a level wrong
-# What --worse-than may name, and which effects it means.
+]  # of one side: the clock error of each statistic of a level
+# The names that --worse-than accepts, and the effects that they mean.
 METRICS = {
     "delay": ("p50", "p95"),
     **{name: (name,) for name in STATISTICS},
@@ -34,11 +34,11 @@ METRICS = {
 def effects(
     first: Sequence[Levels], other: Sequence[Levels], errors: Sequence[Errors] = ({}, {})
 ) -> dict[str, Any]:
-    """By level, of the runs of both sides: ratios of the delay's statistics, the difference of the lost shares, and
-    Cliff's delta, each with its interval. Trials are drawn anew, or messages where a side has only one.
+    """By level: ratios of the delay's statistics, the difference of the lost shares, and
+    Cliff's delta, each with its interval. Trials are resampled, or messages if a side has only one trial.
 
-    `errors`: of both sides, where clocks differ. The intervals of ratios are wider by them, and `within_clock_error`
-    tells of each whether clocks alone may explain it.
+    `errors`: clock errors of both sides. They widen the intervals of ratios, and `within_clock_error`
+    says for each ratio whether the clocks alone may explain it.
     """
     both = {level for run in first for level in run} & {level for run in other for level in run}
     return {
@@ -79,7 +79,7 @@ def _of_level(
 
 
 def _with_clocks(before: Array, after: Array, one_off: float, two_off: float) -> dict[str, Any]:
-    """A ratio whose interval holds what clocks may have done, too; none if the first may as well be 0."""
+    """A ratio whose interval includes the clock errors; null if the first may be 0."""
     apart = abs(after[0] - before[0])
     within = bool(apart <= one_off + two_off)
     if not before[0] > one_off:
@@ -93,7 +93,7 @@ def _with_clocks(before: Array, after: Array, one_off: float, two_off: float) ->
 
 
 class More(NamedTuple):
-    """How much more of something the other side has; 0.1 is 10 % of the first's, or of all deliveries if lost."""
+    """By how much the other side exceeds the first; 0.1 is 10 % of the first's, or of all deliveries if lost."""
 
     of: str
     value: float
@@ -104,9 +104,9 @@ class More(NamedTuple):
 def judge_worse(
     document: Mapping[str, Any], asked: Iterable[tuple[str, float]]
 ) -> list[dict[str, Any]]:
-    """For each metric the worst that was found; `found` is null if there is nothing that it could be held against.
+    """For each metric the worst effect; `found` is null if there is nothing to compare.
 
-    Worse is what is more than asked, if it is surely more at all: the interval does not reach down to none.
+    A metric fails if it exceeds the limit and its interval does not include zero.
     """
     verdicts = []
     for name, by in asked:

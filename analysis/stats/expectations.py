@@ -1,7 +1,7 @@
-"""Was what is expected of a run so? Judged from its metrics and summary alone; what cannot be judged has failed.
+"""Judges the expectations of a run from its metrics and summary; what cannot be judged has failed.
 
-An expectation is a mapping as the manifest has it (`scenario.expect`): quantity, statistic, relation, limit, share, and
-to what it is narrowed: levels, topic, node (the receiver, or its group), origin (the publisher, or its group).
+An expectation is a mapping of the manifest (`scenario.expect`): quantity, statistic, relation, limit, share, and its
+scope: levels, topic, node (the receiver, or its group), origin (the publisher, or its group).
 """
 
 import math
@@ -31,7 +31,7 @@ STATISTICS: dict[str, Callable[[Any], float]] = {"mean": np.mean, "min": np.min,
 
 
 class Found(NamedTuple):
-    """The value of a quantity, or why there is none; `of`: so many deliveries, if it is about those."""
+    """The value of a quantity, or why there is none; `of`: the number of deliveries, if it concerns deliveries."""
 
     value: float | None
     of: int | None = None
@@ -41,12 +41,12 @@ class Found(NamedTuple):
 def judged(
     run: Run, summary: Mapping[str, Any], deliveries: pa.Table, more: Sequence[Expectation] = ()
 ) -> list[dict[str, Any]]:
-    """What the run's scenario expects, and then `more`: each with what was found, and whether that is as expected."""
+    """Judge the expectations of the run's scenario, and then `more`: what was found, and whether it is as expected."""
     return [_verdict(run, one, summary, deliveries) for one in _all_expected(run, more)]
 
 
 def judge_again(run: Run, more: Sequence[Expectation] = ()) -> dict[str, Any]:
-    """The summary of a run that was analysed, with verdicts on what is expected of it now; earlier ones stay."""
+    """The summary of an analysed run with new verdicts; earlier ones stay."""
     summary = read_summary(run)
     expected = {one["text"] for one in _all_expected(run, more)}
     earlier = [one for one in summary.get("expectations", ()) if one["expect"] not in expected]
@@ -57,7 +57,7 @@ def judge_again(run: Run, more: Sequence[Expectation] = ()) -> dict[str, Any]:
 
 
 def _all_expected(run: Run, more: Sequence[Expectation]) -> list[Expectation]:
-    """What the scenario says and what else is expected, each once."""
+    """The expectations of the scenario and additional ones, each once."""
     own = run.manifest["topology"]["scenario"].get("expect", ())
     return [*{one["text"]: one for one in (*own, *more)}.values()]
 
@@ -80,7 +80,7 @@ def _verdict(
 
 
 def _scope(run: Run, one: Expectation, deliveries: pa.Table) -> pa.Table:
-    """The deliveries that the expectation is about."""
+    """The deliveries in the expectation's scope."""
     if one["levels"]:
         low, high = one["levels"]
         level = pc.field("priority")
@@ -132,7 +132,7 @@ def _same(found: float, limit: float) -> bool:
 
 
 _VALUES = {"delay": "delay_s", "hops": "hops"}
-# Quantity -> the column that is counted, and how a value of it counts.
+# Quantity -> its column, and which values of it count.
 _COUNTS: dict[str, tuple[str, Callable[[pa.ChunkedArray], pa.ChunkedArray]]] = {
     "lost": ("status", lambda column: pc.equal(column, "lost")),
     "delivered": ("status", lambda column: pc.equal(column, "delivered")),
@@ -160,7 +160,7 @@ def _control(summary: Mapping[str, Any]) -> Found:
     return Found(rate, reason=None if rate is not None else "no scenario was played")
 
 
-# Quantity of the whole run -> where the summary has it.
+# Quantity of the whole run -> its value in the summary.
 _WHOLE: dict[str, Callable[[Mapping[str, Any]], Found]] = {
     "published": lambda summary: Found(float(summary["messages"]["published"])),
     "forwards/message": _forwards,

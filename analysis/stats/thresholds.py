@@ -1,20 +1,20 @@
-"""Judging a comparison: how much more than the first run each other may take. Pure: a document in, verdicts out."""
+"""Judges a comparison: by how much each other run may exceed the first. Pure: a document in, verdicts out."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
-TOLERANCE = 1e-9  # of numbers that were computed by another way
+TOLERANCE = 1e-9  # for numbers that were computed in another way
 
 
 class Found(NamedTuple):
-    """A value that a limit is about, and of what it is."""
+    """A value to be compared with a limit, and its description."""
 
     of: str
     value: float | None
 
 
 class Kind(NamedTuple):
-    """What can be limited; `find` gives all values of a comparison that must not be above the limit."""
+    """A kind of limit; `find` returns all values of a comparison that must not exceed it."""
 
     about: str
     find: Callable[[Mapping[str, Any]], Iterator[Found]]
@@ -31,7 +31,7 @@ def _by_level(*names: str) -> Callable[[Mapping[str, Any]], Iterator[Found]]:
 
 
 def _ratio_of(of: str, ratios: Mapping[str, Any], name: str) -> Found:
-    """A ratio; what differs by no more than the clocks may be off is no difference."""
+    """A ratio; a difference within the clock errors counts as none."""
     if name in ratios.get("within_clock_error", ()):
         return Found(f"{of} (no difference that its clocks could show)", 1.0)
     return Found(of, ratios[name])
@@ -84,7 +84,7 @@ KINDS = {
 
 
 def judge(document: Mapping[str, Any], limits: Iterable[tuple[str, float]]) -> list[dict[str, Any]]:
-    """For each limit the worst value; `found` is null if there is nothing that it could be held against."""
+    """For each limit the worst value; `found` is null if there is nothing to compare."""
     verdicts = []
     for name, at_most in limits:
         known = [one for one in KINDS[name].find(document) if one.value is not None]

@@ -1,4 +1,4 @@
-"""Which runs are repetitions of one experiment: the same lab, with another seed or at another time. Pure."""
+"""Groups runs into trials of one experiment: the same lab, with another seed or at another time. Pure."""
 
 import hashlib
 import json
@@ -16,8 +16,8 @@ from analysis.inputs.manifest import method
 from analysis.inputs.run_folder import Run
 from analysis.stats.bootstrap import intervals
 
-OWN = ("name", "seed", "overrides")  # of a lab; all else of its topology is the experiment's
-# What every row says of its run, before a table's own columns.
+OWN = ("name", "seed", "overrides")  # of a lab; the rest of its topology defines the experiment
+# The columns of the run, before a table's own columns.
 OF_RUN = ("run", "lab", "backend", "overlay", "delivery", "seed")
 
 
@@ -30,16 +30,16 @@ class Trial(NamedTuple):
 
 
 def setup_of(run: Run) -> str:
-    """Ten digits for all that does not differ between trials: topology, methods, scenario, backend."""
+    """A digest of everything that is equal in all trials: topology, methods, scenario, backend."""
     topology = {key: value for key, value in run.manifest["topology"].items() if key not in OWN}
-    scenario = topology.get("scenario", {})  # to expect more of it does not change it
+    scenario = topology.get("scenario", {})  # expectations do not change the experiment
     topology["scenario"] = {key: value for key, value in scenario.items() if key != "expect"}
     text = json.dumps([topology, run.backend], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:10]
 
 
 def trials_of(runs: Sequence[Run]) -> list[Trial]:
-    """In the order of the runs; each numbered among those of its experiment."""
+    """The trials in the order of the runs, numbered within their experiment."""
     made = sorted(runs, key=lambda run: (int(run.manifest.get("created_ns") or 0), run.name))
     counts: dict[str, int] = {}
     found: dict[str, Trial] = {}
@@ -51,7 +51,7 @@ def trials_of(runs: Sequence[Run]) -> list[Trial]:
 
 
 def of_run(run: Run) -> dict[str, Any]:
-    """The columns that tell runs apart."""
+    """The columns that identify a run."""
     topology = run.manifest["topology"]
     values = (
         run.name,
@@ -64,7 +64,7 @@ def of_run(run: Run) -> dict[str, Any]:
     return dict(zip(OF_RUN, values, strict=True))
 
 
-# Experiments of several runs: by level, each number with the interval in which it would lie if all were done again.
+# Experiments of several runs: by level, each statistic with its interval.
 
 
 Array = npt.NDArray[Any]
@@ -73,7 +73,7 @@ SAME = ("backend", "overlay", "delivery")  # of all trials of an experiment
 
 
 def delays_by_level(run: Run) -> dict[int, Array]:
-    """Level -> the delay of each expected delivery, nan if it was lost."""
+    """Level -> the delay of each expected delivery, nan if lost."""
     table = pq.read_table(run.metrics / "deliveries.parquet", columns=["priority", "delay_s"])
     delays = pc.fill_null(table["delay_s"], float("nan")).to_numpy()
     levels = table["priority"].to_numpy()
@@ -81,7 +81,7 @@ def delays_by_level(run: Run) -> dict[int, Array]:
 
 
 def experiments(trials: Sequence[Trial]) -> list[dict[str, Any]]:
-    """One for each setup, in the order of their first runs; those of a single run have no intervals to tell."""
+    """One for each setup, in the order of their first runs; setups of a single run have no intervals."""
     by_setup: dict[str, list[Trial]] = {}
     for trial in trials:
         by_setup.setdefault(trial.setup, []).append(trial)
@@ -100,16 +100,16 @@ def _experiment(setup: str, trials: Sequence[Trial]) -> dict[str, Any]:
 
 
 def levels_of(trials: Sequence[Run]) -> dict[str, dict[str, Any]]:
-    """Level -> what was expected in all trials together, and the statistics of its delay with their intervals."""
+    """Level -> expected deliveries in all trials, and the statistics of the delay with their intervals."""
     runs = [delays_by_level(run) for run in trials]
     levels = sorted({level for run in runs for level in run}, reverse=True)
-    nothing: Array = np.zeros(0)
+    empty: Array = np.zeros(0)
     return {
         str(level): {
-            "expected": sum(len(run.get(level, nothing)) for run in runs),
+            "expected": sum(len(run.get(level, empty)) for run in runs),
             **{
                 name: found._asdict()
-                for name, found in intervals([run.get(level, nothing) for run in runs]).items()
+                for name, found in intervals([run.get(level, empty) for run in runs]).items()
             },
         }
         for level in levels
@@ -117,7 +117,7 @@ def levels_of(trials: Sequence[Run]) -> dict[str, dict[str, Any]]:
 
 
 def write_intervals(folder: Path, found: Sequence[dict[str, Any]]) -> None:
-    """As a table: a row for each experiment, level and statistic."""
+    """Write a table with a row for each experiment, level and statistic."""
     schema = pa.schema(
         [
             *((name, pa.string()) for name in ("setup", *SAME)),
